@@ -19,14 +19,14 @@ import (
 // version is the schema version of aggregates on disk. A reader refuses other versions.
 const version = 2
 
-// Aggregate is what an Aggregator has summed up. Times are nanoseconds.
+// Aggregate is the result of an Aggregator. Times are nanoseconds.
 type Aggregate struct {
 	Version int    `json:"version"`
 	Nodes   []Node `json:"nodes"` // parents before their children
 	Rows    []Row  `json:"rows"`  // by location
-	// Taken is up to which of its process's records a collector has summed up, in the collector's own words.
+	// Taken identifies the last record of the process that a collector has summed up, in the collector's format.
 	Taken string `json:"takenRecords,omitempty"`
-	// Folded counts what got no node of its own because there were too many.
+	// Folded counts names that got no node of their own because there were too many.
 	Folded uint64 `json:"folded,omitempty"`
 }
 
@@ -36,24 +36,24 @@ type Row struct {
 	Kind     experiment.LocationKind `json:"kind"`
 	Ranks    int                     `json:"ranks,omitempty"` // of its communicator
 	Rank     int                     `json:"rank,omitempty"`  // in it
-	First    uint64                  `json:"first"`           // time of its first event
+	First    uint64                  `json:"first"`           // time of the first event
 	Last     uint64                  `json:"last"`
 	Ended    bool                    `json:"ended,omitempty"` // its communicator has been destroyed
-	// Others is the number of further locations, of communicators that are gone, whose values are in this row.
+	// Others is the number of further locations, of destroyed communicators, whose values are in this row.
 	Others uint64   `json:"others,omitempty"`
 	Cells  []CellAt `json:"cells"` // by node
 	Stats  []Stats  `json:"stats,omitempty"`
-	// Strata are samples of the collectives, FirstSample is the first of all; nil where none are kept.
+	// Strata are samples of the collectives, and FirstSample is the very first collective; nil if none are kept.
 	Strata      []Stratum    `json:"strata,omitempty"`
 	FirstSample *FirstSample `json:"firstSample,omitempty"`
 }
 
-// RankRow is a row of a job: what a location of the job's definitions came to.
+// RankRow is the row of one location of a job.
 type RankRow struct {
 	Location otf2.LocationRef
-	Nodes    []Node // of the cells
+	Nodes    []Node // the nodes that cells refer to
 	*Row
-	Caused float64 // ns that others waited for it, as far as that is estimated
+	Caused float64 // ns that others waited for it, where that is estimated
 }
 
 // CellAt is a cell and its node, an index into Aggregate.Nodes.
@@ -62,12 +62,12 @@ type CellAt struct {
 	Cell
 }
 
-// Cell is the values of one call path at one location, without what is below it.
+// Cell is the values of one call path at one location, without the call paths below it.
 type Cell struct {
 	Visits     uint64 `json:"visits,omitempty"`
 	Unfinished uint64 `json:"unfinished,omitempty"` // of the visits; their times end with the data
-	Time       uint64 `json:"time,omitempty"`       // without what is below
-	Max        uint64 `json:"max,omitempty"`        // longest visit, with what is below; of those that ended
+	Time       uint64 `json:"time,omitempty"`       // ns, without call paths below
+	Max        uint64 `json:"max,omitempty"`        // longest visit that ended, ns, with call paths below
 	// bytes, as Score-P counts them for the MPI operation of the name
 	Sent     uint64      `json:"sent,omitempty"`
 	Received uint64      `json:"received,omitempty"`
@@ -76,17 +76,17 @@ type Cell struct {
 	Waits    WaitsByKind `json:"waits,omitzero"`
 }
 
-// WaitStartUp is the row of waits in a communicator's first collective, in which processes start up: they are counted
-// apart from the others, whose causes are those of package facts.
+// WaitStartUp is the row of waits in a communicator's first collective, when processes start up; they count separately
+// from the waits by the causes of package facts.
 const (
 	WaitStartUp  = facts.NumWaitKinds
 	NumWaitKinds = WaitStartUp + 1
 )
 
-// WaitsByKind is time spent waiting, by cause. It is part of the time of the same cell.
+// WaitsByKind is waiting time by cause, ns. It is part of the time of the same cell.
 type WaitsByKind [NumWaitKinds]uint64
 
-// Total is the sum.
+// Total returns the sum over all causes.
 func (w *WaitsByKind) Total() (sum uint64) {
 	for _, ns := range w {
 		sum += ns
@@ -94,7 +94,7 @@ func (w *WaitsByKind) Total() (sum uint64) {
 	return sum
 }
 
-// LimitWaits makes estimated waits part of the cell's time, which they can exceed by chance.
+// LimitWaits limits estimated waits to the cell's time, which they can exceed by chance.
 func (c *Cell) LimitWaits() {
 	total := c.Waits.Total()
 	if total <= c.Time {
@@ -105,7 +105,7 @@ func (c *Cell) LimitWaits() {
 	}
 }
 
-// visit counts one visit of a region: its time, and of that what lies in regions inside.
+// visit counts one visit of a region: its duration took, of which inside belongs to regions inside.
 func (c *Cell) visit(took, inside uint64, unfinished bool) {
 	c.Visits++
 	c.Time += took - min(inside, took)
@@ -137,7 +137,7 @@ type Histogram = stats.Distribution[uint64]
 // Stats are the operations of one function on one location.
 type Stats struct {
 	Function string `json:"function"` // or "Group" for launches of several
-	Source   string `json:"source"`   // what the times are: "gpu", "network", "enqueue", or "" if that is not told
+	Source   string `json:"source"`   // of the times: "gpu", "network", "enqueue", or "" if not stated
 	Grouped  bool   `json:"grouped,omitempty"`
 	// Time has the durations; empty for operations that were launched together with others.
 	Time   Histogram `json:"time"`
@@ -168,8 +168,8 @@ func Open(path string) (*Aggregate, error) {
 	return a, nil
 }
 
-// OpenShard reads that of a shard's folder. Where it cannot be read, as a power cut may leave it, it gives an earlier
-// one that can, and instead says why; else the error is that of the first.
+// OpenShard reads the aggregate of a shard's folder. If it cannot be read, as after a power failure, OpenShard returns
+// an earlier one, if there is one, and the reason in instead; otherwise err is the error of the first.
 func OpenShard(path string) (a *Aggregate, instead, err error) {
 	a, err = Open(experiment.ProfileFile(path))
 	if err == nil {
@@ -181,7 +181,7 @@ func OpenShard(path string) (a *Aggregate, instead, err error) {
 	return nil, nil, err
 }
 
-// Read reads an aggregate and checks that its references hold.
+// Read reads an aggregate and checks its references.
 func Read(r io.Reader) (*Aggregate, error) {
 	a := new(Aggregate)
 	if err := json.NewDecoder(r).Decode(a); err != nil {

@@ -13,26 +13,26 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Names tells what the ids in events mean.
+// Names resolves the ids in events.
 type Names interface {
 	facts.Names
 	RegionOf(otf2.RegionRef) Region
 	LocationOf(otf2.LocationRef) Location
 }
 
-// Region is what is known of a region.
+// Region is the definition of a region.
 type Region struct {
 	Name  string
-	Group string // one of package regions; others have nothing to do with NCCL
+	Group string // one of package regions; regions of other groups are not NCCL's
 	Role  otf2.RegionRole
 	// Paradigm of regions of other groups, as OTF2 names it.
 	Paradigm otf2.Paradigm
 }
 
-// Location is what is known of a location.
+// Location is the definition of a location.
 type Location struct {
 	Kind  experiment.LocationKind
-	Ranks int // of the communicator that it is a rank of, 0: none
+	Ranks int // of the communicator that it is a rank of; 0: none
 	Rank  int // in it
 }
 
@@ -40,40 +40,40 @@ type Location struct {
 type Aggregator struct {
 	names  Names
 	reader *facts.Reader
-	at     *row // whose event it reads
+	at     *row // whose event is being read
 	tree   *tree
 	rows   map[otf2.LocationRef]*row
 
 	samples bool // keep samples of collectives
 	strata  int
 	retired int
-	others  map[experiment.LocationKind]*row // what further retired locations share
+	others  map[experiment.LocationKind]*row // shared by further retired locations
 
-	regions []*region                  // by id, nil until it is looked at
+	regions []*region                  // by id; nil until first used
 	further map[otf2.RegionRef]*region // of large ids
 	steps   map[step]int32
 	leaves  map[leafKey]int32
 }
 
-// region is a region with what follows from its name.
+// region is a region with what its name implies.
 type region struct {
 	Region
 	kind     Kind
 	title    string // of its node
 	nccl     bool   // a kernel of NCCL's
 	sums     bool   // a record of sums, see Aggregator.sums
-	paradigm string // of kind Other
+	paradigm string // of nodes of kind Other
 	sizeNode string // prefix of the class of sizes of a call
 }
 
-// sourceTrees says in which tree operations are, by the source of their times. Archives without TIMING_SOURCE have
-// times of one kind.
+// sourceTrees maps the source of an operation's times to its tree. Archives without TIMING_SOURCE have times of one
+// kind.
 var sourceTrees = [facts.NumSources]Kind{
 	facts.SourceUnknown: Kernels, facts.SourceDuration: ByDuration, facts.SourceEnqueue: ByEnqueue,
 	facts.SourceNetwork: ByNetwork, facts.SourceGPU: Kernels,
 }
 
-// step is from a node into a region; class is that of what a call asks for, −1: none.
+// step goes from a node into a region; class is the size class of a call, −1: none.
 type step struct {
 	from   int32
 	region otf2.RegionRef
@@ -83,18 +83,18 @@ type step struct {
 // row is the state of one location.
 type row struct {
 	Location
-	base        int32 // node that outermost regions are below, of threads and networks
+	base        int32 // above outermost regions of threads and networks
 	cells       map[int32]*Cell
 	transfers   *Cell // of networks, one of cells
 	stats       map[statsKey]*Stats
 	stack       []frame
 	first, last uint64
 	outer       uint64 // time in outermost regions
-	covered     uint64 // up to when it counts
+	covered     uint64 // until when outer is counted
 	ended       bool
 	others      uint64 // retired locations in it
 	sampling    *sampling
-	events      *facts.Row        // nil: its events show again what stands elsewhere
+	events      *facts.Row        // nil: its events repeat those of another row
 	ops         []facts.Operation // of its open launch
 }
 
@@ -109,15 +109,15 @@ type frame struct {
 	region  *region
 	ref     otf2.RegionRef
 	entered uint64 // see facts.Region
-	linked  bool   // by a stream's kernel to an operation
+	linked  bool   // a kernel of a stream, linked to an operation
 	class   int32  // of its size, −1: none
 	begin   uint64
 	inside  uint64 // time of regions inside
-	covered uint64 // up to when that counts: regions inside that overlap count once
-	node    int32  // None: it is not counted
+	covered uint64 // until when inside is counted: overlapping regions inside count once
+	node    int32  // None: not counted
 }
 
-// leafKey is the call path of an operation below that of a launch or tree.
+// leafKey is the call path of an operation below the node of a launch or tree.
 type leafKey struct {
 	parent               int32
 	function             string
@@ -125,19 +125,19 @@ type leafKey struct {
 	class                int
 }
 
-// NewAggregator makes an aggregator of nothing. attributes is nil for events of a process.
+// NewAggregator returns an empty aggregator. attributes is nil for events of a process.
 func NewAggregator(names Names, attributes *facts.Attributes) *Aggregator {
 	g := &Aggregator{
 		names: names, reader: facts.NewReader(names, attributes), tree: newTree(),
 		rows: make(map[otf2.LocationRef]*row), others: make(map[experiment.LocationKind]*row),
 		further: make(map[otf2.RegionRef]*region), steps: make(map[step]int32), leaves: make(map[leafKey]int32),
 	}
-	g.reader.Operation, g.reader.Enter, g.reader.Leave, g.reader.Put = g.operation, g.enter, g.leave, g.put
-	g.reader.Life, g.reader.Sums = g.life, g.sums
+	g.reader.Enter, g.reader.Leave, g.reader.Life = g.enterRegion, g.leaveRegion, g.endComm
+	g.reader.Operation, g.reader.Put, g.reader.Sums = g.addOperation, g.addTransfer, g.addNetSums
 	return g
 }
 
-// Event takes the next event of a location.
+// Event reads the next event of a location.
 func (g *Aggregator) Event(ev *otf2.Event) { g.event(g.row(ev.Location), ev) }
 
 func (g *Aggregator) event(r *row, ev *otf2.Event) {
@@ -152,25 +152,25 @@ func (g *Aggregator) event(r *row, ev *otf2.Event) {
 	}
 }
 
-// life takes the end of a communicator.
-func (g *Aggregator) life(_ *otf2.Event, _ otf2.CommRef, begins bool) {
+// endComm notes the end of a communicator.
+func (g *Aggregator) endComm(_ *otf2.Event, _ otf2.CommRef, begins bool) {
 	if !begins && g.at.Kind == experiment.KindRank {
 		g.at.ended = true
 	}
 }
 
-// shown are the kinds of locations whose events are summed up. Others show again what stands elsewhere, or nothing that
-// can be summed up.
+// shown are the kinds of locations whose events are summed up. Others repeat events of these, or have none that can be
+// summed up.
 var shown = []experiment.LocationKind{
 	experiment.KindThread, experiment.KindEnqueue, experiment.KindRank, experiment.KindStream, experiment.KindNetSend,
 	experiment.KindNetRecv,
 }
 
-// maxRetired is how many locations of communicators that are gone keep values of their own.
+// maxRetired is how many locations of destroyed communicators keep values of their own.
 const maxRetired = 128
 
-// Retire tells that no more events of a location will come. Beyond a number of such locations their values go into one
-// row for each kind.
+// Retire states that no more events of a location follow. Beyond maxRetired such locations, values go into one shared
+// row per kind.
 func (g *Aggregator) Retire(l otf2.LocationRef) {
 	r := g.rows[l]
 	if r == nil {
@@ -234,7 +234,7 @@ func (r *row) cell(node int32) *Cell {
 	return c
 }
 
-// region gives what a region is.
+// region returns the region of an id.
 func (g *Aggregator) region(ref otf2.RegionRef) *region {
 	if int(ref) < len(g.regions) {
 		if r := g.regions[ref]; r != nil {
@@ -281,8 +281,8 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 	return r
 }
 
-// enter takes a region that begins.
-func (g *Aggregator) enter(l *facts.Region) {
+// enterRegion opens a region.
+func (g *Aggregator) enterRegion(l *facts.Region) {
 	r := g.at
 	switch r.Kind {
 	case experiment.KindRank:
@@ -300,7 +300,7 @@ func (g *Aggregator) enter(l *facts.Region) {
 	}
 }
 
-// placeFrame gives an open region its node, below that of the one around it.
+// placeFrame gives an open region its node, below the node of the region around it.
 func (g *Aggregator) placeFrame(r *row, at int) {
 	f := &r.stack[at]
 	f.node = None
@@ -311,14 +311,14 @@ func (g *Aggregator) placeFrame(r *row, at int) {
 		}
 	case f.region.sums:
 	case at > 0:
-		f.node = g.path(r.stack[at-1].node, f.ref, f.region, f.class)
+		f.node = g.childNode(r.stack[at-1].node, f.ref, f.region, f.class)
 	default:
-		f.node = g.path(r.base, f.ref, f.region, f.class)
+		f.node = g.childNode(r.base, f.ref, f.region, f.class)
 	}
 }
 
-// leaveOpen counts an open region that ends. What began in it and is still open overlaps with it, and is not called by
-// it: it goes on beside it.
+// leaveOpen counts an open region that ends. Regions that began inside it and are still open overlap it rather than
+// being called by it: they continue beside it.
 func (g *Aggregator) leaveOpen(l *facts.Region) {
 	r, t := g.at, uint64(l.End)
 	at := facts.IndexOpen(r.stack, l, func(f *frame) uint64 { return f.entered })
@@ -337,7 +337,7 @@ func (g *Aggregator) leaveOpen(l *facts.Region) {
 	}
 }
 
-// cover counts the time of a region inside, as far as no other one has covered it.
+// cover counts the time of a region inside, except what others have covered.
 func (f *frame) cover(begin, end uint64) {
 	f.inside += uncovered(begin, end, f.covered)
 	f.covered = max(f.covered, end)
@@ -354,17 +354,18 @@ func uncovered(begin, end, covered uint64) uint64 {
 	return end - min(begin, end)
 }
 
-// leave takes a region that ends.
-func (g *Aggregator) leave(l *facts.Region) {
+// leaveRegion closes a region.
+func (g *Aggregator) leaveRegion(l *facts.Region) {
 	if g.at.Kind == experiment.KindRank {
-		g.launch(l)
+		g.addLaunch(l)
 		return
 	}
 	g.leaveOpen(l)
 }
 
-// sums takes transfers that were recorded in sums: their phases, and what was sent. The longest phase is not known.
-func (g *Aggregator) sums(s *facts.NetSums) {
+// addNetSums adds transfers that were recorded as sums: their phases, and what was sent. Their longest phase is
+// unknown.
+func (g *Aggregator) addNetSums(s *facts.NetSums) {
 	r := g.at
 	for phase, n := range s.Phases {
 		open := s.Unfinished && s.OpenPhase == facts.NetPhase(phase)
@@ -379,21 +380,21 @@ func (g *Aggregator) sums(s *facts.NetSums) {
 		}
 	}
 	if s.Send && s.Transfers > 0 {
-		g.sent(r, s.Transfers, s.Bytes)
+		g.countSent(r, s.Transfers, s.Bytes)
 	}
 }
 
-// put takes a transfer.
-func (g *Aggregator) put(t *facts.Transfer) {
+// addTransfer adds a transfer.
+func (g *Aggregator) addTransfer(t *facts.Transfer) {
 	r := g.at
 	if r.Kind != experiment.KindNetSend && r.Kind != experiment.KindNetRecv {
 		return
 	}
-	g.sent(r, 1, t.Bytes)
+	g.countSent(r, 1, t.Bytes)
 }
 
-// sent counts transfers.
-func (g *Aggregator) sent(r *row, transfers, bytes uint64) {
+// countSent counts transfers.
+func (g *Aggregator) countSent(r *row, transfers, bytes uint64) {
 	if r.transfers == nil {
 		r.transfers = r.cell(g.tree.child(r.base, Transfer, "transfer", otf2.RegionRoleDataTransfer))
 	}
@@ -401,8 +402,8 @@ func (g *Aggregator) sent(r *row, transfers, bytes uint64) {
 	r.transfers.Put += bytes
 }
 
-// path gives the node of a region entered from another.
-func (g *Aggregator) path(from int32, ref otf2.RegionRef, region *region, class int32) int32 {
+// childNode returns the node of a region entered from another node.
+func (g *Aggregator) childNode(from int32, ref otf2.RegionRef, region *region, class int32) int32 {
 	s := step{from, ref, class}
 	if n, ok := g.steps[s]; ok {
 		return n
@@ -418,15 +419,14 @@ func (g *Aggregator) path(from int32, ref otf2.RegionRef, region *region, class 
 	return n
 }
 
-// Aggregate gives what has been summed up so far. Regions that are open count up to the last event of their location,
-// as unfinished.
+// Aggregate returns the sums so far. Open regions count up to the last event of their location, as unfinished.
 func (g *Aggregator) Aggregate() *Aggregate {
 	a := &Aggregate{Version: version, Folded: g.tree.folded}
 	for l, r := range g.rows {
 		a.Rows = append(a.Rows, g.snapshot(uint64(l), r))
 	}
 	slices.SortFunc(a.Rows, func(x, y Row) int { return cmp.Compare(x.Location, y.Location) })
-	a.Nodes = slices.Clone(g.tree.nodes) // snapshots may have made some
+	a.Nodes = slices.Clone(g.tree.nodes) // snapshots may have added some
 	return a
 }
 

@@ -8,9 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Follower sums up the communicator ranks of a process that writes its events to files, while it writes them: each
-// event once, at the first [Follower.Read] that finds it. It keeps what an [Aggregator] keeps, whatever the length of
-// the files.
+// Follower sums up the communicator ranks of a process while it writes its events to files. It reads each event once,
+// at the first [Follower.Read] that finds it. Its memory is that of an [Aggregator], whatever the length of the files.
 type Follower struct {
 	*Aggregator
 	names *followedNames
@@ -18,7 +17,7 @@ type Follower struct {
 	tails map[uint32]*otf2.EventTail
 }
 
-// followedNames tells what local ids mean, as far as the process has described them.
+// followedNames resolves local ids, as far as the process has described them.
 type followedNames struct {
 	facts.Names
 	process   *experiment.Process
@@ -35,7 +34,7 @@ func (n *followedNames) RegionOf(ref otf2.RegionRef) Region {
 
 func (n *followedNames) LocationOf(ref otf2.LocationRef) Location { return n.locations[ref] }
 
-// Follow makes what sums up the shard in a folder.
+// Follow returns a follower of the shard in a folder.
 func Follow(path string) *Follower {
 	names := &followedNames{locations: make(map[otf2.LocationRef]Location)}
 	g := NewAggregator(names, nil)
@@ -43,8 +42,8 @@ func Follow(path string) *Follower {
 	return &Follower{Aggregator: g, names: names, path: path, tails: make(map[uint32]*otf2.EventTail)}
 }
 
-// Read takes what has been written since it was called last, as far as p describes it: the description of the shard as
-// it is now. The error is that of a file that is damaged; the others have been read.
+// Read reads the events written since the last call, as far as p, the present description of the shard, describes them.
+// The error is that of a damaged file; all others have been read.
 func (f *Follower) Read(p *experiment.Process) (damage error) {
 	f.names.Names, f.names.process = facts.ShardNames(p), p
 	for i := range p.Locations {
@@ -65,7 +64,7 @@ func (f *Follower) Read(p *experiment.Process) (damage error) {
 	return damage
 }
 
-// read takes a location's events up to where its description ends: ids in what is behind may not be described yet.
+// read reads a location's events up to where its description ends: later ids may not be described yet.
 func (f *Follower) read(loc *experiment.Location, ref otf2.LocationRef, chunk uint64) error {
 	t := f.tails[loc.Number]
 	if t == nil {

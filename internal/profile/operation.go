@@ -11,26 +11,26 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// operation keeps an operation until its launch ends; those outside of regions belong to no launch.
-func (g *Aggregator) operation(o *facts.Operation) {
+// addOperation keeps an operation until its launch ends. Operations outside of regions belong to no launch.
+func (g *Aggregator) addOperation(o *facts.Operation) {
 	if g.at.Kind == experiment.KindRank && o.Enter != facts.NoRegion {
 		g.at.ops = append(g.at.ops, *o)
 	}
 }
 
-// speed counts an operation that has a bandwidth, but for start-up: what that is says package facts.
-func (g *Aggregator) speed(c *Cell, s *Stats, o *facts.Operation) {
+// addSpeed counts an operation with a bandwidth, except in start-up as package facts defines it.
+func (g *Aggregator) addSpeed(c *Cell, s *Stats, o *facts.Operation) {
 	took := o.TimeOf()
 	if o.StartUp || took <= 0 || !facts.HasBandwidth(o.Source, o.Grouped, o.Equal) {
 		return
 	}
 	bus := float64(o.Size) * o.BusFactor(g.names.CommSize(o.Comm))
-	c.Speeds.add(o.Size, bus, took)
-	s.Speeds.add(o.Size, bus, took)
+	c.Speeds.addOperation(o.Size, bus, took)
+	s.Speeds.addOperation(o.Size, bus, took)
 }
 
-// launch counts a launch; regions in it are part of it.
-func (g *Aggregator) launch(l *facts.Region) {
+// addLaunch counts a launch; regions in it are part of it.
+func (g *Aggregator) addLaunch(l *facts.Region) {
 	if l.Depth > 0 {
 		return
 	}
@@ -39,19 +39,19 @@ func (g *Aggregator) launch(l *facts.Region) {
 	root := g.tree.root(sourceTrees[l.Source])
 	var node int32
 	if l.Grouped() {
-		node = g.grouped(r, l, root, took)
+		node = g.addGroup(r, l, root, took)
 	} else {
-		node = g.single(r, l, root, took)
+		node = g.addSingle(r, l, root, took)
 	}
 	g.sampleLead(r, node, l)
 	r.ops = r.ops[:0]
 }
 
-// single counts a launch of one operation.
-func (g *Aggregator) single(r *row, l *facts.Region, root int32, took uint64) (node int32) {
+// addSingle counts a launch of one operation.
+func (g *Aggregator) addSingle(r *row, l *facts.Region, root int32, took uint64) (node int32) {
 	known := len(r.ops) > 0
 	if !known {
-		r.ops = append(r.ops, g.alone(r, l))
+		r.ops = append(r.ops, g.operationOf(r, l))
 	}
 	o := &r.ops[0]
 	node = g.leaf(root, o)
@@ -63,13 +63,13 @@ func (g *Aggregator) single(r *row, l *facts.Region, root int32, took uint64) (n
 	s.Time.Add(took)
 	s.Size.Add(o.Size)
 	if known {
-		g.speed(c, s, o)
+		g.addSpeed(c, s, o)
 	}
 	return node
 }
 
-// grouped counts a launch of several operations.
-func (g *Aggregator) grouped(r *row, l *facts.Region, root int32, took uint64) (node int32) {
+// addGroup counts a launch of several operations.
+func (g *Aggregator) addGroup(r *row, l *facts.Region, root int32, took uint64) (node int32) {
 	title := g.region(l.Region).title
 	node = g.tree.child(root, Launch, title, 0)
 	r.cell(node).visit(took, 0, l.Unfinished)
@@ -82,12 +82,12 @@ func (g *Aggregator) grouped(r *row, l *facts.Region, root int32, took uint64) (
 		c.Received += o.Received
 		s := r.statsOf(o.Function, l.Source, true)
 		s.Size.Add(o.Size)
-		g.speed(c, s, o)
+		g.addSpeed(c, s, o)
 	}
 	return node
 }
 
-// sampleLead samples the first collective of a launch: the others have its times.
+// sampleLead samples the first collective of a launch; the others have no times of their own.
 func (g *Aggregator) sampleLead(r *row, node int32, l *facts.Region) {
 	if !g.samples {
 		return
@@ -101,20 +101,20 @@ func (g *Aggregator) sampleLead(r *row, node int32, l *facts.Region) {
 		if o.Root != otf2.CollectiveRootNone {
 			root = int64(o.Root)
 		}
-		g.sample(r, node, Sample{Function: o.Function, Ordinal: o.Ordinal, Root: root, Begin: uint64(l.Begin),
+		g.addSample(r, node, Sample{Function: o.Function, Ordinal: o.Ordinal, Root: root, Begin: uint64(l.Begin),
 			End: uint64(l.End), Source: l.Source.String()})
 		return
 	}
 }
 
-// alone is the operation of a launch that has no events of operations: on a communicator of one rank, and where NCCL
-// did not tell enough. Then the region tells.
-func (g *Aggregator) alone(r *row, l *facts.Region) facts.Operation {
+// operationOf returns the operation of a launch without events of operations, as on a communicator of one rank, or
+// where NCCL reported too little. It is derived from the launch's region.
+func (g *Aggregator) operationOf(r *row, l *facts.Region) facts.Operation {
 	return facts.Operation{Details: l.Details, Function: g.region(l.Region).Name, Message: true,
 		Size: g.reader.AloneSize(l, r.Ranks)}
 }
 
-// leaf is the call path of an operation: function, algorithm and protocol if they are known, class of sizes.
+// leaf returns the call path of an operation: function, algorithm and protocol if known, class of sizes.
 func (g *Aggregator) leaf(parent int32, o *facts.Operation) int32 {
 	key := leafKey{parent, o.Function, o.Algo, o.Proto, o.Variant, regions.SizeClassOf(o.Size)}
 	if n, ok := g.leaves[key]; ok {
@@ -133,7 +133,7 @@ func (g *Aggregator) leaf(parent int32, o *facts.Operation) int32 {
 	return n
 }
 
-// variant says how an operation was carried out: "RING/LL", a symmetric kernel, or how copy engines synchronize.
+// variant returns how an operation was carried out: "RING/LL", a symmetric kernel, or how copy engines synchronize.
 func (g *Aggregator) variant(o *facts.Operation) string {
 	text := func(ref otf2.StringRef) string {
 		if ref == otf2.UndefinedString {
@@ -161,7 +161,7 @@ func (r *row) statsOf(function string, s facts.Source, grouped bool) *Stats {
 	return st
 }
 
-// Place is an operation, or a launch of several, as an analysis of an archive knows it.
+// Place is an operation, or a launch of several, in the terms of an archive's analysis.
 type Place struct {
 	Location    otf2.LocationRef
 	Region      otf2.RegionRef // of the launch
@@ -173,7 +173,7 @@ type Place struct {
 	Size        uint64 // as nccl-tests counts it
 }
 
-// Wait adds time that was waited in an operation.
+// Wait adds ns of waiting in an operation.
 func (g *Aggregator) Wait(p *Place, kind facts.WaitKind, ns uint64) {
 	root := g.tree.root(sourceTrees[p.Source])
 	var node int32
@@ -186,7 +186,7 @@ func (g *Aggregator) Wait(p *Place, kind facts.WaitKind, ns uint64) {
 	g.row(p.Location).cell(node).Waits[kind] += ns
 }
 
-// SizeOrder is the place of a node among its siblings as far as its class of sizes says; 0 for nodes of no class.
+// SizeOrder orders siblings by class of sizes; it is 0 for nodes without a class.
 func SizeOrder(n Node) int {
 	if n.Kind != Size {
 		return 0

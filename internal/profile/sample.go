@@ -8,23 +8,22 @@ import (
 	"slices"
 )
 
-// Who waited for whom can only be told from the times of several processes, which do not talk to each other. So each
-// keeps when some collectives began and ended: of each kind, on each communicator, those with the smallest hashes of
-// function and ordinal. All members choose the same ones, and what is put together afterwards estimates the waits of
-// all from theirs.
+// Which rank waited for which can only be derived from the times of several processes, and these do not communicate. So
+// each keeps begin and end of some collectives: of each kind, on each communicator, those with the smallest hashes of
+// function and ordinal. All members choose the same collectives, and merging them later gives an estimate of all waits.
 
-// Sizes of samples: of each communicator rank and call path, as long as there are few of them, and then.
+// Sizes of samples per communicator rank and call path: while there are few call paths, and beyond.
 const (
 	sampleSize      = 64
 	smallSampleSize = 8
 	fewStrata       = 256
 )
 
-// Sample is when a collective was on a rank.
+// Sample is one collective on one rank.
 type Sample struct {
 	Function string `json:"f"`
 	Ordinal  uint64 `json:"o"`           // on the communicator
-	Root     int64  `json:"r,omitempty"` // rank; −1: it has none
+	Root     int64  `json:"r,omitempty"` // rank; −1: none
 	Begin    uint64 `json:"b"`
 	End      uint64 `json:"e"`
 	Source   string `json:"s"` // of the times
@@ -35,14 +34,14 @@ type Sample struct {
 // Stratum is the samples of one call path on a communicator rank.
 type Stratum struct {
 	Node    int32    `json:"node"`
-	Count   uint64   `json:"count"` // collectives that the samples stand for
+	Count   uint64   `json:"count"` // collectives that the samples represent
 	Samples []Sample `json:"samples"`
 
 	size  int
-	worst int // place of the greatest hash
+	worst int // index of the greatest hash
 }
 
-// sampling keeps the samples of a communicator rank.
+// sampling holds the samples of a communicator rank.
 type sampling struct {
 	strata map[int32]*Stratum
 	first  *FirstSample
@@ -54,8 +53,8 @@ type FirstSample struct {
 	Sample
 }
 
-// sample takes a collective.
-func (g *Aggregator) sample(r *row, node int32, s Sample) {
+// addSample offers a collective to the samples.
+func (g *Aggregator) addSample(r *row, node int32, s Sample) {
 	if r.sampling == nil {
 		r.sampling = &sampling{strata: make(map[int32]*Stratum)}
 	}
@@ -98,7 +97,7 @@ func (st *Stratum) add(s Sample) {
 	}
 }
 
-// mix spreads a hash: FNV's upper bits hardly depend on the last bytes.
+// mix spreads a hash: the upper bits of FNV hardly depend on the last bytes.
 func mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
@@ -107,7 +106,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>33
 }
 
-// snapshot gives the strata by node, their samples by ordinal.
+// snapshot returns the strata by node, their samples by ordinal.
 func (s *sampling) snapshot() []Stratum {
 	list := make([]Stratum, 0, len(s.strata))
 	for _, st := range s.strata {

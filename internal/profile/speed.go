@@ -11,38 +11,39 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 )
 
-// What bandwidths are made of: of each size how many operations there were and how long they took on one member. An
-// operation counts with the median of its size, as in package facts; of several members the medians are added up, so
-// that together they are the mean.
+// Bandwidths are derived from the number of operations of each size and their durations on one member. As in package
+// facts, an operation counts with the median of its size. The medians of several members are added up, so that together
+// they give the mean.
 
-// mostSizes bounds the sizes that a cell tells apart; further ones count with their own times, as the mean does.
+// mostSizes bounds the sizes that a cell keeps apart; operations of further sizes count with their own durations, as in
+// a mean.
 const mostSizes = 64
 
 // Speeds are the operations of a cell that have a bandwidth, by size.
 type Speeds struct {
 	bySize map[uint64]*speed
 	others speedOthers
-	sums   *[2]facts.Moved // once they are asked for, until something is added
+	sums   *[2]facts.Moved // cached results of Sums; nil after an addition
 }
 
-// speed is of one size.
+// speed is the operations of one size.
 type speed struct {
 	Size uint64    `json:"size"`
 	Bus  float64   `json:"bus"` // size times nccl-tests' factor for the bus
 	Time Histogram `json:"time"`
 }
 
-// speedOthers are those of further sizes together.
+// speedOthers is the operations of all further sizes together.
 type speedOthers struct {
 	Moved uint64  `json:"moved"`
 	Bus   float64 `json:"bus"`
 	Busy  float64 `json:"busy"`
 }
 
-// add takes an operation. What is of start-up has no place here.
-func (s *Speeds) add(size uint64, bus, took float64) {
+// addOperation adds an operation. Start-up must not be added.
+func (s *Speeds) addOperation(size uint64, bus, took float64) {
 	s.sums = nil
-	x := s.of(size)
+	x := s.speedOf(size)
 	if x == nil {
 		s.others.Moved += size
 		s.others.Bus += bus
@@ -53,8 +54,8 @@ func (s *Speeds) add(size uint64, bus, took float64) {
 	x.Time.Add(uint64(math.Round(took)))
 }
 
-// of is the sum of a size, nil if there are too many sizes.
-func (s *Speeds) of(size uint64) *speed {
+// speedOf returns the speed of a size; nil if there are too many sizes.
+func (s *Speeds) speedOf(size uint64) *speed {
 	x := s.bySize[size]
 	if x == nil && len(s.bySize) < mostSizes {
 		if s.bySize == nil {
@@ -66,12 +67,12 @@ func (s *Speeds) of(size uint64) *speed {
 	return x
 }
 
-// Merge adds those of o.
+// Merge adds o.
 func (s *Speeds) Merge(o *Speeds) {
 	s.sums = nil
 	for _, size := range slices.Sorted(maps.Keys(o.bySize)) {
 		y := o.bySize[size]
-		if x := s.of(size); x != nil {
+		if x := s.speedOf(size); x != nil {
 			x.Bus = y.Bus
 			x.Time.Merge(&y.Time)
 			continue
@@ -86,8 +87,8 @@ func (s *Speeds) Merge(o *Speeds) {
 	s.others.Busy += o.others.Busy
 }
 
-// Sums are the bytes of the operations, as nccl-tests counts sizes, the same times its factor for the bus, and their
-// time in ns: each operation's the median of its size. Bandwidths are the ratios.
+// Sums returns bytes and ns for both bandwidths: bytes as nccl-tests counts sizes, the same times its factor for the
+// bus, and each operation's duration as the median of its size. Bandwidths are the ratios.
 func (s *Speeds) Sums() (alg, bus facts.Moved) {
 	if s.sums != nil {
 		return s.sums[0], s.sums[1]
@@ -104,8 +105,8 @@ func (s *Speeds) Sums() (alg, bus facts.Moved) {
 	return alg, bus
 }
 
-// Each calls with each size: nccl-tests' factor times the size for the bus, and the times of one member's operations in
-// ns. Sizes beyond those that are told apart are not among them.
+// Each calls with for each size kept apart: bus is nccl-tests' factor times the size, times are the durations of one
+// member's operations in ns.
 func (s *Speeds) Each(with func(size uint64, bus float64, times *Histogram)) {
 	for _, size := range slices.Sorted(maps.Keys(s.bySize)) {
 		x := s.bySize[size]
@@ -113,7 +114,7 @@ func (s *Speeds) Each(with func(size uint64, bus float64, times *Histogram)) {
 	}
 }
 
-// IsZero tells that there are none.
+// IsZero reports whether there are no operations.
 func (s Speeds) IsZero() bool { return len(s.bySize) == 0 && s.others == speedOthers{} }
 
 // speedsOnDisk is Speeds in a file, sizes ascending.

@@ -12,10 +12,10 @@ import (
 func TestSpeedsAreOfMedians(t *testing.T) {
 	var one, other Speeds
 	for _, took := range []float64{40, 41, 9000} { // the mean is far off
-		one.add(1000, 1500, took)
+		one.addOperation(1000, 1500, took)
 	}
-	other.add(1000, 1500, 41)
-	other.add(50, 75, 10)
+	other.addOperation(1000, 1500, 41)
+	other.addOperation(50, 75, 10)
 	one.Merge(&other)
 	text, err := json.Marshal(one)
 	if err != nil {
@@ -31,7 +31,7 @@ func TestSpeedsAreOfMedians(t *testing.T) {
 			t.Errorf("%+v, %+v", alg, bus)
 		}
 	}
-	one.add(50, 75, 10)
+	one.addOperation(50, 75, 10)
 	if alg, _ := one.Sums(); alg.Bytes != 4100 {
 		t.Errorf("what is added later counts, too: %+v", alg)
 	}
@@ -44,7 +44,7 @@ func TestSpeedsAreOfMedians(t *testing.T) {
 func TestSpeedsOfManySizesAreBounded(t *testing.T) {
 	var s, all Speeds
 	for size := range uint64(10 * mostSizes) {
-		s.add(size+1, float64(size+1), 100)
+		s.addOperation(size+1, float64(size+1), 100)
 	}
 	all.Merge(&s)
 	all.Merge(&s)

@@ -9,7 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Kind is what a node of the call tree stands for.
+// Kind is the kind of a node of the call tree.
 type Kind string
 
 // The roots, and the kinds of nodes below them.
@@ -22,17 +22,17 @@ const (
 	Network    Kind = "network"
 
 	Phase     Kind = "phase"     // of the application
-	Call      Kind = "call"      // of NCCL, and what else its threads do
-	Other     Kind = "other"     // region of a thread that has nothing to do with NCCL
+	Call      Kind = "call"      // of NCCL, and other work of its threads
+	Other     Kind = "other"     // region of a thread outside NCCL
 	Size      Kind = "size"      // class of sizes of calls or operations
 	Operation Kind = "operation" // function
 	Variant   Kind = "variant"   // algorithm and protocol
 	Launch    Kind = "launch"    // of several operations
-	Kernel    Kind = "kernel"    // of the application, and what else its GPU does
+	Kernel    Kind = "kernel"    // of the application, and other work of its GPU
 	Direction Kind = "direction" // of transfers
 	NetPhase  Kind = "net-phase" // of the oldest transfer under way
 	Transfer  Kind = "transfer"
-	Proxy     Kind = "proxy" // what a proxy thread does beside transfers
+	Proxy     Kind = "proxy" // work of a proxy thread besides transfers
 )
 
 // roots are the trees in the order of profiles.
@@ -54,7 +54,7 @@ type Node struct {
 	Paradigm string `json:"paradigm,omitempty"`
 }
 
-// TreeOf is the kind of the root that a node is below.
+// TreeOf returns the kind of the root above a node.
 func TreeOf(nodes []Node, at int32) Kind {
 	for nodes[at].Parent != None {
 		at = nodes[at].Parent
@@ -62,8 +62,8 @@ func TreeOf(nodes []Node, at int32) Kind {
 	return nodes[at].Kind
 }
 
-// OperationOf is the function that a node's operations are of, and how they were carried out: "RING/LL", "" if that is
-// not known. The function of other nodes is "".
+// OperationOf returns the function of a node's operations, and how they were carried out: "RING/LL", or "" if unknown.
+// The function of other nodes is "".
 func OperationOf(nodes []Node, at int32) (function, variant string) {
 	for ; at != None; at = nodes[at].Parent {
 		switch n := &nodes[at]; n.Kind {
@@ -76,14 +76,14 @@ func OperationOf(nodes []Node, at int32) (function, variant string) {
 	return "", ""
 }
 
-// Bounds of the tree, so that a program that makes names for weeks does not fill memory with them. What would be more
-// shares a node, or is not told apart from what is around it.
+// Bounds of the tree, so that a program that makes up names for weeks does not fill memory. Names beyond them share a
+// node, or count for the node around them.
 const (
 	maxChildren = 1000    // of one node
-	maxNodes    = 1 << 14 // below which everything gets its own
+	maxNodes    = 1 << 14 // below this each name gets its own
 )
 
-// tree is the call tree in the making. Parents have smaller indices than their children.
+// tree is the call tree under construction. Parents have smaller indices than their children.
 type tree struct {
 	nodes    []Node
 	index    map[Node]int32
@@ -95,12 +95,13 @@ func newTree() *tree { return &tree{index: make(map[Node]int32)} }
 
 func (t *tree) root(k Kind) int32 { return t.node(Node{Parent: None, Kind: k}) }
 
-// child finds or makes a node. Beyond the bounds it gives the one that further names share, or the parent itself.
+// child returns a node, which it makes if need be. Beyond the bounds it returns the node that further names share, or
+// the parent itself.
 func (t *tree) child(parent int32, k Kind, name string, role otf2.RegionRole) int32 {
 	return t.below(Node{Parent: parent, Kind: k, Name: name, Role: role})
 }
 
-// below is child for a node with all that it is.
+// below is child for a complete node.
 func (t *tree) below(n Node) int32 {
 	parent, k := n.Parent, n.Kind
 	if id, ok := t.index[n]; ok {

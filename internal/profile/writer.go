@@ -8,13 +8,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Process sums up the timeline of one process as package regions draws it.
+// Process sums up the timeline of one process as package regions makes it.
 type Process struct {
 	*Aggregator
 	names *processNames
 }
 
-// NewProcess makes what sums up a process's timeline. p is the description that the model fills in.
+// NewProcess returns a Process. p is the description that the model fills in.
 func NewProcess(p *experiment.Process) *Process {
 	names := &processNames{process: p, locations: make(map[otf2.LocationRef]Location)}
 	g := NewAggregator(names, nil)
@@ -22,7 +22,7 @@ func NewProcess(p *experiment.Process) *Process {
 	return &Process{g, names}
 }
 
-// processNames tells what local ids mean.
+// processNames resolves local ids.
 type processNames struct {
 	process   *experiment.Process
 	locations map[otf2.LocationRef]Location
@@ -45,7 +45,7 @@ func (n *processNames) Rank(ref otf2.CommRef, _ otf2.LocationRef) int {
 
 func (n *processNames) LocationOf(ref otf2.LocationRef) Location { return n.locations[ref] }
 
-// Writer takes the events of one location in the place of an event file's writer.
+// Writer replaces an event file's writer for the events of one location.
 type Writer struct {
 	to     *Aggregator
 	row    *row // nil before the first event
@@ -57,7 +57,7 @@ type Writer struct {
 
 var _ regions.EventWriter = (*Writer)(nil)
 
-// EventWriter gives the writer of a location.
+// EventWriter returns the writer of a location.
 func (p *Process) EventWriter(loc experiment.Location) *Writer {
 	l := Location{Kind: loc.Kind}
 	if loc.Comm >= 0 && loc.Kind == experiment.KindRank {
@@ -69,8 +69,8 @@ func (p *Process) EventWriter(loc experiment.Location) *Writer {
 	return &Writer{to: p.Aggregator, event: otf2.Event{Location: ref}}
 }
 
-// put hands an event on.
-func (w *Writer) put(kind otf2.EventKind, t otf2.Timestamp, a *otf2.AttributeList, args ...uint64) error {
+// putEvent passes an event on.
+func (w *Writer) putEvent(kind otf2.EventKind, t otf2.Timestamp, a *otf2.AttributeList, args ...uint64) error {
 	if t < w.last {
 		return &otf2.TimeError{Time: t, Last: w.last}
 	}
@@ -86,23 +86,23 @@ func (w *Writer) put(kind otf2.EventKind, t otf2.Timestamp, a *otf2.AttributeLis
 	return nil
 }
 
-// Enter is as [otf2.EventWriter.Enter], and like all that follow fails only where the time is before that of the event
-// before it.
+// Enter is as [otf2.EventWriter.Enter]. Like all methods that follow, it fails only for a time before that of the last
+// event.
 func (w *Writer) Enter(t otf2.Timestamp, a *otf2.AttributeList, region otf2.RegionRef) error {
-	return w.put(otf2.EventEnter, t, a, uint64(region))
+	return w.putEvent(otf2.EventEnter, t, a, uint64(region))
 }
 
 // Leave is as [otf2.EventWriter.Leave].
 func (w *Writer) Leave(t otf2.Timestamp, a *otf2.AttributeList, region otf2.RegionRef) error {
-	return w.put(otf2.EventLeave, t, a, uint64(region))
+	return w.putEvent(otf2.EventLeave, t, a, uint64(region))
 }
 
 // MeasurementOnOff is as [otf2.EventWriter.MeasurementOnOff].
 func (w *Writer) MeasurementOnOff(t otf2.Timestamp, a *otf2.AttributeList, mode otf2.MeasurementMode) error {
-	return w.put(otf2.EventMeasurementOnOff, t, a, uint64(mode))
+	return w.putEvent(otf2.EventMeasurementOnOff, t, a, uint64(mode))
 }
 
-// Metric takes values of metrics, which are not summed up.
+// Metric ignores values of metrics, which are not summed up.
 func (w *Writer) Metric(t otf2.Timestamp, _ *otf2.AttributeList, _ otf2.MetricRef, _ []otf2.Type, _ []uint64) error {
 	w.last = max(w.last, t)
 	w.events++
@@ -111,80 +111,80 @@ func (w *Writer) Metric(t otf2.Timestamp, _ *otf2.AttributeList, _ otf2.MetricRe
 
 // CommCreate is as [otf2.EventWriter.CommCreate].
 func (w *Writer) CommCreate(t otf2.Timestamp, a *otf2.AttributeList, comm otf2.CommRef) error {
-	return w.put(otf2.EventCommCreate, t, a, uint64(comm))
+	return w.putEvent(otf2.EventCommCreate, t, a, uint64(comm))
 }
 
 // CommDestroy is as [otf2.EventWriter.CommDestroy].
 func (w *Writer) CommDestroy(t otf2.Timestamp, a *otf2.AttributeList, comm otf2.CommRef) error {
-	return w.put(otf2.EventCommDestroy, t, a, uint64(comm))
+	return w.putEvent(otf2.EventCommDestroy, t, a, uint64(comm))
 }
 
 // MpiCollectiveBegin is as [otf2.EventWriter.MpiCollectiveBegin].
 func (w *Writer) MpiCollectiveBegin(t otf2.Timestamp, a *otf2.AttributeList) error {
-	return w.put(otf2.EventMpiCollectiveBegin, t, a)
+	return w.putEvent(otf2.EventMpiCollectiveBegin, t, a)
 }
 
 // MpiCollectiveEnd is as [otf2.EventWriter.MpiCollectiveEnd].
 func (w *Writer) MpiCollectiveEnd(t otf2.Timestamp, a *otf2.AttributeList, op otf2.CollectiveOp, comm otf2.CommRef,
 	root uint32, sent, received uint64) error {
-	return w.put(otf2.EventMpiCollectiveEnd, t, a, uint64(op), uint64(comm), uint64(root), sent, received)
+	return w.putEvent(otf2.EventMpiCollectiveEnd, t, a, uint64(op), uint64(comm), uint64(root), sent, received)
 }
 
 // NonBlockingCollectiveRequest is as [otf2.EventWriter.NonBlockingCollectiveRequest].
 func (w *Writer) NonBlockingCollectiveRequest(t otf2.Timestamp, a *otf2.AttributeList, request uint64) error {
-	return w.put(otf2.EventNonBlockingCollectiveRequest, t, a, request)
+	return w.putEvent(otf2.EventNonBlockingCollectiveRequest, t, a, request)
 }
 
 // NonBlockingCollectiveComplete is as [otf2.EventWriter.NonBlockingCollectiveComplete].
 func (w *Writer) NonBlockingCollectiveComplete(
 	t otf2.Timestamp, a *otf2.AttributeList, op otf2.CollectiveOp, comm otf2.CommRef, root uint32, sent, received,
 	request uint64) error {
-	return w.put(otf2.EventNonBlockingCollectiveComplete, t, a, uint64(op), uint64(comm), uint64(root), sent, received,
-		request)
+	return w.putEvent(otf2.EventNonBlockingCollectiveComplete, t, a, uint64(op), uint64(comm), uint64(root), sent,
+		received, request)
 }
 
 // MpiIsend is as [otf2.EventWriter.MpiIsend].
 func (w *Writer) MpiIsend(t otf2.Timestamp, a *otf2.AttributeList, receiver uint32, comm otf2.CommRef, tag uint32,
 	length, request uint64) error {
-	return w.put(otf2.EventMpiIsend, t, a, uint64(receiver), uint64(comm), uint64(tag), length, request)
+	return w.putEvent(otf2.EventMpiIsend, t, a, uint64(receiver), uint64(comm), uint64(tag), length, request)
 }
 
 // MpiIsendComplete is as [otf2.EventWriter.MpiIsendComplete].
 func (w *Writer) MpiIsendComplete(t otf2.Timestamp, a *otf2.AttributeList, request uint64) error {
-	return w.put(otf2.EventMpiIsendComplete, t, a, request)
+	return w.putEvent(otf2.EventMpiIsendComplete, t, a, request)
 }
 
 // MpiIrecvRequest is as [otf2.EventWriter.MpiIrecvRequest].
 func (w *Writer) MpiIrecvRequest(t otf2.Timestamp, a *otf2.AttributeList, request uint64) error {
-	return w.put(otf2.EventMpiIrecvRequest, t, a, request)
+	return w.putEvent(otf2.EventMpiIrecvRequest, t, a, request)
 }
 
 // MpiIrecv is as [otf2.EventWriter.MpiIrecv].
 func (w *Writer) MpiIrecv(t otf2.Timestamp, a *otf2.AttributeList, sender uint32, comm otf2.CommRef, tag uint32, length,
 	request uint64) error {
-	return w.put(otf2.EventMpiIrecv, t, a, uint64(sender), uint64(comm), uint64(tag), length, request)
+	return w.putEvent(otf2.EventMpiIrecv, t, a, uint64(sender), uint64(comm), uint64(tag), length, request)
 }
 
 // RmaPut is as [otf2.EventWriter.RmaPut].
 func (w *Writer) RmaPut(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, remote uint32, bytes,
 	matching uint64) error {
-	return w.put(otf2.EventRmaPut, t, a, uint64(win), uint64(remote), bytes, matching)
+	return w.putEvent(otf2.EventRmaPut, t, a, uint64(win), uint64(remote), bytes, matching)
 }
 
 // RmaOpCompleteNonBlocking is as [otf2.EventWriter.RmaOpCompleteNonBlocking].
 func (w *Writer) RmaOpCompleteNonBlocking(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef,
 	matching uint64) error {
-	return w.put(otf2.EventRmaOpCompleteNonBlocking, t, a, uint64(win), matching)
+	return w.putEvent(otf2.EventRmaOpCompleteNonBlocking, t, a, uint64(win), matching)
 }
 
-// Events is the number of events taken.
+// Events returns the number of events written.
 func (w *Writer) Events() uint64 { return w.events }
 
-// Flushed is the same.
+// Flushed is equal to Events.
 func (w *Writer) Flushed() uint64 { return w.events }
 
-// Size is 0: nothing is written.
+// Size is 0, because no file is written.
 func (w *Writer) Size() int64 { return 0 }
 
-// LastTime is the time of the last event.
+// LastTime returns the time of the last event.
 func (w *Writer) LastTime() otf2.Timestamp { return w.last }

@@ -11,7 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// archiveNames tells what ids mean in an archive.
+// archiveNames resolves the ids of an archive.
 type archiveNames struct {
 	facts.Names
 	defs   *otf2.Definitions
@@ -36,7 +36,7 @@ func newArchiveNames(defs *otf2.Definitions) *archiveNames {
 			}
 		}
 	}
-	for _, d := range defs.Comms { // of several that a location is in the last
+	for _, d := range defs.Comms { // of several that a location is in, the last counts
 		c := comms[d.Self]
 		if c == nil {
 			continue
@@ -66,7 +66,7 @@ func (n *archiveNames) LocationOf(ref otf2.LocationRef) profile.Location {
 	return l
 }
 
-// FromArchive sums up an archive, in one pass over its events. Files that cannot be read to their end are named in the
+// FromArchive sums up an archive in one pass over its events. Files that cannot be read to their end are named in the
 // report's problems; what was read of them counts.
 func FromArchive(a *otf2.Archive) (*Profile, *operations.Report, error) {
 	names := newArchiveNames(a.Defs)

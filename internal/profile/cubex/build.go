@@ -11,12 +11,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Profile is a job's profile: call paths in the order of the file, with values by location. Its size is that of its
-// values: it grows with ranks × call paths at most.
+// Profile is a job's profile: call paths in the order of the file, with values by location. Its size is at most
+// proportional to ranks × call paths.
 type Profile struct {
 	Creator    string
-	WaitsKnown bool      // wait states have been looked for
-	Folded     uint64    // names that got no node of their own, as there were too many
+	WaitsKnown bool      // wait states were looked for
+	Folded     uint64    // names without a node of their own, because there were too many
 	Estimate   *Estimate // nil: wait states are not estimated
 
 	properties []cube.Attribute
@@ -57,7 +57,7 @@ type locationStats struct {
 	*profile.Stats
 }
 
-// builder gathers aggregates.
+// builder collects aggregates.
 type builder struct {
 	defs *otf2.Definitions
 	rows map[otf2.LocationRef]*rowSum
@@ -65,10 +65,10 @@ type builder struct {
 	all  *Profile
 }
 
-// rowSum is what is known of a location; its values are at the nodes, under its place among the rows.
+// rowSum describes a location; its values are at the nodes, under its id.
 type rowSum struct {
 	profile.Row
-	id int // place in the order of appearance
+	id int // index in the order of appearance
 }
 
 func newBuilder(defs *otf2.Definitions) *builder {
@@ -76,7 +76,7 @@ func newBuilder(defs *otf2.Definitions) *builder {
 		all: &Profile{defs: defs}}
 }
 
-// add takes an aggregate; location gives the ids of its locations in the definitions.
+// add adds an aggregate; location maps its locations to ids in the definitions.
 func (b *builder) add(a *profile.Aggregate, location func(uint64) (otf2.LocationRef, bool)) {
 	nodes := make([]*node, len(a.Nodes))
 	for i, n := range a.Nodes {
@@ -118,7 +118,7 @@ func (b *builder) add(a *profile.Aggregate, location func(uint64) (otf2.Location
 	b.all.Folded += a.Folded
 }
 
-// build sorts everything and makes it a profile.
+// build sorts everything and returns the profile.
 func (b *builder) build() *Profile {
 	p := b.all
 	p.system = newSystem(b.defs, b.rows)
@@ -137,18 +137,18 @@ func (b *builder) build() *Profile {
 	for _, k := range profile.Roots() {
 		key := profile.Node{Parent: profile.None, Kind: k}
 		if n := b.tops[key]; n != nil {
-			p.place(n, profile.None, ids)
+			p.placeNode(n, profile.None, ids)
 		} else if k == profile.Host { // every profile has a program
-			p.place(&node{Node: key}, profile.None, ids)
+			p.placeNode(&node{Node: key}, profile.None, ids)
 		}
 	}
 	p.sumUp()
 	return p
 }
 
-// place appends a node and what is below it, and brings its values into the order of locations. Those of locations that
-// share a place are added up.
-func (p *Profile) place(n *node, parent int, ids []cube.LocationID) {
+// placeNode appends a node and those below it, with their values in the order of locations. Values of locations with
+// the same id are added up.
+func (p *Profile) placeNode(n *node, parent int, ids []cube.LocationID) {
 	n.parent, n.tree = parent, n.Kind
 	if parent != profile.None {
 		n.tree = p.nodes[parent].tree
@@ -180,7 +180,7 @@ func (p *Profile) place(n *node, parent int, ids []cube.LocationID) {
 	})
 	n.children = nil
 	for _, c := range below {
-		p.place(c, at, ids)
+		p.placeNode(c, at, ids)
 	}
 }
 
@@ -225,13 +225,13 @@ func mergeSeconds(a, b []seconds) []seconds {
 	return append(append(out, a...), b...)
 }
 
-// Counts says how large a profile is.
+// Counts is the size of a profile.
 type Counts struct {
 	Processes, Locations, CallPaths int
 	Visits                          uint64
 }
 
-// Count counts what is in the profile.
+// Count returns the size of the profile.
 func (p *Profile) Count() Counts {
 	c := Counts{Processes: p.system.processes, Locations: len(p.system.locations), CallPaths: len(p.nodes)}
 	for _, n := range p.nodes {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cubex makes CUBE profiles and summaries of what package profile has summed up: of an archive's events
-// ([FromArchive]), or of what the processes of a job in profile mode left ([FromShards]).
+// Package cubex makes CUBE profiles and summaries of the sums of package profile, from an archive's events
+// ([FromArchive]) or from the files that the processes of a job in profile mode leave ([FromShards]).
 //
-// Ids are the same for the same things in all runs: regions, call paths and locations are sorted, and their names hold
-// no ids of processes, communicators or memory, so that profiles of one program can be compared (cube_diff).
+// Profiles of one program can be compared (cube_diff): regions, call paths and locations are sorted, and no name
+// contains an id of a process, a communicator or memory, so equal things have equal ids in all runs.
 package cubex

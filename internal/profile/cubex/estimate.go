@@ -14,16 +14,16 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Estimate tells how wait states were found where no events were kept: in samples of collectives that all members chose
-// alike. Of each call path at each location the mean of the sampled ones stands for all. Waits in messages are not
-// looked for.
+// Estimate describes how wait states were estimated where no events were kept: from samples of collectives that all
+// members chose alike. For each call path at each location the mean of the sampled collectives stands for all. Waits in
+// messages are not estimated.
 type Estimate struct {
 	Sampled     uint64 `json:"sampled_collectives"` // whose members' times were compared
-	Collectives uint64 `json:"collectives"`         // that they stand for
-	Hosts       int    `json:"hosts"`               // whose clocks were compared, as they were
+	Collectives uint64 `json:"collectives"`         // that these represent
+	Hosts       int    `json:"hosts"`               // whose clocks were compared uncorrected
 }
 
-// String says it in one line.
+// String describes the estimate in one line.
 func (e *Estimate) String() string {
 	text := fmt.Sprintf("estimated from %d of %d collectives; none in messages", e.Sampled, e.Collectives)
 	if e.Hosts > 1 {
@@ -37,11 +37,11 @@ type sampledRow struct {
 	*profile.Row
 	cells map[int32]*profile.Cell
 	at    func(uint64) uint64 // from the process's clock to the job's
-	// caused is what others waited for this rank, in ns, as far as that is estimated.
+	// caused is the ns that others waited for this rank, where that is estimated.
 	caused float64
 }
 
-// collectiveKey names a collective on its communicator.
+// collectiveKey identifies a collective on its communicator.
 type collectiveKey struct {
 	function string
 	ordinal  uint64
@@ -53,17 +53,17 @@ type member struct {
 	node int32
 }
 
-// collective is a sampled one: its members, and how they came to it.
+// collective is a sampled collective: its members, and their arrivals.
 type collective struct {
 	members []member
 	came    []facts.Arrival
 }
 
-// estimateSum is what the sampled collectives of a call path at a location waited.
+// estimateSum is the waiting in the sampled collectives of a call path at a location.
 type estimateSum struct {
 	n     uint64
 	waits profile.WaitsByKind
-	of    map[*sampledRow]uint64 // the same, by whom they were for
+	of    map[*sampledRow]uint64 // the same, by the rank waited for
 }
 
 type estimateKey struct {
@@ -71,14 +71,14 @@ type estimateKey struct {
 	node int32
 }
 
-// estimator fills in the waits of aggregates' cells.
+// estimator fills in the waits of the aggregates' cells.
 type estimator struct {
 	rows      map[otf2.LocationRef]*sampledRow
 	stretches []facts.Stretch
 	out       Estimate
 }
 
-// addRows takes the rows with samples of an aggregate.
+// addRows adds the rows with samples of an aggregate.
 func (e *estimator) addRows(a *profile.Aggregate, location func(uint64) (otf2.LocationRef, bool),
 	at func(uint64) uint64) {
 	for i := range a.Rows {
@@ -95,8 +95,8 @@ func (e *estimator) addRows(a *profile.Aggregate, location func(uint64) (otf2.Lo
 	}
 }
 
-// estimate looks at each communicator. One of which a process has two parts, as its collector died, is left out: its
-// ordinals count anew.
+// estimate estimates the waits of each communicator. A communicator of which a process has two parts, because its
+// collector was restarted, is left out: its ordinals start anew.
 func (e *estimator) estimate(defs *otf2.Definitions) {
 	of := make(map[otf2.LocationRef]int)
 	comms := analysis.Communicators(defs)
@@ -124,13 +124,13 @@ func (e *estimator) estimate(defs *otf2.Definitions) {
 		}
 		e.out.Collectives += most
 		if alone && len(rows) > 1 {
-			e.communicator(c.Ref, rows, most)
+			e.estimateComm(c.Ref, rows, most)
 		}
 	}
 }
 
-// communicator estimates the waits on one communicator, of most collectives.
-func (e *estimator) communicator(ref otf2.CommRef, rows []*sampledRow, most uint64) {
+// estimateComm estimates the waits on one communicator of at most most collectives.
+func (e *estimator) estimateComm(ref otf2.CommRef, rows []*sampledRow, most uint64) {
 	first := collectiveKey{rows[0].FirstSample.Function, rows[0].FirstSample.Ordinal}
 	sums := make(map[estimateKey]*estimateSum)
 	for k, one := range sampledCollectives(rows, first) {
@@ -166,7 +166,7 @@ func (e *estimator) communicator(ref otf2.CommRef, rows []*sampledRow, most uint
 	}
 }
 
-// sampledCollectives finds what rows have sampled of each collective; the first one counts where its sample says so.
+// sampledCollectives collects the rows' samples by collective; the first collective counts if its sample says so.
 func sampledCollectives(rows []*sampledRow, first collectiveKey) map[collectiveKey]*collective {
 	sampled := make(map[collectiveKey]*collective)
 	for _, r := range rows {
@@ -199,7 +199,7 @@ func sampledCollectives(rows []*sampledRow, first collectiveKey) map[collectiveK
 	return sampled
 }
 
-// extrapolate gives each call path of the row as many waits as its collectives have by those that were sampled.
+// extrapolate scales the waits of the sampled collectives to all collectives of each call path of the row.
 func (r *sampledRow) extrapolate(sums map[estimateKey]*estimateSum, most uint64) {
 	for i := range r.Strata {
 		st := &r.Strata[i]
@@ -225,7 +225,7 @@ func (r *sampledRow) extrapolate(sums map[estimateKey]*estimateSum, most uint64)
 	}
 }
 
-// inconsistent tells whether the members' recordings of a collective are known to differ.
+// inconsistent reports whether the members' recordings of a collective are known to differ.
 func (e *estimator) inconsistent(ref otf2.CommRef, k collectiveKey) bool {
 	return slices.ContainsFunc(e.stretches, func(s facts.Stretch) bool {
 		return s.Comm == ref && s.Function == k.function && s.First <= k.ordinal && k.ordinal <= s.Last

@@ -10,21 +10,21 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 )
 
-// metric is one metric of profiles and how to get its values: by count, seconds or number, total or longest; derived
-// ones have none.
+// metric is one metric of profiles and how to get its values: count or seconds, of the node or total, sum or longest.
+// Derived metrics have none.
 type metric struct {
 	cube.Metric
-	above   string                                // unique name of the metric it is below
+	above   string                                // unique name of the parent metric
 	count   func(n *node, c *profile.Cell) uint64 // integers
 	seconds func(n *node, c *profile.Cell) uint64 // ns, written as seconds
 	number  func(c *profile.Cell) float64
-	total   bool // times with what is below
+	total   bool // with call paths below
 	longest bool // visits
 	wait    bool // of wait states
 }
 
-// ratio divides where there is something to divide by. It is evaluated after adding up, so that bandwidths of several
-// operations or ranks are bytes together / time together, each operation with the median time of its size.
+// ratio divides where the divisor is not 0. CUBE evaluates it after adding up, so the bandwidth of several operations
+// or ranks is their bytes divided by their time, where each operation has the median time of its size.
 func ratio(bytes string) string {
 	return "{ ${s} = metric::nccl_busy_time(); ${v} = 0; if (${s} > 0) { ${v} = metric::" + bytes +
 		"() / ${s}; }; return ${v}; }"
@@ -37,9 +37,9 @@ func waitMetric(unique, display, description string, kind facts.WaitKind) metric
 			Kind: cube.Exclusive, Description: description}}
 }
 
-// metrics are all metrics, in the order of profiles; derived ones last. Those of wait states are named after
-// Scalasca's, but not as these: waits at start-up are apart, members that hold up others in rooted operations count,
-// and of the messages of a launch the longest wait alone.
+// metrics are all metrics in the order of profiles, derived ones last. Wait states have names like Scalasca's, but
+// different definitions: waits at start-up are separate, members that delay others in rooted operations count, and of
+// the messages of a launch only the longest wait counts.
 var metrics = []metric{
 	{count: func(_ *node, c *profile.Cell) uint64 { return c.Visits },
 		Metric: cube.Metric{UniqueName: "visits", DisplayName: "Visits", Type: cube.Uint64, Unit: "occ",

@@ -14,15 +14,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// keptProperties are those of an archive, or of what would be one, that a profile has as attributes: what is missing,
-// and what it was recorded with.
+// keptProperties are the archive properties that a profile keeps as attributes: what is missing, and how the job was
+// recorded.
 var keptProperties = []facts.Property{
 	facts.PropProcesses, facts.PropRanksMissing, facts.PropRanksUnsized, facts.PropLibrary, facts.PropLibraryVersion,
 	facts.PropLost, facts.PropUncounted, facts.PropPaused, facts.PropNullHandles, facts.PropOddities,
 	facts.PropDiffer, facts.PropGaps, facts.PropGapsDiffer,
 }
 
-// Keep takes over what is to be known of the job, of what an archive says of itself.
+// Keep keeps the properties that concern a profile.
 func (p *Profile) Keep(all ...otf2.Property) {
 	for _, property := range all {
 		own, ok := strings.CutPrefix(property.Name, facts.PropertyPrefix)
@@ -49,13 +49,13 @@ func (p *Profile) number(name facts.Property) uint64 {
 	return n
 }
 
-// complete tells that all operations of the job are in the profile, as far as is known.
+// complete reports whether, as far as known, all operations of the job are in the profile.
 func (p *Profile) complete() bool { return p.property(facts.CompleteProperty) != "false" }
 
-// Lost is the number of events that were not recorded.
+// Lost returns the number of events that were not recorded.
 func (p *Profile) Lost() uint64 { return p.number(facts.PropLost) }
 
-// LostUncounted says of which processes more is missing, and nobody knows how much.
+// LostUncounted names the processes that lost an unknown number of further events.
 func (p *Profile) LostUncounted() (lines []string) {
 	for _, a := range p.properties {
 		if strings.HasPrefix(a.Key, facts.PropUncounted.Below("").Key()) {
@@ -65,7 +65,7 @@ func (p *Profile) LostUncounted() (lines []string) {
 	return lines
 }
 
-// LostBy is how many of Lost there are for a reason, a key of experiment.Counts.Lost.
+// LostBy returns how many of Lost were lost for a reason, a key of experiment.Counts.Lost.
 func (p *Profile) LostBy(reason string) (n uint64) {
 	head := scorep.PropertyOfLoss(reason).Key() + "::"
 	for _, a := range p.properties {

@@ -8,18 +8,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cube"
 )
 
-// arranged is a metric in the tree that tools for reports make of a profile: one of the profile, or one that is only
+// arranged is a metric in the tree that report tools make of a profile: one of the profile, or one that exists only
 // there.
 type arranged struct {
 	name                 string // unique
-	display, description string // of one that the profile does not have
-	hidden               bool   // without values: tools look for it
+	display, description string // of a metric that the profile does not have
+	hidden               bool   // without values, but tools look for it
 	below                []arranged
 }
 
-// arrangement is that tree. What is below the time shares it out, each part in one place, so that no time becomes
-// negative. Of the names that the profile does not have, tools look for Score-P's: execution, comp, and for a
-// computational imbalance, which has no meaning where threads, GPUs and networks are rows of one process.
+// arrangement is that tree. The metrics below time divide it, each part in one place, so that no time becomes negative.
+// Tools look for some names of Score-P that the profile lacks: execution, comp, and computational imbalance, which has
+// no meaning where threads, GPUs and networks are rows of one process.
 var arrangement = []arranged{
 	{name: "time", below: []arranged{
 		{name: "execution", display: "Execution", description: "All but idle helper threads", below: []arranged{
@@ -48,7 +48,7 @@ var arrangement = []arranged{
 	{name: "imbalance_below_singularity", hidden: true},
 }
 
-// remapping is the arrangement of the profile's metrics as tools read it.
+// remapping returns the arrangement of the metrics in the format of report tools.
 func remapping(metrics []cube.Metric) ([]byte, error) {
 	known := make(map[string]*cube.Metric, len(metrics))
 	for i := range metrics {
@@ -75,7 +75,7 @@ func arrange(d *cube.Definitions, list []arranged, above cube.MetricID, known ma
 	}
 }
 
-// sumOf is the expression of a metric that is the sum of those below it.
+// sumOf returns the expression of a metric that is the sum of those below it.
 func sumOf(list []arranged) string {
 	terms := make([]string, len(list))
 	for i := range list {

@@ -10,27 +10,26 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// Running sums up the jobs of an experiment directory while they run, in whatever mode their processes are: those in
-// profile mode have done so themselves; of the others it follows the event files. It keeps the sums of these between
-// looks.
+// Running sums up the jobs of an experiment directory while they run. Processes in profile mode have summed up
+// themselves; of the others it follows the event files and keeps their sums between calls of Look.
 type Running struct {
 	dir       string
 	followers map[string]*profile.Follower // by shard
 }
 
-// NewRunning makes what looks at a directory, which need not be there yet.
+// NewRunning returns a Running for a directory, which need not exist yet.
 func NewRunning(dir string) *Running {
 	return &Running{dir: dir, followers: make(map[string]*profile.Follower)}
 }
 
-// Sums is what the processes of a job have done so far.
+// Sums is the activity of a job's processes so far.
 type Sums struct {
 	*scorep.Description
 	Rows     []profile.RankRow // of communicator ranks; waits are estimated as for profiles
 	Estimate Estimate
 }
 
-// Look sums up what has come since the last look. Left is what could not be used. Errors: as of [FromShards].
+// Look sums up the events since the last call. left lists what could not be used. Errors are those of [FromShards].
 func (r *Running) Look() (all []Sums, left jobs.Unused, err error) {
 	described, left, err := scorep.DescribeRunning(r.dir)
 	if err != nil {
@@ -58,7 +57,7 @@ func (r *Running) Look() (all []Sums, left jobs.Unused, err error) {
 	return all, left, nil
 }
 
-// open gives a shard's sums.
+// open returns a shard's sums.
 func (r *Running) open(s *scorep.DescribedShard) (a *profile.Aggregate, instead, err error) {
 	if s.Process.IsProfile() {
 		return profile.OpenShard(s.Dir)

@@ -19,7 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// Names of what is made of a job in profile mode, in its experiment directory.
+// Names of the files made of a job in profile mode, in its experiment directory.
 const (
 	FileName    = "profile" + cube.Suffix
 	SummaryName = "profile.json"
@@ -29,13 +29,13 @@ const (
 type Job struct {
 	*Profile
 	description               *scorep.Description
-	Dir                       string // where its profile belongs
-	Running, Crashed, Missing int    // processes; missing ones left nothing
+	Dir                       string // for its profile
+	Running, Crashed, Missing int    // processes; missing ones left no data
 }
 
-// FromShards puts together what the processes of the jobs in an experiment directory have summed up, as far as they
-// have come. Left is what could not be used; a job of which no process can be read is none, so that a profile made
-// before stays. Errors: fs.ErrNotExist if no process was in profile mode, and why not if no job can be read.
+// FromShards merges what the processes of the jobs in an experiment directory have summed up so far. left lists what
+// could not be used. A job without a readable process is left out, so that a profile made before stays. Errors:
+// fs.ErrNotExist if no process was in profile mode; the reason if no job can be read.
 func FromShards(dir string) (jobs []*Job, left jobs.Unused, err error) {
 	described, left, err := scorep.Describe(dir)
 	if err != nil {
@@ -67,15 +67,15 @@ func FromShards(dir string) (jobs []*Job, left jobs.Unused, err error) {
 	return jobs, left, nil
 }
 
-// summedUp is what the processes of a job have summed up, with the waits that are estimated of it.
+// summedUp is the merged sums of a job's processes, with the waits estimated from them.
 type summedUp struct {
 	all       []*profile.Aggregate
-	locations []func(uint64) (otf2.LocationRef, bool) // of each its locations
+	locations []func(uint64) (otf2.LocationRef, bool) // the locations of each process
 	*estimator
 }
 
-// sumUp puts together what open gives of each shard: its sums, why they are earlier ones (or nil), or an error. broken
-// is the last one of those that left does not have to be complete without.
+// sumUp merges the sums that open returns for each shard; open may instead return earlier sums with the reason, or an
+// error. broken is the last error of a shard, unless left explains it.
 func sumUp(d *scorep.Description, open func(s *scorep.DescribedShard) (a *profile.Aggregate, instead, err error),
 	left *jobs.Unused) (s summedUp, broken error) {
 	e := &estimator{rows: make(map[otf2.LocationRef]*sampledRow), out: Estimate{Hosts: d.Hosts}}
@@ -85,7 +85,7 @@ func sumUp(d *scorep.Description, open func(s *scorep.DescribedShard) (a *profil
 		one := &d.Shards[i]
 		a, instead, err := open(one)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has just begun
+			continue // the process has just started
 		} else if err != nil {
 			left.Add(true, "process %s:%d is left out: %v", one.Process.Host, one.Process.PID, err)
 			broken = err
@@ -101,7 +101,7 @@ func sumUp(d *scorep.Description, open func(s *scorep.DescribedShard) (a *profil
 	return s, broken
 }
 
-// WriteSummary writes a summary as JSON. It replaces an older file when it is whole.
+// WriteSummary writes a summary as JSON. An older file is replaced once the new one is complete.
 func WriteSummary(path string, s *Summary) error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -118,7 +118,8 @@ func WriteSummary(path string, s *Summary) error {
 	return f.Commit(atomicfile.Durable)
 }
 
-// MakeFiles makes profile and summary of each job of an experiment directory in profile mode. creator is who does so.
+// MakeFiles writes profile and summary of each job in profile mode of an experiment directory. creator is the program's
+// name.
 func MakeFiles(dir, creator string) (jobs []*Job, left jobs.Unused, err error) {
 	jobs, left, err = FromShards(dir)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Metrics that share out the time: each node's own time is in one of them.
+// Metrics that divide the time: the own time of each node is in one of them.
 const (
 	shareApplication = "application_time"
 	shareKernels     = "application_gpu_time"
@@ -20,7 +20,7 @@ const (
 	shareIdle        = "nccl_idle_time"
 )
 
-// shareOf names the metric that the own time of a node is in.
+// shareOf returns the name of the metric with the own time of a node.
 func shareOf(n *node) string {
 	switch n.tree {
 	case profile.Host:

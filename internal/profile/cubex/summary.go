@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// summarySchema is the number of Summary's form.
+// summarySchema is the version of Summary's schema.
 const summarySchema = 2
 
 // Summary is the figures of a profile by operation. Times are nanoseconds, sizes bytes.
@@ -20,40 +20,39 @@ type Summary struct {
 	Schema    int    `json:"schema"`
 	Creator   string `json:"creator"`
 	Processes int    `json:"processes"`
-	Begin     uint64 `json:"begin"` // of the first event, ns since 1970; 0 if there is none
+	Begin     uint64 `json:"begin"` // time of the first event, ns since 1970; 0: no event
 	Duration  uint64 `json:"duration_ns"`
-	// Complete tells that nothing is known to be missing, Lost how many events were not recorded.
+	// Complete reports whether no loss is known; Lost is the number of events that were not recorded.
 	Complete bool   `json:"complete"`
 	Lost     uint64 `json:"lost"`
-	// PercentileError is the most that percentiles are off by, relatively.
+	// PercentileError is the greatest relative error of percentiles.
 	PercentileError float64            `json:"percentile_error"`
 	Operations      []OperationSummary `json:"operations"`
-	// Waits is the time spent waiting, by cause, of all ranks; absent if it was not looked for.
+	// Waits is the waiting of all ranks by cause; absent if it was not looked for.
 	Waits    map[string]uint64 `json:"waits_ns,omitempty"`
 	Estimate *Estimate         `json:"waits_estimated,omitempty"`
 	Folded   uint64            `json:"folded_names,omitempty"`
 }
 
-// OperationSummary is the operations of one function on one communicator, each member's apart: a collective of 8 ranks
-// is 8 calls, as in package analysis, whose times are of operations: the mean of their members. Averages are the same
-// if all members have ended all operations; percentiles and extremes are not, as those here are of single members.
+// OperationSummary is the operations of one function on one communicator, counted per member: a collective of 8 ranks
+// is 8 calls. Averages equal those of package analysis, which averages an operation over its members first, if all
+// members ended all operations; percentiles and extremes differ, because here they are those of single members.
 type OperationSummary struct {
 	Communicator string `json:"communicator"`
 	Operation    string `json:"operation"`
-	// launched together with others: Time is of the launches, Size of the operations
+	// launched together with others: Time is that of launches, Size that of operations
 	Grouped bool         `json:"grouped"`
 	Source  string       `json:"timing_source"`
 	Calls   uint64       `json:"calls"` // of all ranks
 	Time    Distribution `json:"member_time_ns"`
 	Size    Distribution `json:"size"`
-	// Bandwidths are the report's, but that the median is of each member's times and the mean of these: the mean over
-	// members of the median over operations, in place of the median over operations of the mean over members, which
-	// takes all members at once.
-	AlgBW float64 `json:"algbw"` // GB/s; 0: not known
+	// Bandwidths are defined as in the report, with one difference: the report takes the median over operations of the
+	// mean over members, which needs all members at once; this is the mean over members of the median over operations.
+	AlgBW float64 `json:"algbw"` // GB/s; 0: unknown
 	BusBW float64 `json:"busbw"`
 }
 
-// Distribution describes values by their number, sum, extremes, and percentiles from classes.
+// Distribution describes values by number, sum, extremes, and percentiles estimated from classes.
 type Distribution struct {
 	Count uint64  `json:"count"`
 	Sum   uint64  `json:"sum"`
@@ -77,7 +76,7 @@ var waitNames = [profile.NumWaitKinds]string{
 	profile.WaitStartUp: "nccl_startup_wait",
 }
 
-// Summary gives the figures of the profile.
+// Summary returns the figures of the profile.
 func (p *Profile) Summary() *Summary {
 	s := &Summary{
 		Schema:  summarySchema,
@@ -103,7 +102,7 @@ func (p *Profile) Summary() *Summary {
 			sums[k] = &profile.Stats{}
 		}
 		sums[k].Merge(l.Stats)
-		a, b := l.Speeds.Sums() // medians are of members
+		a, b := l.Speeds.Sums() // medians are per member
 		alg[k], bus[k] = alg[k].Plus(a), bus[k].Plus(b)
 	}
 	for k, st := range sums {

@@ -19,28 +19,28 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// system is the system tree of a profile, and which of its locations the rows of a timeline are.
+// system is the system tree of a profile, with the mapping of a timeline's rows to its locations.
 //
-//	machine → node → process      its threads, and what its proxies did
+//	machine → node → process      its threads, and the work of its proxies
 //	                 accelerator  the ranks of communicators on a GPU, and its streams
 //
-// Names say what a location is in all runs alike: processes are numbered in world order, communicators named by the
-// user's name and the byName of their members among all ranks. Communicators of one name that are there at one time are
-// numbered; those that come after another one is gone share its location.
+// Names are the same in all runs: processes are numbered in world order, communicators named by the user's name and
+// their members' ranks. Simultaneous communicators of one name are numbered; a later one shares the location of one
+// that is gone.
 type system struct {
 	nodes      []cube.SystemTreeNode
 	groups     []cube.LocationGroup
 	locations  []cube.Location
 	ids        map[otf2.LocationRef]cube.LocationID
-	comms      map[otf2.LocationRef]string // what the communicator of a row is called
+	comms      map[otf2.LocationRef]string // name of a row's communicator
 	processes  int
 	topologies []cube.Topology
 }
 
-// namedLocation is a location in the making: a name in a group.
+// namedLocation is a location under construction: a name in a group.
 type namedLocation struct {
 	group otf2.LocationGroupRef
-	order int // of its kind
+	order int // by kind
 	typ   cube.LocationType
 	name  string
 }
@@ -80,11 +80,11 @@ func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *syste
 				}
 				processName[g.Self] = out.Name
 				s.processes++
-				out.Node = hosts.of(defs, g.SystemTreeParent)
+				out.Node = hosts.nodeOf(defs, g.SystemTreeParent)
 			} else {
 				creator := processName[g.Creator]
 				if creator == "" {
-					continue // nobody knows whose it is: defineOwnerless
+					continue // its owner is unknown: see defineOwnerless
 				}
 				out.Type = cube.GroupAccelerator
 				out.Name = creator + " " + deviceName(out.Name)
@@ -94,7 +94,7 @@ func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *syste
 				out.Attributes = append([]cube.Attribute{{Key: cube.AttributeCreatingGroup, Value: creator}},
 					deviceAttributes(defs, g.SystemTreeParent)...)
 				if c := defs.LocationGroup(g.Creator); c != nil {
-					out.Node = hosts.of(defs, c.SystemTreeParent)
+					out.Node = hosts.nodeOf(defs, c.SystemTreeParent)
 				}
 			}
 			groups[g.Self] = cube.LocationGroupID(len(s.groups))
@@ -107,8 +107,8 @@ func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *syste
 	return s
 }
 
-// defineOwnerless gives groups to the locations whose group has none: the archive does not define it, or it is an
-// accelerator that belongs to no process. They are processes here, as tools leave out accelerators of nobody.
+// defineOwnerless gives groups to locations whose group has no owner: the archive does not define the group, or it is
+// an accelerator without a process. They become processes, because tools leave out accelerators without one.
 func (s *system) defineOwnerless(defs *otf2.Definitions, seen map[otf2.LocationGroupRef]bool,
 	groups map[otf2.LocationGroupRef]cube.LocationGroupID, hosts *hostNodes) {
 	for _, ref := range slices.Sorted(maps.Keys(seen)) {
@@ -118,7 +118,7 @@ func (s *system) defineOwnerless(defs *otf2.Definitions, seen map[otf2.LocationG
 		out := cube.LocationGroup{Name: fmt.Sprintf("undefined location group %d", ref), Rank: len(s.groups)}
 		if g := defs.LocationGroup(ref); g != nil {
 			out.Name = fmt.Sprintf("location group %d of no process, %q", ref, clean(defs.String(g.Name)))
-			out.Node = hosts.of(defs, g.SystemTreeParent)
+			out.Node = hosts.nodeOf(defs, g.SystemTreeParent)
 		} else {
 			out.Node = hosts.unknownNode()
 			if ref == otf2.UndefinedLocationGroup {
@@ -165,7 +165,7 @@ func (s *system) defineLocations(byName map[namedLocation][]otf2.LocationRef,
 	}
 }
 
-// compareNames orders names with numbers in them by the numbers.
+// compareNames compares names, the numbers in them by value.
 func compareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(padded(a), padded(b)), cmp.Compare(a, b))
 }
@@ -183,7 +183,7 @@ func groupOf(defs *otf2.Definitions, ref otf2.LocationRef) otf2.LocationGroupRef
 	return otf2.UndefinedLocationGroup
 }
 
-// deviceName is what a group of an accelerator is called behind its process: its own name without the process's.
+// deviceName is the name of an accelerator's group below its process: its own name without the process's.
 func deviceName(name string) string {
 	if i := strings.LastIndex(name, "GPU "); i >= 0 {
 		return name[i:]
@@ -191,7 +191,7 @@ func deviceName(name string) string {
 	return name
 }
 
-// deviceAttributes tells which GPU it is.
+// deviceAttributes identifies the GPU.
 func deviceAttributes(defs *otf2.Definitions, node otf2.SystemTreeNodeRef) (list []cube.Attribute) {
 	for _, p := range defs.SystemTreeNodeProperties {
 		if name := defs.String(p.Name); p.Node == node && p.Type == otf2.TypeString &&
@@ -206,10 +206,10 @@ func deviceAttributes(defs *otf2.Definitions, node otf2.SystemTreeNodeRef) (list
 type hostNodes struct {
 	system  *system
 	ids     map[otf2.SystemTreeNodeRef]cube.SystemTreeNodeID
-	unknown cube.SystemTreeNodeID // 0: no node was needed for what is on none
+	unknown cube.SystemTreeNodeID // 0: not needed so far
 }
 
-// unknownNode is the node of what is on none that the archive knows.
+// unknownNode returns the node for locations on no host of the archive.
 func (h *hostNodes) unknownNode() cube.SystemTreeNodeID {
 	if h.unknown == 0 {
 		h.unknown = cube.SystemTreeNodeID(len(h.system.nodes))
@@ -219,8 +219,8 @@ func (h *hostNodes) unknownNode() cube.SystemTreeNodeID {
 	return h.unknown
 }
 
-// of is the nearest node of class "node" at or above one.
-func (h *hostNodes) of(defs *otf2.Definitions, ref otf2.SystemTreeNodeRef) cube.SystemTreeNodeID {
+// nodeOf returns the nearest node of class "node" at or above ref.
+func (h *hostNodes) nodeOf(defs *otf2.Definitions, ref otf2.SystemTreeNodeRef) cube.SystemTreeNodeID {
 	for range len(defs.SystemTreeNodes) {
 		if id, ok := h.ids[ref]; ok {
 			return id
@@ -254,7 +254,7 @@ func (s *system) defineNodes(defs *otf2.Definitions) *hostNodes {
 	return h
 }
 
-// clean makes a text one that profiles can hold.
+// clean returns a text that profiles can hold.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0xfffe || r == 0xffff {
@@ -264,7 +264,7 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// rowName is what a location is called.
+// rowName returns the name of a location.
 func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profile.Row) string {
 	name := ""
 	if d := defs.Location(ref); d != nil {
@@ -284,7 +284,7 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profil
 		}
 		return comm + regions.RankRow + rank
 	}
-	if rank != "" && r.Others == 0 { // one of several of the process
+	if rank != "" && r.Others == 0 { // one of several ranks of the process
 		comm += regions.RankRow + rank
 	}
 	switch r.Kind {
@@ -301,7 +301,7 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profil
 	return name
 }
 
-// nameCommunicators names the communicators of rows: of ranks, and of what stands beside them.
+// nameCommunicators names the communicators of rows: of ranks and of rows that belong to ranks.
 func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) map[otf2.LocationRef]string {
 	names := make(map[otf2.LocationRef]string)
 	var slots slotTable
@@ -311,7 +311,7 @@ func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum
 			continue
 		}
 		name := strings.TrimSpace(userName(c.Name) + " " + c.Places)
-		name = slots.take(name, 0, rows, c.Members)
+		name = slots.assignName(name, 0, rows, c.Members)
 		for _, l := range c.Members {
 			names[l] = name
 		}
@@ -324,7 +324,7 @@ func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum
 	}
 	slices.Sort(alone)
 	for _, ref := range alone {
-		names[ref] = slots.take("comm of one", groupOf(defs, ref), rows, []otf2.LocationRef{ref})
+		names[ref] = slots.assignName("comm of one", groupOf(defs, ref), rows, []otf2.LocationRef{ref})
 	}
 	// Other rows have the label that the row of the communicator's rank has.
 	type label struct {
@@ -347,7 +347,7 @@ func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum
 	for ref, name := range names {
 		l := text(ref)
 		if other, twice := labels[l]; twice && other != name {
-			name = "" // it is not known which
+			name = "" // several ranks match
 		}
 		labels[l] = name
 	}
@@ -365,7 +365,7 @@ var (
 	copyOf  = regexp.MustCompile(` #\d+$`)
 )
 
-// userName is the name that the user gave a communicator, "comm" if none: ids differ from run to run.
+// userName is the name that the user gave a communicator, or "comm": ids differ from run to run.
 func userName(name string) string {
 	name = clean(copyOf.ReplaceAllString(name, ""))
 	if name == "" || ownName.MatchString(name) {
@@ -374,7 +374,7 @@ func userName(name string) string {
 	return name
 }
 
-// slotTable numbers communicators of one name by who else is there.
+// slotTable numbers communicators of one name that exist at the same time.
 type slotTable map[slotKey][]slot
 
 type slotKey struct {
@@ -387,8 +387,8 @@ type slot struct {
 	ended bool
 }
 
-// take gives a communicator the first name that none has that may still be there.
-func (t *slotTable) take(name string, group otf2.LocationGroupRef, rows map[otf2.LocationRef]*rowSum,
+// assignName gives a communicator the first name that no communicator alive at the same time has.
+func (t *slotTable) assignName(name string, group otf2.LocationGroupRef, rows map[otf2.LocationRef]*rowSum,
 	members []otf2.LocationRef) string {
 	if *t == nil {
 		*t = make(slotTable)

@@ -31,7 +31,7 @@ func TestCommunicatorsOfOneName(t *testing.T) {
 	} {
 		l := otf2.LocationRef(i)
 		rows[l] = &rowSum{Row: profile.Row{First: c.first, Last: c.last, Ended: c.ended}}
-		if got := slots.take("dp 0-7", 0, rows, []otf2.LocationRef{l, 99}); got != c.want {
+		if got := slots.assignName("dp 0-7", 0, rows, []otf2.LocationRef{l, 99}); got != c.want {
 			t.Errorf("communicator %d from %d to %d is %q, want %q", i, c.first, c.last, got, c.want)
 		}
 	}

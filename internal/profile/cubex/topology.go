@@ -11,15 +11,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// defineTopologies makes the grids that the CUBE browser shows: processes × threads, as Score-P has it, hosts × GPUs,
-// and the ranks of communicators.
+// defineTopologies makes the grids of the CUBE browser: processes × threads, as in Score-P, hosts × GPUs, and the ranks
+// of communicators.
 func (s *system) defineTopologies(rows map[otf2.LocationRef]*rowSum) {
 	s.addTopology("Process x Thread", "Process", "Thread", cube.PlaceOfLocation, s.threads())
 	s.addTopology("Host x GPU", "Host", "GPU", cube.PlaceOfGroup, s.gpus())
 	s.addTopology("Communicator x Rank", "Communicator", "Rank", cube.PlaceOfLocation, s.ranks(rows))
 }
 
-// gridPlace is a place in a grid of two dimensions.
+// gridPlace is a position in a grid of two dimensions.
 type gridPlace struct {
 	id   int32
 	x, y int
@@ -37,7 +37,7 @@ func (s *system) addTopology(name, first, second string, of cube.PlaceOf, places
 	s.topologies = append(s.topologies, t)
 }
 
-// threads are the locations of processes.
+// threads returns the locations of processes.
 func (s *system) threads() (places []gridPlace) {
 	for id, l := range s.locations {
 		if s.groups[l.Group].Type != cube.GroupAccelerator {
@@ -47,7 +47,7 @@ func (s *system) threads() (places []gridPlace) {
 	return places
 }
 
-// gpus are the groups of accelerators, in their order on each host.
+// gpus returns the groups of accelerators, in their order on each host.
 func (s *system) gpus() (places []gridPlace) {
 	hosts := make(map[cube.SystemTreeNodeID]int)
 	next := make(map[cube.SystemTreeNodeID]int)
@@ -64,7 +64,7 @@ func (s *system) gpus() (places []gridPlace) {
 	return places
 }
 
-// ranks are the locations of communicators' ranks; communicators in the order of their names.
+// ranks returns the locations of communicators' ranks, by name of the communicator.
 func (s *system) ranks(rows map[otf2.LocationRef]*rowSum) (places []gridPlace) {
 	type member struct {
 		comm string

@@ -22,8 +22,8 @@ var treeNames = map[profile.Kind]string{
 	wholeJob:        "job",
 }
 
-// Paradigms of regions. That of calls, and of what NCCL's threads do, makes tools count them as those of a wrapped
-// library, not as computation of the application.
+// Paradigms of regions. Tools count calls and the work of NCCL's threads as those of a wrapped library, not as
+// computation of the application.
 const (
 	paradigmNCCL = "libwrap:nccl"
 	paradigmUser = "user"
@@ -31,21 +31,21 @@ const (
 	moduleHIP    = "HIP_KERNEL"
 )
 
-// treeParadigms are those of what is below a root, but for the host's. Only times of the GPU are CUDA's.
+// treeParadigms are the paradigms below the roots, except the host's. CUDA is for times of the GPU alone.
 var treeParadigms = map[profile.Kind]string{
 	profile.Host: cube.ParadigmMeasurement, profile.Kernels: cube.ParadigmCUDA, profile.ByNetwork: paradigmNCCL,
 	profile.ByDuration: paradigmNCCL, profile.ByEnqueue: paradigmNCCL, profile.Network: paradigmNCCL,
 	wholeJob: cube.ParadigmMeasurement,
 }
 
-// roles are Score-P's words for roles of regions; others are functions.
+// roles are Score-P's words for roles of regions; any other role is a function.
 var roles = map[otf2.RegionRole]string{
 	otf2.RegionRoleCollOne2All: "one2all", otf2.RegionRoleCollAll2One: "all2one", otf2.RegionRoleCollAll2All: "all2all",
 	otf2.RegionRoleCollOther: "other collective", otf2.RegionRolePoint2Point: "point2point",
 	otf2.RegionRoleDataTransfer: "rma",
 }
 
-// regionOf is the region of a node.
+// regionOf returns the region of a node.
 func regionOf(n *node) cube.Region {
 	r := cube.Region{Name: clean(n.Name), Role: cube.RoleFunction}
 	if role, ok := roles[n.Role]; ok {
@@ -83,7 +83,7 @@ func regionOf(n *node) cube.Region {
 	return r
 }
 
-// region is the region of a node in this profile.
+// region returns the region of a node in this profile.
 func (p *Profile) region(n *node) cube.Region {
 	r := regionOf(n)
 	if p.hip && r.Paradigm == cube.ParadigmCUDA {
@@ -95,7 +95,7 @@ func (p *Profile) region(n *node) cube.Region {
 	return r
 }
 
-// definitions are all of the file but its values.
+// definitions returns all of the file except its values.
 func (p *Profile) definitions() *cube.Definitions {
 	d := &cube.Definitions{Nodes: p.system.nodes, Groups: p.system.groups, Locations: p.system.locations,
 		Topologies: p.system.topologies}
@@ -134,8 +134,8 @@ func (p *Profile) definitions() *cube.Definitions {
 	return d
 }
 
-// metrics are those of the profile, and behind them the derived ones, which are only in what tools make of it: readers
-// made for Score-P's profiles know none.
+// metrics returns the profile's metrics, then the derived ones, which exist only in what report tools make of it:
+// readers made for Score-P's profiles do not know these.
 func (p *Profile) metrics() []cube.Metric {
 	var all []cube.Metric
 	ids := make(map[string]cube.MetricID)
@@ -158,7 +158,7 @@ func (p *Profile) metrics() []cube.Metric {
 	return all
 }
 
-// waitAttributes says what wait states the profile has.
+// waitAttributes states which wait states the profile has.
 func (p *Profile) waitAttributes() []cube.Attribute {
 	switch {
 	case p.Estimate != nil:
@@ -169,7 +169,8 @@ func (p *Profile) waitAttributes() []cube.Attribute {
 	return []cube.Attribute{{Key: facts.PropWaitStates.Key(), Value: "not looked for"}}
 }
 
-// Write writes the profile to a file, whose name must end in .cubex. It replaces an older one when it is whole.
+// Write writes the profile to a file, whose name must end in .cubex. An older one is replaced once the new one is
+// complete.
 func (p *Profile) Write(path string, compress bool) error {
 	if err := mayReplace(path); err != nil {
 		return err
@@ -209,7 +210,7 @@ func (m *metric) fill(n *node, row *cube.Row) {
 		}
 		return
 	}
-	if m.longest { // readers add up what stands for no value: ±1.8e308 in tables
+	if m.longest { // readers add up the value that stands for none: ±1.8e308 in tables
 		for l := range row.Locations() {
 			row.SetFloat64(cube.LocationID(l), 0)
 		}
@@ -230,11 +231,11 @@ func (m *metric) fill(n *node, row *cube.Row) {
 
 func inSeconds(ns uint64) float64 { return float64(ns) / 1e9 }
 
-// mayReplace is an error where a profile lies at a path that is of another tool.
+// mayReplace returns an error if the file at path is a profile of another tool.
 func mayReplace(path string) error {
 	there, err := cube.Open(path)
 	if err != nil {
-		return nil // none, or what does not count as one
+		return nil // there is no file, or it is not a profile
 	}
 	defer there.Close()
 	ours := slices.ContainsFunc(there.Attributes, func(a cube.Attribute) bool {
@@ -246,5 +247,5 @@ func mayReplace(path string) error {
 	return nil
 }
 
-// toolName begins what profiles that nccl-otf2 made say of their creator.
+// toolName starts the creator in profiles made by nccl-otf2.
 const toolName = "nccl-otf2"
