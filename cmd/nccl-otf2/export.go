@@ -254,7 +254,7 @@ func printExport(w io.Writer, r *export.Result) {
 	for _, what := range slices.Sorted(maps.Keys(r.LeftOut)) {
 		printable.Fprintf(w, "  %s left out: %d %s\n", paint(w, yellow, "!"), r.LeftOut[what], what)
 	}
-	for _, p := range r.Problems {
+	for _, p := range slices.Concat(r.Differing, r.Problems) {
 		printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(p))
 	}
 }

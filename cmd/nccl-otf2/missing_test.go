@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -154,6 +155,38 @@ func TestDamageIsInEveryAnswer(t *testing.T) {
 		if got := outcomeOf(t, args, out); got.code != exitInput || !strings.Contains(got.out+got.errs, ".def: ") {
 			t.Errorf("without any local definitions, %q ends with exit code %d: %.300s %.300s", args[:len(args)-1],
 				got.code, got.errs, got.out)
+		}
+	}
+}
+
+// The end of one call of MPI that is not in an archive: all products say which call it is, and check takes no later one
+// for it.
+func TestMissingCallIsInEveryAnswer(t *testing.T) {
+	s := archivetest.Load(t, "../../scorep/testdata/mpi4-clock_gettime/traces.otf2")
+	s.Remove(1, s.Index(1, otf2.EventMpiCollectiveEnd, 3), 1)
+	anchor, out := s.Write(), filepath.Join(t.TempDir(), "out")
+	const lost = "not in the archive of rank 1"
+	for _, args := range append(readers(anchor, out), []string{"check", "--scalasca", anchor}) {
+		got := outcomeOf(t, args, out)
+		want, code := "Broadcast 0 of MPI_COMM_WORLD: "+lost, exitDone
+		switch name := strings.Join(args[:2], " "); {
+		case args[0] == "print": // what is there
+			continue
+		case name == "view --scalasca": // has operations of NCCL alone
+			want, code = "made of archives that `nccl-otf2 unify` made", exitInput
+		case name == "report --format":
+			want = lost
+		case args[0] == "diff":
+			want = "3 left out: recorded differently by the members"
+		case args[0] == "check":
+			code = exitInput
+			if strings.Contains(got.out, "Broadcast 1") || strings.Contains(got.out, "Broadcast 2") {
+				t.Errorf("%q takes another call for it: %s", args[:2], got.out)
+			}
+		}
+		if !strings.Contains(got.out+got.errs, want) || got.code != code {
+			t.Errorf("%q ends with exit code %d and says %.600s %.300s", args[:len(args)-1], got.code, got.out,
+				got.errs)
 		}
 	}
 }

@@ -196,7 +196,7 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 		}
 		opts.Locations = append(opts.Locations, otf2.LocationRef(id))
 	}
-	a, damage := openArchiveWith(arg, nil)
+	a, damage := openArchiveWith(arg, otf2.Open, otf2.ReadOptions{})
 	if a == nil {
 		return damage
 	}
@@ -288,24 +288,18 @@ func readerGone(err error) error {
 // a recording (readable). What it lacks on some ranks is found, so that no later operation is taken for another. If its
 // definitions are damaged it gives what could be read, and an error.
 func openArchive(arg string) (*otf2.Archive, error) {
-	a, err := openArchiveWith(arg, &otf2.ReadOptions{Nanoseconds: true})
-	if a != nil {
-		analysis.FindMissingCalls(a) // whoever reads the events after that says which of them cannot be read
-	}
-	return a, err
+	return openArchiveWith(arg, analysis.Open, otf2.ReadOptions{Nanoseconds: true})
 }
 
-func openArchiveWith(arg string, opts *otf2.ReadOptions) (*otf2.Archive, error) {
+// openArchiveWith opens the archive that a path argument means by open, otf2.Open or analysis.Open.
+func openArchiveWith(arg string, open func(string, *otf2.ReadOptions) (*otf2.Archive, error), opts otf2.ReadOptions) (
+	*otf2.Archive, error) {
 	path, name, err := readable(arg)
 	if err != nil {
 		return nil, err
 	}
-	named := otf2.ReadOptions{Name: name}
-	if opts != nil {
-		named = *opts
-		named.Name = name
-	}
-	a, err := otf2.Open(path, &named)
+	opts.Name = name
+	a, err := open(path, &opts)
 	if a != nil {
 		beThrifty(len(a.Defs.Locations), garbage)
 	}

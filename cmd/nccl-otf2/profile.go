@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
@@ -124,7 +125,7 @@ func profileOf(arg string) (*profiledInput, error) {
 		return nil, err
 	}
 	defer a.Close()
-	in := &profiledInput{dir: filepath.Dir(a.Path())}
+	in := &profiledInput{dir: filepath.Dir(a.Path()), remarks: analysis.Differing(a.Anchor)}
 	if err != nil { // definitions are damaged; what is there counts
 		in.problems = append(in.problems, oneLine(err.Error()))
 	}

@@ -122,8 +122,9 @@ func makeWaits(in *reportInput) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	return part{report.Waits(r.WaitStates, report.Clock{Begin: uint64(r.Summary.Begin), Absolute: in.absolute}),
-		r.WaitStates, r.Problems}, nil
+	clock := report.Clock{Begin: uint64(r.Summary.Begin), Absolute: in.absolute}
+	return part{report.Waits(r.WaitStates, clock, analysis.Differing(in.archive.Anchor)...), r.WaitStates,
+		r.Problems}, nil
 }
 
 func makeNCCLTests(in *reportInput) (part, error) {

@@ -141,13 +141,16 @@ func announceTimeline(out io.Writer, d *timeline.Data, output string, spec selec
 	return sayDamage(out, d)
 }
 
-// sayDamage says what of an archive is not on a page. That makes the exit code.
+// sayDamage says what of an archive is not on a page, and what ranks recorded differently. Damage makes the exit code.
 func sayDamage(out io.Writer, of ...*timeline.Data) error {
 	var err error
 	for _, d := range of {
 		for _, problem := range d.Problems() {
 			printable.Fprintf(out, "  %s %s\n", paint(out, yellow, "!"), oneLine(problem))
 			err = exitCode(exitInput)
+		}
+		for _, note := range d.Notes() {
+			printable.Fprintf(out, "  %s %s\n", paint(out, yellow, "!"), oneLine(note))
 		}
 	}
 	return cmp.Or(err, readerGone(nil))

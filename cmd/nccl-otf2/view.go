@@ -144,7 +144,7 @@ func printSimpleView(w io.Writer, r *view.SimpleResult) {
 	}
 	warn(r.Others, "left out: %s that the view has no form for", count(r.Others, "event", "events"))
 	warn(r.Unplaced, "left out: %s whose other end is not a known rank", count(r.Unplaced, "message", "messages"))
-	for _, p := range r.Problems {
+	for _, p := range slices.Concat(r.Differing, r.Problems) {
 		warn(1, "%s", p)
 	}
 }

@@ -29,11 +29,21 @@ type calledOnce struct {
 
 func (c *calledOnce) same(o *calledOnce) bool { return c.function == o.function && c.root == o.root }
 
+// Open opens an archive for analysis: calls that it lacks on some members are known, see FindMissingCalls. If its
+// definitions are damaged it gives what could be read, and an error.
+func Open(path string, opts *otf2.ReadOptions) (*otf2.Archive, error) {
+	a, err := otf2.Open(path, opts)
+	if a != nil {
+		FindMissingCalls(a)
+	}
+	return a, err
+}
+
 // FindMissingCalls finds which collectives of MPI an archive lacks on some members, and has its definitions and
 // properties say so: those are counted on all members and compared on none, and so are those of which it cannot be
-// told. Call it before anything else is read from the archive's events. Files that cannot be read to their end are
-// named in problems.
-func FindMissingCalls(a *otf2.Archive) (problems []string) {
+// told. Call it before anything else is read from the archive's events. It does not say which files cannot be read to
+// their end: whoever reads the events after that does.
+func FindMissingCalls(a *otf2.Archive) []facts.Stretch {
 	comms := facts.Communicators(a.Defs)
 	members := make(map[otf2.CommRef][][]calledOnce)
 	for ref, c := range comms {
@@ -53,7 +63,7 @@ func FindMissingCalls(a *otf2.Archive) (problems []string) {
 			}
 		})
 	}
-	problems = ReadLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
+	_ = ReadLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
 		readers[i].Event(ev)
 		return none
 	}, func(*struct{}) {})
@@ -68,11 +78,11 @@ func FindMissingCalls(a *otf2.Archive) (problems []string) {
 		}
 	}
 	if len(stretches) == 0 {
-		return problems
+		return nil
 	}
 	facts.DefineMissing(a.Defs, missing)
 	addStretches(a.Anchor, stretches)
-	return problems
+	return stretches
 }
 
 // isHandling tells whether a collective makes or ends a handle: not all members of a communicator need to take part.
@@ -165,7 +175,7 @@ func matchCalls(members [][]calledOnce) *callMatch {
 		case s.early:
 			early++
 			m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n, Last: n,
-				Detail: "ranks' times contradict each other"})
+				Detail: "ranks' times contradict each other", Unsure: true})
 		case len(s.without) == 0:
 			m.settle(segment, lacking, false)
 		case s.vague > 0:

@@ -42,6 +42,20 @@ func StretchesOf(a *otf2.Anchor) []facts.Stretch {
 	return all
 }
 
+// Differing says which operations the archive's members recorded differently, a line each: they are compared with
+// nothing.
+func Differing(a *otf2.Anchor) (lines []string) {
+	const most = 16
+	all, unnamed := facts.Stretches(a)
+	for _, s := range all[:min(len(all), most)] {
+		lines = append(lines, "ranks differ: "+s.String())
+	}
+	if more := uint64(len(all)-len(lines)) + unnamed; more > 0 {
+		lines = append(lines, fmt.Sprintf("ranks differ in %d further stretches of operations", more))
+	}
+	return lines
+}
+
 // Gaps reads the properties GAPS::<n>: comm 3 10-19 "name", comm 3 replayed 10- "name".
 func (ps Properties) Gaps() []Gap {
 	all := []Gap{}

@@ -40,6 +40,8 @@ type Result struct {
 	Selection *selection.Description `json:"selection,omitempty"` // what of the archive; nil: everything
 	// what the form has no room for, or the archive no data for
 	LeftOut map[string]uint64 `json:"left_out,omitempty"`
+	// Differing says which operations the ranks recorded differently, a line each.
+	Differing []string `json:"differing,omitempty"`
 	// Problems, one line each: event files that could not be read to their end.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -59,7 +61,8 @@ type exporter struct {
 
 func newExporter(a *otf2.Archive, opts *Options) *exporter {
 	e := &exporter{archive: a, rows: newRows(a.Defs, facts.Births(a.Anchor)),
-		result: Result{Files: []string{}, Records: make(map[string]uint64), LeftOut: make(map[string]uint64)}}
+		result: Result{Files: []string{}, Records: make(map[string]uint64), LeftOut: make(map[string]uint64),
+			Differing: analysis.Differing(a.Anchor)}}
 	if opts != nil {
 		e.opts = *opts
 		e.result.Selection = opts.Selection.Describe()

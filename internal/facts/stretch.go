@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,6 +19,16 @@ type Stretch struct {
 	First, Last uint64 // ordinals, inclusive
 	Name        string // of the communicator
 	Detail      string // which ranks of the world recorded what
+	Unsure      bool   // nothing may be missing: ranks' times contradict each other; not in properties
+}
+
+// String says which operations they are, and what is the matter with them.
+func (s Stretch) String() string {
+	which := fmt.Sprintf("%s %d", s.Function, s.First)
+	if s.Last != s.First {
+		which += fmt.Sprintf("-%d", s.Last)
+	}
+	return fmt.Sprintf("%s of %s: %s", which, cmp.Or(s.Name, "–"), s.Detail)
 }
 
 // Stretches reads these ranges from the archive's properties (PropDiffer): comm 3 AllReduce 64-127 "name": …. unnamed

@@ -260,11 +260,7 @@ func (l *summaryLines) operations(s *operations.Summary) {
 }
 
 func deviationText(d *operations.Deviation) string {
-	which := fmt.Sprintf("%s %d", d.Function, d.First)
-	if d.Last != d.First {
-		which += fmt.Sprintf("-%d", d.Last)
-	}
-	return fmt.Sprintf("%s of %s: %s", which, units.OrDash(d.Communicator), d.Detail)
+	return facts.Stretch{Function: d.Function, First: d.First, Last: d.Last, Name: d.Communicator, Detail: d.Detail}.String()
 }
 
 // hidden says what the library does not report.

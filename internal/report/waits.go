@@ -160,12 +160,15 @@ var waitOptional = []string{"operations", "collectives", "longest", "transfer av
 // worstOptional are those of the operations that cost the most.
 var worstOptional = []string{"host", "±", "transfer", "skew"}
 
-// Waits gives the waits as tables. Points in time are shown by a clock.
-func Waits(w *waits.States, clock Clock) *Document {
+// Waits gives the waits as tables. Points in time are shown by a clock; remarks are further lines above the tables.
+func Waits(w *waits.States, clock Clock, remarks ...string) *Document {
 	d := &Document{title: "Waiting"}
 	d.say("%s", comparedLine(w))
 	if left := leftOut(&w.NotCompared); len(left) > 0 {
 		d.say("n/a: %s", strings.Join(left, ", "))
+	}
+	for _, line := range remarks {
+		d.say("%s", line)
 	}
 	if w.Total.Parts > 0 {
 		d.say("%s", waitedLine(&w.Total))

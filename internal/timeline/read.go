@@ -46,7 +46,7 @@ type Data struct {
 	selected   *selection.Selection
 
 	problems []string // files that are damaged or missing, and what is not there
-	notes    []string // what the page has no form for
+	notes    []string // what the page has no form for, and what ranks recorded differently
 	layout   *layout
 	tell     func(what string, done, total uint64) // may be nil
 	*store
@@ -154,6 +154,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	d.problems = append(d.problems, d.matrix.Problems...)
 	slices.Sort(d.problems)
 	d.problems = slices.Compact(d.problems)
+	d.notes = append(d.notes, analysis.Differing(a.Anchor)...)
 	if err := r.readMarkers(a); err != nil {
 		d.problems = append(d.problems, err.Error())
 	}
@@ -703,6 +704,9 @@ func (d *Data) Damage(err error) {
 
 // Problems are what of the archive is not shown, a line each, and why.
 func (d *Data) Problems() []string { return d.problems }
+
+// Notes are further lines of the page: what it has no form for, and what ranks recorded differently.
+func (d *Data) Notes() []string { return d.notes }
 
 // Empty tells that there is nothing to be seen: no region, no transfer, no value of a metric.
 func (d *Data) Empty() bool {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -98,7 +99,7 @@ func (opts *Options) open(anchor, dir string) (*otf2.Archive, *Options, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	a, err := otf2.Open(anchor, nil)
+	a, err := analysis.Open(anchor, nil)
 	if a != nil && err != nil {
 		a.Close()
 		err = fmt.Errorf("definitions of %s: %w", anchor, err)

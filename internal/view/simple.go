@@ -41,6 +41,8 @@ type SimpleResult struct {
 	// MaxShift is the greatest delay of an event, in ticks of the archive's clock: no two events of a row have the same
 	// time.
 	MaxShift uint64 `json:"max_shift"`
+	// Differing says which operations the ranks recorded differently, a line each; the view has what there is.
+	Differing []string `json:"differing,omitempty"`
 	// Problems, one line each: files that could not be read to their end.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -93,7 +95,8 @@ func Simple(anchor, dir string, opts *Options) (*SimpleResult, error) {
 		return nil, err
 	}
 	defer a.Close()
-	s := &simple{defs: a.Defs, res: &SimpleResult{Archive: filepath.Join(dir, archiveName+".otf2")}}
+	s := &simple{defs: a.Defs, res: &SimpleResult{Archive: filepath.Join(dir, archiveName+".otf2"),
+		Differing: analysis.Differing(a.Anchor)}}
 	if err := s.assignProcesses(); err != nil {
 		return nil, fmt.Errorf("%s: %w", anchor, err)
 	}
@@ -209,7 +212,7 @@ func (s *simple) worldRank(c *facts.Communicator, rank uint64) (int, bool) {
 func (s *simple) write(a *otf2.Archive, dir string, o *Options) error {
 	s.world = s.newComm()
 	properties := []otf2.Property{{Name: facts.PropView.Key(), Value: "simple"},
-		{Name: facts.CompleteProperty, Value: "true"}}
+		{Name: facts.CompleteProperty, Value: strconv.FormatBool(!analysis.PropertiesOf(a.Anchor).Incomplete())}}
 	if len(s.covered) > 0 {
 		s.network = s.world + 1
 		properties = append(properties, otf2.Property{Name: facts.PropTransfers.Key(),

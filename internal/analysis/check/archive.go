@@ -2,7 +2,7 @@
 
 // Package check says whether an archive is sound: its definitions, each event by itself, and whether what ranks
 // recorded fits together. It reads events by their own grammar, not through package facts, so that it does not inherit
-// its errors.
+// its errors; only which calls of MPI an archive lacks is found for all by package analysis.
 package check
 
 import (
@@ -24,7 +24,8 @@ type Options struct {
 	Limit int
 }
 
-// OpenForCheck opens an archive, which the caller closes. That definitions are damaged is the first finding.
+// OpenForCheck opens an archive, which the caller closes. The first findings are that definitions are damaged, and
+// which calls it lacks on some ranks: no later one is taken for them.
 func OpenForCheck(anchorPath string, opts *Options) (*otf2.Archive, *Findings, error) {
 	if opts == nil {
 		opts = new(Options)
@@ -40,6 +41,15 @@ func OpenForCheck(anchorPath string, opts *Options) (*otf2.Archive, *Findings, e
 	}
 	if err != nil {
 		fs.General(RuleFile, "global definitions: %v", err)
+	}
+	fs.said = analysis.PropertiesOf(a.Anchor)
+	fs.lenient = fs.said.Incomplete()
+	fs.apart = analysis.StretchesOf(a.Anchor)
+	for _, s := range analysis.FindMissingCalls(a) {
+		if !s.Unsure {
+			fs.apart = append(fs.apart, s)
+			fs.Add(Finding{Severity: fs.pairing(), Rule: RuleCollectiveMate, Text: s.String()})
+		}
 	}
 	return a, fs, nil
 }
@@ -59,8 +69,7 @@ func Archive(anchorPath string, opts *Options) (*Result, error) {
 		return nil, err
 	}
 	defer a.Close()
-	ps := analysis.PropertiesOf(a.Anchor)
-	fs.lenient = ps.Incomplete()
+	ps := fs.said
 	(&definitionCheck{Findings: fs, anchor: a.Anchor, defs: a.Defs}).run()
 
 	for _, died := range ps.Numbered(facts.PropDied) {

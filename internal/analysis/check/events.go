@@ -102,9 +102,9 @@ func newEventCheck(a *otf2.Archive, fs *Findings) *eventCheck {
 			comms: make(map[otf2.CommRef]*commUse)}
 		silent[l.Self] = l.Events == 0
 	}
-	ps := analysis.PropertiesOf(a.Anchor)
+	ps := fs.said
 	_, ours := ps.Number(facts.PropProcesses)
-	c.match = newMatcher(fs, c.comms, silent, analysis.StretchesOf(a.Anchor), ours)
+	c.match = newMatcher(fs, c.comms, silent, fs.apart, ours)
 	c.match.unreported, _ = ps.Number(facts.PropPaused.Below(analysis.ByRAS))
 	c.match.merged, c.match.transfers = ps.Merged(), otf2.UndefinedComm
 	if ref, ok := ps.Number(facts.PropTransfers); ok {

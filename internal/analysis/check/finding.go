@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -95,7 +96,9 @@ type Findings struct {
 	all     []Finding
 	count   map[kind]uint64
 	limit   uint64
-	lenient bool // the archive says itself that it is incomplete
+	said    analysis.Properties // by the archive itself
+	apart   []facts.Stretch     // operations that members do not have alike
+	lenient bool                // it says that it is incomplete
 }
 
 type kind struct {

@@ -96,7 +96,9 @@ func (m *matcher) collective(at Place, comm *facts.Communicator, rank int, op ot
 	member := memberKey{comm.Ref, op, rank}
 	switch next := m.next[member]; {
 	case !known:
-		ordinal = next
+		for ordinal = next; comm.Lacks(at.Location, facts.FunctionName(op), ordinal); {
+			ordinal++
+		}
 	case ordinal < next:
 		m.At(Error, at, RuleCollectiveMate, "%s %d on %q comes after %d", facts.FunctionName(op), ordinal, comm.Name,
 			next-1)
