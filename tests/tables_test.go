@@ -76,8 +76,8 @@ func tableRows(text string, cells func(line string) []string) (rows []map[string
 
 // heads are those that figures stand below.
 var heads = map[string]string{
-	"median": "median", "algbw GB/s": "algbw", "busbw GB/s": "busbw", "nobody late": "nobody late",
-	"its busbw GB/s": "busbw nobody late", "count": "count",
+	"median": "median", "algbw GB/s": "algbw", "busbw GB/s": "busbw", "without waiting": "nobody late",
+	"busbw without waiting GB/s": "busbw nobody late", "count": "count",
 }
 
 // writtenRows notes the figures of a table for people.

@@ -14,7 +14,8 @@ import (
 
 // ensureGPUTimes sets what the plugin needs to ask NCCL 2.29 and newer for GPU times (docs/gpu.md): that Broadcasts do
 // not go the way of AllGatherV. All processes of a job must have that alike, so it is left alone where it may not reach
-// all of them, and where the user has set it. It returns what there is to say, "" if nothing.
+// all of them, and where the user has set it. It returns what there is to say where some processes of the job may not
+// be below this one, else "".
 func ensureGPUTimes(s *config.Settings, env *environment, args []string) string {
 	stamps, _ := config.ParseEvents("KernelCh")
 	if !s.Enable || !s.Record && s.Events&stamps == 0 || env.get(hidden.AllGatherV) != "" {
@@ -26,11 +27,7 @@ func ensureGPUTimes(s *config.Settings, env *environment, args []string) string 
 			sign + ": it may not reach all of them from here)"
 	}
 	env.set(hidden.AllGatherV, "0")
-	if config.FindLauncher(env.lookup).Rank > 0 {
-		return ""
-	}
-	return hidden.AllGatherV + "=0 is set, for GPU times with " + hidden.Unsafe +
-		"; other processes of the job, if there are any, need it, too"
+	return ""
 }
 
 // Options of launchers that name other hosts, or say how many there are.

@@ -15,13 +15,13 @@ func TestGPUTimesAreEnsuredWhereAllProcessesGetThem(t *testing.T) {
 		command, environment string
 		value, says          string
 	}{
-		{"python train.py", "", "0", "is set, for GPU times"},
-		{"torchrun --nproc-per-node 8 --nnodes 1 train.py", "", "0", "is set, for GPU times"},
-		{"torchrun --nnodes=1 train.py", "", "0", "is set, for GPU times"},
-		{"mpirun -np 4 ./all_reduce_perf", "", "0", "is set, for GPU times"},
-		{"srun -N 2 train", "SLURM_JOB_NUM_NODES=2", "0", "is set, for GPU times"},
+		{"python train.py", "", "0", ""},
+		{"torchrun --nproc-per-node 8 --nnodes 1 train.py", "", "0", ""},
+		{"torchrun --nnodes=1 train.py", "", "0", ""},
+		{"mpirun -np 4 ./all_reduce_perf", "", "0", ""},
+		{"srun -N 2 train", "SLURM_JOB_NUM_NODES=2", "0", ""},
 		{"./train", "SLURM_JOB_NUM_NODES=2 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=4", "0",
-			"is set, for GPU times"},
+			""},
 		{"./train", "SLURM_JOB_NUM_NODES=2 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_NTASKS=4", "0", ""},
 		{"mpirun -np 4 ./all_reduce_perf", "SLURM_JOB_NUM_NODES=2", "", "SLURM_JOB_NUM_NODES=2"},
 		{"mpirun -np 4 ./all_reduce_perf", "PBS_NODEFILE=/var/spool/nodes", "", "PBS_NODEFILE"},
@@ -31,7 +31,7 @@ func TestGPUTimesAreEnsuredWhereAllProcessesGetThem(t *testing.T) {
 		{"python train.py", "NCCL_ALLGATHERV_ENABLE=1", "1", ""},
 		{"python train.py", "NCCL_ALLGATHERV_ENABLE=0", "0", ""},
 		{"python train.py", "NCCL_OTF2_EVENTS=light", "", ""},
-		{"python train.py", "NCCL_OTF2_EVENTS=light NCCL_OTF2_MODE=record", "0", "is set, for GPU times"},
+		{"python train.py", "NCCL_OTF2_EVENTS=light NCCL_OTF2_MODE=record", "0", ""},
 		{"python train.py", "NCCL_OTF2_ENABLE=off", "", ""},
 	} {
 		env := newEnvironment(strings.Fields(c.environment))

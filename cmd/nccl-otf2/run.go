@@ -213,7 +213,7 @@ func sayOfRun(settings *config.Settings, env *environment, args []string) {
 		}
 	}
 	for _, t := range hidden.Set(env.get) {
-		fmt.Fprintf(os.Stderr, "nccl-otf2: not visible: %s\n", t)
+		fmt.Fprintf(os.Stderr, "nccl-otf2: not recorded: %s\n", t)
 	}
 }
 

@@ -319,7 +319,7 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		}
 		for _, t := range r.Hidden {
 			if t.Grave {
-				warn("not visible: %s", t)
+				warn("not recorded: %s", t)
 			}
 		}
 		if r.Events == 0 {

@@ -22,7 +22,7 @@ func TestReportFitsTheTerminal(t *testing.T) {
 			table = append(table, line)
 		}
 	}
-	if len(table) < 3 || !strings.Contains(strings.Join(table, "\n"), "no room for: likely role") {
+	if len(table) < 3 || !strings.Contains(strings.Join(table, "\n"), "terminal too narrow for: likely role") {
 		t.Fatalf("%q in\n%s", table, text)
 	}
 	for _, line := range table[:2] {

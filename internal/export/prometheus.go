@@ -193,7 +193,7 @@ var promMetrics = []promMetric{
 			}
 			return seconds(*r.goesBack), true
 		})},
-	{"nccl_otf2_culprit_share", "Whom the verdict names: share of all waiting that goes back to it.", ofArchive, false,
+	{"nccl_otf2_culprit_share", "Whom the verdict names: share of all waiting that it caused.", ofArchive, false,
 		-1, func(x *exposition, add addSample) {
 			for i := range x.culprits {
 				c := &x.culprits[i]

@@ -125,7 +125,7 @@ var table = []row{
 	},
 	{
 		Traffic: Traffic{
-			Key: "device-api", What: "communication of kernels by themselves",
+			Key: "device-api", What: "communication that kernels start themselves",
 			Why: "NCCL's device API, NVSHMEM and all-reduce kernels of frameworks communicate without a call of the " +
 				"library",
 			Cure: "on NVIDIA, NCCL_OTF2_CUPTI=on shows the kernels",

@@ -249,9 +249,6 @@ func (s *sheet) table(id, title string, top int, more []string) pageTable {
 		out.Heads = append(out.Heads, pageHead{head, t.left[i]})
 	}
 	notes := []string{strings.Replace(rest, " (--top all)", "", 1)}
-	if len(left) > 0 {
-		notes = append(notes, "no room for: "+strings.Join(left, ", "))
-	}
 	for _, note := range slices.Concat(notes, s.more, more) {
 		if note != "" && !slices.ContainsFunc(left,
 			func(head string) bool { return strings.HasPrefix(note, head+":") }) {

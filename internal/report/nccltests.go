@@ -275,7 +275,7 @@ func writeTest(w io.Writer, t *bandwidth.Test, average string, style Style) {
 		line("%s of smaller sizes are not shown (--top all)", units.Count(n, "more row", "more rows"))
 	}
 	if len(left) > 0 {
-		line("no room for: %s", strings.Join(left, ", "))
+		line("terminal too narrow for: %s", strings.Join(left, ", "))
 	}
 	if unknown {
 		line("Unknown buffers are shown as out-of-place.")

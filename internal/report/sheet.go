@@ -139,7 +139,7 @@ func (s *sheet) write(w io.Writer, style Style) {
 		printable.Fprintln(w, rest)
 	}
 	if len(left) > 0 {
-		printable.Fprintf(w, "no room for: %s\n", strings.Join(left, ", "))
+		printable.Fprintf(w, "terminal too narrow for: %s\n", strings.Join(left, ", "))
 	}
 	for _, line := range s.more {
 		if !slices.ContainsFunc(left, func(head string) bool {

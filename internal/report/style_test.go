@@ -81,11 +81,11 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		}
 		last, text := lines[len(lines)-1], strings.Join(lines, "\n")
 		switch {
-		case width >= 200 && strings.Contains(text, "no room"):
+		case width >= 200 && strings.Contains(text, "too narrow"):
 			t.Errorf("%d:\n%s", width, text)
-		case width == 60 && last != "no room for: of less use":
+		case width == 60 && last != "terminal too narrow for: of less use":
 			t.Errorf("%d:\n%s", width, text)
-		case width <= 32 && last != "no room for: of less use, twice its name":
+		case width <= 32 && last != "terminal too narrow for: of less use, twice its name":
 			t.Errorf("%d:\n%s", width, text)
 		}
 	}

@@ -87,14 +87,14 @@ type Line struct {
 func SummaryLines(s *operations.Summary) []Line {
 	var l summaryLines
 	if d := s.Selection; d != nil {
-		l.alarm("selection", "%s; timing, losses, oddities, network and kernels are of the whole archive", d.Text)
+		l.alarm("selection", "%s; times, losses, oddities, network and kernels are of the whole archive", d.Text)
 	}
 	l.processes(s)
 	l.line("ranks", "%d on %s", s.Ranks, units.Count(s.GPUs, "GPU", "GPUs"))
 	l.line("communicators", "%d", s.Communicators)
 	l.operations(s)
 	l.line("duration", "%s, %d events in %d locations", units.Time(float64(s.Duration)), s.Events, s.Locations)
-	l.line("timing", "%s", analysis.CountersText(s.Timing))
+	l.timing(s.Timing)
 	l.ends(s.Ends)
 	for _, w := range s.Withheld {
 		if w.Processes != "all" {
@@ -123,6 +123,30 @@ type summaryLines struct{ all []Line }
 
 func (l *summaryLines) line(name, format string, args ...any) {
 	l.all = append(l.all, Line{Name: name, Text: fmt.Sprintf(format, args...)})
+}
+
+// timingWords say what times are, by timing source.
+var timingWords = map[string]string{
+	facts.SourceGPU.String(): "GPU stamps", facts.SourceNetwork.String(): "network transfers",
+	facts.SourceEnqueue.String():  "enqueueing (when, not how long)",
+	facts.SourceDuration.String(): "imported data (how long, not when)",
+}
+
+// timing says how many operations have their times from what.
+func (l *summaryLines) timing(counts map[string]uint64) {
+	var all uint64
+	for _, n := range counts {
+		all += n
+	}
+	var parts []string
+	for _, source := range slices.Backward(slices.Sorted(maps.Keys(counts))) {
+		if n := counts[source]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %d of %d", cmp.Or(timingWords[strings.ToLower(source)], source), n, all))
+		}
+	}
+	if len(parts) > 0 {
+		l.line("times from", "%s", strings.Join(parts, "; "))
+	}
 }
 
 // ends tells of operations that NCCL says to have ended when a part of them had.
@@ -265,7 +289,7 @@ func deviationText(d *operations.Deviation) string {
 
 // hidden says what the library does not report.
 func (l *summaryLines) hidden(s *operations.Summary) {
-	head := "not visible"
+	head := "not recorded"
 	for _, t := range s.Hidden {
 		if t.Grave {
 			l.alarm(head, "%s", t)
@@ -273,7 +297,7 @@ func (l *summaryLines) hidden(s *operations.Summary) {
 		}
 	}
 	if used := hidden.Used(s.Hidden); used != "" {
-		l.line(head, "if used: %s", used)
+		l.line(head, "%s", used)
 	}
 }
 
@@ -438,10 +462,10 @@ func operationColumns(rows []operations.Row) []column[operations.Row] {
 			func(o *row) any { return known(o.AlgBW) }},
 		{"busbw", "busbw GB/s", func(o *row) string { return bandwidthText(o.BusBW) },
 			func(o *row) any { return known(o.BusBW) }},
-		{"transfer_p50_ns", head(late, "nobody late"), func(o *row) string { return transferText(o) },
+		{"transfer_p50_ns", head(late, "without waiting"), func(o *row) string { return transferText(o) },
 			func(o *row) any { return known(transferOf(o)) }},
 		{"algbw_nobody_late", "", nil, func(o *row) any { return known(o.AlgBWNobodyLate) }},
-		{"busbw_nobody_late", head(late, "its busbw GB/s"),
+		{"busbw_nobody_late", head(late, "busbw without waiting GB/s"),
 			func(o *row) string { return bandwidthText(o.BusBWNobodyLate) },
 			func(o *row) any { return known(o.BusBWNobodyLate) }},
 		{"algorithms", "<algorithm", func(o *row) string { return units.OrDash(strings.Join(o.Algorithms, ",")) },
@@ -568,7 +592,7 @@ var operationMarks = []struct {
 		"n of m: times leave out the first launch of each communicator (start-up; --first includes it)"},
 	{func(o *operations.Row) bool { return o.Mixed > 0 },
 		"n of m: times leave out operations whose members have times from different sources"},
-	{func(o *operations.Row) bool { return o.Transfer != nil }, "nobody late: from the last arrival to the end"},
+	{func(o *operations.Row) bool { return o.Transfer != nil }, "without waiting: from the last arrival to the end"},
 }
 
 func operationSheet(r *operations.Report) sheet {
@@ -587,8 +611,8 @@ func operationSheet(r *operations.Report) sheet {
 		}
 		return 0
 	})
-	s.optional = []string{"likely role", "protocol", "channels", "calls/rank", "min", "its busbw GB/s", "algorithm",
-		"type", "p99", "avg", "algbw GB/s", "timing source", "max", "nobody late", "buffers", "launched"}
+	s.optional = []string{"likely role", "protocol", "channels", "calls/rank", "min", "busbw without waiting GB/s",
+		"algorithm", "type", "p99", "avg", "algbw GB/s", "timing source", "max", "without waiting", "buffers", "launched"}
 	return s
 }
 

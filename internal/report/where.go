@@ -139,7 +139,7 @@ func startUpLater(s *waits.States) string {
 	if !ok || j.later == 0 || j.later < leastPart*float64(s.Total.Waited) {
 		return ""
 	}
-	text := fmt.Sprintf("%s of it goes back to the first operations of communicators", units.Time(j.later))
+	text := fmt.Sprintf("%s of it was caused by the first operations of communicators", units.Time(j.later))
 	if slowToo(s) != "" { // that says what the answer is of
 		return text
 	}
@@ -163,7 +163,7 @@ func worstWindow(w *overtime.Window, clock Clock) string {
 	text := fmt.Sprintf("%s to %s: ranks waited %s of the time", clock.at(uint64(w.Begin)), clock.at(uint64(w.End)),
 		units.Percent(w.Share, 1))
 	if w.Rank >= 0 && w.GoesBack >= leastPart*float64(w.Waited) {
-		text += fmt.Sprintf(", %s of it goes back to %s",
+		text += fmt.Sprintf(", %s of it caused by %s",
 			units.Percent(min(w.GoesBack, float64(w.Waited)), float64(w.Waited)), w.Name)
 	}
 	return text
@@ -238,11 +238,11 @@ func whereRanks(s *waits.States) sheet {
 		duration("", "time", func(r *waits.Row) uint64 { return r.Time }),
 		duration("", "waited", func(r *waits.Row) uint64 { return r.Waited }),
 		percent("share", func(r *waits.Row) (float64, float64) { return float64(r.Waited), float64(r.Time) }),
-		meanTime("", "goes back to it", goesBack),
+		meanTime("", "caused by it", goesBack),
 		percent("of all waiting", func(r *waits.Row) (float64, float64) { return goesBack(r), all }),
 		number("", "came last", func(r *waits.Row) uint64 { return r.Last }),
 	})
-	table.by("the waiting that goes back to ranks", func(i int) float64 { return goesBack(&rows[i]) })
+	table.by("the waiting that ranks caused", func(i int) float64 { return goesBack(&rows[i]) })
 	table.optional = []string{"operations", "came last", "time", "share"}
 	return table
 }
@@ -297,7 +297,7 @@ func whereSheets(s *waits.States, clock Clock) []sheet {
 		duration("waited_ns", "waited", func(w *overtime.Window) uint64 { return w.Waited }),
 		{"share", "of the ranks' time", func(w *overtime.Window) string { return units.Percent(w.Share, 1) },
 			func(w *overtime.Window) any { return w.Share }},
-		{"rank", "<goes back to", func(w *overtime.Window) string { return units.OrDash(w.Name) },
+		{"rank", "<caused by", func(w *overtime.Window) string { return units.OrDash(w.Name) },
 			func(w *overtime.Window) any { return w.Name }},
 		{"goes_back_ns", "of that", func(w *overtime.Window) string {
 			return units.Percent(min(w.GoesBack, float64(w.Waited)), float64(w.Waited))

@@ -19,13 +19,13 @@ func TestOtherSums(t *testing.T) {
 		{5_000_000, 5_000_000, 0, "", ""},
 		{5_000_000, 4_990_000, 0, "", ""}, // little
 		{5_000_000, 3_000_000, 0,
-			"2 ms of it goes back to the first operations of communicators; the answer above covers the other 3 ms",
+			"2 ms of it was caused by the first operations of communicators; the answer above covers the other 3 ms",
 			""},
 		{5_000_000, 5_010_000, 10_000, "", ""},
 		{5_000_000, 7_000_000, 2e6, "",
 			"the answer above covers 7 ms: 5 ms of waiting for others, and 2 ms for which slow links and GPUs held " +
 				"ranks up in operations"},
-		{5_000_000, 6_000_000, 2e6, "1 ms of it goes back to the first operations of communicators",
+		{5_000_000, 6_000_000, 2e6, "1 ms of it was caused by the first operations of communicators",
 			"the answer above covers 6 ms: 4 ms of waiting for others, and 2 ms for which slow links and GPUs held " +
 				"ranks up in operations"},
 	} {

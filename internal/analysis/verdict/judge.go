@@ -345,9 +345,9 @@ func (ev *Evidence) text(v *Verdict) string {
 	case v.Waited == 0:
 		return "Nobody stands out: nobody waited." + ev.rests()
 	case !ev.Transfers && longer >= mostShare*c.Waited && longer >= muchTime*float64(ev.Duration):
-		return fmt.Sprintf(notKnown+"%.0f %% of %s goes back to operations that took longer on %s than on others, "+
+		return fmt.Sprintf(notKnown+"%.0f %% of %s, was caused by operations that took longer on %s than on others, "+
 			"because of a slow link to it or for a reason of its own, and how long transfers took was not recorded. "+
-			"Record with NCCL_OTF2_EVENTS=net.", 100*longer/c.Waited, units.Time(c.Waited), ev.Ranks[on].Name)
+			"Record with NCCL_OTF2_EVENTS=net.", 100*longer/c.Waited, ev.waited(c.Waited), ev.Ranks[on].Name)
 	case v.sharing() >= mostShare: // is said instead
 		return ""
 	case by == 0:
@@ -393,7 +393,7 @@ func (ev *Evidence) named(v *Verdict) string {
 		return p.Name + " on " + p.Host
 	}
 	text := fmt.Sprintf("%s made the others wait: %.0f %% of %s. %s", name(first), 100*first.Share,
-		units.Time(float64(v.Waited)), first.Evidence)
+		ev.waited(float64(v.Waited)), first.Evidence)
 	text += " " + Sureness(first.Confidence)
 	var more []string
 	for i := range v.Culprits[1:] {
@@ -410,6 +410,11 @@ func (ev *Evidence) named(v *Verdict) string {
 		text += fmt.Sprintf(" So did %s.", strings.Join(more, ", "))
 	}
 	return text
+}
+
+// waited says how long all ranks waited together.
+func (ev *Evidence) waited(ns float64) string {
+	return fmt.Sprintf("%s waited, summed over %d ranks", units.Time(ns), len(ev.Ranks))
 }
 
 // sentence makes one of a clause.

@@ -36,7 +36,7 @@ func (ev *Evidence) once(rank int) string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"Nobody stands out repeatedly, but %.0f %% of the %s of waiting goes back to one occasion on which %s was "+
+		"Nobody stands out repeatedly, but %.0f %% of the %s of waiting was caused on one occasion, on which %s was "+
 			"late. %s",
 		100*worst.Cost/c.Waited, units.Time(c.Waited), ev.Ranks[rank].Name,
 		strings.Replace(h.sentence, ", once, ", ", ", 1))

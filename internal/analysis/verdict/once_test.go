@@ -29,7 +29,7 @@ func single(change func(r *causes.Rank, o *causes.Occurrence)) *Evidence {
 // One time that most of the waiting goes back to is told, though it is no habit: but only if it is certain, long, and
 // the rank's own work.
 func TestOneTime(t *testing.T) {
-	const sentence = "Nobody stands out repeatedly, but 90 % of the 100 ms of waiting goes back to one occasion on " +
+	const sentence = "Nobody stands out repeatedly, but 90 % of the 100 ms of waiting was caused on one occasion, on " +
 		"which Rank 1 was late. "
 	for _, c := range []struct {
 		name   string

@@ -259,7 +259,7 @@ func TestSoundInstallation(t *testing.T) {
 		"version 2.29.7 (version string in its constant data), looks for ncclProfiler v1 to v6 (names in its "+
 			"constant data), would use v6")
 	expect(t, r, "GPU times", Warn,
-		"NCCL 2.29 and newer can hang or crash with them unless NCCL_ALLGATHERV_ENABLE is 0")
+		"they need NCCL_ALLGATHERV_ENABLE=0, which `nccl-otf2 run` sets")
 	expect(t, r, "NCCL_PROFILER_PLUGIN", OK, "the plugin of this installation")
 	expect(t, r, "experiment directory", OK, "writable")
 	expect(t, r, "memfd", OK, "works")
@@ -530,29 +530,29 @@ func TestNVML(t *testing.T) {
 func TestWhatLibrariesHide(t *testing.T) {
 	f := newInstallation(t)
 	f.env["LD_LIBRARY_PATH"] = f.nccl
-	const name = "libnccl.so.2, not visible"
-	expect(t, f.examine(), name, Info, "if used: GPU times of Broadcast; one-sided operations of the host")
+	const name = "libnccl.so.2, not recorded"
+	expect(t, f.examine(), name, Info, "GPU times of Broadcast; one-sided operations of the host")
 	f.env["NCCL_ALLGATHERV_ENABLE"] = "0"
-	expect(t, f.examine(), name, Info, "if used: one-sided operations of the host")
+	expect(t, f.examine(), name, Info, "one-sided operations of the host")
 
 	rccl := filepath.Join(f.root, "rocm")
 	compile(t, filepath.Join(rccl, "librccl.so.1"),
 		strings.ReplaceAll(ncclSource, "NCCL version 2.29.7", "RCCL version 2.30.4"))
 	f.env = map[string]string{"LD_LIBRARY_PATH": rccl}
 	c := f.examine().Checks
-	i := slices.IndexFunc(c, func(c Check) bool { return c.Name == "librccl.so.1, not visible" })
+	i := slices.IndexFunc(c, func(c Check) bool { return c.Name == "librccl.so.1, not recorded" })
 	if i < 0 || c[i].Status != Warn || !strings.Contains(c[i].Found, "DDA") ||
 		!strings.Contains(c[i].Advice, "RCCL_DDA_ENABLE=0") {
 		t.Errorf("%+v", c)
 	}
 	const node = "/sys/class/kfd/kfd/topology/nodes/1/properties"
 	f.write(t, node, "gfx_target_version 90010\n")
-	expect(t, f.examine(), "librccl.so.1, not visible", Info, "communication of kernels")
+	expect(t, f.examine(), "librccl.so.1, not recorded", Info, "communication that kernels")
 	f.write(t, node, "gfx_target_version 90402\n")
 	f.env["RCCL_DDA_ENABLE"] = "0"
-	expect(t, f.examine(), "librccl.so.1, not visible", Info, "communication of kernels")
+	expect(t, f.examine(), "librccl.so.1, not recorded", Info, "communication that kernels")
 	f.settings.Network = true
-	expect(t, f.examine(), "librccl.so.1, not visible", Info, "requests of the network plugin")
+	expect(t, f.examine(), "librccl.so.1, not recorded", Info, "requests of the network plugin")
 }
 
 func TestVersionCode(t *testing.T) {

@@ -19,11 +19,11 @@ func (e *examiner) hides(group, name string, l *library) {
 	})
 	for _, t := range all {
 		if t.Grave {
-			e.add(group, name+", not visible", Warn, t.What+": "+t.Why, t.Cure)
+			e.add(group, name+", not recorded", Warn, t.What+": "+t.Why, t.Cure)
 		}
 	}
 	if used := hidden.Used(all); used != "" {
-		e.add(group, name+", not visible", Info, "if used: "+used, "")
+		e.add(group, name+", not recorded", Info, used, "")
 	}
 }
 

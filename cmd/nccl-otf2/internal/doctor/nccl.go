@@ -150,9 +150,9 @@ func (e *examiner) gpuTimes(group string, api int) {
 	switch asked, by := hidden.Stamps(api, e.Getenv); {
 	case !asked:
 		e.add(group, "GPU times", Warn,
-			hidden.Danger+" unless "+hidden.AllGatherV+" is 0: they are not recorded, nor are replays of CUDA graphs "+
-				"inside a host",
-			"start the job with `nccl-otf2 run`, which sets it, or set it for all processes")
+			"they need "+hidden.AllGatherV+"=0, which `nccl-otf2 run` sets; without it, "+hidden.Unsafe+" can hang or "+
+				"crash, so that neither they nor replays of CUDA graphs inside a host are recorded",
+			"start the job with `nccl-otf2 run`, or set it in all processes of the job")
 	case by != "":
 		e.add(group, "GPU times", OK, by, "")
 	}
