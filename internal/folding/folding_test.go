@@ -48,10 +48,10 @@ func TestProse(t *testing.T) {
 			"Makes one archive of what its processes\nrecorded, and ends as COMMAND ended.\n"},
 		{"One sentence that is longer than a line of the terminal.\nAnother.\n\nA paragraph.\n",
 			"One sentence that is longer than a line\nof the terminal. Another.\n\nA paragraph.\n"},
-		{"Forms:\n  --jsonl   the records of the minimal profiler\n  --chrome  JSON\nThat is all.",
-			"Forms:\n  --jsonl   the records of the minimal\n            profiler\n  --chrome  JSON\nThat is all.\n"},
-		{"  --jsonl   the records of\n            the minimal profiler\n  --chrome  JSON\n",
-			"  --jsonl   the records of the minimal\n            profiler\n  --chrome  JSON\n"},
+		{"Forms:\n  --jsonl   the records of the minimal profiler\n  --tables  JSON\nThat is all.",
+			"Forms:\n  --jsonl   the records of the minimal\n            profiler\n  --tables  JSON\nThat is all.\n"},
+		{"  --jsonl   the records of\n            the minimal profiler\n  --tables  JSON\n",
+			"  --jsonl   the records of the minimal\n            profiler\n  --tables  JSON\n"},
 	} {
 		if got := Prose(tc.text, 40); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)

@@ -357,7 +357,7 @@ func TestScalascaWantsItsNameForAnchors(t *testing.T) {
 // neither.
 func TestArchivesThatScalascaDoesNotTake(t *testing.T) {
 	for path, want := range map[string]string{
-		filepath.Join("..", "archivetest", "testdata", "scorep-mpi",
+		filepath.Join("..", "..", "internal", "analysis", "archivetest", "testdata", "scorep-mpi",
 			"traces.otf2"): "scout does not know the collective operation CREATE_HANDLE",
 		archivetest.Make(t, nil): "is of type ACCELERATOR_STREAM: scout takes CPU_THREAD only",
 	} {

@@ -9,9 +9,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// SmallestOfScalasca is an archive in which scout.mpi of Scalasca 2.6 finds Wait at NxN: four ranks, one AllReduce.
+// SmallestOfScalasca is an archive in which scout.mpi of Scalasca 2.6 finds Wait at NxN: four ranks, one AllReduce. It is
+// for tests in folders of tests/.
 func SmallestOfScalasca(t testing.TB) *Sample {
-	return Load(t, filepath.Join("..", "archivetest", "testdata", "scalasca-min", "traces.otf2"))
+	return Load(t, filepath.Join("..", "..", "internal", "analysis", "archivetest", "testdata", "scalasca-min",
+		"traces.otf2"))
 }
 
 // Regions of the smallest archive that samples use.
