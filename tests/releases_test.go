@@ -54,8 +54,9 @@ func TestReleasesStayReadable(t *testing.T) {
 	}
 	for _, path := range releases {
 		release := filepath.Base(filepath.Dir(path))
-		for name, answer := range map[string]string{"straggler": `(?m)^Rank 2 on node1 made the others wait: 89 % of 255 ms waited, summed over 4 ranks\.`,
-			"network": `(?m)^  operations +33 in 92 calls`} {
+		for name, answer := range map[string]string{
+			"straggler": `(?m)^Rank 2 on node1 made the others wait: 89 % of 255 ms waited, summed over 4 ranks\.`,
+			"network":   `(?m)^  operations +33 in 92 calls`} {
 			t.Run(release+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				dir := left(t, release, name)

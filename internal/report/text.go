@@ -141,7 +141,8 @@ func (l *summaryLines) timing(counts map[string]uint64) {
 	var parts []string
 	for _, source := range slices.Backward(slices.Sorted(maps.Keys(counts))) {
 		if n := counts[source]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %d of %d", cmp.Or(timingWords[strings.ToLower(source)], source), n, all))
+			words := cmp.Or(timingWords[strings.ToLower(source)], source)
+			parts = append(parts, fmt.Sprintf("%s: %d of %d", words, n, all))
 		}
 	}
 	if len(parts) > 0 {
@@ -284,7 +285,8 @@ func (l *summaryLines) operations(s *operations.Summary) {
 }
 
 func deviationText(d *operations.Deviation) string {
-	return facts.Stretch{Function: d.Function, First: d.First, Last: d.Last, Name: d.Communicator, Detail: d.Detail}.String()
+	s := facts.Stretch{Function: d.Function, First: d.First, Last: d.Last, Name: d.Communicator, Detail: d.Detail}
+	return s.String()
 }
 
 // hidden says what the library does not report.
@@ -612,7 +614,8 @@ func operationSheet(r *operations.Report) sheet {
 		return 0
 	})
 	s.optional = []string{"likely role", "protocol", "channels", "calls/rank", "min", "busbw without waiting GB/s",
-		"algorithm", "type", "p99", "avg", "algbw GB/s", "timing source", "max", "without waiting", "buffers", "launched"}
+		"algorithm", "type", "p99", "avg", "algbw GB/s", "timing source", "max", "without waiting", "buffers",
+		"launched"}
 	return s
 }
 

@@ -76,7 +76,8 @@ func TestJudge(t *testing.T) {
 			"Nobody stands out: ranks waited 1.20 s in all, and the one that caused the most, Rank 0, caused 25 % of " +
 				"it."},
 		{"always the same", evidence(4, 20, 2), "2 always",
-			"Rank 2 on node0 made the others wait: 100 % of 600 ms waited, summed over 4 ranks. It called ncclAllReduce 10 ms after the others, " +
+			"Rank 2 on node0 made the others wait: 100 % of 600 ms waited, summed over 4 ranks. " +
+				"It called ncclAllReduce 10 ms after the others, " +
 				"20 of 20 times, always."},
 		{"every third", evidence(4, 60, -1, -1, 1), "1 every third call", "20 of 60 times, every third call."},
 		{"two", evidence(5, 40, 1, -1, 3, -1), "1 every fourth call, 3 every fourth call",
@@ -130,7 +131,8 @@ func TestJudge(t *testing.T) {
 		}(), "", "because of a slow link to it or for a reason of its own"},
 		{"of two ranks often enough", evidence(2, 12, 1), "1 always", ""},
 		{"longer on one, no transfers", longer(1), "",
-			"Not known who made the others wait: 90 % of 600 ms waited, summed over 4 ranks, was caused by operations that took longer on Rank 2 " +
+			"Not known who made the others wait: 90 % of 600 ms waited, summed over 4 ranks, " +
+				"was caused by operations that took longer on Rank 2 " +
 				"than on others"},
 		{"longer on all, no transfers", longer(4), "", "Nobody stands out"},
 		{"longer on one, but transfers tell nothing",

@@ -77,7 +77,8 @@ func TestSharedGPUs(t *testing.T) {
 			ev.Causes.Waited += 200e6
 			return ev
 		}(), []float64{0.25},
-			"Rank 2 on node0 made the others wait: 75 % of 800 ms waited, summed over 4 ranks. It called ncclAllReduce 10 ms after the others, " +
+			"Rank 2 on node0 made the others wait: 75 % of 800 ms waited, summed over 4 ranks. " +
+				"It called ncclAllReduce 10 ms after the others, " +
 				"20 of 20 times, always. Confidence: over 99.9 %. " +
 				isOne + " Unless MPS is on, it runs them in turns: that explains 25 % of the waiting. " + ownGPUs},
 		{
