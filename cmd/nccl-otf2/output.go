@@ -29,16 +29,23 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// writeOutput makes a file that appears as a whole, or writes to what the path names that is none.
-func writeOutput(path string, write func(io.Writer) error) error {
-	f, err := atomicfile.Output(path, regular.File)
+// unwritable says of an error of making a file what to do: the flag names another file.
+func unwritable(err error, path, flag string) error {
 	switch dir := filepath.Dir(path); {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s may not be written: name a file elsewhere with -o", dir)
+		return fmt.Errorf("%s may not be written: name a file elsewhere with %s", dir, flag)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s does not exist: name a file elsewhere with -o", dir)
-	case err != nil:
-		return err
+		return fmt.Errorf("%s does not exist: name a file elsewhere with %s", dir, flag)
+	}
+	return err
+}
+
+// writeOutput makes a file that appears as a whole, or writes to what the path names that is none. The flag is the one
+// that names it.
+func writeOutput(path, flag string, write func(io.Writer) error) error {
+	f, err := atomicfile.Output(path, regular.File)
+	if err != nil {
+		return unwritable(err, path, flag)
 	}
 	defer f.Abandon()
 	if err := write(f); err != nil {

@@ -54,14 +54,14 @@ from the sums of its processes, both while it runs and after its end.`,
 			if singleRoot {
 				in.SingleRoot()
 			}
-			if err := in.Write(out, compress); err != nil {
+			if err := unwritable(in.Write(out, compress), out, "-o"); err != nil {
 				if len(in.problems) > 0 {
 					err = fmt.Errorf("%w (%s)", err, strings.Join(in.problems, "; "))
 				}
 				return err
 			}
 			if summary != "" {
-				if err := cubex.WriteSummary(summary, sum); err != nil {
+				if err := unwritable(cubex.WriteSummary(summary, sum), summary, "--summary"); err != nil {
 					return err
 				}
 			}
@@ -134,6 +134,9 @@ func profileOf(arg string) (*profiledInput, error) {
 	p, report, err := cubex.FromArchive(a)
 	if err != nil {
 		return nil, err
+	}
+	if p.Count().Locations == 0 {
+		return nil, fmt.Errorf("%s has no locations: there is nothing to make a profile of", a.Path())
 	}
 	p.Creator = creator()
 	in.Profile, in.problems = p, append(in.problems, report.Problems...)

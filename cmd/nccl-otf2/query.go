@@ -127,7 +127,7 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string, 
 	}
 	f, err := atomicfile.Output(output, regular.File)
 	if err != nil {
-		return err
+		return unwritable(err, output, "-o")
 	}
 	defer f.Abandon()
 	if err := ask(f.Name()); err != nil {

@@ -397,7 +397,7 @@ func reportPicture(w io.Writer, in *reportInput, file string) error {
 	if file == "-" {
 		err = readerGone(draw(w))
 	} else {
-		err = writeOutput(file, draw)
+		err = writeOutput(file, "--svg", draw)
 	}
 	if err != nil || len(problems) == 0 {
 		return err
@@ -422,7 +422,7 @@ func reportPage(w io.Writer, in *reportInput, by string, first bool, output stri
 	}
 	if output == "-" {
 		err = readerGone(write(w))
-	} else if err = writeOutput(output, write); err == nil {
+	} else if err = writeOutput(output, "-o", write); err == nil {
 		printable.Fprintln(w, paint(w, bold, relative(output)))
 	}
 	if err == nil && len(r.Problems) > 0 {

@@ -201,10 +201,12 @@ func TestForeignSituations(t *testing.T) {
 					var out bytes.Buffer
 					cmd.SetOut(&out)
 					cmd.SetArgs(append(strings.Fields(line), dir))
-					return out.String(), cmd.Execute()
+					err := cmd.Execute()
+					return out.String(), err
 				}()
 				if code := exitCode(0); err != nil && !errors.As(err, &code) &&
-					(strings.Contains(err.Error(), "\n") || strings.Contains(out, "goroutine")) {
+					(strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "invalid argument") ||
+						strings.Contains(out, "goroutine")) {
 					t.Errorf("%s: %v\n%s", line, err, out)
 				}
 				if err == nil && s.empty && (line == "timeline" || line == "export --jsonl" &&

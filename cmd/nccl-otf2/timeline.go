@@ -190,7 +190,7 @@ func titleOf(anchor string) string {
 
 // writeTimeline replaces the file as a whole, so that a page that is open stays what it was until it is there.
 func writeTimeline(d *timeline.Data, path string, opts timeline.Options) error {
-	return writeOutput(path, func(w io.Writer) error { return d.WritePage(w, opts) })
+	return writeOutput(path, "-o", func(w io.Writer) error { return d.WritePage(w, opts) })
 }
 
 // readRun reads what a page shows of an archive, of which damage is known, and says how the page is to be written.

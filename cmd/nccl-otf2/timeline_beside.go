@@ -49,7 +49,7 @@ func timelinesBeside(cmd *cobra.Command, q *timelineRequest, args []string) erro
 		return err
 	}
 	output := cmp.Or(q.output, filepath.Join(filepath.Dir(archives[0].Path()), besideFile))
-	err = writeOutput(output, func(w io.Writer) error { return timeline.WriteBeside(w, runs, text) })
+	err = writeOutput(output, "-o", func(w io.Writer) error { return timeline.WriteBeside(w, runs, text) })
 	p.done()
 	if err != nil {
 		return err
