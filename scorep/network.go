@@ -22,10 +22,10 @@ import (
 //   - the locations that show what the ranks send, by rank
 //   - locations of processes that send for other processes' ranks (PXN), by rank and process
 //
-// The location property facts.PropRank tells whose transfers a sending or receiving location shows.
-// Event files have no RmaWinCreate and RmaWinDestroy, and the window's flags say so.
+// The location property facts.PropRank is the rank whose transfers a sending or receiving location shows. Event files
+// have no RmaWinCreate and RmaWinDestroy, and the window's flags say so.
 type network struct {
-	of    *jobs.Communicator // nil: of a rank of which no data was found
+	of    *jobs.Communicator // nil: of a rank without data
 	name  string
 	ranks int
 	recv  map[int]*endpoint
@@ -57,8 +57,8 @@ type networks struct {
 	windows map[*jobs.Process][]*network // of its local window ids
 }
 
-// plan finds the networks that the processes' windows and locations belong to, in the order of
-// their communicators; those of unknown ones come last. The error tells of more ranks without data than can be shown.
+// plan finds the networks that the processes' windows and locations belong to, in the order of their communicators;
+// those of unknown ones come last. The error reports more ranks without data than jobs.MaxAbsent.
 func (ns *networks) plan(on ground) error {
 	ns.windows = make(map[*jobs.Process][]*network)
 	order, of := ns.homes()
@@ -89,8 +89,8 @@ func (ns *networks) plan(on ground) error {
 	return nil
 }
 
-// homes gives the order of communicators, and finds or makes the network of an owner: that of its communicator, or one
-// of its own.
+// homes returns the order of communicators, and a function that finds or makes the network of an owner: that of its
+// communicator, or one of its own.
 func (ns *networks) homes() (order map[*jobs.Communicator]int, of func(owner) *network) {
 	home := make(map[owner]*jobs.Communicator)
 	order = make(map[*jobs.Communicator]int)
@@ -128,7 +128,7 @@ func (ns *networks) homes() (order map[*jobs.Communicator]int, of func(owner) *n
 	}
 }
 
-// collect takes the processes' endpoints and windows into their networks.
+// collect adds the processes' endpoints and windows to their networks.
 func (ns *networks) collect(of func(owner) *network) error {
 	free := jobs.Absentees(jobs.MaxAbsent)
 	for _, p := range ns.ordered() {
@@ -142,7 +142,7 @@ func (ns *networks) collect(of func(owner) *network) error {
 		}
 		for i, w := range p.Shard.Wins {
 			n := of(owner{p, w.Comm, w.Foreign})
-			if err := free.Take(w.Ranks-n.ranks, p, "window", i); err != nil {
+			if err := free.Count(w.Ranks-n.ranks, p, "window", i); err != nil {
 				return err
 			}
 			n.ranks = max(n.ranks, w.Ranks)
@@ -241,7 +241,7 @@ func (ns *networks) members(n *network) []seat {
 	return all
 }
 
-// nameRanks gives network locations the property that tells whose transfers they show, if all are of one rank.
+// nameRanks adds the property with the rank whose transfers a network location shows, if all are of one rank.
 func (d *definer) nameRanks() {
 	for _, p := range d.ordered() {
 		several := make(map[uint32]bool) // ranks, on a location

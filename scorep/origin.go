@@ -10,12 +10,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// origins says whose network work a process did for another one (PXN).
+// origins maps network work that a process did for another one (PXN) to its originator.
 //
-// NCCL hands the executing process nothing but the originator's context value. The plugin made it of
-// its process's tag and the number of the communicator, so it names the originator among the processes
-// of one machine; the rank in NCCL's descriptor must be that communicator's, and the executing process
-// one of its members. Process ids tell nothing: two containers on one machine may use the same ones.
+// NCCL hands the executing process nothing but the originator's context value. The plugin made it of its process's tag
+// and the number of the communicator, so it names the originator among the processes of one machine; the rank in NCCL's
+// descriptor must be that communicator's, and the executing process one of its members. Process ids are no evidence:
+// two containers on one machine may use the same ones.
 type origins struct {
 	of      map[owner]*jobs.Rank // originator, nil if it is not certain
 	unknown []unresolved
@@ -37,7 +37,7 @@ type machineKey struct {
 
 func findOrigins(r *jobs.Run) *origins {
 	o := &origins{of: make(map[owner]*jobs.Rank)}
-	byTag := make(map[machineKey][]*jobs.Process) // host "": whatever the container calls itself
+	byTag := make(map[machineKey][]*jobs.Process) // host "": for any host name of a container
 	for _, p := range r.Processes {
 		q := p.Shard
 		byTag[machineKey{q.Host, q.BootID, q.Tag}] = append(byTag[machineKey{q.Host, q.BootID, q.Tag}], p)
@@ -109,7 +109,7 @@ func (o *origins) collide(parts []*jobs.Process) {
 	for _, p := range parts {
 		if slices.ContainsFunc(parts, func(q *jobs.Process) bool {
 			return q != p && jobs.LifeOf(q.Shard) != jobs.LifeOf(p.Shard) &&
-				jobs.Lifespan{Begin: p.Begin(), End: p.End()}.Meets(jobs.Lifespan{Begin: q.Begin(), End: q.End()}, 0)
+				jobs.Lifespan{Begin: p.Begin(), End: p.End()}.Overlaps(jobs.Lifespan{Begin: q.Begin(), End: q.End()}, 0)
 		}) {
 			same = append(same, p)
 		}

@@ -258,7 +258,7 @@ func conclude(dir string, env *environment, o ending, began time.Time, child *os
 	wait, cancel := context.WithTimeout(ctx, collectorsLimit)
 	defer cancel()
 	if status, ok := child.Sys().(syscall.WaitStatus); ok {
-		if err := experiment.TellStatus(dir, child.Pid(), uint32(status)); err != nil {
+		if err := experiment.RecordStatus(dir, child.Pid(), uint32(status)); err != nil {
 			say("how %s ended was not noted: %s", command, oneLine(err.Error()))
 		}
 	}

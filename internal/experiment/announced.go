@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// announcedSuffix ends the names of files in Folder that are there when what became of a job's recording has been said.
+// announcedSuffix is the suffix of files in Folder that mark jobs whose recording's outcome has been announced.
 const announcedSuffix = ".announced"
 
-// FirstToAnnounce tells that nobody of a job, by its name or its step's, has said yet what became of its recording in
-// an experiment directory, which is made if it is not there. It is so for one caller only, on whatever machines the
-// others are; for none where it cannot be noted.
+// FirstToAnnounce reports whether the outcome of the recording of a job (its name or its step's) has not been announced
+// yet in an experiment directory, which it creates if necessary. It returns true to one caller only, across machines,
+// and false if that cannot be recorded.
 func FirstToAnnounce(directory, job string) bool {
 	shards, err := openShards(directory)
 	if err != nil {

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// Whether a collector still writes what a process left that has ended, and whether it makes progress with that, is
-// decided here, for all who make something of a directory: unify, package scorep, run, replay, report --hang.
+// This file decides, for all users of a directory (unify, package scorep, run, replay, report --hang), whether a
+// collector still writes the data of a process that has ended, and whether it makes progress.
 //
 // A process has ended if its collector says so (Process.Ended), wherever that runs, or if this machine has no such
 // process although its collector can be seen from here. One that runs is never waited for: it may run for weeks. A
-// collector that has died is not waited for either: its lock is free. One makes progress as long as files of its shard
-// change.
+// collector that has died is not waited for either: its lock is free. A collector makes progress as long as files of
+// its shard change.
 
-// Patience is for how long collectors that make no progress are waited for, where nothing else is said.
+// Patience is how long collectors without progress are awaited by default.
 const Patience = 10 * time.Second
 
-// Await says which collectors to wait for, and for how long. Its zero value is for somebody who knows nothing of the
+// Await says which collectors to wait for, and for how long. Its zero value is for callers that know nothing of the
 // job.
 type Await struct {
 	Patience time.Duration // while nothing changes in any of their shards; 0: Patience
-	// Over: all processes of the caller's job have ended. So those are waited for, too, of which that cannot be seen
-	// from here; but no longer than for the time of patience, whatever they write: they may be another job's.
+	// Over is set if all processes of the caller's job have ended. Processes whose end cannot be seen from here are
+	// then awaited, too, but only during the time of patience, whatever they write: they may be another job's.
 	Over bool
 	// Here: collectors of other machines are not waited for.
 	Here bool
@@ -43,22 +43,22 @@ const (
 	lastLook  = 200 * time.Millisecond
 )
 
-// Collectors waits until nobody writes a shard of the experiment directory any more whose process has ended. It returns
-// early when none of those who do has made progress for the time of patience, or when ctx ends, with the names of their
-// shards.
+// Collectors waits until no shard of the experiment directory is being written whose process has ended. It returns the
+// names of the unfinished shards early when none of their collectors has made progress for the time of patience, or
+// when ctx ends.
 func (a *Await) Collectors(ctx context.Context, directory string) (late []string) {
 	patience, clock, sleep := a.Patience, a.now, a.sleep
 	if patience == 0 {
 		patience = Patience
 	}
 	if clock == nil {
-		clock, sleep = time.Now, doze
+		clock, sleep = time.Now, sleepFor
 	}
-	settled := make(map[string]bool) // shards that need not be looked at again
+	settled := make(map[string]bool) // shards that need not be checked again
 	var before standing
 	progress := clock()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		known, others := a.look(directory, settled)
+		known, others := a.findUnfinished(directory, settled)
 		shards := slices.Concat(known, others)
 		if len(shards) == 0 {
 			return nil
@@ -79,19 +79,19 @@ func (a *Await) Collectors(ctx context.Context, directory string) (late []string
 	}
 }
 
-func doze(ctx context.Context, d time.Duration) {
+func sleepFor(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
 }
 
-// look finds the shards that are waited for, of processes that are known to have ended and of others, and notes those
-// that will not be any more.
-func (a *Await) look(directory string, settled map[string]bool) (known, others []string) {
+// findUnfinished returns the shards to wait for, of processes that are known to have ended and of others, and records
+// those that are settled.
+func (a *Await) findUnfinished(directory string, settled map[string]bool) (known, others []string) {
 	names, err := Names(directory)
 	if err != nil {
-		return nil, nil // who reads the directory says so
+		return nil, nil // readers of the directory report it
 	}
 	for _, name := range names {
 		path := filepath.Join(directory, Folder, name)
@@ -117,10 +117,10 @@ func (a *Await) look(directory string, settled map[string]bool) (known, others [
 	return known, others
 }
 
-// isLeft tells that the process of a shard that somebody writes has ended, as far as that can be seen.
+// isLeft reports whether the process of a shard that is being written has ended, as far as that can be seen.
 func (e *Entry) isLeft() bool {
 	switch p := e.Process; {
-	case p == nil: // it says whose it is in an instant
+	case p == nil: // its description comes at any moment
 		return e.WriterLives()
 	case p.Ended:
 		return true
@@ -129,7 +129,7 @@ func (e *Entry) isLeft() bool {
 	}
 }
 
-// standing is how far collectors have come, as far as their files tell.
+// standing is the progress of collectors, as far as their files show.
 type standing struct {
 	shards, files int
 	bytes         int64

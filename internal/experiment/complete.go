@@ -2,8 +2,8 @@
 
 package experiment
 
-// Complete reports whether the shards of a job are all there and nobody writes one any more. How many processes there
-// are the launcher says; without one, every communicator must have all its ranks.
+// Complete reports whether the shards of a job are all there and none is being written. The launcher states the number
+// of processes; without one, every communicator must have all its ranks.
 func Complete(entries []Entry) bool {
 	type communicator struct {
 		id     uint64

@@ -12,20 +12,20 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 )
 
-// Files beside shard.json that describe the shard as it was at some time.
+// Files beside shard.json that describe the shard at an earlier time.
 const (
-	// CheckpointFile is the description as of the last flush: all that it speaks of had been given to the system.
+	// CheckpointFile is the description at the last flush: all files that it describes had been handed to the system.
 	CheckpointFile = "checkpoint.json"
-	// durableFile is the description as of a moment when all that it speaks of was on the disk, and it is there itself.
-	// At the end it says what shard.json says.
+	// durableFile is the description at a moment when all files that it describes were on the disk, and so is it. At
+	// the end it equals shard.json.
 	durableFile = "durable.json"
 )
 
-// Checkpoint is a shard's description as of a moment when all that it speaks of had been given to the system.
+// Checkpoint is a shard's description at a moment when all files that it describes had been handed to the system.
 type Checkpoint struct {
 	store *Store
 	text  []byte
-	// Sizes are those of the event files then (bytes), by number.
+	// Sizes are the event files' sizes at that time (bytes), by number.
 	Sizes map[uint32]int64
 }
 
@@ -51,10 +51,10 @@ func (s *Store) Checkpoint(p *Process) (*Checkpoint, error) {
 	return c, s.replace(CheckpointFile, c.text, atomicfile.Volatile)
 }
 
-// Secure brings what the checkpoint speaks of to the disk, and then the checkpoint: after it the shard survives a power
-// cut as it was then. Event files that had their sizes of before then are there already; others are files elsewhere
-// that belong to the shard, and its profile is what it has in profile mode (nil: nothing). It may be called beside
-// whoever goes on writing the shard, by one goroutine at a time.
+// Secure syncs the files that the checkpoint describes, then the checkpoint: after it the shard survives a power cut in
+// this state. Event files whose sizes equal those in before are synced already; others are files elsewhere that belong
+// to the shard; profile is the shard's profile in profile mode (nil: none). It may run beside the shard's writer, in
+// one goroutine at a time.
 func (c *Checkpoint) Secure(before map[uint32]int64, profile []byte, others ...string) error {
 	s := c.store
 	if err := s.inPlace(); err != nil {
@@ -67,7 +67,7 @@ func (c *Checkpoint) Secure(before map[uint32]int64, profile []byte, others ...s
 		}
 	}
 	if profile != nil {
-		names = nil // there are none
+		names = nil // no names
 		if err := s.replace(durableProfile, profile, atomicfile.Durable); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (c *Checkpoint) Secure(before map[uint32]int64, profile []byte, others ...s
 	return nil
 }
 
-// secureNames brings the names in the shard to the disk, and once those that lead to it.
+// secureNames syncs the names in the shard and, once, those of the folders that lead to it.
 func (s *Store) secureNames() error {
 	if err := atomicfile.SyncRoot(s.root); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *Store) secureNames() error {
 	}
 	for _, folder := range s.above {
 		if info, err := os.Stat(folder); err == nil && deviceOf(info) != deviceOf(own) {
-			break // what something is mounted on was there before
+			break // a mount point existed before
 		}
 		// A folder that may be passed and not be read cannot be brought to the disk; it was there before.
 		if err := atomicfile.SyncFolder(folder); err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -123,8 +123,8 @@ func deviceOf(info fs.FileInfo) uint64 {
 	return uint64(st.Dev)
 }
 
-// foldersAbove are those whose names change, or may have been changed by another process just now, when a shard of an
-// experiment directory is made, which may not be there yet: all of them, as another process may have made any.
+// foldersAbove returns the folders whose entries change when a shard of an experiment directory is made: all parents up
+// to the mount point, because another process may just have made any of them.
 func foldersAbove(directory string) []string {
 	folders := []string{filepath.Join(directory, Folder), directory}
 	for path := directory; path != filepath.Dir(path); {
@@ -134,8 +134,8 @@ func foldersAbove(directory string) []string {
 	return folders
 }
 
-// Finish brings all that is in the shard and that a checkpoint has not brought there to the disk, and puts the done
-// marker in place. Nothing may be written afterwards.
+// Finish syncs everything in the shard that no checkpoint has synced, and puts the done marker in place. Nothing may be
+// written afterwards.
 func (s *Store) Finish() error {
 	if err := s.inPlace(); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (s *Store) sync() error {
 	return errors.Join(atomicfile.SyncFiles(s.root, names), s.secureNames())
 }
 
-// Rewind makes a checkpoint the description of a shard that nobody writes any more.
+// Rewind makes a checkpoint the description of a shard that is not written any more.
 func Rewind(path string, p *Process) error {
 	s, err := reopen(path)
 	if err != nil {
@@ -180,7 +180,7 @@ func Rewind(path string, p *Process) error {
 	return s.replace(ProcessFile, text, atomicfile.Volatile)
 }
 
-// Sync brings a shard to the disk as it is now. Nobody may be writing it.
+// Sync syncs a shard in its current state. It must not be written meanwhile.
 func Sync(path string) error {
 	s, err := reopen(path)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 
 // End is how and when the job process ended.
 type End struct {
-	// Time is when the system had taken the process down, on its own time line; 0 if nobody saw it. With the clock
-	// "host" it is what the program's clock last said.
+	// Time is when the system had ended the process, on its own time line; 0 if that was not observed. With the clock
+	// "host" it is the program's last clock value.
 	Time uint64 `json:"time"`
-	// Status is what waitpid(2) gave the process's parent; nil if nobody could tell: it is the parent's to know, and
-	// what the system tells others depends on its version.
+	// Status is what waitpid(2) returned to the process's parent; nil if it is unknown: only the parent knows it for
+	// certain, and what the system reports to others depends on its version.
 	Status *uint32 `json:"status,omitempty"`
-	// Called: its exit handlers have begun, so it called exit, or returned from main.
+	// Called is set if its exit handlers have begun, so that it called exit, or returned from main.
 	Called bool `json:"called"`
 }
 
-// Signal is the one that ended the process; 0 if none is known to have.
+// Signal returns the signal that ended the process; 0 if none is known.
 func (e *End) Signal() unix.Signal {
 	if e == nil || e.Status == nil || !unix.WaitStatus(*e.Status).Signaled() {
 		return 0
@@ -30,8 +30,8 @@ func (e *End) Signal() unix.Signal {
 	return unix.WaitStatus(*e.Status).Signal()
 }
 
-// Died tells that the process did not end in order: by a signal, with another exit code than 0, or without it being
-// known how and without a call of exit.
+// Died reports whether the process did not end in order: by a signal, with another exit code than 0, or in an unknown
+// way without a call of exit.
 func (e *End) Died() bool {
 	switch {
 	case e == nil:
@@ -42,7 +42,7 @@ func (e *End) Died() bool {
 	return !e.Called
 }
 
-// String says how the process ended, as in "Rank 3: killed by SIGSEGV"; "" if nothing is known.
+// String describes how the process ended, as in "Rank 3: killed by SIGSEGV"; "" if nothing is known.
 func (e *End) String() string {
 	switch {
 	case e == nil:
@@ -60,9 +60,9 @@ func (e *End) String() string {
 	return "exited"
 }
 
-// TellStatus notes how a process of this machine ended, in its shard of an experiment directory, if its collector could
-// not tell: its parent can. A process without a finished shard is none of ours.
-func TellStatus(directory string, pid int, status uint32) error {
+// RecordStatus records how a process of this machine ended, in its shard of an experiment directory, if its collector
+// could not know: its parent can. A process without a finished shard is ignored.
+func RecordStatus(directory string, pid int, status uint32) error {
 	entries, err := List(directory)
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func TestTellStatus(t *testing.T) {
 		}
 		defer s.Close()
 	}
-	if err := TellStatus(dir, 10, 15); err != nil {
+	if err := RecordStatus(dir, 10, 15); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := List(dir)

@@ -11,20 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostOpenFiles is how many event files of a shard are open at a time; where the process may have few descriptors it is
-// a quarter of them.
+// mostOpenFiles is how many event files of a shard are open at a time; a quarter of the process's descriptors if these
+// are few.
 const mostOpenFiles = 64
 
-// eventFiles are the event files of a shard being written: any number of them, of which those that were written last
-// are open.
+// eventFiles are the event files of a shard being written: any number of them, of which the most recently written are
+// open.
 type eventFiles struct {
 	root *os.Root
 	most int
-	open *list.List // *eventFile, the one used last in front
+	open *list.List // *eventFile, the most recently used one in front
 
 	opened uint64       // how often a file has been opened
 	bytes  uint64       // in all of them
-	before func() error // called before anything is written to any of them; nil: nothing is to be done
+	before func() error // called before a write to any of them; may be nil
 }
 
 func newEventFiles(root *os.Root) *eventFiles {
@@ -36,8 +36,8 @@ func newEventFiles(root *os.Root) *eventFiles {
 	return &eventFiles{root: root, most: most, open: list.New()}
 }
 
-// create makes an event file, which may not be there yet, not even as a link to somewhere.
-// A patient one need not be made at once: every use of it tries again what failed before.
+// create makes an event file, which must not exist, not even as a symbolic link. A patient one need not be made at
+// once: every use of it retries what failed before.
 func (s *eventFiles) create(name string, patient bool) (*eventFile, error) {
 	f := &eventFile{of: s, name: name, patient: patient}
 	if err := f.openAs(os.O_CREATE | os.O_EXCL); errors.Is(err, os.ErrExist) || err != nil && !patient {
@@ -54,12 +54,13 @@ type eventFile struct {
 	made    bool
 	patient bool // an error is not final
 	place   *list.Element
-	broken  error // of closing it meanwhile: what was written may be lost
+	broken  error // error of a close meanwhile: data may be lost
 	begun   bool  // the empty file has been written
 	size    int64
 }
 
-// openAs opens the file, and closes those used longest ago for it. Who shares the descriptors with others closes more.
+// openAs opens the file, closing the least recently used ones for it. Where other files share the descriptors it closes
+// more.
 func (f *eventFile) openAs(flags int) error {
 	s := f.of
 	for {
@@ -83,27 +84,27 @@ func (f *eventFile) openAs(flags int) error {
 
 func (s *eventFiles) closeOldest() {
 	oldest := s.open.Back().Value.(*eventFile)
-	oldest.broken = oldest.shut()
+	oldest.broken = oldest.closeFile()
 }
 
-func (f *eventFile) shut() error {
+func (f *eventFile) closeFile() error {
 	f.of.open.Remove(f.place)
 	err := f.file.Close()
 	f.file, f.place = nil, nil
 	return err
 }
 
-// use makes the file ready to be used.
-func (f *eventFile) use() error {
+// ensureOpen makes the file ready to be used.
+func (f *eventFile) ensureOpen() error {
 	switch {
 	case f.broken != nil:
 		err := f.broken
-		if f.patient { // its size will tell
+		if f.patient { // its size decides
 			f.broken = nil
 		}
 		return err
 	case f.file == nil && !f.made:
-		return f.openAs(os.O_CREATE) // an attempt that failed may have made it all the same
+		return f.openAs(os.O_CREATE) // a failed attempt may have made it
 	case f.file == nil:
 		return f.openAs(0)
 	}
@@ -117,13 +118,13 @@ func (f *eventFile) WriteAt(b []byte, off int64) (int, error) {
 			return 0, err
 		}
 	}
-	if err := f.use(); err != nil {
+	if err := f.ensureOpen(); err != nil {
 		return 0, err
 	}
 	f.begun = true
 	n, err := f.file.WriteAt(b, off)
 	if err != nil && f.patient {
-		_ = f.shut() // it can be of no use any more, as on a file system that comes back from somewhere else (ESTALE)
+		_ = f.closeFile() // the descriptor is useless, as on a remounted file system (ESTALE)
 	}
 	if end := off + int64(n); end > f.size {
 		f.of.bytes += uint64(end - f.size)
@@ -133,7 +134,7 @@ func (f *eventFile) WriteAt(b []byte, off int64) (int, error) {
 }
 
 func (f *eventFile) Truncate(size int64) error {
-	if err := f.use(); err != nil {
+	if err := f.ensureOpen(); err != nil {
 		return err
 	}
 	err := f.file.Truncate(size)
@@ -145,7 +146,7 @@ func (f *eventFile) Truncate(size int64) error {
 }
 
 func (f *eventFile) Sync() error {
-	if err := f.use(); err != nil {
+	if err := f.ensureOpen(); err != nil {
 		return err
 	}
 	return f.file.Sync()
@@ -155,5 +156,5 @@ func (f *eventFile) Close() error {
 	if f.file == nil {
 		return f.broken
 	}
-	return f.shut()
+	return f.closeFile()
 }

@@ -2,7 +2,7 @@
 
 package experiment
 
-// GPUFacts is what the driver (NVML) tells of a GPU; what it did not tell is zero.
+// GPUFacts is what the driver (NVML) reports of a GPU; what it did not report is zero.
 type GPUFacts struct {
 	Index  int    `json:"index"` // NVML's number, −1 if unknown
 	Name   string `json:"name,omitempty"`
@@ -15,7 +15,7 @@ type GPUFacts struct {
 	MIGMode        bool     `json:"migMode,omitempty"` // the GPU is divided
 	MIG            *MIG     `json:"mig,omitempty"`     // the part that the process uses; nil: all of it
 
-	// Guess is what the GPU was found by where CUDA did not name it: "CUDA_VISIBLE_DEVICES" or "ordinal".
+	// Guess is how the GPU was identified without CUDA: "CUDA_VISIBLE_DEVICES" or "ordinal".
 	Guess string `json:"guess,omitempty"`
 }
 

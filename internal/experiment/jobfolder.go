@@ -13,12 +13,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// jobFolder begins the names of folders of jobs that share an experiment directory: run-1, run-2, … in the order of
+// jobFolder is the prefix of the folders of jobs that share an experiment directory: run-1, run-2, … in the order of
 // their begin.
 const jobFolder = "run-"
 
-// JobFolder is where what is made of a job belongs, of several in an experiment directory: the n-th one, counted from
-// 0, by its begin.
+// JobFolder returns the folder for results of a job, the n-th one (from 0) by its begin among those of an experiment
+// directory.
 func JobFolder(directory string, n, of int) string {
 	if of == 1 {
 		return directory
@@ -26,7 +26,7 @@ func JobFolder(directory string, n, of int) string {
 	return filepath.Join(directory, jobFolder+strconv.Itoa(n+1))
 }
 
-// IsJobFolder reports whether a folder is named as one of several jobs' in an experiment directory.
+// IsJobFolder reports whether a folder's name is that of one of several jobs in an experiment directory.
 func IsJobFolder(path string) bool {
 	_, err := jobNumber(path)
 	return err == nil
@@ -40,9 +40,9 @@ func jobNumber(path string) (int, error) {
 	return strconv.Atoi(number)
 }
 
-// Newest finds a file that is made of each job, in an experiment directory or in its jobs' folders: that of the job
-// that began last, and those of the others, the newest first. What is older than the first folder's file is of an
-// earlier unify, when there were other jobs, and comes last. It is "" if there is none.
+// Newest finds a file that is made for each job, in an experiment directory or in its jobs' folders: that of the job
+// that began last, and those of the others, the newest first. Files older than the first folder's are of an earlier
+// unify with other jobs, and come last. newest is "" if there is none.
 func Newest(directory, name string) (newest string, others []string) {
 	type made struct {
 		path   string
@@ -80,7 +80,7 @@ func Newest(directory, name string) (newest string, others []string) {
 	return all[0].path, others
 }
 
-// Others says of several jobs in a directory which one was chosen, and where the others are.
+// Others states which of several jobs in a directory was chosen, and where the others are.
 func Others(directory, newest string, others []string) string {
 	return fmt.Sprintf("%s holds %d jobs: this is %s, of the newest; the others are %s", directory, len(others)+1,
 		newest, strings.Join(others, ", "))

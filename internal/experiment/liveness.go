@@ -21,8 +21,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Whether somebody still writes a shard is decided here, for all who ask: unify, top, ctl, report --hang, run,
-// collectors. In this order:
+// This file decides for all users (unify, top, ctl, report --hang, run, collectors) whether a shard is still being
+// written. In this order:
 //
 //  1. `done` is there: the shard is finished.
 //  2. The lock is held: somebody writes it. (flock's lock goes with its holder, however that ends.)
@@ -35,31 +35,31 @@ import (
 // there
 //     the age of the shard tells.
 
-// State says what becomes of a shard.
+// State is the liveness of a shard.
 type State int
 
 // States of a shard.
 const (
 	Starting State = iota // its writer has not described it yet
 	Writing               // its writer lives
-	Dead                  // not finished, and nobody writes it; perhaps not even described
-	Done                  // all that the process left is in it
+	Dead                  // not finished and not being written; perhaps not even described
+	Done                  // complete
 )
 
-// YoungFor is how long an unfinished shard of which nothing else tells counts as being written after its last change. A
-// collector flushes at least every 2 s while there is something to write.
+// YoungFor is how long an unfinished shard counts as being written after its last change, if its age is the only
+// evidence. A collector flushes at least every 2 s while it has data.
 const YoungFor = 60 * time.Second
 
-// startTime is how long a writer may take from making its folder to describing itself, at most.
+// startTime is the longest time from a writer's creation of its folder to its first description.
 const startTime = 10 * time.Second
 
 // Entry is a shard found in an experiment directory.
 type Entry struct {
 	Path  string
 	State State
-	Guess bool // the state goes by the shard's age: there was nothing better
-	// Process is nil while the shard is starting, and if its description cannot be read. Err says why, or what is wrong
-	// with the lock.
+	Guess bool // the state is derived from the shard's age only
+	// Process is nil while the shard is starting, and if its description cannot be read. Err is the reason, or a
+	// problem with the lock.
 	Process *Process
 	Err     error
 }
@@ -78,9 +78,9 @@ func List(directory string) ([]Entry, error) {
 	return entries, nil
 }
 
-// ListIfEnded is List of a directory in which nobody writes a shard any more; ended is false, and there are no entries,
-// where somebody does. It looks no further than to the first of these, and in no order: when the processes of a large
-// job end, many ask, and each finds one soon.
+// ListIfEnded is List for a directory in which no shard is being written any more; otherwise ended is false, and there
+// are no entries. It stops at the first live shard, in no particular order: when the processes of a large job end, many
+// callers ask, and each finds one soon.
 func ListIfEnded(directory string) (entries []Entry, ended bool, err error) {
 	names, err := Names(directory)
 	if err != nil {
@@ -98,7 +98,7 @@ func ListIfEnded(directory string) (entries []Entry, ended bool, err error) {
 	return entries, true, nil
 }
 
-// Names are those of the shards of an experiment directory, in order. A missing directory has none.
+// Names returns the names of the shards of an experiment directory, in order. A missing directory has none.
 func Names(directory string) ([]string, error) {
 	dirs, err := os.ReadDir(filepath.Join(directory, Folder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -113,20 +113,20 @@ func Names(directory string) ([]string, error) {
 	return names, nil
 }
 
-// Find looks at one shard of an experiment directory. One that is not there is dead.
+// Find checks one shard of an experiment directory. A missing one is dead.
 func Find(directory, uuid string) Entry {
 	return At(filepath.Join(directory, Folder, uuid), time.Now())
 }
 
-// At looks at the shard of a path, for a time by which its age goes.
+// At checks the shard of a path; now is the time for its age.
 func At(path string, now time.Time) Entry {
 	e := Entry{Path: path}
-	// The lock first: a writer that finishes in between has written more than its state says, not less.
-	l, lockErr := lookAt(path)
+	// The lock comes first: a writer that finishes in between has written more than the state says, not less.
+	l, lockErr := readEvidence(path)
 	e.Process, e.State, e.Guess, e.Err = read(path, l, now)
 	if errors.Is(e.Err, fs.ErrNotExist) {
 		e.Err = nil
-		young := now.Sub(changed(path)) < startTime
+		young := now.Sub(changeTime(path)) < startTime
 		if e.State != Dead || young {
 			e.State, e.Guess = Starting, e.Guess || e.State == Dead
 		}
@@ -137,12 +137,11 @@ func At(path string, now time.Time) Entry {
 	return e
 }
 
-// LastFlush is when the collector of a shard last brought all that it had written to the disk; the zero time if it
-// never did.
-func LastFlush(path string) time.Time { return changed(filepath.Join(path, CheckpointFile)) }
+// LastFlush returns when the collector of a shard last flushed; the zero time if it never did.
+func LastFlush(path string) time.Time { return changeTime(filepath.Join(path, CheckpointFile)) }
 
-// changed is when a file was changed; one that is not there, long ago.
-func changed(path string) time.Time {
+// changeTime returns when a file was changed; the zero time for a missing one.
+func changeTime(path string) time.Time {
 	st, err := os.Stat(path)
 	if err != nil {
 		return time.Time{}
@@ -150,22 +149,22 @@ func changed(path string) time.Time {
 	return st.ModTime()
 }
 
-// writer is who writes a shard: what its lock file says.
+// writer identifies the writer of a shard, as its lock file states it.
 type writer struct {
 	Host   string `json:"host"`
-	Place  place  `json:"place"` // where PID means something
+	Place  place  `json:"place"` // where PID is valid
 	PID    int    `json:"pid"`
 	Start  uint64 `json:"start"` // see shm.ProcessStart
 	Locked bool   `json:"locked"`
 }
 
-// place is where numbers of processes mean the same: a boot of a machine, and a namespace.
+// place is where process numbers are comparable: a boot of a machine, and a namespace.
 type place struct {
 	Boot      string `json:"boot"`
 	Namespace string `json:"namespace"`
 }
 
-func here() place {
+func currentPlace() place {
 	namespace, _ := os.Readlink("/proc/self/ns/pid")
 	return place{Boot: BootID(), Namespace: namespace}
 }
@@ -181,27 +180,26 @@ var bootID = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(b))
 })
 
-// local tells that a host is this machine: containers have names of their own, and a machine that was started anew
-// another boot.
-func local(host, boot string) bool {
+// isLocal reports whether a host is this machine: containers have names of their own, and a reboot changes the boot id.
+func isLocal(host, boot string) bool {
 	name, _ := os.Hostname()
 	return host == name || boot != "" && boot == BootID()
 }
 
-// Lives tells that a process that is known by machine, number and start runs on this machine, as far as its number can
-// be seen here.
+// Lives reports whether a process, known by machine, number and start, runs on this machine, as far as its number is
+// visible here.
 func Lives(bootID string, pid int, start uint64) bool {
 	began, err := shm.ProcessStart(pid)
 	return err == nil && bootID != "" && bootID == BootID() && (start == 0 || began == start)
 }
 
-// ProcessLives tells that the job process of the shard runs on this machine.
+// ProcessLives reports whether the job process of the shard runs on this machine.
 func (e *Entry) ProcessLives() bool {
 	return e.Process != nil && e.Process.PID > 0 && Lives(e.Process.BootID, e.Process.PID, e.Process.PIDStart)
 }
 
-// WriterLives tells that the program that wrote the shard still runs, as far as its number can be seen here. Of a shard
-// that is done it may be making the job's archive.
+// WriterLives reports whether the writer of the shard still runs, as far as its number is visible here. After the shard
+// is done it may be making the job's archive.
 func (e *Entry) WriterLives() bool {
 	f, err := regular.OpenOwn(filepath.Join(e.Path, lockFile))
 	if err != nil {
@@ -209,10 +207,10 @@ func (e *Entry) WriterLives() bool {
 	}
 	defer f.Close()
 	w := writerOf(f)
-	return w != nil && w.Place == here() && Lives(w.Place.Boot, w.PID, w.Start)
+	return w != nil && w.Place == currentPlace() && Lives(w.Place.Boot, w.PID, w.Start)
 }
 
-// writerOf is who a lock file says that it is of; nil where it does not.
+// writerOf returns the writer that a lock file names; nil if it names none.
 func writerOf(lock *os.File) *writer {
 	text, _ := io.ReadAll(io.NewSectionReader(lock, 0, maxWriter))
 	w := new(writer)
@@ -222,35 +220,35 @@ func writerOf(lock *os.File) *writer {
 	return w
 }
 
-// sign writes into a lock file who it is.
-func sign(lock *os.File, locked bool) {
-	w := writer{Place: here(), PID: os.Getpid(), Locked: locked}
+// signLock writes the writer's identity into a lock file.
+func signLock(lock *os.File, locked bool) {
+	w := writer{Place: currentPlace(), PID: os.Getpid(), Locked: locked}
 	w.Host, _ = os.Hostname()
 	w.Start, _ = shm.ProcessStart(w.PID)
 	if text, err := json.Marshal(w); err == nil {
-		_, _ = lock.WriteAt(append(text, '\n'), 0) // without it there is the process's number
+		_, _ = lock.WriteAt(append(text, '\n'), 0) // readers can fall back to the process's number
 	}
 }
 
-// look is what a shard's folder tells of its writer.
-type look struct {
+// evidence holds the evidence of a shard's folder about its writer.
+type evidence struct {
 	done, held bool
-	noLocks    bool    // there is no telling by the lock
-	writer     *writer // nil: the lock file does not say
+	noLocks    bool    // the lock is no evidence
+	writer     *writer // nil: the lock file names none
 }
 
 // maxWriter bounds what is read of a lock file, which can be a raw file (LockLike).
 const maxWriter = 4096
 
-func lookAt(path string) (l look, err error) {
+func readEvidence(path string) (l evidence, err error) {
 	if _, err := os.Lstat(filepath.Join(path, doneFile)); err == nil {
-		return look{done: true}, nil
+		return evidence{done: true}, nil
 	}
 	f, err := regular.OpenOwn(filepath.Join(path, lockFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return look{}, nil
+		return evidence{}, nil
 	} else if err != nil {
-		return look{}, fmt.Errorf("lock of the shard: %w", err)
+		return evidence{}, fmt.Errorf("lock of the shard: %w", err)
 	}
 	defer f.Close()
 	switch err := tryShared(f); {
@@ -266,8 +264,8 @@ func lookAt(path string) (l look, err error) {
 	return l, nil
 }
 
-// state decides by what was seen, the process's description if there is one, and how long ago that was changed.
-func (l *look) state(p *Process, age time.Duration) (s State, guess bool) {
+// decideState decides by the evidence, the process's description if there is one, and the age of its last change.
+func (l *evidence) decideState(p *Process, age time.Duration) (s State, guess bool) {
 	if l.done {
 		return Done, false
 	}
@@ -277,14 +275,14 @@ func (l *look) state(p *Process, age time.Duration) (s State, guess bool) {
 	}
 	elsewhere := false
 	if l.writer != nil {
-		elsewhere = !local(l.writer.Host, l.writer.Place.Boot)
+		elsewhere = !isLocal(l.writer.Host, l.writer.Place.Boot)
 	} else if p != nil {
-		elsewhere = !local(p.Host, p.BootID)
+		elsewhere = !isLocal(p.Host, p.BootID)
 	}
 	switch {
 	case l.held:
 		return Writing, false
-	case l.noLocks && l.writer != nil && l.writer.Place == here():
+	case l.noLocks && l.writer != nil && l.writer.Place == currentPlace():
 		if Lives(l.writer.Place.Boot, l.writer.PID, l.writer.Start) {
 			return Writing, false
 		}
@@ -297,14 +295,14 @@ func (l *look) state(p *Process, age time.Duration) (s State, guess bool) {
 	return Dead, false
 }
 
-// NoLocks says that an error of flock means that files cannot be locked there: file systems without, and sandboxes that
-// forbid it.
+// NoLocks reports whether an error of flock means that files cannot be locked there: file systems without locks, and
+// sandboxes that forbid them.
 func NoLocks(err error) bool {
 	return slices.ContainsFunc([]error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EPERM,
 		syscall.EACCES}, func(e error) bool { return errors.Is(err, e) })
 }
 
-// tryShared asks for a shared lock: that reports whether another has its own, and does not keep others from asking.
+// tryShared tries a shared lock: it fails if another has an exclusive one, and does not keep others from trying.
 func tryShared(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if err == nil { // not by closing alone, see Unlock
@@ -313,7 +311,7 @@ func tryShared(f *os.File) error {
 	return err
 }
 
-// Locked says that somebody has the file locked, or may have: some file systems cannot tell.
+// Locked reports whether the file is locked, or may be: some file systems do not report it.
 func Locked(f *os.File) bool {
 	err := tryShared(f)
 	return errors.Is(err, syscall.EWOULDBLOCK) || NoLocks(err)

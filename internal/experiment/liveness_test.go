@@ -29,7 +29,7 @@ func TestWhoLives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	me := &writer{Host: host, Place: here(), PID: os.Getpid(), Start: start, Locked: true}
+	me := &writer{Host: host, Place: currentPlace(), PID: os.Getpid(), Start: start, Locked: true}
 	with := func(change func(*writer)) *writer {
 		w := *me
 		change(&w)
@@ -78,8 +78,8 @@ func TestWhoLives(t *testing.T) {
 		{"no locks, on another host, just written", bools{noLocks: true}, far, farProcess, young, Writing, true},
 		{"no locks, on another host, long ago", bools{noLocks: true}, far, farProcess, old, Dead, true},
 	} {
-		l := look{done: c.lock.done, held: c.lock.held, noLocks: c.lock.noLocks, writer: c.writer}
-		if got, guess := l.state(c.process, c.age); got != c.want || guess != c.guess {
+		l := evidence{done: c.lock.done, held: c.lock.held, noLocks: c.lock.noLocks, writer: c.writer}
+		if got, guess := l.decideState(c.process, c.age); got != c.want || guess != c.guess {
 			t.Errorf("%s: %v (guessed: %v), want %v (%v)", c.name, got, guess, c.want, c.guess)
 		}
 	}
@@ -93,9 +93,9 @@ func TestLockNamesItsWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	l, err := lookAt(s.Path())
+	l, err := readEvidence(s.Path())
 	if err != nil || !l.held || l.noLocks || l.writer == nil || l.writer.PID != os.Getpid() || !l.writer.Locked ||
-		l.writer.Place != here() {
+		l.writer.Place != currentPlace() {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	// As a file system without locks leaves it.
@@ -110,12 +110,12 @@ func TestLockNamesItsWriter(t *testing.T) {
 		t.Errorf("%v, want Starting: its writer lives, and has not described itself", got)
 	}
 	testkit.Must(t, os.WriteFile(filepath.Join(s.Path(), lockFile), []byte("raw data"), FileMode))
-	if l, err = lookAt(s.Path()); err != nil || l.writer != nil || l.held {
+	if l, err = readEvidence(s.Path()); err != nil || l.writer != nil || l.held {
 		t.Errorf("of a raw file: %+v, %v", l, err)
 	}
 	testkit.Must(t, os.Remove(filepath.Join(s.Path(), lockFile)))
 	testkit.Must(t, syscall.Mkfifo(filepath.Join(s.Path(), lockFile), 0o600))
-	if _, err = lookAt(s.Path()); err == nil {
+	if _, err = readEvidence(s.Path()); err == nil {
 		t.Error("a FIFO is taken for a lock")
 	}
 }

@@ -18,25 +18,25 @@ import (
 // ErrBusy is returned (wrapped, with the holder named) by Lock if the directory is being unified already.
 var ErrBusy = errors.New("experiment directory is being unified")
 
-// Hold is the right to unify an experiment directory, and to convert raw files in it, which one has at a time.
+// Hold is the exclusive right to unify an experiment directory, and to convert raw files in it.
 type Hold struct {
 	Dir  string // the experiment directory
 	file *os.File
 }
 
-// Release gives the right back.
+// Release gives up the right.
 func (h *Hold) Release() { _ = Unlock(h.file) }
 
 // Lock keeps others from unifying an experiment directory, or from converting raw files in it, until Release is called:
-// it takes shards/unify.lock. The lock is flock's, so it goes when its holder dies; the file stays, because removing it
-// would let two processes hold locks on two files of that name. Its content says who holds it, for people.
+// it takes shards/unify.lock. The lock is flock's, so it ends with its holder; the file stays, because removing it
+// would let two processes hold locks on two files with that name. Its content names the holder, for people.
 func Lock(dir string) (*Hold, error) {
 	path := filepath.Join(dir, Folder, UnifyLock)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, FileMode)
 	if err != nil {
 		return nil, fmt.Errorf("lock experiment directory: %w", err)
 	}
-	// Its text will be replaced, so it must be nobody's file but the lock.
+	// Its text will be replaced, so it must be the lock and no other file.
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Sys().(*syscall.Stat_t).Nlink != 1 {
 		f.Close()
 		return nil, fmt.Errorf("lock experiment directory: %s is not a file itself", path)
@@ -58,15 +58,15 @@ func Lock(dir string) (*Hold, error) {
 	return &Hold{Dir: dir, file: f}, nil
 }
 
-// Unlock gives a lock of flock's back and closes the file. Closing alone leaves it to a child that is being made at
-// that moment, until that one runs its program: it has the file, too.
+// Unlock releases a lock of flock's and closes the file. A close alone would leave the lock to a child that is being
+// forked at that moment, until that one runs its program, because it shares the file.
 func Unlock(f *os.File) error {
 	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
 	return f.Close()
 }
 
-// AwaitLock locks a file for this program alone. While others have it locked it waits, up to the deadline; then the
-// error is EWOULDBLOCK.
+// AwaitLock locks a file exclusively. While others have it locked it waits, up to the deadline; then it returns
+// EWOULDBLOCK.
 func AwaitLock(fd int, deadline time.Time) error {
 	for {
 		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)

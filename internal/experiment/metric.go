@@ -4,7 +4,7 @@ package experiment
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// Metric is a set of quantities that events give together, at any time (OTF2: asynchronous).
+// Metric is a set of quantities that events record together, at any time (OTF2: asynchronous).
 type Metric struct {
 	Members []MetricMember `json:"members"`
 	// Recorder is the kind of locations that record it, each of itself; RecorderKindAbstract if one location

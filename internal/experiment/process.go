@@ -18,9 +18,9 @@ const Version = 2
 type Process struct {
 	Version int    `json:"version"`
 	UUID    string `json:"uuid"`
-	// how often shard.json had been written; what stands beside it has that of the last time before
+	// number of writes of shard.json so far; the files beside it have that of the previous write
 	Serial   uint64 `json:"serial"`
-	Finished bool   `json:"finished"` // the job process has ended and all it left is on disk
+	Finished bool   `json:"finished"` // the job process has ended and all its data is on disk
 
 	Host       string `json:"host"`
 	BootID     string `json:"bootId"`
@@ -36,8 +36,8 @@ type Process struct {
 	LibraryVersion int    `json:"libraryVersion"`
 	LibraryPath    string `json:"libraryPath"`
 
-	// LibrarySettings are the library's own settings that decide what it tells (package hidden), as far as they are set
-	// in the process's environment; nil if that is not known.
+	// LibrarySettings are the library's own settings that decide what it reports (package hidden), as far as they are
+	// set in the process's environment; nil if that is not known.
 	LibrarySettings map[string]string `json:"librarySettings,omitempty"`
 	// Architectures are those of the machine's AMD GPUs, "gfx942"; of RCCL only, none if not known.
 	Architectures []string `json:"architectures,omitempty"`
@@ -45,7 +45,7 @@ type Process struct {
 	Masks  Masks   `json:"masks"`
 	Memory Memory  `json:"memory"`
 	Cupti  *Cupti  `json:"cupti,omitempty"`  // nil: it was not asked for
-	Scorep *Scorep `json:"scorep,omitempty"` // nil: no sign of it, or not to be used
+	Scorep *Scorep `json:"scorep,omitempty"` // nil: not found, or not to be used
 
 	Launcher Launcher          `json:"launcher"`
 	Clock    Clock             `json:"clock"`
@@ -75,29 +75,29 @@ type Process struct {
 
 	Counts Counts `json:"counts"`
 	Costs  []Cost `json:"costs,omitempty"`
-	// Waited is how long the process's threads have waited, in all, until what they had recorded was on disk.
+	// Waited is the total time for which the process's threads have waited until their records were on disk.
 	Waited  time.Duration `json:"waitedNs,omitempty"`
 	Pending []Pending     `json:"pending"` // operations begun and not ended at the last flush
 
-	Resume Resume `json:"resume"` // what a collector that takes over needs
+	Resume Resume `json:"resume"` // state for a collector that takes over
 
-	End *End `json:"end,omitempty"` // nil: nobody has seen the process's end, or it is still there
-	// Ended: the process has, and its collector takes what it has put off (setting BACKLOG). False again when all is in
-	// the shard.
+	End *End `json:"end,omitempty"` // nil: the process's end was not observed, or it still runs
+	// Ended is set if the process has ended, and its collector processes what it has put off (setting BACKLOG). It is
+	// false again when everything is in the shard.
 	Ended bool `json:"ended,omitempty"`
 
-	// Instead is set by Read where this is not what shard.json says; nil: it is.
+	// Instead is set by Read if this description is not from shard.json.
 	Instead *Instead `json:"-"`
 }
 
-// SettingContinues is the key of Process.Settings under which a collector that took over from a dead one
-// names that one's shard by its uuid: both shards are of one life of one process.
+// SettingContinues is the key of Process.Settings under which a collector that took over from a dead one gives the uuid
+// of that one's shard: both shards are of one life of one process.
 const SettingContinues = "CONTINUES"
 
 // SettingSpooled is the key of Process.Settings that says how many bytes of a raw file a shard was made of.
 const SettingSpooled = "SPOOLED_BYTES"
 
-// IsSpooled tells that a shard was made of a raw file: there is no collector that writes it.
+// IsSpooled reports whether a shard was made from a raw file, without a collector.
 func (p *Process) IsSpooled() bool { return p != nil && p.Settings[SettingSpooled] != "" }
 
 // Launcher is what the job's launcher said of this process in its environment.
@@ -107,23 +107,23 @@ type Launcher struct {
 	Size int    `json:"size"` // −1 if unknown
 }
 
-// Clock says how event times came about.
+// Clock describes how event times are made.
 type Clock struct {
 	Source     string `json:"source"` // "tsc", "monotonic", "cntvct", "host"
 	AnchorRaw  uint64 `json:"anchorRaw"`
 	AnchorReal uint64 `json:"anchorReal"`
 
-	// Tuples are simultaneous readings of the clocks, ticks and raw clock ascending. The process's times are those of
-	// the line through them: an event at ticks between two of them has the time at which the raw clock read what lies
-	// on the line between theirs; before the first and behind the last the nearest two count. Without: unknown.
+	// Tuples are simultaneous readings of the clocks, ticks and raw clock ascending. The process's times are
+	// interpolated: the ticks of an event between two readings are mapped linearly to the raw clock; before the first
+	// and after the last the nearest two count. Empty: unknown.
 	Tuples []ClockTuple `json:"tuples,omitempty"`
 
-	// Readings are what the host's own time service said, in order.
+	// Readings are those of the host's own time service, in order.
 	Readings []ClockReading `json:"readings,omitempty"`
 }
 
-// ClockReading is what a time service of the host (Source: "chrony") said of its clock: at Time of the process's line
-// it was Reference in UTC (ns since 1970), give or take Bound ns.
+// ClockReading is a reading of a time service of the host (Source: "chrony"): at Time of the process's line it was
+// Reference in UTC (ns since 1970), within Bound ns.
 type ClockReading struct {
 	Source    string `json:"source"`
 	Time      uint64 `json:"time"`
@@ -141,9 +141,9 @@ type ClockTuple struct {
 
 // Masks are sets of NCCL's event types, by the bit numbers of its activation mask.
 type Masks struct {
-	Event    uint32 `json:"event"`              // what NCCL was asked for
-	Record   uint32 `json:"record"`             // what of it was written down, at the last flush
-	Withheld uint32 `json:"withheld,omitempty"` // what was wanted besides, and could have hung or crashed the job
+	Event    uint32 `json:"event"`              // requested from NCCL
+	Record   uint32 `json:"record"`             // recorded part of it, at the last flush
+	Withheld uint32 `json:"withheld,omitempty"` // also wanted, but could have hung or crashed the job
 	// WithheldWhy is the reason, one of the words below; "": Broadcasts.
 	WithheldWhy string `json:"withheld_why,omitempty"`
 	NetSums     bool   `json:"net_sums,omitempty"` // the network's steps are summed up
@@ -152,7 +152,7 @@ type Masks struct {
 // Values of Masks.WithheldWhy.
 const (
 	WithheldLate = "late" // the collector was not ready in time
-	WithheldRoom = "room" // NCCL's proxies lacked room when some communicator was made
+	WithheldRoom = "room" // NCCL's proxies lacked room when a communicator was made
 )
 
 // Memory is how the plugin and the collector shared their memory.
@@ -161,29 +161,28 @@ type Memory struct {
 	Path string `json:"path,omitempty"` // of the file, with "shm"
 }
 
-// Cupti is what became of CUPTI, which records kernels. What it lost is in Counts.Oddities: CUPTI_LOST (for want of
-// memory), CUPTI_DROPPED (by itself), CUPTI_UNKNOWN (places in its buffers behind which nothing could be read),
-// CUPTI_BUFFERS_OUT (that it did not give back), CUPTI_BUFFERS_STRANGE (that it gave back and had not been given),
-// CUPTI_BUFFERS_OVERWRITTEN (written on top of each other, as there was no memory left).
+// Cupti is the state of CUPTI, which records kernels. Its losses are in Counts.Oddities: CUPTI_LOST (for want of
+// memory), CUPTI_DROPPED (by itself), CUPTI_UNKNOWN (places in its buffers after which nothing could be read),
+// CUPTI_BUFFERS_OUT (not returned), CUPTI_BUFFERS_STRANGE (returned but never handed out), CUPTI_BUFFERS_OVERWRITTEN
+// (written on top of each other, as there was no memory left).
 type Cupti struct {
 	State   string            `json:"state"`   // see shm.CuptiState
-	Version uint32            `json:"version"` // as cuptiGetVersion gives it, 0 if there was none to ask
+	Version uint32            `json:"version"` // as cuptiGetVersion returns it, 0 without a library
 	Error   int32             `json:"error,omitempty"`
-	Why     string            `json:"why,omitempty"`     // one line, if it was asked for and is not on, or failed
+	Why     string            `json:"why,omitempty"`     // one line, if it was requested and is not on, or failed
 	Kinds   uint64            `json:"kinds"`             // bit k: activity kind k was wanted
 	Records map[uint32]uint64 `json:"records,omitempty"` // activity records taken, by kind
 }
 
-// Import says what the data of an imported process is.
+// Import describes the data of an imported process.
 type Import struct {
 	From    string   `json:"from"`    // the format: "minimal profiler JSONL", …
-	Missing []string `json:"missing"` // what such data does not tell, each a few words
-	// operations may be missing: that one is not there does not say that it was not called
+	Missing []string `json:"missing"` // what such data lacks, each a few words
+	// operations may be missing: an absent one may have been called
 	Partial bool `json:"partial"`
 }
 
-// Lossy reports whether operations are missing in what is there of the process, or may be without anybody having
-// counted them.
+// Lossy reports whether operations of the process are missing, or may be missing uncounted.
 func (p *Process) Lossy() bool { return len(p.Counts.Lost) > 0 || p.Import != nil && p.Import.Partial }
 
 // Scorep reports whether NCCL's calls were forwarded to a Score-P measurement in the process.
@@ -197,22 +196,23 @@ type Scorep struct {
 	Substrate *ScorepSubstrate `json:"substrate,omitempty"` // nil: our substrate plugin was not loaded in it
 }
 
-// ScorepSubstrate is what our substrate plugin of Score-P's told of the measurement.
+// ScorepSubstrate is what the Score-P substrate plugin of this project reported of the measurement.
 type ScorepSubstrate struct {
 	// Score-P's number of this process: in its traces the location group's id; −1 if unknown
 	Rank    int            `json:"rank"`
 	Threads []ScorepThread `json:"threads"` // complete when the measurement, or the process, has ended
 }
 
-// ScorepThread says that a thread recorded at a location of Score-P's, whose id in its traces is Location<<32 | Rank. A
-// thread can have several in the course of time, and a location several threads.
+// ScorepThread states that a thread recorded at a location of Score-P's, whose id in its traces is Location<<32
+//
+// Rank. A thread can have several over time, and a location several threads.
 type ScorepThread struct {
 	TID      int    `json:"tid"`
 	Location uint32 `json:"location"`
 }
 
-// Cost is what one callback took for one event type, as the plugin measured it on a sample; or how late the collector's
-// sleeps ended, for want of a processor: of those that did.
+// Cost is what one callback took for one event type, as the plugin measured it on a sample; or by how much the
+// collector's late sleeps overran, for want of a processor.
 type Cost struct {
 	Callback string  `json:"callback"` // "start", "stop" or "state"; "collector"
 	Type     string  `json:"type"`     // NCCL's event name without prefix; of the collector "KeptWaiting"
@@ -254,15 +254,15 @@ type Region struct {
 
 // GPU is a device that communicators of this process use. Index in Process.GPUs.
 type GPU struct {
-	Device int    `json:"device"` // CUDA ordinal in the process, −1 if it could not be learned
+	Device int    `json:"device"` // CUDA ordinal in the process, −1 if unknown
 	UUID   string `json:"uuid"`   // "" if unknown
 	PCI    string `json:"pci"`    // "" if unknown
 
-	Facts *GPUFacts `json:"facts,omitempty"` // nil where the driver was not asked or did not answer
+	Facts *GPUFacts `json:"facts,omitempty"` // nil if the driver was not asked or did not answer
 }
 
 // MaxRanks bounds the number of ranks of a communicator, of windows and of jobs. It is several times what any machine
-// has, and little enough to make a list of: what says more is damaged.
+// has, and small enough for a list: greater values are damaged.
 const MaxRanks = 1 << 18
 
 // Comm is one communicator rank: what one ncclCommInit… of this process made. Its index in
@@ -270,7 +270,7 @@ const MaxRanks = 1 << 18
 type Comm struct {
 	ID        uint64 `json:"id,string"` // NCCL's commId, not unique by itself
 	Name      string `json:"name"`      // as the user named it, else ""
-	NRanks    int    `json:"nranks"`    // 0 if NCCL never said (profiler API v1 to v3)
+	NRanks    int    `json:"nranks"`    // 0 if NCCL never reported it (profiler API v1 to v3)
 	Rank      int    `json:"rank"`
 	NNodes    int    `json:"nnodes"`
 	GPU       int    `json:"gpu"` // index into Process.GPUs
@@ -278,26 +278,25 @@ type Comm struct {
 	FinalTime uint64 `json:"finalTime"` // 0 while alive
 	Location  int    `json:"location"`  // local number of the communicator-rank location, −1 if none
 
-	// Network are the locations that show its transfers where they are not those whose Location.Comm it is: others had
-	// them first.
+	// Network are the locations that show its transfers if their Location.Comm is another one, because they are reused.
 	Network *NetworkRows `json:"network,omitempty"`
 
 	// Sequences, by NCCL function ("AllReduce", …; point-to-point as "Send>3", "Recv<0" with the peer
 	// rank): what unify compares between the members.
 	Sequences map[string]Sequence `json:"sequences"`
 
-	// Held are the operations, by the keys of Sequences, that are complete and not in their sequence yet: their
-	// times are held until the GPU's clock is better known.
+	// Held are the operations, by the keys of Sequences, that are complete and not in their sequence yet: they wait for
+	// a better mapping of the GPU's clock.
 	Held map[string]uint64 `json:"held,omitempty"`
 
 	// when the latest of its operations that were recorded was called, or enqueued
 	Begun uint64 `json:"begun,omitempty"`
 
-	// Unreported are the collectives that NCCL counted and did not report, because somebody else than the plugin (RAS)
-	// had changed the activation mask. They have their places in Sequences.
+	// Unreported is the number of collectives that NCCL counted and did not report, because RAS had changed the
+	// activation mask. They have their ordinals in Sequences.
 	Unreported uint64 `json:"untold,omitempty"`
 
-	// LostMessages are those that the input of an import is known to lack, and not between which others.
+	// LostMessages is the number of messages that the input of an import lacks at unknown positions.
 	LostMessages uint64 `json:"lostMessages,omitempty"`
 
 	// Gaps are the parts of its operations that were not recorded, in order.
@@ -329,23 +328,23 @@ const DigestStep = 64
 // Sequence is a short digest of the operations of one function on one communicator rank, in order.
 type Sequence struct {
 	Count uint64 `json:"count"`
-	// Digests are 0 from where operations are missing on: they cannot be compared.
-	// Digests[i] is a running hash over the first (i+1)·DigestStep operations (what all members must
-	// have alike: element count, datatype, root, and whether a graph was replayed); Last is the hash over all of them.
+	// Digests are 0 from where operations are missing on: they cannot be compared. Digests[i] is a running hash over
+	// the first (i+1)·DigestStep operations (what all members must have in common: element count, datatype, root, and
+	// whether a graph was replayed); Last is the hash over all of them.
 	Digests []uint64 `json:"digests"`
 	Last    uint64   `json:"last,string"`
 	// Recent has recentSize bytes of that hash as of each operation behind the last entry of Digests.
 	Recent []byte `json:"recent,omitempty"`
 	Bytes  uint64 `json:"bytes"` // point-to-point: sum of message lengths
 
-	// Holes are the operations, of those that Count knows, that are missing, ascending: a collector died that held them
-	// in memory, or, of a Numbered sequence, the input has not got them.
+	// Holes are the missing operations within Count, ascending: a collector died that held them in memory, or the input
+	// of a Numbered sequence lacks them.
 	Holes []Hole `json:"holes,omitempty"`
-	// Numbered: the input of an import gives the ordinals. Operations behind the last one may exist, too.
+	// Numbered is set if the input of an import gives the ordinals. Operations after the last one may exist, too.
 	Numbered bool `json:"numbered,omitempty"`
 }
 
-// After is recentSize bytes of the running hash as of the n-th operation, nil if it is not known.
+// After returns recentSize bytes of the running hash after n operations, nil if it is not known.
 func (s *Sequence) After(n uint64) []byte {
 	behind := s.Count / DigestStep * DigestStep
 	if n <= behind || n > s.Count || uint64(len(s.Recent)) != recentSize*(s.Count-behind) {
@@ -363,12 +362,12 @@ type Hole struct {
 	To   uint64 `json:"to"`
 }
 
-// Resume is what is under way in a process beside Process.Pending: a collector that takes over goes on with it.
+// Resume is the state of a process, beside Process.Pending, with which a collector that takes over continues.
 type Resume struct {
 	Threads []int   `json:"threads,omitempty"` // tids of the rings' owners
 	Groups  []Group `json:"groups,omitempty"`  // those of calls that are open
 	Calls   []Call  `json:"calls,omitempty"`   // those whose operations were not seen
-	Plans   []Plan  `json:"plans,omitempty"`   // those that are in no file, of each communicator rank in their order
+	Plans   []Plan  `json:"plans,omitempty"`   // plans in no file, of each communicator rank in order
 }
 
 // MarkSize is the number of bytes of an operation in Plan.
@@ -383,8 +382,8 @@ type Group struct {
 }
 
 // Plan is a launch, or several that follow each other, with operations that are in no file, by the keys of
-// Comm.Sequences: of each MarkSize bytes of a hash of what all members have alike. They are lost if the collector dies;
-// their places among the others are not.
+// Comm.Sequences: MarkSize bytes for each, of a hash of what all members have in common. They are lost if the collector
+// dies; their ordinals are not.
 type Plan struct {
 	Comm  int               `json:"comm"` // index into Process.Comms
 	Ops   map[string][]byte `json:"ops,omitempty"`
@@ -393,7 +392,7 @@ type Plan struct {
 
 	// Of one that is being enqueued:
 	Open     bool   `json:"open,omitempty"`
-	Captured bool   `json:"captured,omitempty"` // into a graph: nothing of it runs
+	Captured bool   `json:"captured,omitempty"` // into a graph: it does not run
 	Handle   uint64 `json:"handle,omitempty,string"`
 	Start    uint64 `json:"start,omitempty"`
 	Copied   string `json:"copied,omitempty"` // the function, where copy engines carry it out
@@ -415,7 +414,7 @@ type Call struct {
 	Start    uint64 `json:"start"`
 	Stop     uint64 `json:"stop"`  // Start: it had not ended
 	Group    int64  `json:"group"` // number of its group, in order of time; 0: it had none
-	// Open: its group had not ended. Its region would have been written then, and is missing.
+	// Open is set if its group had not ended. Its region would have been written then, and is missing.
 	Open bool `json:"open,omitempty"`
 }
 
@@ -442,17 +441,17 @@ type Location struct {
 	Last   *Owner `json:"last,omitempty"`
 }
 
-// Owner is what a location shows: a thread of the application, or a part of a communicator rank.
+// Owner is the subject of a location: a thread of the application, or a part of a communicator rank.
 type Owner struct {
 	Name string `json:"name"`
 	Comm int    `json:"comm"` // as Location.Comm
 	TID  int    `json:"tid,omitempty"`
 }
 
-// Shared tells that the location had several owners.
+// Shared reports whether the location had several owners.
 func (l *Location) Shared() bool { return l.Owners > 1 }
 
-// Present is the owner that the location has, or had last.
+// Present returns the current or last owner of the location.
 func (l *Location) Present() Owner {
 	if l.Last != nil {
 		return *l.Last
@@ -476,10 +475,10 @@ const (
 
 	KindEvent LocationKind = "event" // raw events of one type, on a channel and in a direction where they have one
 
-	KindGPUMetrics LocationKind = "gpu-metrics" // what was measured of a GPU; Process.Metrics says of which
+	KindGPUMetrics LocationKind = "gpu-metrics" // measurements of a GPU; Process.Metrics names it
 )
 
-// Marker is something a reader of the trace should see: losses, implausible times, oddities.
+// Marker is a notice for readers of the trace: losses, implausible times, irregularities.
 type Marker struct {
 	Time     uint64              `json:"time"`
 	Duration uint64              `json:"duration"`
@@ -495,7 +494,7 @@ type Counts struct {
 	Starts   map[string]uint64 `json:"starts"`
 	Stops    map[string]uint64 `json:"stops"`
 	States   map[string]uint64 `json:"states"`
-	Filtered map[string]uint64 `json:"filtered"` // started by NCCL although not asked for
+	Filtered map[string]uint64 `json:"filtered"` // started by NCCL although not requested
 	// started outside the window that was to be recorded
 	Paused   map[string]uint64            `json:"paused"`
 	Lost     map[string]map[string]uint64 `json:"lost"`     // reason → event type → number
@@ -504,16 +503,16 @@ type Counts struct {
 	// EarlyEnds: operations of the source "gpu" whose ends are those of parts of kernels, see regions.AttrEndsEarly
 	Ends    map[string]uint64 `json:"ends,omitempty"`
 	Network map[string]uint64 `json:"network,omitempty"` // see package regions, Model.Network
-	CUPTI   map[string]uint64 `json:"cupti,omitempty"`   // what CUPTI told, see package regions
+	CUPTI   map[string]uint64 `json:"cupti,omitempty"`   // counters of CUPTI, see package regions
 
-	// Import is what became of the input of an import: LINES, MALFORMED, TRUNCATED, …
+	// Import counts the input of an import: LINES, MALFORMED, TRUNCATED, …
 	Import map[string]uint64 `json:"import,omitempty"`
 
-	// Calls forwarded to Score-P (FORWARDED), and by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED,
-	// MEMORY.
+	// Calls forwarded to Score-P (FORWARDED), and those that were not, by reason: OTHER_THREADS, OUTSIDE, PAUSED,
+	// UNDEFINED, MEMORY.
 	Scorep map[string]uint64 `json:"scorep,omitempty"`
 
-	// Uncounted says, one line each, why more is missing than Lost has, and nobody knows how much.
+	// Uncounted states, one line each, why more is missing than Lost has, by an unknown amount.
 	Uncounted []string `json:"uncounted,omitempty"`
 
 	NullHandles uint64 `json:"nullHandles"` // stops and states of events that were refused
@@ -522,7 +521,7 @@ type Counts struct {
 // Keys of ends of operations: of Counts.Ends, and below the property ENDS of archives.
 const (
 	EarlyEnds = "EARLY" // those of parts of kernels
-	MovedEnds = "MOVED" // of these, in archives: brought to where other ranks show that they were
+	MovedEnds = "MOVED" // of these, in archives: moved to the end that other ranks show
 )
 
 // Pending is an operation that has begun and not ended.
@@ -559,16 +558,17 @@ type Transfer struct {
 	Since   uint64 `json:"since"`           // when the phase began
 }
 
-// LostWithCollector is the reason, in Counts.Lost, of operations that were in the memory of a collector that died; by
-// function instead of event type.
+// LostWithCollector is the reason, in Counts.Lost, of operations in the memory of a collector that died; by function
+// instead of event type.
 const LostWithCollector = "collector died"
 
-// LostUndrawn is the reason, in Counts.Lost, of events that were recorded and could not be drawn, by event type: of
-// calls and operations. There was no row for them, their communicator was gone or not known, or their end was not seen.
+// LostUndrawn is the reason, in Counts.Lost, of recorded calls and operations that could not be drawn, by event type:
+// there was no row for them, their communicator was gone or not known, or their end was not seen.
 const LostUndrawn = "not drawn"
 
-// Reasons, in Counts.Lost, of operations that an import has not got: their writer counted them; or their numbers are in
-// no record, and nobody says whether the writer dropped them, left them out for their size, or wrote them elsewhere.
+// Reasons, in Counts.Lost, of operations that an import lacks: counted by their writer; or only missing in the
+// numbering, so that it is unknown whether the writer dropped them, left them out for their size, or wrote them
+// elsewhere.
 const (
 	LostByWriter  = "dropped by profiler"
 	LostFromInput = "not in input"
@@ -603,9 +603,9 @@ var PluginOddities = []string{
 	CuptiBuffersOut, CuptiBuffersStrange, CuptiBuffersOverwritten, Unanswered,
 }
 
-// Unwritten counts the operations of a communicator rank that had been seen and were in no event file at the last
-// flush, complete or under way, by the keys of Comm.Sequences: they are lost if the collector died then. Those of calls
-// whose operations nobody had seen come later.
+// Unwritten counts the operations of a communicator rank that were known and in no event file at the last flush,
+// complete or under way, by the keys of Comm.Sequences: they are lost if the collector died then. Calls without
+// operations so far come later.
 func (p *Process) Unwritten(comm int) map[string]uint64 {
 	operations := make(map[string]uint64)
 	for _, plan := range p.Resume.Plans {

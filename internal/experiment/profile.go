@@ -8,7 +8,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 )
 
-// Profile mode: a shard has no event files but one file with what its events came to, which is replaced as a whole.
+// Profile mode: a shard has no event files but one file with the sums of its events, which is replaced as a whole.
 const (
 	profileFile = "profile.json"
 	// durableProfile is profile.json as of durable.json.
@@ -17,16 +17,16 @@ const (
 	modeProfile    = "profile"
 )
 
-// IsProfile tells that the process's events were summed up instead of written.
+// IsProfile reports whether the process's events were summed up instead of written.
 func (p *Process) IsProfile() bool { return p != nil && p.Settings[modeKey] == modeProfile }
 
-// WriteProfile replaces what the events came to.
+// WriteProfile replaces the sums of the events.
 func (s *Store) WriteProfile(content []byte) error {
 	return s.replace(profileFile, content, atomicfile.Volatile)
 }
 
-// ProfileFile is the path of what the events of a shard came to.
+// ProfileFile returns the path of a shard's sums of events.
 func ProfileFile(path string) string { return filepath.Join(path, profileFile) }
 
-// DurableProfile is the path of what was the profile some time ago and survives a power cut.
+// DurableProfile returns the path of an earlier profile that survives a power cut.
 func DurableProfile(path string) string { return filepath.Join(path, durableProfile) }

@@ -8,14 +8,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// RawFile is a file of raw records, which a process wrote that had no collector, and what came of converting it to a
+// RawFile is a file of raw records, written by a process without a collector, with the outcome of its conversion to a
 // shard.
 type RawFile struct {
 	Path string
 	Err  error // nil: its shard is there
 }
 
-// ErrNothingWritten is of a raw file that is empty, and whose process has ended.
+// ErrNothingWritten reports an empty raw file whose process has ended.
 var ErrNothingWritten = errors.New(
 	"empty: its process was killed before it wrote, or the disk took nothing; nobody knows how much is missing")
 

@@ -12,35 +12,35 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// Instead says that a shard's description was not taken from shard.json.
+// Instead states that a shard's description was not taken from shard.json.
 type Instead struct {
 	File string // that it was taken from
 	Why  string // what is wrong with shard.json
 }
 
-// Read reads the description of a shard's folder: shard.json, or of a writer that works checkpoint.json where that is
-// newer, as it is from the end of a flush to the next one. Where shard.json cannot be read, or is older than what was
-// written beside it, as a power cut may leave it, that is taken (Process.Instead). It refuses other versions of the
-// schema. The error is that of shard.json.
+// Read reads the description of a shard's folder: shard.json, or the checkpoint.json of a live writer if that is newer,
+// as it is between the end of a flush and the next one. If shard.json cannot be read, or is older than the files beside
+// it, as after a power cut, it uses those (Process.Instead). It rejects other versions of the schema. The error is that
+// of shard.json.
 func Read(path string) (*Process, error) {
-	l, _ := lookAt(path)
+	l, _ := readEvidence(path)
 	p, _, _, err := read(path, l, time.Now())
 	return p, err
 }
 
-// read is Read of a shard with what was seen of its writer.
-func read(path string, l look, now time.Time) (p *Process, s State, guess bool, err error) {
-	age := now.Sub(changed(filepath.Join(path, ProcessFile)))
+// read is Read with the evidence about the shard's writer.
+func read(path string, l evidence, now time.Time) (p *Process, s State, guess bool, err error) {
+	age := now.Sub(changeTime(filepath.Join(path, ProcessFile)))
 	if !l.done {
 		if p := flushed(path); p != nil {
-			if s, guess := l.state(p, age); s == Writing {
+			if s, guess := l.decideState(p, age); s == Writing {
 				return p, s, guess, nil
 			}
 		}
 	}
 	p, err = readFile(path, ProcessFile)
-	s, guess = l.state(p, age)
-	// Beside a writer that works nothing else can be newer, and behind one that has finished nothing.
+	s, guess = l.decideState(p, age)
+	// While the writer lives, and after it has finished, no other file can be newer.
 	if err == nil && (p.Finished || s != Dead) {
 		return p, s, guess, nil
 	}
@@ -59,7 +59,7 @@ func read(path string, l look, now time.Time) (p *Process, s State, guess bool, 
 	return best, s, guess, nil
 }
 
-// flushed is the last checkpoint, if shard.json has not been written since.
+// flushed returns the last checkpoint, if shard.json has not been written since.
 func flushed(path string) *Process {
 	described, ok := serial(path, ProcessFile)
 	if !ok {
@@ -75,10 +75,10 @@ func flushed(path string) *Process {
 	return p
 }
 
-// headSize is more than what stands before Process.Serial in a description (bytes).
+// headSize is more than the bytes before Process.Serial in a description.
 const headSize = 4096
 
-// serial is Process.Serial of a description, of which no more is read.
+// serial reads Process.Serial of a description, and nothing more of it.
 func serial(path, name string) (n uint64, ok bool) {
 	f, err := regular.OpenOwn(filepath.Join(path, name))
 	if err != nil {
@@ -105,7 +105,7 @@ func serial(path, name string) (n uint64, ok bool) {
 	return 0, false
 }
 
-// ReadCheckpoint reads what a shard was at its last flush; an error that wraps fs.ErrNotExist if there was none.
+// ReadCheckpoint reads the state of a shard at its last flush; an error that wraps fs.ErrNotExist if there was none.
 func ReadCheckpoint(path string) (*Process, error) { return readFile(path, CheckpointFile) }
 
 func readFile(path, name string) (*Process, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// far makes the shard one of another machine's, whose lock nobody sees.
-func far(t *testing.T, s *Store) {
+// makeRemote makes the shard one of another machine's, whose lock nobody sees.
+func makeRemote(t *testing.T, s *Store) {
 	t.Helper()
 	testkit.Must(t, s.Close())
 	text, err := json.Marshal(writer{Host: "far", Place: place{Boot: "another boot"}, PID: 1, Locked: true})
@@ -34,7 +34,7 @@ func TestWhatWasFlushedIsRead(t *testing.T) {
 		want   uint64
 	}{
 		{"between flushes", nil, Writing, func(*Store) error { return nil }, 5},
-		{"between flushes, of a machine that may have died", far, Writing, func(*Store) error { return nil }, 5},
+		{"between flushes, of a machine that may have died", makeRemote, Writing, func(*Store) error { return nil }, 5},
 		{"in the next flush", nil, Writing, func(s *Store) error {
 			p := events(7)
 			p.Serial = 1

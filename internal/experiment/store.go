@@ -27,12 +27,12 @@ const (
 	UnifyLock   = "unify.lock" // in Folder
 	SpoolSuffix = ".spool"     // raw files in Folder
 	eventSuffix = ".evt"
-	// BacklogFile holds records that the shard's collector has put off, as raw files do, until it or another makes
-	// events of them.
+	// BacklogFile holds records that the shard's collector has put off, in the format of raw files, until it or another
+	// converts them.
 	BacklogFile = "backlog" + SpoolSuffix
 )
 
-// What is in a shard, and what steers the recording, is its owner's. The archive made of it is a result, see
+// Shards and control files are readable by their owner only. The archive made of them is a result, see
 // regular.Readable.
 const (
 	FolderMode = 0o700
@@ -52,9 +52,9 @@ type Store struct {
 	described int // bytes of shard.json
 }
 
-// Create makes the shard <experiment>/shards/<uuid> and locks it. The experiment directory is made if
-// it is not there. In it nothing that somebody else has put there is followed or overwritten: if the
-// shards folder is a symbolic link, or the shard is there already, the error tells so.
+// Create makes the shard <experiment>/shards/<uuid> and locks it. The experiment directory is made if necessary.
+// Foreign files in it are neither followed nor overwritten: if the shards folder is a symbolic link, or the shard
+// exists, Create fails.
 func Create(directory, uuid string) (*Store, error) {
 	s := &Store{path: filepath.Join(directory, Folder, uuid), above: foldersAbove(directory)}
 	for tries := 3; ; tries-- {
@@ -62,7 +62,7 @@ func Create(directory, uuid string) (*Store, error) {
 		if s.root, err = createFolder(directory, uuid); err == nil {
 			break
 		}
-		// Somebody may have tried whether the directory can be made, and removed it again.
+		// Another process may have tested whether the directory can be made, and removed it again.
 		if tries == 0 || !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func Create(directory, uuid string) (*Store, error) {
 		err = takeLock(int(lock.Fd()))
 		none := NoLocks(err)
 		if err == nil || none {
-			sign(lock, !none) // for readers whom the lock does not tell
+			signLock(lock, !none) // for readers for which the lock is no evidence
 			err = nil
 		}
 	}
@@ -85,7 +85,7 @@ func Create(directory, uuid string) (*Store, error) {
 	return s, nil
 }
 
-// reopen holds a finished shard, whose writer is gone, to replace a file of it.
+// reopen opens a finished shard, whose writer is gone, to replace a file of it.
 func reopen(path string) (*Store, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -94,8 +94,7 @@ func reopen(path string) (*Store, error) {
 	return &Store{path: path, root: root, above: []string{filepath.Dir(path)}}, nil
 }
 
-// createFolder makes the shard's folder and holds it open: from here on no name that somebody puts in its place
-// matters.
+// createFolder makes the shard's folder and holds it open: later replacements of its name have no effect.
 func createFolder(directory, uuid string) (*os.Root, error) {
 	shards, err := openShards(directory)
 	if err != nil {
@@ -108,7 +107,7 @@ func createFolder(directory, uuid string) (*os.Root, error) {
 	return shards.OpenRoot(uuid)
 }
 
-// openShards holds the folder of an experiment directory's shards open, and makes what is not there of it.
+// openShards opens the folder of an experiment directory's shards, making missing parts.
 func openShards(directory string) (*os.Root, error) {
 	if err := os.MkdirAll(directory, regular.Folder); err != nil {
 		return nil, err
@@ -147,16 +146,16 @@ func openShards(directory string) (*os.Root, error) {
 	return shards, nil
 }
 
-// createNew makes a file that is not there yet, not even as a symbolic link to somewhere.
+// createNew makes a file that must not exist, not even as a symbolic link.
 func (s *Store) createNew(name string) (*os.File, error) {
 	return s.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, FileMode)
 }
 
-// MaxDescription is what a shard.json, and what is written beside it, has at most (bytes): 65536 communicator ranks and
-// as many rows of the timeline come to a quarter.
+// MaxDescription bounds a shard.json and the files beside it (bytes): 65536 communicator ranks and as many rows of the
+// timeline need a quarter.
 const MaxDescription = 256 << 20
 
-// takeLock waits for those who look at the very moment whether the shard has a writer (lookAt).
+// takeLock locks the shard, waiting for readers that are just checking for a writer (lookAt).
 func takeLock(fd int) error {
 	for tries := 100; ; tries-- {
 		err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
@@ -167,7 +166,7 @@ func takeLock(fd int) error {
 	}
 }
 
-// Backlog makes the file of what is put off, which is not there yet.
+// Backlog makes the file of records that are put off, which must not exist.
 func (s *Store) Backlog() (*os.File, error) {
 	if err := s.inPlace(); err != nil {
 		return nil, err
@@ -183,17 +182,18 @@ func (s *Store) EventFile(number uint32) string {
 	return EventFile(s.path, number)
 }
 
-// BeforeEvents has a function called before anything is written to an event file: what events refer to must be on disk
-// first. An error of it is one of that file.
+// BeforeEvents sets a function that is called before every write to an event file: definitions must be on disk first.
+// Its error becomes one of that file.
 func (s *Store) BeforeEvents(f func() error) { s.files.before = f }
 
-// FilesOpened is how often an event file has been opened so far; at most FilesOpenAtOnce are open at one time.
+// FilesOpened returns how often an event file has been opened so far; at most FilesOpenAtOnce are open at one time.
 func (s *Store) FilesOpened() uint64 { return s.files.opened }
 
-// EventBytes is how many bytes there are in event files.
+// EventBytes returns the total size of the event files.
 func (s *Store) EventBytes() uint64 { return s.files.bytes }
 
-// FilesOpenAtOnce is how many event files are open at one time, at most, with those that are being brought to the disk.
+// FilesOpenAtOnce returns the largest number of event files that are open at one time, including those that are being
+// synced.
 func (s *Store) FilesOpenAtOnce() int { return s.files.most + atomicfile.Syncers }
 
 // EventWriter creates a location's event file, which is open only while it is written. Its mode is that of results, as
@@ -230,8 +230,7 @@ func EventFile(shard string, number uint32) string {
 // nothing describes.
 func EventFiles(shard string) []string { return regular.Matches(shard, "*"+eventSuffix) }
 
-// inPlace tells that the shard's name still leads to the folder that was made: nobody has moved it away, or put another
-// or a link in its place.
+// inPlace checks that the shard's name still leads to the folder that was made: it has not been moved or replaced.
 func (s *Store) inPlace() error {
 	named, err := os.Lstat(s.path)
 	if err != nil {
@@ -244,7 +243,7 @@ func (s *Store) inPlace() error {
 	return err
 }
 
-// Gone tells that the shard's folder is lost for good: it has been removed, or another is in its place.
+// Gone reports whether the shard's folder is lost for good: it has been removed or replaced.
 func (s *Store) Gone() bool {
 	held, err := s.root.Stat(".")
 	if err != nil {
@@ -268,7 +267,7 @@ func (s *Store) Write(p *Process) error {
 	return s.replace(ProcessFile, text, atomicfile.Volatile)
 }
 
-// Described is how many bytes shard.json has.
+// Described returns the size of shard.json in bytes.
 func (s *Store) Described() int { return s.described }
 
 // rewrite replaces shard.json of a finished shard.
@@ -281,10 +280,10 @@ func (s *Store) rewrite(p *Process) error {
 	return s.replace(ProcessFile, text, atomicfile.Durable)
 }
 
-// PrepareDescriptions does what only the first description takes: finding out how its parts are written.
+// PrepareDescriptions does the one-time work of the first description: analyzing how to encode its parts.
 func PrepareDescriptions() { _, _ = new(Process).text() }
 
-// text is the description as a file has it.
+// text returns the description as a file has it.
 func (p *Process) text() ([]byte, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -316,7 +315,7 @@ func (s *Store) Remove() error {
 	return os.RemoveAll(s.path)
 }
 
-// Remove deletes a shard of an experiment directory, which may not be there. Nobody may be writing it.
+// Remove deletes a shard of an experiment directory, if it exists. It must not be written meanwhile.
 func Remove(directory, uuid string) error {
 	root, err := os.OpenRoot(filepath.Join(directory, Folder))
 	if err != nil {
@@ -326,8 +325,8 @@ func Remove(directory, uuid string) error {
 	return root.RemoveAll(uuid)
 }
 
-// LockLike makes the lock of another file the shard's own: it is taken for being written as long as that file is
-// locked. The shard must be closed.
+// LockLike makes the lock of another file the shard's own: the shard counts as being written while that file is locked.
+// The shard must be closed.
 func (s *Store) LockLike(file string) error {
 	lock := filepath.Join(s.path, lockFile)
 	if err := os.Link(file, lock+".new"); err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// abandonedAfter is how long nobody has written a temporary file whose writer is taken for dead; the slowest write is
+// abandonedAfter is how long a temporary file must be unchanged until its writer counts as dead; the slowest write is
 // over by then.
 const abandonedAfter = time.Minute
 
-// temporaries are what writers name what is not whole yet, in an experiment directory.
+// temporaries are the name patterns of incomplete files in an experiment directory.
 var temporaries = []string{
 	atomicfile.Temporaries, "run-*/" + atomicfile.Temporaries, Folder + "/" + atomicfile.Temporaries,
 	Folder + "/*/" + atomicfile.Temporaries,

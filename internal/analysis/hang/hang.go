@@ -324,7 +324,7 @@ var states = map[jobs.Standing]string{jobs.StandingUnknown: "not known", jobs.No
 func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) *experiment.Pending {
 	p := r.Process
 	m.Process, m.Host, m.PID = p.Name, p.Host, p.PID
-	m.ProcessState = p.Is()
+	m.ProcessState = p.Describe()
 	m.Reached = r.Reached[key]
 	standing, pending := r.Standing(key, ordinal)
 	m.State = states[standing]

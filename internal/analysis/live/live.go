@@ -505,7 +505,7 @@ func (l *Follower) describeRanks(j *jobs.Job) {
 	}
 	l.ranks, l.order = l.ranks[:0], l.order[:0]
 	for _, p := range j.Processes {
-		row := Rank{Rank: p.Name, Host: p.Host, PID: p.PID, State: p.Is(), Lost: p.Lost}
+		row := Rank{Rank: p.Name, Host: p.Host, PID: p.PID, State: p.Describe(), Lost: p.Lost}
 		units := slices.Sorted(maps.Keys(gpus[p]))
 		if len(units) == 0 {
 			units = []int{-1} // no communicator yet

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package commid tells how communicators came from others, by their ids: NCCL makes the id of a split's or a shrink's
-// child out of the parent's id, the number of the split and the color.
+// Package commid derives the parent of a communicator from ids: NCCL makes the id of a split's or a shrink's child from
+// the parent's id, the number of the split and the color.
 package commid
 
-// Birth is how a communicator came from another one: the id of the child is a hash of the parent's id and of both
+// Birth is how a communicator was made from its parent: the id of the child is a hash of the parent's id and of both
 // numbers.
 type Birth struct {
 	// Count is 1, 2, … for the parent's splits in order, 0 for a shrink.
@@ -12,7 +12,7 @@ type Birth struct {
 	Color uint32 // 0 for a shrink
 }
 
-// idHash is the state of NCCL's hash while it eats what the id of a child is made of.
+// idHash is the state of NCCL's hash for the id of a child.
 type idHash struct{ a, b uint64 }
 
 const (
@@ -20,8 +20,8 @@ const (
 	digestA, digestB = 0xbac3bd562846de6b, 0x995a187a14e7b445
 )
 
-// stir is what eating a word of size bytes does, but for the word itself, which is added at the end.
-func (h idHash) stir(size uint64) idHash {
+// mix mixes a word of size bytes into the state, except for the word itself, which is added at the end.
+func (h idHash) mix(size uint64) idHash {
 	h.a ^= size
 	h.a += h.b
 	h.b ^= h.a
@@ -32,8 +32,8 @@ func (h idHash) stir(size uint64) idHash {
 	return h
 }
 
-func (h idHash) eat(size, word uint64) idHash {
-	h = h.stir(size)
+func (h idHash) addWord(size, word uint64) idHash {
+	h = h.mix(size)
 	h.a += word
 	return h
 }
@@ -44,23 +44,23 @@ func (h idHash) digest() uint64 {
 	return (v ^ v>>32) * digestB
 }
 
-// families is the state behind a parent's id.
-func families(parent uint64) idHash { return idHash{1, 1}.eat(8, parent) }
+// parentState returns the state after a parent's id.
+func parentState(parent uint64) idHash { return idHash{1, 1}.addWord(8, parent) }
 
-// Child is the id of a parent's child.
+// Child returns the id of a parent's child.
 func Child(parent uint64, b Birth) uint64 {
-	return families(parent).eat(4, uint64(b.Count)).eat(4, uint64(b.Color)).digest()
+	return parentState(parent).addWord(4, uint64(b.Count)).addWord(4, uint64(b.Color)).digest()
 }
 
-// Find returns how a child can come from a parent with another id: as its shrink, or as one of its splits from first to
-// last, which count from 1; false if in neither way.
+// Find returns how a child can come from a parent: as its shrink, or as one of its splits from first to last, which
+// count from 1; ok is false if neither.
 func Find(parent, child uint64, first, last uint32) (Birth, bool) {
 	if shrunk := (Birth{}); Child(parent, shrunk) == child {
 		return shrunk, true
 	}
-	h := families(parent)
+	h := parentState(parent)
 	for count := first; count <= last; count++ {
-		if color, ok := h.eat(4, uint64(count)).colorOf(child); ok {
+		if color, ok := h.addWord(4, uint64(count)).colorOf(child); ok {
 			return Birth{count, color}, true
 		}
 	}
@@ -83,10 +83,10 @@ func inverse(odd uint64) uint64 {
 	return x
 }
 
-// colorOf returns which color makes a child with this id, if any does, of the state behind the parent's id and a count.
-// Colors are less than 2^31; of ids that have nothing to do with the parent one in 2^33 seems to have one.
+// colorOf returns the color that makes a child with this id from the state after the parent's id and a count, if there
+// is one. Colors are less than 2^31; one in 2^33 unrelated ids seems to have a color.
 func (h idHash) colorOf(child uint64) (color uint32, ok bool) {
-	h = h.stir(4)
+	h = h.mix(4)
 	v := child * undoMixDigestB
 	v = (v ^ v>>32) - h.b
 	v *= undoMixDigestA

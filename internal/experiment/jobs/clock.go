@@ -11,7 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// HostClock is the experiment.Clock source of test hosts that hand out their own times.
+// HostClock is the experiment.Clock source of test hosts that provide their own times.
 const HostClock = "host"
 
 // alignClocks sets the offset of every process against the earliest process of the same boot.
@@ -41,7 +41,7 @@ func alignClocks(parts []*Process) {
 	}
 }
 
-// lineOrigin is the real time at which the raw clock read 0, modulo 2^64.
+// lineOrigin returns the real time at which the raw clock read 0, modulo 2^64.
 func lineOrigin(p *Process) uint64 { return p.Shard.Clock.AnchorReal - p.Shard.Clock.AnchorRaw }
 
 // At corrects a time of the process; 0, which means "none", stays 0.
@@ -55,7 +55,7 @@ func (p *Process) At(t uint64) uint64 {
 	return otf2.Corrected(p.Knots, t+uint64(p.Offset))
 }
 
-// life finds the process's first and last known times, on its own clock.
+// life returns the process's first and last known times, on its own clock.
 func life(p *experiment.Process) Lifespan {
 	l := Lifespan{Begin: math.MaxUint64, End: p.LastTime}
 	if p.FirstTime != 0 {
@@ -75,17 +75,17 @@ func life(p *experiment.Process) Lifespan {
 	return l
 }
 
-// roughly brings a time of the process near to those of others, for telling jobs apart: as At, and where clocks have
-// not been compared by events, without the lead of its machine's.
+// roughly converts a time of the process approximately to those of others, for distinguishing jobs: as At, and without
+// the lead of its machine's clock if clocks have not been compared by events.
 func (p *Process) roughly(t uint64) uint64 {
 	at := p.At(t)
 	if t == 0 || p.Knots != nil || p.Onto != nil {
 		return at
 	}
-	return Lifespan{Begin: at}.earlier(p.lead).Begin
+	return Lifespan{Begin: at}.shiftBack(p.lead).Begin
 }
 
-// Correct has times of the process corrected as events show, which makes its machine's lead superfluous.
+// Correct sets corrections of the process's times that were derived from events, which replace its machine's lead.
 func (p *Process) Correct(knots []otf2.ClockOffset) { p.Knots, p.lead = knots, 0 }
 
 // ClockName names the clock that a process's times come from: processes of one boot share it.
@@ -96,10 +96,10 @@ func (p *Process) ClockName() string {
 	return "boot " + p.Shard.BootID
 }
 
-// Begin is when the process began as far as it is known, archive time in ns.
+// Begin returns the earliest known time of the process, archive time in ns.
 func (p *Process) Begin() uint64 { return p.roughly(p.Life.Begin) }
 
-// End is when the process ended as far as it is known, archive time in ns; of a running one the greatest time.
+// End returns the last known time of the process, archive time in ns; the greatest time while it runs.
 func (p *Process) End() uint64 {
 	if p.State == Running {
 		return math.MaxUint64
@@ -107,8 +107,8 @@ func (p *Process) End() uint64 {
 	return p.roughly(p.Life.End)
 }
 
-// ClockOffsets are the records that make readers correct the process's times: at least two of them, because a
-// single one has no effect, at different times.
+// ClockOffsets returns the records by which readers correct the process's times: at least two at different times,
+// because a single one has no effect.
 func (p *Process) ClockOffsets() []otf2.ClockOffset {
 	if p.Onto != nil {
 		return p.Onto

@@ -16,21 +16,21 @@ import (
 
 // Communicator is one communicator: the ranks that one collective ncclCommInit… made.
 //
-// NCCL's commId alone does not name it: ids come back (communicators made and destroyed in turn,
-// children of splits), so members must also agree in size, hold distinct ranks, and live together.
+// NCCL's commId alone does not identify it: ids recur (communicators made and destroyed in turn, children of splits),
+// so members must also agree in size, hold distinct ranks, and live at one time.
 //
 // A GPU holds one rank of a communicator.
 type Communicator struct {
 	id      uint64
 	Nranks  int
-	Unsized bool    // NCCL never reported the size: nranks is what the known ranks give, at least
+	Unsized bool    // NCCL never reported the size: Nranks is a lower bound from the known ranks
 	Members []*Rank // by rank; nil: no data of this rank was found
 	Name    string  // unique in the archive, set by nameInstances
 	Ref     otf2.CommRef
-	Parted  *parting      // nil: its members paused at the same operations, if at all
-	Parent  *Communicator // that it was split from, or is a shrink of; nil: none that is known. Set by FindParents
+	Parted  *parting      // nil: its members paused at the same operations, or never
+	Parent  *Communicator // of its split or shrink; nil: none known. Set by FindParents
 	Birth   commid.Birth  // if it has a parent
-	World   []int         // by rank: the rank in the world, −1 where nobody knows it; nil before Arrange
+	World   []int         // by rank: the rank in the world, −1 if unknown; nil before Arrange
 
 	together map[string]Lifespan // by boot, "" for all: when all members so far were alive
 }
@@ -38,9 +38,9 @@ type Communicator struct {
 // Lifespan is a stretch of time.
 type Lifespan struct{ Begin, End uint64 }
 
-// Meets reports whether two stretches overlap, or miss each other by no more than slack.
-func (a Lifespan) Meets(b Lifespan, slack uint64) bool {
-	return !later(a.Begin, b.End, slack) && !later(b.Begin, a.End, slack)
+// Overlaps reports whether two stretches overlap, or miss each other by at most slack.
+func (a Lifespan) Overlaps(b Lifespan, slack uint64) bool {
+	return !isAfter(a.Begin, b.End, slack) && !isAfter(b.Begin, a.End, slack)
 }
 
 // Rank is one communicator rank of one process.
@@ -53,7 +53,7 @@ type Rank struct {
 // Comm is the communicator as the rank's process describes it.
 func (m *Rank) Comm() *experiment.Comm { return &m.Process.Shard.Comms[m.Index] }
 
-// world is a rank's number in the world; where nobody knows that, the one in the communicator.
+// world returns a rank's number in the world; if that is unknown, the one in the communicator.
 func (in *Communicator) world(rank int) int {
 	if rank < len(in.World) && in.World[rank] >= 0 {
 		return in.World[rank]
@@ -63,9 +63,9 @@ func (in *Communicator) world(rank int) int {
 
 func (m *Rank) begin() uint64 { return m.Process.roughly(m.Comm().InitTime) }
 
-// end is when the rank was finalized. Without that it lived on after its process's last event,
-// nobody knows how long; the members of a communicator begin within less than endSlack.
-func (m *Rank) end() uint64 {
+// endTime returns when the rank was finalized. If that is unknown it lived on after its process's last event; the
+// members of a communicator begin within less than endSlack.
+func (m *Rank) endTime() uint64 {
 	if t := m.Comm().FinalTime; t != 0 {
 		return m.Process.roughly(t)
 	}
@@ -75,8 +75,8 @@ func (m *Rank) end() uint64 {
 
 const endSlack = 1_000_000_000
 
-// begin is when the first member came to life, for ordering.
-func (in *Communicator) begin() uint64 {
+// beginTime returns the earliest begin of a member, for ordering.
+func (in *Communicator) beginTime() uint64 {
 	first := uint64(math.MaxUint64)
 	for m := range in.Present() {
 		first = min(first, m.begin())
@@ -106,9 +106,9 @@ func (in *Communicator) Missing() []int {
 	return ranks
 }
 
-// admits reports whether a communicator rank can belong to the instance: its place is free and it lived together with
-// every member. All members of a communicator are alive at one time at least, when its initialization ends. Between
-// machines clocks are compared as exactly as their leads are known.
+// admits reports whether a communicator rank can belong to the instance: its rank is free and it lived together with
+// every member. All members of a communicator are alive at one time, when its initialization ends. Clocks of different
+// machines are compared as exactly as their leads are known.
 func (in *Communicator) admits(m *Rank) bool {
 	rank := m.Comm().Rank
 	if rank < len(in.Members) && in.Members[rank] != nil {
@@ -121,13 +121,13 @@ func (in *Communicator) admits(m *Rank) bool {
 			}
 		}
 	}
-	life := Lifespan{m.begin(), m.end()}
+	life := Lifespan{m.begin(), m.endTime()}
 	if boot := m.Process.Shard.BootID; boot != "" {
-		if near, ok := in.together[boot]; ok && !near.Meets(life, 0) {
+		if near, ok := in.together[boot]; ok && !near.Overlaps(life, 0) {
 			return false
 		}
 	}
-	return in.together[anyBoot].Meets(life, clockSlack)
+	return in.together[anyBoot].Overlaps(life, clockSlack)
 }
 
 func (in *Communicator) add(m *Rank) {
@@ -142,24 +142,23 @@ func (in *Communicator) add(m *Rank) {
 		if !ok {
 			t = Lifespan{0, math.MaxUint64}
 		}
-		in.together[boot] = Lifespan{max(t.Begin, m.begin()), min(t.End, m.end())}
+		in.together[boot] = Lifespan{max(t.Begin, m.begin()), min(t.End, m.endTime())}
 	}
 }
 
 const anyBoot = ""
 
-// later reports t > limit + slack without overflow.
-func later(t, limit, slack uint64) bool { return t > limit && t-limit > slack }
+// isAfter reports t > limit + slack without overflow.
+func isAfter(t, limit, slack uint64) bool { return t > limit && t-limit > slack }
 
 // findInstances sorts the communicator ranks of all processes into communicators.
 //
-// Members are taken in the order of their initialization. One that fits several communicators, because
-// they live at one time (NCCL_COMM_ID gives all one id, and so do two shrinks of one parent), goes
-// where its turn is: programs make communicators in the same order on all members, so what is the
-// process's second one of an id, size and GPU belongs to the second instance. Without such a one it
-// takes the one begun nearest before it.
+// Members are taken in the order of their initialization. One that fits several communicators that live at one time
+// (NCCL_COMM_ID gives all one id, and so do two shrinks of one parent) is placed by its turn: programs make
+// communicators in the same order on all members, so the process's second one of an id, size and GPU belongs to the
+// second instance. Otherwise it joins the latest one begun before it.
 //
-// The error tells of more ranks without data than can be shown.
+// The error reports more ranks without data than MaxAbsent.
 func findInstances(parts []*Process) ([]*Communicator, error) {
 	type user struct {
 		key  key
@@ -175,7 +174,7 @@ func findInstances(parts []*Process) ([]*Communicator, error) {
 	for _, m := range order {
 		c := m.Comm()
 		if unsized(c) && (c.ID == 0 || c.Rank < 0) {
-			all = append(all, &Communicator{Unsized: true, Nranks: 1, Members: []*Rank{m}}) // nobody knows whose
+			all = append(all, &Communicator{Unsized: true, Nranks: 1, Members: []*Rank{m}}) // of unknown relation
 			continue
 		}
 		k := key{c.ID, c.NRanks}
@@ -186,7 +185,7 @@ func findInstances(parts []*Process) ([]*Communicator, error) {
 		open[k] = withoutPast(open[k], m.begin())
 		for _, in := range slices.Backward(open[k]) {
 			if in.admits(m) && (home == nil || cmp.Or(
-				cmp.Compare(turns(turn[in], mine), turns(turn[home], mine)),
+				cmp.Compare(turnRank(turn[in], mine), turnRank(turn[home], mine)),
 				cmp.Compare(in.started(m), home.started(m))) < 0) {
 				home = in
 			}
@@ -195,7 +194,7 @@ func findInstances(parts []*Process) ([]*Communicator, error) {
 		if home != nil {
 			known = home.Nranks
 		}
-		if err := free.Take(max(c.NRanks, c.Rank+1)-known, m.Process, "communicator", m.Index); err != nil {
+		if err := free.Count(max(c.NRanks, c.Rank+1)-known, m.Process, "communicator", m.Index); err != nil {
 			return nil, err
 		}
 		if home == nil {
@@ -210,16 +209,17 @@ func findInstances(parts []*Process) ([]*Communicator, error) {
 	return all, nil
 }
 
-// turns is 0 for a communicator whose turn it is, else 1.
-func turns(of, mine int) int {
+// turnRank returns 0 for a communicator whose turn it is, else 1.
+func turnRank(of, mine int) int {
 	if of == mine {
 		return 0
 	}
 	return 1
 }
 
-// started is by how much the starts of a rank's process and of the nearest of a communicator's on its machine differ,
-// in the system's ticks. It decides between jobs of equal times: a program's own clock says nothing of when it ran.
+// started returns the difference between the starts of a rank's process and of the communicator's nearest process on
+// its machine, in the system's ticks. It decides between jobs with equal times: a program's own clock does not show
+// when it ran.
 func (in *Communicator) started(m *Rank) uint64 {
 	nearest := uint64(math.MaxUint64)
 	for o := range in.Present() {
@@ -230,7 +230,7 @@ func (in *Communicator) started(m *Rank) uint64 {
 	return nearest
 }
 
-// ranksByBegin are the communicator ranks of processes in the order of their initialization.
+// ranksByBegin returns the communicator ranks of processes in the order of their initialization.
 func ranksByBegin(parts []*Process) (order []*Rank) {
 	for _, p := range parts {
 		for i := range p.Shard.Comms {
@@ -243,16 +243,15 @@ func ranksByBegin(parts []*Process) (order []*Rank) {
 	return order
 }
 
-// MaxAbsent bounds how many ranks without data all communicators of a directory have together: each is an entry in the
-// lists of their members. A description that is damaged does not get near it, as one communicator has
-// experiment.MaxRanks at most.
+// MaxAbsent bounds the ranks without data in all communicators of a directory: each is an entry in the lists of their
+// members. Undamaged descriptions stay far below, as one communicator has at most experiment.MaxRanks.
 var MaxAbsent = 1 << 24
 
-// Absentees is how many more ranks without data there may be.
+// Absentees is the number of further ranks without data that are allowed.
 type Absentees int
 
-// Take counts the ranks that something of a process adds. The error names it.
-func (n *Absentees) Take(ranks int, p *Process, what string, index int) error {
+// Count counts the ranks without data of one object of a process. The error names the object.
+func (n *Absentees) Count(ranks int, p *Process, what string, index int) error {
 	if *n -= Absentees(max(ranks, 0)); *n >= 0 {
 		return nil
 	}
@@ -261,17 +260,17 @@ func (n *Absentees) Take(ranks int, p *Process, what string, index int) error {
 		filepath.Join(p.dir, experiment.ProcessFile), what, index, ranks, MaxAbsent)
 }
 
-// withoutPast leaves out the first communicators of a list that were over, on every clock, before a time: none that
-// begins then or later is of them.
+// withoutPast removes the first communicators of a list that had ended, on every clock, before a time: no later member
+// belongs to them.
 func withoutPast(open []*Communicator, t uint64) []*Communicator {
-	for len(open) > 0 && later(t, open[0].together[anyBoot].End, clockSlack) {
+	for len(open) > 0 && isAfter(t, open[0].together[anyBoot].End, clockSlack) {
 		open = open[1:]
 	}
 	return open
 }
 
-// NameInstances gives every communicator of an archive its own name: as the user named it, else by
-// its id. Further ones of a name are numbered from 2 in the order of their begin.
+// NameInstances gives every communicator of an archive a unique name: the user's name for it, else its id. Further ones
+// with a name are numbered from 2 in the order of their begin.
 func NameInstances(instances []*Communicator) {
 	count := make(map[string]int)
 	for _, in := range instances {

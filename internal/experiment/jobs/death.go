@@ -18,18 +18,18 @@ type Death struct {
 	how  string
 	boot string
 	time uint64 // on the job's clock, 0 if unknown
-	// leads: the machine's clock is known to lead others', by about how much alone.
+	// leads is set if the machine's clock leads others' by an approximately known time only.
 	leads bool
 }
 
-// Leads by which a death is said to have been the first: that of what the collectors of one machine see it by, and that
-// of clocks of several machines.
+// Minimum time by which a death must precede others to be reported as the first: as seen by the collectors of one
+// machine, and by clocks of several machines.
 const (
 	leadHere      = time.Millisecond
 	leadElsewhere = 100 * time.Millisecond
 )
 
-// Deaths lists the processes that died, the first one first, those of which nobody knows when last.
+// Deaths lists the processes that died, the first one first, those with unknown times last.
 func Deaths(parts []*Process) (all []Death) {
 	for _, p := range parts {
 		if e := p.Shard.End; e.Died() {
@@ -41,7 +41,7 @@ func Deaths(parts []*Process) (all []Death) {
 	return all
 }
 
-// Ended is when the process ended, on the job's clock; 0 if nobody saw it.
+// Ended returns when the process ended, on the job's clock; 0 if that was not observed.
 func (p *Process) Ended() uint64 {
 	if p.Shard.End == nil || p.Shard.End.Time == 0 {
 		return 0
@@ -49,7 +49,7 @@ func (p *Process) Ended() uint64 {
 	return p.At(p.Shard.End.Time)
 }
 
-// HowEnded is how a process that nobody records any more has ended, if it was not in order: "killed by SIGKILL".
+// HowEnded describes the end of a process that is not recorded any more, if it was not in order: "killed by SIGKILL".
 // Otherwise it is "".
 func HowEnded(p *experiment.Process) string {
 	if !p.End.Died() {
@@ -58,7 +58,8 @@ func HowEnded(p *experiment.Process) string {
 	return p.End.String()
 }
 
-// DeathWords tells of deaths, a line for each kind in the order of time. Where one was certainly first it says so.
+// DeathWords describes deaths, one line for each kind in the order of time. It states which was first if that is
+// certain.
 func DeathWords(all []Death) (lines []string) {
 	var order []string
 	who := make(map[string][]string)
@@ -83,7 +84,7 @@ func DeathWords(all []Death) (lines []string) {
 	return lines
 }
 
-// leadOf is by how much the first death came before the next one; 0 if that is not certain.
+// leadOf returns by how much the first death preceded the next one; 0 if that is not certain.
 func leadOf(all []Death) time.Duration {
 	if len(all) < 2 || slices.ContainsFunc(all, func(d Death) bool { return d.time == 0 }) {
 		return 0

@@ -13,8 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Job is one job of an experiment directory, as its processes' shards tell it: what can be said without an
-// archive and without reading events, while the job runs and after it has ended or died.
+// Job is one job of an experiment directory, from its processes' shards: everything known without an archive and
+// without reading events, while the job runs and after it has ended or died.
 type Job struct {
 	Processes     []*JobProcess      // in world order
 	Communicators []*JobCommunicator // of more than one rank, in the order of their begin
@@ -23,7 +23,7 @@ type Job struct {
 	run *Run
 }
 
-// Differences are the operations that the members of communicators did not record equally, see CompareSequences.
+// Differences returns the operations that the members of communicators did not record equally, see CompareSequences.
 func (j *Job) Differences() []Difference {
 	return CompareSequences(slices.DeleteFunc(
 		slices.Clone(j.run.Communicators), func(in *Communicator) bool { return in.Nranks < 2 || in.Unsized }))
@@ -36,13 +36,13 @@ type JobProcess struct {
 	PID       int
 	State     State
 	Last      uint64 // time of its last event; 0 if there is none
-	Ended     uint64 // when it had ended; 0 if it runs, or nobody saw that
+	Ended     uint64 // when it had ended; 0 if it runs, or that was not observed
 	How       string // how it ended, if that was not in order: "killed by SIGKILL"; else ""
 	Lost      uint64 // events that could not be recorded
-	Lossy     bool   // operations may be missing: it cannot be said that it did not call one
+	Lossy     bool   // operations may be missing: an absent one may have been called
 	Continued bool   // another collector took over: counts of operations may be off by those under way then
-	Ends      bool   // the ends of operations were recorded, not just that they were called
-	Paused    bool   // recording is, or parts were left out on request
+	Ends      bool   // the ends of operations were recorded, not only their calls
+	Paused    bool   // recording is paused, or parts were left out on request
 	Size      int    // processes of the job, as the launcher says; −1 if it does not
 	Shard     string // uuid of its first shard
 
@@ -57,11 +57,11 @@ type JobCommunicator struct {
 	// Names are those of the ranks, in the world: "Rank 3"; where there is no world order, or a process has several
 	// GPUs without ranks of their own, what distinguishes them.
 	Names []string
-	World []int  // their ranks in the world, −1 where nobody knows it
+	World []int  // their ranks in the world, −1 if unknown
 	ID    uint64 // NCCL's commId
 }
 
-// JobRank is one rank of a communicator: how far it has come.
+// JobRank is one rank of a communicator with its progress.
 type JobRank struct {
 	Process   *JobProcess
 	Finalized bool
@@ -71,7 +71,7 @@ type JobRank struct {
 	Begun         uint64 // when the latest of them began, on the job's clock; 0 if there is none
 	// Parts are where its operations are: one for each collector of its process, in their order.
 	Parts []JobPart
-	// Pending are those that it has begun and not ended, with ordinals that count on from Done and times on the
+	// Pending are the operations that it has begun and not ended, with ordinals that continue Done and times on the
 	// job's clock.
 	Pending []experiment.Pending
 }
@@ -85,12 +85,12 @@ type JobPart struct {
 	part *Process
 }
 
-// At brings a time of the shard to the job's common clock.
+// At converts a time of the shard to the job's common clock.
 func (p *JobPart) At(t uint64) uint64 { return p.part.At(t) }
 
-// Is says in words how a process stands: "running", "ended" (in order), how it died ("killed by SIGKILL"), or
+// Describe describes the state of a process: "running", "ended" (in order), how it died ("killed by SIGKILL"), or
 // "crashed": its collector died, too.
-func (p *JobProcess) Is() string {
+func (p *JobProcess) Describe() string {
 	switch p.State {
 	case Running:
 		return "running"
@@ -100,7 +100,7 @@ func (p *JobProcess) Is() string {
 	return cmp.Or(p.How, "ended")
 }
 
-// Last is the time of the job's last event.
+// Last returns the time of the job's last event.
 func (j *Job) Last() (last uint64) {
 	for _, p := range j.Processes {
 		last = max(last, p.Last)
@@ -111,8 +111,8 @@ func (j *Job) Last() (last uint64) {
 // JobOf describes a job whose shards have been read.
 func JobOf(r *Run) *Job { return newJob(r) }
 
-// List reads the shards of an experiment directory. Problems, one line each, tell of shards that could not be
-// read. Errors: fs.ErrNotExist if there are no shards.
+// List reads the shards of an experiment directory. Problems, one line each, name shards that could not be read. It
+// returns fs.ErrNotExist if there are no shards.
 func List(dir string) (jobs []*Job, problems []string, err error) {
 	parts, left, err := Read(dir, 2, time.Now())
 	problems = left.Problems
@@ -199,8 +199,8 @@ func (in *Communicator) rankNames(n *numbering, kept []Slot) []string {
 	return names
 }
 
-// newJobRank returns how far a rank has come. A collector that took over knows nothing of the operations that were
-// under way; they are taken for done.
+// newJobRank returns the progress of a rank. A collector that took over does not know the operations that were under
+// way; they count as done.
 func newJobRank(process *JobProcess, m *Rank) *JobRank {
 	c := m.Comm()
 	j := &JobRank{Process: process, Finalized: c.FinalTime != 0, Done: make(map[string]uint64),

@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// Operations that some members lack and others have, where their ordinals are known all the same.
+// Operations that some members lack and others have, although their ordinals are known.
 
 // holes lists what is missing of a communicator's operations because collectors died, by the keys of its functions and
 // pairs.
@@ -60,8 +60,8 @@ func givenOrdinals(tracks []track) bool {
 	return slices.ContainsFunc(tracks, func(t track) bool { return t.of.Numbered })
 }
 
-// lacking lists the operations of a function that some members have and others lack, where the input gives ordinals: in
-// its holes, and behind its last one. What no member has is in no archive.
+// lacking lists the operations of a function that some members have and others lack, if the input gives ordinals: in
+// its holes, and after its last one. What no member has cannot be listed.
 func (in *Communicator) lacking(function string, tracks []track) (all []Difference) {
 	if !givenOrdinals(tracks) {
 		return nil
@@ -112,8 +112,8 @@ func describeLacking(tracks []track, lacks []bool) string {
 	return fmt.Sprintf("%s %s them", units.RankWords(ranks), verb)
 }
 
-// unpaired tells of the messages of a pair of which an end of an import lacks some, or may, and nobody knows which:
-// then none can be matched.
+// unpaired describes the messages of a pair of which an end of an import lacks, or may lack, unknown ones: then none
+// can be matched.
 func unpaired(ends []track) (detail string, some bool) {
 	partial := false
 	for _, t := range ends {

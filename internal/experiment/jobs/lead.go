@@ -9,26 +9,26 @@ import (
 	"slices"
 )
 
-// The clocks of machines may be any time apart, and nothing that identifies a job may depend on that: members of a
-// communicator are known by its id, its size and their ranks. Only where a rank is there more than once, because jobs
-// that share a directory have communicators of one id (the same recording played twice) or because a program makes
-// several of one id, times decide which belong together. For that it is found out, roughly, by how much each clock
-// leads: by as much as most of the communicators that it shares with others then lived at one time. Exact offsets,
-// which times of events are corrected by, come from the events (package clocks).
+// The clocks of machines may differ by any time, and the identification of jobs must not depend on that: members of a
+// communicator are identified by its id, its size and their ranks. Times decide only if a rank occurs more than once,
+// because jobs that share a directory have communicators with one id (the same recording played twice) or because a
+// program makes several with one id. For that the lead of each clock is estimated: the one with which most of the
+// communicators that it shares with others lived at one time. The exact offsets for times of events come from the
+// events (package clocks).
 
-// clockSlack is how exactly leads are known: members of a communicator begin about one after the other, ns.
+// clockSlack is the accuracy of leads: members of a communicator begin about one after the other, ns.
 const clockSlack = 1_000_000_000
 
 // maxLeads bounds how many leads are tried for a clock.
 const maxLeads = 256
 
-// key is what members of a communicator have in common.
+// key identifies members that may be of one communicator.
 type key struct {
 	id     uint64
 	nranks int
 }
 
-// appearance is the members of one communicator, as far as they are known to be of one.
+// appearance is a set of members that are known to be of one communicator.
 type appearance struct {
 	ranks     map[int]*Rank
 	together  Lifespan // on the clock, when all of them were alive
@@ -36,7 +36,7 @@ type appearance struct {
 }
 
 func newAppearance(m *Rank) *appearance {
-	return &appearance{map[int]*Rank{m.Comm().Rank: m}, Lifespan{m.begin(), m.end()}, m.Comm().FinalTime != 0}
+	return &appearance{map[int]*Rank{m.Comm().Rank: m}, Lifespan{m.begin(), m.endTime()}, m.Comm().FinalTime != 0}
 }
 
 // goesWith reports whether two may be of one communicator if the other's clock leads: their ranks are distinct, and,
@@ -47,21 +47,21 @@ func (a *appearance) goesWith(b *appearance, lead int64, anyTime bool) bool {
 			return false
 		}
 	}
-	return anyTime || a.together.Meets(b.together.earlier(lead), clockSlack)
+	return anyTime || a.together.Overlaps(b.together.shiftBack(lead), clockSlack)
 }
 
-func (a *appearance) take(b *appearance, lead int64) {
+func (a *appearance) addMember(b *appearance, lead int64) {
 	maps.Copy(a.ranks, b.ranks)
-	t := b.together.earlier(lead)
+	t := b.together.shiftBack(lead)
 	a.together = Lifespan{max(a.together.Begin, t.Begin), min(a.together.End, t.End)}
 	a.finalized = a.finalized && b.finalized
 }
 
-// earlier is the stretch on a clock which is behind the one that it was seen on.
-func (a Lifespan) earlier(by int64) Lifespan {
+// shiftBack returns the stretch on a clock that is behind its own by `by`.
+func (a Lifespan) shiftBack(by int64) Lifespan {
 	at := func(t uint64) uint64 {
 		switch {
-		case t == math.MaxUint64: // nobody knows when
+		case t == math.MaxUint64: // unknown
 			return t
 		case by > 0:
 			return t - min(t, uint64(by))
@@ -71,31 +71,31 @@ func (a Lifespan) earlier(by int64) Lifespan {
 	return Lifespan{at(a.Begin), at(a.End)}
 }
 
-// seen is what a clock has seen: communicators by their keys, in the order of their begin.
+// seen holds the communicators seen by a clock, by their keys, in the order of their begin.
 type seen map[key][]*appearance
 
-// add puts a member to those that it lived with, on its own clock.
-func (s seen) add(m *Rank) {
+// addMember adds a member to those that it lived with, on its own clock.
+func (s seen) addMember(m *Rank) {
 	k, own := key{m.Comm().ID, m.Comm().NRanks}, newAppearance(m)
 	for _, a := range s[k] {
-		if a.goesWith(own, 0, false) && a.together.Meets(own.together, 0) {
-			a.take(own, 0)
+		if a.goesWith(own, 0, false) && a.together.Overlaps(own.together, 0) {
+			a.addMember(own, 0)
 			return
 		}
 	}
 	s[k] = append(s[k], own)
 }
 
-// fit is how well a lead explains what two clocks have seen.
+// fit is how well a lead explains the observations of two clocks.
 type fit struct {
 	lead     int64
-	pairs    int    // communicators that then lived at one time
+	pairs    int    // number of communicators that lived at one time with this lead
 	agreeing int    // of them, those whose members recorded as many operations
 	mismatch uint64 // by how much their lives differ in length, ns
 }
 
-// better tells that a explains more than b. Clocks that agree as they are have no lead, and of others that explain as
-// much it is the smaller one.
+// better reports whether a explains more than b. Clocks that agree have no lead; of equally good leads the smaller one
+// wins.
 func (a fit) better(b fit) bool {
 	size := func(lead int64) uint64 { return uint64(max(lead, -lead)) }
 	agreed := func(f fit) int {
@@ -108,8 +108,8 @@ func (a fit) better(b fit) bool {
 		cmp.Compare(b.mismatch, a.mismatch), cmp.Compare(size(b.lead), size(a.lead))) > 0
 }
 
-// mate finds the appearance that one of another clock goes with; nil if there is none that is not used.
-func (s seen) mate(k key, b *appearance, lead int64, used map[*appearance]bool) *appearance {
+// findMate returns an unused appearance on one clock that goes with one on another; nil if there is none.
+func (s seen) findMate(k key, b *appearance, lead int64, used map[*appearance]bool) *appearance {
 	for _, a := range s[k] {
 		if !used[a] && a.goesWith(b, lead, false) {
 			return a
@@ -118,13 +118,13 @@ func (s seen) mate(k key, b *appearance, lead int64, used map[*appearance]bool) 
 	return nil
 }
 
-// explain returns how well a lead of the other clock explains what both have seen.
+// explain returns how well a lead of the other clock explains the observations of both.
 func (s seen) explain(other seen, lead int64) fit {
 	f := fit{lead: lead}
 	used := make(map[*appearance]bool)
 	for k, list := range other {
 		for _, b := range list {
-			a := s.mate(k, b, lead, used)
+			a := s.findMate(k, b, lead, used)
 			if a == nil {
 				continue
 			}
@@ -142,7 +142,7 @@ func (s seen) explain(other seen, lead int64) fit {
 	return f
 }
 
-// operations is how many each of its members has recorded, the most of them.
+// operations returns the largest number of operations that one of its members has recorded.
 func (a *appearance) operations() (most uint64) {
 	for _, m := range a.ranks {
 		n := uint64(0)
@@ -154,7 +154,7 @@ func (a *appearance) operations() (most uint64) {
 	return most
 }
 
-// leadOf finds by how much another clock leads, and whether it shares any communicator at all.
+// leadOf returns the lead of another clock, and whether both share any communicator.
 func (s seen) leadOf(other seen) (lead int64, tied bool) {
 	var shared []key
 	for k := range other {
@@ -170,7 +170,7 @@ func (s seen) leadOf(other seen) (lead int64, tied bool) {
 	if best.pairs == most {
 		return 0, most > 0
 	}
-	slices.SortFunc(shared, func(a, b key) int { // those first that tell most
+	slices.SortFunc(shared, func(a, b key) int { // the most significant ones first
 		return cmp.Or(cmp.Compare(len(s[a])*len(other[a]), len(s[b])*len(other[b])), cmp.Compare(a.id, b.id),
 			cmp.Compare(a.nranks, b.nranks))
 	})
@@ -193,23 +193,23 @@ func (s seen) leadOf(other seen) (lead int64, tied bool) {
 	return best.lead, best.pairs > 0
 }
 
-// join takes over what another clock has seen.
-func (s seen) join(other seen, lead int64) {
+// joinClock takes over the observations of another clock.
+func (s seen) joinClock(other seen, lead int64) {
 	used := make(map[*appearance]bool)
 	for k, list := range other {
 		for _, b := range list {
-			a := s.mate(k, b, lead, used)
+			a := s.findMate(k, b, lead, used)
 			if a == nil {
-				a = &appearance{make(map[int]*Rank), b.together.earlier(lead), b.finalized}
+				a = &appearance{make(map[int]*Rank), b.together.shiftBack(lead), b.finalized}
 				s[k] = append(s[k], a)
 			}
-			a.take(b, lead)
+			a.addMember(b, lead)
 			used[a] = true
 		}
 	}
 }
 
-// measureLeads finds out by how much the clock of each process leads that of the machine with the most to compare.
+// measureLeads estimates the lead of each process's clock against the machine with the most to compare.
 func measureLeads(parts []*Process) {
 	type clock struct {
 		name  string
@@ -233,7 +233,7 @@ func measureLeads(parts []*Process) {
 	for _, m := range ranksByBegin(parts) {
 		if !unsized(m.Comm()) {
 			c := byName[m.Process.ClockName()]
-			c.seen.add(m)
+			c.seen.addMember(m)
 			c.ranks++
 		}
 	}
@@ -256,6 +256,6 @@ func measureLeads(parts []*Process) {
 		for _, p := range c.parts {
 			p.lead, p.tied = lead, tied
 		}
-		all.join(c.seen, lead)
+		all.joinClock(c.seen, lead)
 	}
 }

@@ -53,8 +53,8 @@ func job(name string, begin, end float64, comms ...uint64) (all []sight) {
 	return all
 }
 
-// without leaves out what a host saw of a job.
-func without(all []sight, name, host string) []sight {
+// withoutSight leaves out what a host saw of a job.
+func withoutSight(all []sight, name, host string) []sight {
 	return slices.DeleteFunc(all, func(s sight) bool { return s.job == name && s.host == host })
 }
 
@@ -81,8 +81,8 @@ func TestJobsWhateverTheClocksSay(t *testing.T) {
 				"one×4 two×4"},
 			{"and played twice", slices.Concat(job("one", 0, 3, 7), job("two", 5, 9, 8), job("three", 100, 103, 7)),
 				"one×4 two×4 three×4"},
-			{"a host of the second one is missing", without(again(100), "two", "b"), "one×4 two×2"},
-			{"a host of the first one is missing", without(again(100), "one", "b"), "one×2 two×4"},
+			{"a host of the second one is missing", withoutSight(again(100), "two", "b"), "one×4 two×2"},
+			{"a host of the first one is missing", withoutSight(again(100), "one", "b"), "one×2 two×4"},
 			{"other hosts", slices.Concat(job("one", 0, 3, 7),
 				[]sight{{"two", "c", 0, 4, 50, 53, []uint64{7}}, {"two", "c", 1, 4, 50, 53, []uint64{7}}}),
 				"one×4 two×2"},

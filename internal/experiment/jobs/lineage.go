@@ -9,13 +9,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
 )
 
-// unseenChildren is how many of a parent's children in a row may be missing in what was recorded.
+// unseenChildren is how many of a parent's children in a row may be missing in the recording.
 const unseenChildren = 1024
 
-// What a search for parents takes at most.
+// Bounds of a search for parents.
 const (
 	maxRelatives = 256     // communicators of a GPU that may be parents of the next one
-	maxTrials    = 1 << 28 // of a parent and a count, together
+	maxTrials    = 1 << 28 // pairs of a parent and a count
 )
 
 // FindParents returns which of the communicators come from others, by their ids: those of splits and of shrinks are
@@ -32,7 +32,7 @@ func FindParents(all []*Communicator) {
 		}
 		s.find(in)
 		for m := range in.Present() {
-			s.join(in, m)
+			s.addParent(in, m)
 		}
 	}
 }
@@ -50,8 +50,9 @@ type membership struct {
 	as *Rank
 }
 
-// join makes a communicator one that later ones of the GPU may come from. Of too many the oldest without children goes.
-func (s *search) join(in *Communicator, m *Rank) {
+// addParent makes a communicator available as a parent for later ones of the GPU. Of too many, the oldest without
+// children is dropped.
+func (s *search) addParent(in *Communicator, m *Rank) {
 	d := Device{m.Process, m.Comm().GPU}
 	all := append(s.relatives[d], membership{in, m})
 	if len(all) > maxRelatives {
@@ -86,7 +87,7 @@ func (s *search) find(in *Communicator) {
 	}
 }
 
-// olderRelatives are the communicators that all members had when they joined this one, the latest first.
+// olderRelatives returns the communicators that all members had when they joined this one, the latest first.
 func (s *search) olderRelatives(in *Communicator) (older []*Communicator) {
 	first := true
 	for m := range in.Present() {
@@ -113,7 +114,7 @@ func (s *search) olderRelatives(in *Communicator) (older []*Communicator) {
 	return older
 }
 
-// ParentsFirst orders communicators so that each parent that is among them is before its children, else as they are.
+// ParentsFirst orders communicators so that each parent in the list precedes its children; otherwise the order stays.
 func ParentsFirst(all []*Communicator) []*Communicator {
 	ordered := make([]*Communicator, 0, len(all))
 	among, done := make(map[*Communicator]bool, len(all)), make(map[*Communicator]bool, len(all))

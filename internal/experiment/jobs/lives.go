@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Piece is what one collector wrote of a process: a shard, whose ids are brought to those of the process as a whole.
+// Piece is what one collector wrote of a process: a shard, whose ids are mapped to those of the whole process.
 type Piece struct {
 	Dir     string
 	Shard   *experiment.Process
@@ -22,7 +22,7 @@ type Piece struct {
 	Maps    []*otf2.MappingTable
 }
 
-// joinLives makes one process of the shards of each in which a collector died and another took over.
+// joinLives joins the shards of each process in which a collector died and another took over.
 func joinLives(parts []*Process) []*Process {
 	byUUID := make(map[string]*Process)
 	for _, p := range parts {
@@ -35,7 +35,7 @@ func joinLives(parts []*Process) []*Process {
 		}
 		return q
 	}
-	inside := make(map[*Process]bool) // somebody continues it
+	inside := make(map[*Process]bool) // another shard continues it
 	for _, p := range parts {
 		if q := before(p); q != nil {
 			inside[q] = true
@@ -59,7 +59,7 @@ func joinLives(parts []*Process) []*Process {
 	return all
 }
 
-// joinLife makes one process of the shards of its life, in their order.
+// joinLife joins the shards of one process, in their order.
 func joinLife(chain []*Process) *Process {
 	last := chain[len(chain)-1]
 	j := newJoined(last.Shard)
@@ -72,7 +72,7 @@ func joinLife(chain []*Process) *Process {
 	return joined
 }
 
-// Shards are what collectors wrote of the process, one at least.
+// Shards returns what collectors wrote of the process, at least one shard.
 func (p *Process) Shards() []*Piece {
 	if p.Pieces == nil {
 		return []*Piece{{Dir: p.dir, Shard: p.Shard, State: p.State}}
@@ -80,7 +80,7 @@ func (p *Process) Shards() []*Piece {
 	return p.Pieces
 }
 
-// Number is the number in the process of a location that the shard has.
+// Number maps the number of a location of the shard to its number in the process.
 func (p *Piece) Number(own uint32) uint32 {
 	if n, ok := p.Numbers[own]; ok {
 		return n
@@ -88,7 +88,7 @@ func (p *Piece) Number(own uint32) uint32 {
 	return own
 }
 
-// joined is a process's description in the making.
+// joined is the description of a process under construction.
 type joined struct {
 	process   experiment.Process
 	strings   map[string]int
@@ -98,7 +98,7 @@ type joined struct {
 	threads   int
 }
 
-// newJoined begins with what the last collector knew: counts of the plugin, and all that is the same in the whole life.
+// newJoined begins with the last collector's knowledge: counts of the plugin, and all that is constant.
 func newJoined(last *experiment.Process) *joined {
 	j := &joined{
 		process: *last,
@@ -114,8 +114,8 @@ func newJoined(last *experiment.Process) *joined {
 	return j
 }
 
-// nth distinguishes what a shard has several of: its key with a number.
-func nth(seen map[string]int, key string) string {
+// numberKey makes a key unique in a shard by adding its number.
+func numberKey(seen map[string]int, key string) string {
 	seen[key]++
 	return fmt.Sprintf("%s\x00%d", key, seen[key])
 }
@@ -178,7 +178,7 @@ func (j *joined) addGPUs(q *experiment.Process) []int {
 	seen := make(map[string]int)
 	gpus := make([]int, len(q.GPUs))
 	for i, g := range q.GPUs {
-		gpus[i] = index(j.gpus, &p.GPUs, nth(seen, fmt.Sprint(g.Device, g.UUID, g.PCI)), g)
+		gpus[i] = index(j.gpus, &p.GPUs, numberKey(seen, fmt.Sprint(g.Device, g.UUID, g.PCI)), g)
 		if g.Facts != nil {
 			p.GPUs[gpus[i]] = g
 		}
@@ -246,7 +246,7 @@ func (j *joined) addScorepThreads(of *experiment.Scorep) {
 	all.Substrate, p.Scorep = &substrate, &all
 }
 
-// index finds a value in a list by its key, or puts it behind.
+// index returns the index of a value in a list by its key, appending it if necessary.
 func index[K comparable, V any](known map[K]int, list *[]V, key K, value V) int {
 	at, ok := known[key]
 	if !ok {
@@ -257,7 +257,7 @@ func index[K comparable, V any](known map[K]int, list *[]V, key K, value V) int 
 	return at
 }
 
-// addLocations finds the rows of a shard in those that are there: threads by their ids, others by what they show.
+// addLocations maps the rows of a shard to existing ones: threads by their ids, others by what they show.
 func (j *joined) addLocations(q *experiment.Process, out *Piece, gpu func(int) int, foreign []int) {
 	p := &j.process
 	seen, ends := make(map[string]int), make(map[string]int)
@@ -278,11 +278,11 @@ func (j *joined) addLocations(q *experiment.Process, out *Piece, gpu func(int) i
 			return fmt.Sprintf("%s %q %d %d %d", l.Kind, o.Name, o.Comm, l.Foreign, l.GPU)
 		}
 		first, last := keyOf(experiment.Owner{Name: l.Name, Comm: l.Comm, TID: l.TID}), keyOf(l.Present())
-		key := nth(seen, first)
+		key := numberKey(seen, first)
 		at, known := j.locations[key]
 		known = known && !taken[at]
 		if l.Kind == experiment.KindThread && !known && len(p.Locations) > 0 {
-			switch first := &p.Locations[0]; { // it may have been made ahead of its first event
+			switch first := &p.Locations[0]; { // it may have been made before its first event
 			case l.TID == 0 && l.Events == 0:
 				at, known = 0, true
 			case first.TID == 0 && first.Events == 0:
@@ -307,7 +307,7 @@ func (j *joined) addLocations(q *experiment.Process, out *Piece, gpu func(int) i
 				row.Owners, row.Last = max(row.Owners, 1)+l.Owners-1, l.Last
 			}
 			delete(j.locations, key)
-			later[nth(ends, last)] = at
+			later[numberKey(ends, last)] = at
 		}
 		taken[at] = true
 		out.Numbers[l.Number] = p.Locations[at].Number
@@ -316,7 +316,7 @@ func (j *joined) addLocations(q *experiment.Process, out *Piece, gpu func(int) i
 	}
 }
 
-// addComms takes communicator ranks as the later shard has them: its ordinals and digests go on from the earlier one's.
+// addComms takes communicator ranks as the later shard has them: its ordinals and digests continue the earlier one's.
 func (j *joined) addComms(q *experiment.Process, out *Piece, gpu func(int) int) {
 	p := &j.process
 	for i, c := range q.Comms {
@@ -376,8 +376,8 @@ func (j *joined) addMetric(m experiment.Metric, out *Piece, gpu func(int) int) i
 	return len(p.Metrics) - 1
 }
 
-// addCounts adds what each collector counted for itself. What the plugin counts, it counts from the beginning: the last
-// one has it all.
+// addCounts adds what each collector counted. The plugin counts from the begin of the process: the last value is the
+// total.
 func (j *joined) addCounts(q *experiment.Counts) {
 	c := &j.process.Counts
 	c.Uncounted = append(c.Uncounted, q.Uncounted...)
@@ -392,19 +392,19 @@ func (j *joined) addCounts(q *experiment.Counts) {
 		{&c.Import, q.Import, false},
 		{&c.Filtered, q.Filtered, true}, {&c.Paused, q.Paused, true}, {&c.Scorep, q.Scorep, true},
 	} {
-		*m.to = sum(*m.to, m.from, m.most)
+		*m.to = sumCounts(*m.to, m.from, m.most)
 	}
 	for reason, n := range q.Lost {
 		if c.Lost == nil {
 			c.Lost = make(map[string]map[string]uint64)
 		}
-		c.Lost[reason] = sum(c.Lost[reason], n, reason != experiment.LostWithCollector &&
+		c.Lost[reason] = sumCounts(c.Lost[reason], n, reason != experiment.LostWithCollector &&
 			reason != experiment.LostUndrawn)
 	}
 }
 
-// sum adds counts by name, or takes the greater ones; those of oddities that the plugin counts are such.
-func sum(a, b map[string]uint64, most bool) map[string]uint64 {
+// sumCounts adds counts by name, or takes the greater ones; the latter for irregularities that the plugin counts.
+func sumCounts(a, b map[string]uint64, most bool) map[string]uint64 {
 	out := maps.Clone(a)
 	if out == nil {
 		out = make(map[string]uint64, len(b))
@@ -419,7 +419,7 @@ func sum(a, b map[string]uint64, most bool) map[string]uint64 {
 	return out
 }
 
-// ProcessLife names one life of a process, whatever became of its collectors.
+// ProcessLife identifies one life of a process, across its collectors.
 type ProcessLife struct {
 	host, boot string
 	pid        int
@@ -427,7 +427,7 @@ type ProcessLife struct {
 	tag        uint16
 }
 
-// LifeOf is the life that a shard is of.
+// LifeOf returns the life that a shard belongs to.
 func LifeOf(p *experiment.Process) ProcessLife {
 	return ProcessLife{p.Host, p.BootID, p.PID, p.PIDStart, p.Tag}
 }

@@ -52,10 +52,10 @@ func pauseRange(from, to uint64) string {
 	return fmt.Sprintf("%d-%d", from, to-1)
 }
 
-// FindPauses brings the members' gaps together and remembers in each instance where they part.
+// FindPauses combines the members' gaps and records in each instance where they differ.
 //
-// A member may lack a gap, or its end, that others have: its process still runs or died, or it made no
-// call that would have shown it. It is not the same if it has recorded more operations than lie before.
+// A member may lack a gap, or its end, that others have: its process still runs or died, or it made no call that would
+// have shown it. The gap is a different one if the member has recorded more operations than lie before.
 func FindPauses(instances []*Communicator) []Pause {
 	var all []Pause
 	for _, in := range instances {
@@ -67,7 +67,7 @@ func FindPauses(instances []*Communicator) []Pause {
 }
 
 func (in *Communicator) findPauses(replays bool) (all []Pause) {
-	// Where replays were recorded, the members' counts do not tell how many calls they recorded.
+	// If replays were recorded, the members' counts do not show how many calls they recorded.
 	mixed := false
 	for m := range in.Present() {
 		mixed = mixed || len(m.gaps(true)) > 0
@@ -111,13 +111,13 @@ func (in *Communicator) findPauses(replays bool) (all []Pause) {
 	return all
 }
 
-// parting tells that the members of a communicator paused at different operations.
+// parting describes that the members of a communicator paused at different operations.
 type parting struct {
 	after  uint64 // recorded operations before the first difference
 	Detail string
 }
 
-// agreedBefore is the number of recorded operations before the first gap that is not the same, of index i.
+// agreedBefore returns the number of recorded operations before the first gap that differs, of index i.
 func (in *Communicator) agreedBefore(i int, replays bool) uint64 {
 	first := uint64(math.MaxUint64)
 	for m := range in.Present() {
@@ -133,7 +133,7 @@ func (in *Communicator) agreedBefore(i int, replays bool) uint64 {
 	return first
 }
 
-// recorded is how many collectives the member has recorded.
+// recorded returns how many collectives the member has recorded.
 func (m *Rank) recorded() (n uint64) {
 	for f, s := range m.Comm().Sequences {
 		if !strings.ContainsAny(f, "<>") {
@@ -175,8 +175,8 @@ func (in *Communicator) describeGaps(i int, replays bool) string {
 	return "recording was paused differently: " + strings.Join(parts, ", ")
 }
 
-// shifted is the first operation of a function that may be another one on another member, because they
-// paused at different operations: of the operations recorded before, all others may be of other functions.
+// shifted returns the first operation of a function that may be a different one on another member, because they paused
+// at different operations: the operations recorded before may all be of other functions.
 func (in *Communicator) shifted(function string) uint64 {
 	others := make(map[string]uint64)
 	for m := range in.Present() {

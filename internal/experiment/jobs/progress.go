@@ -9,17 +9,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// How far the members of communicators have come with their operations: from the numbers of operations that ranks have
-// begun and ended, and what is under way.
+// Progress of communicators' members, from the numbers of operations that ranks have begun and ended, and those under
+// way.
 
 // Sequence is a sequence of operations that its members number in the same way: the operations of a function on a
-// communicator, or the messages of a pair, of which each end has a key of its own.
+// communicator, or the messages of a pair, for which each end has its own key.
 type Sequence struct {
 	// Name is "AllReduce"; "Send 0>3" for messages of a pair, by ranks of the communicator; "Send" where messages have
 	// only been called, and the other end is not known.
 	Name string
 	Pair *experiment.Pair // of messages whose ends are known, else nil
-	Rank int              // of messages that have only been called: whose calls they are, else −1
+	Rank int              // of messages that have only been called: the caller, else −1
 
 	comm *JobCommunicator
 }
@@ -57,8 +57,7 @@ func (c *JobCommunicator) Sequences() (all []Sequence) {
 	return all
 }
 
-// Members yields the ranks of the communicator that number the sequence, and their keys of it; of messages the sender
-// first.
+// Members iterates over the ranks that number the sequence, and their keys for it; of messages the sender first.
 func (s *Sequence) Members(yield func(rank int, key string) bool) {
 	switch {
 	case s.Pair != nil:
@@ -74,8 +73,8 @@ func (s *Sequence) Members(yield func(rank int, key string) bool) {
 	}
 }
 
-// Incomplete lists the ordinals of operations that may not be complete, ascending: those that a member has under way,
-// and the first that not all members have begun, of those that it can be said of.
+// Incomplete lists the ordinals of operations that may be incomplete, ascending: those that a member has under way, and
+// the first that not all members have begun, among members for which that is known.
 func (s *Sequence) Incomplete() (all []uint64) {
 	least, most, known := uint64(0), uint64(0), false
 	for rank, key := range s.Members {
@@ -100,7 +99,7 @@ func (s *Sequence) Incomplete() (all []uint64) {
 	return slices.Compact(all)
 }
 
-// Standing is how far a member has come with an operation.
+// Standing is the progress of a member with an operation.
 type Standing int
 
 // Standings.
@@ -110,11 +109,11 @@ const (
 	NotBegun
 	UnderWay // see [experiment.Pending]
 	Ended
-	Begun // nobody records when it ends
+	Begun // its end is not recorded
 )
 
-// Standing returns how far a rank has come with an operation of a sequence, by its key there; of one that is under way
-// what is known of it.
+// Standing returns the progress of a rank with an operation of a sequence, by its key there, and the state of one under
+// way.
 func (r *JobRank) Standing(key string, ordinal uint64) (Standing, *experiment.Pending) {
 	if r == nil {
 		return StandingUnknown, nil
@@ -133,7 +132,7 @@ func (r *JobRank) Standing(key string, ordinal uint64) (Standing, *experiment.Pe
 	return Begun, nil
 }
 
-// UnderWay is what is known of an operation that a rank has under way, nil if it has not.
+// UnderWay returns the state of an operation that a rank has under way, nil if it has not.
 func (r *JobRank) UnderWay(key string, ordinal uint64) *experiment.Pending {
 	for i := range r.Pending {
 		if p := &r.Pending[i]; p.Function == key && p.Ordinal == ordinal {

@@ -10,14 +10,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// Run is one job: processes that get one archive.
+// Run is one job: the processes that get one archive.
 type Run struct {
 	Processes     []*Process
 	Communicators []*Communicator // in the order of their begin
-	Damaged       []string        // what of the directory is, one line each: it may be of this job
+	Damaged       []string        // damaged files of the directory, one line each: they may be of this job
 }
 
-// Begin is when the first of its processes began, archive time in ns.
+// Begin returns when the first of its processes began, archive time in ns.
 func (r *Run) Begin() uint64 {
 	first := uint64(math.MaxUint64)
 	for _, p := range r.Processes {
@@ -26,8 +26,7 @@ func (r *Run) Begin() uint64 {
 	return first
 }
 
-// compareRuns orders jobs by their begin. Where their programs' own clocks say the same, the starts of their processes
-// decide.
+// compareRuns orders jobs by their begin, and for equal program clocks by the starts of their processes.
 func compareRuns(r, o *Run) int {
 	first := func(r *Run) uint64 {
 		return slices.MinFunc(r.Processes, func(
@@ -47,15 +46,15 @@ func (r *Run) end() uint64 {
 }
 
 func (r *Run) overlaps(o *Run) bool {
-	return Lifespan{r.Begin(), r.end()}.Meets(Lifespan{o.Begin(), o.end()}, clockSlack)
+	return Lifespan{r.Begin(), r.end()}.Overlaps(Lifespan{o.Begin(), o.end()}, clockSlack)
 }
 
 // Separate finds the jobs whose processes share the directory, in the order of their begin.
 //
-// Processes with a communicator in common belong together. So do processes that the launcher
-// numbered differently within a world of one size, even if they never communicated: a rank that is
-// there twice, however, belongs to another run. Processes that the launcher says nothing of, and
-// which have no communicator (they ended before they made one), join the run they overlap with.
+// Processes with a communicator in common belong together. So do processes that the launcher numbered differently
+// within a world of one size, even if they never communicated: a rank that is there twice, however, belongs to another
+// run. Processes without launcher and communicator (they ended before they made one) join the run that they overlap
+// with.
 //
 // The error tells of more ranks without data than can be shown.
 func Separate(parts []*Process) ([]*Run, error) {
@@ -82,7 +81,7 @@ func Separate(parts []*Process) ([]*Run, error) {
 	}
 	for _, s := range strays {
 		i := slices.IndexFunc(runs, s.overlaps)
-		if i < 0 && len(runs) == 1 && !s.Processes[0].tied { // its times say nothing
+		if i < 0 && len(runs) == 1 && !s.Processes[0].tied { // its times are no evidence
 			i = 0
 		}
 		if i < 0 {
@@ -98,16 +97,17 @@ func Separate(parts []*Process) ([]*Run, error) {
 	return runs, nil
 }
 
-// Settle brings the clocks of the run's processes together, and its communicators into order. The reference must not
-// depend on other jobs in the directory.
+// Settle aligns the clocks of the run's processes, and orders its communicators. The reference must not depend on other
+// jobs in the directory.
 func (r *Run) Settle() {
 	alignClocks(r.Processes)
 	slices.SortStableFunc(r.Communicators, func(a, b *Communicator) int {
-		return cmp.Or(cmp.Compare(a.begin(), b.begin()), cmp.Compare(a.id, b.id), cmp.Compare(a.Nranks, b.Nranks))
+		return cmp.Or(cmp.Compare(a.beginTime(), b.beginTime()), cmp.Compare(a.id, b.id),
+			cmp.Compare(a.Nranks, b.Nranks))
 	})
 }
 
-// Join takes over another job's processes and communicators.
+// Join adds another job's processes and communicators.
 func (r *Run) Join(o *Run) {
 	r.Processes = append(r.Processes, o.Processes...)
 	r.Communicators = append(r.Communicators, o.Communicators...)
@@ -156,8 +156,8 @@ func connect(parts []*Process, instances []*Communicator) []*Run {
 	return runs
 }
 
-// sameJob finds the run to which the launcher's numbering assigns component c: the newest that
-// overlaps with it in time, else the newest.
+// sameJob returns the run to which the launcher's numbering assigns component c: the newest that overlaps with it in
+// time, else the newest.
 func sameJob(runs []*Run, c *Run) *Run {
 	if !numbered(c.Processes) {
 		return nil

@@ -25,23 +25,23 @@ type Difference struct {
 	First    uint64       `json:"first"`    // ordinals, inclusive
 	Last     uint64       `json:"last"`
 	Detail   string       `json:"detail"` // which ranks recorded what
-	// with the collector of one rank; all others have them, as far as is known
+	// lost with the collector of one rank; all others have them, as far as is known
 	Died bool `json:"died,omitempty"`
 
-	// Deviants are the ranks of the world that asked for something else than most did; empty where that is not known,
-	// or where no most are.
+	// Deviants are the ranks of the world that asked for something else than the majority; empty without a known
+	// majority.
 	Deviants []int `json:"deviants,omitempty"`
 
-	// Sides are the members by what they recorded, where all that was recorded is in their event files, so that it can
-	// be compared operation by operation (package deviation); nil elsewhere.
+	// Sides are the groups of members that recorded the same, if their event files are complete, so that operations can
+	// be compared one by one (package deviation); else nil.
 	Sides []Side `json:"-"`
 	World []int  `json:"-"` // ranks of the world by those of the communicator, see Communicator.World
-	// Common is how many operations all sides have that are certain to be in their order; Running: more may follow.
+	// Common is the number of operations of all sides whose order is certain; Running: more may follow.
 	Common  uint64 `json:"-"`
 	Running bool   `json:"-"`
 }
 
-// Side is the members of a communicator whose sequences of a function are equal, or one end of a message.
+// Side is a group of members of a communicator whose sequences of a function are equal, or one end of a message.
 type Side struct {
 	Ranks  []int // of the world
 	Member *Rank // one of them
@@ -49,7 +49,7 @@ type Side struct {
 	Count  uint64 // operations that each has
 }
 
-// At is the part of a difference from one ordinal to another.
+// At returns the part of a difference from one ordinal to another.
 func (d *Difference) At(first, last uint64) Difference {
 	return Difference{Comm: d.Comm, Name: d.Name, Function: d.Function, First: first, Last: last, Detail: d.Detail}
 }
@@ -79,7 +79,7 @@ func CompareSequences(instances []*Communicator) []Difference {
 			}
 			if differ {
 				d := Difference{Comm: in.Ref, Name: in.Name, Function: f, First: first, Last: last, Detail: detail}
-				d.take(in, tracks)
+				d.keepSides(in, tracks)
 				all = append(all, d)
 			}
 		}
@@ -98,7 +98,7 @@ func CompareSequences(instances []*Communicator) []Difference {
 					Comm: in.Ref, Name: in.Name, Function: pair.Name(),
 					First: first, Last: last, Detail: detail,
 				}
-				d.take(in, tracks)
+				d.keepSides(in, tracks)
 				all = append(all, d)
 			}
 		}
@@ -106,8 +106,8 @@ func CompareSequences(instances []*Communicator) []Difference {
 	return all
 }
 
-// afterParting widens a difference to all operations since the members paused at different ones: the
-// digests tell nothing if the operations are of one size.
+// afterParting widens a difference to all operations since the members paused at different ones: digests cannot show it
+// if the operations have one size.
 func afterParting(in *Communicator, tracks []track, shifted, first, last uint64, detail string, differ bool) (
 	uint64, uint64, string, bool) {
 	most := uint64(0)
@@ -170,15 +170,15 @@ type track struct {
 	key        string
 	of         experiment.Sequence
 	unfinished bool // more may follow
-	// died: more would have followed. settled is how many had been completed, one after the other: of the last ones of
-	// a process that died the order is not certain.
+	// died is set if more would have followed. settled is how many operations had been completed in order: the order of
+	// the last ones of a process that died is not certain.
 	died    bool
 	settled uint64
 }
 
-// take keeps what can be compared operation by operation.
-func (d *Difference) take(in *Communicator, tracks []track) {
-	if in.Parted != nil || slices.ContainsFunc(tracks, func(t track) bool { return !t.whole() }) {
+// keepSides keeps the sides that can be compared operation by operation.
+func (d *Difference) keepSides(in *Communicator, tracks []track) {
+	if in.Parted != nil || slices.ContainsFunc(tracks, func(t track) bool { return !t.isComplete() }) {
 		return
 	}
 	d.Common, d.World = math.MaxUint64, in.World
@@ -202,8 +202,8 @@ func (d *Difference) take(in *Communicator, tracks []track) {
 	}
 }
 
-// whole tells that the event files have all operations of the sequence, numbered as they were called.
-func (t *track) whole() bool {
+// isComplete reports whether the event files have all operations of the sequence, numbered as they were called.
+func (t *track) isComplete() bool {
 	p := t.member.Process
 	return p.Pieces == nil && len(p.Shard.Counts.Lost) == 0 && p.Shard.Import == nil &&
 		t.member.Comm().Unreported == 0 && len(t.of.Holes) == 0
@@ -257,7 +257,7 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 	case givenOrdinals(tracks):
 		return 0, 0, "", false
 	case running:
-		// Of those that are equally far the last digests can be compared, too.
+		// The last digests of equally long sequences can be compared, too.
 		count, differ := firstLast(tracks)
 		if n, _ := equalPart(tracks, fewest); n < fewest {
 			count, differ = min(count, n), true
@@ -276,9 +276,8 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 	return fewest / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
 }
 
-// equalPart is in how many of the first n operations all tracks are equal, as far as they say; known: they say it of
-// all. The order of what the application calls and of what a graph brings, from another thread, may not be the same on
-// all.
+// equalPart returns in how many of the first n operations all tracks are equal; known: they cover all of these. The
+// application's calls and a graph's replays, from another thread, may be ordered differently on members.
 func equalPart(tracks []track, n uint64) (same uint64, known bool) {
 	known = true
 	for i := n / experiment.DigestStep * experiment.DigestStep; i < n; i++ {
@@ -298,14 +297,14 @@ func equalPart(tracks []track, n uint64) (same uint64, known bool) {
 	return n, known
 }
 
-// firstLast finds the smallest number of operations that two tracks have without having done the same.
+// firstLast returns the smallest number of operations that two tracks have without having done the same.
 func firstLast(tracks []track) (count uint64, differ bool) {
 	count = math.MaxUint64
 	first := make(map[uint64]*experiment.Sequence)
 	for i := range tracks {
 		t := &tracks[i].of
 		if t.Last == 0 {
-			continue // nobody knows what some of its operations were
+			continue // some of its operations are unknown
 		}
 		if f := first[t.Count]; f == nil {
 			first[t.Count] = t

@@ -16,13 +16,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// State says how far a process's data has come.
+// State is the progress of a process's data.
 type State string
 
 const (
 	Finished State = "finished" // all that the process left is in its files
 	Running  State = "running"  // a collector still writes them
-	Crashed  State = "crashed"  // nobody writes them any more, and they were not finished
+	Crashed  State = "crashed"  // not written any more, and not finished
 )
 
 // Process is one process's shard as found on disk.
@@ -32,13 +32,13 @@ type Process struct {
 	State State
 	Life  Lifespan // on its own clock
 
-	Pieces []*Piece // what several collectors wrote of the process, in their order; nil: one did
+	Pieces []*Piece // the shards of several collectors, in order; nil: one wrote it
 
 	Offset int64              // nanoseconds to add to its times, see alignClocks
 	lead   int64              // of its machine's clock, see measureLeads; for telling jobs apart only
 	tied   bool               // the lead was measured
 	Knots  []otf2.ClockOffset // and then these, see synchronize; nil: none
-	// instead of both, from its own times to those of another archive, see transfer; nil: none
+	// instead of both, maps its own times to those of another archive, see transfer; nil: none
 	Onto  []otf2.ClockOffset
 	Index int    // of its location group in the archive
 	Base  uint32 // added to the numbers of its locations there
@@ -48,15 +48,15 @@ type Process struct {
 // ID names the process in messages.
 func (p *Process) ID() string { return fmt.Sprintf("%s:%d", p.Shard.Host, p.Shard.PID) }
 
-// Cut says that nothing of the shard's event files may be used but what its description speaks of: what follows may
-// need definitions that are missing.
+// Cut reports whether only the described part of the shard's event files may be used: what follows may need missing
+// definitions.
 func (p *Piece) Cut() bool { return p.Shard.Instead != nil && p.State != Finished }
 
-// CutBack says the same of a shard whose writer's disk failed to the end: what its files have beyond is counted as
+// CutBack reports the same of a shard whose writer's disk failed until the end: further content of its files counts as
 // lost.
 func (p *Piece) CutBack() bool { return p.State == Finished && !p.Shard.Finished }
 
-// substituted says what the process's description was taken from, if not from where it should be.
+// substituted names the file from which the process's description was taken, if not the regular one.
 func (p *Process) substituted() string {
 	instead := p.Shard.Instead
 	if instead == nil {
@@ -70,7 +70,7 @@ func (p *Process) substituted() string {
 	return text + "what was recorded after " + p.lastSeen() + " is missing"
 }
 
-// Uncounted says why more of the process is missing than its losses count, and nobody knows how much; "" if that is not
+// Uncounted states why more of the process is missing than its losses count, by an unknown amount; "" if that is not
 // so.
 func (p *Process) Uncounted() string {
 	why := p.Shard.Counts.Uncounted
@@ -89,13 +89,13 @@ func (p *Process) lastSeen() string {
 	return time.Unix(0, int64(p.Shard.LastTime)).UTC().Format("2006-01-02 15:04:05.000 UTC")
 }
 
-// Unused is what of an experiment directory could not be used.
+// Unused lists what could not be used of an experiment directory.
 type Unused struct {
 	Problems []string // one line each
-	Damaged  []string // of them: those that tell of shards or raw files that hold something that cannot be read
+	Damaged  []string // of them: shards or raw files with unreadable content
 }
 
-// Add takes one more problem in. Damaged says that it tells of what had been recorded and cannot be read.
+// Add adds a problem. damaged: recorded data cannot be read.
 func (u *Unused) Add(damaged bool, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	u.Problems = append(u.Problems, text)
@@ -104,7 +104,7 @@ func (u *Unused) Add(damaged bool, format string, args ...any) {
 	}
 }
 
-// Err is the problems as one error; nil if there are none.
+// Err returns the problems as one error; nil if there are none.
 func (u *Unused) Err() error {
 	if len(u.Problems) == 0 {
 		return nil
@@ -112,8 +112,8 @@ func (u *Unused) Err() error {
 	return errors.New(strings.Join(u.Problems, "\n"))
 }
 
-// Read reads the description of every shard below dir. What cannot be read is a problem, not
-// an error, as long as one shard can.
+// Read reads the description of every shard below dir. Unreadable shards are problems, not errors, as long as one can
+// be read.
 func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused, err error) {
 	root := filepath.Join(dir, experiment.Folder)
 	entries, err := os.ReadDir(root)
@@ -157,13 +157,13 @@ func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused
 	return parts, left, nil
 }
 
-// errEarly is of processes that are being recorded, and whose description is not complete yet.
+// errEarly reports a running process whose description is not complete yet.
 var errEarly = errors.New("its process is being recorded, and has not described itself yet")
 
-// errUndescribed: there is nothing in the shard yet, or there never was.
+// errUndescribed: errUndescribed reports a shard without a description so far.
 var errUndescribed = errors.New("no " + experiment.ProcessFile)
 
-// states are what the states of shards are called here.
+// states maps the states of shards to those of this package.
 var states = map[experiment.State]State{experiment.Done: Finished, experiment.Writing: Running,
 	experiment.Dead: Crashed}
 
@@ -196,7 +196,7 @@ func readShard(dir string, now time.Time) (*Process, error) {
 // maxLocation bounds the number of a location, as experiment.MaxRanks does ranks.
 const maxLocation = 1 << 31
 
-// checkProcess refuses descriptions whose indices point nowhere: everything below relies on them.
+// checkProcess rejects descriptions with invalid indices: all later code relies on them.
 func checkProcess(p *experiment.Process) error {
 	if p.EventChunkSize < otf2.MinChunkSize || p.EventChunkSize > otf2.MaxChunkSize {
 		return fmt.Errorf("event chunks of %d bytes", p.EventChunkSize)
@@ -263,18 +263,18 @@ func checkProcess(p *experiment.Process) error {
 	return nil
 }
 
-// unannounced tells that the process reserved the communicator's place and never described it.
+// unannounced reports whether the process reserved the communicator's entry and never described it.
 func unannounced(c *experiment.Comm) bool { return c.NRanks == 0 && c.InitTime == 0 }
 
-// unsized tells that NCCL never said how many ranks the communicator has (profiler API v1 to v3).
+// unsized reports whether NCCL never reported the size of the communicator (profiler API v1 to v3).
 func unsized(c *experiment.Comm) bool { return c.NRanks == 0 && c.InitTime != 0 }
 
-// ForeignWork tells that the location shows network work for another process's communicator rank.
+// ForeignWork reports whether the location shows network work for another process's communicator rank.
 func ForeignWork(l *experiment.Location) bool {
 	return l.Kind == experiment.KindNetSend && l.Comm < 0 && l.Foreign >= 0
 }
 
-// NotConverted names the raw files of a directory that have no shard; raw is what came of them.
+// NotConverted names the raw files of a directory that have no shard; raw is the outcome of their conversion.
 func NotConverted(dir string, raw []experiment.RawFile) (left Unused) {
 	tried := make(map[string]bool)
 	for _, f := range raw {

@@ -15,12 +15,12 @@ import (
 // World is a run's processes in the order in which the archive numbers them.
 type World struct {
 	Places  []*Place
-	Unknown *Place // where ranks stand of which nothing is known but their communicator; nil: there are none
+	Unknown *Place // for ranks known only by their communicator; nil: none
 }
 
-// Place is one PROCESS location group: a process with data, or all those together that are known only because a
-// communicator has more ranks than data was found for, and between which there is none with data. They have one
-// location: readers want a file for each, and a job of 16 384 ranks of which four are recorded has no use for so many.
+// Place is one PROCESS location group: a process with data, or a run of processes without data, known only because a
+// communicator has more ranks than were recorded. A run has one location, because readers open a file for each
+// location, and a job of 16 384 ranks may have only four recorded ones.
 type Place struct {
 	Index   int    // of its location group in the archive
 	Base    uint32 // added to the numbers of its locations there
@@ -28,15 +28,15 @@ type Place struct {
 	Process *Process // nil: no data
 	rank    int      // in the world, −1 if unknown; of several the first
 	// Without data:
-	Ranks []int // in the world, ascending; nil: nobody knows which
+	Ranks []int // in the world, ascending; nil: unknown
 	per   int   // communicator ranks on each of them, at most per communicator
 	Idle  int   // entries in the list of all locations: for each rank as many
-	// missing is the number of processes that it stands for. Of those that nobody knows there are as many at least as
-	// one communicator lacks, but those of a world whose size is known are among its ranks, as far as it has so many.
+	// Missing is the number of processes that it stands for. Unknown processes are at least as many as one communicator
+	// lacks; ranks of a world of known size are counted among that world's.
 	Missing int
 }
 
-// numbering says how the processes of a run are ranked in its world.
+// numbering describes how the processes of a run are ranked in its world.
 type numbering struct {
 	rank map[*Process]int
 	size int // of the world, 0 if there is no numbering
@@ -88,17 +88,17 @@ func numberWorld(r *Run) numbering {
 	return n
 }
 
-// of ranks a communicator member in the world.
-func (n *numbering) of(m *Rank) int {
+// rankOf returns the rank of a member in the world.
+func (n *numbering) rankOf(m *Rank) int {
 	if rank, ok := n.device[Device{m.Process, m.Comm().GPU}]; ok {
 		return rank
 	}
 	return n.rank[m.Process]
 }
 
-// Arrange puts the processes of a run in world order: by rank if they are numbered, else by host,
-// process id and device. Processes without data get the place of their rank if that is known, else
-// one behind the others. kept gives, for each missing communicator rank, where it is kept.
+// Arrange puts the processes of a run in world order: by rank if they are numbered, else by host, process id and
+// device. Processes without data get the place of their rank if that is known, else one after the others. kept returns,
+// for each missing communicator rank, its slot.
 func Arrange(r *Run) (w *World, kept map[*Communicator][]Slot) {
 	n := numberWorld(r)
 	w = new(World)
@@ -131,7 +131,7 @@ func Arrange(r *Run) (w *World, kept map[*Communicator][]Slot) {
 	return w, kept
 }
 
-// inWorld gives the ranks of the world, by rank of the communicator.
+// inWorld returns the ranks in the world, by rank of the communicator.
 func (in *Communicator) inWorld(n *numbering, kept []Slot) []int {
 	world := make([]int, len(in.Members))
 	for rank, m := range in.Members {
@@ -139,7 +139,7 @@ func (in *Communicator) inWorld(n *numbering, kept []Slot) []int {
 		switch {
 		case n.size == 0:
 		case m != nil:
-			world[rank] = n.of(m)
+			world[rank] = n.rankOf(m)
 		case rank < len(kept) && kept[rank].Place != nil:
 			world[rank] = kept[rank].world()
 		}
@@ -147,7 +147,7 @@ func (in *Communicator) inWorld(n *numbering, kept []Slot) []int {
 	return world
 }
 
-// processName is "Rank r", or the ranks that the process holds in the spanning communicator.
+// processName returns "Rank r", or the ranks that the process holds in the spanning communicator.
 func (n *numbering) processName(p *Process) string {
 	if n.spanning == nil {
 		return units.RankName(n.rank[p])
@@ -164,7 +164,7 @@ func (n *numbering) processName(p *Process) string {
 	return "Ranks " + units.Ranks(ranks)
 }
 
-// order puts unranked processes with data by host and pid, and those without data last.
+// order sorts unranked processes with data by host and pid, and those without data last.
 func (pl *Place) order() int {
 	switch {
 	case pl.rank >= 0:
@@ -195,13 +195,13 @@ func firstDevice(p *Process) int {
 	return p.Shard.GPUs[0].Device
 }
 
-// Slot is where a communicator rank without data is kept: an entry of a place's in the list of all locations.
+// Slot is the place of a communicator rank without data: an entry of the place in the list of all locations.
 type Slot struct {
 	Place *Place // nil: the rank has data
 	N     int
 }
 
-// world is the rank in the world, −1 if it is not known.
+// world returns the rank in the world, −1 if it is not known.
 func (s Slot) world() int {
 	if s.Place.Ranks == nil {
 		return -1
@@ -211,12 +211,12 @@ func (s Slot) world() int {
 
 // keepMissing makes places for the communicator ranks without data. What it returns is by rank.
 //
-// Which process such a rank was is known only indirectly: ranks of a communicator usually follow the
-// world's order, so the ranks missing between two present ones are the processes missing between
-// those two, if their numbers agree. Where they do not, nobody knows.
+// Which process such a rank was is known only indirectly: ranks of a communicator usually follow the world's order, so
+// the ranks missing between two present ones are the processes missing between those two, if their numbers agree.
+// Otherwise it is unknown.
 func (w *World) keepMissing(r *Run, n *numbering) map[*Communicator][]Slot {
 	present, absent := n.split(r)
-	type found struct{ world, n int } // world −1: nobody knows
+	type found struct{ world, n int } // world −1: unknown
 	all := make(map[*Communicator][]found)
 	per := make(map[int]int) // by rank in the world
 	unknown := 0
@@ -227,7 +227,7 @@ func (w *World) keepMissing(r *Run, n *numbering) map[*Communicator][]Slot {
 		}
 		list, lost := make([]found, in.Nranks), 0
 		for _, g := range gaps {
-			candidates := between(absent, g.after, g.before)
+			candidates := valuesBetween(absent, g.after, g.before)
 			each := 0
 			if k := len(candidates); g.ordered && k > 0 && g.ranks%k == 0 {
 				each = g.ranks / k
@@ -294,7 +294,7 @@ func (n *numbering) split(r *Run) (present, absent []int) {
 }
 
 // addMissing makes the places of ranks of the world without data: one for those that no rank with data lies between.
-// per is how many communicator ranks each holds. It tells where each rank is kept.
+// per is how many communicator ranks each holds. It returns the slot of each rank.
 func (w *World) addMissing(present []int, per map[int]int) map[int]Slot {
 	at := make(map[int]Slot, len(per))
 	var last *Place
@@ -322,7 +322,7 @@ func (w *World) addMissing(present []int, per map[int]int) map[int]Slot {
 	return at
 }
 
-// AddUnknown makes the place of those that nobody knows, with n entries.
+// AddUnknown makes the place of unknown processes, with n entries.
 func (w *World) AddUnknown(n int) *Place {
 	w.Unknown = &Place{rank: -1, Name: "Unknown ranks " + units.NoData, Idle: n, Missing: n}
 	w.Places = append(w.Places, w.Unknown)
@@ -342,7 +342,7 @@ func (in *Communicator) gaps(n *numbering) []gap {
 	last := -1
 	if ordered {
 		for m := range in.Present() {
-			w := n.of(m)
+			w := n.rankOf(m)
 			ordered = ordered && w >= last
 			last = w
 		}
@@ -352,7 +352,7 @@ func (in *Communicator) gaps(n *numbering) []gap {
 	for rank, m := range in.Members {
 		if m != nil {
 			if size > 0 {
-				after = n.of(m)
+				after = n.rankOf(m)
 			}
 			if open {
 				gaps[len(gaps)-1].before = after
@@ -369,8 +369,8 @@ func (in *Communicator) gaps(n *numbering) []gap {
 	return gaps
 }
 
-// between selects the values of an ascending list that lie strictly between two bounds.
-func between(list []int, after, before int) []int {
+// valuesBetween selects the values of an ascending list that lie strictly between two bounds.
+func valuesBetween(list []int, after, before int) []int {
 	i, _ := slices.BinarySearch(list, after+1)
 	j, _ := slices.BinarySearch(list, before)
 	return list[i:max(i, j)]

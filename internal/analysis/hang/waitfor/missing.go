@@ -59,10 +59,10 @@ func deathOf(away, inside []*part) string {
 	how, last := "", uint64(0)
 	for _, p := range away {
 		q := p.member.Process
-		if q.State == jobs.Running || q.Ended == 0 || how != "" && how != q.Is() {
+		if q.State == jobs.Running || q.Ended == 0 || how != "" && how != q.Describe() {
 			return ""
 		}
-		how, last = q.Is(), max(last, q.Ended)
+		how, last = q.Describe(), max(last, q.Ended)
 	}
 	for _, p := range inside {
 		if q := p.member.Process; q.State != jobs.Running && q.Ended < last+leadOfDeath {
