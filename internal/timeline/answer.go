@@ -8,10 +8,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// headAnswer is what the report says below its verdict, with the places that it speaks of.
+// headAnswer is the part of the report below its verdict, with the places that it refers to.
 type headAnswer struct {
-	// From and To are the part of the run without its start-up and what came after the last operation, as the critical
-	// path has it; both are 0 where that is not known.
+	// From and To limit the run without start-up and without the time after the last operation, as in the critical
+	// path; both are 0 if unknown.
 	From    uint64       `json:"from"`
 	To      uint64       `json:"to"`
 	Lines   []headSaid   `json:"lines"`
@@ -19,42 +19,42 @@ type headAnswer struct {
 	Worst   []headWorst  `json:"worst"`
 }
 
-// headSaid is a line, and what it is of.
+// headSaid is a line of the report with the place that it refers to.
 type headSaid struct {
 	report.Line
 	From   uint64 `json:"from,omitempty"`
-	To     uint64 `json:"to,omitempty"` // 0: of no time
+	To     uint64 `json:"to,omitempty"` // 0: the line refers to no time
 	Search string `json:"search,omitempty"`
 }
 
-// headWindow is how much was waited in a window of time.
+// headWindow is the waiting in a window of time.
 type headWindow struct {
 	From   uint64  `json:"from"`
 	To     uint64  `json:"to"`
 	Waits  uint64  `json:"waits"`
 	Waited uint64  `json:"waited"`
 	Share  float64 `json:"share"` // of the time of all ranks
-	Rank   int     `json:"rank"`  // to which most of it goes back, index into ranks; −1: not known
-	Back   float64 `json:"back"`  // how much, ns
+	Rank   int     `json:"rank"`  // rank that caused the largest part, index into ranks; −1: unknown
+	Back   float64 `json:"back"`  // that part, ns
 }
 
-// headWorst is an operation in which much was waited.
+// headWorst is an operation with much waiting.
 type headWorst struct {
 	Comm        string  `json:"comm"`
 	Operation   string  `json:"operation"`
 	Ordinal     uint64  `json:"ordinal"`
 	Since       uint64  `json:"since"` // the first begin
 	At          uint64  `json:"at"`    // the last begin
-	Rank        int     `json:"rank"`  // that was waited for; −1: not known
+	Rank        int     `json:"rank"`  // that was waited for; −1: unknown
 	Phase       string  `json:"phase,omitempty"`
 	Caused      uint64  `json:"caused"`
 	Uncertainty *uint64 `json:"uncertainty"` // of it; null: not stated
 }
 
-// since is a time on the page.
+// since converts a time to the page's time.
 func (d *Data) since(t otf2.Timestamp) uint64 { return uint64(t - min(t, d.origin)) }
 
-// answer tells what the report says. place finds a rank by its name and host.
+// answer returns the report's answer. place finds a rank by its name and host.
 func (d *Data) answer(place func(name, host string) int) headAnswer {
 	s := d.report.WaitStates
 	a := headAnswer{Lines: []headSaid{}, Windows: []headWindow{}, Worst: []headWorst{}}
@@ -80,7 +80,7 @@ func (d *Data) answer(place func(name, host string) int) headAnswer {
 	return a
 }
 
-// placed is a line with the place that it is of.
+// placed adds to a line the place that it refers to.
 func (d *Data) placed(l report.Line, a *headAnswer) headSaid {
 	said := headSaid{Line: l}
 	s := d.report.WaitStates

@@ -14,9 +14,9 @@ import (
 // maxDepth bounds how many regions of a row lie within each other on the page; deeper ones are on the last lane.
 const maxDepth = 15
 
-// address is a region: 32 bits say on which row and how deep, 32 bits which of those it is, in the order in which they
-// were entered. It is known when the region is entered. The numbers that bars have on the page, which are known when
-// all have been entered, are in the same order.
+// address identifies a region: row and depth in the upper 32 bits; in the lower 32 bits its index among the regions of
+// that row and depth, in the order in which they were entered. It is known when the region is entered. The numbers of
+// bars on the page, which are known only when all regions have been entered, have the same order.
 type address uint64
 
 const nowhere address = math.MaxUint64
@@ -29,62 +29,62 @@ func (a address) row() uint32   { return uint32(a >> 32 / (maxDepth + 1)) }
 func (a address) depth() int    { return int(a >> 32 % (maxDepth + 1)) }
 func (a address) index() uint32 { return uint32(a) }
 
-// numbered is the n-th thing of a row, as a key.
+// numbered returns a key for the item of a row with a number.
 func numbered(row, number uint32) uint64 { return uint64(row)<<32 | uint64(number) }
 
-// bars is what a location has: its regions by depth, and its transfers. One goroutine fills it from the events.
+// bars holds a location's regions, by depth, and its transfers. One goroutine fills it from the events.
 type bars struct {
 	row     uint32
 	levels  []*level   // by depth
-	count   uint32     // of regions that were entered, those that are not shown too: numbers of regions count them
-	open    []frame    // regions under way that are shown
-	under   []underway // all regions under way, those that are not shown, too
-	first   uint64     // ns of the first event; the greatest time: there was none
+	count   uint32     // regions entered, hidden ones included; numbers of regions count all of these
+	open    []frame    // open regions that are shown
+	under   []underway // all open regions
+	first   uint64     // ns of the first event; the greatest time if there was none
 	last    uint64     // ns of the last event
 	cut     int        // regions without an end, and ends without a region
-	overlap bool       // of those under way one does not lie in the one before
+	overlap bool       // open regions are not all nested
 
-	// depths are the depths of the regions in the order in which they were entered: depth, and how many with it follow
-	// each other.
+	// depths are the depths of the regions in the order in which they were entered, run-length encoded: depth, length
+	// of the run.
 	depths stream
 	run    struct{ depth, count uint64 }
 
-	transfers     stream // see reader.put
+	transfers     stream // see reader.beginTransfer
 	transferCount uint32
-	transferStart uint64 // of the last one
+	transferStart uint64 // of the last transfer
 	puts          map[facts.PutName]put
 	operations    int
 
 	process *process
 }
 
-// level is the regions of one depth. They follow each other, so that they end in the order in which they begin.
+// level is the regions of one depth. They do not overlap, so they end in the order in which they begin.
 type level struct {
 	stream           // see frame.record
 	count     uint32 // entered
 	start     uint64 // of the last one in the stream
-	enclosing uint32 // index of the region that it is in
+	enclosing uint32 // index of the region around it
 }
 
-// underway is a region under way, shown or not.
+// underway is an open region, shown or not.
 type underway struct {
 	ref    otf2.RegionRef
 	shown  bool
 	number uint32 // of the row's regions
 }
 
-// frame is a region under way.
+// frame is an open region that is shown.
 type frame struct {
 	at        address
 	enclosing address
 	number    uint32 // of the row's regions
 	region    uint32 // index into Data.regions
 	start     uint64 // ns since the begin of the archive
-	until     uint64 // when the first region around it ended, while this one went on; 0: none has
+	until     uint64 // when the first region around it ended while this one continued; 0: none has
 	notes     notes
 }
 
-// put is a transfer under way.
+// put is an open transfer.
 type put struct {
 	number uint32
 	start  uint64
@@ -97,24 +97,24 @@ func newBars(row uint32, to *spool, piece int) *bars {
 	return &bars{row: row, depths: empty, transfers: empty, puts: make(map[facts.PutName]put), first: math.MaxUint64}
 }
 
-// hiddenDepth is that of regions that are not shown.
+// hiddenDepth is the depth of regions that are not shown.
 const hiddenDepth = maxDepth + 1
 
-// begins notes that a region begins, and tells whether it is shown.
+// begins notes that a region begins, and returns whether it is shown.
 func (b *bars) begins(ref otf2.RegionRef, shown bool) bool {
 	b.under = append(b.under, underway{ref, shown, b.count})
 	if !shown {
-		b.goOn(hiddenDepth)
+		b.extendRun(hiddenDepth)
 		b.count++
 	}
 	return shown
 }
 
-// inner tells whether the innermost region is shown.
+// inner reports whether the innermost region is shown.
 func (b *bars) inner() bool { return len(b.under) == 0 || b.under[len(b.under)-1].shown }
 
-// ends notes that a region ends, and gives its place among those under way that are shown; −1 where it is not, or has
-// no begin: it is not found.
+// ends notes that a region ends, and returns its index among the open regions that are shown, −1 for a hidden one.
+// found is false for an end without a begin.
 func (b *bars) ends(ref otf2.RegionRef) (place int, found bool) {
 	at := facts.NewestOpen(b.under, ref, func(u *underway) otf2.RegionRef { return u.ref })
 	if at < 0 {
@@ -133,9 +133,9 @@ func (b *bars) ends(ref otf2.RegionRef) (place int, found bool) {
 	return shown, true
 }
 
-// free gives the least depth at which nothing is open, and the region under way above it, nil where there is none. That
-// is the innermost one, unless regions overlap.
-func (b *bars) free() (depth int, above *frame) {
+// freeDepth returns the least depth without an open region, and the open region above it, or nil. That is the innermost
+// region unless regions overlap.
+func (b *bars) freeDepth() (depth int, above *frame) {
 	switch n := len(b.open); {
 	case n == 0:
 		return 0, nil
@@ -156,8 +156,8 @@ func (b *bars) free() (depth int, above *frame) {
 	return depth, above
 }
 
-// goOn counts a region in the run of those of a depth.
-func (b *bars) goOn(depth uint64) {
+// extendRun adds a region of a depth to the present run, or starts a run.
+func (b *bars) extendRun(depth uint64) {
 	if b.run.depth != depth {
 		b.endRun()
 		b.run.depth = depth
@@ -166,13 +166,13 @@ func (b *bars) goOn(depth uint64) {
 }
 
 // enter begins a region that is shown.
-func (b *bars) enter(time uint64, region uint32, attributes []otf2.AttributeValue) *frame {
-	depth, above := b.free()
+func (b *bars) enterRegion(time uint64, region uint32, attributes []otf2.AttributeValue) *frame {
+	depth, above := b.freeDepth()
 	if depth == len(b.levels) {
 		b.levels = append(b.levels, &level{stream: stream{to: b.depths.to, piece: b.depths.piece}})
 	}
 	level := b.levels[depth]
-	b.goOn(uint64(depth))
+	b.extendRun(uint64(depth))
 	enclosing := nowhere
 	if above != nil {
 		enclosing = above.at
@@ -200,9 +200,9 @@ func (b *bars) endRun() {
 	}
 }
 
-// leave ends one of the regions under way that are shown. Attributes that come with the end are put behind those of the
-// begin. deep takes the regions that lie too deep to follow each other.
-func (b *bars) leave(at int, time uint64, attributes []otf2.AttributeValue, deep *feed) {
+// leaveRegion ends an open region that is shown. Attributes of the end follow those of the begin. deep receives regions
+// at maxDepth, where they may overlap.
+func (b *bars) leaveRegion(at int, time uint64, attributes []otf2.AttributeValue, deep *feed) {
 	n := len(b.open)
 	f := &b.open[n-1]
 	for i := at + 1; i < n; i++ {
@@ -210,7 +210,7 @@ func (b *bars) leave(at int, time uint64, attributes []otf2.AttributeValue, deep
 			b.open[i].until = max(time, 1)
 		}
 	}
-	if at < n-1 { // its notes' room is kept, as that of the innermost one
+	if at < n-1 { // the innermost region's buffer is kept
 		ended := b.open[at]
 		copy(b.open[at:], b.open[at+1:])
 		b.open[n-1] = ended
@@ -231,8 +231,8 @@ func (b *bars) leave(at int, time uint64, attributes []otf2.AttributeValue, deep
 	l.start, l.enclosing = f.start, f.enclosing.index()
 }
 
-// record appends a region: start (from base), length, region, enclosing, attributes. The region that it lies in is
-// given by its index (from that of the one before; it is the depth above), in the last level by its address.
+// record appends a region: start (from base), length, region, enclosing region, attributes. The enclosing region is one
+// depth above; it is given by its index (difference to that of the region before), at the last level by its address.
 func (f *frame) record(b []byte, base, end, enclosing uint64) []byte {
 	b = binary.AppendUvarint(b, f.start-base)
 	b = binary.AppendUvarint(b, end-min(end, f.start))
@@ -241,7 +241,7 @@ func (f *frame) record(b []byte, base, end, enclosing uint64) []byte {
 	return f.notes.record(b)
 }
 
-// end closes what is open when the events have ended.
+// end closes what is still open after the last event.
 func (b *bars) end(deep *feed) {
 	b.cut += len(b.open)
 	for len(b.open) > 0 {
@@ -250,13 +250,13 @@ func (b *bars) end(deep *feed) {
 		if lost := b.open[n].until; lost != 0 {
 			end = lost
 		}
-		b.leave(n, end, nil, deep)
+		b.leaveRegion(n, end, nil, deep)
 	}
 	b.endRun()
 	b.open, b.puts = nil, nil
 }
 
-// places finds the regions of a row by their numbers, one after the other.
+// places looks up the regions of a row by ascending numbers.
 type places struct {
 	row    uint32
 	runs   *cursor
@@ -268,8 +268,9 @@ type places struct {
 
 func (b *bars) places() *places { return &places{row: b.row, runs: b.depths.open()} }
 
-// at gives the region with a number not less than the one before. ok: there is one, and it is shown.
-func (p *places) at(number uint32) (a address, ok bool) {
+// addressAt returns the region with a number, which must not be less than in the last call. ok is false if there is
+// none or it is hidden.
+func (p *places) addressAt(number uint32) (a address, ok bool) {
 	for number >= p.to {
 		if !p.runs.more() {
 			return nowhere, false
@@ -299,7 +300,7 @@ func (n *notes) add(list []otf2.AttributeValue) {
 	n.count += uint64(len(list))
 }
 
-// record appends them to a record.
+// record appends the attributes to a record.
 func (n *notes) record(b []byte) []byte {
 	b = binary.AppendUvarint(b, n.count)
 	return append(b, n.bytes...)
@@ -311,7 +312,7 @@ type note struct {
 	value uint64
 }
 
-// notes reads attributes of a record.
+// notes reads the attributes of a record.
 func (c *cursor) notes(list []note) []note {
 	list = list[:0]
 	count := c.number()

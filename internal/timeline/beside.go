@@ -11,29 +11,29 @@ import (
 	"io"
 )
 
-// besideAsset is the page in which two others lie: made of page/ by `make page`, too.
+// besideAsset is the page that frames two others; `make page` builds it from page/.
 //
 //go:embed asset/beside.html
 var besideAsset []byte
 
-// Places in it.
+// Placeholders in it.
 var (
 	titleMark = []byte("<!--title-->")
 	textMark  = []byte("<!--text-->")
 	runsMark  = []byte("<!--runs-->")
 )
 
-// Beside is one of two runs that are shown beside each other.
+// Beside is one of two runs shown beside each other.
 type Beside struct {
 	*Data
 	Options
 }
 
-// String says how much there is to be seen.
+// String states the amount of data.
 func (b Beside) String() string { return b.Title + ": " + b.Data.String() }
 
-// WriteBeside writes one page with those of two runs, each with all its data, in frames: where one goes the other goes,
-// too. text is what is said of both, as plain text.
+// WriteBeside writes one page with the pages of two runs in frames, each with all its data; navigation in one moves the
+// other. text describes both, as plain text.
 func WriteBeside(w io.Writer, runs [2]Beside, text string) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	rest := besideAsset
@@ -68,10 +68,10 @@ func WriteBeside(w io.Writer, runs [2]Beside, text string) error {
 	return out.Flush()
 }
 
-// attribute writes what stands between the quotes of an attribute.
+// attribute writes the quoted value of an HTML attribute.
 type attribute struct{ to *bufio.Writer }
 
-// Write writes text, with what has a meaning in attributes escaped.
+// Write writes text and escapes characters that have a meaning in attributes.
 func (a attribute) Write(b []byte) (n int, err error) {
 	for n < len(b) {
 		i := bytes.IndexAny(b[n:], "&\"")

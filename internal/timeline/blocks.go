@@ -11,10 +11,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 )
 
-// sink takes blocks in the order of their numbers.
+// sink receives blocks in the order of their numbers.
 type sink interface{ block(packed []byte) error }
 
-// plan says which blocks were written: where those of each lane and row begin.
+// plan holds the numbers of the blocks written: where those of each lane and row begin.
 type plan struct {
 	bars       []int // by lane: number of the first block; that of the notes follows each
 	transfers  []int // by row; −1
@@ -22,22 +22,22 @@ type plan struct {
 	firstOps   [][]uint32
 	instances  int
 	nodes      int
-	texts      map[uint64]bool // that attributes name
+	texts      map[uint64]bool // referred to by attributes
 	metrics    headMetrics
 	path       *headPath    // nil: there is none
-	waiting    *headWaits   // nil: nobody waited
-	charges    *headCharges // nil: nothing goes back to anybody
+	waiting    *headWaits   // nil: there are no waits
+	charges    *headCharges // nil: nothing is charged to any rank
 }
 
-// press packs blocks, several at a time, and hands them on in order.
+// press compresses blocks, several in parallel, and passes them on in order.
 type press struct {
 	queue  chan chan *block
 	made   int
-	broken atomic.Bool // the sink takes no more
+	broken atomic.Bool // the sink failed
 	end    chan error
 }
 
-// maxPacked bounds how many blocks are packed at a time: more than what makes them has to offer.
+// maxPacked bounds the blocks that are compressed or queued at a time.
 const maxPacked = 8
 
 func newPress(to sink, progress func(done int)) *press {
@@ -61,7 +61,7 @@ func newPress(to sink, progress func(done int)) *press {
 	return p
 }
 
-// block takes a block and gives its number.
+// block queues a block and returns its number.
 func (p *press) block(b *block) int {
 	result := make(chan *block, 1)
 	p.queue <- result
@@ -78,7 +78,7 @@ func (p *press) close() error {
 	return <-p.end
 }
 
-// writer makes the blocks: those of lanes, of rows, of instances, and what sums up the lanes.
+// writer makes the blocks of lanes, rows and instances, and the sums over lanes.
 type writer struct {
 	*Data
 	*press
@@ -94,7 +94,7 @@ type writer struct {
 	nodes      nodeColumns
 }
 
-// write makes all blocks. What is in memory meanwhile is some blocks, and pieces of what lies in the temporary folder.
+// write makes all blocks. Memory holds a few blocks, and pieces of the temporary files.
 func (d *Data) write(to sink, progress func(done, total int)) (*plan, error) {
 	total := d.blocks()
 	p := newPress(to, func(done int) {
@@ -116,14 +116,14 @@ func (d *Data) write(to sink, progress func(done, total int)) (*plan, error) {
 	}
 	w.nextParent()
 	for i := range d.layout.lanes {
-		w.lane(&d.layout.lanes[i])
+		w.writeLane(&d.layout.lanes[i])
 	}
 	for i := range d.rows {
-		w.row(d.rows[i].bars)
+		w.writeRow(d.rows[i].bars)
 	}
 	w.plan.instances = p.made
 	w.allInstances()
-	w.path()
+	w.writePath()
 	w.allWaits()
 	w.allCharges()
 	w.plan.nodes = p.block(w.nodes.block())
@@ -137,7 +137,7 @@ func (d *Data) write(to sink, progress func(done, total int)) (*plan, error) {
 	return &w.plan, err
 }
 
-// blocks is how many blocks there will be, or some more.
+// blocks returns an upper bound of the number of blocks.
 func (d *Data) blocks() int {
 	of := func(count int) int { return (count + chunk - 1) / chunk }
 	n := of(int(d.instanceCount)) + of(d.steps.count) + 1
@@ -152,7 +152,7 @@ func (d *Data) blocks() int {
 	return n
 }
 
-// wait is how long a region waited, and for which rank.
+// wait is a region's wait and the rank waited for.
 type wait struct{ length, kind, rank, first uint64 }
 
 func (w *writer) nextParent() {
@@ -165,7 +165,7 @@ func (w *writer) nextParent() {
 }
 
 // lane writes the bars of a lane and their notes, and sums them up.
-func (w *writer) lane(l *lane) {
+func (w *writer) writeLane(l *lane) {
 	w.plan.bars = append(w.plan.bars, w.made)
 	var start, length, region, waited column
 	var parent, kidCount, kid, waits column
@@ -180,11 +180,11 @@ func (w *writer) lane(l *lane) {
 		record := records
 		if l.depth == maxDepth {
 			begin = 0
-			if record = &w.deep.entry; !w.deep.is(uint64(at)) {
+			if record = &w.deep.entry; !w.deep.skipTo(uint64(at)) {
 				break
 			}
 		} else if !records.more() {
-			break // of a file that cannot be read: write says so
+			break // the file cannot be read: write returns the error
 		}
 		begin += record.number()
 		long := record.number()
@@ -200,7 +200,7 @@ func (w *writer) lane(l *lane) {
 		}
 		w.list = record.notes(w.list)
 
-		from := max(begin, end) // only regions deeper than maxDepth overlap
+		from := max(begin, end) // regions overlap only at maxDepth
 		start.add(from - end)
 		length.add(long)
 		region.add(uint64(of))
@@ -210,7 +210,7 @@ func (w *writer) lane(l *lane) {
 			w.nextParent()
 		}
 		parent.signed(w.layout.reference(around))
-		kidCount.add(w.kidsOf(at, &kid))
+		kidCount.add(w.addChildren(at, &kid))
 		longest, waiting := w.waitsOf(at)
 		if longest.length > 0 {
 			waits.add(uint64(i % chunk))
@@ -224,7 +224,7 @@ func (w *writer) lane(l *lane) {
 			w.deep.next()
 		}
 		if sum.add(begin, long, of, waiting); sum.count == w.layout.leaf || i == l.count-1 {
-			w.nodes.add(sum.take())
+			w.nodes.add(sum.finishNode())
 		}
 		if i%chunk == chunk-1 || i == l.count-1 {
 			w.block(newBlock(&start, &length, &region, &waited))
@@ -237,22 +237,21 @@ func (w *writer) lane(l *lane) {
 			}
 		}
 	}
-	w.regionsOf(sum)
+	w.addRegionSums(sum)
 }
 
-// kidsOf adds the bars that a bar is the parent of, and gives their number.
-func (w *writer) kidsOf(at address, kid *column) (kids uint64) {
-	for ; w.kids.is(uint64(at)); w.kids.next() {
+// addChildren adds the bars that have a bar as parent, and returns their number.
+func (w *writer) addChildren(at address, kid *column) (kids uint64) {
+	for ; w.kids.skipTo(uint64(at)); w.kids.next() {
 		kid.signed(uint64(w.layout.bar(address(w.kids.entry.number()))))
 		kids++
 	}
 	return kids
 }
 
-// waitsOf gives the wait that a region shows, the longest (an MPI_Sendrecv has one for each of its messages), and how
-// long it waited in all.
+// waitsOf returns the longest wait of a region (an MPI_Sendrecv has one for each message), and the sum of its waits.
 func (w *writer) waitsOf(at address) (longest wait, waiting uint64) {
-	for ; w.waits.is(uint64(at)); w.waits.next() {
+	for ; w.waits.skipTo(uint64(at)); w.waits.next() {
 		e := &w.waits.entry
 		one := wait{e.number(), e.number(), e.number(), e.number()}
 		if waiting += one.length; one.length > longest.length {
@@ -262,8 +261,8 @@ func (w *writer) waitsOf(at address) (longest wait, waiting uint64) {
 	return longest, waiting
 }
 
-// regionsOf adds what a lane's regions are together.
-func (w *writer) regionsOf(sum *laneSum) {
+// addRegionSums adds the sums of a lane's regions.
+func (w *writer) addRegionSums(sum *laneSum) {
 	w.nodes.regions.add(uint64(len(sum.regions)))
 	for _, id := range slices.Sorted(maps.Keys(sum.regions)) {
 		w.nodes.regions.add(uint64(id))
@@ -273,17 +272,17 @@ func (w *writer) regionsOf(sum *laneSum) {
 }
 
 // row writes the transfers and operations of a row that has bars.
-func (w *writer) row(b *bars) {
+func (w *writer) writeRow(b *bars) {
 	transfers, operations := -1, -1
 	var firsts []uint32
 	if b != nil && !w.broken.Load() {
 		if b.transferCount > 0 {
 			transfers = w.made
-			w.transfers(b)
+			w.writeTransfers(b)
 		}
 		if b.operations > 0 {
 			operations = w.made
-			firsts = w.operationsOf(b)
+			firsts = w.writeOperations(b)
 		}
 	}
 	p := &w.plan
@@ -291,10 +290,10 @@ func (w *writer) row(b *bars) {
 		append(p.firstOps, firsts)
 }
 
-func (w *writer) transfers(b *bars) {
+func (w *writer) writeTransfers(b *bars) {
 	var start, length, row, bytes, parent column
 	records := b.transfers.open()
-	sum := node{busy: 255} // they can overlap: the end of a node is the last one up to there
+	sum := node{busy: 255} // transfers can overlap: the end of a node is the latest end so far
 	w.nodes.begin = 0
 	begin := uint64(0)
 	for i := range b.transferCount {
@@ -303,12 +302,12 @@ func (w *writer) transfers(b *bars) {
 		}
 		begin += records.number()
 		key := numbered(b.row, i)
-		long, ended := uint64(0), w.ends.is(key)
+		long, ended := uint64(0), w.ends.skipTo(key)
 		if ended {
 			long = w.ends.entry.number()
 		}
 		asker := nowhere
-		if w.askers.is(key) {
+		if w.askers.skipTo(key) {
 			asker = address(w.askers.entry.number())
 		}
 		start.difference(begin)
@@ -334,10 +333,10 @@ func (w *writer) transfers(b *bars) {
 	}
 }
 
-// operationsOf writes the operations of a row, and gives the first bar of each block.
-func (w *writer) operationsOf(b *bars) (firsts []uint32) {
+// writeOperations writes the operations of a row and returns the first bar of each block.
+func (w *writer) writeOperations(b *bars) (firsts []uint32) {
 	var bar, instance, sent, received, root, size column
-	var asked []asking // of the region at hand
+	var asked []asking // of the present region
 	count, last := 0, nowhere
 	full := func() {
 		all := newBlock(&bar, &instance, &sent, &received, &root, &size)
@@ -349,10 +348,10 @@ func (w *writer) operationsOf(b *bars) (firsts []uint32) {
 		at := address(m.a)
 		if at != last {
 			if count >= chunk {
-				full() // those of one region stay together
+				full() // operations of one region share a block
 			}
 			asked = asked[:0]
-			for ; w.asked.is(m.a); w.asked.next() {
+			for ; w.asked.skipTo(m.a); w.asked.next() {
 				asked = append(asked, asking{w.asked.b, w.asked.entry.notes(nil)})
 			}
 			last = at
@@ -367,7 +366,7 @@ func (w *writer) operationsOf(b *bars) (firsts []uint32) {
 		instance.signed(e.number())
 		sent.add(e.number())
 		received.add(e.number())
-		root.add(uint64(uint32(e.number() + 1))) // none is the greatest number: 0
+		root.add(uint64(uint32(e.number() + 1))) // +1 wraps "none", the greatest number, to 0
 		size.add(e.number())
 		w.attributes.add(lastOf(asked, e.number()))
 	}
@@ -377,13 +376,13 @@ func (w *writer) operationsOf(b *bars) (firsts []uint32) {
 	return firsts
 }
 
-// asking is the attributes with which an operation was asked for.
+// asking is the attributes of the request of an operation.
 type asking struct {
 	event uint64
 	notes []note
 }
 
-// lastOf finds the last attributes of an event.
+// lastOf returns the last attributes of an event.
 func lastOf(all []asking, event uint64) []note {
 	for _, a := range slices.Backward(all) {
 		if a.event == event {
@@ -407,7 +406,7 @@ func (w *writer) allInstances() {
 		ordinal.signed(records.number())
 		expected.add(records.number())
 		parts := 0
-		for ; w.parts.is(i); w.parts.next() {
+		for ; w.parts.skipTo(i); w.parts.next() {
 			if parts == len(before) {
 				before = append(before, 0)
 			}

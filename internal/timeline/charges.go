@@ -11,10 +11,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// To whom waits go back, operation by operation, as package causes charges them. What is told of one operation follows
-// each other.
+// Charges attribute waits to the ranks that caused them, operation by operation, as package causes determines them. The
+// charges of one operation arrive together.
 
-// charges gathers what is charged for an operation.
+// charges collects the charges of one operation.
 type charges struct {
 	feed
 	order      uint64
@@ -24,28 +24,28 @@ type charges struct {
 	since      func(otf2.Timestamp) uint64
 }
 
-// charged is to what something goes back: a rank, and in what that was late, as an index into chargedKinds.
+// charged is whom waits are charged to: a rank, and in which way it was late, as an index into chargedKinds.
 type charged struct {
 	rank int32
 	kind uint8
 }
 
-// charge is what goes back to it.
+// charge is the waiting charged, in ns.
 type charge struct {
 	charged
 	ns float64
 }
 
-// chargedKinds are those in which a rank is late by itself.
+// chargedKinds are the kinds of delay that a rank causes by itself.
 var chargedKinds = []verdict.Kind{verdict.HostLate, verdict.GPULate}
 
-// mostCharged bounds what is told apart of an operation; what goes back to others is of rank −1.
+// mostCharged bounds the ranks kept apart for an operation; the charges of further ranks count for rank −1.
 const mostCharged = 32
 
-// take takes a charge; see operations.Observer.
-func (c *charges) take(rank int, of causes.Kind, begin, end otf2.Timestamp, ns float64) {
+// addCharge adds a charge; see operations.Observer.
+func (c *charges) addCharge(rank int, of causes.Kind, begin, end otf2.Timestamp, ns float64) {
 	if begin != c.begin || end != c.end {
-		c.put()
+		c.storeCharges()
 		c.begin, c.end = begin, end
 	}
 	if c.at == nil {
@@ -61,8 +61,8 @@ func (c *charges) take(rank int, of causes.Kind, begin, end otf2.Timestamp, ns f
 	c.list[i].ns += ns
 }
 
-// put keeps what has been gathered: length, number of charges, rank + 1, kind and ns of each.
-func (c *charges) put() {
+// storeCharges stores the charges of the operation: length, number of charges, rank + 1, kind and ns of each.
+func (c *charges) storeCharges() {
 	if len(c.list) == 0 {
 		return
 	}
@@ -86,14 +86,14 @@ func (c *charges) put() {
 	c.list = c.list[:0]
 }
 
-// headCharges is what the page knows of them from the start.
+// headCharges is the index of the charges in the head.
 type headCharges struct {
 	headSeries
-	Starts []uint64       `json:"starts"` // by block: when the first one begins
+	Starts []uint64       `json:"starts"` // by block: begin of the first operation
 	Kinds  []verdict.Kind `json:"kinds"`
 }
 
-// allCharges writes them: start (differences), length, number of charges, ranks + 1, kinds, ns.
+// allCharges writes the charges: start (differences), length, number of charges, ranks + 1, kinds, ns.
 func (w *writer) allCharges() {
 	h := &headCharges{headSeries: headSeries{Block: w.made}, Starts: []uint64{}, Kinds: chargedKinds}
 	var start, length, count, rank, kind, ns column

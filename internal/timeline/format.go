@@ -13,10 +13,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// The page's data are blocks, each compressed by itself (raw deflate, RFC 1951). The head is JSON (see head.go); all
-// others are columns: the number of bytes of a column, then its values, as varints (of 7 bits, the lowest first).
-// "Differences" are from the value before in the column, from 0 at the begin of a block; signed ones are zigzag. Times
-// are ns.
+// The page's data are blocks, each compressed by itself (raw deflate, RFC 1951). The head is JSON (see head.go). Every
+// other block consists of columns: the number of bytes of the column, then its values as varints (7 bits each, the
+// lowest first). "Differences" are taken from the value before in the column, starting from 0 in each block; signed
+// ones are zigzag-encoded. Times are ns.
 //
 //	bars         of a lane, up to chunk: start (from the end of the bar before), length, region, wait
 //	notes        of the same bars: parent (bar + 1, 0: none; signed differences), number of children, children (signed
@@ -48,13 +48,13 @@ import (
 // that wrap.
 const chunk = 8192
 
-// block is a block: its columns, and then itself compressed.
+// block is the columns of a block, later their compressed form.
 type block struct {
 	buf    []byte
 	packed bytes.Buffer
 }
 
-// spareBlocks and packers keep what takes much memory for the next.
+// spareBlocks and packers reuse large buffers.
 var (
 	spareBlocks = sync.Pool{New: func() any { return new(block) }}
 	packers     = sync.Pool{New: func() any {
@@ -63,7 +63,7 @@ var (
 	}}
 )
 
-// newBlock makes a block of columns, and empties them.
+// newBlock makes a block of columns and empties these.
 func newBlock(all ...*column) *block {
 	b := spareBlocks.Get().(*block)
 	b.buf = b.buf[:0]
@@ -71,7 +71,7 @@ func newBlock(all ...*column) *block {
 	return b
 }
 
-// free gives the block back.
+// free returns the block to the pool.
 func (b *block) free() { spareBlocks.Put(b) }
 
 func (b *block) columns(all ...*column) {
@@ -88,7 +88,7 @@ func (b *block) pack() {
 	pack(b.buf, &b.packed)
 }
 
-// column is a column in the making.
+// column is a column under construction.
 type column struct {
 	buf  []byte
 	last uint64
@@ -96,24 +96,24 @@ type column struct {
 
 func (c *column) add(v uint64) { c.buf = binary.AppendUvarint(c.buf, v) }
 
-// difference adds a value that is not less than the one before.
+// difference adds a value that is not less than the value before.
 func (c *column) difference(v uint64) {
 	c.add(v - c.last)
 	c.last = v
 }
 
-// signed adds a value as difference from the one before.
+// signed adds a value as a signed difference from the value before.
 func (c *column) signed(v uint64) {
 	c.zigzag(v - c.last)
 	c.last = v
 }
 
-// raw adds 64 bits as they are.
+// raw adds 64 bits uncompressed.
 func (c *column) raw(v uint64) { c.buf = binary.LittleEndian.AppendUint64(c.buf, v) }
 
 func (c *column) zigzag(d uint64) { c.add(zigzag(d)) }
 
-// shapes collects attribute lists.
+// shapes collects lists of attributes.
 type shapes struct {
 	of    column
 	known map[string]int
@@ -122,10 +122,10 @@ type shapes struct {
 	texts texts
 }
 
-// shape is the lists with the same attributes.
+// shape is the lists that have the same attributes.
 type shape struct {
 	ids     []uint32
-	textual []bool // by attribute: its values name strings
+	textual []bool // by attribute: whether its values are ids of strings
 	values  []column
 }
 
@@ -162,7 +162,7 @@ func (s *shapes) add(list []note) {
 	}
 }
 
-// write adds the columns to a block, and empties them.
+// write adds the columns to a block and empties them.
 func (s *shapes) write(b *block) {
 	var table column
 	for _, one := range s.all {
@@ -181,7 +181,7 @@ func (s *shapes) write(b *block) {
 	s.all = s.all[:0]
 }
 
-// texts are the strings that attributes name.
+// texts are the strings that attributes refer to.
 type texts struct {
 	textual map[uint32]bool // by attribute
 	named   map[uint64]bool
@@ -197,11 +197,11 @@ func textsOf(attributes []otf2.Attribute, named map[uint64]bool) texts {
 	return t
 }
 
-// pack compresses.
+// pack compresses b.
 func pack(b []byte, to io.Writer) {
 	w := packers.Get().(*flate.Writer)
 	w.Reset(to)
-	_, _ = w.Write(b) // buffers take everything
+	_, _ = w.Write(b) // writes to buffers cannot fail
 	_ = w.Close()
 	packers.Put(w)
 }

@@ -16,26 +16,26 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// formatVersion is that of the blocks; page and tool belong together, so it only has to tell them apart.
+// formatVersion is the version of the blocks; it only has to differ, because page and tool are built together.
 const formatVersion = 3
 
-// head is what the page knows from the start. page/src/head.ts has the same fields.
+// head is the data that the page has from the start. page/src/head.ts has the same fields.
 type head struct {
 	Version int    `json:"version"`
 	Tool    string `json:"tool"`
 	Title   string `json:"title"`
-	// time 0, ns since 1970 where the archive's clock is real time; too large for a number of JSON's readers
+	// Time 0, ns since 1970 if the archive's clock is real time; a string because it exceeds JSON's exact integers.
 	Origin     string          `json:"origin"`
 	Realtime   bool            `json:"realtime"`
 	Duration   uint64          `json:"duration"`
-	Begin      uint64          `json:"begin"`     // of what is selected; 0: everything is
-	Selection  string          `json:"selection"` // as flags have it; "": everything
+	Begin      uint64          `json:"begin"`     // of the selection; 0: everything is shown
+	Selection  string          `json:"selection"` // as in flags; "": everything
 	Chunk      int             `json:"chunk"`
 	Leaf       int             `json:"leaf"` // bars of a node
 	Categories []string        `json:"categories"`
 	Regions    []headRegion    `json:"regions"`
 	Attributes []headAttribute `json:"attributes"`
-	Texts      map[uint64]any  `json:"texts"` // of attributes that name a string
+	Texts      map[uint64]any  `json:"texts"` // strings that attributes refer to
 	Rows       []headRow       `json:"rows"`
 	Lanes      []headLane      `json:"lanes"`
 	Comms      []headComm      `json:"comms"`
@@ -54,9 +54,9 @@ type head struct {
 	Instances  headSeries      `json:"instances"` // first block, and how many there are
 	Metrics    headMetrics     `json:"metrics"`
 	Path       *headPath       `json:"path,omitempty"`  // the critical path; nil: it is not known
-	Waits      *headWaits      `json:"waits,omitempty"` // in the order of time; nil: nobody waited
+	Waits      *headWaits      `json:"waits,omitempty"` // in the order of time; nil: there are no waits
 	Waiting    []headWaiting   `json:"waiting,omitempty"`
-	Charges    *headCharges    `json:"charges,omitempty"` // to whom waits go back; nil: to nobody
+	Charges    *headCharges    `json:"charges,omitempty"` // waits by the rank that caused them; nil: none
 	Phases     []headPhase     `json:"phases,omitempty"`
 	Blocks     any             `json:"blocks,omitempty"`
 }
@@ -88,15 +88,15 @@ type headRow struct {
 	Name       string     `json:"name"`
 	Kind       rowKind    `json:"kind"`
 	Parent     int        `json:"parent"`
-	Location   string     `json:"location,omitempty"` // a number that may be too large for JSON's readers
-	Lanes      [2]int     `json:"lanes"`              // first and behind the last
+	Location   string     `json:"location,omitempty"` // a string because it may exceed JSON's exact integers
+	Lanes      [2]int     `json:"lanes"`              // first lane, and the one after the last
 	Cut        int        `json:"cut,omitempty"`      // regions without begin or end
 	Transfers  headSeries `json:"transfers"`
 	Operations headSeries `json:"operations"`
 	FirstOps   []uint32   `json:"firstOps,omitempty"` // by block of operations: its first bar
 }
 
-// headSeries is a number of things in blocks that follow each other.
+// headSeries is a number of items in consecutive blocks.
 type headSeries struct {
 	Block int `json:"block"`
 	Count int `json:"count"`
@@ -105,13 +105,13 @@ type headSeries struct {
 type headLane struct {
 	First uint32 `json:"first"` // bar
 	Count int    `json:"count"`
-	Block int    `json:"block"` // the blocks of bars and of notes take turns
+	Block int    `json:"block"` // blocks of bars and of notes alternate
 }
 
 type headComm struct {
-	Ref     otf2.CommRef `json:"ref"` // by which attributes name it
+	Ref     otf2.CommRef `json:"ref"` // as attributes refer to it
 	Name    string       `json:"name"`
-	Members []int64      `json:"members"` // rows by rank, −1: not there
+	Members []int64      `json:"members"` // rows by rank, −1: none
 }
 
 type headRank struct {
@@ -119,12 +119,12 @@ type headRank struct {
 	Host    string   `json:"host"`
 	Row     int64    `json:"row"`
 	Time    uint64   `json:"time"`             // in operations that were compared, ns
-	Waited  uint64   `json:"waited"`           // of that
-	Caused  uint64   `json:"caused"`           // what others waited for it
-	Back    uint64   `json:"back"`             // what others waited because of what it did itself
-	BackBy  []uint64 `json:"backBy,omitempty"` // the same by the kinds of charges; nil: nothing does
+	Waited  uint64   `json:"waited"`           // of Time
+	Caused  uint64   `json:"caused"`           // waiting of others for it
+	Back    uint64   `json:"back"`             // waiting of others that its own delay caused
+	BackBy  []uint64 `json:"backBy,omitempty"` // Back by kind of charge; nil: none
 	Last    uint64   `json:"last"`             // operations in which others waited for it
-	Worst   uint64   `json:"worst"`            // the most that one operation waited for it, in all
+	Worst   uint64   `json:"worst"`            // the longest total waiting for it in one operation
 	WorstAt uint64   `json:"worstAt"`
 }
 
@@ -137,8 +137,8 @@ type headMarker struct {
 	Row      int64  `json:"row"`
 }
 
-// headMatrix is who sent whom how much: transfers over the network where they were recorded, and beside them what the
-// operations of other communicators amount to.
+// headMatrix is the traffic between ranks: transfers over the network where they were recorded, and for other
+// communicators the bytes that their operations imply.
 type headMatrix struct {
 	Transfers []headFlow `json:"transfers"`
 	Nominal   []headFlow `json:"nominal"`
@@ -152,20 +152,20 @@ type headFlow struct {
 	Bytes uint64 `json:"bytes"`
 }
 
-// plotTicks is how many sizes stand below bandwidths at most: the panel has little room.
+// plotTicks is the greatest number of sizes labelled below bandwidths; the panel has little room.
 const plotTicks = 6
 
-// headVerdict is what made the ranks wait, as the report says it.
+// headVerdict is the report's verdict on what made the ranks wait.
 type headVerdict struct {
 	Text     string        `json:"text"`
 	Culprits []headCulprit `json:"culprits"`
 }
 
-// headCulprit is one with its places on the page.
+// headCulprit is a culprit with its places on the page.
 type headCulprit struct {
 	verdict.Culprit
 	At   uint64 `json:"at"`   // when it cost the most
-	Late uint64 `json:"late"` // it was then, ns; 0: not one time
+	Late uint64 `json:"late"` // its delay then, ns; 0: it is not limited to one time
 }
 
 func (d *Data) verdict() headVerdict {
@@ -178,7 +178,7 @@ func (d *Data) verdict() headVerdict {
 	for _, c := range v.Culprits {
 		one := headCulprit{Culprit: c}
 		if w := c.Worst; w != nil {
-			// times of day are too large for a number of JSON's readers
+			// times of day exceed JSON's exact integers
 			one.At, one.Late, one.Worst = d.since(w.At), w.Late, nil
 		}
 		out.Culprits = append(out.Culprits, one)
@@ -186,7 +186,7 @@ func (d *Data) verdict() headVerdict {
 	return out
 }
 
-// orEmpty keeps lists from becoming null.
+// orEmpty keeps an empty list from becoming null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -214,11 +214,11 @@ func (d *Data) head(p *plan, o *Options) *head {
 		Regions: []headRegion{}, Attributes: []headAttribute{},
 	}
 	d.describe(h, p)
-	d.rowsOf(h, p)
+	d.addRows(h, p)
 	if s := d.selected.Describe(); s != nil {
 		h.Selection = s.Text
 	}
-	place := d.ranksOf(h)
+	place := d.addRanks(h)
 	h.Matrix = headMatrix{Transfers: flowsOf(d.matrix.Ranks, place), Nominal: flowsOf(d.matrix.Nominal, place),
 		Remarks: orEmpty(d.matrix.Remarks)}
 	h.Verdict, h.Answer = d.verdict(), d.answer(place)
@@ -230,7 +230,7 @@ func (d *Data) head(p *plan, o *Options) *head {
 	return h
 }
 
-// describe puts into the head what bars, notes and markers refer to.
+// describe adds to the head the definitions that bars, notes and markers refer to.
 func (d *Data) describe(h *head, p *plan) {
 	for _, r := range d.regions {
 		h.Regions = append(h.Regions, headRegion{r.name, r.category})
@@ -255,8 +255,8 @@ func (d *Data) describe(h *head, p *plan) {
 	}
 }
 
-// rowsOf puts rows and their lanes into the head.
-func (d *Data) rowsOf(h *head, p *plan) {
+// addRows adds rows and their lanes to the head.
+func (d *Data) addRows(h *head, p *plan) {
 	for i := range d.rows {
 		r := &d.rows[i]
 		row := headRow{Name: r.name, Kind: r.kind, Parent: r.parent, Lanes: d.layout.lanesOf[i]}
@@ -273,10 +273,10 @@ func (d *Data) rowsOf(h *head, p *plan) {
 	}
 }
 
-// ranksOf puts ranks and how long they waited into the head; place finds one by name and host, -1: there is none.
-func (d *Data) ranksOf(h *head) (place func(name, host string) int) {
+// addRanks adds ranks and their waiting to the head; place finds one by name and host, −1: there is none.
+func (d *Data) addRanks(h *head) (place func(name, host string) int) {
 	index := make(map[[2]string]int)
-	at := 0 // in the report, which has the ranks that are selected
+	at := 0 // index in the report, which has the selected ranks
 	for i, r := range d.ranks {
 		one := headRank{Name: r.name, Host: r.host, Row: rowNumber(r.row)}
 		if w := d.report.WaitStates; d.selected.Rank(i) && at < len(w.Ranks) {
@@ -300,7 +300,7 @@ func (d *Data) ranksOf(h *head) (place func(name, host string) int) {
 	}
 }
 
-// backBy is what goes back to a rank by in what it was late; nil: nothing.
+// backBy returns the waiting charged to a rank by kind of delay; nil: none.
 func (d *Data) backBy(rank int) []uint64 {
 	c := d.report.Causes
 	if c == nil || rank >= len(c.Ranks) || c.Ranks[rank].Cost() < 0.5 {
@@ -317,7 +317,7 @@ func (d *Data) backBy(rank int) []uint64 {
 	return out
 }
 
-// flowsOf are what went between pairs of ranks.
+// flowsOf returns the traffic between pairs of ranks.
 func flowsOf(all []matrix.Flow, place func(name, host string) int) []headFlow {
 	flows := []headFlow{}
 	for _, f := range all {
@@ -333,13 +333,13 @@ func (d *Data) totals(h *head) {
 		h.Totals.Transfers += h.Rows[i].Transfers.Count
 		h.Totals.Operations += h.Rows[i].Operations.Count
 	}
-	h.Totals.Transfers += int(d.matrix.Summed) // those are drawn on no row
+	h.Totals.Transfers += int(d.matrix.Summed) // summed transfers are drawn on no row
 	s := &d.report.Summary
 	h.Totals.Hosts, h.Totals.Comms, h.Totals.Events = s.Hosts, s.Communicators, s.Events
 	h.Totals.Collectives, h.Totals.Waited = d.report.WaitStates.Collectives, d.report.WaitStates.Total.Waited
 }
 
-// packed is the head as a block.
+// packed returns the head as a block.
 func (h *head) packed() ([]byte, error) {
 	b, err := json.Marshal(h)
 	if err != nil {

@@ -4,23 +4,23 @@ package timeline
 
 import "math"
 
-// lane is the regions of a row at one depth, which do not overlap (those deeper than maxDepth, which share one, do).
-// Bars have numbers on the page: those of a lane follow each other, and lanes stand in the order of rows.
+// lane is the regions of a row at one depth, which do not overlap, except at maxDepth. The bars of a lane have
+// consecutive numbers; lanes are in the order of rows.
 type lane struct {
 	row, depth int
 	first      uint32 // number of its first bar
 	count      int
 }
 
-// layout gives bars their numbers on the page.
+// layout assigns bars their numbers on the page.
 type layout struct {
 	lanes   []lane
-	lanesOf [][2]int // by row: first and behind the last lane
+	lanesOf [][2]int // by row: first lane, and the one after the last
 	total   uint32
 	leaf    int // bars of a node
 }
 
-// Nodes hold at least minLeaf bars each, and more where there were too many nodes.
+// Nodes hold at least minLeaf bars each, more if there would be too many nodes.
 const (
 	minLeaf  = 16
 	maxNodes = 1 << 19
@@ -46,7 +46,7 @@ func newLayout(d *Data) *layout {
 
 const noBar = math.MaxUint32
 
-// bar is the number of a region on the page, noBar for nowhere.
+// bar returns the number of a region on the page, noBar for nowhere.
 func (l *layout) bar(a address) uint32 {
 	if a == nowhere {
 		return noBar
@@ -54,15 +54,15 @@ func (l *layout) bar(a address) uint32 {
 	return l.lanes[l.lanesOf[a.row()][0]+a.depth()].first + a.index()
 }
 
-// reference is a bar as it stands in columns: its number + 1, 0 for nowhere.
+// reference returns a bar as columns store it: its number + 1, 0 for nowhere.
 func (l *layout) reference(a address) uint64 { return uint64(l.bar(a) + 1) }
 
-// node sums up some bars that follow each other on a lane, or some transfers.
+// node sums up consecutive bars of a lane, or transfers.
 type node struct {
 	start, end uint64
 	busy       uint8  // share of the time between, of 255
 	wait       uint8  // share of the time that was waiting
-	region     uint32 // the one with the most time
+	region     uint32 // the region with the most time
 }
 
 // laneSum sums up a lane, bar by bar.
@@ -75,7 +75,7 @@ type laneSum struct {
 	times         map[uint32]uint64 // by region
 }
 
-// regionSum is how often and how long a region was on a lane.
+// regionSum is the number and total time of a region on a lane.
 type regionSum struct{ count, time uint64 }
 
 func newLaneSum() *laneSum {
@@ -102,8 +102,8 @@ func (s *laneSum) add(start, length uint64, region uint32, waited uint64) {
 	sum.time += length
 }
 
-// take gives the node of the bars since the one before.
-func (s *laneSum) take() node {
+// finishNode returns the node of the bars since the last node.
+func (s *laneSum) finishNode() node {
 	n := s.node
 	var most uint64
 	for region, time := range s.times {

@@ -13,24 +13,24 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Metrics: each member of a metric class gets a row of its own, with a curve. What a location records of one class, or
-// of one instance of a class, is a series: points of time with a value of each member. A curve is what lies between two
-// points that follow each other, an interval.
+// Each member of a metric class gets a row of its own, with a curve. The values that a location records of one class,
+// or of one instance of a class, are a series: points in time with a value for each member. An interval is the part of
+// a curve between two consecutive points.
 
-// timing is which of the values around an interval tells of it.
+// timing is which of the values around an interval applies to it.
 type timing uint8
 
 const (
-	timingNext timing = iota // the one at its begin, which holds until the next one
-	timingLast               // the one at its end, which is of the time since the one before
-	timingRate               // how much a counter has grown in it, per second
+	timingNext timing = iota // the value at its begin, which holds until the next one
+	timingLast               // the value at its end, which covers the time since the one before
+	timingRate               // the growth of a counter, per second
 )
 
 var timingNames = [...]string{"next", "last", "rate"}
 
-// timingOf says how values of a mode are drawn. Those of a point in time hold until the next one: that is how samples
-// are drawn. The lower half byte is what is stated (0: accumulated), the upper one for which time.
-// Source: OTF2_Definitions.h, OTF2_MetricMode.
+// timingOf returns how the values of a mode are drawn. Values at a point in time hold until the next one, as for
+// samples. The lower four bits of a mode are what is measured (0: accumulated), the upper four for which time. Source:
+// OTF2_Definitions.h, OTF2_MetricMode.
 func timingOf(m otf2.MetricMode) timing {
 	switch {
 	case m&0xf == 0:
@@ -41,15 +41,15 @@ func timingOf(m otf2.MetricMode) timing {
 	return timingNext
 }
 
-// sum sums up intervals that follow each other.
+// sum sums up consecutive intervals.
 type sum struct {
-	min, max float64 // +Inf and -Inf: there is no value
+	min, max float64 // +Inf and −Inf: no value
 	area     float64 // values times ns
 	missing  uint64  // ns without a value
 }
 
-// add takes an interval between two values. last: behind the last value, where only those hold that hold until the
-// next.
+// add adds an interval between two values. last: it lies after the last value, where only values that hold until the
+// next one apply.
 func (s *sum) add(q *facts.Quantity, from, to, length uint64, last bool) {
 	v, area := 0.0, 0.0
 	timing := timingOf(q.Mode)
@@ -62,7 +62,7 @@ func (s *sum) add(q *facts.Quantity, from, to, length uint64, last bool) {
 		area = v * float64(length)
 	case timingRate:
 		area = q.Growth(from, to) * 1e9
-		v = area / float64(length) // of nothing: no number
+		v = area / float64(length) // NaN for an interval without length
 	}
 	if last && timing != timingNext || math.IsNaN(area) || math.IsInf(area, 0) {
 		s.missing += length
@@ -82,20 +82,20 @@ func (s *sum) merge(o *sum) {
 
 var noSum = sum{min: math.Inf(1), max: math.Inf(-1)}
 
-// metricLeaf is how many intervals are summed up in a node; more where there were too many nodes.
+// metricLeaf is the number of intervals in a node; it grows if there would be too many nodes.
 const metricLeaf = 32
 
-// series is what a location recorded of a metric. Blocks are made as soon as they are full.
+// series is the values that a location recorded of a metric. Blocks are made as soon as they are full.
 type series struct {
 	metric     otf2.MetricRef
 	quantities []facts.Quantity
 	rows       []int // by quantity
 
-	time   []uint64   // ns, of the points of the block under way
+	time   []uint64   // ns, of the points of the present block
 	bits   [][]uint64 // by quantity: their values
 	count  int        // intervals
 	finish uint64     // of the last interval, once it is known
-	closed bool       // that is the end of the archive, behind the last values
+	closed bool       // the last interval ends with the archive, after the last values
 	to     *spool
 	blocks []extent
 	starts []uint64 // by node
@@ -142,7 +142,7 @@ func (s *series) point(t uint64, values []uint64) {
 	}
 }
 
-// flush makes a block of the points; the last one is the first of the next block, too.
+// flush makes a block of the points; the last point also starts the next block.
 func (s *series) flush() {
 	columns := make([]*column, 1+len(s.bits))
 	time := new(column)
@@ -170,7 +170,7 @@ func (s *series) flush() {
 	b.free()
 }
 
-// end closes the series at the end of the archive: the last values hold until there.
+// end closes the series at the end of the archive, up to which the last values hold.
 func (s *series) end(duration uint64) {
 	n := len(s.time) - 1
 	if s.time[n] < duration {
@@ -187,7 +187,7 @@ func (s *series) end(duration uint64) {
 	s.finish, s.time, s.bits = s.time[len(s.time)-1], nil, nil
 }
 
-// coarser makes one node of each four.
+// coarser merges each four nodes into one.
 func (s *series) coarser() {
 	n := 0
 	for from := 0; from < len(s.starts); from += 4 {
@@ -209,14 +209,14 @@ func (s *series) coarser() {
 
 // recorder is the metrics of a location. One goroutine fills it.
 type recorder struct {
-	series    map[otf2.MetricRef]*series // nil: the metric is not defined, or its values are no numbers
-	values    []uint64                   // of the event under way
+	series    map[otf2.MetricRef]*series // nil: the metric is undefined, or its values are not numbers
+	values    []uint64                   // of the present event
 	last      uint64                     // ns
-	undefined uint64                     // events of such metrics
-	unlike    uint64                     // events whose values are not of the types that their members have
+	undefined uint64                     // events of undefined metrics
+	unlike    uint64                     // events whose values have other types than their members
 }
 
-// recorders are of all locations, also those without a row.
+// recorders makes recorders for all locations, including those without a row.
 func recorders(defs *otf2.Definitions) map[otf2.LocationRef]*recorder {
 	all := make(map[otf2.LocationRef]*recorder)
 	for i := range defs.Locations {
@@ -225,8 +225,8 @@ func recorders(defs *otf2.Definitions) map[otf2.LocationRef]*recorder {
 	return all
 }
 
-// metric takes a METRIC event.
-func (r *reader) metric(time uint64, ev *otf2.Event) {
+// addMetric adds a METRIC event.
+func (r *reader) addMetric(time uint64, ev *otf2.Event) {
 	rec := r.recorders[ev.Location]
 	if rec == nil {
 		return
@@ -250,8 +250,8 @@ func (r *reader) metric(time uint64, ev *otf2.Event) {
 	s.add(time, rec.values, false)
 }
 
-// endMetrics gives each member of each series a row. It is called when duration is known, but for what is measured
-// beside all other events.
+// endMetrics gives each member of each series a row. Before it is called, duration must cover all events, except those
+// of asynchronous metrics.
 func (r *reader) endMetrics() {
 	for _, rec := range r.recorders {
 		r.duration = max(r.duration, rec.last)
@@ -273,7 +273,7 @@ func (r *reader) endMetrics() {
 				continue
 			}
 			s.end(r.duration)
-			parent := places.of(l, ref)
+			parent := places.shownRow(l, ref)
 			for i := range s.quantities {
 				s.rows = append(s.rows, len(r.rows))
 				r.rows = append(r.rows, row{name: places.unique(parent, s.quantities[i].Name, l), kind: kindMetric,
@@ -312,7 +312,7 @@ func (d *Data) metricNodes() (n int) {
 type metricPlaces struct {
 	*Data
 	rowOf map[otf2.LocationRef]uint32
-	own   map[otf2.LocationRef]int // rows made for locations that record nothing but metrics
+	own   map[otf2.LocationRef]int // rows of locations that record only metrics
 	names map[placeName]bool
 }
 
@@ -321,8 +321,9 @@ type placeName struct {
 	name   string
 }
 
-// of is the row under which a metric of a location is shown: that of what it was measured of, else the location's.
-func (p *metricPlaces) of(l *otf2.Location, ref otf2.MetricRef) int {
+// shownRow returns the row below which a location's metric is shown: that of the measured object, otherwise that of the
+// location.
+func (p *metricPlaces) shownRow(l *otf2.Location, ref otf2.MetricRef) int {
 	if in := p.defs.MetricInstance(ref); in != nil {
 		at := -1
 		switch in.MetricScope {
@@ -331,7 +332,7 @@ func (p *metricPlaces) of(l *otf2.Location, ref otf2.MetricRef) int {
 				at = int(row)
 			}
 		case otf2.MetricScopeLocationGroup:
-			at = p.group(otf2.LocationGroupRef(in.Scope), false)
+			at = p.groupRow(otf2.LocationGroupRef(in.Scope), false)
 		case otf2.MetricScopeSystemTreeNode:
 			if n := p.defs.SystemTreeNode(otf2.SystemTreeNodeRef(in.Scope)); n != nil {
 				name := p.defs.String(n.Name)
@@ -350,13 +351,14 @@ func (p *metricPlaces) of(l *otf2.Location, ref otf2.MetricRef) int {
 		at = len(p.rows)
 		p.own[l.Self] = at
 		p.rows = append(p.rows, row{name: cmp.Or(p.defs.String(l.Name), "(no name)"), kind: kindSensors,
-			parent: p.group(l.Group, true)})
+			parent: p.groupRow(l.Group, true)})
 	}
 	return at
 }
 
-// group is the row of a location group: a GPU's, or a process's. orProcess: that of its process if it has none.
-func (p *metricPlaces) group(g otf2.LocationGroupRef, orProcess bool) int {
+// groupRow returns the row of a location group: that of a GPU or a process. orProcess: if it has none, that of its
+// process.
+func (p *metricPlaces) groupRow(g otf2.LocationGroupRef, orProcess bool) int {
 	find := func(g otf2.LocationGroupRef) int {
 		return slices.IndexFunc(p.rows, func(r row) bool {
 			return (r.kind == kindDevice || r.kind == kindProcess) &&
@@ -370,7 +372,7 @@ func (p *metricPlaces) group(g otf2.LocationGroupRef, orProcess bool) int {
 	return at
 }
 
-// unique is a name that no other metric of the row has, if the location's name makes it so.
+// unique returns a name that no other metric of the row has, if the location's name suffices for that.
 func (p *metricPlaces) unique(parent int, name string, l *otf2.Location) string {
 	if p.names == nil {
 		p.names = make(map[placeName]bool)
@@ -382,18 +384,18 @@ func (p *metricPlaces) unique(parent int, name string, l *otf2.Location) string 
 	return name
 }
 
-// headMetrics is what the page knows of the metrics from the start.
+// headMetrics is the description of the metrics in the head.
 type headMetrics struct {
 	Leaf   int                `json:"leaf"`  // intervals of a node
 	Nodes  int                `json:"nodes"` // block
 	Series []headMetricSeries `json:"series"`
 }
 
-// headMetricSeries is a series.
+// headMetricSeries describes a series.
 type headMetricSeries struct {
 	headSeries              // intervals
-	End        uint64       `json:"end"`    // of the last one
-	Closed     bool         `json:"closed"` // the last one is behind the last values
+	End        uint64       `json:"end"`    // of the last interval
+	Closed     bool         `json:"closed"` // the last interval lies after the last values
 	Members    []headMetric `json:"members"`
 }
 
@@ -408,7 +410,7 @@ type headMetric struct {
 	Divisor     float64 `json:"divisor"`
 }
 
-// writeMetrics writes the blocks of the metrics, behind all others; first is the number of the first one.
+// writeMetrics writes the blocks of the metrics after all others; first is the number of the first block.
 func (d *Data) writeMetrics(to sink, first int) (headMetrics, error) {
 	h := headMetrics{Leaf: d.metricLeaf, Series: []headMetricSeries{}}
 	if len(d.series) == 0 {

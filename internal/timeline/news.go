@@ -10,40 +10,40 @@ import (
 	"time"
 )
 
-// waitingAsset is the page that is served until the timeline is there. Made of page/ by `make page`.
+// waitingAsset is the page served until the timeline is ready; `make page` builds it from page/.
 //
 //go:embed asset/waiting.html
 var waitingAsset []byte
 
-// news is how far reading is, for pages that wait for it.
+// news is the progress of reading, for pages that wait.
 type news struct {
 	mu      sync.Mutex
 	now     progress
 	err     error
-	changed chan struct{} // closed when there is something new
-	settled chan struct{} // closed when the timeline is there, or will not be
+	changed chan struct{} // closed on a change
+	settled chan struct{} // closed when the timeline is ready or has failed
 }
 
-// progress is what a page is told. page/src/waiting.ts has the same fields.
+// progress is the message to a waiting page. page/src/waiting.ts has the same fields.
 type progress struct {
 	Version int    `json:"version"`
 	Title   string `json:"title"`
-	What    string `json:"what"` // is being done
-	Done    uint64 `json:"done"` // of Total; 0 of 0: it is not known
+	What    string `json:"what"` // the present activity
+	Done    uint64 `json:"done"` // of Total; 0 of 0: unknown
 	Total   uint64 `json:"total"`
 	Ready   bool   `json:"ready"`
 	Failed  string `json:"failed"`
 }
 
-// leastPause is between two answers to a page that waits: reading is not to be slowed down by telling of it.
+// leastPause is the least time between two answers to a waiting page, so that reporting does not slow down reading.
 const leastPause = 200 * time.Millisecond
 
 func (n *news) begin(title string) {
 	n.now.Title, n.changed, n.settled = title, make(chan struct{}), make(chan struct{})
 }
 
-// Say tells pages that wait what is being done, and how far it is; 0 of 0: nobody knows. Several goroutines may call
-// it.
+// Say reports the present activity and its progress to waiting pages; 0 of 0: unknown. It may be called from several
+// goroutines.
 func (n *news) Say(what string, done, total uint64) {
 	n.change(func(r *progress) { r.What, r.Done, r.Total = what, done, total })
 }
@@ -57,7 +57,7 @@ func (n *news) change(set func(*progress)) {
 	n.changed = make(chan struct{})
 }
 
-// settle ends waiting: the timeline is there, or it failed.
+// settle ends the waiting: the timeline is ready, or it failed with err.
 func (n *news) settle(err error) {
 	n.change(func(r *progress) {
 		if n.err = err; err != nil {
@@ -75,7 +75,7 @@ func (n *news) ready() bool {
 	return n.now.Ready
 }
 
-// failed is why there will be no timeline, nil: there may be one.
+// failed returns why there is no timeline; nil: there may be one.
 func (n *news) failed() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -92,8 +92,8 @@ func (n *news) await(ctx context.Context) bool {
 	}
 }
 
-// next waits until there is something newer than what a page knows, and tells it, so that a page always asks: when the
-// tool ends, it is told why.
+// next waits for a message newer than the one known, and returns it. A page always has a request pending, so it also
+// learns why the tool ends.
 func (n *news) next(ctx context.Context, known int) []byte {
 	n.mu.Lock()
 	changed, same := n.changed, n.now.Version == known
@@ -104,7 +104,7 @@ func (n *news) next(ctx context.Context, known int) []byte {
 		case <-n.settled:
 		case <-ctx.Done():
 		}
-		select { // more will follow at once
+		select { // further changes may follow at once
 		case <-n.settled:
 		case <-ctx.Done():
 		case <-time.After(leastPause):

@@ -15,34 +15,34 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// asset is the page without data and program: markup, the style of its first moment, and what unpacks the program. Made
-// of page/ by `make page`, as the program is.
+// asset is the page without data and program: markup, the initial style, and the code that unpacks the program. `make
+// page` builds it, as well as the program, from page/.
 //
 //go:embed asset/page.html
 var asset []byte
 
-// program is what the page does, with its style. In the page it lies packed: it is most of what a page of a short run
-// weighs.
+// program is the page's code and style. The page contains it compressed, because it is most of the size of a page for a
+// short run.
 //
 //go:embed asset/page.js
 var program []byte
 
-// Places in the asset: where the data go, where the program, and what the page may connect to.
+// Placeholders in the asset: for data, program, and the permission to connect.
 var (
 	dataMark    = []byte("<!--data-->")
 	programMark = []byte("<!--program-->")
 	connectMark = []byte("connect-src 'none'")
-	connectSelf = []byte("connect-src 'self'") // of pages that are served
+	connectSelf = []byte("connect-src 'self'") // of served pages
 )
 
-// withProgram is the asset with the program in it.
+// withProgram is the asset with the program inserted.
 var withProgram = sync.OnceValues(func() ([]byte, error) {
 	before, after, ok := bytes.Cut(asset, programMark)
 	if !ok {
 		return nil, fmt.Errorf("the built page has no place for its program: make page")
 	}
-	// It is packed once: the best level is worth its time here. Blocks of data take 20 times as long with it, and get
-	// no smaller.
+	// The program is compressed once, at the best level. For blocks of data that level takes 20 times as long and does
+	// not make them smaller.
 	var packed bytes.Buffer
 	w, err := flate.NewWriter(&packed, flate.BestCompression)
 	if err != nil {
@@ -57,23 +57,23 @@ var withProgram = sync.OnceValues(func() ([]byte, error) {
 	return slices.Concat(before, element("program", packed.Bytes()), after), nil
 })
 
-// element has packed data in it, under a name.
+// element returns an element with compressed data and an id.
 func element(id string, packed []byte) []byte {
 	return fmt.Appendf(nil, "<script type=\"application/octet-stream\" id=%q>%s</script>\n", id,
 		base64.StdEncoding.EncodeToString(packed))
 }
 
-// Options say how the page is made.
+// Options configure a page.
 type Options struct {
-	Title    string // what the page is called, the archive's name
-	Tool     string // name and version of what made it
+	Title    string // title of the page; the archive's name
+	Tool     string // name and version of the program
 	Progress func(done, total int)
 }
 
-// blobSize is about how many bytes of blocks stand in one element of the page.
+// blobSize is the approximate size of blocks in one element of the page.
 const blobSize = 3 << 20
 
-// WritePage writes the page with all its data. It needs nothing but a browser.
+// WritePage writes the page with all its data. It needs only a browser.
 func (d *Data) WritePage(w io.Writer, o Options) error {
 	page, err := withProgram()
 	if err != nil {
@@ -108,8 +108,8 @@ func (d *Data) WritePage(w io.Writer, o Options) error {
 	return out.Flush()
 }
 
-// pageSink puts blocks into elements. In each, a block begins at a multiple of three bytes, so that the page can cut
-// it out of the text.
+// pageSink puts blocks into elements. Each block begins at a multiple of three bytes, so that the page can cut its
+// Base64 out of the text.
 type pageSink struct {
 	w      io.Writer
 	blob   []byte

@@ -14,9 +14,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// The phases that the application marked, each with all ranks that ran through it.
+// Phases that the application marked, each with all ranks that executed it.
 
-// occurrence is one of them.
+// occurrence is one execution of a phase.
 type occurrence struct {
 	path, kind  string
 	depth       int
@@ -27,7 +27,7 @@ type occurrence struct {
 	slowestSeen bool
 }
 
-// round tells apart phases of the same name: how often a location has come back to a name that it had had.
+// round distinguishes phases of the same name: how often a location has returned to an earlier name.
 type round struct {
 	path  string
 	round uint32
@@ -38,25 +38,25 @@ type occurrenceKey struct {
 	round uint32
 }
 
-// phaseRuns gathers them. Several goroutines tell it.
+// phaseRuns collects the phases. Several goroutines may add to it.
 type phaseRuns struct {
 	mu     sync.Mutex
 	rounds map[otf2.LocationRef]map[string]round // by kind
 	all    map[occurrenceKey]*occurrence
-	left   uint64 // occurrences that there was no room for
+	left   uint64 // occurrences beyond mostPhases
 }
 
 const (
-	deepestPhase = 1       // those within others that are shown: the outermost ones, and what is right in them
-	mostPhases   = 1 << 16 // that are told apart
+	deepestPhase = 1       // depth of the phases shown: the outermost and those directly in them
+	mostPhases   = 1 << 16 // number of phases kept
 )
 
 func newPhaseRuns() *phaseRuns {
 	return &phaseRuns{rounds: make(map[otf2.LocationRef]map[string]round), all: make(map[occurrenceKey]*occurrence)}
 }
 
-// take takes a phase that has ended; see operations.Observer.
-func (p *phaseRuns) take(o *phases.Occurrence) {
+// addPhase adds a phase that has ended; see operations.Observer.
+func (p *phaseRuns) addPhase(o *phases.Occurrence) {
 	if o.Depth > deepestPhase {
 		return
 	}
@@ -85,8 +85,8 @@ func (one *occurrence) add(o *phases.Occurrence) {
 	}
 }
 
-// roundOf is how often the phase's location has come back to names that it had had. Numbers at the names' ends go up
-// within a round.
+// roundOf returns how often the phase's location has returned to earlier names. Within a round the numbers at the ends
+// of names increase.
 func (p *phaseRuns) roundOf(o *phases.Occurrence) uint32 {
 	kinds := p.rounds[o.Location]
 	if kinds == nil {
@@ -101,8 +101,8 @@ func (p *phaseRuns) roundOf(o *phases.Occurrence) uint32 {
 	return last.round
 }
 
-// later tells whether the numbers at the ends of the names of a path are greater than those of another one of its kind:
-// the outermost that differs counts.
+// later reports whether the numbers at the ends of a path's names are greater than those of another path of its kind.
+// The outermost number that differs decides.
 func later(path, than string) bool {
 	names, others := strings.Split(path, " / "), strings.Split(than, " / ")
 	for i := range min(len(names), len(others)) {
@@ -116,7 +116,7 @@ func later(path, than string) bool {
 
 func numberAt(name string) uint64 {
 	stem, _ := facts.Numbered(name)
-	n, _ := strconv.ParseUint(name[len(stem):], 10, 64) // 0: it has none, or too large a one
+	n, _ := strconv.ParseUint(name[len(stem):], 10, 64) // 0: there is none, or it is too large
 	return n
 }
 
@@ -125,15 +125,15 @@ type headPhase struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
 	Depth   int    `json:"depth"`
-	From    uint64 `json:"from"` // where the first rank begins it
-	To      uint64 `json:"to"`   // where the last one ends it
+	From    uint64 `json:"from"` // begin on the first rank
+	To      uint64 `json:"to"`   // end on the last rank
 	Count   uint64 `json:"count"`
 	Time    uint64 `json:"time"`    // of all ranks together, ns
 	Most    uint64 `json:"most"`    // the longest of a rank, ns
-	Slowest int    `json:"slowest"` // that rank; −1: not known
+	Slowest int    `json:"slowest"` // that rank; −1: unknown
 }
 
-// phasesOf are the phases in the order of their begins.
+// phasesOf returns the phases in the order of their begins.
 func (d *Data) phasesOf() []headPhase {
 	all := []headPhase{}
 	if d.runs == nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Data is an archive made ready to be shown.
+// Data is an archive prepared for the page.
 type Data struct {
 	defs       *otf2.Definitions
 	rows       []row
@@ -36,19 +36,19 @@ type Data struct {
 	waitKinds  []string
 	markers    []marker
 	series     []*series // of metrics
-	metricLeaf int       // intervals of a node of theirs
+	metricLeaf int       // intervals of a node
 	runs       *phaseRuns
 	report     *operations.Report
 	matrix     *matrix.Report
 	origin     otf2.Timestamp // time 0 of the page
-	duration   uint64         // ns, to the last event that is shown
-	begin      uint64         // ns, of what is selected; 0: everything is
+	duration   uint64         // ns, to the last event shown
+	begin      uint64         // ns, of the selection; 0: everything is shown
 	selected   *selection.Selection
 
-	problems []string // files that are damaged or missing, and what is not there
-	notes    []string // what the page has no form for, and what ranks recorded differently
+	problems []string // damaged or missing files, and undefined objects
+	notes    []string // records that the page cannot show, and operations that ranks recorded differently
 	layout   *layout
-	tell     func(what string, done, total uint64) // may be nil
+	tell     func(what string, done, total uint64) // reports progress; may be nil
 	*store
 }
 
@@ -60,7 +60,7 @@ type region struct {
 type communicator struct {
 	ref     otf2.CommRef
 	name    string
-	members []uint32 // rows, by rank; noRow
+	members []uint32 // rows by rank; noRow: none
 }
 
 // rank is a rank of the job.
@@ -77,26 +77,25 @@ type marker struct {
 }
 
 // Read reads an archive. Files that cannot be read to their end are named on the page; what was read of them is shown.
-// Close gives back what it takes of the temporary folder.
-//
-// Of a selection it is the regions and transfers that begin in it, and operations with the members' parts that do.
+// A selection limits the page to regions and transfers that begin in it, and to operations with the members' parts that
+// do. Close frees the temporary files.
 func Read(a *otf2.Archive, selected *selection.Selection) (*Data, error) {
 	return ReadTelling(a, selected, nil)
 }
 
-// ReadTelling is Read that tells what it does, and how far it is; 0 of 0: it does not know. tell is called by several
-// goroutines; it may be nil.
+// ReadTelling is Read with a function that receives the present activity and its progress; 0 of 0: unknown. tell is
+// called from several goroutines; it may be nil.
 func ReadTelling(a *otf2.Archive, selected *selection.Selection, tell func(what string, done, total uint64)) (
 	*Data, error) {
 	return readKeeping(a, selected, keptBytes, tell)
 }
 
-// readKeeping keeps that many bytes of entries in each sorter.
+// readKeeping sets the bytes of entries that each sorter keeps in memory.
 func readKeeping(a *otf2.Archive, selected *selection.Selection, kept int, tell func(string, uint64, uint64)) (
 	*Data, error) {
 	d := &Data{tell: tell, selected: selected, begin: math.MaxUint64, defs: a.Defs,
 		origin: otf2.Timestamp(a.Defs.Clock.Offset), attributes: a.Defs.Attributes,
-		rows: chosen(makeRows(a.Defs), selected), store: newStore(kept)}
+		rows: selectRows(makeRows(a.Defs), selected), store: newStore(kept)}
 	if err := d.read(a); err != nil {
 		d.Close()
 		return nil, err
@@ -123,8 +122,8 @@ func (d *Data) read(a *otf2.Archive) error {
 	d.steps.origin = d.origin
 	charged := &charges{feed: feed{to: d.chargesOf}, since: d.since}
 	observer := operations.Observer{
-		Selection: d.selected, Lane: r.lane, Part: r.operation, Waited: r.wait, Charged: charged.take, Path: &d.steps,
-		Phase: d.runs.take,
+		Selection: d.selected, Lane: r.newLane, Part: r.addOperation, Waited: r.addWait,
+		Charged: charged.addCharge, Path: &d.steps, Phase: d.runs.addPhase,
 	}
 	sent := matrix.OfOperations(a, d.selected)
 	if sent != nil {
@@ -135,7 +134,7 @@ func (d *Data) read(a *otf2.Archive) error {
 		return err
 	}
 	d.say("Sorting what was read", 0, 0)
-	charged.put()
+	charged.storeCharges()
 	charged.flush()
 	d.runs.rounds = nil
 	r.end()
@@ -168,7 +167,7 @@ func (d *Data) say(what string, done, total uint64) {
 	}
 }
 
-// Names for groups of regions, where the archive has none.
+// Names for groups of regions, if the archive has none.
 const (
 	categoryApplication = regions.GroupApplication
 	categoryOther       = "Other"
@@ -214,7 +213,7 @@ type reader struct {
 	*Data
 	rowOf    map[otf2.LocationRef]uint32
 	regionOf map[otf2.RegionRef]uint32
-	launched map[otf2.RegionRef]uint32 // of operations of which only the launch is known
+	launched map[otf2.RegionRef]uint32 // regions of operations of which only the launch is known
 	ids      *facts.Attributes
 	lanes    []*laneReader
 	windows  map[otf2.RmaWinRef][]uint32 // rows by rank
@@ -224,20 +223,20 @@ type reader struct {
 		sync.Mutex
 		hosts []uint32 // rows, by process
 	}
-	names *sorter // of events of NCCL: see nameGiven
+	names *sorter // by event of NCCL: see nameGiven
 
-	found      feed   // what analysis finds, by number of region: see foundOperation
+	found      feed   // results of the analysis, by number of region: see foundOperation
 	waited     feed   // all waits, see keepWait
-	order      uint64 // of what was told
+	order      uint64 // number of results so far
 	commOf     map[otf2.CommRef]uint32
-	present    []int // by communicator: members that have recorded something
+	present    []int // by communicator: members with events
 	functionOf map[string]uint16
 	open       map[instanceKey]openInstance
 	kindOf     map[string]uint8
 
 	recorders map[otf2.LocationRef]*recorder
 
-	done  atomic.Uint64 // events, as lanes say it
+	done  atomic.Uint64 // events, as lanes report them
 	total uint64
 }
 
@@ -248,21 +247,21 @@ type instanceKey struct {
 	ordinal  uint64
 }
 
-// openInstance is an instance that further parts can belong to.
+// openInstance is an instance that may get further parts.
 type openInstance struct {
 	index uint64
 	parts int
 }
 
-// laneReader is what takes the events of a lane of analysis.
+// laneReader is the state of one lane of the analysis.
 type laneReader struct {
 	processes map[otf2.LocationGroupRef]*process
-	unknown   bool // there are regions that are not defined
+	unknown   bool // a region is undefined
 
 	deep, kids, asked, ends, names, fallback feed
 }
 
-// process is what is known of a process while its events are read.
+// process is the state of a process while its events are read.
 type process struct {
 	key uint64 // its number, in the upper bits
 	seq uint64 // of registrations and references
@@ -295,13 +294,13 @@ func newReader(d *Data) *reader {
 		r.regionOf[d.defs.Regions[i].Self] = uint32(i)
 	}
 	r.defineLaunched()
-	r.communicators()
+	r.resolveComms()
 	r.recorders = recorders(d.defs)
 	return r
 }
 
-// defineLaunched gives operations of which only the launch is known regions of their own, so that their times are
-// nowhere taken for how long operations ran.
+// defineLaunched gives operations of which only the launch is known regions of their own, so that their times are not
+// taken for durations of operations.
 func (r *reader) defineLaunched() {
 	r.launched = make(map[otf2.RegionRef]uint32)
 	if !r.ids.Has(regions.AttrTimingSource) || !slices.ContainsFunc(r.defs.Strings, isEnqueue) {
@@ -316,7 +315,7 @@ func (r *reader) defineLaunched() {
 	}
 }
 
-// onlyLaunched tells whether a region is one of these.
+// onlyLaunched reports whether an event begins such an operation.
 func (r *reader) onlyLaunched(ev *otf2.Event) bool {
 	if len(r.launched) == 0 {
 		return false
@@ -330,8 +329,8 @@ func (r *reader) onlyLaunched(ev *otf2.Event) bool {
 
 func isEnqueue(s otf2.String) bool { return facts.SourceOf(s.Text) == facts.SourceEnqueue }
 
-// communicators resolves communicators and windows to rows.
-func (r *reader) communicators() {
+// resolveComms resolves communicators and windows to rows.
+func (r *reader) resolveComms() {
 	locations := make(map[otf2.Paradigm][]uint64)
 	for _, g := range r.defs.Groups {
 		if g.Type == otf2.GroupTypeCommLocations {
@@ -380,7 +379,7 @@ func (r *reader) communicators() {
 	}
 }
 
-// withData is how many of some rows have events. Where the archive does not say, all are taken to have some.
+// withData returns how many of some rows have events; all, if the archive does not say.
 func (r *reader) withData(rows []uint32) (n int) {
 	for _, at := range rows {
 		if at != noRow {
@@ -395,29 +394,29 @@ func (r *reader) withData(rows []uint32) (n int) {
 	return n
 }
 
-// tellEach is after how many events a lane tells of them.
+// tellEach is the number of events after which a lane reports progress.
 const tellEach = 1 << 12
 
-// lane gives what takes the events of one more lane.
-func (r *reader) lane() func(*otf2.Event) {
+// newLane returns a function that reads the events of one more lane.
+func (r *reader) newLane() func(*otf2.Event) {
 	lane := &laneReader{processes: make(map[otf2.LocationGroupRef]*process)}
 	lane.deep.to, lane.kids.to, lane.asked.to, lane.ends.to, lane.names.to, lane.fallback.to = r.deep, r.kids, r.asked,
 		r.ends, r.names, r.claims
 	r.lanes = append(r.lanes, lane)
 	said := uint64(0)
 	return func(ev *otf2.Event) {
-		r.event(lane, ev)
+		r.readEvent(lane, ev)
 		if said++; said%tellEach == 0 {
 			r.say("Reading events", min(r.done.Add(tellEach), r.total), r.total)
 		}
 	}
 }
 
-// event takes an event of a lane.
-func (r *reader) event(lane *laneReader, ev *otf2.Event) {
+// readEvent reads an event of a lane.
+func (r *reader) readEvent(lane *laneReader, ev *otf2.Event) {
 	shown := r.selected.At(ev.Location, ev.Time)
 	if ev.Kind == otf2.EventMetric && shown {
-		r.metric(r.scale(uint64(ev.Time-min(ev.Time, r.origin))), ev)
+		r.addMetric(r.scale(uint64(ev.Time-min(ev.Time, r.origin))), ev)
 	}
 	at, ok := r.rowOf[ev.Location]
 	if !ok {
@@ -440,7 +439,7 @@ func (r *reader) event(lane *laneReader, ev *otf2.Event) {
 		_, open := b.puts[step.Put]
 		shown = open || r.selected == nil
 	case facts.StepPut:
-	default: // the run goes from the first event to the last, a selection from the first thing that is shown
+	default: // the run lasts from its first to its last event, a selection from the first item shown
 		shown = r.selected == nil
 	}
 	if !shown {
@@ -459,12 +458,12 @@ func (r *reader) event(lane *laneReader, ev *otf2.Event) {
 		} else if r.onlyLaunched(ev) {
 			region = r.launched[step.Region]
 		}
-		f := b.enter(time, region, ev.Attributes)
+		f := b.enterRegion(time, region, ev.Attributes)
 		p := r.process(lane, row)
-		named := r.refer(lane, p, ev, nameRegion, uint64(f.at), uint64(f.number))
+		named := r.addReference(lane, p, ev, nameRegion, uint64(f.at), uint64(f.number))
 		switch {
 		case f.enclosing == nowhere:
-		case named: // the region around it, if that is not found
+		case named: // an end without a begin ends the region around it
 			lane.fallback.add(uint64(f.at), math.MaxUint64, uint64(f.enclosing), uint64(f.number))
 		default:
 			lane.kids.add(uint64(f.enclosing), numbered(at, f.number), uint64(f.at))
@@ -472,12 +471,12 @@ func (r *reader) event(lane *laneReader, ev *otf2.Event) {
 		r.register(lane, p, ev, f.at)
 	case facts.StepLeave:
 		if ended >= 0 {
-			b.leave(ended, time, ev.Attributes, &lane.deep)
+			b.leaveRegion(ended, time, ev.Attributes, &lane.deep)
 		}
 	case facts.StepRequest:
-		r.request(lane, row, ev)
+		r.beginRequest(lane, row, ev)
 	case facts.StepPut:
-		r.put(lane, row, time, ev, &step)
+		r.beginTransfer(lane, row, time, ev, &step)
 	case facts.StepPutDone:
 		if put, ok := b.puts[step.Put]; ok {
 			delete(b.puts, step.Put)
@@ -486,12 +485,12 @@ func (r *reader) event(lane *laneReader, ev *otf2.Event) {
 	}
 }
 
-// unknownRegion is the index that regions get which are not defined.
+// unknownRegion is the index of all undefined regions.
 func (r *reader) unknownRegion() uint32 { return uint32(len(r.regions)) }
 
-// request takes the begin of an operation within a launch of several: what it tells belongs to the launch's region,
-// also what asked for it, if nothing else did.
-func (r *reader) request(lane *laneReader, row *row, ev *otf2.Event) {
+// beginRequest reads the request of an operation in a launch of several. Its attributes belong to the launch's region,
+// including what caused it unless the region has a cause.
+func (r *reader) beginRequest(lane *laneReader, row *row, ev *otf2.Event) {
 	b := row.bars
 	if len(b.open) == 0 || len(ev.Attributes) == 0 {
 		return
@@ -506,12 +505,12 @@ func (r *reader) request(lane *laneReader, row *row, ev *otf2.Event) {
 		lane.asked.end(uint64(f.at), event, from)
 	}
 	if f.enclosing == nowhere {
-		r.refer(lane, p, ev, nameRegion, uint64(f.at), uint64(f.number))
+		r.addReference(lane, p, ev, nameRegion, uint64(f.at), uint64(f.number))
 	}
 }
 
-// put begins a transfer. Its record: start (from that of the one before), bytes, row + 1 (0: not known), attributes.
-func (r *reader) put(lane *laneReader, row *row, time uint64, ev *otf2.Event, step *facts.Step) {
+// beginTransfer begins a transfer. Its record: start (difference), bytes, row + 1 (0: unknown), attributes.
+func (r *reader) beginTransfer(lane *laneReader, row *row, time uint64, ev *otf2.Event, step *facts.Step) {
 	b := row.bars
 	to := uint32(noRow)
 	if members := r.windows[step.Put.Window]; step.To < uint64(len(members)) {
@@ -524,7 +523,7 @@ func (r *reader) put(lane *laneReader, row *row, time uint64, ev *otf2.Event, st
 	own.add(ev.Attributes)
 	b.transfers.buf = own.record(b.transfers.buf)
 	b.transfers.end()
-	r.refer(lane, r.process(lane, row), ev, nameTransfer, numbered(b.row, b.transferCount), 0)
+	r.addReference(lane, r.process(lane, row), ev, nameTransfer, numbered(b.row, b.transferCount), 0)
 	b.puts[step.Put] = put{b.transferCount, time}
 	b.transferCount++
 	b.transferStart = time
@@ -555,14 +554,14 @@ func (r *reader) hostRow(row *row) uint32 {
 	return uint32(at)
 }
 
-// Kinds of entries of reader.names: by id of an event of NCCL, then process and order within it.
+// Kinds of entries of reader.names. Keys: id of an event of NCCL, then process and order within it.
 const (
-	nameGiven    = iota // the event is of a region: address
-	nameRegion          // asked for a region: its address and number
-	nameTransfer        // asked for a transfer: row and number
+	nameGiven    = iota // the event belongs to a region: address
+	nameRegion          // the event caused a region: its address and number
+	nameTransfer        // the event caused a transfer: row and number
 )
 
-// processShift leaves room for the numbers of entries of a process.
+// processShift is the number of bits for the entries of a process.
 const processShift = 40
 
 func (p *process) next() uint64 {
@@ -570,8 +569,8 @@ func (p *process) next() uint64 {
 	return p.key | p.seq
 }
 
-// refer notes that an event names another as what asked for it. named: it does.
-func (r *reader) refer(lane *laneReader, p *process, ev *otf2.Event, kind, what, number uint64) (named bool) {
+// addReference notes the event that an event names as its cause, if it does.
+func (r *reader) addReference(lane *laneReader, p *process, ev *otf2.Event, kind, what, number uint64) (named bool) {
 	for _, want := range askedBy {
 		if id, ok := r.ids.Value(ev, want); ok && id != 0 {
 			lane.names.add(id, p.next(), kind, what, number)
@@ -581,10 +580,10 @@ func (r *reader) refer(lane *laneReader, p *process, ev *otf2.Event, kind, what,
 	return false
 }
 
-// askedBy are the attributes that name the event of NCCL that asked for something, the nearest one first.
+// askedBy are the attributes that name the causing event of NCCL, the nearest one first.
 var askedBy = [...]otf2.AttributeRef{regions.AttrParentID, regions.AttrExternalID}
 
-// register notes the region of the event of NCCL that an event names itself by, and returns its id.
+// register notes the region of an NCCL event by the event's own id, and returns the id.
 func (r *reader) register(lane *laneReader, p *process, ev *otf2.Event, at address) uint64 {
 	id, ok := r.ids.Value(ev, regions.AttrEventID)
 	if !ok || id == 0 {
@@ -594,8 +593,8 @@ func (r *reader) register(lane *laneReader, p *process, ev *otf2.Event, at addre
 	return id
 }
 
-// operation takes a part of a collective, or an end of a message.
-func (r *reader) operation(p *operations.Part) {
+// addOperation adds a part of a collective, or an end of a message.
+func (r *reader) addOperation(p *operations.Part) {
 	at, ok := r.rowOf[p.Location]
 	if !ok || p.Enter == facts.NoRegion {
 		return // an operation outside of regions
@@ -605,7 +604,7 @@ func (r *reader) operation(p *operations.Part) {
 	key := instanceKey{comm: comm, function: fn, src: -1, dst: -1, ordinal: p.Ordinal}
 	members, rank := r.comms[comm].members, int32(p.Rank)
 	expected, present := len(members), r.present[comm]
-	// The members of a collective stand by rank, of a message the sender stands first.
+	// The parts of a collective are in the order of ranks; of a message the sender comes first.
 	place := uint64(rank) ^ 1<<63
 	if p.Message() {
 		expected, present, place = 2, 2, 0
@@ -633,11 +632,11 @@ func (r *reader) operation(p *operations.Part) {
 	} else if p.Consistent {
 		r.open[key] = in
 	}
-	r.find(at, p.Enter, foundOperation, in.index, place, uint64(rank), p.Sent, p.Received, uint64(uint32(p.Root)),
+	r.addFound(at, p.Enter, foundOperation, in.index, place, uint64(rank), p.Sent, p.Received, uint64(uint32(p.Root)),
 		p.Size, p.Event)
 }
 
-func (r *reader) wait(w *waits.Wait) {
+func (r *reader) addWait(w *waits.Wait) {
 	r.keepWait(w)
 	at, ok := r.rowOf[w.Place.Location]
 	if !ok || w.Place.Enter == facts.NoRegion {
@@ -649,17 +648,17 @@ func (r *reader) wait(w *waits.Wait) {
 		r.kindOf[w.Kind] = kind
 		r.waitKinds = append(r.waitKinds, w.Kind)
 	}
-	r.find(at, w.Place.Enter, foundWait, r.scale(w.Waited), uint64(kind), uint64(min(max(w.For, 0), math.MaxUint16)),
-		analysis.BoolCount(w.StartUp))
+	r.addFound(at, w.Place.Enter, foundWait, r.scale(w.Waited), uint64(kind),
+		uint64(min(max(w.For, 0), math.MaxUint16)), analysis.BoolCount(w.StartUp))
 }
 
-// Kinds of entries of reader.told: by number of the region, then in their order.
+// Kinds of entries of reader.found. Keys: number of the region, then order.
 const (
 	foundOperation = iota // instance, key of the part in it, rank, then as in an operation record
 	foundWait             // as in a wait record
 )
 
-func (r *reader) find(row uint32, enter uint64, kind uint64, numbers ...uint64) {
+func (r *reader) addFound(row uint32, enter uint64, kind uint64, numbers ...uint64) {
 	from := len(r.found.data)
 	r.found.data = binary.AppendUvarint(r.found.data, kind)
 	for _, n := range numbers {
@@ -702,19 +701,19 @@ func (d *Data) Damage(err error) {
 	}
 }
 
-// Problems are what of the archive is not shown, a line each, and why.
+// Problems lists what the page cannot show of the archive, and why, one line each.
 func (d *Data) Problems() []string { return d.problems }
 
-// Notes are further lines of the page: what it has no form for, and what ranks recorded differently.
+// Notes lists further lines of the page: what it cannot show, and what ranks recorded differently.
 func (d *Data) Notes() []string { return d.notes }
 
-// Empty tells that there is nothing to be seen: no region, no transfer, no value of a metric.
+// Empty reports whether there is nothing to show: no region, no transfer, no value of a metric.
 func (d *Data) Empty() bool {
 	return d.layout.total == 0 && len(d.series) == 0 &&
 		!slices.ContainsFunc(d.rows, func(r row) bool { return r.bars != nil && r.bars.transferCount > 0 })
 }
 
-// String says how much there is to be seen.
+// String states the amount of data.
 func (d *Data) String() string {
 	rows := 0
 	for i := range d.rows {

@@ -418,7 +418,7 @@ func TestNodesOfTransfers(t *testing.T) {
 		store: newStore(keptBytes), report: new(operations.Report), matrix: new(matrix.Report)}
 	d.report.WaitStates = new(waits.States)
 	r := newReader(d)
-	take := r.lane()
+	take := r.newLane()
 	event := func(kind otf2.EventKind, time uint64, args ...uint64) {
 		take(&otf2.Event{Kind: kind, Time: otf2.Timestamp(time), Args: args})
 	}

@@ -20,15 +20,15 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// Server gives the page and, as the page asks for them, its data. Who does not know the token gets nothing. Until Fill
-// has filled it, it gives a page that says how far reading is, and shows the timeline as soon as that is there.
+// Server serves the page and, on request, its data, to clients that know the token. Until Fill has filled it, it serves
+// a page that shows the progress of reading and then changes to the timeline.
 type Server struct {
 	news
 	token   string
-	hosts   []string // that requests may name
-	waiting []byte   // the page until the timeline is there
+	hosts   []string // names accepted in requests
+	waiting []byte   // the page until the timeline is ready
 
-	// What Fill makes.
+	// Set by Fill.
 	page   []byte
 	head   []byte
 	temp   temp
@@ -36,7 +36,7 @@ type Server struct {
 	blocks []extent
 }
 
-// NewServer makes a server that has nothing yet. title is what the page is called.
+// NewServer returns a server without data. title is the page's title.
 func NewServer(title string) (*Server, error) {
 	s := &Server{waiting: bytes.Replace(waitingAsset, connectMark, connectSelf, 1)}
 	var token [16]byte
@@ -49,15 +49,15 @@ func NewServer(title string) (*Server, error) {
 	return s, nil
 }
 
-// Fill puts the blocks into a temporary file, which Close gives back, and lets the page be served. An error is what
-// Fail would be told.
+// Fill writes the blocks to a temporary file, which Close removes, and starts serving the page. It passes its error to
+// Fail, too.
 func (s *Server) Fill(d *Data, o Options) error {
 	err := s.fill(d, &o)
 	s.settle(err)
 	return err
 }
 
-// Fail tells pages that wait why there will be no timeline.
+// Fail shows waiting pages why there is no timeline.
 func (s *Server) Fail(err error) { s.settle(err) }
 
 func (s *Server) fill(d *Data, o *Options) error {
@@ -74,7 +74,7 @@ func (s *Server) fill(d *Data, o *Options) error {
 	return err
 }
 
-// Close gives back what the blocks take of the temporary folder.
+// Close removes the temporary file of the blocks.
 func (s *Server) Close() error {
 	s.spool.close()
 	return nil
@@ -85,7 +85,7 @@ func (s *Server) block(packed []byte) error {
 	return s.temp.failed()
 }
 
-// Listen opens a port of this machine that no other can reach. port 0: any that is free.
+// Listen opens a port that only this machine can reach. port 0: any free one.
 func (s *Server) Listen(port int) (net.Listener, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Server) Listen(port int) (net.Listener, error) {
 	return l, nil
 }
 
-// URL is where the page is.
+// URL is the address of the page.
 func (s *Server) URL() string { return "http://" + s.hosts[0] + "/" + s.token + "/" }
 
 // Serve answers requests until the listener is closed.
@@ -104,7 +104,7 @@ func (s *Server) Serve(l net.Listener) error {
 	server := http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 1 << 14}
 	err := server.Serve(l)
-	if s.failed() != nil { // who waits for the page is told so
+	if s.failed() != nil { // clients may still wait for the page: they receive the error
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = server.Shutdown(ctx)
@@ -112,13 +112,13 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// mostAtOnce is how many blocks are asked for at once; page/src/source.ts has the same.
+// mostAtOnce is the greatest number of blocks per request; page/src/source.ts has the same.
 const mostAtOnce = 64
 
-// some are the blocks of a list of numbers, one behind the other, each with its length before it: four bytes, the
-// lowest first. They are unpacked: a browser takes as long to begin with a block as this takes for many. The status is
-// http.StatusNotFound if one is not there, or there are too many.
-func (s *Server) some(list string) (body []byte, status int) {
+// readBlocks returns the blocks of a list of numbers one after the other, each preceded by its length: four bytes, the
+// lowest first. They are uncompressed, because starting decompression of each block in a browser takes as long as
+// sending many. The status is http.StatusNotFound if a block does not exist or the list is too long.
+func (s *Server) readBlocks(list string) (body []byte, status int) {
 	numbers := strings.Split(list, ",")
 	if len(numbers) > mostAtOnce {
 		return nil, http.StatusNotFound
@@ -136,7 +136,7 @@ func (s *Server) some(list string) (body []byte, status int) {
 			return nil, http.StatusInternalServerError
 		}
 		from := out.Len()
-		out.Write(make([]byte, 4)) // the length, which is known in the end
+		out.Write(make([]byte, 4)) // placeholder for the length
 		err = unpacker.(flate.Resetter).Reset(bytes.NewReader(packed), nil)
 		if err == nil {
 			_, err = out.ReadFrom(unpacker)
@@ -149,9 +149,8 @@ func (s *Server) some(list string) (body []byte, status int) {
 	return out.Bytes(), http.StatusOK
 }
 
-// ServeHTTP answers GET /TOKEN/, /TOKEN/head, /TOKEN/blocks/N,N… and, for pages that wait, /TOKEN/progress/N, and
-// nothing else. A request whose Host is not this address comes from a page of another site whose name was made to point
-// here, and is refused.
+// ServeHTTP answers GET /TOKEN/, /TOKEN/head, /TOKEN/blocks/N,N… and, for waiting pages, /TOKEN/progress/N. A request
+// for another Host is refused: it comes from a page of another site whose name resolves to this address.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -174,7 +173,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	kind, body, status := s.give(r, path)
+	kind, body, status := s.respond(r, path)
 	if status >= http.StatusBadRequest {
 		http.Error(w, http.StatusText(status), status)
 		return
@@ -183,11 +182,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Length", fmt.Sprint(len(body)))
 	w.WriteHeader(status)
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(body) // a reader that has gone needs no answer
+		_, _ = w.Write(body) // the client may have gone
 	}
 }
 
-// patience is for how long the page waits for an archive that is read at once, before it says that it waits.
+// patience is how long a request for the page waits for a short archive before it gets the waiting page.
 const patience = 300 * time.Millisecond
 
 const (
@@ -196,9 +195,9 @@ const (
 	kindNews = "application/json"
 )
 
-// give is what is at a path behind the token. Data are waited for; instead of the page, http.StatusAccepted comes with
-// one that waits.
-func (s *Server) give(r *http.Request, path string) (kind string, body []byte, status int) {
+// respond returns the content of a path below the token. Requests for data wait until there are data; instead of the
+// page, the waiting page comes with http.StatusAccepted.
+func (s *Server) respond(r *http.Request, path string) (kind string, body []byte, status int) {
 	switch what, rest, _ := strings.Cut(path, "/"); {
 	case path == "":
 		soon, cancel := context.WithTimeout(r.Context(), patience)
@@ -216,7 +215,7 @@ func (s *Server) give(r *http.Request, path string) (kind string, body []byte, s
 		if !s.await(r.Context()) {
 			return "", nil, http.StatusServiceUnavailable
 		}
-		body, status = s.some(rest)
+		body, status = s.readBlocks(rest)
 		return kindData, body, status
 	case what == "progress":
 		known, err := strconv.Atoi(rest)

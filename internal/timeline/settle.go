@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// end settles what only the end of all events tells.
+// end derives what is known only after the last event.
 func (r *reader) end() {
 	unknown := false
 	deep := feed{to: r.deep}
@@ -45,11 +45,10 @@ func (r *reader) end() {
 	}
 }
 
-// resolve finds the regions that are named as what asked for others.
-//
-// Meant is the last one of the process that had been given that name before; else, where what was asked for began
-// earlier, the last one of all; else, as with PXN processes carry out transfers for each other, that of another process
-// of the host. There names can come twice; then none is meant.
+// resolve finds the regions of the events named as causes. Ids are reused, so it chooses in this order: the last region
+// of the same process with that id at the time; if the effect began earlier, the last region of all with that id; if
+// there is none, as with PXN, where processes carry out transfers for each other, that of another process of the host,
+// unless several have the id.
 func (r *reader) resolve() {
 	type reference struct {
 		key, kind, what, number uint64
@@ -110,7 +109,7 @@ func (r *reader) resolve() {
 	r.names.close()
 }
 
-// choose settles by what each region was asked for.
+// choose decides which region caused each region.
 func (r *reader) choose() {
 	kids := feed{to: r.kids}
 	last := uint64(0)
@@ -133,7 +132,7 @@ func (r *reader) choose() {
 	r.claims.close()
 }
 
-// locate finds the addresses of what analysis told.
+// locate finds the addresses of the regions in the analysis's results.
 func (r *reader) locate() {
 	operations, waits, parts := feed{to: r.operations}, feed{to: r.waits}, feed{to: r.parts}
 	var p *places
@@ -144,7 +143,7 @@ func (r *reader) locate() {
 		if p == nil || p.row != row {
 			p = b.places()
 		}
-		at, ok := p.at(uint32(m.a))
+		at, ok := p.addressAt(uint32(m.a))
 		if !ok {
 			continue // an operation outside of regions
 		}

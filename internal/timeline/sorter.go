@@ -9,19 +9,18 @@ import (
 	"sync"
 )
 
-// sorter puts entries in order of two keys, and those with equal ones in the order in which they came, in little
-// memory: it keeps entries until they are too many, then writes them in order to a file, and in the end reads all such
-// runs side by side.
+// sorter sorts entries by two keys, stably, in bounded memory: it collects entries up to a limit, writes them sorted to
+// a file as a run, and finally merges the runs.
 type sorter struct {
 	spool spool
-	limit int // bytes of entries that are kept
+	limit int // bytes of entries kept in memory
 	mu    sync.Mutex
 	kept  *entries
 	spare chan *entries // one is filled while another is written
-	runs  []*stream     // by age
+	runs  []*stream     // oldest first
 }
 
-// runPieces is in how many pieces about a run is read, at least: one of each run is in memory.
+// runPieces is the least number of pieces of a run, about; one piece of each run is in memory.
 const runPieces = 256
 
 func newSorter(t *temp, limit int) *sorter {
@@ -30,12 +29,12 @@ func newSorter(t *temp, limit int) *sorter {
 	return s
 }
 
-// entries are some entries with what belongs to them.
+// entries are entries with their data.
 type entries struct {
 	keys  []keys
-	other []keys // for sort
+	other []keys // scratch space of sort
 	data  []byte
-	out   []byte // of write
+	out   []byte // scratch space of write
 }
 
 type keys struct {
@@ -49,8 +48,8 @@ func (e *entries) bytes() int { return keysSize*len(e.keys) + len(e.data) }
 
 func (e *entries) reset() { e.keys, e.data = e.keys[:0], e.data[:0] }
 
-// take moves all entries of others here.
-func (e *entries) take(others *entries) {
+// moveFrom moves all entries of others here.
+func (e *entries) moveFrom(others *entries) {
 	base := uint32(len(e.data))
 	for _, k := range others.keys {
 		k.from += base
@@ -60,7 +59,7 @@ func (e *entries) take(others *entries) {
 	others.reset()
 }
 
-// sort puts entries in order, byte by byte of their keys, from the last one that differs between any of them on.
+// sort sorts entries by radix, from the last byte of their keys that differs between any of them to the first.
 func (e *entries) sort() {
 	if slices.IsSortedFunc(e.keys, compareKeys) {
 		return
@@ -73,18 +72,18 @@ func (e *entries) sort() {
 	e.other = slices.Grow(e.other[:0], len(e.keys))[:len(e.keys)]
 	for shift := 0; shift < 64; shift += 8 {
 		if differB>>shift&0xff != 0 {
-			e.pass(func(k *keys) uint8 { return uint8(k.b >> shift) })
+			e.sortByByte(func(k *keys) uint8 { return uint8(k.b >> shift) })
 		}
 	}
 	for shift := 0; shift < 64; shift += 8 {
 		if differA>>shift&0xff != 0 {
-			e.pass(func(k *keys) uint8 { return uint8(k.a >> shift) })
+			e.sortByByte(func(k *keys) uint8 { return uint8(k.a >> shift) })
 		}
 	}
 }
 
-// pass puts entries in order of one byte, and leaves those that are alike in it as they were.
-func (e *entries) pass(digit func(*keys) uint8) {
+// sortByByte sorts entries stably by one byte of their keys.
+func (e *entries) sortByByte(digit func(*keys) uint8) {
 	var ends [256]int
 	for i := range e.keys {
 		ends[digit(&e.keys[i])]++
@@ -106,7 +105,7 @@ func compareKeys(x, y keys) int {
 	return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b))
 }
 
-// feed hands entries of one goroutine on to a sorter, many at a time.
+// feed passes entries of one goroutine to a sorter, many at a time.
 type feed struct {
 	to *sorter
 	entries
@@ -114,7 +113,7 @@ type feed struct {
 
 const feedBytes = 16 << 10
 
-// add adds an entry, and what belongs to it as numbers.
+// add adds an entry with numbers as its data.
 func (f *feed) add(a, b uint64, numbers ...uint64) {
 	from := len(f.data)
 	for _, n := range numbers {
@@ -123,7 +122,7 @@ func (f *feed) add(a, b uint64, numbers ...uint64) {
 	f.end(a, b, from)
 }
 
-// end ends an entry of which what belongs to it has been put behind data.
+// end completes an entry whose data begin at from.
 func (f *feed) end(a, b uint64, from int) {
 	f.keys = append(f.keys, keys{a, b, uint32(from), uint32(len(f.data) - from)})
 	if f.bytes() >= feedBytes {
@@ -134,7 +133,7 @@ func (f *feed) end(a, b uint64, from int) {
 func (f *feed) flush() {
 	s := f.to
 	s.mu.Lock()
-	s.kept.take(&f.entries)
+	s.kept.moveFrom(&f.entries)
 	if s.kept.bytes() < s.limit {
 		s.mu.Unlock()
 		return
@@ -150,7 +149,7 @@ func (f *feed) flush() {
 	s.spare <- full
 }
 
-// write puts entries into a run: the keys as differences.
+// write writes entries as a run, with keys as differences.
 func (e *entries) write(run *stream) {
 	var a, b uint64
 	run.buf = e.out
@@ -167,7 +166,7 @@ func (e *entries) write(run *stream) {
 	e.out, run.buf = run.buf, nil
 }
 
-// finish is called when all feeds have been flushed, before sorted. It gives back memory that is not needed any more.
+// finish is called when all feeds have been flushed, before sorted. It frees memory.
 func (s *sorter) finish() {
 	s.kept.sort()
 	s.kept.other, s.kept.out, s.spare = nil, nil, nil
@@ -178,7 +177,7 @@ func (s *sorter) close() {
 	s.kept, s.runs = new(entries), nil
 }
 
-// sorted reads all entries in their order.
+// sorted returns all entries in their order.
 func (s *sorter) sorted() *merge {
 	m := &merge{}
 	for i, r := range s.runs {
@@ -192,15 +191,15 @@ func (s *sorter) sorted() *merge {
 	return m
 }
 
-// merge reads runs side by side. Its fields are those of the entry that is next, if there is one.
+// merge merges runs. Its fields are those of the next entry, if there is one.
 type merge struct {
 	heap  []*source
 	more  bool
 	a, b  uint64
-	entry cursor // what belongs to the entry
+	entry cursor // data of the entry
 }
 
-// source is a run, or what is still in memory.
+// source is a run on disk, or the entries still in memory.
 type source struct {
 	age  int
 	a, b uint64
@@ -272,7 +271,7 @@ func (m *merge) look() {
 	}
 }
 
-// next goes on to the next entry.
+// next advances to the next entry.
 func (m *merge) next() {
 	if !m.heap[0].next() {
 		last := len(m.heap) - 1
@@ -283,8 +282,8 @@ func (m *merge) next() {
 	m.look()
 }
 
-// is tells whether the next entry has that first key. Entries with lesser ones are passed over.
-func (m *merge) is(a uint64) bool {
+// skipTo passes over entries with lesser first keys and reports whether the next entry has that first key.
+func (m *merge) skipTo(a uint64) bool {
 	for m.more && m.a < a {
 		m.next()
 	}

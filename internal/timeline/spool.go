@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// temp is where temporary files lie, and the first thing that went wrong with one. After that nothing more is written
-// or read: who uses them asks for failed at the end.
+// temp is the folder of temporary files, and the first error with one of them. After an error nothing more is written
+// or read; callers check failed at the end.
 type temp struct {
 	mu  sync.Mutex
 	err error
@@ -24,14 +24,14 @@ func (t *temp) fail(err error) {
 	}
 }
 
-// failed is what went wrong, nil if nothing did.
+// failed returns the first error.
 func (t *temp) failed() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.err
 }
 
-// spool is a temporary file without a name, made when something is written to it. Several goroutines can write.
+// spool is a temporary file without a name, created by the first write. Several goroutines may write.
 type spool struct {
 	temp *temp
 	mu   sync.Mutex
@@ -56,7 +56,7 @@ func (s *spool) write(b []byte) extent {
 	return extent{at, len(b)}
 }
 
-// reserve gives the place of that many bytes; no file if there cannot be one.
+// reserve allocates size bytes and returns their offset; the file is nil after an error.
 func (s *spool) reserve(size int) (*os.File, int64) {
 	if s.temp.failed() != nil {
 		return nil, 0
@@ -78,7 +78,7 @@ func (s *spool) reserve(size int) (*os.File, int64) {
 	return s.file, s.size - int64(size)
 }
 
-// read reads a piece into a buffer, and gives the buffer.
+// read reads a piece into a buffer and returns the buffer.
 func (s *spool) read(e extent, into []byte) []byte {
 	if cap(into) < e.size {
 		into = make([]byte, e.size)
@@ -94,16 +94,15 @@ func (s *spool) read(e extent, into []byte) []byte {
 	return into
 }
 
-// close gives the room back.
+// close frees the file.
 func (s *spool) close() {
 	if s.file != nil {
-		_ = s.file.Close() // nobody wants what is in it
+		_ = s.file.Close() // its content is not needed any more
 		s.file = nil
 	}
 }
 
-// stream is a sequence of records of varints and bytes. One goroutine writes it; what it has written lies in a spool,
-// but for the last piece.
+// stream is a sequence of records of varints and bytes, written by one goroutine. All but the last piece is in a spool.
 type stream struct {
 	to     *spool
 	piece  int // bytes after which a piece is written
@@ -121,7 +120,7 @@ func (s *stream) end() {
 	}
 }
 
-// flush writes what is in memory.
+// flush writes the piece in memory.
 func (s *stream) flush() {
 	if len(s.buf) > 0 {
 		s.pieces = append(s.pieces, s.to.write(s.buf))
@@ -131,16 +130,16 @@ func (s *stream) flush() {
 
 func (s *stream) open() *cursor { return &cursor{of: s} }
 
-// cursor reads the records of a stream that is complete.
+// cursor reads the records of a complete stream.
 type cursor struct {
 	of   *stream
-	next int // piece; behind the last one the rest that is in memory
+	next int // index of the next piece; the last one is in memory
 	buf  []byte
 	at   int
 	own  []byte
 }
 
-// more tells whether there is another record.
+// more reports whether there is another record.
 func (c *cursor) more() bool {
 	for c.at >= len(c.buf) {
 		switch {
@@ -158,17 +157,17 @@ func (c *cursor) more() bool {
 	return true
 }
 
-// number reads a number of a record; 0 behind its end, which only comes of a file that could not be read.
+// number reads a number of a record; it is 0 after the end, which happens only if a file cannot be read.
 func (c *cursor) number() uint64 {
 	v, size := binary.Uvarint(c.buf[c.at:])
 	c.at += max(size, 0)
 	return v
 }
 
-// rest is what has not been read of an entry.
+// rest returns the unread part of an entry.
 func (c *cursor) rest() []byte { return c.buf[c.at:] }
 
-// bytes reads that many bytes of a record, which are valid until the next one is read.
+// bytes reads n bytes of a record, which are valid until the next record is read.
 func (c *cursor) bytes(n int) []byte {
 	from := min(c.at, len(c.buf))
 	c.at = min(from+n, len(c.buf))

@@ -10,15 +10,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// The critical path, as the report has it, step by step. All steps that are told of lie in a temporary file, as it is
-// known at the end only which of them are the path's. A step's number is the byte behind its first one; what it follows
-// is before it in the file.
+// The critical path of the report, step by step. Which steps belong to the path is known only at the end, so all steps
+// are kept in a temporary file. A step's number is the offset after its first byte; its predecessor is before it in the
+// file.
 
 // pathSteps keeps the steps of paths.
 type pathSteps struct {
 	spool  spool
-	buf    []byte // what is not written yet
-	at     uint64 // byte of the file with which buf begins
+	buf    []byte // steps not written yet
+	at     uint64 // offset in the file at which buf begins
 	origin otf2.Timestamp
 
 	trace *criticalpath.Trace
@@ -28,7 +28,7 @@ type pathSteps struct {
 
 const (
 	stepsPiece  = 64 << 10
-	stepNumbers = 12 // of a record, at most
+	stepNumbers = 12 // size of the numbers of a record, at most
 )
 
 // Step keeps a step; see criticalpath.Tracer.
@@ -72,18 +72,18 @@ func (p *pathSteps) follow(r *criticalpath.Result) {
 		n = read.step(n).Before
 	}
 	slices.Reverse(p.own)
-	p.each(func(*segment) { p.count++ })
+	p.eachSegment(func(*segment) { p.count++ })
 }
 
-// stepReader reads steps that lie near each other.
+// stepReader reads steps that are close to each other in the file.
 type stepReader struct {
 	of       *pathSteps
-	from, to uint64 // bytes of the file that are in buf
+	from, to uint64 // offsets in the file that buf covers
 	buf      []byte
 	step1    criticalpath.Step
 }
 
-// step gives a step; it is valid until the next one is asked for.
+// step returns a step; it is valid until the next call.
 func (r *stepReader) step(number uint64) *criticalpath.Step {
 	at := number - 1
 	if longest := min(at+stepNumbers*binary.MaxVarintLen64, r.of.at); at < r.from || longest > r.to {
@@ -105,16 +105,16 @@ func (r *stepReader) step(number uint64) *criticalpath.Step {
 	return s
 }
 
-// segment is a part of the path: ns of what a rank did, −1: of nobody.
+// segment is a part of the path: ns of an activity of a rank, −1: of no rank.
 type segment struct {
 	start  otf2.Timestamp
 	length uint64
 	rank   int32
-	what   int32 // as criticalpath numbers it
+	what   int32 // index of the activity in criticalpath
 }
 
-// each passes the segments of the path, one behind the other. What it gives is valid until it returns.
-func (p *pathSteps) each(f func(*segment)) {
+// eachSegment calls f with the segments of the path in order. The segment is valid until f returns.
+func (p *pathSteps) eachSegment(f func(*segment)) {
 	if p.trace == nil {
 		return
 	}
@@ -129,13 +129,13 @@ func (p *pathSteps) each(f func(*segment)) {
 	to(p.trace.Since, -1, p.trace.First)
 	read := stepReader{of: p}
 	for _, n := range p.own {
-		one.step(read.step(n), f)
+		one.eachSegment(read.step(n), f)
 	}
-	one.step(&p.trace.Last, f)
+	one.eachSegment(&p.trace.Last, f)
 }
 
-// step passes the segments of a step.
-func (one *segment) step(s *criticalpath.Step, f func(*segment)) {
+// eachSegment calls f with the segments of a step.
+func (one *segment) eachSegment(s *criticalpath.Step, f func(*segment)) {
 	one.start = s.Start
 	part := func(ns uint64, rank, what int32) {
 		if ns > 0 {
@@ -152,11 +152,11 @@ func (one *segment) step(s *criticalpath.Step, f func(*segment)) {
 	}
 }
 
-// headPath is what the page knows of the critical path from the start.
+// headPath is the index of the critical path in the head.
 type headPath struct {
 	headSeries
-	Starts []uint64       `json:"starts"` // by block: where its first segment begins
-	What   []headActivity `json:"what"`   // what segments are in
+	Starts []uint64       `json:"starts"` // by block: begin of its first segment
+	What   []headActivity `json:"what"`   // activities of segments
 }
 
 type headActivity struct {
@@ -165,8 +165,8 @@ type headActivity struct {
 	Comm      int    `json:"comm"` // index into comms; −1: none
 }
 
-// path writes the segments of the critical path: length, rank + 1 (signed differences), what.
-func (w *writer) path() {
+// writePath writes the segments of the critical path: length, rank + 1 (signed differences), activity.
+func (w *writer) writePath() {
 	h := &headPath{headSeries: headSeries{w.made, w.steps.count}, Starts: []uint64{}, What: []headActivity{}}
 	if h.Count == 0 {
 		return
@@ -192,7 +192,7 @@ func (w *writer) path() {
 	}
 	var length, rank, what column
 	at := 0
-	w.steps.each(func(s *segment) {
+	w.steps.eachSegment(func(s *segment) {
 		if at%chunk == 0 {
 			h.Starts = append(h.Starts, w.since(s.start))
 		}

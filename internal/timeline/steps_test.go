@@ -127,7 +127,7 @@ func TestPathOfManySteps(t *testing.T) {
 		t.Fatalf("%d steps, %d segments: %v", len(p.own), p.count, keep.failed())
 	}
 	at := p.origin
-	p.each(func(s *segment) {
+	p.eachSegment(func(s *segment) {
 		if s.start != at || s.rank == 9 {
 			t.Fatalf("a segment of rank %d begins at %d, the one before ends at %d", s.rank, s.start, at)
 		}
@@ -191,11 +191,11 @@ func TestManyAreCharged(t *testing.T) {
 	c := &charges{feed: feed{to: s.chargesOf}, since: func(t otf2.Timestamp) uint64 { return uint64(t) }}
 	for _, begin := range []otf2.Timestamp{200, 100} {
 		for r := range 100 {
-			c.take(r, causes.GPU, begin, begin+10, float64(r))
-			c.take(r, causes.GPU, begin, begin+10, 1)
+			c.addCharge(r, causes.GPU, begin, begin+10, float64(r))
+			c.addCharge(r, causes.GPU, begin, begin+10, 1)
 		}
 	}
-	c.put()
+	c.storeCharges()
 	c.flush()
 	s.chargesOf.finish()
 	var begins []uint64

@@ -2,24 +2,24 @@
 
 package timeline
 
-// store is what has been read: streams in the order of the events, and what is only known later, or found elsewhere, in
-// the order in which it is needed. Keys that are addresses are in the order of the page's bars.
+// store is the data read: streams in the order of events, and sorters for what becomes known later or elsewhere, in the
+// order in which it is needed. Keys that are addresses have the order of the page's bars.
 type store struct {
 	temp    temp
 	kept    int
 	spool   spool // of all streams
 	sorters []*sorter
 
-	deep   *sorter // address: region record, of those at maxDepth
-	claims *sorter // address, preference: address of what asked for the region; number of the region
-	// address (from that of the one before), address of what asked for it; where that is not what it lies in
+	deep   *sorter // address: record of a region at maxDepth
+	claims *sorter // address, preference: address of the region's cause; number of the region
+	// address (from that of the one before), address of the cause, if that is not the enclosing region
 	parents     stream
 	kids        *sorter // address, place of a child among all regions: address of the child
 	waits       *sorter // address, order: length, kind, rank that was waited for, whether it was the first operation
 	operations  *sorter // address, order: instance, sent, received, root, size, event
 	asked       *sorter // address, event: attributes of an operation that was launched together with others
 	ends        *sorter // transfer: length
-	askers      *sorter // transfer: address of what asked for it
+	askers      *sorter // transfer: address of its cause
 	waitsInTime *sorter // begin of a wait's operation, order: see reader.keepWait
 	chargesOf   *sorter // begin of an operation, order: see charges.put
 
@@ -31,12 +31,12 @@ type store struct {
 }
 
 const (
-	// keptBytes is what a sorter keeps in memory before it writes, twice.
+	// keptBytes is the memory for entries of a sorter, which has twice that.
 	keptBytes = 2 << 20
-	// piecesBytes is about what the streams of all rows keep before they write.
+	// piecesBytes is the approximate memory for the streams of all rows.
 	piecesBytes   = 64 << 20
 	streamsPerRow = 4
-	// A piece of a stream.
+	// Size of a piece of a stream.
 	leastPiece, mostPiece = 2 << 10, 8 << 10
 )
 
@@ -58,7 +58,7 @@ func (s *store) newSorter() *sorter {
 	return one
 }
 
-// Close gives back what the data take of the temporary folder.
+// Close frees the temporary files.
 func (s *store) Close() error {
 	s.spool.close()
 	s.steps.spool.close()

@@ -16,25 +16,25 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// rowKind says what a row of the page is.
+// rowKind is the kind of a row of the page.
 type rowKind string
 
 // Kinds of rows, from the outermost on.
 const (
 	kindHost    rowKind = "host"
 	kindProcess rowKind = "process"
-	kindDevice  rowKind = "device" // a GPU, in processes that have several
+	kindDevice  rowKind = "device" // a GPU, in processes with several
 	kindThread  rowKind = "thread"
 	kindRank    rowKind = "rank" // of a communicator
 	kindChannel rowKind = "channel"
 	kindNetwork rowKind = "network"
 	kindEvent   rowKind = "event"
 	kindStream  rowKind = "stream"
-	kindSensors rowKind = "sensors" // a location of nothing but metrics
+	kindSensors rowKind = "sensors" // a location with metrics only
 	kindMetric  rowKind = "metric"
 )
 
-// row is a line of the page. Rows that have a location have bars.
+// row is a row of the page. Rows with a location have bars.
 type row struct {
 	name     string
 	kind     rowKind
@@ -44,8 +44,8 @@ type row struct {
 	*bars    // nil: no location
 }
 
-// makeRows arranges the locations of an archive: hosts, their processes, and in these threads, then each
-// communicator rank with its channels and network under it, then everything else.
+// makeRows arranges the locations of an archive: hosts, their processes, and in these threads, each communicator rank
+// with its channels and network rows below it, then all others.
 func makeRows(defs *otf2.Definitions) []row {
 	t := tree{defs: defs, kinds: facts.RowsOf(defs, facts.Communicators(defs)),
 		ranks: make(map[otf2.LocationRef]string), seen: make(map[otf2.LocationRef]bool)}
@@ -85,8 +85,8 @@ func makeRows(defs *otf2.Definitions) []row {
 	return t.rows
 }
 
-// chosen leaves out the rows of locations on which nothing is selected, and what is then empty.
-func chosen(rows []row, selected *selection.Selection) []row {
+// selectRows removes the rows of locations outside the selection, and rows that are empty without these.
+func selectRows(rows []row, selected *selection.Selection) []row {
 	if selected == nil {
 		return rows
 	}
@@ -138,8 +138,8 @@ func (t *tree) addLocation(parent int, l *otf2.Location, kind rowKind) int {
 	return t.add(row{name: name, kind: kind, parent: parent, location: l.Self, group: l.Group, bars: new(bars)})
 }
 
-// eventName is the name of a row of events: what they are, as there are many such rows, then of which communicator and
-// rank; without that where the process has several of the communicator and the location's name does not say which.
+// eventName names a row of events: the kind of events, then communicator and rank if the process has one rank in the
+// communicator or the location's name states it.
 func (t *tree) eventName(name string, l *otf2.Location) string {
 	label, what, _ := strings.Cut(name, regions.EventRow)
 	comm, rank := facts.RowLabel(label)
@@ -152,19 +152,19 @@ func (t *tree) eventName(name string, l *otf2.Location) string {
 	return what + " · " + comm + rank
 }
 
-// rankOfComm is the rank that a process is in a communicator of a label.
+// rankOfComm identifies a process's rank in the communicators of a label.
 type rankOfComm struct {
 	process otf2.LocationGroupRef
 	comm    string
 }
 
-// rankIn is that rank, "" if it is not known or there are several.
+// rankIn returns that rank; "" if it is unknown or not the only one.
 func (t *tree) rankIn(process otf2.LocationGroupRef, comm string) string {
 	if t.only == nil {
 		t.only = make(map[rankOfComm]string)
 		for i := range t.defs.Locations {
 			l := &t.defs.Locations[i]
-			kind, comm, rank := t.place(l)
+			kind, comm, rank := t.placeOf(l)
 			if kind != kindRank {
 				continue
 			}
@@ -178,16 +178,15 @@ func (t *tree) rankIn(process otf2.LocationGroupRef, comm string) string {
 	return t.only[rankOfComm{process, comm}]
 }
 
-// pageKinds are the kinds of rows; what is not in it is a thread.
+// pageKinds maps kinds of locations to kinds of rows; all others are threads.
 var pageKinds = map[experiment.LocationKind]rowKind{
 	experiment.KindRank: kindRank, experiment.KindChannel: kindChannel, experiment.KindNetSend: kindNetwork,
 	experiment.KindNetRecv: kindNetwork, experiment.KindStream: kindStream,
 	experiment.KindEvent: kindEvent,
 }
 
-// place is what a location is for, and the label and rank of the communicator that it belongs to, as far as its name
-// has them.
-func (t *tree) place(l *otf2.Location) (kind rowKind, comm, rank string) {
+// placeOf returns a location's kind of row, and the label and rank of its communicator as far as its name states them.
+func (t *tree) placeOf(l *otf2.Location) (kind rowKind, comm, rank string) {
 	kind = cmp.Or(pageKinds[t.kinds.Kind(l.Self)], kindThread)
 	switch name := t.defs.String(l.Name); kind {
 	case kindRank, kindChannel, kindNetwork:
@@ -196,15 +195,15 @@ func (t *tree) place(l *otf2.Location) (kind rowKind, comm, rank string) {
 	return kind, comm, rank
 }
 
-// order is that of kinds within a process.
+// order is the order of kinds within a process.
 var order = map[rowKind]int{kindThread: 0, kindRank: 1, kindNetwork: 2, kindChannel: 3, kindStream: 4, kindEvent: 5}
 
 func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*otf2.Location) {
 	at := t.add(row{name: cmp.Or(t.groupName(process), "(no process)"), kind: kindProcess, parent: host,
 		group: process})
 	slices.SortStableFunc(locations, func(a, b *otf2.Location) int {
-		ka, _, _ := t.place(a)
-		kb, _, _ := t.place(b)
+		ka, _, _ := t.placeOf(a)
+		kb, _, _ := t.placeOf(b)
 		return cmp.Or(cmp.Compare(order[ka], order[kb]), cmp.Compare(a.Self, b.Self))
 	})
 	devices := make(map[otf2.LocationGroupRef]bool)
@@ -215,10 +214,10 @@ func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*
 	}
 	parts, owned := t.ownedBy(locations)
 	add := func(parent int, l *otf2.Location) {
-		kind, _, _ := t.place(l)
+		kind, _, _ := t.placeOf(l)
 		at := t.addLocation(parent, l, kind)
 		for _, part := range parts[l] {
-			k, _, _ := t.place(part)
+			k, _, _ := t.placeOf(part)
 			t.addLocation(at, part, k)
 		}
 	}
@@ -244,7 +243,7 @@ func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*
 	}
 }
 
-// groupName is a location group's name, "" if it has none.
+// groupName returns a location group's name, "" if it has none.
 func (t *tree) groupName(group otf2.LocationGroupRef) string {
 	if g := t.defs.LocationGroup(group); g != nil {
 		return t.defs.String(g.Name)
@@ -252,24 +251,24 @@ func (t *tree) groupName(group otf2.LocationGroupRef) string {
 	return ""
 }
 
-// ownedBy finds the channels and network rows of each communicator rank, which stand beneath it, and tells which these
-// are: those that belong to no rank stand by themselves.
+// ownedBy finds the channels and network rows of each communicator rank, which appear below it, and the set of all of
+// these. Those without a rank appear by themselves.
 func (t *tree) ownedBy(locations []*otf2.Location) (
 	parts map[*otf2.Location][]*otf2.Location, owned map[*otf2.Location]bool) {
 	parts, owned = make(map[*otf2.Location][]*otf2.Location), make(map[*otf2.Location]bool)
 	byComm := make(map[string][]*otf2.Location)
 	for _, l := range locations {
-		if k, comm, _ := t.place(l); k == kindChannel || k == kindNetwork {
+		if k, comm, _ := t.placeOf(l); k == kindChannel || k == kindNetwork {
 			byComm[comm] = append(byComm[comm], l)
 		}
 	}
 	for _, owner := range locations {
-		kind, comm, rank := t.place(owner)
+		kind, comm, rank := t.placeOf(owner)
 		if kind != kindRank {
 			continue
 		}
 		for _, l := range byComm[comm] {
-			k, _, _ := t.place(l)
+			k, _, _ := t.placeOf(l)
 			if owned[l] {
 				continue
 			}
@@ -282,7 +281,7 @@ func (t *tree) ownedBy(locations []*otf2.Location) (
 	return parts, owned
 }
 
-// process is the process that a location group is or belongs to.
+// process returns the process that a location group is or belongs to.
 func (t *tree) process(group otf2.LocationGroupRef) otf2.LocationGroupRef {
 	return processOf(t.defs, group)
 }
@@ -295,7 +294,7 @@ func processOf(defs *otf2.Definitions, group otf2.LocationGroupRef) otf2.Locatio
 	return group
 }
 
-// host is the name of the machine a process runs on: the nearest node of class "node", else the nearest at all.
+// host returns the name of a process's machine: the nearest node of class "node", otherwise the nearest node.
 func (t *tree) host(process otf2.LocationGroupRef) string {
 	nearest := ""
 	if g := t.defs.LocationGroup(process); g != nil {

@@ -12,18 +12,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// All waits in the order of the begins of their operations, beside those of bars: who asks for those of a range of time
-// reads only that, however many ranks there are. An operation begins with its first member, also for those that begin
-// it later: so do selections of the report choose.
+// All waits in the order of the begins of their operations, in addition to those of bars, so that a query of a range of
+// time reads only that range, whatever the number of ranks. An operation begins with its first member, as in selections
+// of the report.
 
-// headWaits is what the page knows of them from the start.
+// headWaits is the index of the waits in the head.
 type headWaits struct {
 	headSeries
-	Starts []uint64 `json:"starts"` // by block: when the operation of the first one begins
-	Ends   []uint64 `json:"ends"`   // by block: when the last one of it and of those before ends
+	Starts []uint64 `json:"starts"` // by block: begin of the first wait's operation
+	Ends   []uint64 `json:"ends"`   // by block: last end of a wait of this or an earlier block
 }
 
-// headWaiting is what was waited in the operations of one function on a communicator, as the report has it.
+// headWaiting is the waiting in the operations of one function on a communicator, as in the report.
 type headWaiting struct {
 	Comm   int    `json:"comm"` // index into comms; −1: none
 	Name   string `json:"name"`
@@ -31,10 +31,10 @@ type headWaiting struct {
 	Waited uint64 `json:"waited"`
 }
 
-// mostWaiting bounds these.
+// mostWaiting bounds the number of headWaiting.
 const mostWaiting = 64
 
-// waiting are those with the most waiting.
+// waiting returns the functions with the most waiting.
 func (d *Data) waiting() []headWaiting {
 	comms := make(map[otf2.CommRef]int)
 	for i, c := range d.comms {
@@ -56,7 +56,7 @@ func (d *Data) waiting() []headWaiting {
 	return all[:min(len(all), mostWaiting)]
 }
 
-// functionNumber is the index of a function; of too many the last one.
+// functionNumber returns the index of a function; beyond the limit all share the last index.
 func (r *reader) functionNumber(name string) uint16 {
 	fn, ok := r.functionOf[name]
 	if !ok && len(r.functions) < math.MaxUint16 {
@@ -67,8 +67,8 @@ func (r *reader) functionNumber(name string) uint16 {
 	return fn
 }
 
-// keepWait keeps a wait: length, rank + 1, rank that was waited for + 1, whether in start-up, communicator, function,
-// begin from that of the operation.
+// keepWait stores a wait: length, rank + 1, rank waited for + 1, whether in start-up, communicator, function, begin
+// relative to the operation's.
 func (r *reader) keepWait(w *waits.Wait) {
 	r.order++
 	since := r.since(w.Since)
@@ -76,7 +76,7 @@ func (r *reader) keepWait(w *waits.Wait) {
 		uint64(r.commOf[w.Comm]), uint64(r.functionNumber(w.Function)), r.since(w.Begin)-since)
 }
 
-// allWaits writes them: begin of the operation (differences), and a column for each of the others.
+// allWaits writes the waits: begin of the operation (differences), and a column for each other value.
 func (w *writer) allWaits() {
 	const others = 7
 	h := &headWaits{headSeries: headSeries{Block: w.made}, Starts: []uint64{}, Ends: []uint64{}}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the report says below its verdict: when was waited, where the waiting went, what cost the most. Each sentence leads to its place.
+// The report's answer below its verdict: when ranks waited, where the waiting went, which operations cost the most.
+// Each sentence links to its place.
 
 import { byId, el, svg } from "./dom";
 import * as f from "./format";
@@ -17,13 +18,13 @@ export function fillAnswer(host: Host): void {
   );
 }
 
-// place is a window's text: when, and how much.
+// place is the text of a window: when, and how much was waited.
 function place(host: Host, w: Window): string {
   const back = w.rank >= 0 && w.waited > 0 ? `, ${f.percent(Math.min(w.back, w.waited), w.waited)} of it goes back to ${host.store.head.ranks[w.rank]!.name}` : "";
   return `${f.time(w.from)} to ${f.time(w.to)}: ranks waited ${f.percent(w.share, 1)} of the time${back}`;
 }
 
-// overTime is how much of the ranks' time was waiting, in windows.
+// overTime draws the share of the ranks' time that was waiting, by window.
 function overTime(host: Host): Node[] {
   const { answer, begin, duration } = host.store.head;
   const windows = answer.windows;
@@ -57,7 +58,7 @@ function said(host: Host, l: Said): HTMLElement[] {
   return [el("span", { class: "sub" }, l.name), text];
 }
 
-// worst are the operations that cost the most; a click shows one, and selects it where the one that came last has it.
+// worst lists the operations with the most waiting. A click shows one and selects it on the rank that arrived last.
 function worst(host: Host): Node[] {
   const { answer, ranks } = host.store.head;
   if (answer.worst.length === 0) return [];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// To whom the waits of what begins in a range of time go back, as the tool charges them (../../charges.go).
+// Waits that begin in a range of time, by the rank that caused them, as the tool charges them (../../charges.go).
 
 import { lastAtMost, lowerBound } from "./bounds";
 import type { Store } from "./store";
 
 export interface Backs {
   by: Float64Array; // by rank
-  kinds: Float64Array[]; // the same by kinds, as the head lists them
-  rest: number; // of ranks that are not told apart
+  kinds: Float64Array[]; // the same by kind of delay, as the head lists them
+  rest: number; // of all further ranks
 }
 
 export async function goesBackIn(store: Store, from: number, to: number, going: () => boolean = () => true): Promise<Backs | undefined> {
@@ -31,7 +31,7 @@ export async function goesBackIn(store: Store, from: number, to: number, going: 
   return out;
 }
 
-// most is the rank to which most goes back, −1: nothing goes back to any.
+// most returns the rank that caused the most waiting; −1: none.
 export function most(by: ArrayLike<number>): number {
   let best = -1;
   for (let r = 0; r < by.length; r++) if (by[r]! > 0 && (best < 0 || by[r]! > by[best]!)) best = r;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bandwidth over size: the plot that the tool places (internal/report/plot.go), both axes logarithmic, and its figures as a table.
+// Bandwidth over size: the plot that the tool lays out (internal/report/plot.go), with logarithmic axes, and its values
+// as a table.
 
 import { byId, el, svg } from "./dom";
 import * as f from "./format";
@@ -17,7 +18,7 @@ const bottom = height - 26;
 const x = (share: number) => (left + share * (right - left)).toFixed(1);
 const y = (share: number) => (bottom - share * (bottom - top)).toFixed(1);
 
-// fillBandwidth shows the tab, or leaves it hidden where no operation was recorded with two sizes.
+// fillBandwidth shows the tab, unless no operation was recorded with two sizes.
 export function fillBandwidth(host: Host): void {
   const plot = host.store.head.bandwidth;
   byId("tab-bandwidth").hidden = plot === undefined;
@@ -37,7 +38,7 @@ function figures(p: PlotPoint): string {
   return `${p.size}, ${p.busbw} GB/s (algorithm bandwidth ${p.algbw}), ${f.plural(p.operations, "operation", "operations")}`;
 }
 
-// describe is the picture in words.
+// describe returns the plot in words.
 export function describe(plot: Plot): string {
   const ends = plot.lines
     .filter((l) => l.points.length > 0)
@@ -80,7 +81,7 @@ function picture(plot: Plot, say: (line: PlotLine, p: PlotPoint) => void): SVGEl
   );
 }
 
-// mark is a point; around it is room for fingers.
+// mark draws a point with a target large enough for fingers.
 function mark(line: PlotLine, p: PlotPoint, say: (line: PlotLine, p: PlotPoint) => void): SVGElement {
   const g = svg("g", { class: "mark", transform: `translate(${x(p.x)} ${y(p.y)})` }, svg("circle", { class: "room", r: "9" }), svg("path", { d: line.mark }));
   for (const event of ["mouseenter", "click"]) g.addEventListener(event, () => say(line, p));

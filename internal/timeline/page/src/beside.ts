@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two runs on one page: each in a frame of its own, and what one shows the other shows, too.
+// Two runs on one page, each in a frame; navigation in one moves the other, too.
 
 import { isMoved } from "./twin";
 

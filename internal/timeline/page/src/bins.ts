@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix of ranks in bins: some ranks in each where there is no room for all.
+// The matrix of ranks in bins of several ranks where there is no room for all.
 
 import type { Pair } from "./rangeflows";
 
-// Window is the ranks that are shown, of senders and receivers alike.
+// Window is the range of ranks shown, the same for senders and receivers.
 export interface Window {
   first: number;
   count: number;
@@ -14,7 +14,7 @@ export interface Bin {
   bytes: number;
   time: number;
   timed: number;
-  most: Pair | undefined; // the pair with the most of what is shown
+  most: Pair | undefined; // the pair with the largest shown value
 }
 
 export class Bins {
@@ -24,7 +24,7 @@ export class Bins {
 
   constructor(
     readonly window: Window,
-    room: number, // bins that can be told apart
+    room: number, // bins that fit
     pairs: Iterable<Pair>,
     of: (p: { count: number; bytes: number; time: number; timed: number }) => number,
   ) {
@@ -53,14 +53,15 @@ export class Bins {
     return this.all.get(from * this.size + to);
   }
 
-  // ranks are the first and the last rank of a bin.
+  // ranks returns the first and the last rank of a bin.
   ranks(bin: number): [first: number, last: number] {
     const first = this.window.first + bin * this.per;
     return [first, Math.min(first + this.per, this.window.first + this.window.count) - 1];
   }
 }
 
-// narrow is a window of a quarter of the ranks that has both bins, if that can be, and at least one of their ranks each; undefined: there is no smaller one.
+// narrow returns a window with a quarter of the ranks, around both bins if possible, else with at least one rank of
+// each; undefined: there is no smaller window.
 export function narrow(bins: Bins, from: number, to: number): Window | undefined {
   const { window } = bins;
   const [lo] = bins.ranks(Math.min(from, to));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of the archive, read out of their columns. ../../blocks.go writes them.
+// Decoding the blocks of the archive that ../../blocks.go writes.
 
 import { Columns, Notes } from "./columns";
 
@@ -18,7 +18,7 @@ export interface Wait {
 
 export interface BarNotes {
   parent: Float64Array; // bar, −1
-  kids: Uint32Array; // by bar of the block and one more: index into kid
+  kids: Uint32Array; // by bar of the block, plus one: index into kid
   kid: Float64Array;
   waits: Map<number, Wait>; // by place in the block
   attributes: Notes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places in ascending lists.
+// Binary searches in ascending lists.
 
-// lowerBound is the first index whose entry is not less than v.
+// lowerBound returns the first index whose entry is not less than v.
 export function lowerBound(list: ArrayLike<number>, v: number): number {
   let lo = 0;
   let hi = list.length;
@@ -13,7 +13,7 @@ export function lowerBound(list: ArrayLike<number>, v: number): number {
   return lo;
 }
 
-// firstAfter is the first index whose entry is greater than v.
+// firstAfter returns the first index whose entry is greater than v.
 export function firstAfter(list: ArrayLike<number>, v: number): number {
   let lo = 0;
   let hi = list.length;
@@ -25,7 +25,7 @@ export function firstAfter(list: ArrayLike<number>, v: number): number {
   return lo;
 }
 
-// lastAtMost is the index of the last entry that is not greater than v, −1: none.
+// lastAtMost returns the index of the last entry that is not greater than v; −1: none.
 export function lastAtMost(list: ArrayLike<number>, v: number): number {
   return firstAfter(list, v) - 1;
 }

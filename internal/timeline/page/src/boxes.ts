@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bars that are wide enough to be drawn by themselves.
+// Bars that are wide enough to be drawn individually.
 
 import type { Head } from "./head";
 import type { Colors } from "./theme";
@@ -13,7 +13,7 @@ export interface Box {
   y: number;
   width: number;
   height: number;
-  wait: number; // pixels of it
+  wait: number; // pixels of the part that waited
 }
 
 // Mark is a moment in a bar, a state of an event.
@@ -26,7 +26,7 @@ export interface Mark {
 
 const font = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
 
-// Boxes draws them: the bar, what of it was waiting, its name.
+// Boxes draws bars, the part of them that waited, and their names.
 export class Boxes {
   colors!: Colors;
   showWaits = true;
@@ -61,7 +61,7 @@ export class Boxes {
     }
   }
 
-  // mark draws marks: a line with a head, that stands out from the bar that it is on.
+  // mark draws marks as lines with a head, in contrast to their bar.
   mark(c: CanvasRenderingContext2D, marks: Mark[]): void {
     for (const m of marks) {
       c.fillStyle = this.colors.paper;
@@ -116,7 +116,7 @@ export class Boxes {
     return p;
   }
 
-  // fitting is as much of a name as there is room for.
+  // fitting returns as much of a name as fits.
   private fitting(c: CanvasRenderingContext2D, name: string, room: number): string {
     let width = this.widths.get(name);
     if (width === undefined) {

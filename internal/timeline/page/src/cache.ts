@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unpacking blocks as they are needed, and keeping what pictures need.
+// A cache that unpacks blocks on demand and keeps those that pictures need.
 
 import { Columns } from "./columns";
 import type { Head } from "./head";
 import type { Source } from "./source";
 
-// atOnce is how many blocks are unpacked at the same time, of a source that gives one after the other.
+// atOnce is how many blocks are unpacked at a time from a source that delivers one at a time.
 const atOnce = 4;
 
 export interface Entry<T> {
@@ -32,7 +32,7 @@ export class Cache {
     this.head = source.head;
   }
 
-  // raw is a block, unpacked and not kept.
+  // raw returns a block unpacked without keeping it.
   protected raw(block: number): Promise<Uint8Array> {
     return this.source.block(block);
   }
@@ -63,8 +63,8 @@ export class Cache {
     return e;
   }
 
-  // turn lets few blocks be unpacked at the same time, those that were asked for last first: what has been passed by
-  // can wait, and pictures come in between.
+  // turn limits how many blocks are unpacked at a time. The latest requests come first, because earlier ones may
+  // have scrolled out of the picture, and pictures are drawn in between.
   private turn(what: () => Promise<Uint8Array>): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       this.waiting.push(() => {
@@ -80,7 +80,7 @@ export class Cache {
     });
   }
 
-  // frame tells that a picture begins: what the ones before it did not need may go.
+  // frame starts a new picture: blocks that the pictures before it did not need may be dropped.
   frame(): void {
     this.tick++;
     if (this.held <= this.budget) return;

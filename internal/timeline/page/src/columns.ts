@@ -77,7 +77,7 @@ export interface Note {
   value: bigint;
 }
 
-// Notes are the attribute lists of a block. They are read when somebody wants one: few blocks are looked at so closely.
+// Notes are the attribute lists of a block. They are decoded on first use, because few blocks are inspected closely.
 export class Notes {
   private lists: Note[][] | undefined;
   constructor(private readonly columns: Columns) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be wanted of the page: buttons, keys and gestures all end here.
+// The commands of the page, to which buttons, keys and gestures lead.
 
 import { byId, tell } from "./dom";
 import type { Finder } from "./finder";
@@ -51,7 +51,7 @@ export class Commands {
     state.onChange();
   }
 
-  // steady shows the part of the run without start-up, or all where that is not known.
+  // steady shows the run without start-up, or the whole run if that is unknown.
   steady(): void {
     const { state } = this.parts;
     const { from, to } = state.store.head.answer;
@@ -80,7 +80,7 @@ export class Commands {
     this.setMode(this.parts.state.mode === "dark" ? "light" : "dark");
   }
 
-  // highlight fades all groups of regions but one; the same again: none.
+  // highlight fades all groups of regions except one; on the second call, none.
   highlight(category: number): void {
     const { state, panel } = this.parts;
     state.category = state.category === category ? -1 : category;
@@ -100,7 +100,7 @@ export class Commands {
     else state.scroll(dy);
   }
 
-  // toggleRanks shows all ranks in one picture, or the rows.
+  // toggleRanks switches between the picture of all ranks and the rows.
   toggleRanks(): void {
     const { state, ranks } = this.parts;
     state.onJump();
@@ -120,7 +120,7 @@ export class Commands {
     tell(`Rows of ${state.store.head.ranks[rank]!.name}`);
   }
 
-  // toggleRow opens or closes a row; of a metric it shows all that is known.
+  // toggleRow opens or closes a row; for a metric it shows the details.
   toggleRow(row: number): void {
     const { state, selection } = this.parts;
     const curve = state.store.curves.of(row);
@@ -135,7 +135,7 @@ export class Commands {
     state.relayout();
   }
 
-  // pinRow lets the chosen row stand above all others, or no longer.
+  // pinRow pins the chosen row above all others, or unpins it.
   pinRow(row = this.parts.state.focus): void {
     const { rows } = this.parts.state;
     if (row < 0) return;
@@ -143,7 +143,7 @@ export class Commands {
     this.arrange(pinned, rows.hidden, rows.pinned.has(row) ? "unpinned" : "pinned", row);
   }
 
-  // hideRow hides the chosen row with what is in it, and chooses the one that follows.
+  // hideRow hides the chosen row with its children and chooses the next one.
   hideRow(row = this.parts.state.focus): void {
     const { state } = this.parts;
     const { rows } = state;
@@ -176,7 +176,7 @@ export class Commands {
     if (to) state.focusRow(to.row);
   }
 
-  // click selects what is at a point, within so many pixels.
+  // click selects the object at a point, within a distance in pixels.
   click(x: number, y: number, within: number): void {
     const { state, stage, selection, ranks } = this.parts;
     if (ranks.on) {
@@ -193,13 +193,13 @@ export class Commands {
     else this.unselect();
   }
 
-  // list shows the operations that meet a filter.
+  // list shows the operations that match a filter.
   list(filter: string, all = false): Promise<Listing | undefined> {
     this.parts.panel.show("operations");
     return this.parts.panel.operations.filter(filter, all);
   }
 
-  // unselect goes back to where nothing is chosen.
+  // unselect clears the selection.
   unselect(): void {
     const { state, selection, ranges, finder, panel, ranks } = this.parts;
     if (ranks.on) ranks.all();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the parts of a collective are among the rows that are shown. It can have ten thousand, each with its bar in a block of its own: only what is
-// in the picture is worth unpacking.
+// The positions of a collective's parts among the shown rows. A collective can have ten thousand parts, each with its
+// bar in a block of its own, so only those in the picture are unpacked.
 
 import type { Instance } from "./blocks";
 import { lowerBound } from "./bounds";
@@ -9,11 +9,11 @@ import type { Lane, Store } from "./store";
 
 interface Course {
   bars: number[]; // from top to bottom
-  heights: Float64Array; // of these, from the top of all rows
+  heights: Float64Array; // of the bars, from the top of all rows
 }
 
 export class Courses {
-  private items: unknown; // for which the courses hold
+  private items: unknown; // layout for which the courses hold
   private known = new WeakMap<Instance, Course | false>();
 
   constructor(
@@ -21,7 +21,8 @@ export class Courses {
     private readonly rows: Rows,
   ) {}
 
-  // height is where a lane is, from the top of all rows: the middle of its bars, or of the closed group that it is in.
+  // height is the position of a lane from the top of all rows: the middle of its bars, or of the closed group
+  // around it.
   height(lane: Lane): number | undefined {
     const item = this.rows.of(lane.row);
     if (!item) return undefined;
@@ -29,7 +30,8 @@ export class Courses {
     return item.y + (at ? at.y + at.height / 2 : item.height / 2);
   }
 
-  // between are the parts of a collective between two heights, and the next one above and below; undefined: one of all is on a row that is not shown.
+  // between returns the parts of a collective between two heights, and the next one above and below; undefined: a
+  // part is on a row that is not shown.
   between(i: Instance, top: number, bottom: number): { bar: number; y: number }[] | undefined {
     const course = this.of(i);
     if (!course) return undefined;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables as text with commas (RFC 4180).
 
-// csvOf writes a table. Texts that a spreadsheet would take for a formula get an apostrophe before them.
+// csvOf writes a table. Texts that a spreadsheet would evaluate as formulas get a leading apostrophe.
 export function csvOf(head: string[], rows: (string | number)[][]): string {
   return [head, ...rows].map((r) => r.map(field).join(",")).join("\n") + "\n";
 }

@@ -9,7 +9,7 @@ import type { Store } from "./store";
 import type { Colors } from "./theme";
 import type { View } from "./view";
 
-// CurvePainter draws the curves of a picture: those of all its rows into one field, each then where it belongs.
+// CurvePainter draws all curves of a picture into one buffer, then copies each to its place.
 export class CurvePainter {
   colors!: Colors;
   coarse = 0; // entries whose values have not been unpacked yet
@@ -69,7 +69,7 @@ export class CurvePainter {
     } else this.words.fill(0, 0, room * height);
   }
 
-  // label names the top of the axis, where there is no room for it beside the name.
+  // label writes the top value of the axis if there is no room beside the name.
   private label(c: CanvasRenderingContext2D, curve: Curve, top: number, height: number): void {
     if (height < 14) return;
     c.font = font;
@@ -143,7 +143,7 @@ export class CurvePainter {
     this.columns(curve.axis, room, y, height, Math.max(1, Math.round(1.25 * ratio)));
   }
 
-  // columns fills the field: from what to what values are, below it to their mean, and a line along the mean.
+  // columns fills the buffer: the range of values, the area below their mean, and a line along the mean.
   private columns(axis: Axis, room: number, top: number, height: number, thick: number): void {
     const { words } = this;
     const [range, fill, both, line] = this.colors.metric.words;
@@ -162,7 +162,7 @@ export class CurvePainter {
       const base = top * room + x;
       for (let y = Math.min(m, zero); y < Math.max(m, zero); y++) words[base + y * room] = fill;
       for (let y = a; y < b + thick; y++) words[base + y * room] = words[base + y * room] === 0 ? range : both;
-      // The line meets the one of the column before.
+      // Connects the line to that of the column before.
       const l0 = before < 0 ? m : Math.min(m, before);
       const l1 = before < 0 ? m : Math.max(m, before);
       const zeros = this.high[x] === 0 && this.low[x] === 0;

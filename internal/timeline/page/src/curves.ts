@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Curves of metrics. What lies between two values that follow each other is an interval; where intervals are smaller
-// than a pixel, the picture shows their mean and between what they are, from sums of many.
+// Curves of metrics. An interval lies between two consecutive values. Where intervals are smaller than a pixel, the
+// picture shows their range and mean, from sums over many intervals.
 
 import { lastAtMost } from "./bounds";
 import type { Cache } from "./cache";
@@ -10,48 +10,48 @@ import type { Head, HeadMetric, HeadSeries } from "./head";
 import { fan } from "./levels";
 import { readPoints, type Points } from "./points";
 
-// Sums are those of some intervals: between what values are, their mean over time. Time without a value does not count.
+// Sums summarize intervals: range of values, and mean over time. Time without a value does not count.
 export interface Sums {
   min: number; // Infinity: there is no value
   max: number;
   area: number; // values times ns
   time: number; // ns with a value
-  count: number; // intervals that were looked at, or stand for those that were not
+  count: number; // intervals visited or summed up
 }
 
 export const noSums = (): Sums => ({ min: Infinity, max: -Infinity, area: 0, time: 0, count: 0 });
 
-// A level of a series: entry i stands for some intervals from start[i] to start[i + 1].
+// A level of a series: entry i sums up the intervals from start[i] to start[i + 1].
 interface Level {
   start: Float64Array;
   each: number; // intervals of an entry
   of: { min: Float64Array; max: Float64Array; area: Float64Array; missing: Float64Array }[]; // by member
 }
 
-// Curve is what a row of metrics shows.
+// Curve is the content of a metric's row.
 export interface Curve {
   row: number;
   metric: HeadMetric;
   series: HeadSeries;
   member: number;
   levels: Level[];
-  unit: string; // of what is shown
+  unit: string; // of the values shown
   axis: Axis;
 }
 
-// Axis is shared by all rows of a metric, so that they can be compared.
+// Axis is common to all rows of a metric, so that they can be compared.
 export interface Axis {
   from: number;
   to: number;
 }
 
-// Reading is what a curve says of a moment.
+// Reading is the value of a curve at a moment.
 export interface Reading {
   from: number;
   to: number;
-  value: number; // NaN: there is none
-  stored: string; // the value that was recorded, as the archive has it
-  after: string; // and that of the end of the interval
+  value: number; // NaN: none
+  stored: string; // the value as recorded
+  after: string; // the recorded value at the end of the interval
 }
 
 export class Curves {
@@ -123,7 +123,7 @@ export class Curves {
     return this.entry(curve, k).value;
   }
 
-  // reading is what a curve says of a moment; undefined: it says nothing of that time.
+  // reading returns the value of a curve at a moment; undefined: it has none there.
   async reading(curve: Curve, time: number): Promise<Reading | undefined> {
     const level = curve.levels[0]!;
     const last = level.start.length - 1;
@@ -137,7 +137,7 @@ export class Curves {
     return { from: points.time[i]!, to: points.time[i + 1]!, value: one.value[i]!, stored: one.stored(i), after: one.stored(i + 1) };
   }
 
-  // sums adds up a range of time. Only the blocks at its ends are unpacked.
+  // sums sums up a range of time. Only the blocks at its ends are unpacked.
   async sums(curve: Curve, from: number, to: number): Promise<Sums> {
     const out = noSums();
     const { chunk } = this.head;
@@ -163,18 +163,18 @@ export class Curves {
     return out;
   }
 
-  // place is how far below the top of the axis a value is, as a share of its length.
+  // place is the distance of a value from the top of the axis, as a share of its length.
   place(curve: Curve, v: number): number {
     const { from, to } = curve.axis;
     return to > from ? (to - v) / (to - from) : 1;
   }
 
-  // mean writes the mean of sums. Bits have none.
+  // mean formats the mean of sums. Bit masks have none.
   mean(curve: Curve, s: Sums): string {
     return curve.unit === "bits" ? "–" : this.write(curve, s.time > 0 ? s.area / s.time : s.max);
   }
 
-  // write writes a value of a curve.
+  // write formats a value of a curve.
   write(curve: Curve, v: number): string {
     return f.quantity(v, curve.unit);
   }
@@ -191,7 +191,7 @@ function addEntry(out: Sums, level: Level, member: number, i: number, count: num
   out.count += count;
 }
 
-// addPoints adds intervals as far as they lie in a range.
+// addPoints adds the parts of intervals that lie in a range.
 function addPoints(out: Sums, points: Points, member: number, begin: number, end: number, from: number, to: number): void {
   const { value, area } = points.of[member]!;
   for (let i = begin; i < end; i++) {

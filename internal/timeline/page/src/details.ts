@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that is known of the bar or curve that is selected.
+// The details of the selected bar or curve.
 
 import { lowerBound } from "./bounds";
 import type { Curve, Reading, Sums } from "./curves";
@@ -27,12 +27,12 @@ export class Details {
     this.kin = new Kin(host);
   }
 
-  // forget drops what is being looked up: something else is shown.
+  // forget cancels pending lookups when the selection changes.
   forget(): void {
     this.asked++;
   }
 
-  // curve shows all that is known of a metric.
+  // curve shows the details of a metric.
   curve(curve: Curve, reading: Reading | undefined, whole: Sums): void {
     this.asked++;
     const write = (v: number) => this.host.store.curves.write(curve, v);
@@ -62,7 +62,7 @@ export class Details {
     section.scrollTop = 0;
   }
 
-  // bar shows all that is known of a bar.
+  // bar shows the details of a bar.
   async bar(bar: number, family: Family): Promise<void> {
     const ask = ++this.asked;
     const { store } = this.host;
@@ -139,7 +139,7 @@ export class Details {
     section.scrollTop = 0;
   }
 
-  // states lists the states of an event that begins at a time.
+  // states lists the states of an event that begins at a given time.
   private async states(bars: number[], begin: number): Promise<Node[]> {
     if (bars.length === 0) return [];
     const found = await Promise.all(bars.map((bar) => this.host.store.bar(bar)));
@@ -155,7 +155,7 @@ export class Details {
   }
 }
 
-// What the modes of metrics mean for what is shown.
+// Descriptions of the modes of metrics.
 const modes = {
   next: "a value holds until the next one",
   last: "a value is for the time since the one before",

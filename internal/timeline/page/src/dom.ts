@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making elements. Whatever comes from the archive gets in as text and never as markup.
+// Creating elements. Text from the archive is always inserted as text, never as markup.
 
 type Child = Node | string | null | undefined | false;
 
@@ -28,7 +28,7 @@ export function el<K extends keyof HTMLElementTagNameMap>(name: K, options: Opti
   return e;
 }
 
-// svg makes an element of a drawing.
+// svg creates an SVG element.
 export function svg(name: string, attributes: Record<string, string>, ...children: Child[]): SVGElement {
   const e = document.createElementNS("http://www.w3.org/2000/svg", name) as SVGElement;
   for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
@@ -42,19 +42,19 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   return e as T;
 }
 
-// tell lets screen readers say something that can be seen.
+// tell announces a visible change to screen readers.
 export function tell(text: string): void {
   byId("live").textContent = text;
 }
 
-// swatch is a small field of color.
+// swatch creates a small colored field.
 export function swatch(color: string): HTMLElement {
   const s = el("span", { class: "swatch", "aria-hidden": "true" });
   s.style.background = color;
   return s;
 }
 
-// narrow tells whether there is room for either the picture or the panel. style.css has the same.
+// narrow reports whether there is room for only the picture or the panel. style.css has the same limit.
 export function narrow(): boolean {
   return innerWidth <= 900;
 }

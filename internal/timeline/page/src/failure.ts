@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in the page where it cannot be shown.
+// The message of a page that cannot be shown.
 
 declare global {
   interface Window {
-    __failure?: string; // what tests look at
+    __failure?: string; // read by tests
   }
 }
 

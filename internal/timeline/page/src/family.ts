@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What belongs to a bar.
+// The objects related to a bar.
 
 import type { Instance } from "./blocks";
 import { lowerBound } from "./bounds";
 import type { Store } from "./store";
 
-// Family is what belongs to a bar.
+// Family is the objects related to a bar.
 export interface Family {
   bar: number;
   parents: number[]; // the nearest first

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of operations in words: AllReduce >1MiB rank:3 wait>1ms algorithm:ring
+// Filters of operations in words: AllReduce >1MiB rank:3 wait>1ms algorithm:ring
 
-// Subject is an operation as it is asked about.
+// Subject is an operation as filters see it.
 export interface Subject {
   name: string; // of the operation, its communicator and row, in small letters
   comm: string;
-  rank: number; // of the job; −1: not known
+  rank: number; // of the job; −1: unknown
   number: number;
   size: number;
   time: number;
   wait: number;
   begin: number;
-  attribute(name: string): string[]; // texts of the attributes with that name or a longer one
+  attribute(name: string): string[]; // values of the attributes whose name begins with name
 }
 
 export interface Filter {
   text: string;
-  attributes: boolean; // it asks for some, which have to be unpacked
-  conditional: boolean; // it has more than words
-  wrong: string[]; // parts that cannot be understood
-  onRank(rank: number): boolean; // operations of a rank can meet it
+  attributes: boolean; // it has conditions on attributes, which must be unpacked
+  conditional: boolean; // it has conditions besides words
+  wrong: string[]; // parts that are not valid
+  onRank(rank: number): boolean; // whether operations of a rank can match
   meets(o: Subject): boolean;
 }
 
 type Test = (o: Subject) => boolean;
 type Comparison = ">" | "<" | ">=" | "<=" | "=" | ":";
 
-// How much a unit is: bytes or ns. As NCCL's tests have it, K is 1024.
+// Multiples of units, in bytes or ns. As in nccl-tests, K is 1024.
 const bytes: Record<string, number> = { "": 1, b: 1, k: 2 ** 10, kib: 2 ** 10, kb: 1e3, m: 2 ** 20, mib: 2 ** 20, mb: 1e6, g: 2 ** 30, gib: 2 ** 30, gb: 1e9, t: 2 ** 40, tib: 2 ** 40 };
 const times: Record<string, number> = { "": 1, ns: 1, us: 1e3, "µs": 1e3, "μs": 1e3, ms: 1e6, s: 1e9 };
 
-// amount reads a number with its unit; undefined: it is none.
+// amount reads a number with its unit; undefined: it is not valid.
 export function amount(text: string, units: Record<string, number>): number | undefined {
   const m = /^(\d+(?:\.\d+)?)([a-zµμ]*)$/i.exec(text);
   const unit = m?.[2]!.toLowerCase() ?? "";
@@ -52,14 +52,14 @@ function compare(by: Comparison, v: number, to: number): boolean {
   }
 }
 
-// numbers understands 3,5-7.
+// numbers parses lists such as 3,5-7.
 function numbers(text: string): ((n: number) => boolean) | undefined {
   const parts = text.split(",").map((p) => /^(\d+)(?:-(\d+))?$/.exec(p));
   if (parts.some((m) => !m)) return undefined;
   return (n) => parts.some((m) => n >= Number(m![1]) && n <= Number(m![2] ?? m![1]));
 }
 
-// figures are what is compared as numbers, and in which units.
+// figures are the quantities that conditions compare, with their units.
 const figures: Record<string, [of: (o: Subject) => number, units: Record<string, number>]> = {
   size: [(o) => o.size, bytes],
   time: [(o) => o.time, times],
@@ -88,7 +88,7 @@ function condition(key: string, by: Comparison, value: string): Test | undefined
 
 const own = new Set([...Object.keys(figures), "rank", "number", "comm", "communicator"]);
 
-// parseFilter understands words, which are in names, and conditions.
+// parseFilter parses words, which match names, and conditions.
 export function parseFilter(text: string): Filter {
   const tests: Test[] = [];
   const wrong: string[] = [];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searching: what was typed, and going from match to match.
+// The search: the text entered, and stepping from match to match.
 
 import { byId, tell } from "./dom";
 import { parseFilter } from "./filter";
@@ -12,7 +12,7 @@ import type { Toggles } from "./toggles";
 
 const start = { time: -Infinity, bar: -1 };
 const end = { time: Infinity, bar: Infinity };
-const mostFound = 100_000; // operations that conditions find
+const mostFound = 100_000; // operations found by conditions, at most
 
 export class Finder {
   private readonly lister: Lister;
@@ -27,7 +27,7 @@ export class Finder {
     this.lister = new Lister(state.store);
   }
 
-  // search looks for names, or where there are conditions for operations (filter.ts).
+  // search looks for names or, if the text has conditions, for operations (filter.ts).
   search(text: string): void {
     const { state } = this;
     const ask = ++this.asked;
@@ -40,13 +40,14 @@ export class Finder {
     byId("search").classList.toggle("active", query !== undefined);
     byId("hits").textContent = query ? (query.count > 0 ? f.count(query.count) : query.metrics.length > 0 ? f.plural(query.metrics.length, "metric", "metrics") : "none") : "";
     if (query?.count === 0 && query.metrics.length > 0 && !state.rows.metrics) this.toggles.metrics();
-    // A search that chooses rows shows only these.
+    // A search for rows shows only the rows found.
     state.rows.show(query?.rows);
     state.relayout();
     state.recolor();
   }
 
-  // conditions looks for operations that meet them. Nothing is faded: they are single ones among others of their names.
+  // conditions looks for operations that match conditions. Nothing is faded, because only some operations of a
+  // name match.
   private async conditions(text: string, ask: number): Promise<void> {
     const { state } = this;
     const { head } = state.store;
@@ -74,14 +75,15 @@ export class Finder {
     }
   }
 
-  // meeting is the next one of the operations that meet conditions.
+  // meeting returns the next operation found.
   private meeting(found: Operation[], after: { time: number; bar: number }, forward: boolean): number | undefined {
     const later = (o: Operation) => o.start > after.time || (o.start === after.time && o.bar > after.bar);
     const earlier = (o: Operation) => o.start < after.time || (o.start === after.time && o.bar < after.bar);
     return (forward ? found.find(later) : [...found].reverse().find(earlier))?.bar;
   }
 
-  // begin is where to look from: the selected bar if it can be seen, else the begin (backwards the end) of what is shown.
+  // begin returns the start of the search: the selected bar if it is visible, else the begin (backwards the end)
+  // of the visible time.
   private begin(forward: boolean): { time: number; bar: number } {
     const { selected, store, view } = this.state;
     const b = selected && store.peekBar(selected.bar);
@@ -89,7 +91,7 @@ export class Finder {
     return forward ? { time: view.from, bar: -1 } : { time: view.to, bar: Infinity };
   }
 
-  // step goes to the next match after what is selected or shown; behind the last one to the first.
+  // step goes to the next match after the selection or the visible time, and wraps around at the end.
   async step(forward: boolean, query: Query | undefined = this.state.query): Promise<void> {
     if (!query) return;
     const { state } = this;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for people.
+// Formatting of numbers.
 
 const units: [number, string][] = [
   [1e9, "s"],
@@ -8,7 +8,7 @@ const units: [number, string][] = [
   [1, "ns"],
 ];
 
-// time writes a length of time with three significant digits.
+// time formats a duration with three significant digits.
 export function time(ns: number): string {
   if (ns === 0) return "0";
   const a = Math.abs(ns);
@@ -18,7 +18,7 @@ export function time(ns: number): string {
   return `${factor === 1 ? ns.toFixed(0) : digits(ns / factor)} ${unit}`;
 }
 
-// exact writes a length of time to the nanosecond.
+// exact formats a duration to the nanosecond.
 export function exact(ns: number): string {
   const a = Math.abs(ns);
   const [factor, unit] = units.find(([f]) => a >= f) ?? units[3]!;
@@ -26,14 +26,14 @@ export function exact(ns: number): string {
   return `${group((ns / factor).toFixed(places))} ${unit}`;
 }
 
-// digits writes three significant digits, none of them after a point if the number is whole: as the tool does (units.Number).
+// digits formats three significant digits, or all digits of the integer part, as the tool does (units.Number).
 export function digits(v: number): string {
   const a = Math.abs(v);
   if (Number.isInteger(v) || a >= 99.95) return v.toFixed(0);
   return v.toFixed(a >= 9.995 ? 1 : 2);
 }
 
-// group puts thin spaces between thousands, on both sides of the point.
+// group inserts thin spaces between thousands, on both sides of the decimal point.
 export function group(text: string): string {
   const [whole, part] = text.split(".");
   const left = whole!.replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
@@ -56,10 +56,10 @@ export function bytes(n: number): string {
   return `${digits(v)} ${names[i]}`;
 }
 
-// Units that are written with the prefixes of powers of 1000.
+// Units that take the prefixes of powers of 1000.
 const prefixed = /^(B\/s|bit\/s|b\/s|Hz|W|J|V|A|eV|\/s|FLOPS?|FLOPS?\/s|)$/i;
 
-// quantity writes a value with its unit, with three significant digits where it is long.
+// quantity formats a value with its unit, rounded to three significant digits if it is long.
 export function quantity(v: number, unit: string): string {
   if (!Number.isFinite(v)) return "–";
   if (unit === "bits") return "0x" + v.toString(16);
@@ -87,7 +87,7 @@ export function percent(part: number, whole: number): string {
   return whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "–";
 }
 
-// cause is what a kind of causes is called: "host late" of "host_late".
+// cause returns the name of a kind of cause: "host late" for "host_late".
 export function cause(kind: string): string {
   return kind.replaceAll("_", " ").replace(/^gpu\b/, "GPU");
 }
@@ -96,7 +96,7 @@ export function plural(n: number, one: string, many: string): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
-// ticks chooses round times for a ruler: about one for every room pixels.
+// ticks chooses round times for a ruler, about one per room pixels.
 export function ticks(from: number, to: number, width: number, room: number): { step: number; at: number[] } {
   const least = ((to - from) / Math.max(width, 1)) * room;
   let step = 1;
@@ -112,7 +112,7 @@ export function ticks(from: number, to: number, width: number, room: number): { 
   return { step, at };
 }
 
-// onRuler writes a time with as many digits as steps of that size need.
+// onRuler formats a time with as many digits as the step needs.
 export function onRuler(t: number, step: number): string {
   if (t === 0) return "0";
   const a = Math.max(Math.abs(t), step);

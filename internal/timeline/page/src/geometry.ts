@@ -6,14 +6,14 @@ export interface Point {
   y: number;
 }
 
-// distance is how far a point is from the line between two others.
+// distance is the distance of a point from the line between two others.
 export function distance(at: Point, from: Point, to: Point): number {
   const [dx, dy] = [to.x - from.x, to.y - from.y];
   const along = Math.max(0, Math.min(1, ((at.x - from.x) * dx + (at.y - from.y) * dy) / Math.max(1, dx * dx + dy * dy)));
   return Math.hypot(at.x - from.x - along * dx, at.y - from.y - along * dy);
 }
 
-// arrowHead gives the two ends of an arrow's head; undefined: the line is too short for one.
+// arrowHead returns the two ends of an arrow's head; undefined: the line is too short.
 export function arrowHead(from: Point, to: Point): [Point, Point] | undefined {
   const length = Math.hypot(to.x - from.x, to.y - from.y);
   if (length < 8) return undefined;

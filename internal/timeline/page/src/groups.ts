@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks taken together: by host, or by their place on it.
+// Groups of ranks: by host, or by position on the host.
 
 import type { Rank } from "./head";
 import type { Pair } from "./rangeflows";
@@ -12,14 +12,14 @@ export interface Groups {
   of: Int32Array; // by rank
 }
 
-// groupsOf takes ranks together. The place of a rank on its host is how many ranks of the host stand before it: with a GPU for each rank, and a network
-// adapter for each GPU, those of one place share a rail.
+// groupsOf groups ranks. The position of a rank is the number of ranks of its host before it: with a GPU per rank, and
+// a network adapter per GPU, the ranks of one position share a rail.
 export function groupsOf(ranks: Rank[], by: Grouping): Groups {
   const of = new Int32Array(ranks.length);
   if (by === "ranks") return { names: ranks.map((r) => r.name), of: of.map((_, i) => i) };
   const names: string[] = [];
   const known = new Map<string, number>();
-  const seen = new Map<string, number>(); // ranks by host
+  const seen = new Map<string, number>(); // number of ranks by host
   ranks.forEach((r, i) => {
     const place = seen.get(r.host) ?? 0;
     seen.set(r.host, place + 1);
@@ -35,7 +35,7 @@ export function groupsOf(ranks: Rank[], by: Grouping): Groups {
   return { names, of };
 }
 
-// together adds up pairs of ranks as pairs of groups.
+// together sums up pairs of ranks by pairs of groups.
 export function together(pairs: Pair[], groups: Groups): Pair[] {
   const n = groups.names.length + 1;
   const all = new Map<number, Pair>();

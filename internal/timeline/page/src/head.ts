@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page knows from the start: the JSON that ../../head.go writes. Times are ns.
+// The head, which the page has from the start: the JSON that ../../head.go writes. Times are ns.
 
 export interface Series {
   block: number;
@@ -18,10 +18,10 @@ export interface HeadRow {
   firstOps?: number[];
 }
 
-// HeadSeries is what a location recorded of a metric: as many intervals between its values as it counts.
+// HeadSeries describes what a location recorded of a metric; it counts intervals.
 export interface HeadSeries extends Series {
   end: number; // of the last interval
-  closed: boolean; // the last one is behind the last values
+  closed: boolean; // the last interval lies after the last values
   members: HeadMetric[];
 }
 
@@ -32,7 +32,7 @@ export interface HeadMetric {
   mode: string; // as OTF2 names it
   timing: "next" | "last" | "rate"; // what is shown of an interval: the value at its begin, at its end, how fast it grew
   type: "UINT64" | "INT64" | "DOUBLE";
-  factor: number; // of what was recorded, to get the unit
+  factor: number; // factor from the recorded value to the unit
   divisor: number;
 }
 
@@ -45,26 +45,26 @@ export interface Flow {
 
 // Path is the critical path: segments in blocks.
 export interface Path extends Series {
-  starts: number[]; // by block: where its first segment begins
+  starts: number[]; // by block: begin of its first segment
   what: { activity: string; operation?: string; comm: number }[]; // what segments are in; comm −1: none
 }
 
-// TimedSeries is in the order of time, in blocks.
+// TimedSeries are items sorted by time, in blocks.
 export interface TimedSeries extends Series {
-  starts: number[]; // by block: when its first one begins
+  starts: number[]; // by block: begin of its first item
 }
 
-// Phase is one that the application marked, of all ranks that ran through it.
+// Phase is an execution of a phase that the application marked, over all ranks.
 export interface Phase {
-  name: string; // behind those around it
-  kind: string; // the same with * for the numbers at the names' ends
+  name: string; // with those of the phases around it
+  kind: string; // the name with * for final numbers
   depth: number;
-  from: number; // where the first rank begins it
-  to: number; // where the last one ends it
-  count: number; // of ranks that ran through it
-  time: number; // of all of them together
-  most: number; // of the slowest
-  slowest: number; // that rank; −1: not known
+  from: number; // begin on the first rank
+  to: number; // end on the last rank
+  count: number; // number of ranks
+  time: number; // of all ranks together
+  most: number; // of the slowest rank
+  slowest: number; // that rank; −1: unknown
 }
 
 export interface Rank {
@@ -74,14 +74,14 @@ export interface Rank {
   time: number;
   waited: number;
   caused: number;
-  back: number; // what others waited because of what it did itself
+  back: number; // waiting of others that its own delay caused
   backBy?: number[]; // the same by the kinds of charges; not there: nothing
   last: number;
   worst: number;
   worstAt: number;
 }
 
-// Culprit is a rank, or a link, that made the others wait, as ../../../analysis/verdict has it.
+// Culprit is a rank or a link that made the others wait, as in ../../../analysis/verdict.
 export interface Culprit {
   rank: number; // index into ranks
   host: string;
@@ -94,12 +94,12 @@ export interface Culprit {
   pattern: string;
   evidence: string;
   at: number; // when it cost the most
-  late: number; // it was then; 0: not one time
+  late: number; // its delay then; 0: not one time
 }
 
-// Answer is what the report says below its verdict, with the places that it speaks of.
+// Answer is the report below its verdict, with the places that it refers to.
 export interface Answer {
-  from: number; // of the part without start-up and what came after the last operation; both 0: not known
+  from: number; // of the run without start-up and what followed the last operation; both 0: unknown
   to: number;
   lines: Said[];
   windows: Window[];
@@ -107,43 +107,44 @@ export interface Answer {
 }
 
 export interface Said {
-  name: string; // "": goes on with the line before
+  name: string; // "": continues the line before
   text: string;
   from?: number;
-  to?: number; // not there: of no time
-  search?: string; // what it speaks of in the table of operations
+  to?: number; // absent: the line refers to no time
+  search?: string; // filter for the table of operations
 }
 
-// Window is how much was waited in a window of time.
+// Window is the waiting in a window of time.
 export interface Window {
   from: number;
   to: number;
   waits: number;
   waited: number;
   share: number; // of the time of all ranks
-  rank: number; // to which most of it goes back; −1: not known
-  back: number; // how much
+  rank: number; // that caused the largest part; −1: unknown
+  back: number; // that part
 }
 
-// Worst is an operation in which much was waited.
+// Worst is an operation with much waiting.
 export interface Worst {
   comm: string;
   operation: string;
   ordinal: number;
   since: number; // the first begin
   at: number; // the last begin
-  rank: number; // that was waited for; −1: not known
+  rank: number; // that was waited for; −1: unknown
   phase?: string;
   caused: number;
   uncertainty: number | null; // of it; null: not stated
 }
 
-// Plot is bandwidth over size, as ../../../report/plot.go places it: places are shares of the axes, from the left and from below.
+// Plot is bandwidth over size, as ../../../report/plot.go lays it out: positions are shares of the axes, from the left
+// and from below.
 export interface Plot {
   sizes: Tick[];
   bandwidths: Tick[];
   lines: PlotLine[];
-  left: number; // curves that are not drawn
+  left: number; // number of curves that are not drawn
 }
 
 export interface Tick {
@@ -233,5 +234,5 @@ export interface Head {
   blocks?: [number, number, number][];
 }
 
-// formatVersion is the one this page understands.
+// formatVersion is the format that this page reads.
 export const formatVersion = 3;

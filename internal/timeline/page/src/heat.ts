@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks did over time, in cells: a line of numbers for each rank. From afar they come from the sums of bars that lie close to each other,
-// as the picture of the rows does.
+// The activity of ranks over time, in cells: a line of numbers for each rank. For long times the numbers come from sums
+// over neighboring bars, as in the picture of the rows.
 
 import { firstAfter, lowerBound } from "./bounds";
 import type { Curve } from "./curves";
@@ -19,9 +19,9 @@ export interface Cells {
   columns: number;
 }
 
-// Near and far: bars are looked at one by one where what is shown has no more than so many.
+// If the visible time has at most fewBars bars, single bars are read.
 const fewBars = 500_000;
-const fewBlocks = 512; // that are looked at for a picture
+const fewBlocks = 512; // read for one picture
 const fewWaits = 3_000_000;
 const mostLate = 100_000;
 const atOnce = 32; // lanes
@@ -30,7 +30,7 @@ export class Heat {
   readonly lanes: Lane[][] = []; // of communicator ranks, by rank of the job
   readonly waiting: Lane[][] = []; // the same, and those of threads that wait in operations of another tool
   readonly curves: Curve[][] = []; // bus bandwidths, by rank
-  coarse = 0; // entries whose bars have not been unpacked yet
+  coarse = 0; // entries whose bars are not unpacked yet
   private fine = false;
 
   constructor(
@@ -53,17 +53,17 @@ export class Heat {
     }
   }
 
-  // has tells whether there is anything to be shown of a measure.
+  // has reports whether there are data for a measure.
   has(measure: Measure): boolean {
     return (measure === "bandwidth" ? this.curves : this.of(measure)).some((l) => l.length > 0);
   }
 
-  // of are the lanes that a measure is taken from.
+  // of returns the lanes with the data of a measure.
   private of(measure: Measure): Lane[][] {
     return measure === "waiting" ? this.waiting : this.lanes;
   }
 
-  // begin tells which ranks are asked for next.
+  // begin sets the ranks that are requested next.
   begin(ranks: number[]): void {
     this.coarse = 0;
     const { chunk } = this.store.head;
@@ -71,8 +71,9 @@ export class Heat {
     this.fine = sum((l) => Math.min(l.count, chunk)) <= fewBars && sum((l) => Math.min(1, l.count)) <= fewBlocks;
   }
 
-  // waits is the waiting of all ranks, one behind the other, each as line gives it, but from all waits in the order of time: of many ranks these are in
-  // few blocks. undefined: there are too many, or they are not all there yet.
+  // waits returns the waiting of all ranks, one rank after the other, each as line returns it, but read from the
+  // waits sorted by time, which take few blocks for many ranks; undefined: there are too many, or some are not
+  // loaded yet.
   waits(cells: Cells): Float32Array | undefined {
     const { waits, chunk, ranks } = this.store.head;
     const out = new Float32Array(ranks.length * cells.columns);
@@ -95,7 +96,8 @@ export class Heat {
     return out;
   }
 
-  // line adds up a rank: shares of time of waiting or in operations, added up over its communicators, or B/s, NaN where there is no value.
+  // line sums up a rank: shares of time that it waited or was in operations, over all its communicators, or B/s,
+  // NaN without a value.
   line(rank: number, measure: "waiting" | "operations" | "bandwidth", cells: Cells): Float64Array {
     const out = new Float64Array(cells.columns);
     const each = (cells.to - cells.from) / cells.columns;
@@ -126,7 +128,7 @@ export class Heat {
     }
   }
 
-  // bars adds the bars of an entry of the lowest level; false: they are not there yet.
+  // bars adds the bars of an entry of the lowest level; false: they are not loaded yet.
   private bars(lane: Lane, entry: number, waiting: boolean, cells: Cells, each: number, out: Float64Array): boolean {
     const { leaf, chunk } = this.store.head;
     const first = entry * leaf;
@@ -174,7 +176,7 @@ export class Heat {
     }
   }
 
-  // exact is a cell of a rank, from its bars.
+  // exact computes a cell of a rank from its bars.
   async exact(rank: number, measure: "waiting" | "operations", from: number, to: number): Promise<number> {
     const { chunk, leaf } = this.store.head;
     let sum = 0;
@@ -191,8 +193,8 @@ export class Heat {
     return sum;
   }
 
-  // late tells of each rank by how much it began its operations after the first member of each, the most of each cell; undefined: there is too much
-  // to be looked at.
+  // late returns for each rank and cell the greatest delay with which it began an operation after the operation's
+  // first member; undefined: that would need too many bars.
   async late(cells: Cells, going: () => boolean): Promise<Float64Array[] | undefined> {
     const { store } = this;
     const { leaf, chunk } = store.head;
@@ -234,7 +236,7 @@ export class Heat {
         }
       }
     }
-    // Members that are not in the picture can have been the first.
+    // Members outside the picture may have been the first.
     for (const [n, known] of first) {
       const instance = store.peekInstance(n) ?? (await store.instance(n));
       if (instance.unlike || instance.parts.length <= known.members) continue;
@@ -254,7 +256,7 @@ function meanLength(start: Float64Array): number {
   return (start[start.length - 1]! - start[0]!) / Math.max(1, start.length - 1);
 }
 
-// add spreads an amount over the cells between two times.
+// add distributes an amount over the cells between two times.
 function add(cells: Cells, each: number, out: Float64Array | Float32Array, s: number, e: number, amount: number, at = 0): void {
   if (amount === 0) return;
   const a = (s - cells.from) / each;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown as a place, and showing a place.
+// Reading and restoring the state of the page as a place.
 
 import type { Commands, Parts } from "./commands";
 import { tabs, type Tab } from "./host";
 import type { Place } from "./place";
 
-// hereIs tells what is shown.
+// hereIs returns the present place.
 export function hereIs({ state, panel, ranks, stage }: Parts): Place {
   const { view, rows, focus, selected, range, query } = state;
   return {
@@ -24,7 +24,7 @@ export function hereIs({ state, panel, ranks, stage }: Parts): Place {
   };
 }
 
-// showPlace shows it. Rows and bars that are not there are left out.
+// showPlace shows a place. Rows and bars that do not exist are ignored.
 export function showPlace(parts: Parts, commands: Commands, place: Place): void {
   const { state, panel, selection, finder, ranges, ranks, stage, toggles } = parts;
   const { rows, store, view } = state;

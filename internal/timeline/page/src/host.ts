@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the panel ask of the page.
+// The interface of the page to the parts of the panel.
 
 import type { Store } from "./store";
 import type { Colors } from "./theme";
@@ -12,15 +12,15 @@ export interface Host {
   store: Store;
   colors: () => Colors;
   select(bar: number, go: boolean): void;
-  selectAt(row: number, time: number): void; // what begins at that time below a row
+  selectAt(row: number, time: number): void; // selects the bar below a row that begins at a time
   go(from: number, to: number): void;
   focus(row: number): void;
-  focused(): number; // the row that is chosen, −1: none
+  focused(): number; // the chosen row; −1: none
   highlight(category: number): void;
   highlighted(): number;
   tab(name: Tab): void;
   list(filter: string): void; // of operations
-  pathShown(): boolean; // the critical path is drawn
-  showPath(): void; // draws it, or no longer
+  pathShown(): boolean; // whether the critical path is drawn
+  showPath(): void; // toggles the critical path
   redraw(): void;
 }

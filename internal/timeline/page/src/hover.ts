@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of the place that the pointer is at.
+// The tip for the object under the pointer.
 
 import type { Curve } from "./curves";
 import { byId, el } from "./dom";
@@ -12,7 +12,7 @@ import type { Tips } from "./tips";
 
 export class Hover {
   private readonly tip = byId("tip");
-  private asked = 0; // of the picture of all ranks
+  private asked = 0; // counts requests to the picture of all ranks
 
   constructor(
     private readonly state: State,
@@ -51,7 +51,7 @@ export class Hover {
     place();
   }
 
-  // rank is what the picture of all ranks says of a point.
+  // rank shows the tip of a point in the picture of all ranks.
   private rank(x: number, y: number, place: () => void): void {
     const { state, tip } = this;
     const ask = ++this.asked;
@@ -86,7 +86,7 @@ export class Hover {
     );
   }
 
-  // curve shows what a curve says of the time at x.
+  // curve shows the value of a curve at x.
   private curve(curve: Curve, x: number, place: () => void): void {
     const { state, tip } = this;
     const { view, store } = state;

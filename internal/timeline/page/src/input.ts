@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointers and wheels.
+// Input by pointers and wheels.
 
 import type { Commands, Parts } from "./commands";
 import { byId } from "./dom";
 import type { View } from "./view";
 
-const calm = 5; // pixels that a click may move
-const hold = 450; // ms after which a finger that rests begins a range
+const calm = 5; // pixels that the pointer may move during a click
+const hold = 450; // ms after which a resting finger begins a range
 
 interface Pointer {
   x: number;
@@ -90,7 +90,7 @@ export class Input {
       if (!p || this.pointers.size > 0) return;
       const rested = Math.hypot(p.x - this.start.x, p.y - this.start.y) <= calm;
       if (e.type === "pointerup" && (this.mode === "press" || (this.mode === "range" && rested))) {
-        if (this.mode === "range") ranges.set(undefined); // nothing was chosen: a long tap
+        if (this.mode === "range") ranges.set(undefined); // a long tap without a range
         commands.click(p.x, p.y, e.pointerType === "mouse" ? 4 : 14);
       } else if (this.mode === "range") void ranges.sum();
       this.mode = "none";
@@ -160,7 +160,7 @@ export class Input {
     e.addEventListener("wheel", (w) => (w.preventDefault(), this.commands.zoom(Math.exp(clamp(w.deltaY * (w.deltaMode === 1 ? 18 : 1), 60) * 0.006), at(w))), { passive: false });
   }
 
-  // The overview: dragging moves what is shown, its edges change how much; a click goes there.
+  // The overview: dragging moves the visible time, dragging its edges resizes it, and a click moves it there.
   private minimap(): void {
     const { view } = this;
     const { state } = this.parts;
@@ -199,7 +199,7 @@ export class Input {
     this.wheelZooms(map, (e) => view.x(time(e)));
   }
 
-  // The width of the names can be changed.
+  // Dragging changes the width of the names.
   private names(): void {
     const handle = byId("handle");
     handle.addEventListener("pointerdown", (e) => handle.setPointerCapture(e.pointerId));

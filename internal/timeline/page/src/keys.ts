@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and buttons. help.ts tells of the keys.
+// Keys and buttons. help.ts describes the keys.
 
 import type { Commands, Parts } from "./commands";
 import { byId } from "./dom";
 
-// bindKeys lets keys and the buttons of the page do what they are for.
+// bindKeys binds keys and buttons to commands.
 export function bindKeys(parts: Parts, commands: Commands): void {
   const { panel, finder } = parts;
   const buttons: Record<string, () => void> = {

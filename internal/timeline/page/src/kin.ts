@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What leads from one bar to others: links, the parts of a collective, what a bar caused.
+// Links from one bar to others: the parts of a collective, and the effects of a bar.
 
 import { el, swatch } from "./dom";
 import * as f from "./format";
@@ -13,7 +13,7 @@ export class Kin {
     this.head = host.store.head;
   }
 
-  // link leads to a bar.
+  // link creates a link to a bar.
   async link(bar: number): Promise<HTMLElement> {
     const b = await this.host.store.bar(bar);
     return el(
@@ -23,7 +23,7 @@ export class Kin {
     );
   }
 
-  // parts lists when the members of a collective came and how long they were in it.
+  // parts lists when the members of a collective arrived and how long they were in it.
   async parts(parts: { rank: number; bar: number }[], bar: number): Promise<Node[]> {
     const shown = parts.slice(0, 64);
     const bars = await Promise.all(shown.map((p) => this.host.store.bar(p.bar)));
@@ -42,7 +42,7 @@ export class Kin {
     ].map((n) => (typeof n === "string" ? document.createTextNode(n) : n));
   }
 
-  // caused sums up what a bar caused.
+  // caused summarizes the effects of a bar.
   async caused(children: number[]): Promise<Node[]> {
     if (children.length === 0) return [];
     const sums = new Map<string, { bar: number; region: number; row: string; count: number; time: number }>();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the colors mean.
+// The legend of the colors.
 
 import { byId, el, swatch } from "./dom";
 import * as f from "./format";
 import type { Host } from "./host";
 
-// showLegend is shown when no bar is selected: what the colors mean, and how much there is of each.
+// showLegend shows the colors and how much of each there is, while no bar is selected.
 export function showLegend(host: Host): void {
   const head = host.store.head;
   const colors = host.colors();

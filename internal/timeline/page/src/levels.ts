@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Levels of detail: what a lane is from afar.
+// Levels of detail of a lane.
 
-// Level sums up a lane: each entry stands for bars that follow each other. Of the lowest level each is of
-// head.leaf bars, of the others of fan entries of the one below.
+// Level sums up a lane: each entry stands for consecutive bars, in the lowest level for head.leaf bars each, in the
+// others for fan entries of the level below.
 export interface Level {
   start: Float64Array;
   end: Float64Array;
@@ -17,7 +17,7 @@ export function emptyLevel(n: number): Level {
   return { start: new Float64Array(n), end: new Float64Array(n), busy: new Float32Array(n), wait: new Float32Array(n), region: new Uint32Array(n) };
 }
 
-// pyramid sums levels up until one entry is left.
+// pyramid sums up levels until one entry remains.
 export function pyramid(lowest: Level): Level[] {
   const all = [lowest];
   for (let below = lowest; below.start.length > 1; ) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// An order in which ranks that do alike over time stand near each other.
+// An order of ranks in which similar ranks are near each other.
 
 const rounds = 24;
 
-// likeness gives each line of numbers (of the same length) its place along the direction in which the lines differ most: the first principal
-// component, by power iteration. Lines that are alike get places that are near each other. NaN counts as the mean of its column.
+// likeness returns for each line of numbers (all of one length) its position along the direction in which the lines
+// differ most: the first principal component, by power iteration. Similar lines get similar positions. NaN counts as
+// the mean of its column.
 export function likeness(lines: ArrayLike<number>[]): Float64Array {
   const out = new Float64Array(lines.length);
   const columns = lines[0]?.length ?? 0;
@@ -15,7 +16,7 @@ export function likeness(lines: ArrayLike<number>[]): Float64Array {
     mean[c] = n > 0 ? sum / n : 0;
   }
   const at = (l: ArrayLike<number>, c: number) => (Number.isNaN(l[c]!) ? 0 : l[c]! - mean[c]!);
-  // It begins with the line that is farthest from the mean, so that what comes out does not depend on chance.
+  // It starts with the line farthest from the mean, so that the result is deterministic.
   let far = 0;
   let axis = new Float64Array(columns);
   for (const l of lines) {

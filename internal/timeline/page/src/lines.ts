@@ -13,14 +13,14 @@ import type { Lane, Store } from "./store";
 import type { Colors } from "./theme";
 import type { View } from "./view";
 
-// Most lines of a kind in a picture: more would hide it. What is left out is said.
+// Limits on lines of a kind in a picture: more would hide it. The page states which kinds are incomplete.
 const most = { parents: 400, collectives: 300, transfers: 1500 };
 
 export interface Drawn {
   parents: number;
   collectives: number; // and messages
   transfers: number;
-  crowded: string[]; // kinds of which there are too many
+  crowded: string[]; // kinds with more lines than the limit
 }
 
 // Wire is a transfer in the picture.
@@ -43,13 +43,13 @@ export class Lines {
     this.courses = new Courses(store, rows);
   }
 
-  // height is where a lane is in the picture: the middle of its bars, or of the closed group that it is in.
+  // height is the position of a lane in the picture: the middle of its bars, or of the closed group around it.
   height(lane: Lane): number | undefined {
     const y = this.courses.height(lane);
     return y === undefined ? undefined : y - this.view.top;
   }
 
-  // rowHeight is where a row is in the picture, or the closed group that it is in.
+  // rowHeight is the position of a row in the picture, or of the closed group around it.
   rowHeight(row: number): number | undefined {
     const item = this.rows.of(row);
     return item && item.y - this.view.top + item.height / 2;
@@ -60,7 +60,7 @@ export class Lines {
     return Math.max(p.x, q.x) >= -50 && Math.min(p.x, q.x) <= v.width + 50 && Math.max(p.y, q.y) >= 0 && Math.min(p.y, q.y) <= v.height;
   }
 
-  // all draws the lines of everything in the picture.
+  // all draws all lines in the picture.
   all(c: CanvasRenderingContext2D, boxes: Box[], shown: Shown): Drawn {
     const drawn: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] };
     this.wires = [];
@@ -94,7 +94,8 @@ export class Lines {
     c.globalAlpha = 1;
   }
 
-  // toParent is where a line from a bar's parent to it begins and ends; undefined: it has none on another row.
+  // toParent returns the ends of the line from a bar's parent to the bar; undefined: the parent is not on another
+  // row.
   private toParent(bar: number): [Point, Point] | undefined {
     const lane = this.store.laneOf(bar);
     const at = bar - lane.first;
@@ -151,7 +152,7 @@ export class Lines {
     c.globalAlpha = 1;
   }
 
-  // instancesOf lists the operations of a bar, as far as they are unpacked.
+  // instancesOf lists the operations of a bar that are unpacked.
   instancesOf(lane: Lane, bar: number): number[] {
     const o = this.store.peekOperations(lane.row, bar);
     if (!o) return [];
@@ -160,7 +161,7 @@ export class Lines {
     return out;
   }
 
-  // through draws the path through the begins of a collective's parts, or from a message's sender to its receiver.
+  // through draws a line through the begins of a collective's parts, or from a message's sender to its receiver.
   private through(c: CanvasRenderingContext2D, i: Instance): number {
     const { top, height } = this.view;
     const parts = i.message ? i.parts.map((p) => ({ bar: p.bar, y: this.courses.height(this.store.laneOf(p.bar)) })) : (this.courses.between(i, top, top + height) ?? []);
@@ -235,7 +236,7 @@ export class Lines {
     if (drawn.transfers >= most.transfers) drawn.crowded.push("transfers");
   }
 
-  // wireAt is the transfer whose line is nearest to a point, if any is near.
+  // wireAt returns the transfer whose line is nearest to a point, if any is near.
   wireAt(x: number, y: number): Wire | undefined {
     let best: Wire | undefined;
     let least = 5;
@@ -249,7 +250,7 @@ export class Lines {
     return best;
   }
 
-  // family draws the lines of one bar, strongly: to its parents, its children, and the parts of its operations.
+  // family emphasizes the lines of one bar: to its parents, its children, and the parts of its operations.
   family(c: CanvasRenderingContext2D, family: Family): Drawn {
     const drawn: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] };
     const stroke = (color: string, draw: () => void) => {

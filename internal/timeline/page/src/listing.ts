@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations that begin in a range of time, as a list.
+// Lists of the operations that begin in a range of time.
 
 import { lowerBound } from "./bounds";
 import type { Note } from "./columns";
@@ -19,7 +19,7 @@ export interface Operation {
   start: number;
   length: number;
   wait: number;
-  waitFor: number; // rank of the job, −1: nobody
+  waitFor: number; // rank of the job that was waited for; −1: none
   startUp: boolean; // the wait is in the first operation of the communicator
   together: number; // operations of the bar; more than one: the times are of all of them
   notes: () => Note[];
@@ -30,12 +30,12 @@ export interface Listing {
   to: number;
   all: Operation[];
   looked: number; // at operations
-  left: boolean; // there are more than were asked for
+  left: boolean; // there are more than requested
 }
 
 const atOnce = 32; // lanes
 
-// mostRows are rows that are looked at without being asked to: each one's bars lie in blocks of their own.
+// mostRows is the number of rows that are listed without confirmation: each row's bars are in blocks of its own.
 export const mostRows = 2048;
 
 export class Lister {
@@ -53,12 +53,13 @@ export class Lister {
     });
   }
 
-  // rank is the rank of the job that a row belongs to, −1: none.
+  // rank returns the rank of the job that a row belongs to; −1: none.
   rank(row: number): number {
     return this.rankOf.get(row) ?? -1;
   }
 
-  // count is about how many operations begin in a range, and on how many rows, without looking at them: of ranks that can meet a filter.
+  // count estimates how many operations begin in a range, and on how many rows, without reading them. It counts
+  // ranks that can match the filter.
   count(from: number, to: number, filter?: Filter): { operations: number; rows: number } {
     const { leaf } = this.store.head;
     const out = { operations: 0, rows: 0 };
@@ -71,12 +72,13 @@ export class Lister {
     return out;
   }
 
-  // lanes are those with operations, of ranks that can meet a filter.
+  // lanes are the lanes with operations of ranks that can match a filter.
   lanes(filter?: Filter): Lane[] {
     return this.store.lanes.filter((l) => this.store.head.rows[l.row]!.operations.count > 0 && (!filter || filter.onRank(this.rank(l.row))));
   }
 
-  // list lists what meets a filter, at most so many, rank by rank. going is asked from time to time whether the list is still wanted.
+  // list lists at most most operations that match a filter, rank by rank. It calls going regularly and stops when
+  // that returns false.
   async list(from: number, to: number, filter: Filter, most: number, going: (share: number) => boolean = () => true): Promise<Listing | undefined> {
     const out: Listing = { from, to, all: [], looked: 0, left: false };
     const lanes = this.lanes(filter);
@@ -87,7 +89,7 @@ export class Lister {
       if (out.left) break;
       if (performance.now() - shown > 50) {
         if (!going(n / lanes.length)) return undefined;
-        await new Promise((done) => setTimeout(done, 0)); // pictures come in between
+        await new Promise((done) => setTimeout(done, 0)); // lets pictures be drawn
         shown = performance.now();
       }
     }
@@ -135,7 +137,7 @@ export class Lister {
     }
   }
 
-  // now takes what is there without waiting for it.
+  // now returns a value that is loaded without waiting for it.
   private now<T>(there: T | undefined, wait: () => Promise<T | undefined>): T | Promise<T | undefined> {
     return there ?? wait();
   }
@@ -147,7 +149,7 @@ export class Lister {
     };
   }
 
-  // attribute writes the attributes of an operation with a name, or the begin of one, in small letters.
+  // attribute returns the attributes of an operation whose name begins with name, in lower case.
   attribute(o: Operation, name: string): string[] {
     const { attributes } = this.store.head;
     return o.notes().filter((n) => attributes.find((a) => a.id === n.id)?.name.toLowerCase().startsWith(name)).map((n) => this.words.plain(n).toLowerCase());

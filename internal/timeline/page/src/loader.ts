@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program of the page lies in it packed, a third of its size. This unpacks it, and lets it run: the page's policy knows it by its hash.
+// The page contains its program compressed to a third. The loader unpacks and runs it: the page's policy allows it by
+// its hash.
 
 import { fail } from "./failure";
 import { decode, inflate } from "./unpack";

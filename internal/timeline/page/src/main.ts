@@ -7,14 +7,14 @@ import { Store } from "./store";
 
 declare global {
   interface Window {
-    // What tests look at, and what can be called from the browser's console.
+    // Access for tests and the browser's console.
     __timeline?: App;
   }
 }
 
-declare const STYLE: string; // style.css: build.mjs puts it here, as it is packed with the program
+declare const STYLE: string; // style.css, inserted by build.mjs and compressed with the program
 
-// dress replaces the style of the first moment.
+// dress replaces the initial style.
 function dress(): void {
   const style = document.createElement("style");
   style.textContent = STYLE;

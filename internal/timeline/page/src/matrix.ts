@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix of ranks: who sent whom how much, how fast, and who waited for whom; in bins where there are many ranks.
+// The matrix of ranks: traffic, bandwidth, and waiting between them; in bins if there are many ranks.
 
 import { Bins, narrow, type Bin, type Window } from "./bins";
 import { byId, el } from "./dom";
@@ -13,12 +13,12 @@ import type { Scope } from "./scope";
 
 const side = 344; // pixels of the picture, at least
 const fewest = 2; // pixels of a bin
-const cells = 10; // ranks up to which the cells have numbers in them
-const roomyCells = 4; // ranks up to which bytes have their unit, too
+const cells = 10; // ranks up to which cells show numbers
+const roomyCells = 4; // ranks up to which these have their units
 
 type Sums = Pick<Bin, "count" | "bytes" | "time" | "timed">;
 
-// Measure is what a cell shows.
+// Measure is the quantity that cells show.
 interface Measure {
   name: string;
   of: (s: Sums) => number;
@@ -37,7 +37,7 @@ const measures = {
   waited: { name: "Time", of: (s: Sums) => s.time, write: (s: Sums) => `${f.time(s.time)} in ${f.plural(s.count, "wait", "waits")}`, short: (s: Sums) => f.time(s.time) },
 } satisfies Record<string, Measure>;
 
-// Kind is what flows between ranks.
+// Kind is the kind of flow between ranks.
 interface Kind {
   name: string;
   about: string;
@@ -65,8 +65,8 @@ export class Matrix {
   private groups: Groups;
   private pairs: Pair[] = []; // of groups
   private remarks: string[] = [];
-  private when = ""; // the time that the numbers are of
-  private from = -1; // where that begins
+  private when = ""; // the time of the numbers
+  private from = -1; // the begin of that time
   private asked = 0;
 
   constructor(
@@ -82,7 +82,7 @@ export class Matrix {
     void this.update();
   }
 
-  // total is what all cells have, with those of ranks that are not known.
+  // total sums up all cells, including those of unknown ranks.
   get total(): Sums {
     return this.pairs.reduce(plus, { count: 0, bytes: 0, time: 0, timed: 0 });
   }
@@ -93,7 +93,7 @@ export class Matrix {
     return this.window;
   }
 
-  // show chooses what is shown.
+  // show chooses the kind and measure.
   show(kind: keyof typeof kinds, measure = this.measure): Promise<void> {
     this.kind = kind;
     const known: readonly string[] = kinds[kind].measures;
@@ -101,7 +101,7 @@ export class Matrix {
     return this.update();
   }
 
-  // group takes ranks together.
+  // group groups ranks.
   group(by: Grouping): Promise<void> {
     this.grouping = by;
     this.groups = groupsOf(this.head.ranks, by);
@@ -109,7 +109,7 @@ export class Matrix {
     return this.update();
   }
 
-  // update takes the numbers of the time that is shown. Those of the whole run are the report's.
+  // update reads the numbers of the visible time. Those of the whole run come from the report.
   async update(): Promise<void> {
     const ask = ++this.asked;
     const m = this.head.matrix;
@@ -260,7 +260,7 @@ function short(text: string): string {
   return text.replace(/ ?i?B$/, "").replace(" ", "");
 }
 
-// The share is shown by its root, so that small amounts are seen.
+// The color depends on the square root of the share, so that small amounts are visible.
 function heat(share: number, kind: keyof typeof kinds): string {
   const [h, s, l] = kind === "waiting" ? [28, 90, 48] : [217, 62, 50];
   return `hsl(${h} ${s}% ${l}% / ${(0.14 + 0.86 * Math.sqrt(share)).toFixed(3)})`;

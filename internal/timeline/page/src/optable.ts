@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of operations: what begins in what is shown, filtered by words, sorted, linked with the picture.
+// The table of operations that begin in the visible time: filtered, sorted, and linked with the picture.
 
 import { csvOf } from "./csv";
 import { byId, el, tell } from "./dom";
@@ -9,9 +9,9 @@ import type { Host } from "./host";
 import { Lister, mostRows, type Listing, type Operation } from "./listing";
 import type { Scope } from "./scope";
 
-const page = 200; // rows that are shown at first, and more each time
+const page = 200; // rows shown at first and added each time
 const most = 20_000; // rows that are kept
-const tooMany = 400_000; // operations that are looked at without being asked to
+const tooMany = 400_000; // operations that are read without confirmation
 
 interface Column {
   name: string;
@@ -30,7 +30,7 @@ export class OperationTable {
   private by = "begin";
   private falling = false;
   private shown = page;
-  private step = 1; // ns that are told apart in begins
+  private step = 1; // precision of begins, ns
   private asked = 0;
   private selected = -1;
   private readonly columns: Column[];
@@ -66,13 +66,13 @@ export class OperationTable {
     return this.query.value;
   }
 
-  // filter lists what meets it; all: however much there is to look at.
+  // filter lists the operations that match; all: without a limit on what is read.
   filter(text: string, all = false): Promise<Listing | undefined> {
     this.query.value = text;
     return this.update(all);
   }
 
-  // csv is the table as it is sorted, all of it.
+  // csv returns the whole table as it is sorted.
   async csv(): Promise<string> {
     const { ranks, comms } = this.host.store.head;
     await this.unpack(this.sorted);
@@ -108,7 +108,7 @@ export class OperationTable {
     for (const row of this.body.querySelectorAll<HTMLElement>("tr[data-bar]")) row.classList.toggle("chosen", Number(row.dataset["bar"]) === bar);
   }
 
-  // update lists anew. all: also where there is much to look at.
+  // update lists the operations again. all: without a limit on what is read.
   async update(all = false): Promise<Listing | undefined> {
     const ask = ++this.asked;
     const { from, to } = this.scope.range;
@@ -149,7 +149,7 @@ export class OperationTable {
     this.said.textContent = text;
   }
 
-  // sort sorts by a column; the same again: the other way round.
+  // sort sorts by a column; on the second call, in reverse.
   private async sort(): Promise<void> {
     const ask = this.asked;
     const column = this.columns.find((c) => c.name === this.by)!;
@@ -166,7 +166,7 @@ export class OperationTable {
     await this.draw();
   }
 
-  // unpack makes the attributes of operations be there.
+  // unpack loads the attributes of operations.
   private async unpack(all: Operation[]): Promise<void> {
     const { store } = this.host;
     const wanted = new Map<string, Operation>();

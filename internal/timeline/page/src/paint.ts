@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The picture of the rows. Bars of more than a pixel are drawn as such. Everything smaller is added up per pixel, from
-// the highest level of detail that is no coarser than the picture, so that a picture costs about the same however many
-// events there are.
+// The picture of the rows. Bars wider than a pixel are drawn individually. Smaller ones are summed up per pixel, from
+// the coarsest level of detail that is fine enough for the picture, so the cost of a picture hardly depends on the
+// number of events.
 
 import { Boxes, type Box, type Mark } from "./boxes";
 import { CurvePainter } from "./curvepainter";
@@ -15,11 +15,11 @@ import type { View } from "./view";
 export interface Painted {
   boxes: Box[];
   marks: Mark[];
-  pixels: number; // entries that were added up
-  coarse: number; // entries whose bars have not been unpacked yet
+  pixels: number; // entries summed up
+  coarse: number; // entries whose bars are not unpacked yet
 }
 
-const smallest = 1.5; // device pixels from which on a bar is drawn by itself
+const smallest = 1.5; // device pixels from which a bar is drawn individually
 const stripLines = 8; // of a closed group
 
 export class Painter {
@@ -29,15 +29,15 @@ export class Painter {
   private readonly boxes = new Boxes();
   private curves: CurvePainter | undefined;
 
-  // Of the lane under way.
+  // State of the present lane.
   private store!: Store;
   private lane!: Lane;
   private scale = 1; // device pixels per ns
   private from = 0;
   private to = 0;
-  private flat = false; // no boxes: everything is added up
+  private flat = false; // no boxes: all bars are summed up
   private marking = false; // marks, no boxes
-  private fine = true; // bars may be looked at
+  private fine = true; // single bars may be read
   private y = 0;
   private boxHeight = 0;
   private ratio = 1;
@@ -85,7 +85,7 @@ export class Painter {
     this.strip.begin(Math.max(1, Math.round(view.width * ratio)), ratio);
   }
 
-  // summary paints lanes into a field of their own, several to a line where they are many.
+  // summary paints lanes into one area, several per line if there are many.
   summary(c: CanvasRenderingContext2D, ratio: number, view: View, lanes: Lane[], store: Store, y: number, height: number): void {
     this.begin(ratio, view, store);
     const n = Math.max(1, Math.min(lanes.length, Math.floor(height / 2)));
@@ -124,7 +124,7 @@ export class Painter {
     if (!marks) this.strip.line(y, height);
   }
 
-  // mark draws a moment, unless the one before it is in the same pixel.
+  // mark draws a moment, at most one per pixel.
   private mark(x: number, region: number): void {
     const { marks } = this.out;
     const last = marks[marks.length - 1];
@@ -133,7 +133,7 @@ export class Painter {
     marks.push({ region, x: at, y: this.y, height: this.boxHeight });
   }
 
-  // sum paints a closed group: what is in it side by side, several to a line where they are many.
+  // sum paints the lanes of a closed group side by side, several per line if there are many.
   private sum(item: Item, y: number): void {
     this.flat = true;
     this.fine = item.strip.length <= 16;
@@ -150,7 +150,7 @@ export class Painter {
     }
   }
 
-  // add goes through what a lane has in the picture.
+  // add adds the visible part of a lane.
   private add(lane: Lane): void {
     this.lane = lane;
     const top = lane.levels.length - 1;
@@ -173,7 +173,7 @@ export class Painter {
     }
   }
 
-  // bars takes the bars of an entry of the lowest level; false: they are not there yet.
+  // bars adds the bars of an entry of the lowest level; false: they are not loaded yet.
   private bars(entry: number): boolean {
     const first = entry * this.store.head.leaf;
     const chunk = Math.floor(first / this.store.head.chunk);

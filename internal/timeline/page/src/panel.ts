@@ -82,19 +82,19 @@ export class Panel {
     this.onTab();
   }
 
-  // toggle shows or hides the whole panel.
+  // toggle shows or hides the panel.
   toggle(): void {
     const off = document.body.classList.toggle("no-panel");
     byId("panel-toggle").setAttribute("aria-expanded", String(!off));
   }
 
-  // reveal shows the details, also where there is room for either the picture or the panel.
+  // reveal shows the details, also if there is room for only the picture or the panel.
   reveal(): void {
     if (narrow() && document.body.classList.contains("no-panel")) this.toggle();
     this.show("details");
   }
 
-  // repaint follows a change of colors.
+  // repaint applies a change of colors.
   repaint(): void {
     if (byId("details").classList.contains("empty")) this.empty();
     this.matrix.draw();

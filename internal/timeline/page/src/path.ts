@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The critical path as a line: through the ranks that it is on, one after the other.
+// The critical path as a line through the ranks that it visits.
 
 import { lastAtMost } from "./bounds";
 import { Lister } from "./listing";
@@ -19,22 +19,22 @@ export interface Part {
   length: number;
 }
 
-// Run is a part of the line: at one height.
+// Run is a horizontal part of the line.
 export interface Run {
   from: number;
   to: number;
   y: number;
-  joined: boolean; // to the one before
+  joined: boolean; // to the run before
 }
 
-// Runs makes runs of parts that follow each other. Of what is in one pixel the height with the most of it counts.
+// Runs joins consecutive parts into runs. Within a pixel the height with the most time counts.
 export class Runs {
   readonly list: Run[] = [];
   private column = -1;
   private readonly times = new Map<number, number>();
   private broken = true;
 
-  // add takes a part between two places; undefined: it is nowhere.
+  // add adds a part between two positions; y undefined: it is on no row.
   add(from: number, to: number, y: number | undefined): void {
     if (y === undefined) {
       this.flush();
@@ -69,7 +69,7 @@ export class PathLine {
   colors!: Colors;
   on = false;
   runs: Run[] = []; // of the last picture
-  coarse = 0; // blocks that were not there yet
+  coarse = 0; // blocks that were not loaded yet
   private height: (rank: number, what: number) => number | undefined = () => undefined; // of the last picture
   private rows: Map<number, number>[] | undefined; // by communicator: rows by rank of the job
 
@@ -79,7 +79,7 @@ export class PathLine {
     private readonly lines: Lines,
   ) {}
 
-  // draw draws what is in the picture: of all ranks, or of rows.
+  // draw draws the visible path: in the picture of all ranks, or in the rows.
   draw(c: CanvasRenderingContext2D, ranks: RankRows | undefined): void {
     this.runs = [];
     this.coarse = 0;
@@ -115,7 +115,7 @@ export class PathLine {
     this.stroke(c);
   }
 
-  // at is the part of the path that is drawn near a point.
+  // at returns the part of the path that is drawn near a point.
   at(x: number, y: number): Part | undefined {
     const { path } = this.store.head;
     if (!this.on || !path) return undefined;
@@ -152,7 +152,8 @@ export class PathLine {
     c.globalAlpha = 1;
   }
 
-  // row is the height of what a rank is in: of an operation on the row of its communicator, else of its process.
+  // row is the height of a rank's activity: for an operation that of its communicator's row, else that of its
+  // process.
   private row(rank: number, what: number): number | undefined {
     const { head } = this.store;
     const { comm } = head.path!.what[what]!;
@@ -171,14 +172,14 @@ export class PathLine {
   }
 }
 
-// PathSums is what a part of the path was made of.
+// PathSums is the composition of a part of the path.
 export interface PathSums {
   all: number;
   what: Float64Array; // by index into the head's list
-  ranks: Map<number, number>; // by rank * number of whats + what: of ranks' own
+  ranks: Map<number, number>; // activities of ranks, by rank * number of whats + what
 }
 
-// pathIn adds up the path in a range of time.
+// pathIn sums up the path in a range of time.
 export async function pathIn(store: Store, from: number, to: number, going: () => boolean = () => true): Promise<PathSums | undefined> {
   const path = store.head.path!;
   const out: PathSums = { all: 0, what: new Float64Array(path.what.length), ranks: new Map() };
@@ -199,7 +200,7 @@ export async function pathIn(store: Store, from: number, to: number, going: () =
   return out;
 }
 
-// isOwn tells activities that are a rank's own, as ../../../analysis/criticalpath names them.
+// isOwn reports whether an activity is a rank's own, by its name in ../../../analysis/criticalpath.
 export function isOwn(activity: string): boolean {
   return activity === "application" || activity === "NCCL call" || activity === "GPU" || activity === "own";
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the critical path was made of: by activity, rank and operation, of the whole run as the report has it, or of what is shown.
+// The composition of the critical path: by activity, rank and operation, for the whole run as in the report, or for the
+// visible time.
 
 import { byId, el } from "./dom";
 import * as f from "./format";
@@ -100,7 +101,7 @@ function titles(...names: string[]): HTMLElement {
   return el("tr", null, ...names.map((n) => el("th", { scope: "col" }, n)));
 }
 
-// ownOf is what of some sums was ranks' own, and what operations.
+// ownOf returns the times of ranks' own activities and of operations in sums.
 export function ownOf(store: Host["store"], sums: PathSums): { own: number; operations: number } {
   let [own, operations] = [0, 0];
   store.head.path!.what.forEach((w, i) => {

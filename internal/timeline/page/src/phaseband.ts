@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The phases that the application marked, as a second ruler: each from where the first rank begins it to where the last one ends it.
+// The phases that the application marked, as a second ruler: each from its begin on the first rank to its end on the
+// last one.
 
 import { sized } from "./canvas";
 import { byId } from "./dom";
@@ -40,7 +41,7 @@ export class PhaseBand {
     });
   }
 
-  // at is the phase at a point: of those that overlap the one that began last.
+  // at returns the phase at a point; of overlapping ones, the one that began last.
   at(x: number, y: number): Phase | undefined {
     const list = this.depths[Math.floor(y / line)] ?? [];
     const t = this.state.view.time(x);
@@ -66,7 +67,7 @@ export class PhaseBand {
     c.font = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
     c.textBaseline = "middle";
     this.depths.forEach((list, depth) => {
-      let until = -1; // pixels that are full
+      let until = -1; // pixels that are occupied
       const last = firstAfter(this.begins[depth]!, view.to);
       for (let i = 0; i < last; i++) {
         const p = list[i]!;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which bar is meant by a point of the picture.
+// Finding the bar at a point of the picture.
 
 import { firstAfter } from "./bounds";
 import type { Box } from "./boxes";
 import type { State } from "./state";
 import type { Lane } from "./store";
 
-// pick is the bar at a point, or the next one within some pixels; undefined: there is none.
+// pick returns the bar at a point, or the nearest one within some pixels; undefined: there is none.
 export function pick(state: State, boxes: Box[], x: number, y: number, within = 4): number | undefined {
   const { rows, view } = state;
   const item = rows.at(y + view.top);
@@ -31,12 +31,12 @@ export function pick(state: State, boxes: Box[], x: number, y: number, within = 
   return best ?? small(state, lane, x, within);
 }
 
-// small looks among bars that are less than a pixel wide for the longest one near a point.
+// small returns the longest bar near a point among those narrower than a pixel.
 function small(state: State, lane: Lane, x: number, within: number): number | undefined {
   return look(state, lane, x, within, (_, length) => length);
 }
 
-// nearest looks among marks for the one that is nearest to a point.
+// nearest returns the mark nearest to a point.
 function nearest(state: State, lane: Lane, x: number, within: number): number | undefined {
   const at = state.view.time(x);
   return look(state, lane, x, within, (start) => -Math.abs(start - at));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The view as a picture that travels: PNG, or SVG.
+// Exporting the view as PNG or SVG.
 
 import { byId, tell } from "./dom";
 import type { PhaseBand } from "./phaseband";
@@ -10,7 +10,7 @@ import { escaped, hatch, SvgContext } from "./svgcontext";
 
 export type Format = "png" | "svg";
 
-// Part is a part of the picture, drawn from its own upper left corner.
+// Part is a part of the picture, drawn relative to its upper left corner.
 interface Part {
   x: number;
   y: number;
@@ -22,8 +22,8 @@ interface Part {
 const title = 42; // pixels of what stands above
 const rulerHeight = 26;
 const fine = 2; // pixels of a PNG for one of the page
-const wait = 30; // ms between looks whether everything is there
-const patience = 1000; // looks
+const wait = 30; // ms between checks whether all data are loaded
+const patience = 1000; // checks
 const fonts = "system-ui, -apple-system, 'Segoe UI', sans-serif";
 
 export class Picture {
@@ -42,7 +42,7 @@ export class Picture {
     byId("save-open").addEventListener("click", () => byId<HTMLDialogElement>("save").showModal());
   }
 
-  // save gives the picture to the browser as a file.
+  // save offers the picture as a download.
   async save(format: Format): Promise<void> {
     try {
       const blob = format === "svg" ? new Blob([await this.svg()], { type: "image/svg+xml" }) : await this.png();
@@ -88,7 +88,7 @@ export class Picture {
     return `${this.state.store.head.title}: ${byId("span").textContent}`;
   }
 
-  // complete waits until everything that is shown has been unpacked.
+  // complete waits until all visible data are unpacked.
   private async complete(): Promise<void> {
     const { stage, state, ranks } = this;
     for (let i = 0; i < patience; i++) {
@@ -129,7 +129,7 @@ export class Picture {
     c.fillText(`${byId("totals").textContent} · ${byId("span").textContent}`, 8, 31);
   }
 
-  // names are those beside the picture.
+  // names draws the names beside the picture.
   private names(c: CanvasRenderingContext2D, width: number): void {
     const { rows, view, store, colors } = this.state;
     c.textBaseline = "middle";

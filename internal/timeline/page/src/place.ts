@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the address says of what is shown: #t=FROM,TO&… Times are ns, rows and bars are numbers of this page.
+// The state of the page in its address: #t=FROM,TO&… Times are ns; rows and bars are numbers of this page.
 
 export interface Place {
   time?: [from: number, to: number];
-  top?: number; // pixels of rows above the picture
-  row?: number; // that is chosen
-  bar?: number; // that is selected
+  top?: number; // scroll position of the rows, pixels
+  row?: number; // the chosen row
+  bar?: number; // the selected bar
   range?: [from: number, to: number];
   query?: string; // of the search
-  list?: string; // of the table of operations
+  list?: string; // filter of the table of operations
   tab?: string;
   path?: string; // "1": the critical path is drawn
-  ranks?: string; // the picture of all ranks: its measure and order
+  ranks?: string; // measure and order of the picture of all ranks
   pinned?: number[];
   hidden?: number[];
 }
 
-// keys are the names in the address, and how their values are written and read.
+// keys are the names in the address, with the functions that read and write the values.
 const keys: { [K in keyof Required<Place>]: [key: string, read: (text: string) => Place[K]] } = {
   time: ["t", span],
   top: ["top", whole],
@@ -50,7 +50,7 @@ function list(text: string): number[] | undefined {
   return all.some((n) => n === undefined) ? undefined : (all as number[]);
 }
 
-// write makes the part of an address behind #.
+// write returns the fragment of the address.
 export function write(place: Place): string {
   const out: string[] = [];
   for (const [name, [key]] of Object.entries(keys)) {
@@ -66,7 +66,7 @@ function rounded(v: number): string {
   return String(Math.round(v));
 }
 
-// read understands it. What it does not understand is left out.
+// read parses the fragment. Invalid parts are ignored.
 export function read(hash: string): Place {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
   const place: Place = {};

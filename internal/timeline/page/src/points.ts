@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a metric was between two values that follow each other.
+// The values of a metric between recorded points.
 
 import type { Column, Columns } from "./columns";
 import type { HeadMetric, HeadSeries } from "./head";
 
-// Points are an unpacked block: intervals i from time[i] to time[i + 1].
+// Points is an unpacked block: interval i is from time[i] to time[i + 1].
 export interface Points {
   time: Float64Array;
   of: { value: Float64Array; area: Float64Array; stored: (i: number) => string }[]; // by member; value is NaN where there is none
 }
 
-// readPoints works out what lies between the values. ../../metric.go does the same for the nodes.
+// readPoints computes the intervals between the recorded values. ../../metric.go does the same for the nodes.
 export function readPoints(c: Columns, n: number, s: HeadSeries, lastBlock: boolean): Points {
   const times = c.next();
   const time = new Float64Array(n + 1);

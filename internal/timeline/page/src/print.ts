@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On paper the picture is what there is room for, in light colors.
+// Printing: the visible picture, in light colors.
 
 import { byId } from "./dom";
 import type { Panel } from "./panel";

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waited for whom, and who sent whom how much, of what begins in a range of time.
+// Waiting and traffic between ranks that begin in a range of time.
 
 import { firstAfter, lastAtMost, lowerBound } from "./bounds";
 import type { Lister } from "./listing";
 import type { Store } from "./store";
 
-// Pair is what one rank has to do with another: it sent, or it waited. Ranks are indices into the head's, −1: not known.
+// Pair is the waiting or traffic between two ranks, given as indices into the head's ranks; −1: unknown.
 export interface Pair {
   from: number;
   to: number;
   count: number; // of transfers, or waits
   bytes: number;
   time: number; // of transfers whose end is known
-  timed: number; // bytes of these
+  timed: number; // bytes of the transfers whose end is known
 }
 
-// Waiting is what was waited by rank, without the first operation of each communicator.
+// Waiting is the waiting by rank, without the first operation of each communicator.
 export interface Waiting {
   waited: Float64Array;
   caused: Float64Array;
-  pairs: Pair[]; // from: who waited, to: for whom, time: how long
+  pairs: Pair[]; // from waited for to during time
   total: number;
   startUp: number; // waited in the first operations of communicators
   of: Map<number, WaitingOf>;
 }
 
-// WaitingOf is what was waited in an operation on a communicator.
+// WaitingOf is the waiting in the operations of a function on a communicator.
 export interface WaitingOf {
   comm: number; // index into the head's
   fn: number; // the same
@@ -33,7 +33,7 @@ export interface WaitingOf {
   waited: number;
 }
 
-// Going is asked from time to time whether the sums are still wanted.
+// Going is called regularly; when it returns false, the sums are abandoned.
 export type Going = (share: number) => boolean;
 
 class Pairs {
@@ -53,13 +53,13 @@ class Pairs {
   }
 }
 
-// Pause lets pictures come in between.
+// Pause lets pictures be drawn in between.
 class Pause {
   private shown = performance.now();
 
   constructor(private readonly going: Going) {}
 
-  // over is whether the sums are no longer wanted.
+  // over reports whether the sums have been abandoned.
   async over(share: number): Promise<boolean> {
     if (performance.now() - this.shown < 50) return false;
     if (!this.going(share)) return true;
@@ -69,7 +69,8 @@ class Pause {
   }
 }
 
-// waitingIn adds up the waits in operations that begin in a range: with their first members, as the report's --from and --to choose.
+// waitingIn sums up the waits in operations whose first member begins in a range, as with --from and --to of the
+// report.
 export async function waitingIn(store: Store, from: number, to: number, going: Going): Promise<Waiting | undefined> {
   const { ranks, waits } = store.head;
   const out: Waiting = { waited: new Float64Array(ranks.length), caused: new Float64Array(ranks.length), pairs: [], total: 0, startUp: 0, of: new Map() };
@@ -108,7 +109,7 @@ export async function waitingIn(store: Store, from: number, to: number, going: G
   return out;
 }
 
-// sentIn adds up the transfers that begin in a range.
+// sentIn sums up the transfers that begin in a range.
 export async function sentIn(store: Store, lister: Lister, from: number, to: number, going: Going): Promise<Pair[] | undefined> {
   const { chunk, leaf, rows } = store.head;
   const pairs = new Pairs(store.head.ranks.length);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A range of time that is chosen, and its statistics.
+// The selected range of time, and its statistics.
 
 import { firstAfter, lowerBound } from "./bounds";
 import { mostRows } from "./listing";
@@ -9,8 +9,8 @@ import { addBars, type Range, type RangeSums } from "./rangesums";
 import type { State } from "./state";
 import type { Lane } from "./store";
 
-const mostShown = 500_000; // bars of which there are statistics without being asked for
-const atOnce = 32; // lanes that are read ahead where there are many
+const mostShown = 500_000; // bars of which statistics are computed without confirmation
+const atOnce = 32; // lanes requested at a time
 const manyLanes = 256;
 
 export class Ranges {
@@ -35,7 +35,7 @@ export class Ranges {
     }
   }
 
-  // update follows what is shown and chosen.
+  // update follows the visible time and the selection.
   update(): void {
     const { range, view, store, focus } = this.state;
     if (range && this.last === keyOf(range, focus)) return;
@@ -44,7 +44,8 @@ export class Ranges {
 
   onNone: () => void = () => {};
 
-  // sum works out the statistics of the range: of the row that is chosen and what it holds, or of all. undefined: it asks first.
+  // sum computes the statistics of the range, for the chosen row and its children, or for all rows; undefined: it
+  // needs confirmation.
   async sum(): Promise<RangeSums | undefined> {
     const { range } = this.state;
     if (!range) return undefined;
@@ -52,7 +53,7 @@ export class Ranges {
     return this.orAsk(range);
   }
 
-  // orAsk works out the statistics of a range, of the row that is chosen or of all, where that is not too much.
+  // orAsk computes the statistics of a range, or asks for confirmation if that would take long.
   private async orAsk(range: Range): Promise<RangeSums | undefined> {
     const { leaf } = this.state.store.head;
     const entries = this.lanes().map((l) => Math.max(0, lowerBound(l.levels[0]!.start, range.to) - firstAfter(l.levels[0]!.end, range.from)));
@@ -67,13 +68,13 @@ export class Ranges {
     return this.of(range);
   }
 
-  // inside tells whether a row is the one that is chosen, or in it.
+  // inside reports whether a row is the chosen row or below it.
   private inside(row: number): boolean {
     const { focus, store } = this.state;
     return row >= 0 && (row === focus || this.inside(store.head.rows[row]!.parent));
   }
 
-  // lanes are those of the row that is chosen and of what it holds, or of all.
+  // lanes are the lanes of the chosen row and its children, or all lanes.
   private lanes(): Lane[] {
     const { focus, store } = this.state;
     return store.lanes.filter((l) => (focus < 0 || this.inside(l.row)) && (l.row === focus || !store.repeats(l)));

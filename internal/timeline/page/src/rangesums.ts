@@ -18,7 +18,7 @@ export interface RangeSums extends Range {
   metrics: { curve: Curve; sums: Sums }[];
 }
 
-// addBars adds a block of bars, as far as they lie in the range; false: it ends behind the range.
+// addBars adds the parts of a block's bars that lie in the range; false: the block ends after the range.
 export function addBars(sums: RangeSums, bars: Bars): boolean {
   for (let i = 0; i < bars.start.length; i++) {
     const s = bars.start[i]!;

@@ -15,7 +15,7 @@ export class RangeTable {
     this.none("No range is selected.");
   }
 
-  // none is shown while there are no sums; all asks for them.
+  // none is shown while there are no sums; all computes them.
   none(why: string, all?: () => void): void {
     byId("range").replaceChildren(
       el("p", { class: "sub" }, `${why} `, all ? el("button", { type: "button", class: "sentence", onclick: all }, "add up all of them") : "", all ? "." : ""),
@@ -27,7 +27,7 @@ export class RangeTable {
     byId("range").replaceChildren(el("p", { class: "sub" }, `Reading… ${Math.round(100 * share)} %`));
   }
 
-  // show shows the sums of a range that is selected, or of what is shown.
+  // show shows the sums of a selected range, or of the visible time.
   show(r: RangeSums, selected: boolean): void {
     const colors = this.host.colors();
     const span = r.to - r.from;

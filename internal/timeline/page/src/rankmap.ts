@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The picture of all ranks: rank by time, in the place of the rows.
+// The picture of all ranks: rank by time, in place of the rows.
 
 import { byId, el } from "./dom";
 import * as f from "./format";
@@ -38,13 +38,13 @@ export class RankMap {
   private readonly lister: Lister;
   pixels = 0; // cells with a value above 0
   private lines: (Float64Array | Float32Array)[] = []; // by line of the picture
-  private waits: Float32Array | undefined; // of all ranks, if they could be taken from all waits
+  private waits: Float32Array | undefined; // of all ranks, if they could be read from the waits sorted by time
   private cells: Cells = { from: 0, to: 1, columns: 1 };
-  private rough = ""; // what lines are of that were drawn of sums
-  private top = 0; // of the scale
+  private rough = ""; // key of lines drawn from sums
+  private top = 0; // greatest value of the scale
   private late: { key: string; lines: Float64Array[] | undefined } | undefined;
-  private looking = ""; // what is being looked for
-  private drawn: Measure | undefined; // what the picture shows; undefined: nothing yet, as it is looked for
+  private looking = ""; // key of the lines being computed
+  private drawn: Measure | undefined; // measure in the picture; undefined: none yet
   private asked = 0;
   private timer = 0;
   private readonly image = document.createElement("canvas");
@@ -75,7 +75,7 @@ export class RankMap {
     byId("show-ranks").hidden = head.ranks.length === 0 || !this.heat.has("waiting");
   }
 
-  // toggle shows the ranks, or the rows.
+  // toggle switches between the ranks and the rows.
   toggle(on = !this.on): void {
     this.on = on && !byId("show-ranks").hidden;
     this.bar.hidden = !this.on;
@@ -92,12 +92,12 @@ export class RankMap {
     this.state.onChange();
   }
 
-  // place is what the address says of it; "": the rows are shown.
+  // place is the state in the address; "": the rows are shown.
   get place(): string {
     return this.on ? [this.measure, this.rows.by, ...(this.rows.whole ? [] : [this.rows.first, this.rows.count])].join(",") : "";
   }
 
-  // restore shows what an address says.
+  // restore restores the state from an address.
   restore(place: string | undefined): void {
     const [measure, order, first, count] = (place ?? "").split(",");
     const m = measures.find((x) => x === measure);
@@ -146,7 +146,7 @@ export class RankMap {
     this.say(scale);
   }
 
-  // compute makes the numbers of the lines: of several ranks the most of them, of bandwidths the least.
+  // compute computes the lines: of several ranks the greatest value, of bandwidths the least.
   private compute(cells: Cells): void {
     const { rows, measure } = this;
     const late = measure === "late" ? this.lateLines(cells) : undefined;
@@ -157,7 +157,7 @@ export class RankMap {
       return;
     }
     this.waits = measure === "waiting" && this.many ? this.heat.waits(cells) : undefined;
-    // What comes meanwhile is not seen before all of it is there: until then the picture stays what it was.
+    // The picture does not change until all data are loaded.
     const key = `${keyOf(cells)} ${measure} ${rows.by} ${rows.first} ${rows.count} ${rows.per}`;
     if (this.many && !this.waits && this.heat.coarse > 0 && this.rough === key) return;
     this.rough = this.waits ? "" : key;
@@ -172,21 +172,21 @@ export class RankMap {
     });
   }
 
-  // many tells that there are more ranks than blocks of bars that one would read for a picture.
+  // many reports that reading all ranks would take too many blocks for one picture.
   private get many(): boolean {
     return this.state.store.head.ranks.length > manyRanks;
   }
 
-  // line is a rank's.
+  // line returns a rank's line.
   private line(rank: number, measure: Exclude<Measure, "late">, cells: Cells): Float64Array | Float32Array {
     return this.waits ? this.waits.subarray(rank * cells.columns, (rank + 1) * cells.columns) : this.heat.line(rank, measure, cells);
   }
 
-  // lateLines are the ones of the time that is shown, if they are there; else they are looked for.
+  // lateLines returns the lines of the visible time if they are computed, and otherwise starts computing them.
   private lateLines(cells: Cells): Float64Array[] | undefined {
     const key = keyOf(cells);
     if (this.late?.key === key) return this.late.lines;
-    if (this.looking === key) return undefined; // pictures that are drawn meanwhile do not begin anew
+    if (this.looking === key) return undefined; // is being computed already
     this.looking = key;
     const ask = ++this.asked;
     clearTimeout(this.timer);
@@ -204,7 +204,7 @@ export class RankMap {
     return undefined;
   }
 
-  // pending tells that the picture does not show yet what was chosen.
+  // pending reports that the picture does not show the chosen measure yet.
   get pending(): boolean {
     return this.on && this.drawn !== this.measure;
   }
@@ -242,7 +242,7 @@ export class RankMap {
     byId("base").setAttribute("aria-label", this.on ? `All ranks over time: ${scale.name}. ${scale.asks} The tab Waits has the sums by rank.` : rowsLabel);
   }
 
-  // click narrows a line of several ranks; the rank of a line of one is given back.
+  // click zooms into a line of several ranks; it returns the rank of a line with one.
   click(y: number): number | undefined {
     const line = this.rows.at(y);
     if (line < 0) return undefined;
@@ -261,7 +261,7 @@ export class RankMap {
     this.state.onChange();
   }
 
-  // reading is what a point says: the rank with the most of its line, and exactly how much that is.
+  // reading describes a point: the rank with the greatest value of the line, and that exact value.
   async reading(x: number, y: number): Promise<{ rank: number; from: number; to: number; text: string; name: string } | undefined> {
     const { measure, cells } = this;
     const line = this.rows.at(y);

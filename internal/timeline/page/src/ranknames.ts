@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names beside the picture of all ranks: as many as there is room for.
+// The names beside the picture of all ranks, as many as fit.
 
 import { byId, el } from "./dom";
 import type { RankMap } from "./rankmap";

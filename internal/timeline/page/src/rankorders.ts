@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orders of ranks that are worked out: by communicator, and by how similar they are.
+// Orders of ranks that are computed: by communicator, and by similarity.
 
 import type { Head } from "./head";
 import type { Heat, Measure } from "./heat";
@@ -8,7 +8,8 @@ import type { Lister } from "./listing";
 
 const columns = 64; // by which ranks are compared
 
-// byCommunicator gives places by communicators: ranks of the same ones stand together, of the larger ones first. Those of all ranks tell nothing.
+// byCommunicator sorts ranks by their communicators, so that ranks of the same ones are together, larger ones first.
+// Communicators of all ranks are ignored.
 export function byCommunicator({ comms, ranks }: Head, lister: Lister): number[] {
   const of = ranks.map((): number[] => []);
   const sizes = comms.map((c) => c.members.length);
@@ -25,7 +26,7 @@ export function byCommunicator({ comms, ranks }: Head, lister: Lister): number[]
   return keys.map((k) => sorted.get(k)!);
 }
 
-// byLikeness gives places by what ranks do in a time: of "late", which takes long, by their waiting.
+// byLikeness sorts ranks by similarity of a measure in a time; for "late", which takes long, of waiting.
 export function byLikeness(heat: Heat, measure: Measure, { from, to }: { from: number; to: number }): Float64Array {
   const ranks = heat.store.head.ranks.map((_, r) => r);
   heat.begin(ranks);

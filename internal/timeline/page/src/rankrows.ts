@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where ranks stand in the picture of all of them: in an order, several to a line where there is no room for a line each.
+// The positions of ranks in the picture of all ranks: in an order, several per line if there is not enough room.
 
 import type { Rank } from "./head";
 
@@ -11,8 +11,8 @@ const most = 24;
 
 export class RankRows {
   order: number[] = []; // ranks, from the top
-  first = 0; // place in order of the first rank that is shown
-  count = 0; // how many are
+  first = 0; // index in order of the first visible rank
+  count = 0; // number of visible ranks
   per = 1; // ranks of a line
   height = least; // of a line, pixels
   by: Order = "rank";
@@ -23,7 +23,7 @@ export class RankRows {
     this.all();
   }
 
-  // sort puts the ranks in an order; those that are alike in it stay in that of their numbers. Of "role" and "likeness" the places are given.
+  // sort sorts the ranks by an order; equal ones stay sorted by number. "role" and "likeness" need places.
   sort(by: Order, places?: ArrayLike<number>): void {
     this.by = by;
     const { ranks } = this;
@@ -43,7 +43,7 @@ export class RankRows {
     return this.count === this.order.length;
   }
 
-  // fit lays the lines out in a height.
+  // fit distributes the lines over a height.
   fit(room: number): void {
     this.count = Math.max(1, Math.min(this.count, this.order.length));
     this.first = Math.max(0, Math.min(this.first, this.order.length - this.count));
@@ -56,13 +56,13 @@ export class RankRows {
     return Math.ceil(this.count / this.per);
   }
 
-  // of are the ranks of a line.
+  // of returns the ranks of a line.
   of(line: number): number[] {
     const from = this.first + line * this.per;
     return this.order.slice(from, Math.min(from + this.per, this.first + this.count));
   }
 
-  // lineOf is the line of a rank, undefined: it is not shown.
+  // lineOf returns the line of a rank; undefined: it is not visible.
   lineOf(rank: number): number | undefined {
     if (this.places.length !== this.order.length) {
       this.places = new Int32Array(this.order.length);
@@ -72,13 +72,13 @@ export class RankRows {
     return at < 0 || at >= this.count ? undefined : Math.floor(at / this.per);
   }
 
-  // at is the line at a height, −1: none.
+  // at returns the line at a height; −1: none.
   at(y: number): number {
     const line = Math.floor(y / this.height);
     return line >= 0 && line < this.lines ? line : -1;
   }
 
-  // narrow shows fewer ranks, around a line, so that each has so many pixels.
+  // narrow shows fewer ranks, around a line, so that each gets the given number of pixels.
   narrow(line: number, room: number, pixels = 12): void {
     const middle = this.first + (line + 0.5) * this.per;
     this.count = Math.max(1, Math.min(this.count, Math.floor(room / pixels)));
@@ -86,7 +86,7 @@ export class RankRows {
     this.fit(room);
   }
 
-  // move shows the ranks that follow, or those before.
+  // move scrolls by a number of ranks.
   move(ranks: number, room: number): void {
     this.first += ranks;
     this.fit(room);

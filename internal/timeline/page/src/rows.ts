@@ -18,18 +18,18 @@ export interface Item {
   open: boolean; // its children are shown
   parent: boolean; // it has children
   lanes: { lane: Lane; y: number; height: number; marks: boolean }[]; // y within the item; marks: on the bars of the first one
-  strip: Lane[]; // of a closed group: what is summed up in it
+  strip: Lane[]; // of a closed group: the lanes summed up in it
 }
 
 export class Rows {
   readonly children: number[][];
   readonly closed = new Set<number>();
-  readonly pinned = new Set<number>(); // stand above all others, with what is in them
-  readonly hidden = new Set<number>(); // with what is in them
+  readonly pinned = new Set<number>(); // pinned above all others, with their children
+  readonly hidden = new Set<number>(); // with their children
   items: Item[] = [];
   height = 0;
-  metrics = true; // are shown
-  stretch = 1; // where there is room, rows are higher
+  metrics = true; // whether metrics are shown
+  stretch = 1; // factor for the heights if there is room
   private readonly place = new Map<number, Item>();
   private filter: ((row: number) => boolean) | undefined;
 
@@ -37,7 +37,7 @@ export class Rows {
     const rows = store.head.rows;
     this.children = rows.map(() => []);
     rows.forEach((r, i) => r.parent >= 0 && this.children[r.parent]!.push(i));
-    // Curves stand right below the bars they belong to.
+    // Curves are right below the bars to which they belong.
     this.children.forEach((c) => c.sort((a, b) => Number(this.isMetric(b)) - Number(this.isMetric(a)) || a - b));
     this.closeByDefault();
     this.layout();
@@ -51,7 +51,7 @@ export class Rows {
     return this.head.rows[row]!.kind === "metric";
   }
 
-  // closeByDefault leaves about as much open as one can look at.
+  // closeByDefault leaves about as many rows open as a reader can survey.
   private closeByDefault(): void {
     const rows = this.head.rows;
     const most = 60;
@@ -64,7 +64,7 @@ export class Rows {
     for (const kind of ["rank", "device", "process", "host"] as const) {
       if (shown() > most) close(kind);
     }
-    // Of very many hosts all is closed; of few the first stays open, so that there is something to see.
+    // With very many hosts all are closed; a single host stays open.
     if (rows.length > 0 && rows.filter((r) => r.parent < 0).length === 1) this.closed.delete(0);
   }
 
@@ -74,21 +74,21 @@ export class Rows {
     this.layout();
   }
 
-  // closeKind closes or opens all rows of a kind.
+  // setAll opens or closes all rows.
   setAll(open: boolean): void {
     this.closed.clear();
     if (!open) this.children.forEach((c, i) => c.length > 0 && this.head.rows[i]!.kind !== "host" && this.closed.add(i));
     this.layout();
   }
 
-  // reveal shows a row, and opens what it lies in.
+  // reveal shows a row and opens the groups around it.
   reveal(row: number): void {
     for (let r = row; r >= 0; r = this.head.rows[r]!.parent) this.hidden.delete(r);
     for (let p = this.head.rows[row]!.parent; p >= 0; p = this.head.rows[p]!.parent) this.closed.delete(p);
     this.layout();
   }
 
-  // arrange chooses which rows stand above the others, and which are not shown.
+  // arrange sets the pinned and the hidden rows.
   arrange(pinned: Iterable<number>, hidden: Iterable<number>): void {
     this.pinned.clear();
     this.hidden.clear();
@@ -97,12 +97,12 @@ export class Rows {
     this.layout();
   }
 
-  // show chooses which rows are shown from the next layout on.
+  // show sets which rows the next layout shows.
   show(filter: ((row: number) => boolean) | undefined): void {
     this.filter = filter;
   }
 
-  // fit makes rows higher where all of them have room for it.
+  // fit makes rows higher if there is room for all of them.
   fit(room: number): void {
     const before = this.stretch;
     this.stretch = 1;
@@ -161,7 +161,7 @@ export class Rows {
     this.height = y;
   }
 
-  // strip is what stands for a closed group: its communicator ranks, or all it has if it has none.
+  // strip returns the lanes that stand for a closed group: its communicator ranks, or all lanes if it has none.
   private strip(row: number): Lane[] {
     const all: Lane[] = [];
     const ranks: Lane[] = [];
@@ -178,7 +178,7 @@ export class Rows {
     return ranks.length > 0 ? ranks : all;
   }
 
-  // of is the item of a row, or of the closed group that it is in; undefined: it is not shown.
+  // of returns the item of a row, or of the closed group around it; undefined: it is not shown.
   of(row: number): Item | undefined {
     for (let r = row; r >= 0; r = this.head.rows[r]!.parent) {
       const item = this.place.get(r);
@@ -188,7 +188,7 @@ export class Rows {
     return undefined;
   }
 
-  // at is the item at a height.
+  // at returns the item at a height.
   at(y: number): Item | undefined {
     let lo = 0;
     let hi = this.items.length - 1;

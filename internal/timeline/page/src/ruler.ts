@@ -21,14 +21,14 @@ export class Ruler {
     private readonly view: View,
   ) {}
 
-  // draw draws the ruler, and gives the places of its ticks for the grid.
+  // draw draws the ruler and returns the positions of its ticks for the grid.
   draw(colors: Colors, range: Range | undefined): number[] {
     const { c } = sized(this.canvas, this.view.width, height);
     c.clearRect(0, 0, this.view.width, height);
     return this.paint(c, colors, range);
   }
 
-  // paint draws it without what was there before.
+  // paint draws it without clearing.
   paint(c: CanvasRenderingContext2D, colors: Colors, range: Range | undefined): number[] {
     if (range) {
       c.fillStyle = colors.range;
@@ -65,7 +65,8 @@ export class Ruler {
   }
 }
 
-// marks are the ticks of a ruler, from a time on that stands at its left: far into the run, in small steps, they count from a round one.
+// marks returns the ticks of a ruler. If small steps are far into the run, they count from a round time, which is shown
+// at the left.
 export function marks(view: View): { base: number; unit: number; step: number; at: number[] } {
   const span = view.to - view.from;
   const unit = 10 ** Math.ceil(Math.log10(span));
@@ -73,7 +74,7 @@ export function marks(view: View): { base: number; unit: number; step: number; a
   return { base, unit, ...f.ticks(view.from - base, view.to - base, view.width, 96) };
 }
 
-// Overview shows all rows in the whole run, a line or less each, and what part of it is in the picture.
+// Overview shows all rows of the whole run, one line or less each, and marks the visible part.
 export class Overview {
   readonly canvas = byId<HTMLCanvasElement>("minimap");
   private picture: HTMLCanvasElement | undefined;

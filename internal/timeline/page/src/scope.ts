@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// What charts beside the picture are of: the range that is selected, or else what is shown, and on wish the whole run.
+// The time covered by charts beside the picture: the selected range, or else the visible time, or on request the whole
+// run.
 
 import { el } from "./dom";
 import * as f from "./format";
 import type { Range } from "./rangesums";
 import type { State } from "./state";
 
-// Scoped is a chart that follows what is shown.
+// Scoped is a chart that follows the visible time.
 export interface Scoped {
   visible(): boolean;
   update(): void;
-  ofRow?: boolean; // it is of the row that is chosen, too
+  ofRow?: boolean; // it also depends on the chosen row
 }
 
 const calm = 150; // ms without a change after which charts follow
 
 export class Scope {
   readonly charts: Scoped[] = [];
-  whole = false; // charts are of the whole run
+  whole = false; // charts cover the whole run
   private timer = 0;
   private last = "";
-  private row = -1; // that was chosen then
+  private row = -1; // the row chosen at that time
 
   constructor(private readonly state: State) {}
 
-  // range is what charts are of, within the run.
+  // range is the time covered, within the run.
   get range(): Range {
     const { view, range, store } = this.state;
     if (this.whole) return { from: store.head.begin, to: store.head.duration + 1 };
@@ -32,7 +33,7 @@ export class Scope {
     return { from: Math.max(store.head.begin, view.from), to: Math.min(store.head.duration + 1, view.to) };
   }
 
-  // all tells whether that is all there is.
+  // all reports whether that is the whole run.
   get all(): boolean {
     const { from, to } = this.range;
     return from <= this.state.store.head.begin && to >= this.state.store.head.duration;
@@ -44,7 +45,7 @@ export class Scope {
     return `${what}, ${f.time(from)} to ${f.time(Math.max(from, to - (this.whole ? 1 : 0)))}`;
   }
 
-  // choice are the buttons that choose it.
+  // choice creates the buttons for it.
   choice(): HTMLElement {
     const button = (whole: boolean, text: string, title: string) =>
       el(
@@ -61,7 +62,7 @@ export class Scope {
     return el("div", { class: "choice", role: "group", "aria-label": "Part of the run" }, button(false, this.state.range ? "Range" : "Shown", "The selected range, or else the part shown"), button(true, "Whole run", "Everything on the page"));
   }
 
-  // follow tells that something else is shown.
+  // follow notes a change of the visible time.
   follow(): void {
     const { from, to } = this.range;
     const key = `${from} ${to}`;
@@ -77,7 +78,7 @@ export class Scope {
     this.timer = setTimeout(() => this.update(), calm) as unknown as number;
   }
 
-  // update lets the charts that can be seen be of it.
+  // update updates the visible charts.
   update(): void {
     clearTimeout(this.timer);
     const { from, to } = this.range;

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding regions by their names, on rows by theirs.
+// Searching regions and rows by name.
 
 import type { Head } from "./head";
 import type { Lane, Store } from "./store";
 
 export interface Query {
   text: string;
-  regions: Set<number>; // that are meant on any row
-  on(row: number): Set<number>; // that are meant on a row
-  rows: ((row: number) => boolean) | undefined; // on which something is meant; undefined: rows were not asked for
+  regions: Set<number>; // matching on any row
+  on(row: number): Set<number>; // matching on a row
+  rows: ((row: number) => boolean) | undefined; // rows with a match; undefined: the search was not for rows
   count: number;
   metrics: number[]; // rows of metrics with all the words in their path, some in their own name
   waiting?: boolean; // only bars that waited
 }
 
-// parse understands words: each must be in the name of the region, of its group, of its row or of what that lies in.
+// parse parses words: each must be in the name of the region, of its group, of its row or of a group around that.
 export function parse(store: Store, text: string): Query | undefined {
   const words = text.toLowerCase().split(/\s+/).filter((w) => w !== "");
   if (words.length === 0) return undefined;
   const head = store.head;
   const names = head.regions.map((r) => (r.name + " " + (head.categories[r.category] ?? "")).toLowerCase());
-  const known = new Map<string, Set<number>>(); // by the words that are left for the region
+  const known = new Map<string, Set<number>>(); // by the words left for the region
   let rowsMeant = false;
   const byRow = head.rows.map((_, row) => {
     const inside = path(head, row).toLowerCase();
@@ -69,7 +69,7 @@ export function waits(store: Store): Query {
   return { text: "", regions: all, on: (row) => (store.head.rows[row]!.operations.count > 0 ? all : none), rows: undefined, count: 0, metrics: [], waiting: true };
 }
 
-// next is the match that follows a bar (or a time) in time, over all rows; undefined: there is none.
+// next returns the next match after a bar (or a time), over all rows; undefined: there is none.
 export async function next(store: Store, query: Query, after: { time: number; bar: number }, forward: boolean): Promise<number | undefined> {
   const before = (a: { time: number; bar: number }, b: { time: number; bar: number }) => a.time < b.time || (a.time === b.time && a.bar < b.bar);
   let best: { time: number; bar: number } | undefined;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The critical path, waits in the order of time, and to whom they go back, read out of their columns. ../../steps.go, ../../waited.go and
-// ../../charges.go write them.
+// Decoding of the critical path, of the waits sorted by time, and of their causes, which ../../steps.go,
+// ../../waited.go and ../../charges.go write.
 
 import type { Columns } from "./columns";
 
-// Segments are parts of the path, one behind the other.
+// Segments are consecutive parts of the path.
 export interface Segments {
   start: Float64Array;
   length: Float64Array;
-  rank: Int32Array; // −1: nobody's
+  rank: Int32Array; // −1: of no rank
   what: Uint16Array; // index into the head's list
 }
 
@@ -29,11 +29,11 @@ export function readSegments(c: Columns, n: number, begin: number): Segments {
   return s;
 }
 
-// Charges are operations for which somebody waited, in the order of their first arrivals.
+// Charges are the operations with waiting, in the order of their first arrivals.
 export interface Charges {
   start: Float64Array;
-  first: Uint32Array; // by operation and one more: index into rank, kind and ns
-  rank: Int32Array; // −1: the ones with the least
+  first: Uint32Array; // by operation, plus one: index into rank, kind and ns
+  rank: Int32Array; // −1: all further ranks
   kind: Uint8Array; // index into the head's list
   ns: Float64Array;
 }
@@ -59,13 +59,13 @@ export function readCharges(c: Columns, n: number): Charges {
   return out;
 }
 
-// TimedWaits are waits in the order in which their operations begin.
+// TimedWaits are waits in the order of their operations' begins.
 export interface TimedWaits {
-  start: Float64Array; // of the operation: when its first member begins it
+  start: Float64Array; // begin of the operation on its first member
   begin: Float64Array; // of the wait
   length: Float64Array;
-  rank: Int32Array; // −1: not known
-  by: Int32Array; // that was waited for; −1: not known
+  rank: Int32Array; // −1: unknown
+  by: Int32Array; // that was waited for; −1: unknown
   first: Uint8Array; // 1: in the first operation of a communicator
   comm: Uint32Array;
   fn: Uint16Array;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selecting bars and curves.
+// The selection of bars and curves.
 
 import { firstAfter, lastAtMost } from "./bounds";
 import type { Curve } from "./curves";
@@ -9,18 +9,18 @@ import * as f from "./format";
 import type { Panel } from "./panel";
 import type { State } from "./state";
 
-// Going says whether a bar that is selected is brought into the picture: not, by moving there, or as what can be come back from.
+// Going is how a selected bar comes into view: not at all, by scrolling, or as a jump from which one can go back.
 export type Going = "stay" | "pan" | "jump";
 
 export class Selection {
-  private asked = 0; // what was asked for last counts
+  private asked = 0; // number of the last request, the only one that counts
 
   constructor(
     private readonly state: State,
     private readonly panel: Panel,
   ) {}
 
-  // select shows all that is known of a bar.
+  // select selects a bar and shows its details.
   async select(bar: number, go: Going): Promise<void> {
     const { state, panel } = this;
     const { store } = state;
@@ -32,7 +32,7 @@ export class Selection {
       if (go === "jump") state.onJump();
       state.selected = family;
       if (go !== "stay") this.show(b.lane.row, b.start, b.length, go);
-      // What the lines lead to is wanted at once.
+      // The bars at the ends of its lines are needed at once.
       await Promise.all([...family.parents, ...family.children.slice(0, 400), ...family.instances.flatMap((i) => i.parts.map((p) => p.bar)).slice(0, 256)].map((n) => store.bar(n)));
       if (ask !== this.asked) return;
       state.onChange();
@@ -45,7 +45,7 @@ export class Selection {
     }
   }
 
-  // show brings a bar into the picture. One that is gone to from far away is then wide enough to be seen; from its neighbor the zoom stays.
+  // show brings a bar into view. After a jump it is wide enough to be visible; from a neighbor the zoom stays.
   private show(row: number, start: number, length: number, go: Going): void {
     const { state } = this;
     const { view } = state;
@@ -62,7 +62,7 @@ export class Selection {
     view.set(start + length / 2 - span / 2, start + length / 2 + span / 2);
   }
 
-  // curve shows all that is known of a curve, and what it says of a time.
+  // curve selects a curve and shows its details, and its value at a time.
   async curve(curve: Curve, time?: number): Promise<void> {
     const { state, panel } = this;
     const ask = ++this.asked;
@@ -86,7 +86,7 @@ export class Selection {
     this.state.focus = -1;
   }
 
-  // neighbor selects a bar of the same lane; where none is selected, the first one in the picture.
+  // neighbor selects the next bar of the lane or, without a selection, the first one in the picture.
   async neighbor(step: number): Promise<void> {
     const bar = this.state.selected?.bar;
     if (bar === undefined) return this.first();
@@ -95,7 +95,7 @@ export class Selection {
     if (to >= lane.first && to < lane.first + lane.count) await this.select(to, "pan");
   }
 
-  // first selects the first bar in the picture on the chosen row, or on the first row that has any.
+  // first selects the first visible bar on the chosen row, or on the first row with any.
   private async first(): Promise<void> {
     const { store, rows, view, focus } = this.state;
     const { head } = store;
@@ -111,7 +111,7 @@ export class Selection {
     await this.select(lane.first + at - (at % head.chunk) + i, "pan");
   }
 
-  // at selects what begins at a time on one of a row's communicator ranks.
+  // at selects the bar that begins at a time on a communicator rank of a row.
   async at(row: number, time: number): Promise<void> {
     const { store } = this.state;
     const { head } = store;
@@ -125,7 +125,7 @@ export class Selection {
         const bars = await store.bars(lane, chunk);
         const i = bars.start.indexOf(time);
         if (i < 0) continue;
-        this.state.reveal(lane.row); // of many ranks it hardly is in the picture
+        this.state.reveal(lane.row); // with many ranks it is rarely visible already
         return await this.select(lane.first + chunk * head.chunk + i, "stay");
       }
     } catch (e) {
@@ -133,7 +133,7 @@ export class Selection {
     }
   }
 
-  // kin selects what caused the selected bar, or the first thing that it caused.
+  // kin selects the cause of the selected bar, or its first effect.
   kin(up: boolean): void {
     const { selected } = this.state;
     const to = up ? selected?.parents[0] : selected?.children[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the data come from: elements of the page, or the tool that serves it.
+// The source of the data: elements of the page, or the tool that serves it.
 
 import { formatVersion, type Head } from "./head";
 import { decode, inflate } from "./unpack";
@@ -16,8 +16,8 @@ function parse(bytes: Uint8Array): Head {
   return head;
 }
 
-// embedded takes blocks out of the elements of the page. An element is a text in base64; blocks begin at multiples of
-// three bytes, so that each is a part of the text.
+// embedded reads blocks from elements of the page. An element is a text in Base64; blocks begin at multiples of three
+// bytes, so that each is a substring.
 async function embedded(element: HTMLElement): Promise<Source> {
   const head = parse(await inflate(decode((element.textContent ?? "").trim())));
   const texts: (string | undefined)[] = [];
@@ -41,10 +41,10 @@ async function get(path: string): Promise<Uint8Array> {
   return new Uint8Array(await answer.arrayBuffer());
 }
 
-// mostAtOnce is how many blocks the tool gives in one answer; ../../serve.go has the same.
+// mostAtOnce is the number of blocks in one answer of the tool; ../../serve.go has the same.
 const mostAtOnce = 64;
 
-// Asker asks for the blocks that are wanted at the same time in one request: of many ranks they are many small ones.
+// Asker combines requests for blocks: many ranks need many small blocks.
 export class Asker {
   private wanted: { n: number; resolve: (b: Uint8Array) => void; reject: (e: unknown) => void }[] = [];
 
@@ -62,7 +62,7 @@ export class Asker {
     for (let i = 0; i < all.length; i += mostAtOnce) void this.some(all.slice(i, i + mostAtOnce));
   }
 
-  // some takes an answer apart: before each block stands its length, in four bytes, the lowest first.
+  // some splits an answer: each block is preceded by its length, four bytes, the lowest first.
   private async some(all: Asker["wanted"]): Promise<void> {
     try {
       const answer = await this.get("blocks/" + all.map((w) => w.n).join(","));

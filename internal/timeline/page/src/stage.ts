@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The painting loop: draws the state when it has changed, once for each picture of the screen.
+// The painting loop: draws the state after changes, at most once per frame of the screen.
 
 import { sized } from "./canvas";
 import { byId } from "./dom";
@@ -19,7 +19,7 @@ export class Stage {
   painted: Painted = { boxes: [], marks: [], pixels: 0, coarse: 0 };
   drawn: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] };
   strong: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] }; // of what is selected
-  readonly frames: number[] = []; // ms that pictures took to draw, the last ones
+  readonly frames: number[] = []; // ms that the last pictures took to draw
   readonly lines: Lines;
   readonly path: PathLine;
   private readonly base = byId<HTMLCanvasElement>("base");
@@ -55,7 +55,7 @@ export class Stage {
     this.state.resize(box.width, box.height);
   }
 
-  // invalidate asks for a new picture.
+  // invalidate requests a new picture.
   invalidate(): void {
     if (this.due) return;
     this.due = true;
@@ -83,7 +83,7 @@ export class Stage {
     this.onDrawn();
   }
 
-  // paint draws all that is in the picture into another one.
+  // paint draws the whole picture into another canvas.
   paint(c: CanvasRenderingContext2D, ratio: number): void {
     this.picture(c, ratio);
     this.marks(c);
@@ -106,7 +106,7 @@ export class Stage {
     this.painted.coarse += this.path.coarse;
   }
 
-  // drawOver draws what is selected or pointed at, above the picture.
+  // drawOver draws the selection and the object under the pointer above the picture.
   drawOver(): void {
     const { view } = this.state;
     const { c } = sized(this.over, view.width, view.height);
@@ -133,7 +133,7 @@ export class Stage {
     if (pointed) this.dot(c, pointed);
   }
 
-  // dot marks the value of a curve that is pointed at.
+  // dot marks the value of a curve under the pointer.
   private dot(c: CanvasRenderingContext2D, { curve, time, value }: Pointed): void {
     const { rows, view, store, colors } = this.state;
     const item = rows.of(curve.row);

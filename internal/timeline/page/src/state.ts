@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown of an archive, and what is chosen in it. Nothing here draws.
+// The visible part of an archive and the selection. Nothing here draws.
 
 import type { Curve } from "./curves";
 import type { Family } from "./family";
@@ -10,7 +10,7 @@ import type { Store } from "./store";
 import { colors, type Colors, type Mode } from "./theme";
 import { View } from "./view";
 
-// Shown says what is marked in the picture beside the bars.
+// Shown is what the picture marks besides the bars.
 export interface Shown {
   parents: boolean;
   collectives: boolean;
@@ -18,7 +18,7 @@ export interface Shown {
   waits: boolean;
 }
 
-// Pointed is a time at a curve, and what that says of it, once that is known.
+// Pointed is a point in time on a curve, with its value once that is loaded.
 export interface Pointed {
   curve: Curve;
   time: number;
@@ -30,19 +30,19 @@ export class State {
   readonly rows: Rows;
   readonly shown: Shown = { parents: false, collectives: true, transfers: true, waits: true };
   colors!: Colors;
-  colored = ""; // what the colors were made of
-  category = -1; // that is highlighted
-  focus = -1; // row that is chosen
+  colored = ""; // key of the present colors
+  category = -1; // the highlighted category
+  focus = -1; // the chosen row
   selected: Family | undefined;
   hovered = -1;
   pointed: Pointed | undefined;
   range: Range | undefined;
   query: Query | undefined;
   readonly errors: string[] = [];
-  onChange: () => void = () => {}; // there is something else to be drawn,
-  onMark: () => void = () => {}; // or only above the picture
+  onChange: () => void = () => {}; // the picture must be drawn again,
+  onMark: () => void = () => {}; // or only the marks above it
   onError: (text: string) => void = () => {};
-  onJump: () => void = () => {}; // what is shown now is to be come back to
+  onJump: () => void = () => {}; // before a jump from which one can go back
 
   constructor(
     readonly store: Store,
@@ -59,7 +59,7 @@ export class State {
     this.onError(text);
   }
 
-  // recolor follows a change of the mode, or of what is not faded.
+  // recolor applies a change of the mode or of the fading.
   recolor(): void {
     const { query, category } = this;
     const { regions } = this.store.head;
@@ -75,7 +75,7 @@ export class State {
     this.relayout();
   }
 
-  // relayout follows a change of the rows, or of the room for them.
+  // relayout applies a change of the rows, or of the room for them.
   relayout(): void {
     this.rows.fit(this.view.height);
     this.view.scroll(0, this.rows.height);
@@ -87,13 +87,13 @@ export class State {
     this.onChange();
   }
 
-  // go shows a part of time.
+  // go shows a range of time.
   go(from: number, to: number): void {
     this.view.set(from, to);
     this.onChange();
   }
 
-  // reveal brings a row into the picture.
+  // reveal scrolls to a row.
   reveal(row: number): void {
     this.rows.reveal(row);
     this.relayout();

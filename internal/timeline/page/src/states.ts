@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The states of an event as NCCL reported it: moments in its bar.
+// The states of an event as NCCL reported them: moments in its bar.
 
 import { firstAfter } from "./bounds";
 import type { Store } from "./store";
 
 const most = 200;
 
-// statesOf lists the bars that lie in a bar of a row of events, in the order of time: at most 200 of them.
+// statesOf lists the bars within a bar of a row of events, sorted by time, at most 200.
 export async function statesOf(store: Store, row: number, from: number, to: number): Promise<number[]> {
   const found: { bar: number; start: number }[] = [];
   const { leaf, chunk, rows } = store.head;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words about the picture: what part of the run it shows, what it leaves out, what went wrong.
+// The text about the picture: the visible part of the run, what is left out, and errors.
 
 import { byId } from "./dom";
 import * as f from "./format";

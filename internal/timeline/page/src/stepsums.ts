@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a phase was made of, to be compared with another one.
+// The composition of a phase, for comparison with another.
 
 import { goesBackIn, type Backs } from "./backs";
 import { firstAfter } from "./bounds";
@@ -14,11 +14,11 @@ export interface StepSums {
   phase: Phase;
   waiting: Waiting;
   backs: Backs;
-  path: PathSums | undefined; // undefined: there is none
+  path: PathSums | undefined; // undefined: unknown
   regions: RangeSums["regions"] | undefined; // of operations; undefined: they are on too many rows, and nobody asked for them
 }
 
-// stepSums adds up a phase; all: also where operations are on too many rows to be looked at without being asked to.
+// stepSums sums up a phase; all: also the operations if they are on too many rows for that without confirmation.
 export async function stepSums(store: Store, lister: Lister, phase: Phase, all: boolean, going: (share: number) => boolean): Promise<StepSums | undefined> {
   const { from, to } = phase;
   const waiting = await waitingIn(store, from, to, going);

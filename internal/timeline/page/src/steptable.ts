@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The application's phases: how long each took, and what one took longer than another for.
+// The application's phases: their durations, and the causes of differences.
 
 import { most } from "./backs";
 import { sized } from "./canvas";
@@ -12,8 +12,8 @@ import { ownOf } from "./pathtable";
 import type { PhaseBand } from "./phaseband";
 import { stepSums, type StepSums } from "./stepsums";
 
-const listed = 12; // of the longest
-const regions = 10; // that differ most
+const listed = 12; // longest phases
+const regions = 10; // regions with the greatest differences
 const height = 96; // of the chart, pixels
 
 export class StepTable {
@@ -22,7 +22,7 @@ export class StepTable {
   private kind: string;
   private all: Phase[] = []; // of the kind
   private asked = 0;
-  private everything = false; // operations are added up however many rows they are on
+  private everything = false; // operations are summed up on any number of rows
   compared: [StepSums, StepSums] | undefined;
   readonly pair: (Phase | undefined)[] = [undefined, undefined];
   onPair: (pair: Phase[]) => void = () => {};
@@ -49,7 +49,7 @@ export class StepTable {
     };
   }
 
-  // chooseKind compares the longest phase of a kind with the middle one.
+  // chooseKind compares the longest phase of a kind with the median one.
   private chooseKind(kind: string): void {
     this.kind = kind;
     this.all = (this.host.store.head.phases ?? []).filter((p) => p.kind === kind);

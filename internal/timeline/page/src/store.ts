@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of the archive, unpacked as they are needed.
+// The data of the archive, unpacked on demand.
 
 import {
   readBarNotes, readBars, readInstances, readOperations, readTransfers, type BarNotes, type Bars, type Instance, type Operations, type Transfers,
@@ -23,8 +23,8 @@ export interface Lane {
   sums: { region: number; count: number; time: number }[];
 }
 
-// Store gives the bars and what belongs to them. Functions that begin with "peek" give what is there, and else ask for it: onLoad is
-// called when it has come.
+// Store returns bars and the objects that belong to them. Functions that begin with "peek" return loaded data, and
+// otherwise request them: onLoad is called when they are loaded.
 export class Store extends Cache {
   readonly curves: Curves;
   lanes: Lane[] = [];
@@ -35,7 +35,7 @@ export class Store extends Cache {
     this.curves = new Curves(this);
   }
 
-  // repeats tells whether a lane shows again what other rows show, so that adding both up would count it twice.
+  // repeats reports whether a lane repeats what other rows show, so that summing up both would count it twice.
   repeats(lane: Lane): boolean {
     const kind = this.head.rows[lane.row]!.kind;
     return kind === "channel" || kind === "event";
@@ -84,7 +84,8 @@ export class Store extends Cache {
     return this.barsEntry(lane, chunk).promise;
   }
 
-  // ahead asks for what lanes have of a range of time at once: blocks that are asked for one after the other come late. The number of lanes is to be small.
+  // ahead requests the data of lanes in a range of time at once, because blocks requested one after the other
+  // come late. There should be few lanes.
   async ahead(lanes: Lane[], from: number, to: number, what: { notes?: boolean; operations?: boolean }): Promise<void> {
     const { chunk, leaf } = this.head;
     const all: Promise<unknown>[] = [];
@@ -128,7 +129,7 @@ export class Store extends Cache {
     return this.load("o" + (s.block + chunk), s.block + chunk, 4 * Math.min(this.head.chunk, s.count), readOperations);
   }
 
-  // chunkOfOperations is the block of a row that has the operations of a bar, −1: it has none.
+  // chunkOfOperations returns the block of a row with the operations of a bar; −1: it has none.
   private chunkOfOperations(row: number, bar: number): number {
     return lastAtMost(this.head.rows[row]!.firstOps ?? [], bar);
   }
@@ -182,7 +183,7 @@ export class Store extends Cache {
     return this.load("c" + (block + chunk), block + chunk, 4 * n, (c) => readCharges(c, n)).promise;
   }
 
-  // laneOf is the lane of a bar.
+  // laneOf returns the lane of a bar.
   laneOf(bar: number): Lane {
     let lo = 0;
     let hi = this.lanes.length - 1;
@@ -194,7 +195,7 @@ export class Store extends Cache {
     return this.lanes[lo]!;
   }
 
-  // peekBar is what is drawn of a bar.
+  // peekBar returns what is needed to draw a bar.
   peekBar(bar: number): { lane: Lane; start: number; length: number; region: number; wait: number } | undefined {
     const lane = this.laneOf(bar);
     const at = bar - lane.first;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is smaller than a pixel: added up by column, a line for each lane.
+// Bars smaller than a pixel: summed up by column, a line for each lane.
 
 import type { Colors } from "./theme";
 
-// Strip is a picture of lines, each one device pixel high, which are then drawn as high as they shall be.
+// Strip is a picture of lines, each one device pixel high, which are stretched when they are drawn.
 export class Strip {
   colors!: Colors;
   showWaits = true;
   room = 0; // device pixels
-  pixels = 0; // entries that were added up
+  pixels = 0; // entries summed up
   private readonly strip = document.createElement("canvas");
   private readonly stripContext = this.strip.getContext("2d", { willReadFrequently: false })!;
   private image: ImageData | undefined;
@@ -35,7 +35,7 @@ export class Strip {
     this.lines = [];
   }
 
-  // prepare makes room for lines.
+  // prepare allocates lines.
   prepare(lines: number): void {
     if (!this.image || this.image.height < lines) {
       const height = Math.max(lines, this.image ? this.image.height * 2 : 64);
@@ -46,7 +46,7 @@ export class Strip {
     }
   }
 
-  // point adds something smaller than a pixel. It is seen even if it is very short.
+  // point adds a bar smaller than a pixel. Even very short ones stay visible.
   point(x: number, weight: number, region: number, wait: number): void {
     const at = x | 0;
     if (x < 0 || at >= this.room) return;
@@ -79,7 +79,7 @@ export class Strip {
     this.pixels++;
   }
 
-  // line turns what has been added up into a line of the strip.
+  // line turns the sums into a line of the strip.
   line(y: number, height: number): void {
     if (!this.touched || !this.image) return;
     this.touched = false;
@@ -102,7 +102,7 @@ export class Strip {
     this.lines.push({ y, height });
   }
 
-  // blit draws the lines where they belong.
+  // blit draws the lines at their places.
   blit(c: CanvasRenderingContext2D): void {
     if (!this.image || this.lines.length === 0) return;
     this.stripContext.putImageData(this.image, 0, 0, 0, 0, this.room, this.lines.length);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is drawn on a canvas, as SVG: as much of CanvasRenderingContext2D as the page draws with. Lines, bars and texts stay what they are; what
-// was added up pixel by pixel is an image in it.
+// SVG output: the part of CanvasRenderingContext2D that the page uses. Lines, bars and texts stay vector graphics; what
+// was summed up by pixel is an image.
 
 const escapes: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
-// escaped is a text as SVG has it: characters that XML does not have are left out.
+// escaped escapes a text for SVG, without the characters that XML does not allow.
 export function escaped(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "").replace(/[&<>"]/g, (c) => escapes[c]!);
 }
 
 const n = (v: number) => String(Math.round(v * 100) / 100);
 
-// hatched is what stands for patterns: the part of an operation that was waiting.
+// hatched replaces patterns: the part of an operation that was waiting.
 const hatched = "url(#hatch)";
 
 export class SvgContext {
@@ -24,7 +24,7 @@ export class SvgContext {
   textBaseline = "alphabetic";
   imageSmoothingEnabled = false;
   private path: string[] = [];
-  private readonly real = document.createElement("canvas").getContext("2d")!; // measures
+  private readonly real = document.createElement("canvas").getContext("2d")!; // for measuring
 
   private paint(): string {
     const fill = typeof this.fillStyle === "string" ? escaped(this.fillStyle) : hatched;
@@ -35,7 +35,7 @@ export class SvgContext {
     return this.globalAlpha < 1 ? ` opacity="${n(this.globalAlpha)}"` : "";
   }
 
-  setTransform(): void {} // of a screen's pixels: there are none
+  setTransform(): void {} // not needed without device pixels
   clearRect(): void {}
 
   fillRect(x: number, y: number, width: number, height: number): void {
@@ -58,7 +58,7 @@ export class SvgContext {
   bezierCurveTo(a: number, b: number, c: number, d: number, x: number, y: number): void {
     this.path.push(`C${n(a)} ${n(b)} ${n(c)} ${n(d)} ${n(x)} ${n(y)}`);
   }
-  // arc makes whole circles: the page draws no others.
+  // arc draws full circles only: the page draws no others.
   arc(x: number, y: number, r: number): void {
     this.path.push(`M${n(x - r)} ${n(y)}a${n(r)} ${n(r)} 0 1 0 ${n(2 * r)} 0a${n(r)} ${n(r)} 0 1 0 ${n(-2 * r)} 0`);
   }
@@ -85,7 +85,7 @@ export class SvgContext {
     return this.real.createPattern(tile, repeat);
   }
 
-  // drawImage takes a part of a canvas, or all of it.
+  // drawImage draws a part of a canvas, or all of it.
   drawImage(image: HTMLCanvasElement, ...p: number[]): void {
     const [sx, sy, sw, sh, x, y, width, height] = (p.length >= 8 ? p : [0, 0, image.width, image.height, ...p]) as [number, number, number, number, number, number, number, number];
     const cut = document.createElement("canvas");

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colors: one hue for each group of regions, shades of it for its regions.
+// Colors: a hue for each group of regions, and shades of it for its regions.
 
 import type { Head } from "./head";
 
 export type Mode = "light" | "dark";
 
-// useMode makes the style sheet's colors those of a mode.
+// useMode sets the style sheet's color mode.
 export function useMode(mode: Mode): void {
   document.documentElement.dataset["theme"] = mode;
 }
 
-// What is waited for, or does nothing, is pale.
+// Regions of waiting and idling are pale.
 const quiet = /\b(wait|idle|sleep)\b/i;
 
 interface Hue {
@@ -40,8 +40,8 @@ export interface Colors {
   mode: Mode;
   css: string[]; // by region
   rgb: Uint8Array; // by region, three each
-  text: string[]; // by region: what is readable on it
-  faded: Uint8Array; // by region: 1 while others are looked for
+  text: string[]; // by region: text color that is readable on it
+  faded: Uint8Array; // by region: 1 if it is faded
   category: string[]; // by group
   paper: string;
   stripe: string;
@@ -58,7 +58,7 @@ export interface Colors {
   select: string;
   range: string;
   path: string;
-  phase: [string, string]; // take turns
+  phase: [string, string]; // alternating
   phaseChosen: string;
   metric: { css: string; words: [number, number, number, number] }; // words of pixels: range, fill, both, line
 }
@@ -79,7 +79,7 @@ function curveColors(rgb: [number, number, number]): Colors["metric"] {
   return { css: css(rgb), words: [word(70), word(56), word(105), word(255)] };
 }
 
-// colors makes the palette. shown says which regions are not faded, undefined: all.
+// colors computes the palette. shown selects the regions that are not faded; undefined: all.
 export function colors(head: Head, mode: Mode, shown?: (region: number) => boolean): Colors {
   const dark = mode === "dark";
   const paper: [number, number, number] = dark ? [21, 24, 30] : [255, 255, 255];
@@ -116,7 +116,7 @@ export function colors(head: Head, mode: Mode, shown?: (region: number) => boole
     const c = hueOf[region.category] ?? hues["Other"]!;
     const n = seen[region.category] ?? 0;
     seen[region.category] = n + 1;
-    // Neighbors in the list differ in lightness, and a little in hue.
+    // Neighbors in the list differ in lightness, and slightly in hue.
     const shade = [0, -9, 8, -4, 12, -13, 4][n % 7]!;
     let l = (dark ? c.dark : c.light) + shade;
     let s = c.s;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short forms of what is known, for hovering.
+// Short descriptions for tips.
 
 import type { Curve, Reading, Sums } from "./curves";
 import { el } from "./dom";
@@ -19,7 +19,7 @@ export class Tips {
     this.head = store.head;
   }
 
-  // bar is about a bar.
+  // bar describes a bar.
   async bar(bar: number): Promise<HTMLElement[]> {
     const { store } = this;
     const b = await store.bar(bar);
@@ -41,7 +41,7 @@ export class Tips {
     return out;
   }
 
-  // transfer is about a transfer; it is unpacked, or it would not be drawn.
+  // transfer describes a transfer; a transfer that is drawn is unpacked.
   transfer(row: number, index: number): HTMLElement[] {
     const chunk = this.head.chunk;
     const t = this.store.peekTransfers(row, Math.floor(index / chunk));
@@ -62,7 +62,7 @@ export class Tips {
     ];
   }
 
-  // path is about a part of the critical path.
+  // path describes a part of the critical path.
   path(part: Part): HTMLElement[] {
     const what = this.head.path!.what[part.what]!;
     const name = what.operation ? `${what.operation}${what.comm >= 0 ? ` on ${this.head.comms[what.comm]!.name}` : ""}` : what.activity;
@@ -72,7 +72,7 @@ export class Tips {
     ];
   }
 
-  // curve is what a curve says of a moment. pixel: what it is around there.
+  // curve describes the value of a curve at a moment. pixel: its range around there.
   curve(curve: Curve, reading: Reading, pixel: Sums | undefined): HTMLElement[] {
     const write = (v: number) => this.store.curves.write(curve, v);
     const { metric } = curve;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buttons of the toolbar that show whether they are pressed.
+// The toggle buttons of the toolbar.
 
 import { byId, tell } from "./dom";
 import type { PathLine } from "./path";
@@ -26,7 +26,7 @@ export class Toggles {
     this.state.onChange();
   }
 
-  // path draws the critical path, or no longer.
+  // path shows or hides the critical path.
   path(on = !this.line.on): void {
     if (byId("show-path").hidden) return;
     this.line.on = on;

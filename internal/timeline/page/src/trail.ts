@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The address bar follows what is shown, and going back and forward leads to what was shown before.
+// The address follows the visible state, and the browser's back and forward buttons restore earlier ones.
 
 import { read, write, type Place } from "./place";
 
 const calm = 250; // ms without a change after which the address is written
 
-// Trail writes places into the address, and asks for those that it is led to.
+// Trail writes places into the address and shows the places that it reads from there.
 export class Trail {
   private timer = 0;
   private jumped = false;
@@ -16,7 +16,7 @@ export class Trail {
     private readonly show: (place: Place) => void,
   ) {}
 
-  // begin shows what the address says; false: it says nothing.
+  // begin shows the place in the address; false: it has none.
   begin(): boolean {
     const place = read(location.hash);
     const said = Object.keys(place).length > 0;
@@ -33,28 +33,28 @@ export class Trail {
     this.written = write(this.now());
   }
 
-  // settle takes what is shown for what is shown at first, which needs no address.
+  // settle makes the present state the initial one, which needs no address.
   settle(): void {
     this.written = write(this.now());
   }
 
-  // jump tells that something else is about to be shown: what is shown now can be come back to.
+  // jump announces a jump: the browser's back button can return to the present state.
   jump(): void {
     this.flush();
     this.jumped = true;
   }
 
-  // changed tells that something else is shown.
+  // changed notes a change of the state.
   changed(): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.flush(), calm) as unknown as number;
   }
 
-  // flush writes the address now.
+  // flush writes the address immediately.
   flush(): void {
     clearTimeout(this.timer);
     const place = write(this.now());
-    if (place === this.written || location.protocol === "about:") return; // beside another page it has no address
+    if (place === this.written || location.protocol === "about:") return; // in a frame it has no address
     this.written = place;
     const at = "#" + place;
     if (this.jumped) history.pushState(null, "", at);

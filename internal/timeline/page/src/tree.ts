@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of the rows, as a tree: only those in the picture are elements.
+// The names of the rows as a tree: only visible rows are elements.
 
 import { byId, el } from "./dom";
 import type { State } from "./state";
@@ -21,7 +21,7 @@ export class Tree {
     });
   }
 
-  // processOf names the process that a row is of.
+  // processOf names the process of a row.
   private processOf(row: number): string {
     const { rows } = this.state.store.head;
     let r = row;

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page beside another one, in frames of one page: where one goes the other goes, too.
+// Two pages in frames of one page: navigation in one moves the other.
 
 import { lastAtMost } from "./bounds";
 import type { Head, Phase } from "./head";
 import type { View } from "./view";
 
-// Moved says what time a page shows: from the begin of a phase, where it is in one, and from the begin of the part without start-up.
+// Moved is the visible time of a page: relative to the phase at that time, if there is one, and to the end of start-up.
 export interface Moved {
   timeline: "moved";
-  phase: string; // "": in none
+  phase: string; // "": none
   fromPhase: number; // ns
   fromSteady: number;
   span: number;
 }
 
-// isMoved tells whether a message is one.
+// isMoved reports whether a message is a Moved.
 export function isMoved(m: unknown): m is Moved {
   const { timeline, phase, fromPhase, fromSteady, span } = (m ?? {}) as Partial<Moved>;
   return timeline === "moved" && typeof phase === "string" && [fromPhase, fromSteady, span].every((v) => typeof v === "number" && Number.isFinite(v)) && span! > 0;
 }
 
-// moved is what a page shows.
+// moved returns the visible time as a Moved.
 export function moved(head: Head, from: number, to: number): Moved {
   const phase = phaseAt(outermost(head), (from + to) / 2);
   return { timeline: "moved", phase: phase?.name ?? "", fromPhase: phase ? from - phase.from : 0, fromSteady: from - head.answer.from, span: to - from };
 }
 
-// placeOf is the same of another run: beside its phase of that name, if it has one.
+// placeOf returns the corresponding time of this run: relative to its phase of that name, if it has one.
 export function placeOf(head: Head, m: Moved): { from: number; to: number } {
   const phase = m.phase === "" ? undefined : outermost(head).find((p) => p.name === m.phase);
   const from = phase ? phase.from + m.fromPhase : head.answer.from + m.fromSteady;
@@ -43,7 +43,7 @@ function phaseAt(phases: Phase[], time: number): Phase | undefined {
 }
 
 export class Twin {
-  private last = ""; // what the other one knows
+  private last = ""; // the last message
 
   constructor(
     private readonly head: Head,
@@ -60,7 +60,7 @@ export class Twin {
     });
   }
 
-  // there tells whether the page is in a frame.
+  // there reports whether the page is in a frame.
   get there(): boolean {
     return parent !== window;
   }
@@ -69,7 +69,7 @@ export class Twin {
     return `${this.view.from} ${this.view.to}`;
   }
 
-  // changed tells that something has been drawn.
+  // changed notifies the other page of a change.
   changed(): void {
     if (!this.there || this.key() === this.last) return;
     this.last = this.key();

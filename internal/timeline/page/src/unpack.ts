@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How what lies in the page is unpacked: base64, and in that what raw deflate made of it.
+// Unpacking data in the page: Base64 of raw deflate.
 
 export async function inflate(packed: Uint8Array): Promise<Uint8Array> {
   const stream = new Blob([packed as BlobPart]).stream().pipeThrough(new DecompressionStream("deflate-raw"));

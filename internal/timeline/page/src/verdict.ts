@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What made the ranks wait, above all else: the report's sentence, and each culprit with what speaks for it. Where files of the archive are damaged
-// or missing, that comes first: what is shown is not all.
+// The report's verdict on what made the ranks wait: its sentence, and each culprit with the evidence. If files of the
+// archive are damaged or missing, that comes first, because the page is then incomplete.
 
 import { byId, el } from "./dom";
 import * as f from "./format";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which part of time and of the rows is shown.
+// The visible range of time and of the rows.
 
 export class View {
   from = 0;
   to = 1;
-  top = 0; // pixels of rows above the picture
+  top = 0; // scroll position of the rows, pixels
   width = 1; // of the picture, CSS pixels
   height = 1;
 
@@ -25,7 +25,7 @@ export class View {
     return this.from + x / this.scale;
   }
 
-  // margin is how much more than the run is shown on both sides of it.
+  // margin is how far the view may extend beyond the run on both sides.
   get margin(): number {
     return Math.max(1, (this.duration - this.begin) * 0.01);
   }
@@ -36,7 +36,8 @@ export class View {
     this.to = this.duration + margin;
   }
 
-  // set shows a part of time, within bounds: some of the run stays in the picture, and nothing is wider than the run.
+  // set shows a range of time within limits: some of the run stays visible, and the range is not longer than the
+  // run.
   set(from: number, to: number): void {
     const whole = Math.max(100, (this.duration - this.begin) * 1.1);
     const span = Math.min(whole, Math.max(20, to - from));
@@ -49,7 +50,7 @@ export class View {
     this.to = a + span;
   }
 
-  // zoom makes the time at x stay where it is.
+  // zoom zooms around the time at x.
   zoom(factor: number, x: number): void {
     const t = this.time(x);
     const span = (this.to - this.from) * factor;

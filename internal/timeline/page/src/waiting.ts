@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is served until the timeline has been read: how far that is.
+// The page served until the timeline has been read: it shows the progress.
 
 import { byId } from "./dom";
 import { count } from "./format";
 
-// News is what the tool tells; ../../news.go has the same.
+// News is the tool's message; ../../news.go has the same fields.
 interface News {
   version: number;
   title: string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waited for whom, by rank: in the whole run as the report has it, or in what is shown.
+// Waiting between ranks: for the whole run as in the report, or for the visible time.
 
 import { goesBackIn, most as greatestOf } from "./backs";
 import { byId, el, swatch } from "./dom";
@@ -15,14 +15,14 @@ const mostOperations = 20;
 export interface Sums {
   waited: ArrayLike<number>;
   caused: ArrayLike<number>;
-  back: ArrayLike<number>; // what goes back to each rank
-  kinds: ArrayLike<number>[]; // the same by in what it was late, as the head lists that
+  back: ArrayLike<number>; // waiting caused by each rank
+  kinds: ArrayLike<number>[]; // the same by kind of delay, as the head lists these
   total: number;
-  startUp: number; // −1: not told
+  startUp: number; // −1: unknown
   of: In[]; // by operation and communicator, those with the most waiting first
 }
 
-// In is what was waited in an operation on a communicator.
+// In is the waiting in the operations of a function on a communicator.
 interface In {
   comm: number;
   name: string;
@@ -44,13 +44,13 @@ export class Waits {
     this.draw(this.whole());
   }
 
-  // whole is what the report has.
+  // whole returns the figures of the report.
   private whole(): Sums {
     const { ranks } = this.host.store.head;
     return { waited: ranks.map((r) => r.waited), caused: ranks.map((r) => r.caused), back: ranks.map((r) => r.back), kinds: (this.host.store.head.charges?.kinds ?? []).map((_, k) => ranks.map((r) => r.backBy?.[k] ?? 0)), of: this.host.store.head.waiting ?? [], total: ranks.reduce((n, r) => n + r.waited, 0), startUp: -1 };
   }
 
-  // update adds up what begins in what is shown. The whole run is as the report has it.
+  // update sums up the waits that begin in the visible time. Those of the whole run come from the report.
   async update(): Promise<void> {
     const ask = ++this.asked;
     const { store } = this.host;
@@ -102,14 +102,14 @@ export class Waits {
     );
   }
 
-  // origin is to whom most goes back: who came last may have waited itself.
+  // origin names the rank that caused the most waiting: the rank that arrived last may have waited itself.
   private origin(sums: Sums): HTMLElement[] {
     const rank = greatestOf(sums.back);
     if (rank < 0) return [el("p", { class: "sub" }, "It is not known to which rank it goes back.")];
     return [el("p", { class: "origin" }, `Most of it goes back to ${this.host.store.head.ranks[rank]!.name}: ${f.time(sums.back[rank]!)}, ${f.percent(Math.min(sums.back[rank]!, sums.total), sums.total)}${this.lateIn(rank, sums)}.`)];
   }
 
-  // lateIn is in what a rank was late: "", where nothing goes back to it.
+  // lateIn returns the kind of delay of a rank; "": it caused no waiting.
   private lateIn(rank: number, sums: Sums): string {
     const names = this.host.store.head.charges?.kinds ?? [];
     const parts = names.map((name, k) => ({ name: f.cause(name), ns: sums.kinds[k]![rank]! })).filter((p) => p.ns > 0).sort((a, b) => b.ns - a.ns);
@@ -122,7 +122,7 @@ export class Waits {
     return [...of.values()].map((o) => ({ comm: o.comm, name: functions[o.fn] ?? "?", waits: o.count, waited: o.waited })).sort((a, b) => b.waited - a.waited);
   }
 
-  // operations is in what was waited.
+  // operations lists the operations with the most waiting.
   private operations(sums: Sums): Node[] {
     const { comms } = this.host.store.head;
     const all = sums.of;

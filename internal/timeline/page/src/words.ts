@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts about what the archive has: attributes, paths of rows, times of day.
+// Texts about the archive: attributes, paths of rows, times of day.
 
 import type { Note } from "./columns";
 import { el } from "./dom";
 import * as f from "./format";
 import type { Attribute, Head } from "./head";
 
-// Words writes them.
+// Words formats them.
 export class Words {
   private readonly attributes = new Map<number, Attribute>();
 
@@ -14,7 +14,7 @@ export class Words {
     head.attributes.forEach((a) => this.attributes.set(a.id, a));
   }
 
-  // plain writes an attribute without units.
+  // plain formats an attribute without units.
   plain(note: Note): string {
     const a = this.attributes.get(note.id);
     const type = a?.type ?? "";
@@ -29,7 +29,7 @@ export class Words {
     return String(note.value);
   }
 
-  // value writes an attribute.
+  // value formats an attribute.
   value(note: Note): string {
     const a = this.attributes.get(note.id);
     const plain = this.plain(note);
@@ -51,14 +51,14 @@ export class Words {
       });
   }
 
-  // path names a row and what it lies in.
+  // path names a row and the groups around it.
   path(row: number): string {
     const names: string[] = [];
     for (let r = row; r >= 0; r = this.head.rows[r]!.parent) names.unshift(this.head.rows[r]!.name);
     return names.join(" › ");
   }
 
-  // clock is the time of day at a time of the run.
+  // clock returns the time of day at a time of the run.
   clock(ns: number): string {
     const t = BigInt(this.head.origin) + BigInt(Math.round(ns));
     return `${new Date(Number(t / 1_000_000n)).toISOString().slice(0, 19).replace("T", " ")}.${String(t % 1_000_000_000n).padStart(9, "0")} UTC`;
