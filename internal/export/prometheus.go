@@ -58,9 +58,9 @@ type label [2]string
 type promKind uint8
 
 const (
-	ofArchive promKind = 1 << iota
-	ofRunning
-	ofBoth = ofArchive | ofRunning
+	archiveMetric promKind = 1 << iota
+	runningMetric
+	everyMetric = archiveMetric | runningMetric
 )
 
 // exposition is what a text of metrics says of an archive, or of a job that runs.
@@ -125,7 +125,7 @@ type rankSums struct {
 	node, rank        string
 	operations        uint64
 	time, waited      uint64
-	waits             bool // it is known how long it waited
+	waitKnown         bool // it is known how long it waited
 	caused            float64
 	goesBack          *float64 // nil: not known
 	busBytes, busTime float64
@@ -134,7 +134,7 @@ type rankSums struct {
 // promMetric is a row of the table of metrics.
 type promMetric struct {
 	name, help string
-	of         promKind
+	kind       promKind
 	counter    bool // else a gauge
 	digits     int  // of its values; −1: as many as they have
 	samples    func(x *exposition, add addSample)
@@ -146,74 +146,81 @@ type addSample func(value float64, labels ...label)
 // promMetrics are all metrics, in the order in which files have them. The first four are NCCL Inspector's. Those of
 // archives are what the report says of the run, without start-up.
 var promMetrics = []promMetric{
-	{"nccl_bus_bandwidth_gbs", "Bus bandwidth of collectives in GB/s, of the median operation.", ofBoth, false, 6,
-		ofBuckets(false, func(b promBucket) float64 { return b.bandwidth })},
-	{"nccl_collective_exec_time_microseconds", "Execution time of collectives in microseconds, median.", ofBoth, false,
-		6, ofBuckets(false, func(b promBucket) float64 { return b.median })},
-	{"nccl_p2p_bus_bandwidth_gbs", "Bandwidth of messages in GB/s, of the median operation.", ofBoth, false, 6,
-		ofBuckets(true, func(b promBucket) float64 { return b.bandwidth })},
-	{"nccl_p2p_exec_time_microseconds", "Execution time of messages in microseconds, median.", ofBoth, false, 6,
-		ofBuckets(true, func(b promBucket) float64 { return b.median })},
+	{"nccl_bus_bandwidth_gbs", "Bus bandwidth of collectives in GB/s, of the median operation.", everyMetric, false, 6,
+		bucketSamples(false, func(b promBucket) float64 { return b.bandwidth })},
+	{"nccl_collective_exec_time_microseconds", "Execution time of collectives in microseconds, median.", everyMetric,
+		false, 6, bucketSamples(false, func(b promBucket) float64 { return b.median })},
+	{"nccl_p2p_bus_bandwidth_gbs", "Bandwidth of messages in GB/s, of the median operation.", everyMetric, false, 6,
+		bucketSamples(true, func(b promBucket) float64 { return b.bandwidth })},
+	{"nccl_p2p_exec_time_microseconds", "Execution time of messages in microseconds, median.", everyMetric, false, 6,
+		bucketSamples(true, func(b promBucket) float64 { return b.median })},
 
-	{"nccl_otf2_operations_total", "Operations of a rank.", ofRunning, true, -1,
-		ofRanks(func(r *rankSums) (float64, bool) { return float64(r.operations), true })},
-	{"nccl_otf2_operations_seconds_total", "Time of a rank in its operations.", ofRunning, true, -1, ofRanks(timeOf)},
+	{"nccl_otf2_operations_total", "Operations of a rank.", runningMetric, true, -1,
+		rankSamples(func(r *rankSums) (float64, bool) { return float64(r.operations), true })},
+	{"nccl_otf2_operations_seconds_total", "Time of a rank in its operations.", runningMetric, true, -1,
+		rankSamples(timeOf)},
 	{"nccl_otf2_waited_seconds_total",
-		"Of that, waiting for others in collectives, without start-up; estimated from samples.", ofRunning, true, -1,
-		ofRanks(waitedOf)},
+		"Of that, waiting for others in collectives, without start-up; estimated from samples.",
+		runningMetric, true, -1, rankSamples(waitedOf)},
 	{"nccl_otf2_caused_wait_seconds_total",
-		"How long others waited in collectives because a rank came later; estimated from samples.", ofRunning, true, -1,
-		ofRanks(func(r *rankSums) (float64, bool) { return seconds(r.caused), r.waits })},
+		"How long others waited in collectives because a rank came later; estimated from samples.",
+		runningMetric, true, -1,
+		rankSamples(func(r *rankSums) (float64, bool) { return seconds(r.caused), r.waitKnown })},
 	{"nccl_otf2_bus_bytes_total",
 		"Bytes of a rank's operations times the factor of nccl-tests for the bus, of those that have a bandwidth.",
-		ofRunning, true, -1, ofRanks(func(r *rankSums) (float64, bool) { return r.busBytes, r.busTime > 0 })},
-	{"nccl_otf2_bus_seconds_total", "Time of the same operations.", ofRunning, true, -1,
-		ofRanks(func(r *rankSums) (float64, bool) { return seconds(r.busTime), r.busTime > 0 })},
+		runningMetric, true, -1, rankSamples(func(r *rankSums) (float64, bool) { return r.busBytes, r.busTime > 0 })},
+	{"nccl_otf2_bus_seconds_total", "Time of the same operations.", runningMetric, true, -1,
+		rankSamples(func(r *rankSums) (float64, bool) { return seconds(r.busTime), r.busTime > 0 })},
 	{"nccl_otf2_caused_wait_share",
 		"Whom the ranks waited for so far: share of all waiting in collectives, of the ranks with the largest.",
-		ofRunning, false, 6, causedShares},
-	{"nccl_otf2_lost_records_total", lostHelp, ofRunning, true, -1, lostRecords},
-	{"nccl_otf2_processes", "Processes of the job, by state.", ofRunning, false, -1,
+		runningMetric, false, 6, causedShares},
+	{"nccl_otf2_lost_records_total", lostHelp, runningMetric, true, -1, lostRecords},
+	{"nccl_otf2_processes", "Processes of the job, by state.", runningMetric, false, -1,
 		func(x *exposition, add addSample) {
 			for _, state := range slices.Sorted(maps.Keys(x.processes)) {
-				add(float64(x.processes[state]), x.own(label{"state", state})...)
+				add(float64(x.processes[state]), x.ownLabels(label{"state", state})...)
 			}
 		}},
 
-	{"nccl_otf2_run_duration_seconds", "From the run's first event to its last.", ofBoth, false, -1,
-		single(func(x *exposition) float64 { return seconds(float64(x.duration)) })},
+	{"nccl_otf2_run_duration_seconds", "From the run's first event to its last.", everyMetric, false, -1,
+		runSample(func(x *exposition) float64 { return seconds(float64(x.duration)) })},
 
-	{"nccl_otf2_operations_seconds", "Time of a rank in operations whose members' times can be compared.", ofArchive,
-		false, -1, ofRanks(timeOf)},
-	{"nccl_otf2_waited_seconds", "Of that, waiting for others.", ofArchive, false, -1, ofRanks(waitedOf)},
-	{"nccl_otf2_goes_back_seconds", "What others waited because of what a rank did itself.", ofArchive, false, -1,
-		ofRanks(func(r *rankSums) (float64, bool) {
+	{"nccl_otf2_operations_seconds", "Time of a rank in operations whose members' times can be compared.",
+		archiveMetric, false, -1, rankSamples(timeOf)},
+	{"nccl_otf2_waited_seconds", "Of that, waiting for others.", archiveMetric, false, -1, rankSamples(waitedOf)},
+	{"nccl_otf2_goes_back_seconds", "What others waited because of what a rank did itself.", archiveMetric, false, -1,
+		rankSamples(func(r *rankSums) (float64, bool) {
 			if r.goesBack == nil {
 				return 0, false
 			}
 			return seconds(*r.goesBack), true
 		})},
+<<<<<<< ours
 	{"nccl_otf2_culprit_share", "Whom the verdict names: share of all waiting that it caused.", ofArchive, false,
 		-1, func(x *exposition, add addSample) {
+=======
+	{"nccl_otf2_culprit_share", "Whom the verdict names: share of all waiting that goes back to it.", archiveMetric,
+		false, -1, func(x *exposition, add addSample) {
+>>>>>>> theirs
 			for i := range x.culprits {
 				c := &x.culprits[i]
-				add(c.Share, x.own(label{"node", c.Host}, label{"rank", units.RankName(c.Rank)},
+				add(c.Share, x.ownLabels(label{"node", c.Host}, label{"rank", units.RankName(c.Rank)},
 					label{"kind", string(c.Kind)})...)
 			}
 		}},
-	{"nccl_otf2_lost_records", lostHelp, ofArchive, false, -1, lostRecords},
+	{"nccl_otf2_lost_records", lostHelp, archiveMetric, false, -1, lostRecords},
 
-	{"nccl_otf2_series_left_out", "Series that are left out, as there are too many.", ofRunning, false, -1,
-		single(func(x *exposition) float64 { return float64(x.leftOut) })},
-	{"nccl_otf2_job_running", "1 while the job runs, 0 of one that has ended.", ofRunning, false, -1,
-		single(func(x *exposition) float64 {
+	{"nccl_otf2_series_left_out", "Series that are left out, as there are too many.", runningMetric, false, -1,
+		runSample(func(x *exposition) float64 { return float64(x.leftOut) })},
+	{"nccl_otf2_job_running", "1 while the job runs, 0 of one that has ended.", runningMetric, false, -1,
+		runSample(func(x *exposition) float64 {
 			if x.ended {
 				return 0
 			}
 			return 1
 		})},
-	{"nccl_otf2_written_timestamp_seconds", "When this was written.", ofRunning, false, -1,
-		single(func(x *exposition) float64 { return float64(x.written.UnixMilli()) / 1e3 })},
+	{"nccl_otf2_written_timestamp_seconds", "When this was written.", runningMetric, false, -1,
+		runSample(func(x *exposition) float64 { return float64(x.written.UnixMilli()) / 1e3 })},
 }
 
 const lostHelp = "Records that were lost, by why and of what; none has a sample of 0."
@@ -223,10 +230,10 @@ func seconds(ns float64) float64 { return ns / 1e9 }
 
 func timeOf(r *rankSums) (float64, bool) { return seconds(float64(r.time)), true }
 
-func waitedOf(r *rankSums) (float64, bool) { return seconds(float64(r.waited)), r.waits }
+func waitedOf(r *rankSums) (float64, bool) { return seconds(float64(r.waited)), r.waitKnown }
 
-// ofBuckets is a metric of collectives, or of messages.
-func ofBuckets(message bool, value func(promBucket) float64) func(x *exposition, add addSample) {
+// bucketSamples is a metric of collectives, or of messages.
+func bucketSamples(message bool, value func(promBucket) float64) func(x *exposition, add addSample) {
 	return func(x *exposition, add addSample) {
 		for _, k := range slices.SortedFunc(maps.Keys(x.buckets), promKey.compare) {
 			if k.message == message {
@@ -236,20 +243,20 @@ func ofBuckets(message bool, value func(promBucket) float64) func(x *exposition,
 	}
 }
 
-// ofRanks is a metric of each rank of which it is known.
-func ofRanks(value func(r *rankSums) (v float64, known bool)) func(x *exposition, add addSample) {
+// rankSamples is a metric of each rank of which it is known.
+func rankSamples(value func(r *rankSums) (v float64, known bool)) func(x *exposition, add addSample) {
 	return func(x *exposition, add addSample) {
 		for _, r := range x.ranks {
 			if v, known := value(r); known {
-				add(v, x.own(label{"node", r.node}, label{"rank", r.rank})...)
+				add(v, x.ownLabels(label{"node", r.node}, label{"rank", r.rank})...)
 			}
 		}
 	}
 }
 
-// single is a metric of the run.
-func single(value func(x *exposition) float64) func(x *exposition, add addSample) {
-	return func(x *exposition, add addSample) { add(value(x), x.own()...) }
+// runSample is a metric of the run.
+func runSample(value func(x *exposition) float64) func(x *exposition, add addSample) {
+	return func(x *exposition, add addSample) { add(value(x), x.ownLabels()...) }
 }
 
 func causedShares(x *exposition, add addSample) {
@@ -261,22 +268,22 @@ func causedShares(x *exposition, add addSample) {
 		func(a, b *rankSums) int { return cmp.Compare(b.caused, a.caused) })
 	for _, r := range largest[:min(len(largest), mostCauses)] {
 		if r.caused > 0 {
-			add(r.caused/all, x.own(label{"node", r.node}, label{"rank", r.rank})...)
+			add(r.caused/all, x.ownLabels(label{"node", r.node}, label{"rank", r.rank})...)
 		}
 	}
 }
 
 func lostRecords(x *exposition, add addSample) {
 	for _, what := range slices.Sorted(maps.Keys(x.lost)) {
-		add(float64(x.lost[what]), x.own(label{"reason", what})...)
+		add(float64(x.lost[what]), x.ownLabels(label{"reason", what})...)
 	}
 	if len(x.lost) == 0 {
-		add(0, x.own(label{"reason", "none"})...)
+		add(0, x.ownLabels(label{"reason", "none"})...)
 	}
 }
 
-// own are the labels that all metrics begin with that Inspector has not.
-func (x *exposition) own(labels ...label) []label {
+// ownLabels are the labels that all metrics begin with that Inspector has not.
+func (x *exposition) ownLabels(labels ...label) []label {
 	all := []label{{"slurm_job_id", cmp.Or(x.job, "unknown")}}
 	if x.directory != "" {
 		all = append(all, label{"directory", x.directory})
@@ -307,7 +314,7 @@ func (x *exposition) write(out io.Writer) (samples uint64, err error) {
 	w := bufio.NewWriter(out)
 	for i := range promMetrics {
 		m := &promMetrics[i]
-		if m.of&x.kind == 0 {
+		if m.kind&x.kind == 0 {
 			continue
 		}
 		before := samples

@@ -77,7 +77,7 @@ func TestMetricsAreInspectors(t *testing.T) {
 				m.Gauge.GetValue()
 		}
 	}
-	if uint64(samples) != res.Records["samples"] || len(families) != metricsOf(ofArchive)-1 { // nobody stands out
+	if uint64(samples) != res.Records["samples"] || len(families) != metricsOf(archiveMetric)-1 { // nobody stands out
 		t.Errorf("%d samples of %d metrics, %v", samples, len(families), res.Records)
 	}
 	size := float64(4 << 20)
@@ -100,7 +100,7 @@ func TestMetricsAreInspectors(t *testing.T) {
 // metricsOf counts the metrics of a kind.
 func metricsOf(kind promKind) (n int) {
 	for i := range promMetrics {
-		if promMetrics[i].of&kind != 0 {
+		if promMetrics[i].kind&kind != 0 {
 			n++
 		}
 	}

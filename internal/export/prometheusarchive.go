@@ -66,7 +66,7 @@ func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (
 
 // expose gathers what is written of an archive.
 func (e *exporter) expose(speeds map[promKey]map[uint64]*sizeTimes[float64], report *operations.Report) *exposition {
-	x := &exposition{kind: ofArchive, job: e.opts.Job, version: promVersion(e.archive.Anchor.Properties),
+	x := &exposition{kind: archiveMetric, job: e.opts.Job, version: promVersion(e.archive.Anchor.Properties),
 		buckets: make(map[promKey]promBucket), culprits: report.Verdict.Culprits, lost: report.Summary.Lost,
 		duration: report.Summary.Duration}
 	for k, sizes := range speeds {
@@ -77,8 +77,8 @@ func (e *exporter) expose(speeds map[promKey]map[uint64]*sizeTimes[float64], rep
 	}
 	for i := range report.WaitStates.Ranks {
 		if w := &report.WaitStates.Ranks[i]; !w.NoData {
-			x.ranks = append(x.ranks, &rankSums{node: w.Host, rank: w.Name, time: w.Time, waited: w.Waited, waits: true,
-				goesBack: w.GoesBack})
+			x.ranks = append(x.ranks, &rankSums{node: w.Host, rank: w.Name, time: w.Time, waited: w.Waited,
+				waitKnown: true, goesBack: w.GoesBack})
 		}
 	}
 	return x

@@ -66,7 +66,7 @@ type nodeRank struct{ node, rank string }
 
 // Write gives the metrics of the jobs of the directory at a time.
 func (m *Meter) Write(jobs []RunningJob, now time.Time, ended bool) []byte {
-	x := &exposition{kind: ofRunning, job: m.job, directory: m.directory, lost: make(map[string]uint64),
+	x := &exposition{kind: runningMetric, job: m.job, directory: m.directory, lost: make(map[string]uint64),
 		processes: make(map[string]int), ended: ended, written: now, counted: m.counted}
 	sums, speeds := make(map[nodeRank]*rankSums), make(map[promKey]map[uint64]*sizeTimes[uint64])
 	first, last := uint64(0), uint64(0)
@@ -161,7 +161,7 @@ var operationTrees = []profile.Kind{profile.Kernels, profile.ByNetwork, profile.
 // add takes a row's operations, by whichever tree they are in: launches of several count once, with their time.
 func (s *rankSums) add(r *profile.RankRow) {
 	s.caused += r.Caused
-	s.waits = s.waits || r.FirstSample != nil
+	s.waitKnown = s.waitKnown || r.FirstSample != nil
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		n := &r.Nodes[c.Node]

@@ -131,3 +131,19 @@ func TestOnlyKeptFilesAreStale(t *testing.T) {
 		t.Errorf("removed %q", removed)
 	}
 }
+
+// Of too many buckets those of the most operations have series; the others are counted.
+func TestBucketsOfTheMostOperations(t *testing.T) {
+	m := NewMeter("", "/job")
+	for i := range mostSeries + 2 {
+		m.last[promKey{ranks: i}] = promBucket{operations: uint64(i)}
+	}
+	text := m.Write(nil, time.Unix(1, 0), false)
+	if n := bytes.Count(text, []byte("\nnccl_bus_bandwidth_gbs{")); n != mostSeries ||
+		valuesOf(t, text, "nccl_otf2_series_left_out")[""] != 2 {
+		t.Errorf("%d series", n)
+	}
+	if bytes.Contains(text, []byte(`nranks="1",`)) || !bytes.Contains(text, []byte(`nranks="2",`)) {
+		t.Error("others are kept than those of the most operations")
+	}
+}
