@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// AMD tells the architectures of the AMD GPUs that a machine's kernel driver knows, as "gfx942", each once. root is put
-// before the path of the system; "" is the machine itself. None, if there are none or nothing tells.
+// AMD returns the architectures of the AMD GPUs known to the machine's kernel driver, such as "gfx942", each once; nil
+// if there are none or they are unknown. root is prepended to system paths; "" is the machine itself.
 func AMD(root string) (architectures []string) {
 	for _, f := range regular.Matches(root, "/sys/class/kfd/kfd/topology/nodes/*/properties") {
 		text, err := os.ReadFile(f)

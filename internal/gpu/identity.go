@@ -11,29 +11,30 @@ import (
 	"github.com/google/uuid"
 )
 
-// Errors of Open and Find, wrapped.
+// Errors of Open and Find; they are wrapped.
 var (
-	// ErrNoLibrary says that there is no NVML to ask: a tool built without cgo, no driver, no permission.
+	// ErrNoLibrary means that NVML is not available, because the tool was built without cgo, or there is no driver or no
+	// permission.
 	ErrNoLibrary = errors.New("NVML is not available")
-	// ErrNoDevice says that NVML knows no such device, or more than one that it may be.
+	// ErrNoDevice means that NVML knows no such device, or several possible ones.
 	ErrNoDevice = errors.New("no such GPU")
-	// ErrLost says that the device is gone for good: it fell off the bus, or was reset.
+	// ErrLost means that the device fell off the bus or was reset, and stays lost.
 	ErrLost = errors.New("the GPU is lost")
 )
 
-// Wanted is a device as the job's process knows it.
+// Wanted describes a device as the job's process knows it.
 type Wanted struct {
 	UUID    string // as CUDA reports it: "GPU-…" also for a part of a GPU (MIG); "" if unknown
 	PCI     string // of the whole GPU; "" if unknown
 	Ordinal int    // CUDA's number in the process, −1 if unknown
 
-	// Variable looks up the environment of the process as it was when the process began; nil if it cannot be read.
+	// Variable looks up the environment with which the process was started; nil if it cannot be read.
 	Variable func(name string) (value string, set bool)
 }
 
-// Library knows the GPUs of this machine.
+// Library is access to the GPUs of this machine.
 type Library interface {
-	// Find gives the device that is meant; ErrNoDevice if that is not certain.
+	// Find returns the device described by w; ErrNoDevice if that is not certain.
 	Find(w Wanted) (Device, error)
 	Close()
 }
@@ -41,11 +42,11 @@ type Library interface {
 // Device is a GPU, or a part of one (MIG).
 type Device interface {
 	Identity() Identity
-	// Sensors lists what can be read of it now; what the device or the driver does not support is left out.
+	// Sensors lists the sensors that can be read now; unsupported ones are left out.
 	Sensors() []Sensor
 }
 
-// Identity is what does not change about a device while a job runs. What the driver does not tell is zero.
+// Identity is the properties of a device that do not change during a job. Unknown ones are zero.
 type Identity struct {
 	Index  int    // NVML's number: GPUs in the order of their PCI addresses
 	UUID   string // "GPU-…", or "MIG-…" for a part of a GPU
@@ -54,14 +55,13 @@ type Identity struct {
 	Memory uint64 // bytes
 	Driver string // version
 
-	PCIeGeneration, PCIeWidth int // as the link is now; an idle one may be slower than it can be
+	PCIeGeneration, PCIeWidth int // of the link at present; an idle link may be slower than its maximum
 
 	NVLinks []NVLink // active ones
-	MIGMode bool     // the GPU is divided, or would be at its next use
+	MIGMode bool     // the GPU is divided, or will be after its next reset
 	MIG     *MIG     // which part this is; nil for a whole GPU
 
-	// Guess tells what the device was found by if the process's own CUDA did not name it: "CUDA_VISIBLE_DEVICES" or
-	// "ordinal".
+	// Guess is how the device was found if CUDA in the process did not name it: "CUDA_VISIBLE_DEVICES" or "ordinal".
 	Guess string
 }
 
@@ -119,7 +119,7 @@ func parseID(text string) (identity, error) {
 	return id, nil
 }
 
-// String is the form that parseID read, in small letters but for the prefix.
+// String returns the form that parseID reads, in lower case except for the prefix.
 func (id identity) String() string {
 	switch {
 	case id.instance:
@@ -130,7 +130,7 @@ func (id identity) String() string {
 	return "GPU-" + id.uuid
 }
 
-// cutPrefix is strings.CutPrefix for a prefix in capitals, in any case: CUDA takes both.
+// cutPrefix is strings.CutPrefix for an upper-case prefix, ignoring case, as CUDA does.
 func cutPrefix(s, prefix string) (string, bool) {
 	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
 		return s, false
@@ -139,7 +139,7 @@ func cutPrefix(s, prefix string) (string, bool) {
 }
 
 // canonicalPCI writes a PCI address as Linux does, domain:bus:device.function, whatever the width of its domain; the
-// function may be missing. "" if it is none.
+// function may be missing. It returns "" for any other text.
 func canonicalPCI(text string) string {
 	parts := strings.Split(strings.TrimSpace(text), ":")
 	if len(parts) != 3 {

@@ -11,10 +11,10 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Built says that this program has been built to use NVML.
+// Built reports that this program was built with NVML support.
 const Built = true
 
-// Open loads the driver's library and begins to use it.
+// Open loads the driver's library and initializes NVML.
 func Open() (Library, error) { return open(nvml.New()) }
 
 func open(n nvml.Interface) (Library, error) {
@@ -24,7 +24,7 @@ func open(n nvml.Interface) (Library, error) {
 	return &library{nvml: n, symbols: make(map[string]bool)}, nil
 }
 
-// describe names a result without asking the library, which may not be there or may not be able to.
+// describe names a result without calling the library, which may be missing.
 func describe(ret nvml.Return) string {
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
@@ -46,15 +46,15 @@ func describe(ret nvml.Return) string {
 // library is NVML, opened.
 type library struct {
 	nvml    nvml.Interface
-	symbols map[string]bool // functions that have been looked for, and whether they are there
-	all     []nvml.Device   // of whole GPUs, by NVML's index; nil where there is no access
+	symbols map[string]bool // functions looked up so far, and whether they exist
+	all     []nvml.Device   // of whole GPUs, by NVML's index; nil without access
 	listed  bool
 }
 
 func (l *library) Close() { _ = l.nvml.Shutdown() }
 
-// has tells whether the driver's library has a function. Those of a name with a version are called by go-nvml in the
-// newest version that is there, and all drivers have the first.
+// has reports whether the driver's library has a function. go-nvml calls versioned functions in the newest version
+// available; all drivers have the first version.
 func (l *library) has(function string) bool {
 	known, ok := l.symbols[function]
 	if !ok {
@@ -83,8 +83,8 @@ func (l *library) devices() []nvml.Device {
 	return l.all
 }
 
-// Find implements Library. What CUDA reports comes first; a UUID is tried as that of a part of a GPU, too, because CUDA
-// does not say which it is.
+// Find implements Library. What CUDA reports comes first; a UUID may be that of a whole GPU or of a part, because CUDA
+// does not distinguish them.
 func (l *library) Find(w Wanted) (Device, error) {
 	if w.UUID != "" {
 		id, err := parseID(w.UUID)
@@ -100,7 +100,7 @@ func (l *library) Find(w Wanted) (Device, error) {
 		return nil, fmt.Errorf("%w: UUID %s", ErrNoDevice, w.UUID)
 	}
 	if pci := canonicalPCI(w.PCI); pci != "" {
-		// A divided GPU's parts share its address.
+		// The parts of a divided GPU share its address.
 		if d := l.byPCI(pci); d != nil && !d.divided() {
 			return d, nil
 		}
@@ -112,8 +112,9 @@ func (l *library) Find(w Wanted) (Device, error) {
 	return nil, fmt.Errorf("%w: CUDA's device %d", ErrNoDevice, w.Ordinal)
 }
 
-// byOrdinal finds what CUDA's number stands for. A list that CUDA would not take as it is, with something before the
-// device that is none, or with a device twice, is not the one that the process had: it has changed its environment.
+// byOrdinal finds the device of CUDA's number. A list in CUDA_VISIBLE_DEVICES that CUDA would not accept as it is, with
+// an invalid entry before the device or with a device twice, is not the list that CUDA used: the process changed its
+// environment.
 func (l *library) byOrdinal(w *Wanted) *device {
 	list, source, ok := locate(w.Ordinal, w.Variable, l.sameModel())
 	if !ok {
@@ -139,7 +140,7 @@ func (l *library) byOrdinal(w *Wanted) *device {
 	return wanted
 }
 
-// located finds the one device of a number, or of a UUID of which CUDA_VISIBLE_DEVICES may have the beginning only.
+// located finds the one device of a number, or of a UUID, of which CUDA_VISIBLE_DEVICES may have only the beginning.
 func (l *library) located(at located) *device {
 	all := l.devices()
 	if at.uuid == "" {
@@ -192,7 +193,7 @@ func (l *library) byID(id identity) *device {
 	return d
 }
 
-// instance finds a part by the GPU that it is part of.
+// instance finds a part by its GPU.
 func (l *library) instance(id identity) *device {
 	parent := l.byID(identity{uuid: id.uuid})
 	if parent == nil || !l.has("nvmlDeviceGetMaxMigDeviceCount") || !l.has("nvmlDeviceGetMigDeviceHandleByIndex") {
@@ -216,7 +217,7 @@ func (l *library) instance(id identity) *device {
 	return nil
 }
 
-// part describes a handle that is one of a part.
+// part describes the handle of a part.
 func (l *library) part(h nvml.Device) *MIG {
 	m := &MIG{GPUInstance: -1, ComputeInstance: -1}
 	if l.has("nvmlDeviceGetGpuInstanceId") {
@@ -235,7 +236,7 @@ func (l *library) part(h nvml.Device) *MIG {
 	return m
 }
 
-// parent is the GPU that a part is of.
+// parent returns the GPU of a part.
 func (l *library) parent(h nvml.Device) nvml.Device {
 	if !l.has("nvmlDeviceGetDeviceHandleFromMigDeviceHandle") {
 		return nil
@@ -258,7 +259,7 @@ func (l *library) byPCI(address string) *device {
 	return l.device(h)
 }
 
-// sameModel says that all GPUs have one name.
+// sameModel reports whether all GPUs have the same name.
 func (l *library) sameModel() bool {
 	first := ""
 	for _, h := range l.devices() {
@@ -284,7 +285,7 @@ type device struct {
 	guess string
 }
 
-// divided tells that a GPU is used in parts, so that it is not itself what CUDA shows.
+// divided reports whether a GPU is divided into parts, so that CUDA does not show the GPU itself.
 func (d *device) divided() bool {
 	if d.mig != nil || !d.has("nvmlDeviceGetMigMode") {
 		return false
@@ -296,7 +297,7 @@ func (d *device) divided() bool {
 // Identity implements Device.
 func (d *device) Identity() Identity {
 	id := Identity{Index: -1, UUID: d.uuid(), MIG: d.mig, Guess: d.guess}
-	whole := d.nvml // what has an address and links
+	whole := d.nvml // only the whole GPU has an address and links
 	if d.mig != nil {
 		whole = d.parent(d.nvml)
 	}
@@ -347,7 +348,7 @@ func (d *device) Identity() Identity {
 	return id
 }
 
-// uuid is the device's, as package gpu writes UUIDs; what is none stays as it is. "" if the driver does not tell.
+// uuid returns the device's UUID in canonical form, or as NVML writes it if it is invalid; "" if unknown.
 func (d *device) uuid() string {
 	if !d.has("nvmlDeviceGetUUID") {
 		return ""
@@ -362,7 +363,7 @@ func (d *device) uuid() string {
 	return text
 }
 
-// pciText is the address that a text of NVML's has; the numbers where there is no text.
+// pciText returns NVML's text of an address, made from the numbers if there is no text.
 func pciText(info *nvml.PciInfo) string {
 	text := string(info.BusId[:])
 	if i := strings.IndexByte(text, 0); i >= 0 {

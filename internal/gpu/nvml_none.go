@@ -6,10 +6,10 @@ package gpu
 
 import "fmt"
 
-// Built says that this program has been built to use NVML.
+// Built reports that this program was built without NVML support.
 const Built = false
 
-// Open says that this program cannot use NVML.
+// Open returns ErrNoLibrary.
 func Open() (Library, error) {
 	return nil, fmt.Errorf("%w: this nccl-otf2 was built without cgo: build it where there is a C compiler",
 		ErrNoLibrary)

@@ -2,16 +2,16 @@
 
 package gpu
 
-// Quantity is something that a sensor measures. A value v means v · 10^Exponent of the unit.
+// Quantity is a quantity that sensors measure. A value v stands for v · 10^Exponent of the unit.
 type Quantity struct {
 	Name, Description string
 	Unit              string // "" for a bit mask
 	Exponent          int
 	Float             bool // values are the bits of a float64, else unsigned integers
-	Period            bool // a value is of the time before it; else of its moment
+	Period            bool // a value covers the time since the last one; otherwise it is of a moment
 }
 
-// Quantities lists all that sensors measure, by Sensor.Quantity. What values are of is NVML's word (nvml.h).
+// Quantities lists all quantities, by Sensor.Quantity. NVML defines the values (nvml.h).
 var Quantities = [...]Quantity{
 	Power: {Name: "GPU power", Unit: "W", Exponent: -3,
 		Description: "Power drawn by the GPU and its memory; from Ampere on (but not GA100) NVML gives the mean of " +
@@ -56,9 +56,9 @@ const (
 // Sensor reads one quantity of a device.
 type Sensor struct {
 	Quantity int // index of Quantities
-	// Slow says that a reading takes 20 ms and more: the driver counts for that long.
+	// Slow means that a reading takes 20 ms or more, because the driver counts for that long.
 	Slow bool
-	// Read gives a value; known is false if there is none yet, as the first reading of a counter only begins a
-	// period. Errors: ErrLost, wrapped, if no further reading can succeed; others may pass.
+	// Read returns a value; known is false if there is none yet, as the first reading of a counter only starts a
+	// period. Errors: ErrLost, wrapped, if no further reading can succeed; others may be temporary.
 	Read func() (value uint64, known bool, err error)
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// errNone says that a device or its driver has no such quantity, or that it is not for us.
+// errNone means that the device or its driver lacks the quantity, or access is denied.
 var errNone = errors.New("not there")
 
-// failure makes an error of a result; nil of success.
+// failure converts a result to an error; nil for success.
 func failure(ret nvml.Return) error {
 	switch ret {
 	case nvml.SUCCESS:
@@ -31,18 +31,18 @@ func failure(ret nvml.Return) error {
 	return fmt.Errorf("%s", describe(ret))
 }
 
-// reading is a way to learn a quantity: the first one that works is taken.
+// reading is one way to read a quantity; the first that works is used.
 type reading struct {
 	quantity int
 	function string // of the driver's library
 	slow     bool
-	// count is set if the value is a counter of bytes, from which a rate is made.
+	// count is set if the value is a counter of bytes, which is converted to a rate.
 	count bool
 	read  func(d *device) (uint64, nvml.Return)
 }
 
-// readings lists them in the order in which they are tried. The driver's counters of PCIe bytes wrap at a number that
-// is not reported, so that what has passed between two readings is not certain; the throughput is.
+// readings are tried in this order. The driver's counters of PCIe bytes wrap at an unknown value, so a difference of
+// two readings is uncertain; the throughput is not.
 var readings = []reading{
 	{quantity: Power, function: "nvmlDeviceGetPowerUsage", read: func(d *device) (uint64, nvml.Return) {
 		v, ret := d.nvml.GetPowerUsage()
@@ -110,12 +110,12 @@ const (
 	allLinks    = math.MaxUint32 // scope of a link's counter: the sum over all (nvml.h)
 )
 
-// now is replaced by tests.
+// now is replaced in tests.
 var now = time.Now
 
-// Sensors implements Device. Each is read once to learn whether it is there, which begins the period of counters; what
-// fails for another reason may work later. Of a part of a GPU there is little: the rest is the whole GPU's, which other
-// jobs may be using.
+// Sensors implements Device. Each sensor is read once to find out whether it exists, which starts the period of
+// counters; readings that fail for another reason may work later. A part of a GPU has few sensors: the others belong to
+// the whole GPU, which other jobs may use.
 func (d *device) Sensors() []Sensor {
 	var sensors []Sensor
 	for i := range readings {
@@ -137,8 +137,8 @@ func (d *device) Sensors() []Sensor {
 	return sensors
 }
 
-// rate makes bytes per second of a counter of bytes. A counter that has gone back was reset or has wrapped: a new
-// period begins.
+// rate converts a counter of bytes to bytes per second. If a counter decreases, it was reset or wrapped, and a new
+// period starts.
 func rate(r *reading, d *device) func() (uint64, bool, error) {
 	var last uint64
 	var since time.Time
@@ -164,7 +164,7 @@ func (d *device) counter(field, scope uint32, unit uint64) (uint64, nvml.Return)
 	return v * unit, err
 }
 
-// linkCounter sums a counter that only single links have.
+// linkCounter sums a counter that exists per link only.
 func (d *device) linkCounter(field uint32) (sum uint64, ret nvml.Return) {
 	any := false
 	for i := range uint32(nvml.NVLINK_MAX_LINKS) {
@@ -173,7 +173,7 @@ func (d *device) linkCounter(field uint32) (sum uint64, ret nvml.Return) {
 		case nvml.SUCCESS:
 			any = true
 			sum += v
-		case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_INVALID_ARGUMENT: // a link that is not there
+		case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_INVALID_ARGUMENT: // the link does not exist
 		default:
 			return 0, ret
 		}
@@ -192,7 +192,7 @@ func (d *device) field(h nvml.Device, field, scope uint32) (uint64, error) {
 	return v, failure(ret)
 }
 
-// fieldValue reads a field that is an unsigned number, or a signed one that is not negative.
+// fieldValue reads a field with an unsigned or a nonnegative signed number.
 func (d *device) fieldValue(h nvml.Device, field, scope uint32) (uint64, nvml.Return) {
 	values := []nvml.FieldValue{{FieldId: field, ScopeId: scope}}
 	if ret := h.GetFieldValues(values); ret != nvml.SUCCESS {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Environment reads the environment that a process was started with. What it has set itself since is not in it.
+// Environment reads the environment with which a process was started, without later changes by the process.
 func Environment(pid int) (func(name string) (string, bool), error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
@@ -19,7 +19,7 @@ func Environment(pid int) (func(name string) (string, bool), error) {
 	vars := make(map[string]string)
 	for v := range bytes.SplitSeq(text, []byte{0}) {
 		if name, value, ok := strings.Cut(string(v), "="); ok {
-			if _, twice := vars[name]; !twice { // getenv takes the first
+			if _, twice := vars[name]; !twice { // getenv returns the first
 				vars[name] = value
 			}
 		}
@@ -33,20 +33,19 @@ const (
 	deviceOrder    = "CUDA_DEVICE_ORDER"
 )
 
-// located is what one of CUDA's devices is: a GPU's number in the order of PCI addresses, or a UUID or the beginning of
+// located identifies one of CUDA's devices: a GPU's number in the order of PCI addresses, or a UUID or the beginning of
 // one.
 type located struct {
 	index int // −1: see uuid
 	uuid  string
 }
 
-// locate lists what the devices of a process are, by CUDA's numbers from 0, at least to number n; source is how it
-// knows, see Identity.Guess. False if it is not certain. sameModel says that all GPUs of the machine are of one kind:
-// CUDA then numbers them by their PCI addresses; else it puts the fastest first, unless CUDA_DEVICE_ORDER tells
-// otherwise.
+// locate lists a process's devices by CUDA's number, at least up to n; source is how it knows, see Identity.Guess. ok
+// is false if the result is uncertain. sameModel states that all GPUs of the machine are of one model: CUDA then
+// numbers them by PCI address, otherwise the fastest comes first unless CUDA_DEVICE_ORDER is set.
 //
-// CUDA takes the entries of CUDA_VISIBLE_DEVICES up to the first that names no device. Which UUIDs do, and whether two
-// entries are one device, the caller has to see.
+// CUDA uses the entries of CUDA_VISIBLE_DEVICES up to the first that names no device. The caller must check whether
+// UUIDs name devices and whether two entries are the same device.
 func locate(n int, variable func(string) (string, bool), sameModel bool) (devices []located, source string, ok bool) {
 	if n < 0 || variable == nil {
 		return nil, "", false
@@ -73,7 +72,7 @@ func locate(n int, variable func(string) (string, bool), sameModel bool) (device
 	return devices, visibleDevices, n < len(devices)
 }
 
-// entry reads one of CUDA_VISIBLE_DEVICES.
+// entry reads an entry of CUDA_VISIBLE_DEVICES.
 func entry(text string) (located, bool) {
 	if i, err := strconv.Atoi(text); err == nil {
 		return located{index: i}, i >= 0
