@@ -16,17 +16,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// No result replaces data: a file that the command reads, or one that is a part of an archive, a shard, a recording or
-// a profile, whosever it is. Output and OutputFile ask here, and so does MakeFolder.
+// Results must not replace data: files that the command reads, or parts of any archive, shard, recording or profile.
+// Output, OutputFile and MakeFolder enforce this.
 
 // inputs are the files and folders that the command reads.
 var inputs []string
 
-// ProtectInputs says what the command reads; what was said before counts no more. No output may replace such a file,
-// nor the data in such a folder or in the archive of such an anchor file, under whatever name.
+// ProtectInputs sets the inputs of the command, replacing earlier ones. No output may replace such a file, or the data
+// in such a folder or in the archive of such an anchor file, under any of its names.
 func ProtectInputs(paths []string) { inputs = slices.Clone(paths) }
 
-// RefuseFolder is an error where a folder is, or would be, a part of data.
+// RefuseFolder returns an error if path is, or would be, a folder in data.
 func RefuseFolder(path string) error {
 	if err := refuseData(path, false); err != nil {
 		return err
@@ -34,8 +34,8 @@ func RefuseFolder(path string) error {
 	return refuseData(filepath.Join(path, "result"), false)
 }
 
-// refuseData is an error where what would be written to a path, which is no link, would replace data or become a part
-// of it. A profile may replace a profile.
+// refuseData returns an error if writing to a path, which is no link, would replace data or become a part of it. A
+// profile may replace a profile.
 func refuseData(path string, profile bool) error {
 	what := partOf(path)
 	info, err := os.Lstat(path)
@@ -50,16 +50,16 @@ func refuseData(path string, profile bool) error {
 	return fmt.Errorf("%s is %s, which no result may replace: name another place", path, what)
 }
 
-// archiveSuffixes are those of an archive's files that lie beside its folder.
+// archiveSuffixes are those of an archive's files beside its folder.
 var archiveSuffixes = []string{".otf2", ".def", ".marker"}
 
-// shardsFolder is where the shards of an experiment directory lie, and shardFile what says what each is of.
+// Folder of an experiment directory's shards, and the file in each that describes it.
 const (
 	shardsFolder = "shards"
 	shardFile    = "shard.json"
 )
 
-// partOf says what a file of that path is a part of, or would be, by what lies around it; "" if of nothing.
+// partOf returns what a file at a path is, or would be, a part of, by the files around it; "" for nothing.
 func partOf(path string) string {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -88,8 +88,7 @@ func partOf(path string) string {
 	return ""
 }
 
-// isArchive says that an archive's files begin with a path: there is the anchor, or there are event files in the
-// folder.
+// isArchive reports whether an archive's files begin with a path: the anchor exists, or event files in the folder.
 func isArchive(stem string) bool {
 	return there(stem+".otf2") || len(regular.Matches(stem, "[0-9]*.evt")) > 0
 }
@@ -99,7 +98,7 @@ func there(path string) bool {
 	return err == nil
 }
 
-// contentOf says what data a file holds by its first bytes; "" if it is none that results may not replace.
+// contentOf returns the kind of data in a file, by its first bytes; "" if results may replace it.
 func contentOf(path string, profile bool) string {
 	f, err := regular.OpenOwn(path)
 	if err != nil {

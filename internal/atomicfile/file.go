@@ -12,21 +12,21 @@ import (
 	"syscall"
 )
 
-// Lasting says what a file survives once it has its name.
+// Lasting is what a committed file survives.
 type Lasting bool
 
 const (
-	// Volatile files survive the program; after a power cut the old file, the new one, or an empty one is there.
+	// Volatile files survive the program; after a power failure the old, the new, or an empty file is there.
 	Volatile Lasting = false
-	// Durable files survive a power cut, too: they are on the disk before they have their names, and then the names
-	// are.
+	// Durable files also survive a power failure: they are synced before they get their names, and so are then the
+	// names.
 	Durable Lasting = true
 )
 
-// File is being written. It is what it was opened as until Commit.
+// File is a file being written. Until Commit its name keeps its old content.
 type File struct {
 	*os.File
-	root      *os.Root // the folder, held; nil: the file has its name already
+	root      *os.Root // of the folder; nil: the file has its name already
 	owned     bool     // root is closed with the file
 	name      string
 	temporary string
@@ -34,8 +34,8 @@ type File struct {
 	over      bool
 }
 
-// Create begins a file in a folder of ours, of a mode that the umask is taken off. Whatever has the name is replaced by
-// Commit.
+// Create begins a file in one of the program's own folders, with mode less the umask. Commit replaces any file of that
+// name.
 func Create(path string, mode fs.FileMode) (*File, error) {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
@@ -50,7 +50,7 @@ func Create(path string, mode fs.FileMode) (*File, error) {
 	return f, nil
 }
 
-// createIn is Create in a folder that is held open, wherever its name leads by now.
+// createIn is Create in an open folder.
 func createIn(root *os.Root, name string, mode fs.FileMode) (*File, error) {
 	for tries := 10; ; tries-- {
 		temporary := temporaryName(name)
@@ -66,9 +66,8 @@ func createIn(root *os.Root, name string, mode fs.FileMode) (*File, error) {
 	}
 }
 
-// InPlace begins a file that has its name from the beginning, or writes over the one that has it, which others that are
-// linked to it see. It is for folders in which nobody looks yet: that is cheaper than a temporary name, where there are
-// many files.
+// InPlace begins a file under its final name, or overwrites the file of that name including its hard links. It is for
+// folders without readers yet, where it is cheaper than a temporary name for many files.
 func InPlace(path string, mode fs.FileMode) (*File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, mode)
 	if err != nil {
@@ -77,17 +76,17 @@ func InPlace(path string, mode fs.FileMode) (*File, error) {
 	return &File{File: f}, nil
 }
 
-// Temporaries is the pattern (filepath.Match) of what files that are not whole yet are called.
+// Temporaries is the pattern (filepath.Match) of temporary names.
 const Temporaries = ".*.????????????????.tmp"
 
-// temporaryName is hidden, so that patterns for the files of an archive do not match it, and leaves room in what a file
-// system allows for a name. Recovery of archives knows it.
+// temporaryName returns a hidden name, which patterns for the files of an archive do not match, within a file system's
+// limit for names. The recovery of archives recognizes it.
 func temporaryName(name string) string {
 	return fmt.Sprintf(".%.200s.%016x.tmp", name, rand.Uint64())
 }
 
-// Commit gives the file its name and closes it. After an error nothing is left behind, and what had the name before has
-// it still; with one exception, that the folder cannot be brought to the disk: then the new file is there.
+// Commit gives the file its name and closes it. After an error no temporary file is left, and the name keeps its old
+// content, with one exception: if syncing the folder fails, the new file is there.
 func (f *File) Commit(l Lasting) error {
 	if f.over {
 		return fs.ErrClosed
@@ -113,7 +112,7 @@ func (f *File) Commit(l Lasting) error {
 	return err
 }
 
-// Abandon removes what was written. It does nothing after Commit, so that it can be deferred.
+// Abandon removes the temporary file. After Commit it does nothing, so that it can be deferred.
 func (f *File) Abandon() error {
 	if f.over {
 		return nil
@@ -139,13 +138,13 @@ func (f *File) end() {
 	}
 }
 
-// Write replaces a file as a whole, see [Create].
+// Write replaces a file atomically, see [Create].
 func Write(path string, mode fs.FileMode, content []byte, l Lasting) error {
 	f, err := Create(path, mode)
 	return f.writeAll(err, content, l)
 }
 
-// WriteIn is Write in a folder that is held open.
+// WriteIn is Write in an open folder.
 func WriteIn(root *os.Root, name string, mode fs.FileMode, content []byte, l Lasting) error {
 	f, err := createIn(root, name, mode)
 	return f.writeAll(err, content, l)

@@ -12,9 +12,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// MakeFolder makes the folder that results go to, with those that lead to it, or reuses the one that is there. As with
-// files, a symbolic link is followed only where it belongs to this user or to root. A folder in which others could
-// exchange what is written is refused (see Foreign), and so is one that data is in (see Output).
+// MakeFolder makes the folder for results, with its parents, or reuses an existing one. As with files, a symbolic link
+// must belong to this user or root. A folder in which others could replace files (see Foreign) and a folder in data
+// (see Output) are refused.
 func MakeFolder(path string) error {
 	if err := RefuseFolder(path); err != nil {
 		return err
@@ -24,7 +24,7 @@ func MakeFolder(path string) error {
 		if err := os.MkdirAll(path, regular.Folder); err != nil {
 			return err
 		}
-		info, err = os.Lstat(path) // somebody may have been faster
+		info, err = os.Lstat(path) // another process may have made it meanwhile
 	}
 	if err != nil {
 		return err
@@ -46,8 +46,8 @@ func MakeFolder(path string) error {
 	return nil
 }
 
-// Foreign says why a folder is not this user's alone to rename and remove things in; "" if it is. In a sticky folder,
-// as /tmp is, nobody can take away what another has made there.
+// Foreign returns why others can rename and remove files in a folder; "" if they cannot. In a sticky folder such as
+// /tmp nobody can remove the files of others.
 func Foreign(info fs.FileInfo) string {
 	const othersWrite = 0o022
 	st, ok := info.Sys().(*syscall.Stat_t)
@@ -60,7 +60,7 @@ func Foreign(info fs.FileInfo) string {
 	return ""
 }
 
-// RefuseOthers is an error where a link, or what else is no regular file, belongs to neither this user nor root.
+// RefuseOthers returns an error if a link or a special file belongs neither to this user nor to root.
 func RefuseOthers(path string, info fs.FileInfo) error {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s is %s of user %d, who could redirect it anywhere: give another file", path,

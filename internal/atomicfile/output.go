@@ -11,8 +11,7 @@ import (
 	"syscall"
 )
 
-// Output begins what a user asked to be written to a name, see the package. A mode that the umask is taken off is that
-// of a new regular file.
+// Output begins the output to a name from the user, see the package. A new regular file gets mode less the umask.
 func Output(path string, mode fs.FileMode) (*File, error) {
 	target, through, err := destination(path, false)
 	if err != nil {
@@ -21,7 +20,7 @@ func Output(path string, mode fs.FileMode) (*File, error) {
 	if !through {
 		return Create(target, mode)
 	}
-	// What /dev/stdout leads to may be a file that has something in it already.
+	// /dev/stdout may lead to a file with content.
 	f, err := os.OpenFile(target, os.O_WRONLY|os.O_APPEND|syscall.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
@@ -29,8 +28,8 @@ func Output(path string, mode fs.FileMode) (*File, error) {
 	return &File{File: f}, nil
 }
 
-// OutputFile is Output for profiles, which can only be written to a regular file: where the name stands for anything
-// else nothing is written, and that stays as it is.
+// OutputFile is Output for profiles, which need a regular file: for any other kind it returns an error and writes
+// nothing.
 func OutputFile(path string, mode fs.FileMode) (*File, error) {
 	target, through, err := destination(path, true)
 	if err != nil {
@@ -42,11 +41,11 @@ func OutputFile(path string, mode fs.FileMode) (*File, error) {
 	return Create(target, mode)
 }
 
-// mostLinks is how many links may lead from one to the next; the kernel follows as many.
+// mostLinks is the greatest number of links followed, as in the kernel.
 const mostLinks = 40
 
-// destination follows a user's name to the one that is to be written. through says that it stands for something that
-// cannot be replaced: written to is what is there. Data is replaced by nothing, see refuseData.
+// destination resolves a user's name to the file to write. through reports that it cannot be replaced and is written to
+// in place. An error prevents that data is replaced, see refuseData.
 func destination(path string, profile bool) (target string, through bool, err error) {
 	named := path
 	for range mostLinks {
@@ -81,7 +80,7 @@ func destination(path string, profile bool) (target string, through bool, err er
 	return "", false, &fs.PathError{Op: "open", Path: named, Err: syscall.ELOOP}
 }
 
-// KindOf names what stands at a path, with its article: "a symbolic link", "a folder", "a file", "a special file".
+// KindOf names the kind of a file with its article: "a symbolic link", "a folder", "a file", "a special file".
 func KindOf(m fs.FileMode) string {
 	switch m.Type() {
 	case fs.ModeSymlink:
@@ -94,8 +93,8 @@ func KindOf(m fs.FileMode) string {
 	return "a special file"
 }
 
-// descriptors says that a folder is /proc's: the links in it are open files and what they read as need be no name of
-// these.
+// descriptors reports whether a folder is in /proc: the links there are open files, and their targets need not be names
+// of these.
 func descriptors(dir string) bool {
 	const procfs = 0x9fa0
 	var st syscall.Statfs_t

@@ -10,32 +10,32 @@ import (
 	"syscall"
 )
 
-// pending are the files and folders that are removed when a signal ends the program.
+// pending are the files and folders to remove when a signal ends the program.
 var pending = struct {
 	sync.Mutex
-	on      bool // somebody wants them removed
+	on      bool // RemoveOnSignals was called
 	paths   map[string]bool
-	signals chan os.Signal // not nil while there are paths
+	signals chan os.Signal // nil while there are no paths
 }{paths: make(map[string]bool)}
 
-// RemoveOnSignals makes SIGINT, SIGTERM and SIGHUP remove what is unfinished before they end the program, as they do.
-// It is not for programs that handle these signals themselves.
+// RemoveOnSignals makes SIGINT, SIGTERM and SIGHUP remove unfinished files before they end the program. Programs that
+// handle these signals themselves must not call it.
 func RemoveOnSignals() {
 	pending.Lock()
 	defer pending.Unlock()
 	pending.on = true
 }
 
-// Pending is a folder that is removed with all that is in it when a signal ends the program.
+// Pending is a folder that is removed with its content when a signal ends the program.
 type Pending struct{ forget func() }
 
-// Temporary makes a folder one, which need not be there yet.
+// Temporary makes a folder pending; it need not exist yet.
 func Temporary(path string) *Pending { return &Pending{remember(path)} }
 
-// Forget ends that. It may be called twice.
+// Forget makes the folder permanent. It may be called twice.
 func (p *Pending) Forget() { p.forget() }
 
-// Uninterrupted lets no such signal end the program before do has returned. do must make no files of this package.
+// Uninterrupted delays such signals until do has returned. do must not use this package's files.
 func (p *Pending) Uninterrupted(do func() error) error {
 	pending.Lock()
 	defer pending.Unlock()
@@ -75,7 +75,7 @@ func removeOn(signals chan os.Signal) {
 	if !ok {
 		return
 	}
-	pending.Lock() // for good: nothing new begins
+	pending.Lock() // never released: no new files begin
 	for path := range pending.paths {
 		_ = os.RemoveAll(path)
 	}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// synced leaves out that a file system cannot bring such a file to the disk by itself.
+// synced ignores the error of file systems that cannot sync such a file.
 func synced(err error) error {
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
 		return nil
@@ -19,7 +19,7 @@ func synced(err error) error {
 	return err
 }
 
-// syncIn brings a file, or a folder's names, to the disk.
+// syncIn syncs a file, or the names in a folder.
 func syncIn(root *os.Root, name string) error {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -28,7 +28,7 @@ func syncIn(root *os.Root, name string) error {
 	return errors.Join(synced(f.Sync()), f.Close())
 }
 
-// SyncFolder brings the names in a folder to the disk: what was made, renamed and removed there.
+// SyncFolder syncs the names in a folder: files made, renamed and removed there.
 func SyncFolder(path string) error {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -38,10 +38,10 @@ func SyncFolder(path string) error {
 	return syncIn(root, ".")
 }
 
-// SyncRoot is SyncFolder of a folder that is held open.
+// SyncRoot is SyncFolder for an open folder.
 func SyncRoot(root *os.Root) error { return syncIn(root, ".") }
 
-// SyncFile brings a file and its name to the disk.
+// SyncFile syncs a file and its name.
 func SyncFile(path string) error {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
@@ -51,12 +51,12 @@ func SyncFile(path string) error {
 	return errors.Join(syncData(root, filepath.Base(path)), syncIn(root, "."))
 }
 
-// Syncers is how many files are brought to the disk at a time. File systems write the metadata of several at once, so
-// that waiting for them together takes little longer than for one.
+// Syncers is the number of files synced in parallel. File systems write the metadata of several files at once, so this
+// takes little longer than syncing one.
 const Syncers = 8
 
-// SyncFiles brings files of a folder that is held open to the disk, their data and their sizes; the folder's names are
-// another matter. The error joins those of all files.
+// SyncFiles syncs the data and sizes of files in an open folder, not the folder's names. The error joins those of all
+// files.
 func SyncFiles(root *os.Root, names []string) error {
 	errs := make([]error, len(names))
 	next := make(chan int)
@@ -88,8 +88,7 @@ func syncData(root *os.Root, name string) error {
 	return errors.Join(err, f.Close())
 }
 
-// SyncTree brings a folder and all that is in it to the disk. Files that have names elsewhere, too, were brought there
-// under these.
+// SyncTree syncs a folder and all files in it. Files with further names outside must be synced under these.
 func SyncTree(path string) error {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -135,7 +134,7 @@ func SyncTree(path string) error {
 	if err := SyncFiles(root, files); err != nil {
 		return err
 	}
-	for i := len(folders) - 1; i >= 0; i-- { // what is inside before what leads there
+	for i := len(folders) - 1; i >= 0; i-- { // content before the folder that leads to it
 		if err := syncIn(root, folders[i]); err != nil {
 			return err
 		}
