@@ -2,11 +2,11 @@
 
 package regular
 
-// longestPart is how many bytes of a foreign text become part of a file's name, which can have 255.
+// longestPart is how many bytes of a foreign text are used in a file name, which can have 255.
 const longestPart = 200
 
-// FileName is a text that others chose (the name of a host, the id of a job) as a part of a file's name: nothing in it
-// leads to another folder, hides the file, or is acted upon by a terminal. The plugin goes by the same rule
+// FileName converts a foreign text (a host name, a job id) into a part of a file name: the result leads to no other
+// folder, does not hide the file, and has no effect in a terminal. The plugin uses the same rule
 // (ncclotf2_config_file_name).
 func FileName(text string) string {
 	if text == "" {

@@ -4,18 +4,17 @@ package regular
 
 import "path/filepath"
 
-// Matches lists the paths below a folder that a pattern of package filepath names, in their order; none of a folder
-// that is not there. The folder is what it is called, whatever its name has of "*", "?" and "[", and the pattern must
-// be a good one.
+// Matches returns the sorted paths below a folder that match a pattern of package filepath; none if the folder does not
+// exist. "*", "?" and "[" in the folder's own name have no special meaning. The pattern must be valid.
 func Matches(folder, pattern string) []string {
 	files, err := filepath.Glob(filepath.Join(quoted(folder), pattern))
 	if err != nil {
-		panic(err) // the pattern is the program's own
+		panic(err) // the pattern is a constant of the program
 	}
 	return files
 }
 
-// quoted is a path as a pattern that only it matches.
+// quoted returns a pattern that matches exactly this path.
 func quoted(path string) string {
 	out := make([]byte, 0, len(path))
 	for i := range len(path) {

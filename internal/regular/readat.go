@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// ReadAt reads from a place of a file on as far as the file or p goes, and gives the size of the file. It is for who
-// reads so many files at a time that they cannot be kept open: an [os.File] for each read would be most of what is
-// allocated.
+// ReadAt reads from a file, from offset off to the end of p or of the file, and returns the file's size. It is for
+// readers of more files than can be open at a time: an [os.File] for each read would be most of their allocations.
 func ReadAt(path string, p []byte, off int64) (n int, size int64, err error) {
 	fd, err := patient(func() (int, error) {
 		return syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
@@ -42,7 +41,7 @@ func ReadAt(path string, p []byte, off int64) (n int, size int64, err error) {
 	return n, info.Size, nil
 }
 
-// patient makes a system call again that a signal has interrupted.
+// patient repeats a system call that a signal interrupted.
 func patient(call func() (int, error)) (n int, err error) {
 	for {
 		if n, err = call(); !errors.Is(err, syscall.EINTR) {

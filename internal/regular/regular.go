@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package regular opens the files of archives, experiment directories and recordings, which others may have made: a
-// pipe in the place of one would keep a reader waiting for ever, a device feed it without end, a sparse or a compressed
-// file unfold to more than there is memory. So only regular files are opened, and only as much is read as such a file
-// can hold.
+// Package regular opens the files of archives, experiment directories and recordings, which others may have made. A
+// pipe in place of such a file would block a reader for ever, a device would deliver data without end, and a sparse or
+// compressed file could exceed the memory. So only regular files are opened, and no more is read than such a file can
+// contain.
 package regular
 
 import (
@@ -26,7 +26,7 @@ var (
 // Open opens a file for reading, wherever symbolic links lead. It never waits.
 func Open(path string) (*os.File, error) { return open(path, 0) }
 
-// OpenOwn opens a file of a directory that others may write to: a symbolic link in its place is an error.
+// OpenOwn opens a file in a directory that others may write to; a symbolic link is an error.
 func OpenOwn(path string) (*os.File, error) { return open(path, syscall.O_NOFOLLOW) }
 
 func open(path string, flags int) (*os.File, error) {
@@ -57,7 +57,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	return all(f, limit)
 }
 
-// ReadOwn does so with [OpenOwn].
+// ReadOwn is Read with [OpenOwn].
 func ReadOwn(path string, limit int64) ([]byte, error) {
 	f, err := OpenOwn(path)
 	if err != nil {
@@ -76,18 +76,18 @@ func all(f *os.File, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s is %w: %d bytes, and no such file has more than %d", f.Name(), ErrTooLarge,
 			info.Size(), limit)
 	}
-	return io.ReadAll(io.LimitReader(f, limit)) // what is appended meanwhile is left out
+	return io.ReadAll(io.LimitReader(f, limit)) // without what is appended meanwhile
 }
 
-// A compressed text is refused that unfolds to more than unfolded bytes and more than ratio times its size: lines of
-// recordings and trees of profiles come to a fiftieth at best, and bombs to a thousandth.
+// Gunzip refuses input that expands to more than unfolded bytes and more than ratio times its size: recordings and
+// profiles compress to a fiftieth at best, decompression bombs to a thousandth.
 const (
 	unfolded = 64 << 20
 	ratio    = 250
 )
 
-// Gunzip gives what a gzip file of some size unfolds to; where that is what no such file holds, an error that wraps
-// ErrTooLarge.
+// Gunzip returns a reader of the content of a gzip file of the given size; it returns an error that wraps ErrTooLarge
+// if the content is too large for such a file.
 func Gunzip(in io.Reader, size int64) (io.Reader, error) {
 	z, err := gzip.NewReader(bufio.NewReader(in))
 	if err != nil {
@@ -109,11 +109,11 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// MaxLine is what a line of text has at most, bytes: a longer one is damage.
+// MaxLine is the greatest length of a line of text in bytes; longer lines are damage.
 const MaxLine = 4 << 20
 
-// Line reads a line with its end; at the end of the input what is left and io.EOF. A longer one than 4 MiB gives an
-// error that wraps ErrTooLarge. The line is valid until the next one is read.
+// Line reads a line with its end; at the end of the input it returns the rest and io.EOF. For a line longer than
+// MaxLine the error wraps ErrTooLarge. The line is valid until the next call.
 func Line(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -129,8 +129,7 @@ func Line(in *bufio.Reader) ([]byte, error) {
 	return long, err
 }
 
-// Modes of what others may see, less the umask: archives and profiles are results, which are handed on. They are for
-// calls that take the umask off.
+// Modes of results (archives and profiles), which may be shared, before the umask is applied.
 const (
 	Folder fs.FileMode = 0o755 // of those that lead to results
 	File   fs.FileMode = 0o644
