@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stats sums up values: their number, sum and extremes, and percentiles from a bounded memory. Whoever shows
-// such figures has them from here, so that one word means one number.
+// Package stats summarizes values: number, sum and extremes, and percentiles in bounded memory. All products show these
+// figures from here, so that each has one definition.
 package stats
 
 import (
@@ -13,16 +13,16 @@ import (
 	"slices"
 )
 
-// PercentileError is the most that a percentile is off by, relatively, if it comes from classes: these are 1/32 of a
-// power of two wide, and their middles are given.
+// PercentileError is the greatest relative error of a percentile from classes: they are 1/32 of a power of two wide,
+// and the middle is returned.
 const PercentileError = 1.0 / 64
 
-// Distribution describes any number of values that are not negative. Count, Sum, Min and Max are exact; Min and Max are
-// 0 of nothing.
+// Distribution describes a set of nonnegative values. Count, Sum, Min and Max are exact; Min and Max of no values are
+// 0.
 //
-// The first Keep values are kept one by one, and percentiles of no more than that are exact. More are counted in
-// classes that grow with them: one for each below 64, then 32 for every power of two, some 1900 at most. Keep is set
-// before the first value.
+// The first Keep values are stored, and percentiles of up to Keep values are exact. Beyond that values are counted in
+// classes that grow with the value: one for each integer below 64, then 32 per power of two, at most about 1900. Keep
+// must be set before the first Add.
 type Distribution[T uint64 | float64] struct {
 	Keep     int
 	Count    uint64
@@ -33,7 +33,7 @@ type Distribution[T uint64 | float64] struct {
 	classes map[uint16]uint64
 }
 
-// Add counts a value.
+// Add adds a value.
 func (d *Distribution[T]) Add(v T) {
 	if d.Count == 0 || v < d.Min {
 		d.Min = v
@@ -49,7 +49,7 @@ func (d *Distribution[T]) Add(v T) {
 	d.classes[classOf(uint64(v))]++
 }
 
-// classify counts in classes from now on.
+// classify replaces the stored values by classes.
 func (d *Distribution[T]) classify() {
 	if d.classes != nil {
 		return
@@ -61,7 +61,7 @@ func (d *Distribution[T]) classify() {
 	d.exact = nil
 }
 
-// Merge adds all of o.
+// Merge adds all values of o.
 func (d *Distribution[T]) Merge(o *Distribution[T]) {
 	if o.Count == 0 {
 		return
@@ -85,8 +85,8 @@ func (d *Distribution[T]) Merge(o *Distribution[T]) {
 	}
 }
 
-// Since is what has been counted after earlier, the same distribution as it was then: in classes, with extremes that
-// are as good as those. If it was not the same, all of d is.
+// Since returns what was added after earlier, an older state of the same distribution, in classes and with extremes of
+// that precision. If earlier is not an older state, it returns all of d.
 func (d *Distribution[T]) Since(earlier *Distribution[T]) Distribution[T] {
 	later, before := Distribution[T]{}, Distribution[T]{}
 	later.Merge(d)
@@ -111,7 +111,7 @@ func (d *Distribution[T]) Since(earlier *Distribution[T]) Distribution[T] {
 	return later
 }
 
-// Total is the sum, of values that are kept one by one in their order: it is the same in whatever order they came.
+// Total returns the sum; stored values are added in sorted order, so that it does not depend on the order of Add.
 func (d *Distribution[T]) Total() (sum T) {
 	if d.classes != nil {
 		return d.Sum
@@ -123,7 +123,7 @@ func (d *Distribution[T]) Total() (sum T) {
 	return sum
 }
 
-// Mean is the average; 0 of nothing.
+// Mean returns the average; 0 for no values.
 func (d *Distribution[T]) Mean() float64 {
 	if d.Count == 0 {
 		return 0
@@ -131,10 +131,11 @@ func (d *Distribution[T]) Mean() float64 {
 	return float64(d.Total()) / float64(d.Count)
 }
 
-// Approximate tells whether percentiles come from classes.
+// Approximate reports whether percentiles come from classes.
 func (d *Distribution[T]) Approximate() bool { return d.classes != nil }
 
-// Percentile is the nearest-rank percentile, 0 < p ≤ 100, right to PercentileError if it is approximate; 0 of nothing.
+// Percentile returns the nearest-rank percentile, 0 < p ≤ 100, with an error of up to PercentileError if it is
+// approximate; 0 for no values.
 func (d *Distribution[T]) Percentile(p float64) float64 {
 	left := uint64(math.Ceil(p / 100 * float64(d.Count)))
 	if d.classes == nil {
@@ -154,9 +155,9 @@ func (d *Distribution[T]) Percentile(p float64) float64 {
 	return float64(d.Max)
 }
 
-const classBits = 5 // classes of a power of two: 1 << classBits
+const classBits = 5 // there are 1 << classBits classes per power of two
 
-// classOf numbers the classes in the order of their values.
+// classOf returns the number of a value's class; numbers ascend with values.
 func classOf(v uint64) uint16 {
 	shift := max(bits.Len64(v)-classBits-1, 0)
 	return uint16(shift<<classBits) + uint16(v>>shift)
@@ -172,7 +173,7 @@ func middleOf(class uint16) float64 {
 	return math.Ldexp(least+0.5, int(shift)) - 0.5
 }
 
-// onDisk is a Distribution in a file: classes ascending, each with its count.
+// onDisk is the JSON form of a Distribution: classes ascending, each with its count.
 type onDisk[T uint64 | float64] struct {
 	Count   uint64      `json:"count"`
 	Sum     T           `json:"sum"`

@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// Median is the middle one of values, the mean of both where there are two: what estimates go by. It sorts them; 0 of
-// none.
+// Median returns the middle value, or the mean of the two middle ones, for estimates. It sorts values; 0 for none.
 func Median(values []float64) float64 {
 	n := len(values)
 	if n == 0 {
@@ -18,8 +17,8 @@ func Median(values []float64) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// NearestMedian is one of the values, the lower of two middle ones, as Distribution.Percentile(50) is: what products
-// show. It sorts them; the zero value of none.
+// NearestMedian returns one of the values, the lower of two middle ones, as Distribution.Percentile(50) does; products
+// show this one. It sorts values; the zero value for none.
 func NearestMedian[T cmp.Ordered](values []T) (median T) {
 	if len(values) == 0 {
 		return median
