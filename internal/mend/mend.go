@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mend makes JSON of what C programs print for it with printf: numbers that JSON has not got ("inf", "-nan",
-// "0x1000"), null pointers ("(nil)"), words without quotes ("ncclFloat32"), commas that are missing between members,
-// and such as nothing follows.
+// Package mend turns what C programs print as JSON with printf into valid JSON. It mends numbers that JSON lacks
+// ("inf", "-nan", "0x1000"), null pointers ("(nil)"), words without quotes ("ncclFloat32"), and missing or trailing
+// commas.
 package mend
 
 import (
@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// JSON gives text with such faults mended. What it cannot mend stays as it is; it takes one pass, and what it gives is
-// never more than three times as long.
+// JSON returns text with such faults mended; other faults stay. It takes one pass, and the result is at most three
+// times as long.
 func JSON(text []byte) []byte {
 	out := make([]byte, 0, len(text)+len(text)/8)
-	ended := false // a value has: what comes next is a comma or a bracket that closes
+	ended := false // after a value, only a comma or a closing bracket may follow
 	for i := 0; i < len(text); {
 		switch c := text[i]; c {
 		case ' ', '\t', '\r', '\n':
@@ -56,7 +56,7 @@ func JSON(text []byte) []byte {
 	return out
 }
 
-// quoted is the length of the string that text begins with.
+// quoted returns the length of the string at the start of text.
 func quoted(text []byte) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -69,7 +69,7 @@ func quoted(text []byte) int {
 	return len(text)
 }
 
-// bare is the length of what text begins with up to a character that ends it.
+// bare returns the length of text up to a character that ends an unquoted word.
 func bare(text []byte) int {
 	if n := bytes.IndexAny(text, " \t\r\n,:\"{}[]"); n > 0 {
 		return n
@@ -77,7 +77,7 @@ func bare(text []byte) int {
 	return len(text)
 }
 
-// value is a word that stands without quotes: as it is if JSON has it, null where it is no number or no address, else a
+// value converts an unquoted word: unchanged if it is valid JSON, null if it is no number or no address, otherwise a
 // string.
 func value(word []byte) []byte {
 	if json.Valid(word) {
