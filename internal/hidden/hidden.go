@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hidden is the table of what NCCL and RCCL carry out without telling a profiler plugin of it, by release and
-// by settings of theirs. Doctor, run, unify, report and docs/hazards.md say what stands here.
+// Package hidden is the table of operations that NCCL and RCCL do not report to profiler plugins, by release and
+// setting. The commands doctor, run, unify and report and docs/hazards.md use it.
 package hidden
 
 import (
@@ -9,36 +9,36 @@ import (
 	"strings"
 )
 
-// Place is a library, and what is known of where it runs.
+// Place is a library and the conditions under which it runs, as far as known.
 type Place struct {
-	Library string // "NCCL", "RCCL"; "": not known, which counts as NCCL
-	// as ncclGetVersion gives it: 22907 is 2.29.7; 0: not known, nothing that came with a release is said
+	Library string // "NCCL", "RCCL"; "": unknown, treated as NCCL
+	// As ncclGetVersion returns it: 22907 is 2.29.7. 0: unknown; entries limited to releases do not apply.
 	Version int
-	// NodeRanks are the numbers of ranks that communicators have on one node; none: not known.
+	// NodeRanks are the numbers of ranks of communicators on one node; empty: unknown.
 	NodeRanks []int
-	GPUs      []string // architectures of the GPUs, as "gfx942"; none: not known
-	// Network tells that requests of network plugins are wanted, and that none have come so far.
+	GPUs      []string // architectures of the GPUs, such as "gfx942"; empty: unknown
+	// Network is set if network plugin events are enabled but none were received so far.
 	Network bool
-	// Calls tells that calls of the application are wanted, and that none came with the operations that did.
+	// Calls is set if API calls are enabled but the operations came without them.
 	Calls bool
-	// Graphs tells that operations were reported when CUDA graphs captured them only.
+	// Graphs is set if operations in CUDA graphs were reported only at capture.
 	Graphs bool
-	// Getenv gives a variable of the job's environment, "" where it is not set or nothing is known of it.
+	// Getenv returns a variable of the job's environment, "" if it is unset or unknown.
 	Getenv func(string) string
 }
 
-// Traffic is something that is not reported.
+// Traffic is a kind of operation that is not reported.
 type Traffic struct {
-	Key  string `json:"key"`            // its name in an archive's property
+	Key  string `json:"key"`            // name in the archive's property
 	What string `json:"what"`           // what is missing
-	Why  string `json:"why"`            // where it comes from, and what is there instead
-	Cure string `json:"cure,omitempty"` // what to do to see it; "" if nothing helps
-	// Grave: what is missing belongs to every timeline, and this place makes it go. The rest is missing where it is
+	Why  string `json:"why"`            // the cause, and what is recorded instead
+	Cure string `json:"cure,omitempty"` // how to make it visible; "" if that is impossible
+	// Grave marks losses that affect every timeline recorded at this place; others matter only where the feature is
 	// used.
 	Grave bool `json:"grave"`
 }
 
-// String is what, why and the cure as one sentence.
+// String returns what, why and cure as one sentence.
 func (t Traffic) String() string {
 	s := t.What + ": " + t.Why
 	if t.Cure != "" {
@@ -47,19 +47,19 @@ func (t Traffic) String() string {
 	return s
 }
 
-// row is a Traffic with where it occurs.
+// row is a Traffic with the conditions under which it occurs.
 type row struct {
 	Traffic
 	library  string // "": both
 	from     int    // release; 0: all
 	variable string
-	on       []string // values of variable with which it occurs, of an unknown release, too; nil: all but off
+	on       []string // values of variable with which it occurs, also for an unknown release; nil: all but off
 	off      []string
 	nodes    int // ranks of a communicator on a node; 0: any
 	gpus     []string
-	network  bool // where Place.Network holds
-	calls    bool // and where Place.Calls holds
-	graphs   bool // and where Place.Graphs holds
+	network  bool // requires Place.Network
+	calls    bool // requires Place.Calls
+	graphs   bool // requires Place.Graphs
 }
 
 var table = []row{
@@ -133,7 +133,7 @@ var table = []row{
 	},
 }
 
-// Of tells what is not visible at a place: what is grave first.
+// Of returns what is not reported at a place, grave losses first.
 func Of(p Place) (all []Traffic) {
 	for i := range table {
 		if r := &table[i]; r.at(&p) {
@@ -143,7 +143,7 @@ func Of(p Place) (all []Traffic) {
 	return all
 }
 
-// Keyed is the row of a key; of an unknown one, which a newer version wrote, nothing but the key is known.
+// Keyed returns the entry of a key; for a key of a newer version only the key is known.
 func Keyed(key string) Traffic {
 	for i := range table {
 		if table[i].Key == key {
@@ -176,7 +176,7 @@ func (r *row) at(p *Place) bool {
 	return known || slices.ContainsFunc(p.GPUs, func(g string) bool { return slices.Contains(r.gpus, g) })
 }
 
-// Variables are the settings of the libraries that decide, which are noted with what a process records.
+// Variables returns the deciding settings of the libraries; each process records their values.
 func Variables() (names []string) {
 	for i := range table {
 		if v := table[i].variable; v != "" && !slices.Contains(names, v) {
@@ -186,7 +186,7 @@ func Variables() (names []string) {
 	return names
 }
 
-// Set is what settings alone make invisible, whatever release will be used: what `run` can say before a job.
+// Set returns what settings alone hide, whatever the release, so that `run` can report it before a job.
 func Set(getenv func(string) string) (all []Traffic) {
 	for i := range table {
 		if r := &table[i]; r.on != nil && slices.Contains(r.on, getenv(r.variable)) {
@@ -196,7 +196,7 @@ func Set(getenv func(string) string) (all []Traffic) {
 	return all
 }
 
-// Used joins what is not visible where it is used, "" if there is nothing of the kind.
+// Used joins the losses that matter only where the feature is used; "" if there are none.
 func Used(all []Traffic) string {
 	var names []string
 	for _, t := range all {

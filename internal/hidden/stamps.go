@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Settings of NCCL's that decide whether the plugin asks for GPU times.
+// NCCL's settings that decide whether the plugin requests GPU times.
 const (
 	AllGatherV = "NCCL_ALLGATHERV_ENABLE"     // 0: safe with every release
 	Rearch     = "NCCL_ENQUEUE_REARCH_ENABLE" // other than 0: safe with the releases that have it
 )
 
-// FirstUnsafe is the first version of the profiler API whose releases are not asked for GPU times without one of Safe.
+// FirstUnsafe is the first version of the profiler API whose releases need one of the settings in Safe for GPU times.
 const FirstUnsafe = 6
 
-// Safe are the settings that make asking safe, from which version of the API on: where the setting, or NCCL's default
-// of it, is On. The plugin goes by this table, too (plugin/settings_table.h).
+// Safe are the settings that make GPU times safe, from a version of the API on, if the setting or NCCL's default of it
+// is On. The plugin uses the same table (plugin/settings_table.h).
 var Safe = []struct {
 	API      int
 	Variable string
@@ -28,33 +28,31 @@ var Safe = []struct {
 	{7, Rearch, false, true},
 }
 
-// Unsafe names the releases of which GPU times are not asked for without such a setting (docs/gpu.md, "Where NCCL is
-// not asked").
+// Unsafe names the releases that need such a setting for GPU times (docs/gpu.md, "Where NCCL is not asked").
 const Unsafe = "NCCL 2.29 and newer"
 
-// Danger says why not.
+// Danger is the reason.
 const Danger = Unsafe + " can hang or crash with them"
 
-// Up to this version of the profiler API, NCCL reads stamps in the thread of its proxy, and crashes if that cannot have
-// its memory: a pool for each rank of each communicator.
+// In releases up to this version of the profiler API, NCCL's proxy thread reads the stamps, and crashes if it cannot
+// allocate its memory: a pool per rank of each communicator.
 const (
 	LastProxied = 6
-	// PoolBytes are more than a pool takes in any release that has it.
+	// PoolBytes is an upper bound of a pool's size in any of these releases.
 	PoolBytes = 36 << 20
-	// PoolsShare is the part of what is free in /dev/shm that pools may take: one in so many. The rest is for what the
-	// job puts there.
+	// PoolsShare limits the pools to a fraction 1/PoolsShare of the free space in /dev/shm; the rest is for the job.
 	PoolsShare = 2
-	// RuntimeConnect is NCCL's setting with which, if it is 0, communicators make their pools when they are made, or
-	// fail then.
+	// RuntimeConnect is the NCCL setting with which, if it is 0, communicators create their pools, or fail, at
+	// creation.
 	RuntimeConnect = "NCCL_RUNTIME_CONNECT"
 )
 
-// NoRoom says why GPU times are not asked for then, and what helps.
+// NoRoom is the reason for not requesting GPU times in that case, with the remedy.
 const NoRoom = "NCCL up to 2.30 crashes with them if its proxies' memory finds no room, or no file can be made, in " +
 	"/dev/shm; make room there (in a container: --shm-size=1g or --ipc=host)"
 
-// Stamps tells whether NCCL of a version of the profiler API is asked for GPU times in an environment, and which of its
-// settings allow that, "" if none is needed.
+// Stamps reports whether GPU times are requested from NCCL of a profiler API version in an environment, and which
+// setting allows it; "" if none is needed.
 func Stamps(api int, getenv func(string) string) (asked bool, by string) {
 	if api < FirstUnsafe {
 		return true, ""
@@ -67,8 +65,8 @@ func Stamps(api int, getenv func(string) string) (asked bool, by string) {
 	return false, ""
 }
 
-// on is a setting as NCCL reads it, with C's strtoll of a base of 0: whether that gives another number than 0. Where it
-// is out of range, or binary, which some C libraries read and others do not, it is as if it were unset.
+// on reports whether a setting is nonzero as NCCL reads it (strtoll with base 0). Out-of-range values, and binary ones,
+// which only some C libraries accept, count as unset.
 func on(value string, otherwise bool) bool {
 	value = strings.TrimLeft(value, " \t\n\v\f\r")
 	if value == "" {
