@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sql holds questions about recorded runs as files of SQL that DuckDB and Spark share. Their tables are those
-// of docs/tables.md.
+// Package sql embeds questions about recorded runs as SQL files for DuckDB and Spark. docs/tables.md defines their
+// tables.
 package sql
 
 import (
@@ -14,14 +14,14 @@ import (
 //go:embed *.sql
 var files embed.FS
 
-// Query is one question.
+// Query is a question and its SQL.
 type Query struct {
 	Name     string // "waits"
 	Question string // in one sentence
 	Text     string // the SQL, with its comment
 }
 
-// All are the questions, by name.
+// All returns the questions, sorted by name.
 func All() []Query {
 	entries, err := files.ReadDir(".")
 	if err != nil {
@@ -41,7 +41,7 @@ func All() []Query {
 	return all
 }
 
-// Named is the question of a name. The error names those that there are.
+// Named returns the question of a name. The error lists the known names.
 func Named(name string) (*Query, error) {
 	var names []string
 	for _, q := range All() {

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// tables are the tables that questions are asked of, by their names; a folder of tables has a file NAME.parquet of
-// each, or its parts, NAME-0001-of-0008.parquet and so on.
+// tables are the names of the tables. A folder of tables has a file NAME.parquet for each, or its parts,
+// NAME-0001-of-0008.parquet and so on.
 var tables = []string{"operations", "transfers", "waits", "phases", "runs"}
 
-// FolderName is the folder of tables beside an archive.
+// FolderName is the name of the folder of tables beside an archive.
 const FolderName = "parquet"
 
-// Folders are the folders of tables that a path stands for: itself, that beside an archive in an experiment directory,
-// or those of the folders in it, by name. The error says how to make tables where there are none.
+// Folders returns the folders of tables for a path: the path itself, the folder beside an archive in an experiment
+// directory, or those of all folders in it, sorted. If there are none, the error states how to make tables.
 func Folders(path string) ([]string, error) {
 	all := folderOf(path)
 	if all == nil {
@@ -52,7 +52,7 @@ func Folders(path string) ([]string, error) {
 	return all, nil
 }
 
-// folderOf is a folder of tables, or the one in it; nil if there is neither.
+// folderOf returns a folder of tables, or the one in it; nil if there is neither.
 func folderOf(path string) []string {
 	for _, folder := range []string{path, filepath.Join(path, FolderName)} {
 		if files, err := filesOf(folder, tables[0]); files != nil || err != nil {
@@ -62,12 +62,12 @@ func folderOf(path string) []string {
 	return nil
 }
 
-// filesOf are those of a table in a folder, its parts in their order; nil if there are none. The error says which parts
-// are missing, or that the table is there more than once.
+// filesOf returns the files of a table in a folder, parts in their order; nil if there are none. The error names
+// missing parts, or that the table is there more than once.
 func filesOf(folder, table string) (files []string, err error) {
-	entries, _ := os.ReadDir(folder) // no folder has no files
+	entries, _ := os.ReadDir(folder) // a missing folder has no files
 	of := 0
-	for _, e := range entries { // by name, and so by number
+	for _, e := range entries { // sorted by name, thus by number
 		if !e.Type().IsRegular() && e.Type() != fs.ModeSymlink {
 			continue
 		}
