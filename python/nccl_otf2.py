@@ -28,7 +28,7 @@ _library, _looked = None, -1.0
 
 
 def _plugin():
-    """The plugin, once NCCL has loaded it, else None; it is never loaded from here."""
+    """Returns the plugin once NCCL has loaded it, else None; this module never loads it."""
     global _library, _looked
     if _library is None and time.monotonic() - _looked > 1:  # NCCL loads it with its first communicator
         _looked = time.monotonic()
@@ -60,7 +60,7 @@ def mark(text: object) -> None:
 
 
 def plugin() -> str:
-    """The path of the plugin that was installed together with this file, for NCCL_PROFILER_PLUGIN."""
+    """Returns the path of the plugin installed with this file, for NCCL_PROFILER_PLUGIN."""
     prefixes = [sysconfig.get_path("data"), site.getuserbase(), os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../..")]
     folders = ["lib", "lib64", f"lib/{platform.machine()}-linux-gnu"]
     paths = [os.path.normpath(os.path.join(prefix, folder, "libnccl-profiler-otf2.so")) for prefix in prefixes for folder in folders]
@@ -73,14 +73,14 @@ def plugin() -> str:
 def open(*paths: Any, engine: str = "duckdb", session: Optional[Any] = None, unsafe: bool = False) -> Any:
     """The tables of runs: a nccl_otf2_tables.Tables. engine: "duckdb" or "spark"; session: a connection or SparkSession of your own.
 
-    Without a session of your own, SQL can only read the tables, unless unsafe."""
+    Unless you pass a session or set unsafe, SQL can only read the tables."""
     import nccl_otf2_tables
 
     return nccl_otf2_tables.Tables(paths, engine, session, unsafe)
 
 
 def verdict(path: Any, tool: str = "nccl-otf2") -> Dict[str, Any]:
-    """What the tool's report says made the ranks of an archive wait."""
+    """Returns the report's verdict on what made the ranks of an archive wait."""
     import nccl_otf2_tables
 
     return nccl_otf2_tables.verdict(path, tool)

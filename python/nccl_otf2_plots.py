@@ -20,7 +20,7 @@ def _axes(axes: Optional[Any]) -> Any:
 
 
 def bandwidth(tables: Tables, axes: Optional[Any] = None) -> Any:
-    """Bus bandwidth over size: a line for each communicator and function, at a size the median of what took the most time there."""
+    """Plots bus bandwidth over size, a line per communicator and function; at each size the median of the kind with the most time."""
     lines: Dict[Tuple[str, str], Dict[int, Tuple[float, float]]] = {}
     for row in tables.rows("bandwidths"):
         if row["busbw_gbs"] and row["size_bytes"] > 0:
@@ -39,7 +39,7 @@ def bandwidth(tables: Tables, axes: Optional[Any] = None) -> Any:
 
 
 def waiting(tables: Tables, axes: Optional[Any] = None, ranks: int = 8) -> Any:
-    """Waiting over time: of each of the ranks that others waited for the most, how long they did in each sixtieth of the run."""
+    """Plots waiting over time: for the ranks waited for the most, the waiting in each sixtieth of the run."""
     rows = tables.rows("lateness")
     runs = {row["run"] for row in rows}
     if len(runs) > 1:
@@ -60,7 +60,7 @@ def waiting(tables: Tables, axes: Optional[Any] = None, ranks: int = 8) -> Any:
 
 
 def matrix(tables: Tables, axes: Optional[Any] = None) -> Any:
-    """Who sent whom how much over the network: senders as rows, receivers as columns."""
+    """Plots the network traffic between ranks: senders as rows, receivers as columns."""
     rows = tables.rows("matrix")
     names: List[str] = list(dict.fromkeys([row["from_name"] for row in rows] + [row["to_name"] for row in rows]))
     cells = [[0.0] * len(names) for _ in names]

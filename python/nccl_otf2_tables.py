@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded runs as tables, and the questions that are files of SQL, on DuckDB or Spark.
+"""Tables of recorded runs, and SQL files with questions about them, for DuckDB or Spark.
 
     tables = nccl_otf2.open("exp1")       # a folder of tables, an experiment directory, or a folder of several of these
     tables.rows("waits")                  # a question by its name, of a table, or any SQL: a list of dicts
     tables.pandas("SELECT function, count(*) FROM operations GROUP BY function")
 
-docs/tables.md says what is in the tables. Only the engine is needed: duckdb or pyspark; results as pandas or pyarrow need these.
+docs/tables.md defines the tables. Only the engine is required (duckdb or pyspark); pandas and pyarrow results need these packages.
 """
 import argparse
 import csv
@@ -25,11 +25,11 @@ Path = Union[str, "pathlib.PurePath"]
 
 
 class TablesError(Exception):
-    """There are no tables, or no such question."""
+    """Raised if there are no tables, or no question of that name."""
 
 
 def queries() -> Dict[str, str]:
-    """The SQL of the questions, by name: the files of the folder sql beside that of this file, or of nccl_otf2_sql in a wheel."""
+    """Returns the SQL of the questions by name, from the folder sql next to this file's folder, or from nccl_otf2_sql in a wheel."""
     here = pathlib.Path(__file__).resolve().parent
     folder = here / "nccl_otf2_sql"
     if not folder.is_dir():
@@ -41,14 +41,14 @@ def queries() -> Dict[str, str]:
 
 
 def question(text: str) -> str:
-    """The sentence that a query begins with."""
+    """Returns the question that a query answers: its first comment."""
     return next((line[3:] for line in text.splitlines() if line.startswith("-- ") and "SPDX" not in line), "")
 
 
 def folders(path: Path) -> List[pathlib.Path]:
-    """The folders of tables that a path stands for: itself, that in an experiment directory, or those of the folders in it.
+    """Returns the folders of tables for a path: itself, the one in an experiment directory, or those of the folders in it.
 
-    Of jobs that share an experiment directory it is the newest's; a warning names the others."""
+    If jobs share an experiment directory, it is that of the newest job; a warning names the others."""
     top = newest(pathlib.Path(path))
 
     def of(folder: pathlib.Path) -> List[pathlib.Path]:
@@ -65,7 +65,7 @@ def folders(path: Path) -> List[pathlib.Path]:
 
 
 def newest(directory: pathlib.Path) -> pathlib.Path:
-    """The folder of the job that began last, of those that share an experiment directory; the directory itself if there is one job."""
+    """Returns the folder of the latest job in a shared experiment directory; the directory itself if it has one job."""
     anchor = "traces.otf2"
     if (directory / anchor).is_file() or not (directory / "shards").is_dir():
         return directory
@@ -82,7 +82,7 @@ def newest(directory: pathlib.Path) -> pathlib.Path:
 
 
 def files(folder: pathlib.Path, table: str) -> List[pathlib.Path]:
-    """The files of a table in a folder: one, or all of its parts in their order."""
+    """Returns the files of a table in a folder: one file, or all parts in order."""
     part = re.compile(re.escape(table) + r"(?:-(\d{4})-of-(\d{4}))?\.parquet")
     found = []
     for file in sorted(folder.iterdir() if folder.is_dir() else []):
@@ -124,7 +124,7 @@ def _refuse(session: Any, query: str) -> None:
 
 
 def _literal(path: str, engine: str) -> str:
-    """A path as a pattern of the engine that only it matches."""
+    """Returns a pattern of the engine that matches exactly this path."""
     if engine == "spark":
         return re.sub(r"([][*?{}\\\\])", r"\\\1", path)
     return re.sub(r"([*?[])", r"[\1]", path)
@@ -134,9 +134,9 @@ class Tables:
     """The tables of one run or of several, each as a view of an engine."""
 
     def __init__(self, paths: Sequence[Path], engine: str = "duckdb", session: Optional[Any] = None, unsafe: bool = False) -> None:
-        """session: a DuckDB connection or a SparkSession to use; None: one of its own, in which SQL for DuckDB can only read the tables.
+        """session: a DuckDB connection or a SparkSession to use; None: a new one, in which SQL for DuckDB can only read the tables.
 
-        unsafe: it can do there whatever DuckDB can, as in a session of the caller, and on Spark."""
+        unsafe: SQL in the new session has no restrictions, as in a session of the caller and on Spark."""
         if engine not in ENGINES:
             raise TablesError(f"engine {engine!r} is none of {', '.join(ENGINES)}")
         where = [folder for path in paths for folder in folders(path)]
@@ -157,7 +157,7 @@ class Tables:
                 self.session.read_parquet(of_table, union_by_name=True).create_view(table, replace=True)
 
     def sql(self, query: str) -> Any:
-        """What the engine gives for a question's name, a table's, or SQL: a DuckDB relation, or a Spark DataFrame."""
+        """Returns the result of a question, a table (both by name) or SQL: a DuckDB relation, or a Spark DataFrame."""
         text = query
         if query in TABLES and query not in queries():
             text = f"SELECT * FROM {query}"
@@ -177,38 +177,38 @@ class Tables:
             raise TablesError(f"{str(e).splitlines()[0]}: {UNSAFE}") from e
 
     def columns_and_rows(self, query: str) -> Tuple[List[str], List[Tuple[Any, ...]]]:
-        """The result as names of columns, and rows."""
+        """Returns the names of the result's columns, and its rows."""
         result = self.sql(query)
         if self.engine == "spark":
             return list(result.columns), [tuple(row) for row in result.collect()]
         return list(result.columns), result.fetchall()
 
     def rows(self, query: str) -> List[Dict[str, Any]]:
-        """The result as one dict for each row."""
+        """Returns the result as one dict per row."""
         columns, rows = self.columns_and_rows(query)
         return [dict(zip(columns, row)) for row in rows]
 
     def waits(self) -> List[Dict[str, Any]]:
-        """How long each rank waited, and was waited for: the question of that name, rows as dicts. The table is rows("SELECT * FROM waits")."""
+        """Returns how long each rank waited, and was waited for (the question waits), as dicts. For the table use rows("SELECT * FROM waits")."""
         return self.rows("waits")
 
     def bandwidths(self) -> List[Dict[str, Any]]:
-        """Times and bandwidths by kind and size: the question of that name, rows as dicts."""
+        """Returns times and bandwidths by kind and size (the question bandwidths), as dicts."""
         return self.rows("bandwidths")
 
     def pandas(self, query: str) -> Any:
-        """The result as a pandas DataFrame."""
+        """Returns the result as a pandas DataFrame."""
         result = self.sql(query)
         return result.toPandas() if self.engine == "spark" else result.df()
 
     def arrow(self, query: str) -> Any:
-        """The result as a pyarrow Table."""
+        """Returns the result as a pyarrow Table."""
         result = self.sql(query)
         return result.toArrow() if self.engine == "spark" else result.to_arrow_table()
 
 
 def verdict(path: Path, tool: str = "nccl-otf2") -> Dict[str, Any]:
-    """What `nccl-otf2 report` says made the ranks of an archive wait (`verdict` of its JSON). It is no SQL: the tool is started."""
+    """Returns the verdict of `nccl-otf2 report` on what made the ranks of an archive wait (`verdict` of its JSON). It runs the tool."""
     try:
         out = subprocess.run([tool, "report", str(path), "--format", "json"], check=True, capture_output=True, text=True).stdout
     except FileNotFoundError as e:
@@ -251,7 +251,7 @@ def _printable(value: Any) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """A text as spreadsheets may have it: behind an apostrophe where they would calculate it as a formula."""
+    """Returns a text for spreadsheets, with a leading apostrophe if they would evaluate it as a formula."""
     if not isinstance(value, str):
         return value
     text = _printable(value)

@@ -13,7 +13,7 @@ import nccl_otf2
 
 
 class Steps:
-    """Phases from one step of an optimizer to the next, on the thread that makes them."""
+    """Phases from one step of an optimizer to the next, on the thread that calls step."""
 
     def __init__(self, optimizer: Any, name: str) -> None:
         self.name = name
@@ -31,11 +31,11 @@ class Steps:
         self._begin()
 
     def remove(self) -> None:
-        """Ends the phase that is open, and makes no more of them."""
+        """Ends the open phase and stops marking steps."""
         self._handle.remove()
         self._open.close()
 
 
 def steps(optimizer: Any, name: str = "step") -> Steps:
-    """Makes each step of a torch.optim.Optimizer (PyTorch 2.0 and newer) a phase. Call it where the first one begins."""
+    """Marks each step of a torch.optim.Optimizer (PyTorch 2.0 or newer) as a phase. Call it where the first step begins."""
     return Steps(optimizer, name)

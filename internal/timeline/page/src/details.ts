@@ -8,7 +8,7 @@ import type { Family } from "./family";
 import * as f from "./format";
 import type { Head } from "./head";
 import type { Host } from "./host";
-import { Kin } from "./kin";
+import { Kin } from "./relations";
 import { statesOf } from "./states";
 import type { Tips } from "./tips";
 import type { Words } from "./words";

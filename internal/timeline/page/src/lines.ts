@@ -4,7 +4,7 @@
 import type { Instance } from "./blocks";
 import { lowerBound } from "./bounds";
 import type { Box } from "./boxes";
-import { Courses } from "./course";
+import { Courses } from "./partpositions";
 import type { Family } from "./family";
 import { arrowHead, distance, type Point } from "./geometry";
 import type { Rows } from "./rows";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The composition of a phase, for comparison with another.
 
-import { goesBackIn, type Backs } from "./backs";
+import { goesBackIn, type Backs } from "./charges";
 import { firstAfter } from "./bounds";
 import type { Phase } from "./head";
 import { mostRows, type Lister } from "./listing";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The application's phases: their durations, and the causes of differences.
 
-import { most } from "./backs";
+import { most } from "./charges";
 import { sized } from "./canvas";
 import { byId, el } from "./dom";
 import * as f from "./format";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting between ranks: for the whole run as in the report, or for the visible time.
 
-import { goesBackIn, most as greatestOf } from "./backs";
+import { goesBackIn, most as greatestOf } from "./charges";
 import { byId, el, swatch } from "./dom";
 import * as f from "./format";
 import type { Host } from "./host";
