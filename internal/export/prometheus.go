@@ -195,13 +195,8 @@ var promMetrics = []promMetric{
 			}
 			return seconds(*r.goesBack), true
 		})},
-<<<<<<< ours
-	{"nccl_otf2_culprit_share", "Whom the verdict names: share of all waiting that it caused.", ofArchive, false,
-		-1, func(x *exposition, add addSample) {
-=======
-	{"nccl_otf2_culprit_share", "Whom the verdict names: share of all waiting that goes back to it.", archiveMetric,
+	{"nccl_otf2_culprit_share", "Whom the verdict names: share of all waiting that it caused.", archiveMetric,
 		false, -1, func(x *exposition, add addSample) {
->>>>>>> theirs
 			for i := range x.culprits {
 				c := &x.culprits[i]
 				add(c.Share, x.ownLabels(label{"node", c.Host}, label{"rank", units.RankName(c.Rank)},
