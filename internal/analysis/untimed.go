@@ -45,7 +45,7 @@ func (ps Properties) unusable() string {
 		}
 	}
 	if n, _ := ps.Number(facts.PropStarts.Below("KERNEL_CH")); n > 0 {
-		return "the GPU times that were recorded cannot be used: markers in the archive say why"
+		return "the recorded GPU times cannot be used: nccl-otf2 print --show-markers says why"
 	}
 	return "no GPU times were recorded: NCCL was asked for them and reported none"
 }

@@ -34,7 +34,7 @@ func TestWhyOperationsHaveNoTimes(t *testing.T) {
 		},
 		{[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf43"},
 			{Name: "NCCL_OTF2::STARTS::KERNEL_CH", Value: "12"}},
-			"the GPU times that were recorded cannot be used: markers in the archive say why"},
+			"the recorded GPU times cannot be used: nccl-otf2 print --show-markers says why"},
 		{
 			[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf03"},
 				{Name: "NCCL_OTF2::WITHHELD", Value: unsafe}},

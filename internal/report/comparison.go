@@ -22,9 +22,9 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 	kinds := func(n int) string { return units.Count(n, "kind of operations", "kinds of operations") }
 	switch {
 	case len(c.Operations) == 0:
-		d.say("The runs have no operations of one kind in common: nothing is compared.")
+		d.say("The runs have no kind of operation in common: nothing can be compared.")
 	case c.Compared == 0:
-		d.say("Nothing can be compared: no kind of operations has at least %d pairs.", c.LeastPairs)
+		d.say("Nothing can be compared: no kind of operation has at least %d pairs.", c.LeastPairs)
 	case c.Slower+c.Faster == 0:
 		d.say("No change found in %s.", kinds(c.Compared))
 	default:

@@ -103,7 +103,7 @@ func WriteHTML(r *operations.Report, out io.Writer, how HTML) error {
 		p.OverTime = overTimePicture(s.OverTime, clock)
 		p.Efficiency, p.NotKnown = efficiencyBars(s.Efficiency)
 	} else {
-		p.NotKnown = "where the waiting went: no operation has times of two members that can be compared"
+		p.NotKnown = "where the waiting went: no operation has comparable times on two ranks"
 	}
 	if curves := bandwidth.Curves(r.Operations); NewPlot(curves, maxTicks).HasLine() {
 		var b strings.Builder

@@ -142,7 +142,7 @@ func gridOf(title string, all []matrix.Flow) (sheet, bool) {
 		return cmp.Or(
 			cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 	})
-	s := sheet{title: title + ": bytes, from the left to the top", heads: []string{"<"}}
+	s := sheet{title: title + ": bytes, from the ranks on the left to those on top", heads: []string{"<"}}
 	for i, n := range names {
 		index[n] = i
 		s.heads = append(s.heads, n)

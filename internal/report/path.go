@@ -221,13 +221,13 @@ func CriticalPath(r *criticalpath.Result) *Document {
 		d.say("%s", line)
 	}
 	if r.Steady > 0 {
-		d.say("It is %s of %s: %s of start-up, %s after the last operation%s are not in it. It passes %d times to "+
-			"another rank.", units.Time(float64(r.Steady)),
+		d.say("It covers %s of the run's %s: not in it are %s of start-up, %s after the last operation%s. It moves to "+
+			"another rank %d times.", units.Time(float64(r.Steady)),
 			units.Time(float64(r.Length)), units.Time(float64(r.StartUp)), units.Time(float64(r.After)),
 			unknownOnPath(r), r.Changes)
 	}
 	if r.Doubtful > 0 {
-		d.say("%s of the ranks' own time may belong to another rank that came at the same time, within the "+
+		d.say("%s of the ranks' own time may belong to another rank that arrived at the same time, within the "+
 			"uncertainty.", units.Time(float64(r.Doubtful)))
 	}
 	d.sheets = []sheet{

@@ -702,7 +702,7 @@ var waitsColumns = func(total uint64) []column[waits.Rank] {
 func waitsSheet(ws *waits.ByRank) sheet {
 	title := fmt.Sprintf("Waiting at the start of collectives: %d examined", ws.Collectives)
 	if ws.LeftOut > 0 {
-		title += fmt.Sprintf(", %d left out (no times of two members that can be compared, or not ended by all)",
+		title += fmt.Sprintf(", %d left out (no comparable times on two ranks, or not ended by all)",
 			ws.LeftOut)
 	}
 	rows := recorded(ws.Ranks, func(r waits.Rank) bool { return r.NoData })

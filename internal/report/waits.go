@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -188,7 +189,7 @@ func comparedLine(w *waits.States) string {
 	}
 	var times []string
 	for _, name := range slices.Sorted(maps.Keys(w.Times)) {
-		times = append(times, fmt.Sprintf("%d by %s times", w.Times[name], name))
+		times = append(times, fmt.Sprintf("%d by %s", w.Times[name], cmp.Or(timingWords[name], name+" times")))
 	}
 	basis := ""
 	if len(times) > 0 {

@@ -48,7 +48,7 @@ func writeWhere(r *operations.Report, w io.Writer, style Style) {
 // whereTotal is how much of the time in operations was waiting.
 func whereTotal(s *waits.States) string {
 	if s.Total.Parts == 0 {
-		return "not known, no operation has times of two members that can be compared"
+		return "not known, no operation has comparable times on two ranks"
 	}
 	return fmt.Sprintf("%s of %s in operations, %s", units.Time(float64(s.Total.Waited)),
 		units.Time(float64(s.Total.Time)), units.Percent(float64(s.Total.Waited), float64(s.Total.Time)))
@@ -258,7 +258,7 @@ func goesBack(r *waits.Row) float64 {
 func startUpRemark(s *waits.States) (lines []string) {
 	if left := s.NotCompared.NoTimes + s.NotCompared.Unfinished; left > 0 {
 		lines = append(
-			lines, fmt.Sprintf("Left out: %s, without times of two members that can be compared, or not ended by all.",
+			lines, fmt.Sprintf("Left out: %s, without comparable times on two ranks, or not ended by all.",
 				units.Count(int(left), "collective", "collectives")))
 	}
 	if text := firstCollectives(&s.StartUp); text != "" {
@@ -275,7 +275,7 @@ func firstCollectives(u *waits.StartUp) string {
 	if u.Waited == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Not counted: %s in the first collective of each communicator, %s of it for %s (starting up).",
+	return fmt.Sprintf("Not counted: %s waited in the first collective of each communicator (start-up), %s of it for %s.",
 		units.Time(float64(u.Waited)), units.Time(float64(u.Caused)), u.Rank)
 }
 

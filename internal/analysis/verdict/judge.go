@@ -32,7 +32,7 @@ type Evidence struct {
 	// Enqueued is how many collectives have times that say when they were enqueued and nothing else; Compared how many
 	// have better ones.
 	Enqueued, Compared uint64
-	Uncompared         bool   // no operation has times of two members that can be compared
+	Uncompared         bool   // no operation has comparable times on two ranks
 	Lost               uint64 // events, or operations, that are missing
 	// why no better times are known, or what to record for that: a clause
 	Untimed   string
@@ -341,7 +341,7 @@ func (ev *Evidence) text(v *Verdict) string {
 			"Nobody stands out: ranks waited %s at the first operations of communicators, and not later.",
 			units.Time(c.StartUp))
 	case v.Waited == 0 && (ev.Uncompared || ev.Compared == 0):
-		return notKnown + "no operation has times of two members that can be compared." + ev.rests()
+		return notKnown + "no operation has comparable times on two ranks." + ev.rests()
 	case v.Waited == 0:
 		return "Nobody stands out: nobody waited." + ev.rests()
 	case !ev.Transfers && longer >= mostShare*c.Waited && longer >= muchTime*float64(ev.Duration):
