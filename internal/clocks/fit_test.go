@@ -316,8 +316,8 @@ func TestClocksFromFewExchanges(t *testing.T) {
 	}
 }
 
-// Where short messages both ways are all at one time, the bounds leave the drift open. What went one way at other times
-// tells it, as long as it took about equally long; one slow message does not mislead, nor do two times tell anything.
+// Short messages both ways at one time leave the drift open. Messages one way at other times determine it if they took
+// about equally long; one slow message does not mislead, and two times do not suffice.
 func TestClocksWhoseDriftIsOpen(t *testing.T) {
 	type far struct {
 		n         int

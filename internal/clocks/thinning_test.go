@@ -33,7 +33,7 @@ func TestExchangesAreThinned(t *testing.T) {
 		t.Errorf("%d of %d are kept", len(kept), xs.total)
 	}
 	if !slices.ContainsFunc(kept, func(x exchange) bool { return x.tightness() == 1e3 }) {
-		t.Error("the one that tells most is gone")
+		t.Error("the tightest exchange is gone")
 	}
 	xs = newExchanges(100)
 	for from := range int32(200) {

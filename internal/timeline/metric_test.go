@@ -191,7 +191,7 @@ func TestMetricRows(t *testing.T) {
 	}
 }
 
-// In archives of the plugin sensors stand below the GPU, and what NCCL tells below the communicator's rank.
+// In archives of the plugin sensors are below the GPU, and values from NCCL below the communicator's rank.
 func TestMetricRowsOfAJob(t *testing.T) {
 	dir := t.TempDir()
 	p := shardtest.New(t, dir, "p0").On("node0", 100).Launched("slurm", 0, 1)

@@ -77,7 +77,7 @@ func TestServerTellsWhyThereIsNothing(t *testing.T) {
 	}
 }
 
-// Reading tells what it does, and how far it is of all events.
+// Reading reports its activity and the progress in events.
 func TestReadingTellsHowFarItIs(t *testing.T) {
 	const ranks = 64
 	dir := t.TempDir()

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bandwidth over size: the plot that the tool lays out (internal/report/plot.go), with logarithmic axes, and its values
-// as a table.
+// Bandwidth over size: the plot that the tool lays out (internal/report/plot.go), both axes logarithmic, and its table.
 
 import { byId, el, svg } from "./dom";
 import * as f from "./format";

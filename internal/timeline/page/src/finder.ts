@@ -46,8 +46,7 @@ export class Finder {
     state.recolor();
   }
 
-  // conditions looks for operations that match conditions. Nothing is faded, because only some operations of a
-  // name match.
+  // conditions looks for operations that match. Nothing is faded: only some operations of a name match.
   private async conditions(text: string, ask: number): Promise<void> {
     const { state } = this;
     const { head } = state.store;
@@ -82,8 +81,8 @@ export class Finder {
     return (forward ? found.find(later) : [...found].reverse().find(earlier))?.bar;
   }
 
-  // begin returns the start of the search: the selected bar if it is visible, else the begin (backwards the end)
-  // of the visible time.
+  // begin returns where to start: at the selected bar if it is visible, else at the begin (backwards the end)
+  // shown.
   private begin(forward: boolean): { time: number; bar: number } {
     const { selected, store, view } = this.state;
     const b = selected && store.peekBar(selected.bar);

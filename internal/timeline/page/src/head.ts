@@ -138,8 +138,7 @@ export interface Worst {
   uncertainty: number | null; // of it; null: not stated
 }
 
-// Plot is bandwidth over size, as ../../../report/plot.go lays it out: positions are shares of the axes, from the left
-// and from below.
+// Plot is bandwidth over size, laid out by ../../../report/plot.go: positions are shares of the axes from lower left.
 export interface Plot {
   sizes: Tick[];
   bandwidths: Tick[];

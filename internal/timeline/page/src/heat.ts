@@ -71,9 +71,8 @@ export class Heat {
     this.fine = sum((l) => Math.min(l.count, chunk)) <= fewBars && sum((l) => Math.min(1, l.count)) <= fewBlocks;
   }
 
-  // waits returns the waiting of all ranks, one rank after the other, each as line returns it, but read from the
-  // waits sorted by time, which take few blocks for many ranks; undefined: there are too many, or some are not
-  // loaded yet.
+  // waits returns the waiting of all ranks, one after the other, each as line does, but from the waits sorted by
+  // time, which take few blocks; undefined: too many, or not loaded yet.
   waits(cells: Cells): Float32Array | undefined {
     const { waits, chunk, ranks } = this.store.head;
     const out = new Float32Array(ranks.length * cells.columns);
@@ -96,8 +95,8 @@ export class Heat {
     return out;
   }
 
-  // line sums up a rank: shares of time that it waited or was in operations, over all its communicators, or B/s,
-  // NaN without a value.
+  // line sums up a rank over its communicators: shares of time waiting or in operations, or B/s, NaN for no
+  // value.
   line(rank: number, measure: "waiting" | "operations" | "bandwidth", cells: Cells): Float64Array {
     const out = new Float64Array(cells.columns);
     const each = (cells.to - cells.from) / cells.columns;

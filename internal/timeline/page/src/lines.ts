@@ -94,8 +94,7 @@ export class Lines {
     c.globalAlpha = 1;
   }
 
-  // toParent returns the ends of the line from a bar's parent to the bar; undefined: the parent is not on another
-  // row.
+  // toParent returns the ends of the line from a bar's parent to the bar; undefined: there is none to draw.
   private toParent(bar: number): [Point, Point] | undefined {
     const lane = this.store.laneOf(bar);
     const at = bar - lane.first;

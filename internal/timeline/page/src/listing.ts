@@ -58,8 +58,8 @@ export class Lister {
     return this.rankOf.get(row) ?? -1;
   }
 
-  // count estimates how many operations begin in a range, and on how many rows, without reading them. It counts
-  // ranks that can match the filter.
+  // count estimates how many operations begin in a range, and on how many rows, for ranks that can match the
+  // filter.
   count(from: number, to: number, filter?: Filter): { operations: number; rows: number } {
     const { leaf } = this.store.head;
     const out = { operations: 0, rows: 0 };
@@ -77,8 +77,7 @@ export class Lister {
     return this.store.lanes.filter((l) => this.store.head.rows[l.row]!.operations.count > 0 && (!filter || filter.onRank(this.rank(l.row))));
   }
 
-  // list lists at most most operations that match a filter, rank by rank. It calls going regularly and stops when
-  // that returns false.
+  // list lists at most most operations that match a filter, rank by rank. It stops when going returns false.
   async list(from: number, to: number, filter: Filter, most: number, going: (share: number) => boolean = () => true): Promise<Listing | undefined> {
     const out: Listing = { from, to, all: [], looked: 0, left: false };
     const lanes = this.lanes(filter);

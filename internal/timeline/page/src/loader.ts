@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page contains its program compressed to a third. The loader unpacks and runs it: the page's policy allows it by
-// its hash.
+// The page contains its program compressed. The loader runs it: the page's policy allows it by its hash.
 
 import { fail } from "./failure";
 import { decode, inflate } from "./unpack";

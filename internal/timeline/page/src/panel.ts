@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands beside the picture, in tabs: what the report says, the selected bar, a range of time, waits by rank, operations, the message
-// matrix, bandwidth over size, the archive.
+// The panel beside the picture, in tabs: report, selected bar, range of time, waits, operations, matrix, bandwidth,
+// archive.
 
 import { fillAbout } from "./about";
 import { fillAnswer } from "./answer";

@@ -21,8 +21,7 @@ export class Courses {
     private readonly rows: Rows,
   ) {}
 
-  // height is the position of a lane from the top of all rows: the middle of its bars, or of the closed group
-  // around it.
+  // height is the distance of a lane, or of the closed group around it, from the top of all rows, at its middle.
   height(lane: Lane): number | undefined {
     const item = this.rows.of(lane.row);
     if (!item) return undefined;
@@ -30,8 +29,8 @@ export class Courses {
     return item.y + (at ? at.y + at.height / 2 : item.height / 2);
   }
 
-  // between returns the parts of a collective between two heights, and the next one above and below; undefined: a
-  // part is on a row that is not shown.
+  // between returns a collective's parts between two heights, and one above and below; undefined: one is not
+  // shown.
   between(i: Instance, top: number, bottom: number): { bar: number; y: number }[] | undefined {
     const course = this.of(i);
     if (!course) return undefined;

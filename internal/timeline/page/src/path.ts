@@ -152,8 +152,7 @@ export class PathLine {
     c.globalAlpha = 1;
   }
 
-  // row is the height of a rank's activity: for an operation that of its communicator's row, else that of its
-  // process.
+  // row is the height of a rank's activity: on its communicator's row for an operation, else on its process's.
   private row(rank: number, what: number): number | undefined {
     const { head } = this.store;
     const { comm } = head.path!.what[what]!;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The composition of the critical path: by activity, rank and operation, for the whole run as in the report, or for the
-// visible time.
+// The composition of the critical path by activity, rank and operation: of the whole run, or of the visible time.
 
 import { byId, el } from "./dom";
 import * as f from "./format";

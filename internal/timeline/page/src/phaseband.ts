@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The phases that the application marked, as a second ruler: each from its begin on the first rank to its end on the
-// last one.
+// The phases that the application marked, as a second ruler: each from its first rank's begin to its last rank's end.
 
 import { sized } from "./canvas";
 import { byId } from "./dom";

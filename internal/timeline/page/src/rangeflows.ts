@@ -69,8 +69,7 @@ class Pause {
   }
 }
 
-// waitingIn sums up the waits in operations whose first member begins in a range, as with --from and --to of the
-// report.
+// waitingIn sums up the waits in operations whose first member begins in a range, as the report's --from and --to do.
 export async function waitingIn(store: Store, from: number, to: number, going: Going): Promise<Waiting | undefined> {
   const { ranks, waits } = store.head;
   const out: Waiting = { waited: new Float64Array(ranks.length), caused: new Float64Array(ranks.length), pairs: [], total: 0, startUp: 0, of: new Map() };

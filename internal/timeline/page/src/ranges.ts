@@ -44,8 +44,7 @@ export class Ranges {
 
   onNone: () => void = () => {};
 
-  // sum computes the statistics of the range, for the chosen row and its children, or for all rows; undefined: it
-  // needs confirmation.
+  // sum computes the statistics of the range, for the chosen row or for all; undefined: it needs confirmation.
   async sum(): Promise<RangeSums | undefined> {
     const { range } = this.state;
     if (!range) return undefined;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time covered by charts beside the picture: the selected range, or else the visible time, or on request the whole
-// run.
+// The time covered by charts beside the picture: the selected range, the visible time, or on request the whole run.
 
 import { el } from "./dom";
 import * as f from "./format";

@@ -36,8 +36,7 @@ export class View {
     this.to = this.duration + margin;
   }
 
-  // set shows a range of time within limits: some of the run stays visible, and the range is not longer than the
-  // run.
+  // set shows a range of time within limits: some of the run stays visible, and no more than the run is shown.
   set(from: number, to: number): void {
     const whole = Math.max(100, (this.duration - this.begin) * 1.1);
     const span = Math.min(whole, Math.max(20, to - from));
