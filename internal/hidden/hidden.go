@@ -136,7 +136,7 @@ var table = []row{
 // Of returns what is not reported at a place, grave losses first.
 func Of(p Place) (all []Traffic) {
 	for i := range table {
-		if r := &table[i]; r.at(&p) {
+		if r := &table[i]; r.appliesTo(&p) {
 			all = append(all, r.Traffic)
 		}
 	}
@@ -153,7 +153,7 @@ func Keyed(key string) Traffic {
 	return Traffic{Key: key, What: key, Why: "not known to this version"}
 }
 
-func (r *row) at(p *Place) bool {
+func (r *row) appliesTo(p *Place) bool {
 	library := p.Library
 	if library == "" {
 		library = "NCCL"

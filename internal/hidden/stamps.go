@@ -58,16 +58,16 @@ func Stamps(api int, getenv func(string) string) (asked bool, by string) {
 		return true, ""
 	}
 	for _, safe := range Safe {
-		if value := getenv(safe.Variable); api >= safe.API && on(value, safe.Default) == safe.On {
+		if value := getenv(safe.Variable); api >= safe.API && enabled(value, safe.Default) == safe.On {
 			return true, safe.Variable + "=" + value
 		}
 	}
 	return false, ""
 }
 
-// on reports whether a setting is nonzero as NCCL reads it (strtoll with base 0). Out-of-range values, and binary ones,
-// which only some C libraries accept, count as unset.
-func on(value string, otherwise bool) bool {
+// enabled reports whether a setting is nonzero as NCCL reads it (strtoll with base 0). Out-of-range values, and binary
+// ones, which only some C libraries accept, count as unset.
+func enabled(value string, otherwise bool) bool {
 	value = strings.TrimLeft(value, " \t\n\v\f\r")
 	if value == "" {
 		return otherwise

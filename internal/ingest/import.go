@@ -454,7 +454,7 @@ func (im *importer) writeInspected(k inspectedKey, in *inspected) error {
 	if err != nil {
 		return err
 	}
-	p.begin(mask, minimalAPI)
+	p.startModel(mask, minimalAPI)
 	if err := in.writeRecords(p); err != nil {
 		return err
 	}

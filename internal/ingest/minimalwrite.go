@@ -23,7 +23,7 @@ func (m *minimal) write(p *processWriter, base uint64) error {
 	if m.world.Size > 0 {
 		p.process.Launcher = m.world
 	}
-	p.begin(mask, cmp.Or(m.api, minimalAPI))
+	p.startModel(mask, cmp.Or(m.api, minimalAPI))
 	m.resolve(p, base)
 	w := &minimalWriter{minimal: m, p: p, base: base, now: make(map[address]uint64), first: make(map[address]uint64),
 		live: make(map[uint64]liveEvent), plans: make(map[planKey][]int32)}

@@ -67,8 +67,8 @@ func newProcessWriter(dir, identity, host, boot string, pid int, from string, mi
 	return p, nil
 }
 
-// begin creates the model; records may follow. mask holds the event types (bits) that operations wait for.
-func (p *processWriter) begin(mask uint32, apiVersion int) {
+// startModel creates the model; records may follow. mask holds the event types (bits) that operations wait for.
+func (p *processWriter) startModel(mask uint32, apiVersion int) {
 	p.process.APIVersion = apiVersion
 	p.model = regions.New(p, p.process, &regions.Options{RecordMask: mask})
 }

@@ -408,7 +408,7 @@ func (g *Aggregator) childNode(from int32, ref otf2.RegionRef, region *region, c
 	if n, ok := g.steps[s]; ok {
 		return n
 	}
-	n := g.tree.below(Node{Parent: from, Kind: region.kind, Name: region.title, Role: region.Role,
+	n := g.tree.childOf(Node{Parent: from, Kind: region.kind, Name: region.title, Role: region.Role,
 		Paradigm: region.paradigm})
 	if class >= 0 {
 		n = g.tree.child(n, Size, region.sizeNode+" "+regions.SizeClasses[class].String(), region.Role)

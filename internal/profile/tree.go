@@ -98,11 +98,11 @@ func (t *tree) root(k Kind) int32 { return t.node(Node{Parent: None, Kind: k}) }
 // child returns a node, which it makes if need be. Beyond the bounds it returns the node that further names share, or
 // the parent itself.
 func (t *tree) child(parent int32, k Kind, name string, role otf2.RegionRole) int32 {
-	return t.below(Node{Parent: parent, Kind: k, Name: name, Role: role})
+	return t.childOf(Node{Parent: parent, Kind: k, Name: name, Role: role})
 }
 
-// below is child for a complete node.
-func (t *tree) below(n Node) int32 {
+// childOf is child for a complete node.
+func (t *tree) childOf(n Node) int32 {
 	parent, k := n.Parent, n.Kind
 	if id, ok := t.index[n]; ok {
 		return id

@@ -193,9 +193,9 @@ func (b *bars) enterRegion(time uint64, region uint32, attributes []otf2.Attribu
 
 func (b *bars) endRun() {
 	if b.run.count > 0 {
-		b.depths.number(b.run.depth)
-		b.depths.number(b.run.count)
-		b.depths.end()
+		b.depths.writeNumber(b.run.depth)
+		b.depths.writeNumber(b.run.count)
+		b.depths.endRecord()
 		b.run.count = 0
 	}
 }
@@ -222,12 +222,12 @@ func (b *bars) leaveRegion(at int, time uint64, attributes []otf2.AttributeValue
 	if f.at.depth() == maxDepth {
 		from := len(deep.data)
 		deep.data = f.record(deep.data, 0, time, uint64(f.enclosing))
-		deep.end(uint64(f.at), 0, from)
+		deep.endEntry(uint64(f.at), 0, from)
 		return
 	}
 	l := b.levels[f.at.depth()]
 	l.buf = f.record(l.buf, l.start, time, uint64(f.enclosing.index()-l.enclosing))
-	l.end()
+	l.endRecord()
 	l.start, l.enclosing = f.start, f.enclosing.index()
 }
 
@@ -241,8 +241,8 @@ func (f *frame) record(b []byte, base, end, enclosing uint64) []byte {
 	return f.notes.record(b)
 }
 
-// end closes what is still open after the last event.
-func (b *bars) end(deep *feed) {
+// closeOpen closes what is still open after the last event.
+func (b *bars) closeOpen(deep *feed) {
 	b.cut += len(b.open)
 	for len(b.open) > 0 {
 		n := len(b.open) - 1
@@ -276,9 +276,9 @@ func (p *places) addressAt(number uint32) (a address, ok bool) {
 			return nowhere, false
 		}
 		p.counts[p.depth] += p.to - p.from
-		p.depth = min(int(p.runs.number()), hiddenDepth)
+		p.depth = min(int(p.runs.readNumber()), hiddenDepth)
 		p.from = p.to
-		p.to += uint32(p.runs.number())
+		p.to += uint32(p.runs.readNumber())
 	}
 	if p.depth == hiddenDepth {
 		return nowhere, false
@@ -315,10 +315,10 @@ type note struct {
 // notes reads the attributes of a record.
 func (c *cursor) notes(list []note) []note {
 	list = list[:0]
-	count := c.number()
+	count := c.readNumber()
 	for range min(count, uint64(len(c.buf)-c.at)) {
-		id := c.number()
-		list = append(list, note{uint32(id), c.number()})
+		id := c.readNumber()
+		list = append(list, note{uint32(id), c.readNumber()})
 	}
 	return list
 }

@@ -52,7 +52,7 @@ func newPress(to sink, progress func(done int)) *press {
 					p.broken.Store(true)
 				}
 			}
-			b.free()
+			b.release()
 			done++
 			progress(done)
 		}
@@ -160,8 +160,8 @@ func (w *writer) nextParent() {
 		w.child = nowhere
 		return
 	}
-	w.child += address(w.parents.number())
-	w.parent = address(w.parents.number())
+	w.child += address(w.parents.readNumber())
+	w.parent = address(w.parents.readNumber())
 }
 
 // lane writes the bars of a lane and their notes, and sums them up.
@@ -186,11 +186,11 @@ func (w *writer) writeLane(l *lane) {
 		} else if !records.more() {
 			break // the file cannot be read: write returns the error
 		}
-		begin += record.number()
-		long := record.number()
-		of := uint32(record.number())
+		begin += record.readNumber()
+		long := record.readNumber()
+		of := uint32(record.readNumber())
 		around := nowhere
-		switch inside := record.number(); l.depth {
+		switch inside := record.readNumber(); l.depth {
 		case 0:
 		case maxDepth:
 			around = address(inside)
@@ -243,7 +243,7 @@ func (w *writer) writeLane(l *lane) {
 // addChildren adds the bars that have a bar as parent, and returns their number.
 func (w *writer) addChildren(at address, kid *column) (kids uint64) {
 	for ; w.kids.skipTo(uint64(at)); w.kids.next() {
-		kid.signed(uint64(w.layout.bar(address(w.kids.entry.number()))))
+		kid.signed(uint64(w.layout.bar(address(w.kids.entry.readNumber()))))
 		kids++
 	}
 	return kids
@@ -253,7 +253,7 @@ func (w *writer) addChildren(at address, kid *column) (kids uint64) {
 func (w *writer) waitsOf(at address) (longest wait, waiting uint64) {
 	for ; w.waits.skipTo(uint64(at)); w.waits.next() {
 		e := &w.waits.entry
-		one := wait{e.number(), e.number(), e.number(), e.number()}
+		one := wait{e.readNumber(), e.readNumber(), e.readNumber(), e.readNumber()}
 		if waiting += one.length; one.length > longest.length {
 			longest = one
 		}
@@ -300,20 +300,20 @@ func (w *writer) writeTransfers(b *bars) {
 		if !records.more() {
 			break
 		}
-		begin += records.number()
+		begin += records.readNumber()
 		key := numbered(b.row, i)
 		long, ended := uint64(0), w.ends.skipTo(key)
 		if ended {
-			long = w.ends.entry.number()
+			long = w.ends.entry.readNumber()
 		}
 		asker := nowhere
 		if w.askers.skipTo(key) {
-			asker = address(w.askers.entry.number())
+			asker = address(w.askers.entry.readNumber())
 		}
 		start.difference(begin)
 		length.add((long + 1) * analysis.BoolCount(ended))
-		bytes.add(records.number())
-		row.add(records.number())
+		bytes.add(records.readNumber())
+		row.add(records.readNumber())
 		parent.signed(w.layout.reference(asker))
 		w.list = records.notes(w.list)
 		w.attributes.add(w.list)
@@ -363,12 +363,12 @@ func (w *writer) writeOperations(b *bars) (firsts []uint32) {
 		count++
 		bar.difference(uint64(number))
 		e := &m.entry
-		instance.signed(e.number())
-		sent.add(e.number())
-		received.add(e.number())
-		root.add(uint64(uint32(e.number() + 1))) // +1 wraps "none", the greatest number, to 0
-		size.add(e.number())
-		w.attributes.add(lastOf(asked, e.number()))
+		instance.signed(e.readNumber())
+		sent.add(e.readNumber())
+		received.add(e.readNumber())
+		root.add(uint64(uint32(e.readNumber() + 1))) // +1 wraps "none", the greatest number, to 0
+		size.add(e.readNumber())
+		w.attributes.add(lastOf(asked, e.readNumber()))
 	}
 	if count > 0 {
 		full()
@@ -400,18 +400,18 @@ func (w *writer) allInstances() {
 		if !records.more() {
 			break
 		}
-		kind.add(records.number())
-		comm.add(records.number())
-		function.add(records.number())
-		ordinal.signed(records.number())
-		expected.add(records.number())
+		kind.add(records.readNumber())
+		comm.add(records.readNumber())
+		function.add(records.readNumber())
+		ordinal.signed(records.readNumber())
+		expected.add(records.readNumber())
 		parts := 0
 		for ; w.parts.skipTo(i); w.parts.next() {
 			if parts == len(before) {
 				before = append(before, 0)
 			}
-			ranks.add(w.parts.entry.number())
-			n := uint64(w.layout.bar(address(w.parts.entry.number())))
+			ranks.add(w.parts.entry.readNumber())
+			n := uint64(w.layout.bar(address(w.parts.entry.readNumber())))
 			bar.zigzag(n - before[parts])
 			before[parts] = n
 			parts++

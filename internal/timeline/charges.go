@@ -103,13 +103,13 @@ func (w *writer) allCharges() {
 			h.Starts = append(h.Starts, m.a)
 		}
 		start.difference(m.a)
-		length.add(m.entry.number())
-		n := m.entry.number()
+		length.add(m.entry.readNumber())
+		n := m.entry.readNumber()
 		count.add(n)
 		for range n {
-			rank.add(m.entry.number())
-			kind.add(m.entry.number())
-			ns.add(m.entry.number())
+			rank.add(m.entry.readNumber())
+			kind.add(m.entry.readNumber())
+			ns.add(m.entry.readNumber())
 		}
 		if h.Count++; h.Count%chunk == 0 {
 			write()

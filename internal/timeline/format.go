@@ -71,8 +71,8 @@ func newBlock(all ...*column) *block {
 	return b
 }
 
-// free returns the block to the pool.
-func (b *block) free() { spareBlocks.Put(b) }
+// release returns the block to the pool.
+func (b *block) release() { spareBlocks.Put(b) }
 
 func (b *block) columns(all ...*column) {
 	for _, c := range all {

@@ -152,7 +152,7 @@ type headFlow struct {
 	Bytes uint64 `json:"bytes"`
 }
 
-// plotTicks is the greatest number of sizes labelled below bandwidths; the panel has little room.
+// plotTicks is the greatest number of sizes labeled below bandwidths; the panel has little room.
 const plotTicks = 6
 
 // headVerdict is the report's verdict on what made the ranks wait.

@@ -167,11 +167,11 @@ func (s *series) flush() {
 	b := newBlock(columns...)
 	b.pack()
 	s.blocks = append(s.blocks, s.to.write(b.packed.Bytes()))
-	b.free()
+	b.release()
 }
 
-// end closes the series at the end of the archive, up to which the last values hold.
-func (s *series) end(duration uint64) {
+// closeSeries closes the series at the end of the archive, up to which the last values hold.
+func (s *series) closeSeries(duration uint64) {
 	n := len(s.time) - 1
 	if s.time[n] < duration {
 		s.closed = true
@@ -272,7 +272,7 @@ func (r *reader) endMetrics() {
 			if s == nil || s.count == 0 {
 				continue
 			}
-			s.end(r.duration)
+			s.closeSeries(r.duration)
 			parent := places.shownRow(l, ref)
 			for i := range s.quantities {
 				s.rows = append(s.rows, len(r.rows))
@@ -436,7 +436,7 @@ func (d *Data) writeMetrics(to sink, first int) (headMetrics, error) {
 	h.Nodes = first
 	b := d.metricNodeBlock()
 	b.pack()
-	defer b.free()
+	defer b.release()
 	return h, to.block(b.packed.Bytes())
 }
 

@@ -352,7 +352,7 @@ func TestMetricBlocksHoldAllValues(t *testing.T) {
 			now += random.Uint64N(5)
 		}
 		last := times[n-1]
-		s.end(last + random.Uint64N(2)*7)
+		s.closeSeries(last + random.Uint64N(2)*7)
 		times = append(times[:1:1], times...)
 		if s.closed {
 			times = append(times, last+7)

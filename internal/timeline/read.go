@@ -117,7 +117,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	d.defineRegions()
 	r := newReader(d)
 	r.total = total
-	d.say("Opening the files", 0, 0)
+	d.reportProgress("Opening the files", 0, 0)
 	d.runs = newPhaseRuns()
 	d.steps.origin = d.origin
 	charged := &charges{feed: feed{to: d.chargesOf}, since: d.since}
@@ -133,11 +133,11 @@ func (d *Data) read(a *otf2.Archive) error {
 	if err != nil {
 		return err
 	}
-	d.say("Sorting what was read", 0, 0)
+	d.reportProgress("Sorting what was read", 0, 0)
 	charged.storeCharges()
 	charged.flush()
 	d.runs.rounds = nil
-	r.end()
+	r.finishReading()
 	d.steps.follow(report.CriticalPath)
 	if err := d.temp.failed(); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	if sent != nil {
 		d.matrix = sent.Report()
 	} else {
-		d.say("Adding up who sends whom how much", 0, 0)
+		d.reportProgress("Adding up who sends whom how much", 0, 0)
 		d.matrix = matrix.Read(a, d.selected)
 	}
 	d.problems = append(d.problems, report.Problems...)
@@ -161,7 +161,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	return nil
 }
 
-func (d *Data) say(what string, done, total uint64) {
+func (d *Data) reportProgress(what string, done, total uint64) {
 	if d.tell != nil {
 		d.tell(what, done, total)
 	}
@@ -407,7 +407,7 @@ func (r *reader) newLane() func(*otf2.Event) {
 	return func(ev *otf2.Event) {
 		r.readEvent(lane, ev)
 		if said++; said%tellEach == 0 {
-			r.say("Reading events", min(r.done.Add(tellEach), r.total), r.total)
+			r.reportProgress("Reading events", min(r.done.Add(tellEach), r.total), r.total)
 		}
 	}
 }
@@ -502,7 +502,7 @@ func (r *reader) beginRequest(lane *laneReader, row *row, ev *otf2.Event) {
 		own.add(ev.Attributes)
 		from := len(lane.asked.data)
 		lane.asked.data = own.record(lane.asked.data)
-		lane.asked.end(uint64(f.at), event, from)
+		lane.asked.endEntry(uint64(f.at), event, from)
 	}
 	if f.enclosing == nowhere {
 		r.addReference(lane, p, ev, nameRegion, uint64(f.at), uint64(f.number))
@@ -516,13 +516,13 @@ func (r *reader) beginTransfer(lane *laneReader, row *row, time uint64, ev *otf2
 	if members := r.windows[step.Put.Window]; step.To < uint64(len(members)) {
 		to = members[step.To]
 	}
-	b.transfers.number(time - b.transferStart)
-	b.transfers.number(step.Bytes)
-	b.transfers.number(uint64(to + 1))
+	b.transfers.writeNumber(time - b.transferStart)
+	b.transfers.writeNumber(step.Bytes)
+	b.transfers.writeNumber(uint64(to + 1))
 	var own notes
 	own.add(ev.Attributes)
 	b.transfers.buf = own.record(b.transfers.buf)
-	b.transfers.end()
+	b.transfers.endRecord()
 	r.addReference(lane, r.process(lane, row), ev, nameTransfer, numbered(b.row, b.transferCount), 0)
 	b.puts[step.Put] = put{b.transferCount, time}
 	b.transferCount++
@@ -620,12 +620,12 @@ func (r *reader) addOperation(p *operations.Part) {
 	if !known || !p.Consistent {
 		in = openInstance{index: r.instanceCount}
 		r.instanceCount++
-		r.instances.number(analysis.BoolCount(p.Message()) | analysis.BoolCount(!p.Consistent)<<1)
-		r.instances.number(uint64(comm))
-		r.instances.number(uint64(fn))
-		r.instances.number(p.Ordinal)
-		r.instances.number(uint64(expected))
-		r.instances.end()
+		r.instances.writeNumber(analysis.BoolCount(p.Message()) | analysis.BoolCount(!p.Consistent)<<1)
+		r.instances.writeNumber(uint64(comm))
+		r.instances.writeNumber(uint64(fn))
+		r.instances.writeNumber(p.Ordinal)
+		r.instances.writeNumber(uint64(expected))
+		r.instances.endRecord()
 	}
 	if in.parts++; in.parts >= present {
 		delete(r.open, key)
@@ -665,7 +665,7 @@ func (r *reader) addFound(row uint32, enter uint64, kind uint64, numbers ...uint
 		r.found.data = binary.AppendUvarint(r.found.data, n)
 	}
 	r.order++
-	r.found.end(numbered(row, uint32(enter)), r.order, from)
+	r.found.endEntry(numbered(row, uint32(enter)), r.order, from)
 }
 
 func (r *reader) readMarkers(a *otf2.Archive) error {

@@ -429,7 +429,7 @@ func TestNodesOfTransfers(t *testing.T) {
 		}
 	}
 	event(otf2.EventRmaOpCompleteNonBlocking, 1030, 0, 3)
-	r.end()
+	r.finishReading()
 	d.layout = newLayout(d)
 	s := show(t, d)
 	var got []uint64

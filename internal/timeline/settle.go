@@ -7,13 +7,13 @@ import (
 	"math"
 )
 
-// end derives what is known only after the last event.
-func (r *reader) end() {
+// finishReading derives what is known only after the last event.
+func (r *reader) finishReading() {
 	unknown := false
 	deep := feed{to: r.deep}
 	for i := range r.rows {
 		if b := r.rows[i].bars; b != nil {
-			b.end(&deep)
+			b.closeOpen(&deep)
 			r.duration = max(r.duration, b.last)
 			r.begin = min(r.begin, b.first)
 		}
@@ -74,7 +74,7 @@ func (r *reader) resolve() {
 		for id := m.a; m.more && m.a == id; m.next() {
 			process, last := m.b>>processShift, len(owners)-1
 			known := last >= 0 && owners[last].process == process
-			ref := reference{m.b, m.entry.number(), m.entry.number(), m.entry.number()}
+			ref := reference{m.b, m.entry.readNumber(), m.entry.readNumber(), m.entry.readNumber()}
 			switch {
 			case ref.kind == nameGiven && known:
 				owners[last].at = address(ref.what)
@@ -116,12 +116,12 @@ func (r *reader) choose() {
 	r.claims.finish()
 	for m := r.claims.sorted(); m.more; {
 		child, own := m.a, m.b != math.MaxUint64
-		parent, number := m.entry.number(), m.entry.number()
+		parent, number := m.entry.readNumber(), m.entry.readNumber()
 		kids.add(parent, numbered(address(child).row(), uint32(number)), child)
 		if own {
-			r.store.parents.number(child - last)
-			r.store.parents.number(parent)
-			r.store.parents.end()
+			r.store.parents.writeNumber(child - last)
+			r.store.parents.writeNumber(parent)
+			r.store.parents.endRecord()
 			last = child
 		}
 		for m.more && m.a == child {
@@ -147,18 +147,18 @@ func (r *reader) locate() {
 		if !ok {
 			continue // an operation outside of regions
 		}
-		if m.entry.number() == foundWait {
+		if m.entry.readNumber() == foundWait {
 			from := len(waits.data)
-			waits.data = append(waits.data, m.entry.rest()...)
-			waits.end(uint64(at), m.b, from)
+			waits.data = append(waits.data, m.entry.unreadBytes()...)
+			waits.endEntry(uint64(at), m.b, from)
 			continue
 		}
-		instance, place, rank := m.entry.number(), m.entry.number(), m.entry.number()
+		instance, place, rank := m.entry.readNumber(), m.entry.readNumber(), m.entry.readNumber()
 		parts.add(instance, place, rank, uint64(at))
 		from := len(operations.data)
 		operations.data = binary.AppendUvarint(operations.data, instance)
-		operations.data = append(operations.data, m.entry.rest()...)
-		operations.end(uint64(at), m.b, from)
+		operations.data = append(operations.data, m.entry.unreadBytes()...)
+		operations.endEntry(uint64(at), m.b, from)
 		b.operations++
 	}
 	for _, f := range []*feed{&operations, &waits, &parts} {

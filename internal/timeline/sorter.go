@@ -119,11 +119,11 @@ func (f *feed) add(a, b uint64, numbers ...uint64) {
 	for _, n := range numbers {
 		f.data = binary.AppendUvarint(f.data, n)
 	}
-	f.end(a, b, from)
+	f.endEntry(a, b, from)
 }
 
-// end completes an entry whose data begin at from.
-func (f *feed) end(a, b uint64, from int) {
+// endEntry completes an entry whose data begin at from.
+func (f *feed) endEntry(a, b uint64, from int) {
 	f.keys = append(f.keys, keys{a, b, uint32(from), uint32(len(f.data) - from)})
 	if f.bytes() >= feedBytes {
 		f.flush()
@@ -155,11 +155,11 @@ func (e *entries) write(run *stream) {
 	run.buf = e.out
 	for i := range e.keys {
 		k := &e.keys[i]
-		run.number(k.a - a)
-		run.number(zigzag(k.b - b))
-		run.number(uint64(k.size))
+		run.writeNumber(k.a - a)
+		run.writeNumber(zigzag(k.b - b))
+		run.writeNumber(uint64(k.size))
 		run.buf = append(run.buf, e.data[k.from:k.from+k.size]...)
-		run.end()
+		run.endRecord()
 		a, b = k.a, k.b
 	}
 	run.flush()
@@ -229,9 +229,9 @@ func (s *source) next() bool {
 	if !s.run.more() {
 		return false
 	}
-	s.a += s.run.number()
-	s.b += unzigzag(s.run.number())
-	s.data = s.run.bytes(int(s.run.number()))
+	s.a += s.run.readNumber()
+	s.b += unzigzag(s.run.readNumber())
+	s.data = s.run.bytes(int(s.run.readNumber()))
 	return true
 }
 

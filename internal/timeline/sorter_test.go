@@ -49,8 +49,8 @@ func TestSorter(t *testing.T) {
 				if !m.skipTo(e.a) || m.b != e.b {
 					t.Fatalf("%d %d, want %+v", m.a, m.b, e)
 				}
-				if number := m.entry.number(); number != e.number || len(m.entry.rest()) != int(e.a%4) {
-					t.Fatalf("entry %d with %d bytes, want %+v", number, len(m.entry.rest()), e)
+				if number := m.entry.readNumber(); number != e.number || len(m.entry.unreadBytes()) != int(e.a%4) {
+					t.Fatalf("entry %d with %d bytes, want %+v", number, len(m.entry.unreadBytes()), e)
 				}
 				m.next()
 			}
@@ -77,17 +77,17 @@ func TestStream(t *testing.T) {
 				Bits: rapid.Uint64().Draw(t, "bits")}
 		}), 0, 5)).Draw(t, "lists")
 		for i, l := range lists {
-			s.number(uint64(i))
+			s.writeNumber(uint64(i))
 			var n notes
 			n.add(l[:len(l)/2]) // of the begin, and of the end
 			n.add(l[len(l)/2:])
 			s.buf = n.record(s.buf)
-			s.end()
+			s.endRecord()
 		}
 		c := s.open()
 		var list []note
 		for i, l := range lists {
-			if !c.more() || c.number() != uint64(i) {
+			if !c.more() || c.readNumber() != uint64(i) {
 				t.Fatalf("record %d is not there", i)
 			}
 			list = c.notes(list)

@@ -110,11 +110,11 @@ type stream struct {
 	pieces []extent
 }
 
-// number adds a number to the record.
-func (s *stream) number(v uint64) { s.buf = binary.AppendUvarint(s.buf, v) }
+// writeNumber adds a number to the record.
+func (s *stream) writeNumber(v uint64) { s.buf = binary.AppendUvarint(s.buf, v) }
 
-// end ends a record.
-func (s *stream) end() {
+// endRecord ends a record.
+func (s *stream) endRecord() {
 	if len(s.buf) >= s.piece {
 		s.flush()
 	}
@@ -157,15 +157,15 @@ func (c *cursor) more() bool {
 	return true
 }
 
-// number reads a number of a record; it is 0 after the end, which happens only if a file cannot be read.
-func (c *cursor) number() uint64 {
+// readNumber reads a number of a record; it is 0 after the end, which happens only if a file cannot be read.
+func (c *cursor) readNumber() uint64 {
 	v, size := binary.Uvarint(c.buf[c.at:])
 	c.at += max(size, 0)
 	return v
 }
 
-// rest returns the unread part of an entry.
-func (c *cursor) rest() []byte { return c.buf[c.at:] }
+// unreadBytes returns the unread part of an entry.
+func (c *cursor) unreadBytes() []byte { return c.buf[c.at:] }
 
 // bytes reads n bytes of a record, which are valid until the next record is read.
 func (c *cursor) bytes(n int) []byte {

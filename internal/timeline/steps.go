@@ -94,13 +94,14 @@ func (r *stepReader) step(number uint64) *criticalpath.Step {
 	c := cursor{buf: r.buf, at: int(min(at-r.from, uint64(len(r.buf))))}
 	s := &r.step1
 	*s = criticalpath.Step{}
-	if before := c.number(); before > 0 && before <= at {
+	if before := c.readNumber(); before > 0 && before <= at {
 		s.Before = number - before
 	}
-	s.Rank, s.What = int32(c.number()), int32(c.number())
-	s.Start, s.In, s.Unknown, s.StartUp = r.of.origin+otf2.Timestamp(c.number()), c.number(), c.number(), c.number()
+	s.Rank, s.What = int32(c.readNumber()), int32(c.readNumber())
+	s.Start = r.of.origin + otf2.Timestamp(c.readNumber())
+	s.In, s.Unknown, s.StartUp = c.readNumber(), c.readNumber(), c.readNumber()
 	for k := range s.Own {
-		s.Own[k] = c.number()
+		s.Own[k] = c.readNumber()
 	}
 	return s
 }

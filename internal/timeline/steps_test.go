@@ -201,10 +201,10 @@ func TestManyAreCharged(t *testing.T) {
 	var begins []uint64
 	for m := s.chargesOf.sorted(); m.more; m.next() {
 		begins = append(begins, m.a)
-		length, n := m.entry.number(), m.entry.number()
+		length, n := m.entry.readNumber(), m.entry.readNumber()
 		sum, least := uint64(0), uint64(1000)
 		for range n {
-			rank, kind, ns := m.entry.number(), m.entry.number(), m.entry.number()
+			rank, kind, ns := m.entry.readNumber(), m.entry.readNumber(), m.entry.readNumber()
 			if rank > 0 && chargedKinds[kind] != verdict.GPULate {
 				t.Errorf("rank %d has kind %d", rank-1, kind)
 			}

@@ -94,7 +94,7 @@ func (w *writer) allWaits() {
 		start.difference(m.a)
 		lasts := m.a
 		for _, c := range columns {
-			n := m.entry.number()
+			n := m.entry.readNumber()
 			if c == &length || c == &after {
 				lasts += n
 			}

@@ -157,7 +157,7 @@ func (j *job) dropUntimed() {
 			for _, p := range parts {
 				if !p.is(flagComparable) {
 					dropAll(parts)
-					j.count.drop(ReasonUntimed, 1)
+					j.count.countDropped(ReasonUntimed, 1)
 					return
 				}
 			}

@@ -75,7 +75,7 @@ func (j *job) compareMessages(r *row) {
 		}
 		p.flags |= flagDropped
 		q.flags |= flagDropped
-		j.count.drop(why, 1)
+		j.count.countDropped(why, 1)
 	}
 }
 

@@ -127,13 +127,13 @@ func (s *scheduler) dropUnit(r *row) {
 			to, k := r.otherEnd(p)
 			p.flags |= flagDropped
 			to.parts[k].flags |= flagDropped
-			s.count.drop(ReasonCycle, 1)
+			s.count.countDropped(ReasonCycle, 1)
 		}
 	} else {
 		for _, m := range r.comm.present {
 			m.parts[m.nextCollective(m.unit.from)].flags |= flagDropped
 		}
-		s.count.drop(ReasonCycle, 1)
+		s.count.countDropped(ReasonCycle, 1)
 	}
 	for _, m := range s.rows {
 		switch {

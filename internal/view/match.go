@@ -29,11 +29,11 @@ const (
 func (j *job) match() {
 	for _, c := range j.comms {
 		for _, r := range c.present {
-			j.count.drop(ReasonUnplaced, r.unplaced)
+			j.count.countDropped(ReasonUnplaced, r.unplaced)
 		}
 		if len(c.present) < 2 {
 			for _, r := range c.present {
-				j.count.drop(ReasonMissing, uint64(len(r.parts)))
+				j.count.countDropped(ReasonMissing, uint64(len(r.parts)))
 				r.parts = nil
 			}
 			continue
@@ -64,7 +64,7 @@ func (j *job) dropDiffering(c *comm) {
 				}
 				if j.differs(c, facts.PairName(src, dst), p.ordinal) {
 					p.flags |= flagDropped
-					j.count.drop(ReasonDiffers, 1)
+					j.count.countDropped(ReasonDiffers, 1)
 				}
 			} else if j.differs(c, p.function().Name, p.ordinal) {
 				p.flags |= flagDropped
@@ -72,7 +72,7 @@ func (j *job) dropDiffering(c *comm) {
 			}
 		}
 	}
-	j.count.drop(ReasonDiffers, uint64(len(distinct)))
+	j.count.countDropped(ReasonDiffers, uint64(len(distinct)))
 }
 
 // opKey identifies a collective on its communicator.
@@ -126,7 +126,7 @@ func (j *job) align(c *comm) {
 				last[k] = m
 			default: // the same number again
 				r.parts[i].flags |= flagDropped
-				j.count.drop(ReasonMissing, 1)
+				j.count.countDropped(ReasonMissing, 1)
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func (j *job) align(c *comm) {
 	for k, n := range have {
 		if n < len(c.present) {
 			have[k] = gone
-			j.count.drop(ReasonMissing, 1)
+			j.count.countDropped(ReasonMissing, 1)
 		}
 	}
 	for _, r := range c.present {
@@ -150,7 +150,7 @@ func (j *job) align(c *comm) {
 				keep = keep[1:]
 			} else {
 				have[k] = gone
-				j.count.drop(ReasonOrder, 1)
+				j.count.countDropped(ReasonOrder, 1)
 			}
 		}
 	}
@@ -215,7 +215,7 @@ func (j *job) dropRootMismatches(c *comm) {
 		}
 		if !agree {
 			dropAll(parts)
-			j.count.drop(ReasonRoot, 1)
+			j.count.countDropped(ReasonRoot, 1)
 		}
 	})
 }
@@ -278,7 +278,7 @@ func (j *job) matchPair(src *row, sends []int, dst *row, receives []int) {
 
 func (j *job) dropUnmatched(r *row, i int) {
 	r.parts[i].flags |= flagDropped
-	j.count.drop(ReasonUnmatched, 1)
+	j.count.countDropped(ReasonUnmatched, 1)
 }
 
 // otherEnd returns the row and the index of the other end of a message in the view.

@@ -67,7 +67,7 @@ func (j *job) readPhases(workers int) error {
 		func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
 			t := phaseThread{marked: marked, called: calls, calls: make(map[uint64]int32)}
 			r := facts.NewReader(archive, attributes)
-			r.Enter, r.Leave = t.enter, t.leave
+			r.Enter, r.Leave = t.enterRegion, t.leaveRegion
 			for ev, err := range events {
 				if err == nil {
 					r.Event(ev)
@@ -95,7 +95,7 @@ type phaseThread struct {
 	calls          map[uint64]int32
 }
 
-func (t *phaseThread) enter(r *facts.Region) {
+func (t *phaseThread) enterRegion(r *facts.Region) {
 	within := int32(noPhase)
 	if n := len(t.open); n > 0 {
 		within = t.open[n-1].in
@@ -115,7 +115,7 @@ func (t *phaseThread) enter(r *facts.Region) {
 	t.open = append(t.open, opened{within, marked || called, r.Entered})
 }
 
-func (t *phaseThread) leave(r *facts.Region) {
+func (t *phaseThread) leaveRegion(r *facts.Region) {
 	at := facts.IndexOpen(t.open, r, func(o *opened) uint64 { return o.entered })
 	if at < 0 {
 		return

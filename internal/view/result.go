@@ -60,7 +60,7 @@ type Clipped struct {
 	Time       uint64 `json:"time_ns"`
 }
 
-func (r *Result) drop(why Reason, n uint64) {
+func (r *Result) countDropped(why Reason, n uint64) {
 	if n > 0 {
 		r.Dropped[why] += n
 	}

@@ -44,7 +44,7 @@ func (p *Profile) property(name string) string {
 	return ""
 }
 
-func (p *Profile) number(name facts.Property) uint64 {
+func (p *Profile) propertyNumber(name facts.Property) uint64 {
 	n, _ := strconv.ParseUint(p.property(name.Key()), 10, 64)
 	return n
 }
@@ -53,7 +53,7 @@ func (p *Profile) number(name facts.Property) uint64 {
 func (p *Profile) complete() bool { return p.property(facts.CompleteProperty) != "false" }
 
 // Lost returns the number of events that were not recorded.
-func (p *Profile) Lost() uint64 { return p.number(facts.PropLost) }
+func (p *Profile) Lost() uint64 { return p.propertyNumber(facts.PropLost) }
 
 // LostUncounted names the processes that lost an unknown number of further events.
 func (p *Profile) LostUncounted() (lines []string) {
