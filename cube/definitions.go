@@ -86,8 +86,9 @@ func (d *Definitions) AddLocation(l Location) LocationID {
 // wraps [ErrInvalid]. [Create] refuses such definitions. Beside references to what is not there these are:
 //
 //   - names with line breaks or control characters, or that are not UTF-8
-//   - metrics of the kinds Simple and PreDerived, of types with more than one number, minima and maxima that are not exclusive; hidden metrics
-//     before others; no metric "time"; headings (VOID); expressions where none belong, or none where one does
+//   - metrics of the kinds Simple and PreDerived, of types with more than one number, minima and maxima that are not
+//     exclusive; hidden metrics before others; no metric "time"; headings (VOID); expressions where none belong, or
+//     none where one does
 //   - no system tree node of class "node"; location groups of type metrics or without locations; processes of one name;
 //     accelerators that do not say which process created them
 //   - coordinates of system tree nodes, or outside their topology
@@ -151,8 +152,8 @@ func checkTexts(owner string, texts ...string) error {
 	return nil
 }
 
-// checkText refuses what does not come back as it was written: readers turn runs of newlines into a blank, stop at a
-// carriage return, and XML has no other control characters.
+// checkText rejects text that does not survive writing and reading: readers turn runs of newlines into a blank, stop at
+// a carriage return, and XML has no other control characters.
 func checkText(owner, text string) error {
 	for i, r := range text {
 		switch {

@@ -16,7 +16,7 @@ var (
 	ErrClosed       = errors.New("already closed")
 )
 
-// FormatError says where in a profile reading stopped. It wraps one of the causes above or an error of the operating
+// FormatError states where in a profile reading stopped. It wraps one of the causes above or an error of the operating
 // system.
 type FormatError struct {
 	File   string // path of the profile, empty if it has none

@@ -35,9 +35,9 @@ func newForest(parents, order []int32) *forest {
 	return f
 }
 
-func (f *forest) roots() []int32 { return f.of(int32(len(f.children))) }
+func (f *forest) roots() []int32 { return f.childrenOf(int32(len(f.children))) }
 
-func (f *forest) of(id int32) []int32 { return f.children[f.first[id]:f.first[id+1]] }
+func (f *forest) childrenOf(id int32) []int32 { return f.children[f.first[id]:f.first[id+1]] }
 
 // walk goes through the forest depth first. enter is given the depth, 0 for roots.
 func (f *forest) walk(enter func(id int32, depth int), leave func(id int32)) {
@@ -46,7 +46,7 @@ func (f *forest) walk(enter func(id int32, depth int), leave func(id int32)) {
 		rest []int32 // children still to come
 	}
 	for _, root := range f.roots() {
-		stack := []level{{root, f.of(root)}}
+		stack := []level{{root, f.childrenOf(root)}}
 		enter(root, 0)
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
@@ -58,7 +58,7 @@ func (f *forest) walk(enter func(id int32, depth int), leave func(id int32)) {
 			child := top.rest[0]
 			top.rest = top.rest[1:]
 			enter(child, len(stack))
-			stack = append(stack, level{child, f.of(child)})
+			stack = append(stack, level{child, f.childrenOf(child)})
 		}
 	}
 }
@@ -70,14 +70,14 @@ func (f *forest) preorder() []int32 {
 	return order
 }
 
-// wide is the order of rows of inclusive metrics: all children of a node side by side, then what is below the first
-// child, below the second, and so on. It is not the order of a search by breadth.
-func (f *forest) wide() []int32 {
+// siblingsFirst is the order of rows of inclusive metrics: all children of a node side by side, then what is below the
+// first child, below the second, and so on. It is not the order of a search by breadth.
+func (f *forest) siblingsFirst() []int32 {
 	order := make([]int32, 0, len(f.children))
 	for _, root := range f.roots() {
 		order = append(order, root)
 		for stack := []int32{root}; len(stack) > 0; {
-			children := f.of(stack[len(stack)-1])
+			children := f.childrenOf(stack[len(stack)-1])
 			stack = stack[:len(stack)-1]
 			order = append(order, children...)
 			for i := len(children) - 1; i >= 0; i-- {
@@ -93,5 +93,5 @@ func (f *forest) rowOrder(kind MetricKind) []int32 {
 	if kind == Exclusive {
 		return f.preorder()
 	}
-	return f.wide()
+	return f.siblingsFirst()
 }

@@ -55,7 +55,7 @@ func writeIndex(rows []uint32, dense bool) []byte {
 	return b
 }
 
-// readIndex reads an index of a profile with so many cnodes. Reference readers take much of what is refused here, and
+// readIndex reads an index of a profile with a number of cnodes. Reference readers accept much of what it rejects, and
 // lose values by it.
 func readIndex(b []byte, cnodes int) (index, error) {
 	var x index
@@ -107,7 +107,7 @@ func readIndex(b []byte, cnodes int) (index, error) {
 	return x, nil
 }
 
-// position gives the place of a row among those stored.
+// position returns the index of a row among the stored ones.
 func (x *index) position(row uint32) (int, bool) {
 	if x.dense {
 		return int(row), true

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Metric is what is measured. The values of a metric include those of the metrics below it: tools show the difference.
+// Metric is a measured quantity. The values of a metric include those of the metrics below it: tools show the
+// difference.
 type Metric struct {
 	Parent      MetricID // None for a root
 	UniqueName  string   // by which tools and expressions find it: letters, digits and _ : =
@@ -30,7 +31,7 @@ type Metric struct {
 	Plus, Minus, Aggregate string
 }
 
-// MetricKind says what a value of a metric stands for.
+// MetricKind states what a value of a metric stands for.
 type MetricKind uint8
 
 const (
@@ -66,10 +67,10 @@ func (k MetricKind) String() string {
 	return fmt.Sprintf("MetricKind(%d)", uint8(k))
 }
 
-// Derived says whether metrics of the kind have an expression instead of values.
+// Derived reports whether metrics of the kind have an expression instead of values.
 func (k MetricKind) Derived() bool { return int(k) < len(metricKinds) && metricKinds[k].derived }
 
-// memberPrefix is what the names of a metric's members begin with.
+// memberPrefix returns the prefix of the names of a metric's members.
 func memberPrefix(id int, hidden bool) string {
 	if hidden {
 		return fmt.Sprintf("ghost_%d", id)

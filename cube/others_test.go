@@ -26,14 +26,14 @@ func TestContainersOfOtherWriters(t *testing.T) {
 	}
 	field := func(f tarField, text string) func(h []byte) {
 		return func(h []byte) {
-			clear(f.of(h))
-			copy(f.of(h), text)
+			clear(f.bytesIn(h))
+			copy(f.bytesIn(h), text)
 		}
 	}
 	sum := tarFields.checksum
 	size := func(format string) func(h []byte) {
 		return func(h []byte) {
-			n, err := tarNumber(tarFields.size.of(h))
+			n, err := tarNumber(tarFields.size.bytesIn(h))
 			check(t, err)
 			field(tarFields.size, fmt.Sprintf(format, n))(h)
 		}

@@ -85,7 +85,7 @@ func read(r io.ReaderAt, size int64, path string) (*Profile, error) {
 	return p, nil
 }
 
-// maxAnchor is what an anchor has at most: trees of a million call paths take a tenth.
+// maxAnchor bounds the size of an anchor: trees of a million call paths need a tenth.
 const maxAnchor = 1 << 30
 
 // anchorText reads the anchor, which may be compressed.

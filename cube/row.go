@@ -44,7 +44,7 @@ func (n Number) String() string {
 type Row struct {
 	metric *Metric
 	layout layout
-	data   []byte // least significant byte first, whatever the file has
+	data   []byte // least significant byte first, for any byte order of the file
 	err    error  // of the first Set that was refused
 }
 
@@ -99,7 +99,7 @@ func (r *Row) NumberAt(l LocationID, i int) Number {
 	return Number{p.number, getBits(r.data[at:], p)}
 }
 
-// Present says whether there is a value at a location: minima and maxima of nothing are none.
+// Present reports whether there is a value at a location: minima and maxima of nothing are none.
 func (r *Row) Present(l LocationID) bool {
 	for i, p := range r.layout.parts {
 		if p.number == numberFloat && p.absent != 0 && r.NumberAt(l, i).bits == p.absent {

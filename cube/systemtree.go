@@ -86,7 +86,7 @@ func spelled(names []string, i int, of string) string {
 	return fmt.Sprintf("%s(%d)", of, i)
 }
 
-// accelerated says whether something needs the version of the format that knows accelerators.
+// accelerated reports whether the definitions need the version of the format with accelerators.
 func (d *Definitions) accelerated() bool {
 	return slices.ContainsFunc(d.Groups, func(g LocationGroup) bool { return g.Type == GroupAccelerator }) ||
 		slices.ContainsFunc(d.Locations, func(l Location) bool { return l.Type == LocationStream })
@@ -191,8 +191,8 @@ func attributeOf(list []Attribute, key string) string {
 	return ""
 }
 
-// writeSystem writes the system tree and the topologies. Readers number nodes and groups as they come, whatever their
-// Id says, so these numbers are written.
+// writeSystem writes the system tree and the topologies. Readers number nodes and groups in order and ignore their Id,
+// so these numbers are written.
 func (d *Definitions) writeSystem(x *xmlWriter) {
 	parents, order := make([]int32, len(d.Nodes)), make([]int32, len(d.Nodes))
 	for i := range d.Nodes {
@@ -212,9 +212,9 @@ func (d *Definitions) writeSystem(x *xmlWriter) {
 			x.leaf("descr", n.Description)
 		}
 		x.attributes(n.Attributes)
-		for _, g := range groups.of(id) {
+		for _, g := range groups.childrenOf(id) {
 			groupNumber[g] = written
-			d.writeGroup(x, written, &d.Groups[g], locations.of(g))
+			d.writeGroup(x, written, &d.Groups[g], locations.childrenOf(g))
 			written++
 		}
 	}, func(int32) { x.close("systemtreenode") })

@@ -11,7 +11,8 @@ import (
 const (
 	tarBlock = 512
 	tarMagic = "ustar"
-	// maxMember is what a header can tell; libraries write larger members in a way of their own, which was never tried.
+	// maxMember is the largest size in a header; libraries write larger members in a way of their own, which is
+	// untested.
 	maxMember     = 0x1FFFFFFFF - 1
 	maxMemberName = 99 // bytes
 )
@@ -38,18 +39,18 @@ type tarField struct {
 	constant string
 }
 
-func (f tarField) of(header []byte) []byte { return header[f.at : f.at+f.size] }
+func (f tarField) bytesIn(header []byte) []byte { return header[f.at : f.at+f.size] }
 
 // tarHeader makes the header of a plain file.
 func tarHeader(name string, size int64) []byte {
 	h := make([]byte, tarBlock)
 	t := &tarFields
 	for _, f := range []tarField{t.mode, t.uid, t.gid, t.mtime, t.checksum, t.typeflag, t.magic, t.uname, t.gname} {
-		copy(f.of(h), f.constant)
+		copy(f.bytesIn(h), f.constant)
 	}
-	copy(t.name.of(h), name)
-	copy(t.size.of(h), fmt.Sprintf("%011o", size))
-	copy(t.checksum.of(h), fmt.Sprintf("%06o\x00 ", tarSum(h)))
+	copy(t.name.bytesIn(h), name)
+	copy(t.size.bytesIn(h), fmt.Sprintf("%011o", size))
+	copy(t.checksum.bytesIn(h), fmt.Sprintf("%06o\x00 ", tarSum(h)))
 	return h
 }
 
@@ -81,8 +82,8 @@ func tarNumber(field []byte) (int64, error) {
 	return n, nil
 }
 
-// tarNext gives where the header behind a member is. The reader of the format goes one block further than tar where the
-// size is a multiple of 512.
+// tarNext returns the offset of the header after a member. The reader of the format goes one block further than tar if
+// the size is a multiple of 512.
 func tarNext(header, size int64) int64 {
 	if size == 0 {
 		return header + tarBlock

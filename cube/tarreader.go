@@ -115,17 +115,17 @@ func readTarHeader(h []byte) (member, byte, error) {
 		return m, 0, corrupt("no tar header of the format ustar")
 	}
 	t := &tarFields
-	name, _, _ := bytes.Cut(t.name.of(h), []byte{0})
+	name, _, _ := bytes.Cut(t.name.bytesIn(h), []byte{0})
 	m.name = string(name)
 	var err error
-	m.size, err = tarNumber(t.size.of(h))
+	m.size, err = tarNumber(t.size.bytesIn(h))
 	return m, h[t.typeflag.at], err
 }
 
-// isTarHeader goes by the mark of the format. Checksums tell nothing: the reference reader does not look at them, and
+// isTarHeader checks the mark of the format. Checksums are no evidence: the reference reader does not check them, and
 // the libraries of CUBE 4.8 write wrong ones.
 func isTarHeader(h []byte) bool {
-	return len(h) == tarBlock && bytes.HasPrefix(tarFields.magic.of(h), []byte(tarMagic))
+	return len(h) == tarBlock && bytes.HasPrefix(tarFields.magic.bytesIn(h), []byte(tarMagic))
 }
 
 // extraBlock refuses a member whose size is a multiple of 512 and that is followed as in any tar file: readers of the

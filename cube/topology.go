@@ -28,7 +28,7 @@ type Place struct {
 	Coordinates []int // one per dimension, less than its size
 }
 
-// PlaceOf says what a place is of.
+// PlaceOf is the subject of a place.
 type PlaceOf uint8
 
 // What places can be of.
@@ -75,7 +75,7 @@ func (d *Definitions) checkTopologies() error {
 	return nil
 }
 
-// topologyProblem says what is wrong with the numbers of a topology.
+// topologyProblem describes what is wrong with the numbers of a topology.
 func (d *Definitions) topologyProblem(t *Topology) string {
 	if len(t.Dimensions) == 0 {
 		return "it has no dimension"

@@ -16,7 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// Suffix is the end of the name of every profile: tools take no other.
+// Suffix is the suffix of every profile's name: tools accept no other.
 const Suffix = ".cubex"
 
 // Options of a profile to write; the zero value is what reads everywhere.

@@ -24,8 +24,8 @@ type element struct {
 	children   []*element
 }
 
-// grammar says what an element may have. Source: the grammar of the reference parser; only the elements in the table
-// below exist.
+// grammar describes the allowed content of an element. Source: the grammar of the reference parser; only the elements
+// in the table below exist.
 type grammar struct {
 	name       string
 	attributes map[string]bool // required or not; names without regard to the case of "Id"
@@ -143,7 +143,7 @@ func (x *xmlReader) skip(n int) {
 	x.rest = x.rest[n:]
 }
 
-// start is the beginning of what is to be read, for messages.
+// start returns the first bytes of the input, for messages.
 func (x *xmlReader) start() string {
 	b := x.rest[:min(len(x.rest), 40)]
 	if i := bytes.IndexByte(b, '\n'); i > 0 {
@@ -263,7 +263,7 @@ func (x *xmlReader) readStart(top *element) (*element, bool, error) {
 	return e, ended, nil
 }
 
-// mayHave says whether a child of that name may follow the children that are there.
+// mayHave reports whether a child of that name may follow the present children.
 func (e *element) mayHave(name string) bool {
 	at := -1
 	for i, p := range e.grammar.children {
@@ -289,7 +289,7 @@ func (e *element) mayHave(name string) bool {
 	return !slices.ContainsFunc(e.grammar.children[at+1:], func(p phase) bool { return slices.Contains(p.names, last) })
 }
 
-// complete says what is missing when an element ends.
+// complete checks, when an element ends, that nothing is missing.
 func (e *element) complete() error {
 	for _, p := range e.grammar.children {
 		if p.min > 0 && !slices.ContainsFunc(p.names, func(name string) bool { return e.child(name) != nil }) {
@@ -309,7 +309,7 @@ func (e *element) child(name string) *element {
 	return nil
 }
 
-// tag gives the text of a child, and whether it is there.
+// tag returns the text of a child, and whether it exists.
 func (e *element) tag(name string) (string, bool) {
 	if c := e.child(name); c != nil {
 		return c.text, true

@@ -91,7 +91,7 @@ type API struct {
 	Result      uint32
 }
 
-// External says which id was on top of the calling thread's stack when an API call was made.
+// External is the id on top of the calling thread's stack when an API call was made.
 type External struct {
 	ExternalKind ExternalKind
 	ID           uint64
@@ -205,8 +205,8 @@ func (*Memory) activity()          {}
 func (*MemoryPool) activity()      {}
 func (*GraphTrace) activity()      {}
 
-// Version134 is what cuptiGetVersion says from CUDA 13.4 on. Values of all releases compare as integers, though
-// those before 13.0 count from 18 (11.8).
+// Version134 is the value of cuptiGetVersion since CUDA 13.4. Values of all releases compare as integers, though those
+// before 13.0 count from 18 (11.8).
 const Version134 = 130400
 
 // field is one field of a record: where it lies, from which version of CUPTI on, and where it goes.
@@ -217,8 +217,8 @@ type field[T any] struct {
 	set          func(*T, uint64)
 }
 
-// layout is what Parse knows of a kind. All releases only append to a record, so that the record of CUDA 11.8 is the
-// beginning of every later one; what is behind that is read only if the version has it.
+// layout describes a kind for Parse. Releases only append to a record, so that the record of CUDA 11.8 is the begin of
+// every later one; later fields are read only if the version has them.
 type layout struct {
 	least int // size in CUDA 11.8
 	parse func(b []byte, version uint32) Record

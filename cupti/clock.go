@@ -31,8 +31,8 @@ const (
 	mostSlew = 1e-3
 	// What the clock's rate beside the readings may differ from that of the other one.
 	unknownRate = 1e-3
-	// A stretch tells of one beside it how the clock ran there if it is at least this part of its length: what the
-	// readings at its ends are off by counts for as many times more there.
+	// A stretch is evidence of the clock's rate in its neighbor if it is at least this part of its length: the errors
+	// of its readings are scaled by the ratio.
 	leastBeside = 1.0 / 64
 	// How far (ns) before the first reading and beyond the last one times are mapped: they are read by a thread that
 	// may have to wait for the CPU.
@@ -47,8 +47,7 @@ var (
 	ErrUnsure    = errors.New("the clock jumped: the time could be one of two")
 )
 
-// Add takes a reading: CUPTI's clock and the other one, which must be later than before, and in how many ns the two
-// may have been read.
+// Add takes a reading: CUPTI's clock and the other one, both later than before, and the ns within which both were read.
 func (c *Clock) Add(cupti, line, width uint64) {
 	k := knot{cupti, line, width/2 + 1}
 	if n := len(c.segments); n > 0 {
@@ -67,7 +66,8 @@ func (c *Clock) Add(cupti, line, width uint64) {
 	c.prune()
 }
 
-// residual is what CUPTI's clock ran more than the other one from a to b, if a second of the latter is rate of its own.
+// residual returns by how much CUPTI's clock ran faster than the other one from a to b, if a second of the latter is
+// rate of its own.
 func residual(a, b knot, rate float64) float64 {
 	return float64(int64(b.cupti-a.cupti)) - rate*float64(int64(b.line-a.line))
 }
@@ -94,7 +94,7 @@ func (c *Clock) prune() {
 // Segments is how many stretches without jumps there are.
 func (c *Clock) Segments() int { return len(c.segments) }
 
-// Covered tells up to which time of CUPTI's clock Map can tell anything; false if there was no reading.
+// Covered returns the time of CUPTI's clock up to which Map works; false without a reading.
 func (c *Clock) Covered() (cupti uint64, ok bool) {
 	if len(c.segments) == 0 {
 		return 0, false
@@ -107,7 +107,7 @@ func (c *Clock) Covered() (cupti uint64, ok bool) {
 func (c *Clock) Map(cupti uint64) (line, off uint64, err error) {
 	found, known := 0, false
 	for i, s := range c.segments {
-		if l, o, ok := c.within(i, s, cupti); ok {
+		if l, o, ok := c.mapWithin(i, s, cupti); ok {
 			found++
 			if o != noRate {
 				line, off, known = l, o, true
@@ -127,9 +127,9 @@ func (c *Clock) Map(cupti uint64) (line, off uint64, err error) {
 // clock that does not count nanoseconds.
 const noRate = math.MaxUint64
 
-// within maps a time by one segment, which covers its readings, and the time up to the neighboring segments' readings:
-// the jump lies somewhere there.
-func (c *Clock) within(i int, s []knot, cupti uint64) (line, off uint64, ok bool) {
+// mapWithin maps a time by one segment, which covers its readings, and the time up to the neighboring segments'
+// readings: the jump lies somewhere there.
+func (c *Clock) mapWithin(i int, s []knot, cupti uint64) (line, off uint64, ok bool) {
 	first, last := s[0], s[len(s)-1]
 	before, after := first.off+edge, last.off+edge
 	if i > 0 {
@@ -153,7 +153,7 @@ func (c *Clock) within(i int, s []knot, cupti uint64) (line, off uint64, ok bool
 	at = min(max(at, 1), len(s)-1)
 	a, b := s[at-1], s[at]
 	r := rate(a, b)
-	off = max(a.off, b.off) + c.bend(s, at)
+	off = max(a.off, b.off) + c.bendOf(s, at)
 	base := a
 	if cupti > b.cupti {
 		base = b
@@ -173,11 +173,11 @@ func (c *Clock) within(i int, s []knot, cupti uint64) (line, off uint64, ok bool
 // reach is how far CUPTI's clock can go in a time of the other one.
 func reach(ns uint64) uint64 { return ns + uint64(float64(ns)*mostSlew) + 1 }
 
-// bend is how far CUPTI's clock can have been from the straight line between readings at-1 and at: what the rates of
-// the stretches beside do not explain. A small jump shows there, and a change of rate, unless there is another in the
-// next stretch that makes up for it. Where there is none beside that is long enough to tell, what a rate of 1 does not
-// explain.
-func (c *Clock) bend(s []knot, at int) uint64 {
+// bendOf returns by how much CUPTI's clock can have deviated from the straight line between readings at-1 and at: the
+// part that the rates of the neighboring stretches do not explain. It shows a small jump or a change of rate, unless
+// the next stretch has another that compensates it. Without a neighbor of sufficient length it is the deviation from a
+// rate of 1.
+func (c *Clock) bendOf(s []knot, at int) uint64 {
 	a, b := s[at-1], s[at]
 	least := max(1, uint64(float64(b.line-a.line)*leastBeside))
 	most, known := 0.0, false

@@ -2,7 +2,7 @@
 
 package cupti
 
-// Outcome is what became of an activity that was to be linked to an external id.
+// Outcome is the fate of an activity that was to be linked to an external id.
 type Outcome uint8
 
 // Outcomes.
@@ -29,7 +29,7 @@ type Call struct {
 	Start, End uint64
 }
 
-// Verdict is what a Judge says.
+// Verdict is the result of a Judge.
 type Verdict uint8
 
 // Verdicts.
@@ -71,7 +71,7 @@ type Correlator[T any] struct {
 	Idle uint64
 }
 
-// correlation is what is known of one correlation id.
+// correlation is the state of one correlation id.
 type correlation[T any] struct {
 	number     uint32
 	born       uint64
@@ -138,7 +138,7 @@ func (c *Correlator[T]) External(x *External, now uint64) {
 	c.settle(e)
 }
 
-// Activity takes an activity. It is reported at once if what belongs to it has come.
+// Activity takes an activity. It is reported at once if its call and id have come.
 func (c *Correlator[T]) Activity(number uint32, activity T, now uint64) {
 	e := c.entry(number, now)
 	if e == nil {
@@ -156,7 +156,7 @@ func (c *Correlator[T]) Identified(number uint32) bool {
 	return e != nil && e.identified
 }
 
-// entry finds or makes what is known of a correlation id; nil for 0, which is none.
+// entry finds or adds the state of a correlation id; nil for 0, which is none.
 func (c *Correlator[T]) entry(number uint32, now uint64) *correlation[T] {
 	if number == 0 {
 		return nil
@@ -224,7 +224,7 @@ func (c *Correlator[T]) Expire(now uint64) {
 	}
 }
 
-// leaveYoung gives the oldest of the young up, unless it is a call with an id.
+// leaveYoung gives up the oldest of the young, unless it is a call with an id.
 func (c *Correlator[T]) leaveYoung() {
 	e := c.young[0]
 	c.young[0] = nil
@@ -274,7 +274,7 @@ func (c *Correlator[T]) giveUp(e *correlation[T]) {
 	c.reportAll(e, o)
 }
 
-// End gives everything up: nothing more will come.
+// End gives up all waiting activities: no more records will come.
 func (c *Correlator[T]) End() {
 	for e := range c.unsure {
 		c.settle(e)

@@ -17,15 +17,15 @@ type ReadOptions struct {
 	// Raw leaves ids and times as they stand in the event files.
 	Raw bool
 
-	// Nanoseconds gives the times of events and markers, and of Defs.Clock, in nanoseconds whatever ticks the archive
-	// has, rounded down. It does nothing with Raw.
+	// Nanoseconds converts the times of events and markers, and of Defs.Clock, to nanoseconds from any ticks of the
+	// archive, rounded down. It has no effect with Raw.
 	Nanoseconds bool
 
 	// MaxOpenFiles bounds the event files that are open at the same time; 0 means 128. Files beyond are opened
 	// for each window.
 	MaxOpenFiles int
 
-	// Name is what Path says, for archives that were made of something else; "": the path of the anchor.
+	// Name is the result of Path, for archives made of something else; "": the path of the anchor.
 	Name string
 
 	// Memory is the room in bytes for windows on the event files when many locations are read at once; 0 means

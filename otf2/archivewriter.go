@@ -27,10 +27,10 @@ type ArchiveOptions struct {
 	// CheckNesting is EventWriterOptions.CheckNesting of every event writer.
 	CheckNesting bool
 
-	// CheckReferences refuses, with a *ReferenceError, definitions and events that refer to what is not defined yet,
-	// and, with an *AttributeTypeError, event attributes of another type than their definition has. Ids in events
-	// count after mapping, so that a location's mapping tables must be given before its events. It costs several
-	// times the writing itself.
+	// CheckReferences rejects, with a *ReferenceError, definitions and events that refer to something undefined, and,
+	// with an *AttributeTypeError, event attributes of another type than their definition has. Ids in events count
+	// after mapping, so that a location's mapping tables must be set before its events. It costs several times the
+	// writing itself.
 	CheckReferences bool
 }
 
@@ -150,8 +150,8 @@ func (a *ArchiveWriter) definition(id uint8, fields []byte) ([]byte, int, error)
 	return b, reserve, nil
 }
 
-// use checks that loc can have files now; the caller holds the lock.
-func (a *ArchiveWriter) use(loc LocationRef) error {
+// checkLocation checks that loc can have files now; the caller holds the lock.
+func (a *ArchiveWriter) checkLocation(loc LocationRef) error {
 	if a.closed {
 		return fmt.Errorf("otf2: archive %s: %w", a.anchor, ErrClosed)
 	}
@@ -167,7 +167,7 @@ func (a *ArchiveWriter) use(loc LocationRef) error {
 func (a *ArchiveWriter) Events(loc LocationRef) (*EventWriter, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.use(loc); err != nil {
+	if err := a.checkLocation(loc); err != nil {
 		return nil, err
 	}
 	if w := a.events[loc]; w != nil {
@@ -192,7 +192,7 @@ func (a *ArchiveWriter) Events(loc LocationRef) (*EventWriter, error) {
 func (a *ArchiveWriter) LocalDefs(loc LocationRef, maps []*MappingTable, clocks []ClockOffset) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.use(loc); err != nil {
+	if err := a.checkLocation(loc); err != nil {
 		return err
 	}
 	if a.locals[loc] != nil {
@@ -222,7 +222,7 @@ func (a *ArchiveWriter) LocalDefs(loc LocationRef, maps []*MappingTable, clocks 
 func (a *ArchiveWriter) Markers() (*MarkerWriter, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.use(0); err != nil || a.markers != nil {
+	if err := a.checkLocation(0); err != nil || a.markers != nil {
 		return a.markers, err
 	}
 	w, err := CreateMarkerWriter(a.base+".marker", a.opts.DefChunkSize)
@@ -237,7 +237,7 @@ func (a *ArchiveWriter) Markers() (*MarkerWriter, error) {
 func (a *ArchiveWriter) Snapshots(loc LocationRef) (*SnapshotWriter, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.use(loc); err != nil {
+	if err := a.checkLocation(loc); err != nil {
 		return nil, err
 	}
 	if w := a.snapshots[loc]; w != nil {
@@ -254,7 +254,7 @@ func (a *ArchiveWriter) Snapshots(loc LocationRef) (*SnapshotWriter, error) {
 func (a *ArchiveWriter) Thumbnail(t *Thumbnail) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.use(0); err != nil {
+	if err := a.checkLocation(0); err != nil {
 		return err
 	}
 	err := WriteThumbnail(a.base+"."+strconv.FormatUint(uint64(a.thumbnails), 10)+".thumb", t)
@@ -273,7 +273,7 @@ func (a *ArchiveWriter) Thumbnail(t *Thumbnail) error {
 func (a *ArchiveWriter) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.use(0); err != nil {
+	if err := a.checkLocation(0); err != nil {
 		return err
 	}
 	a.closed = true
@@ -324,8 +324,8 @@ func (a *ArchiveWriter) closeWriters() (fatal, remarks []error) {
 	return fatal, remarks
 }
 
-// Abort gives the archive up: it closes all files and writes no anchor and no global definitions. The locations'
-// files stay. After Close it does nothing.
+// Abort abandons the archive: it closes all files and writes no anchor and no global definitions. The locations' files
+// stay. After Close it does nothing.
 func (a *ArchiveWriter) Abort() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -68,8 +68,8 @@ func (a *AttributeList) dataEstimate() int { return 5 + 15*len(a.list) }
 // maxEntry is the room for an entry: id, type, value, and what encoders touch behind it.
 const maxEntry = 5 + 1 + 9 + 8
 
-// put writes the record at b[p]. It returns false if an id stands twice in the list.
-func (a *AttributeList) put(b []byte, p int) (int, bool) {
+// encode writes the record at b[p]. It returns false if an id occurs twice in the list.
+func (a *AttributeList) encode(b []byte, p int) (int, bool) {
 	b[p] = recordAttributes
 	estimate := a.dataEstimate()
 	start := p + 1 + lengthSize(estimate)

@@ -47,8 +47,8 @@ func intervalOf(a, b *ClockOffset, resolution uint64) clockInterval {
 	}
 }
 
-// Corrected is what readers make of a time of a location, in ticks, that has these clock offsets, at increasing times:
-// fewer than two have no effect.
+// Corrected returns the time that readers compute for a time of a location, in ticks, with these clock offsets, at
+// increasing times: fewer than two have no effect.
 func Corrected(offsets []ClockOffset, t uint64) uint64 {
 	if len(offsets) < 2 {
 		return t
@@ -84,7 +84,7 @@ func (v *clockInterval) apply(t uint64) uint64 {
 	return t
 }
 
-// nanoseconds converts ticks of which a second has so many, rounded down.
+// nanoseconds converts ticks of a resolution (per second) to nanoseconds, rounded down.
 func nanoseconds(ticks, resolution uint64) uint64 {
 	hi, lo := bits.Mul64(ticks, 1e9)
 	if hi >= resolution {

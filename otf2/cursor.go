@@ -22,8 +22,8 @@ func (a *Archive) Cursor(sel *Selection) *Cursor {
 	return &Cursor{archive: a, sel: sel, merge: merge{filter: newFilter(sel)}}
 }
 
-// Next gives the next event, or what keeps the rest of a location from being read; ok is false when there is nothing
-// more. The event is valid until the next call.
+// Next returns the next event, or the error that ends the reading of a location; ok is false at the end. The event is
+// valid until the next call.
 func (c *Cursor) Next() (ev *Event, ok bool, err error) {
 	if a := c.archive; a != nil {
 		c.archive = nil

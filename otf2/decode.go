@@ -26,8 +26,8 @@ func (d *fieldDecoder) fail(format string, args ...any) {
 	}
 }
 
-// take returns the next n bytes, or nil after an error.
-func (d *fieldDecoder) take(n int) []byte {
+// nextBytes returns the next n bytes, or nil after an error.
+func (d *fieldDecoder) nextBytes(n int) []byte {
 	if d.err != nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (d *fieldDecoder) take(n int) []byte {
 }
 
 func (d *fieldDecoder) u8() uint8 {
-	if b := d.take(1); b != nil {
+	if b := d.nextBytes(1); b != nil {
 		return b[0]
 	}
 	return 0
@@ -53,7 +53,7 @@ func (d *fieldDecoder) f64() uint64 { return d.full(8) }
 
 // full reads an uncompressed number of n bytes.
 func (d *fieldDecoder) full(n int) uint64 {
-	b := d.take(n)
+	b := d.nextBytes(n)
 	var v uint64
 	if d.big {
 		for i := range b {

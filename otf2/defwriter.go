@@ -58,8 +58,8 @@ func WriteLocalDefs(path string, maps []*MappingTable, clocks []ClockOffset, chu
 	return writeLocalDefs(createAtomic, path, maps, clocks, chunkSize)
 }
 
-// WriteLocalDefsInPlace is WriteLocalDefs for archives that nobody reads yet, of many locations: a file that is there
-// is written over, and so are those that are linked to it.
+// WriteLocalDefsInPlace is WriteLocalDefs for archives of many locations without readers so far: it overwrites an
+// existing file, also under its other links.
 func WriteLocalDefsInPlace(path string, maps []*MappingTable, clocks []ClockOffset, chunkSize uint64) error {
 	return writeLocalDefs(createInPlace, path, maps, clocks, chunkSize)
 }

@@ -10,11 +10,10 @@ import (
 	"sync/atomic"
 )
 
-// EachLocation calls f for every selected location with its selected events, for at most workers locations at the
-// same time (0: as many as processors). It suits whatever needs no common order: memory and open files are those of
-// the locations under way, however many the archive has. f is called from several goroutines; events can be ranged
-// over while f runs, is like [Archive.EventsOf] in what it yields, and costs nothing where it is not used. sel may be
-// nil.
+// EachLocation calls f for every selected location with its selected events, for at most workers locations at the same
+// time (0: as many as processors). It suits uses without a common order: memory and open files are those of the
+// locations under way, however many the archive has. f is called from several goroutines; events can be ranged over
+// while f runs, is like [Archive.EventsOf] in what it yields, and costs nothing where it is not used. sel may be nil.
 //
 // The first error of f, or of ctx, keeps further locations from being begun and is returned when those under way
 // have ended; their events then stop with context.Canceled or the error of ctx.

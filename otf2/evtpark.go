@@ -4,8 +4,8 @@ package otf2
 
 import "slices"
 
-// Park gives back the buffer of a writer of which everything is in its file, as after a Flush: a location that is quiet
-// then costs some hundred bytes. The next event makes a buffer again.
+// Park frees the buffer of a writer whose data is all in its file, as after a Flush: a quiet location then costs some
+// hundred bytes. The next event allocates a buffer again.
 func (w *EventWriter) Park() {
 	if w.err != nil || w.parked || w.pos != w.flushed || w.counted != w.events {
 		return
@@ -15,7 +15,7 @@ func (w *EventWriter) Park() {
 	w.high = 0 // no event fits, so that the next one comes to room
 }
 
-// unpark makes a buffer again. What is in the file already is not needed in it, but for the header.
+// unpark allocates a buffer again. Of the file's content it needs only the header.
 func (w *EventWriter) unpark() {
 	if !w.parked {
 		return

@@ -20,8 +20,8 @@ type EventWriterOptions struct {
 
 	// Patient is for files that must survive a disk at fault. If it is not nil an error of the file is not final: what
 	// could not be written stays in memory, events are taken as before, and every Flush tries again from where the file
-	// ends. Patient is called with the error when a full chunk could not be written, which nobody has asked for. Each
-	// further chunk takes memory until a Flush succeeds: it is the caller's to stop.
+	// ends. Patient is called with the error when a full chunk could not be written without a call of Flush. Each
+	// further chunk takes memory until a Flush succeeds: the caller must bound it.
 	Patient func(error)
 }
 
@@ -29,9 +29,9 @@ type EventWriterOptions struct {
 // the event in ticks, its attributes (may be nil) and the record's fields in libotf2's order. It is not safe for
 // concurrent use.
 //
-// What is written stays in memory until a chunk is full or Flush is called. The file is valid at any time: it
-// always has an end mark behind the last flushed record, also while a flush is under way, so that a reader finds
-// whole records up to the last flush whatever happens to the process.
+// What is written stays in memory until a chunk is full or Flush is called. The file is valid at any time: it always
+// has an end mark behind the last flushed record, also while a flush is under way, so that a reader finds whole records
+// up to the last flush even if the process dies.
 //
 // The first error of the file sticks: every later call and Close return it, and the file ends as the last good flush
 // left it (but see EventWriterOptions.Patient). Refused events (TimeError, NestingError, ErrInvalid, ErrTooLarge) leave
@@ -198,7 +198,7 @@ func (w *EventWriter) begin(t Timestamp, a *AttributeList, size int) (int, error
 		size += a.estimate()
 	}
 	if w.pos+size+stampSize >= w.high {
-		if err := w.room(t, size); err != nil {
+		if err := w.ensureRoom(t, size); err != nil {
 			return 0, err
 		}
 	}
@@ -208,7 +208,7 @@ func (w *EventWriter) begin(t Timestamp, a *AttributeList, size int) (int, error
 	}
 	if attributes {
 		var ok bool
-		if p, ok = a.put(w.buf, p); !ok {
+		if p, ok = a.encode(w.buf, p); !ok {
 			w.refuse(last)
 			return 0, a.Err()
 		}
@@ -225,8 +225,8 @@ func (w *EventWriter) stamp(p int, t Timestamp) int {
 	return p + stampSize
 }
 
-// room is begin's slow path. libotf2's rule is kept: a record that may need as much as is free opens a new chunk.
-func (w *EventWriter) room(t Timestamp, size int) error {
+// ensureRoom is begin's slow path. libotf2's rule is kept: a record that may need as much as is free opens a new chunk.
+func (w *EventWriter) ensureRoom(t Timestamp, size int) error {
 	w.unpark()
 	need := w.pos + size + stampSize
 	for need >= w.high && w.high < w.chunk-1 {
@@ -297,7 +297,7 @@ func (w *EventWriter) entered(p int, region RegionRef) error {
 func (w *EventWriter) left(p int) error {
 	err := w.end(p)
 	if err == nil {
-		w.nesting.leave()
+		w.nesting.leaveRegion()
 	}
 	return err
 }

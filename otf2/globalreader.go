@@ -23,7 +23,7 @@ func (a *Archive) Events(sel *Selection) iter.Seq2[*Event, error] {
 	}
 }
 
-// fill opens the selected locations. It ends, with false, where failed, which is told of errors, returns false.
+// fill opens the selected locations. It passes errors to failed and ends, with false, if that returns false.
 func (a *Archive) fill(m *merge, sel *Selection, failed func(error) bool) bool {
 	locations := a.selected(sel)
 	window := a.window(max(len(locations), sel.Among))
@@ -39,7 +39,7 @@ func (a *Archive) fill(m *merge, sel *Selection, failed func(error) bool) bool {
 	return true
 }
 
-// window is the size of the windows of so many locations that are read at the same time.
+// window returns the size of the windows of a number of locations that are read at the same time.
 func (a *Archive) window(locations int) int {
 	return min(maxWindow, max(smallWindow, a.opts.Memory/max(1, locations)))
 }
@@ -58,7 +58,7 @@ type turn struct {
 	reader   *eventReader
 }
 
-func (a *turn) before(b *turn) bool {
+func (a *turn) precedes(b *turn) bool {
 	if a.time != b.time {
 		return a.time < b.time
 	}
@@ -75,7 +75,7 @@ func (m *merge) add(r *eventReader) error {
 	m.heap = append(m.heap, turn{r.event.Time, r.event.Location, r})
 	for i := len(m.heap) - 1; i > 0; {
 		parent := (i - 1) / 2
-		if !m.heap[i].before(&m.heap[parent]) {
+		if !m.heap[i].precedes(&m.heap[parent]) {
 			break
 		}
 		m.heap[i], m.heap[parent] = m.heap[parent], m.heap[i]
@@ -97,15 +97,15 @@ func (m *merge) run(yield func(*Event, error) bool) {
 			ok, err := m.filter.advance(r)
 			if !ok {
 				m.drop()
-				m.down()
+				m.siftDown()
 				if err != nil && !yield(nil, err) {
 					return
 				}
 				break
 			}
 			m.heap[0].time = r.event.Time
-			if second != nil && !m.heap[0].before(second) {
-				m.down()
+			if second != nil && !m.heap[0].precedes(second) {
+				m.siftDown()
 				break
 			}
 		}
@@ -122,7 +122,7 @@ func (m *merge) step() error {
 	} else {
 		m.drop()
 	}
-	m.down()
+	m.siftDown()
 	return err
 }
 
@@ -143,14 +143,14 @@ func (m *merge) second() *turn {
 	case 2:
 		return &m.heap[1]
 	}
-	if m.heap[1].before(&m.heap[2]) {
+	if m.heap[1].precedes(&m.heap[2]) {
 		return &m.heap[1]
 	}
 	return &m.heap[2]
 }
 
-// down restores the heap after its first element changed.
-func (m *merge) down() {
+// siftDown restores the heap after its first element changed.
+func (m *merge) siftDown() {
 	h := m.heap
 	if len(h) == 0 {
 		return
@@ -162,10 +162,10 @@ func (m *merge) down() {
 		if child >= len(h) {
 			break
 		}
-		if child+1 < len(h) && h[child+1].before(&h[child]) {
+		if child+1 < len(h) && h[child+1].precedes(&h[child]) {
 			child++
 		}
-		if !h[child].before(&moving) {
+		if !h[child].precedes(&moving) {
 			break
 		}
 		h[i] = h[child]

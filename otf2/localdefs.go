@@ -169,7 +169,7 @@ func (a *Archive) localDefs(loc LocationRef) (*localMaps, error) {
 // also for those that need none.
 var localDefWriters = []string{"Score-P", "nccl-otf2"}
 
-// creatorOfRecovered is what an anchor names as creator that was made anew, when nobody knows any more who it was.
+// creatorOfRecovered is the creator in an anchor that was made anew, if the original one is unknown.
 const creatorOfRecovered = "nccl-otf2 recover"
 
 // promisesLocalDefs reports whether an archive's creator makes a file of local definitions for every location.

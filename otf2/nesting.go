@@ -14,7 +14,7 @@ func (n *nesting) checkLeave(t Timestamp, region RegionRef) error {
 	return nil
 }
 
-func (n *nesting) leave() { n.open = n.open[:len(n.open)-1] }
+func (n *nesting) leaveRegion() { n.open = n.open[:len(n.open)-1] }
 
 func (n *nesting) checkClose() error {
 	if len(n.open) == 0 {

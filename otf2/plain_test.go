@@ -173,8 +173,8 @@ func equalBytes(t testing.TB, what string, got, want []byte) {
 	n := min(len(got), len(want))
 	for i := range n {
 		if got[i] != want[i] {
-			t.Fatalf("%s: byte %d is %#02x, want %#02x\n got % x\nwant % x", what, i, got[i], want[i], around(got, i),
-				around(want, i))
+			t.Fatalf("%s: byte %d is %#02x, want %#02x\n got % x\nwant % x", what, i, got[i], want[i], nearby(got, i),
+				nearby(want, i))
 		}
 	}
 	if len(got) != len(want) {
@@ -182,4 +182,4 @@ func equalBytes(t testing.TB, what string, got, want []byte) {
 	}
 }
 
-func around(b []byte, i int) []byte { return b[max(0, i-24):min(len(b), i+24)] }
+func nearby(b []byte, i int) []byte { return b[max(0, i-24):min(len(b), i+24)] }

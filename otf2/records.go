@@ -109,8 +109,7 @@ type recordSpec struct {
 // recordTable describes the records of one file kind, by record id. Name is empty for ids without a record.
 type recordTable [256]recordSpec
 
-// The records of each file kind. They are made when somebody asks for them: a program that only writes events starts
-// without.
+// The records of each file kind. They are made on demand: a program that only writes events starts without.
 var (
 	eventTable     = lazyTable(schema.Events)
 	globalDefTable = lazyTable(schema.GlobalOnly, schema.Definitions)

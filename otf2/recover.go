@@ -386,7 +386,7 @@ func (r *recovery) counted(path string, table *recordTable, word string) (record
 	}
 	switch {
 	case !c.cut && c.wrong == 0:
-		r.whole(path, s.records)
+		r.noteWhole(path, s.records)
 	case len(s.chunks) == 0 && s.size >= headerSize && !zeroed(path):
 		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing is known of it", s.flaw))
 		return 0, false
@@ -457,7 +457,7 @@ func (r *recovery) records(path string, table *recordTable, chunk uint64, word, 
 	case err != nil:
 		r.fail(path, 0, err.Error())
 	case s.flaw == nil:
-		r.whole(path, s.records)
+		r.noteWhole(path, s.records)
 	case r.otherChunkSize(path, s, table, false, chunk):
 	case len(s.chunks) == 0 && s.size >= headerSize && !zeroed(path):
 		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing is known of it", s.flaw))
@@ -554,7 +554,7 @@ func (r *recovery) definitions() {
 		r.lost("all global definitions")
 		return
 	case s.flaw == nil && corrected == 0 && r.defsFrom == path:
-		r.whole(path, s.records)
+		r.noteWhole(path, s.records)
 	default:
 		var what []string
 		if r.defsFrom != path {

@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// readAnchor reads the anchor, or what is left of it.
+// readAnchor reads the anchor, or its remains.
 func (r *recovery) readAnchor() error {
 	path := r.res.Anchor
 	a, err := ReadAnchor(path)
@@ -97,7 +97,7 @@ func (r *recovery) deduce() {
 	r.defChunk = defs.winner(oldDef, DefaultDefChunkSize)
 }
 
-// sizeVote collects what files tell of their chunk size.
+// sizeVote collects the chunk sizes of files.
 type sizeVote struct {
 	votes   map[uint64]int
 	largest uint64 // file of one chunk
@@ -118,8 +118,8 @@ func (v *sizeVote) file(path string, table *recordTable, stamped bool) {
 	}
 }
 
-// winner is the size that most files have. Files of one chunk tell only that it is not less than theirs: then it
-// is what the old anchor says, or the default, or the next power of two that is enough.
+// winner returns the chunk size of most files. Files of one chunk only give a lower bound: then it is the old anchor's
+// size, or the default, or the next power of two that suffices.
 func (v *sizeVote) winner(old, def uint64) uint64 {
 	best := uint64(0)
 	for size, n := range v.votes {
@@ -153,7 +153,7 @@ func (r *recovery) finishAnchor() {
 	switch {
 	case r.defs != nil && !r.defsBad:
 	case r.anchor != nil:
-		r.whole(path, 0)
+		r.noteWhole(path, 0)
 		return
 	default:
 		r.fail(path, 0, fmt.Sprintf("%s, and without global definitions it is not made", r.anchorFlaw))
@@ -165,7 +165,7 @@ func (r *recovery) finishAnchor() {
 		return
 	}
 	if r.anchor.Locations == locations && r.anchor.GlobalDefs == defs {
-		r.whole(path, 0)
+		r.noteWhole(path, 0)
 		return
 	}
 	b, err := readAnchor(path)

@@ -15,12 +15,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 )
 
-// whole notes a file that needs nothing.
-func (r *recovery) whole(path string, records uint64) {
+// noteWhole notes a file that needs no repair.
+func (r *recovery) noteWhole(path string, records uint64) {
 	r.res.Files = append(r.res.Files, RecoveredFile{Path: path, Action: RecoverWhole, Records: records})
 }
 
-// fail notes a file that cannot be helped.
+// fail notes a file that cannot be repaired.
 func (r *recovery) fail(path string, records uint64, why string) {
 	r.res.Files = append(r.res.Files, RecoveredFile{Path: path, Action: RecoverFailed, Records: records, Detail: why})
 }
@@ -130,7 +130,7 @@ func (r *recovery) exchange(f RecoveredFile, content func(out *os.File) error) b
 		return false
 	}
 	defer out.Abandon()
-	err = errors.Join(content(out.File), out.Chmod(mode)) // that of the file that it replaces, whatever the umask
+	err = errors.Join(content(out.File), out.Chmod(mode)) // the mode of the file that it replaces, for any umask
 	if err == nil && f.Action == RecoverRepaired && !r.opts.DropOriginals {
 		f.Original, err = keepOriginal(f.Path)
 	}

@@ -55,7 +55,7 @@ func createAtomic(path string) (*atomicFile, error) {
 	return &atomicFile{f, path}, nil
 }
 
-// createInPlace begins a file in a folder in which nobody reads yet, or writes over the one that is there.
+// createInPlace creates a file in a folder without readers, or overwrites an existing one.
 func createInPlace(path string) (*atomicFile, error) {
 	f, err := atomicfile.InPlace(path, regular.File)
 	if err != nil {

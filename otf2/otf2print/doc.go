@@ -47,7 +47,7 @@ func (o *Options) write(w io.Writer, format string, args ...any) {
 	if o.Printable {
 		printable.Fprintf(w, format, args...)
 	} else {
-		_, _ = fmt.Fprintf(w, format, args...) // whoever flushes the writer learns of its errors
+		_, _ = fmt.Fprintf(w, format, args...) // the flush of the writer returns its errors
 	}
 }
 
