@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* RCCL's file is librccl.so…; a framework that links either library statically tells by its name, or
+/* RCCL's file is librccl.so…; a framework that links either library statically is recognized by its name, or
  * by which of the two vendors' runtimes is in the process. */
 static uint32_t library_of(const char *path, bool has_version) {
   const char *slash = strrchr(path, '/');

@@ -35,7 +35,7 @@ bool ncclotf2_chunk_map(uint32_t index) {
   return true;
 }
 
-static bool take(uint8_t *base, uint32_t chunk) {
+static bool take_chunk(uint8_t *base, uint32_t chunk) {
   uint32_t *state = ncclotf2_chunk_states_at(base) + chunk;
   uint32_t expected = NCCLOTF2_CHUNK_FREE;
   return __atomic_load_n(state, __ATOMIC_RELAXED) == NCCLOTF2_CHUNK_FREE &&
@@ -74,7 +74,7 @@ static uint32_t scan(uint8_t *base, uint32_t limit, enum ncclotf2_class class) {
   const uint64_t freed = __atomic_load_n(&ncclotf2_header_at(base)->freed, __ATOMIC_ACQUIRE);
   if (__atomic_load_n(&barren[class], __ATOMIC_RELAXED) == freed + 1) return 0;
   for (uint32_t i = 0; i < limit; i++)
-    if (take(base, i)) return i + 1;
+    if (take_chunk(base, i)) return i + 1;
   __atomic_store_n(&barren[class], freed + 1, __ATOMIC_RELAXED);
   return 0;
 }
@@ -88,7 +88,7 @@ static uint32_t any(uint8_t *base, enum ncclotf2_class class) {
   if (!__atomic_load_n(&ran_out, __ATOMIC_RELAXED)) __atomic_store_n(&ran_out, true, __ATOMIC_RELAXED);
   chunk = scan(base, limit, class);
   for (uint32_t i = limit; !chunk && i < own; i++)
-    if (take(base, i)) chunk = i + 1;
+    if (take_chunk(base, i)) chunk = i + 1;
   if (chunk) __atomic_fetch_add(&header->faulted_chunks, 1, __ATOMIC_RELAXED);
   return chunk;
 }

@@ -80,7 +80,7 @@ static void restore_signals(const uint64_t *before) {
 
 #define IN_CHILD __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
 
-/* struct kernel_sigaction is all zero for SIG_DFL, whatever its size on the architecture. */
+/* struct kernel_sigaction is all zero for SIG_DFL, of any size on the architecture. */
 static IN_CHILD void reset_handlers(void) {
   static const uint64_t zero[8];
   for (int number = 1; number <= 64; number++)

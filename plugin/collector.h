@@ -20,7 +20,7 @@ enum ncclotf2_start {
  * is any, and returns whether it did; may be NULL. *why is one line for FAILED. Leaves *pid 0 if there is no process. */
 enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, bool (*meanwhile)(void), char *why, size_t why_size);
 
-/* False once the process has ended, even if nobody has reaped it. */
+/* False once the process has ended, even before it is reaped. */
 bool ncclotf2_process_alive(pid_t pid);
 
 /* What keeps a process that should be at work from it, in a few words; NULL if it has work and no processor. */

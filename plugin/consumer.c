@@ -57,7 +57,7 @@ void ncclotf2_consumer_introduce(void) {
 
 /* ---- threads of this library ---- */
 
-/* About once a second: tells what there is to tell, and replaces a collector that has died while a thread of NCCL's found no prepared chunk. */
+/* About once a second: logs losses and messages, and replaces a collector that has died while a thread of NCCL's found no prepared chunk. */
 static void look(void) {
   if (pthread_mutex_trylock(&ncclotf2_life) != 0) return; /* the next time */
   if (ncclotf2_log_is_there()) {
@@ -91,7 +91,7 @@ static void *write_spool(void *unused) {
 /* Pages are in place per process, so the collector cannot see to it. Without this thread recording threads put them in place themselves.
  * It is back soon while chunks are used up, or were lately, and seldom in an idle process. */
 static void *prepare_pages(void *unused) {
-  enum { PERIOD_MS = 1000 }; /* how late it notices what there is to tell, and that the program is over */
+  enum { PERIOD_MS = 1000 }; /* how late it notices messages, and the end of the program */
   enum { SHORTEST_MS = 2 };
   static const long longest_ms[] = {[NCCLOTF2_USE_IDLE] = 64, [NCCLOTF2_USE_LATELY] = 8, [NCCLOTF2_USE_NOW] = SHORTEST_MS};
   pthread_setname_np(pthread_self(), "nccl-otf2 pages");
@@ -231,7 +231,7 @@ static uint64_t patience_ms(void) {
 }
 
 /* Warned is once per process: a second time it says nothing new. */
-static void tell_in_vain(double seconds) {
+static void log_in_vain(double seconds) {
   static bool reported;
   const char *why = state == COLLECTOR ? ncclotf2_process_holdup(collector) : "";
   if (!why) { /* the machine is busy, and nothing is amiss */
@@ -253,7 +253,7 @@ static void give_up(uint32_t request, double seconds) {
   __atomic_fetch_add(&header()->unanswered, 1, __ATOMIC_RELAXED);
   if (stuck()) return;
   in_vain = request;
-  tell_in_vain(seconds);
+  log_in_vain(seconds);
 }
 
 void ncclotf2_consumer_flush(void) {

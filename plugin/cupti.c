@@ -204,7 +204,7 @@ static bool scorep_has_it(void) {
   return true;
 }
 
-/* Nobody hears what the subscription would tell: it keeps other clients out, and us where they are. */
+/* The subscription has no callbacks: it keeps other clients out, and us where they are. */
 static void ignore(void *user, int domain, uint32_t cbid, const void *data) {
   (void)user;
   (void)domain;

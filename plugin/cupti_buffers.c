@@ -36,10 +36,10 @@ static uint32_t made;  /* buffers [0, made) are or have been in use */
 static uint32_t at_hand;
 static uint64_t strange, overwritten;
 
-/* If even the small ones are out, CUPTI writes here, and all of it on top of each other: nobody looks at it. */
+/* If even the small ones are out, CUPTI writes here, and all of it on top of each other: it is not read. */
 static uint8_t last_resort[8192] __attribute__((aligned(64)));
 
-static void put(list *to, uint32_t number) {
+static void push_buffer(list *to, uint32_t number) {
   list seen = __atomic_load_n(to, __ATOMIC_RELAXED), with;
   do {
     __atomic_store_n(&entries[number].next, (uint32_t)seen, __ATOMIC_RELAXED);
@@ -48,7 +48,7 @@ static void put(list *to, uint32_t number) {
 }
 
 /* A number + 1, or 0. */
-static uint32_t take(list *from) {
+static uint32_t pop_buffer(list *from) {
   list seen = __atomic_load_n(from, __ATOMIC_ACQUIRE), without;
   do {
     if (!(uint32_t)seen) return 0;
@@ -108,7 +108,7 @@ bool ncclotf2_cupti_buffers_open(void) {
   total = limit->count + limit->scrap_count;
   for (uint32_t i = total; i-- > limit->count;) {
     entries[i].state = FREE;
-    put(&free_scraps, i);
+    push_buffer(&free_scraps, i);
   }
   ncclotf2_cupti_buffers_prepare();
   return true;
@@ -120,13 +120,13 @@ void ncclotf2_cupti_buffers_prepare(void) {
     if (!fresh) return;
     __atomic_store_n(&entries[fresh - 1].state, FREE, __ATOMIC_RELAXED);
     __atomic_add_fetch(&at_hand, 1, __ATOMIC_RELAXED);
-    put(&free_buffers, fresh - 1);
+    push_buffer(&free_buffers, fresh - 1);
   }
 }
 
 void ncclotf2_cupti_request(uint8_t **buffer, size_t *size, size_t *most_records) {
   *most_records = 0; /* as many as fit */
-  uint32_t taken = take(&free_buffers);
+  uint32_t taken = pop_buffer(&free_buffers);
   if (taken) {
     if (__atomic_sub_fetch(&at_hand, 1, __ATOMIC_RELAXED) == ncclotf2_cupti_limits.ready / 4) {
       __atomic_add_fetch(&ncclotf2_cupti_wake, 1, __ATOMIC_RELEASE);
@@ -135,7 +135,7 @@ void ncclotf2_cupti_request(uint8_t **buffer, size_t *size, size_t *most_records
   } else {
     taken = make();
   }
-  if (!taken) taken = take(&free_scraps);
+  if (!taken) taken = pop_buffer(&free_scraps);
   if (!taken) {
     __atomic_add_fetch(&overwritten, 1, __ATOMIC_RELAXED);
     *buffer = last_resort;
@@ -161,7 +161,7 @@ void ncclotf2_cupti_complete(void *context, uint32_t stream, uint8_t *buffer, si
     return;
   }
   __atomic_store_n(&entries[number].valid, valid < size_of(number) ? valid : size_of(number), __ATOMIC_RELAXED);
-  put(&full, number);
+  push_buffer(&full, number);
 }
 
 void ncclotf2_cupti_buffers_drain(void (*each)(const struct ncclotf2_cupti_full *)) {
@@ -183,7 +183,7 @@ void ncclotf2_cupti_buffers_drain(void (*each)(const struct ncclotf2_cupti_full 
                                        .number = number});
     __atomic_store_n(&entries[number].state, FREE, __ATOMIC_RELAXED);
     if (!is_scrap(number)) __atomic_add_fetch(&at_hand, 1, __ATOMIC_RELAXED);
-    put(is_scrap(number) ? &free_scraps : &free_buffers, number);
+    push_buffer(is_scrap(number) ? &free_scraps : &free_buffers, number);
   }
 }
 

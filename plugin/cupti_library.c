@@ -28,7 +28,7 @@ enum { RELEASES = sizeof releases / sizeof *releases };
 struct search {
   char *path;
   size_t size;
-  int major; /* of the driver; without one that tells, of the newest release */
+  int major; /* of the driver; if unknown, of the newest release */
 };
 
 static int is_cupti(struct dl_phdr_info *info, size_t size, void *closure) {

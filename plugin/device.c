@@ -11,7 +11,7 @@ typedef int (*get_uuid)(uint8_t uuid[16], int device);
 typedef int (*get_pci)(char *text, int size, int device);
 
 /* A maker's functions, and the files that have them, newest first. What HIP calls a UUID is text, and not NVIDIA's kind:
- * the address tells which GPU it is. */
+ * the address identifies the GPU. */
 static const struct maker {
   const char *files[4], *device, *uuid[3], *pci;
 } cuda = {{"libcuda.so.1"}, "cuCtxGetDevice", {"cuDeviceGetUuid_v2", "cuDeviceGetUuid"}, "cuDeviceGetPCIBusId"},

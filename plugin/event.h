@@ -42,7 +42,7 @@ ncclotf2_result ncclotf2_start_inactive(uint64_t type);
 /* startEvent refused for the given enum ncclotf2_loss. */
 ncclotf2_result ncclotf2_start_lost(uint8_t *base, unsigned loss, unsigned type);
 
-/* startEvent that is not simply to be recorded: of a type that nobody wants (NCCL starts parents of
+/* startEvent that is not simply to be recorded: of an unwanted type (NCCL starts parents of
  * wanted types unasked), outside the window, or with nothing recorded any more. Returns whether it is
  * to be recorded after all; if not, *eHandle is what NCCL gets. */
 bool ncclotf2_start_unusual(uint8_t *base, struct ncclotf2_call call, void **eHandle);
@@ -106,7 +106,7 @@ static inline bool ncclotf2_needs_parent(unsigned type) {
 static inline __attribute__((always_inline)) ncclotf2_result
 ncclotf2_start(void *context, void **eHandle, const ncclotf2_descr *d, struct ncclotf2_api api) {
   uint8_t *base = __atomic_load_n(&ncclotf2_fast.base, __ATOMIC_ACQUIRE);
-  /* Before v5 the type is one byte, and nobody has set those behind it. */
+  /* Before v5 the type is one byte, and the bytes after it are not set. */
   const uint64_t bit = api.version <= 4 ? *(const uint8_t *)&d->type : d->type;
   if (__builtin_expect(!base, 0)) {
     *eHandle = NULL;

@@ -11,7 +11,7 @@ static const char *const entries[] = {"__cyg_profile_func_enter", "scorep_plugin
                                       "__pat_tp_func_entry"};
 enum { ENTRIES = sizeof entries / sizeof *entries };
 
-/* What the dynamic section tells. */
+/* Entries of the dynamic section. */
 struct tables {
   const Elf64_Sym *symbols;
   const char *strings;
@@ -20,7 +20,7 @@ struct tables {
 };
 
 /* Some C libraries leave addresses in there as they are in the file. */
-static const void *at(const struct dl_phdr_info *image, Elf64_Addr address) {
+static const void *address_at(const struct dl_phdr_info *image, Elf64_Addr address) {
   return (const void *)(address < image->dlpi_addr ? image->dlpi_addr + address : address);
 }
 
@@ -29,10 +29,10 @@ static struct tables tables_of(const struct dl_phdr_info *image, const Elf64_Dyn
   bool rela = false;
   for (; entry->d_tag != DT_NULL; entry++) {
     switch (entry->d_tag) {
-      case DT_SYMTAB: tables.symbols = at(image, entry->d_un.d_ptr); break;
-      case DT_STRTAB: tables.strings = at(image, entry->d_un.d_ptr); break;
-      case DT_JMPREL: tables.calls = at(image, entry->d_un.d_ptr); break;
-      case DT_RELA: tables.data = at(image, entry->d_un.d_ptr); break;
+      case DT_SYMTAB: tables.symbols = address_at(image, entry->d_un.d_ptr); break;
+      case DT_STRTAB: tables.strings = address_at(image, entry->d_un.d_ptr); break;
+      case DT_JMPREL: tables.calls = address_at(image, entry->d_un.d_ptr); break;
+      case DT_RELA: tables.data = address_at(image, entry->d_un.d_ptr); break;
       case DT_PLTRELSZ: tables.call_bytes = entry->d_un.d_val; break;
       case DT_RELASZ: tables.data_bytes = entry->d_un.d_val; break;
       case DT_RELACOUNT: tables.relative = entry->d_un.d_val; break;

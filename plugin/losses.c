@@ -15,7 +15,7 @@ static const struct {
     [NCCLOTF2_LOSS_STOP_MEMORY] = {"stops and states: even the reserve was full", NULL}, /* memory was full long before */
     [NCCLOTF2_LOSS_RING] = {"events: too many threads", "too many threads call NCCL at the same time"},
     [NCCLOTF2_LOSS_COMM] = {"events: too many communicators", NULL}, /* init has said so */
-    [NCCLOTF2_LOSS_FORK] = {"events: in forked processes", NULL},    /* in them nobody logs */
+    [NCCLOTF2_LOSS_FORK] = {"events: in forked processes", NULL},    /* which do not log */
     [NCCLOTF2_LOSS_DISK] = {"events: recording had stopped", NULL},  /* the collector says why */
     [NCCLOTF2_NOTICE_STAMPS] = {NULL, "RAS, or another writer of NCCL's activation mask, has switched on stamps of kernels (KernelCh): NCCL 2.31 can "
                                       "crash from now on, and its GPU times are wrong; do not use PROFILER_MASK all or kernelch"},

@@ -7,7 +7,7 @@
 
 #include "session.h"
 
-/* What there is to tell beside the reasons of enum ncclotf2_loss. */
+/* Messages beside the reasons of enum ncclotf2_loss. */
 enum { NCCLOTF2_NOTICE_STAMPS = NCCLOTF2_LOSS_REASONS, NCCLOTF2_NOTICES };
 
 /* Notes that something was lost for this reason, or is to be reported: a thread of ours sees it within about a second. Any thread; no system call. */

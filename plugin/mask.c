@@ -53,7 +53,7 @@ void ncclotf2_mask_admit(unsigned version, uint32_t comm) {
   if (!(header->withheld & STAMPS) && !ncclotf2_proxy_pools_fit(comm, no_room, sizeof no_room)) withhold(NCCLOTF2_WITHHELD_ROOM);
 }
 
-static void tell(uint32_t stamps) {
+static void announce_stamps(uint32_t stamps) {
   static bool reported;
   if (!stamps || reported) return;
   reported = true;
@@ -78,7 +78,7 @@ static void take_back(int *word) {
   const uint32_t before = (uint32_t)__atomic_load_n(word, __ATOMIC_RELAXED);
   if (!(before & withheld & STAMPS)) return;
   __atomic_fetch_and(word, (int)~withheld, __ATOMIC_RELAXED);
-  tell(STAMPS);
+  announce_stamps(STAMPS);
 }
 
 static void ask(int *word, unsigned version, uint32_t known, bool late) {
@@ -87,7 +87,7 @@ static void ask(int *word, unsigned version, uint32_t known, bool late) {
   const uint32_t withheld = __atomic_load_n(&header->withheld, __ATOMIC_RELAXED);
   uint32_t wanted = __atomic_load_n(&header->event_mask, __ATOMIC_ACQUIRE) & known;
   if (wanted & STAMPS) wanted |= CHANNELS; /* NCCL would add it by itself */
-  tell(wanted & withheld & STAMPS);
+  announce_stamps(wanted & withheld & STAMPS);
   __atomic_store_n(word, (int)(wanted & ~withheld), __ATOMIC_RELAXED);
   if (version < 7 || word_count != 1) return;
   ncclotf2_watched.seen = wanted & ~withheld;
@@ -98,7 +98,7 @@ static void ask(int *word, unsigned version, uint32_t known, bool late) {
 void ncclotf2_mask_changed(uint8_t *base, uint32_t now) {
   uint32_t before = __atomic_load_n(&ncclotf2_watched.seen, __ATOMIC_RELAXED);
   if (before == now || !__atomic_compare_exchange_n(&ncclotf2_watched.seen, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    return; /* another thread tells */
+    return; /* another thread reports it */
   if (now & ~before & CHANNELS) ncclotf2_losses_noticed(NCCLOTF2_NOTICE_STAMPS);
   const uint64_t ticks = ncclotf2_ticks();
   unsigned loss;

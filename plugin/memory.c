@@ -68,7 +68,7 @@ enum placed { NO_MEMORY, PLACED, NOT_STATED };
 static enum placed try_to_place(void *at, size_t size) {
   if (madvise(at, size, MADV_POPULATE_WRITE) == 0) return PLACED;
   if (is_forbidden(errno)) return NOT_STATED;
-  errno = ENOMEM; /* whatever it says of this address */
+  errno = ENOMEM; /* for any reason it had */
   return NO_MEMORY;
 }
 

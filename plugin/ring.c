@@ -28,7 +28,7 @@ static void thread_ends(void *ring) {
 
 static void make_key(void) { have_key = pthread_key_create(&key, thread_ends) == 0; }
 
-static bool take(struct ncclotf2_ring *ring) {
+static bool take_ring(struct ncclotf2_ring *ring) {
   uint32_t expected = NCCLOTF2_RING_FREE;
   return __atomic_load_n(&ring->state, __ATOMIC_RELAXED) == NCCLOTF2_RING_FREE &&
          __atomic_compare_exchange_n(&ring->state, &expected, NCCLOTF2_RING_OWNED, false, __ATOMIC_ACQUIRE,
@@ -41,12 +41,12 @@ static struct ncclotf2_ring *take_any(uint8_t *base) {
   for (;;) {
     uint32_t used = __atomic_load_n(&header->ring_used, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < used; i++)
-      if (take(ncclotf2_ring_at(base, i))) return ncclotf2_ring_at(base, i);
+      if (take_ring(ncclotf2_ring_at(base, i))) return ncclotf2_ring_at(base, i);
     if (used == NCCLOTF2_RING_MAX || !ncclotf2_memory_reaches(base, NCCLOTF2_TABLE_RINGS, sizeof(struct ncclotf2_ring) * (used + 1ull)))
       return NULL;
     if (__atomic_compare_exchange_n(&header->ring_used, &used, used + 1, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED) &&
-        take(ncclotf2_ring_at(base, used)))
+        take_ring(ncclotf2_ring_at(base, used)))
       return ncclotf2_ring_at(base, used);
   }
 }

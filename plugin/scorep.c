@@ -121,7 +121,7 @@ static void *keep(uint8_t *base, enum ncclotf2_scorep_kept reason) {
 }
 
 /* The region that was entered, or NULL. Bytes are a value of the metric unless they are not known. */
-static void *enter(uint8_t *base, unsigned region, uint64_t bytes, bool known) {
+static void *enter_region(uint8_t *base, unsigned region, uint64_t bytes, bool known) {
   if (!measures()) return keep(base, NCCLOTF2_SCOREP_KEPT_OUTSIDE);
   if (!thread_may())
     return keep(base, thread.standing == MAY_NOT ? NCCLOTF2_SCOREP_KEPT_THREAD : NCCLOTF2_SCOREP_KEPT_MEMORY);
@@ -138,14 +138,14 @@ static void *enter(uint8_t *base, unsigned region, uint64_t bytes, bool known) {
   return handle;
 }
 
-static void leave(void *handle) {
+static void leave_region(void *handle) {
   if (handle && measures()) scorep.region_end(handle);
 }
 
 /* What is open in it, if it may stay so. */
 static void *stay(void *handle) {
   if (!points) return handle;
-  leave(handle);
+  leave_region(handle);
   return NULL;
 }
 
@@ -186,13 +186,13 @@ static unsigned series_region(uint8_t *base) {
 
 static void *enter_series(uint8_t *base) {
   const uint64_t bytes = thread.sent > thread.received ? thread.sent : thread.received;
-  void *handle = enter(base, series_region(base), bytes, !thread.unsized);
+  void *handle = enter_region(base, series_region(base), bytes, !thread.unsized);
   thread.sends = thread.receives = 0;
   return stay(handle);
 }
 
 static void begin_call(uint64_t handle) {
-  leave(thread.entered);
+  leave_region(thread.entered);
   thread.call = handle;
   thread.entered = NULL;
   thread.sent = thread.received = 0;
@@ -210,11 +210,11 @@ void ncclotf2_scorep_started(uint8_t *base, const struct ncclotf2_record *record
   const unsigned region = region_of(text_of(base, call->func));
   const bool plain = thread.call && record->arg == thread.call;
   if (!plain || thread.entered || (record->type == NCCLOTF2_COLL_API && thread.sends + thread.receives)) {
-    leave(enter(base, region, bytes, size != 0));
+    leave_region(enter_region(base, region, bytes, size != 0));
     return;
   }
   if (record->type == NCCLOTF2_COLL_API) {
-    thread.entered = stay(enter(base, region, bytes, size != 0));
+    thread.entered = stay(enter_region(base, region, bytes, size != 0));
     return;
   }
   if (thread.sends + thread.receives == 0) thread.comm = record->aux;

@@ -17,7 +17,7 @@
  *   does not stop its event. The group itself is none: the application's own code runs in it.
  * - At most one region of ours is open on a thread, and only who began it ends it.
  *
- * What is not recorded has no handle, and NCCL tells nothing of its end: it is not forwarded either.
+ * What is not recorded has no handle, and NCCL does not report its end: it is not forwarded either.
  */
 #ifndef NCCLOTF2_SCOREP_H
 #define NCCLOTF2_SCOREP_H

@@ -44,7 +44,7 @@ struct ncclotf2_fast {
                                        class may not use */
   uint32_t clock;           /* enum ncclotf2_clock_source */
   uint32_t intern_epoch;    /* string addresses of an earlier epoch mean nothing any more */
-  uint16_t cupti;           /* 1 while CUPTI is on: launches tell it their handles */
+  uint16_t cupti;           /* 1 while CUPTI is on: launches pass it their handles */
   uint8_t scorep;           /* 1 once calls are forwarded to Score-P; never again 0, as regions may be open */
   uint8_t measured;         /* 1 once there is a measurement that has a say in what is recorded (measurement.h) */
 } __attribute__((aligned(NCCLOTF2_LARGEST_PAGE)));
@@ -61,7 +61,7 @@ struct ncclotf2_session {
 };
 extern struct ncclotf2_session ncclotf2_session;
 
-/* Removes the memory's file, if it has one: nobody will read it later. The memory stays. */
+/* Removes the memory's file, if it has one: it will not be read later. The memory stays. */
 void ncclotf2_session_drop_file(void);
 
 /* False in a forked child, also one made by a bare clone system call. */
@@ -92,7 +92,7 @@ static inline struct ncclotf2_chunk *ncclotf2_chunk_at(uint8_t *base, uint32_t c
   return (struct ncclotf2_chunk *)(void *)(base + ncclotf2_chunk_offset(ncclotf2_header_at(base), chunk));
 }
 
-/* Counters are sums that nobody orders anything by. */
+/* Counters are sums without an order. */
 static inline void ncclotf2_count(uint64_t *counter) {
   __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }

@@ -41,11 +41,11 @@ struct part {
 
 static const char blanks[] = " \t\n\v\f\r", separators[] = ", \t\n\v\f\r";
 
-static bool among(const char *set, char c) { return c && strchr(set, c); }
+static bool contains(const char *set, char c) { return c && strchr(set, c); }
 
 static struct part trimmed(struct part p) {
-  while (p.at < p.end && among(blanks, *p.at)) p.at++;
-  while (p.at < p.end && among(blanks, p.end[-1])) p.end--;
+  while (p.at < p.end && contains(blanks, *p.at)) p.at++;
+  while (p.at < p.end && contains(blanks, p.end[-1])) p.end--;
   return p;
 }
 
@@ -65,9 +65,9 @@ static const struct word *find(const struct word *words, struct part p) {
 
 /* The next of words that commas and blanks separate. */
 static bool next(struct part *list, struct part *word) {
-  while (list->at < list->end && among(separators, *list->at)) list->at++;
+  while (list->at < list->end && contains(separators, *list->at)) list->at++;
   word->at = list->at;
-  while (list->at < list->end && !among(separators, *list->at)) list->at++;
+  while (list->at < list->end && !contains(separators, *list->at)) list->at++;
   word->end = list->at;
   return word->at < word->end;
 }

@@ -133,7 +133,7 @@ enum ncclotf2_scorep_state {
   NCCLOTF2_SCOREP_ON = 1,
   NCCLOTF2_SCOREP_ABSENT = 2,   /* asked for, and there is none */
   NCCLOTF2_SCOREP_UNUSABLE = 3, /* it is there and cannot be called */
-  NCCLOTF2_SCOREP_NO_CALLS = 4  /* nothing tells of calls */
+  NCCLOTF2_SCOREP_NO_CALLS = 4  /* NCCL does not report calls */
 };
 
 /* How Score-P sees the threads of the process, chosen when the program was linked. */
@@ -194,7 +194,7 @@ struct ncclotf2_header {
   uint32_t request;            /* futex: raised to ask for "everything on disk" */
   uint32_t ended;              /* 1 once the process's exit handler has run */
   uint32_t live_comms;         /* initialized minus finalized */
-  uint32_t faulted_chunks;     /* chunks taken that nobody had prepared */
+  uint32_t faulted_chunks;     /* chunks taken unprepared */
   uint64_t foreign;            /* stops and states with a handle that is none of this process's */
   uint64_t null_handles;       /* stops and states with the handle NULL */
   uint64_t lost_marks;         /* of the application, for want of memory */
@@ -208,7 +208,7 @@ struct ncclotf2_header {
   uint32_t withheld_why;       /* enum ncclotf2_withheld_why */
   uint64_t cupti_lost;         /* activity records for want of memory, or with the disk full */
   uint64_t cupti_dropped;      /* activity records that CUPTI dropped itself */
-  uint64_t cupti_unknown;      /* places in buffers where CUPTI could not tell the next record */
+  uint64_t cupti_unknown;      /* places in buffers where CUPTI could not find the next record */
   uint64_t cupti_buffers_out;         /* with records, that CUPTI had not given back when it was switched off */
   uint64_t cupti_buffers_strange;     /* that it gave back and had not been given */
   uint64_t cupti_buffers_overwritten; /* for which there was no memory: their records are gone */
@@ -287,7 +287,7 @@ struct ncclotf2_ring {
   uint32_t tid;        /* of the present owner */
   uint32_t generation; /* how many threads have owned it */
   uint8_t pad0[48];
-  /* the owner's own: nobody else reads it */
+  /* private to the owner */
   uint64_t cursor;     /* offset in the mapping of the next record */
   uint64_t limit;      /* offset where the current chunk ends */
   uint64_t number;     /* next handle number */
@@ -307,7 +307,7 @@ struct ncclotf2_string {
   char bytes[4]; /* really `length` bytes with the closing NUL; the next string begins 8-aligned */
 };
 #define NCCLOTF2_STRING_MAX 127u /* longer ones are cut, */
-#define NCCLOTF2_KERNEL_NAME_MAX 1000u /* … names of kernels here: they tell their template arguments */
+#define NCCLOTF2_KERNEL_NAME_MAX 1000u /* … names of kernels here: they include template arguments */
 
 /* ---- communicators -------------------------------------------------------------------------- */
 struct ncclotf2_comm {
@@ -362,7 +362,7 @@ enum ncclotf2_record_kind {
                                    held before */
   NCCLOTF2_RECORD_CUPTI = 10,   /* struct ncclotf2_cupti */
   NCCLOTF2_RECORD_CUPTI_CLOCK = 11, /* struct ncclotf2_cupti_clock */
-  NCCLOTF2_RECORD_MASK = 13,        /* somebody else has changed the activation mask; aux: what of the types asked for, and of KernelCh, is
+  NCCLOTF2_RECORD_MASK = 13,        /* something else has changed the activation mask; aux: what of the types asked for, and of KernelCh, is
                                        set now, arg: what was */
   NCCLOTF2_RECORD_SCOREP_THREAD = 12 /* aux: tid; arg: number of a Score-P location that it recorded at */
 };
@@ -429,7 +429,7 @@ struct ncclotf2_cupti_clock {   /* 2 units */
 /* ---- spool files ----------------------------------------------------------------------------
  * <directory>/shards/<hostname as a file's name>-<pid>-<tag in hex>.spool: frames, each 8-aligned, written by the
  * plugin's own thread where no collector could be started. A file cut off anywhere is readable up
- * to its last whole frame. Without an END, nobody knows what is missing, unless it begins with FAILED. */
+ * to its last whole frame. Without an END it is unknown what is missing, unless it begins with FAILED. */
 enum ncclotf2_frame_kind {
   NCCLOTF2_FRAME_HEADER = 1,  /* struct ncclotf2_header: first frame, and again at each flush */
   NCCLOTF2_FRAME_COMM = 2,    /* index, then struct ncclotf2_comm: again whenever it changed */

@@ -76,7 +76,7 @@ static bool reopen_if_lost(void) {
   struct stat info;
   if (fstat(spool.fd, &info) == 0 && info.st_dev == spool.device && info.st_ino == spool.inode) {
     errno = ENOENT;
-    return info.st_nlink > 0; /* what was removed nobody wants, and it must not fill the disk under no name */
+    return info.st_nlink > 0; /* a removed file is unwanted, and must not fill the disk without a name */
   }
   int fd = (int)TEMP_FAILURE_RETRY(open(spool.path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (fd < 0) return false;
@@ -91,7 +91,7 @@ static bool reopen_if_lost(void) {
 }
 
 /* A frame is whole or not there: after a failure the next one begins where it began. */
-static bool put(uint32_t kind, uint64_t index, uint64_t position, const void *body, uint64_t length) {
+static bool put_frame(uint32_t kind, uint64_t index, uint64_t position, const void *body, uint64_t length) {
   static const uint8_t zero[8];
   struct ncclotf2_frame frame = {
       .magic = NCCLOTF2_FRAME_MAGIC, .kind = kind, .index = index, .position = position, .length = length};
@@ -138,7 +138,7 @@ static void copy_header(uint8_t *base, struct ncclotf2_header *copy) {
 static bool put_header(uint8_t *base) {
   struct ncclotf2_header copy;
   copy_header(base, &copy);
-  return put(NCCLOTF2_FRAME_HEADER, 0, 0, &copy, sizeof copy);
+  return put_frame(NCCLOTF2_FRAME_HEADER, 0, 0, &copy, sizeof copy);
 }
 
 /* Only complete strings, in the heap's order: nothing is known of what follows a string that is being written. */
@@ -151,7 +151,7 @@ static bool put_strings(uint8_t *base) {
     end += (offsetof(struct ncclotf2_string, bytes) + (uint64_t)length + 7) & ~7ULL;
   }
   if (end == spool.strings) return true;
-  if (!put(NCCLOTF2_FRAME_STRINGS, spool.strings, 0, ncclotf2_string_at(base, spool.strings), end - spool.strings))
+  if (!put_frame(NCCLOTF2_FRAME_STRINGS, spool.strings, 0, ncclotf2_string_at(base, spool.strings), end - spool.strings))
     return false;
   spool.strings = end;
   return true;
@@ -174,7 +174,7 @@ static bool put_comms(uint8_t *base) {
       copy.final_ticks = final;
       const size_t rest = offsetof(struct ncclotf2_comm, init_tid), end = offsetof(struct ncclotf2_comm, collectives);
       memcpy((uint8_t *)&copy + rest, (const uint8_t *)comm + rest, end - rest);
-      if (!put(NCCLOTF2_FRAME_COMM, i, 0, &copy, sizeof copy)) return false;
+      if (!put_frame(NCCLOTF2_FRAME_COMM, i, 0, &copy, sizeof copy)) return false;
       spool.comms[i] = final + 1;
     }
     all_final = all_final && final;
@@ -215,7 +215,7 @@ static bool put_ring(uint8_t *base, uint32_t index) {
     uint32_t end = last ? ring->end_bytes : __atomic_load_n(&chunk->committed, __ATOMIC_ACQUIRE);
     if (end > ring->bytes) {
       uint32_t length = end - ring->bytes;
-      if (!put(NCCLOTF2_FRAME_RING, index, chunk->sequence << 32 | ring->bytes,
+      if (!put_frame(NCCLOTF2_FRAME_RING, index, chunk->sequence << 32 | ring->bytes,
                (const uint8_t *)chunk + NCCLOTF2_CHUNK_HEAD + ring->bytes, length))
         return false;
       ring->bytes = end;
@@ -274,7 +274,7 @@ static uint64_t state_failure(uint8_t *base) {
 }
 
 /* Each is said once: that records wait, and that the program has asked for them in vain. */
-static void tell_failure(const struct ncclotf2_header *header, bool asked, uint64_t events) {
+static void log_failure(const struct ncclotf2_header *header, bool asked, uint64_t events) {
   static bool said_waiting, said_lost;
   const char *why = strerror(spool.problem);
   if (asked && !said_lost) {
@@ -307,13 +307,13 @@ static bool flush(uint8_t *base, bool asked) {
     if (!put_header(base)) return false;
     spool.header_written = time;
   }
-  if (!put(NCCLOTF2_FRAME_CLOCK, 0, 0, &now, sizeof now)) return false;
+  if (!put_frame(NCCLOTF2_FRAME_CLOCK, 0, 0, &now, sizeof now)) return false;
   spool.clock_written = time;
   if (!put_strings(base) || !put_comms(base)) return false;
   for (uint32_t i = 0; i < rings; i++)
     if (!put_ring(base, i)) return false;
   if (ended) {
-    if (!put(NCCLOTF2_FRAME_END, 0, 0, NULL, 0)) return false;
+    if (!put_frame(NCCLOTF2_FRAME_END, 0, 0, NULL, 0)) return false;
     spool.ended = true;
     ncclotf2_session_drop_file();
   }
@@ -327,7 +327,7 @@ static void flush_quietly(uint8_t *base, bool asked) {
   spool.retry = ncclotf2_clock_monotonic() + RETRY_MS * 1000000ULL;
   uint64_t events = 0;
   if (asked || spool.failed != spool.size) events = state_failure(base); /* seldom otherwise: what is in memory may be much */
-  tell_failure(ncclotf2_header_at(base), asked, events);
+  log_failure(ncclotf2_header_at(base), asked, events);
 }
 
 void ncclotf2_spool_flush(void) {
@@ -364,7 +364,7 @@ static int open_directory(int parent, const char *name, mode_t mode, int flags) 
   return (int)TEMP_FAILURE_RETRY(openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags));
 }
 
-/* Whether somebody else can rename and remove what is made in a directory; in a sticky one, as /tmp is, nobody can. */
+/* Whether others can rename and remove files in a directory; in a sticky one, as /tmp is, they cannot. */
 static bool others_own(int directory) {
   struct stat info;
   if (fstat(directory, &info) != 0) return true;

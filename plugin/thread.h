@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads of this library in somebody else's process.
+ * Threads of this library in the application's process.
  */
 #ifndef NCCLOTF2_THREAD_H
 #define NCCLOTF2_THREAD_H

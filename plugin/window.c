@@ -16,7 +16,7 @@ static bool inside(struct ncclotf2_comm *comm, uint64_t ordinal) {
 enum { CALLS = 1, REPLAYS = 2 };
 
 /* Where recording of a communicator rank ends or goes on. */
-static void edge(uint8_t *base, uint32_t index, struct ncclotf2_comm *comm, uint64_t ordinal, bool replay, bool now) {
+static void record_edge(uint8_t *base, uint32_t index, struct ncclotf2_comm *comm, uint64_t ordinal, bool replay, bool now) {
   const uint32_t before = __atomic_load_n(&comm->recording, __ATOMIC_RELAXED), bit = replay ? REPLAYS : CALLS;
   if (((before & bit) != 0) == now) return;
   const uint64_t ticks = ncclotf2_ticks();
@@ -45,7 +45,7 @@ static void set(uint32_t *bits, uint32_t bit, bool on) {
 /* An operation that brings the counters forward. */
 static bool counted(uint8_t *base, const struct ncclotf2_call *call, struct ncclotf2_comm *comm) {
   const bool now = inside(comm, call->ordinal);
-  edge(base, call->comm, comm, call->ordinal, call->parent & NCCLOTF2_CAPTURED_BIT, now);
+  record_edge(base, call->comm, comm, call->ordinal, call->parent & NCCLOTF2_CAPTURED_BIT, now);
   if (now) set(&comm->fresh, FRESH, true);
   return now;
 }

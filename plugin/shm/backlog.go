@@ -19,8 +19,7 @@ type BacklogFile interface {
 }
 
 // Backlog is a spool file to which a collector appends records instead of decoding them, and from which rings give them
-// later. What it holds are the frames that plugin/spool.c writes, so that Spool reads the file where nobody is left who
-// knows what is in it.
+// later. It holds the frames that plugin/spool.c writes, so that Spool can read the file after the collector is gone.
 type Backlog struct {
 	Most int64 // bytes that the file may have
 
@@ -81,8 +80,8 @@ func (b *Backlog) write() error {
 	return err
 }
 
-// undo takes back a round that could not be written. Where that fails, too, readers stop at what is no frame, or find
-// what they find again in the memory, and the next round overwrites it.
+// undo reverts a round that could not be written. If that fails, too, readers stop at an invalid frame, or find the
+// same records again in the memory, and the next round overwrites it.
 func (b *Backlog) undo() {
 	b.buf = b.buf[:0]
 	b.header, b.strings, b.open = 0, 0, 0 // are written again
@@ -162,10 +161,10 @@ func (m *Memory) append(b *Backlog, clock ClockTuple, pieces []livePiece) (err e
 // TakeLive has rings give again what is published, behind what has been put off.
 func (m *Memory) TakeLive() { m.putsOff = false }
 
-// PutsOff tells that they do not.
+// PutsOff reports whether records are put off.
 func (m *Memory) PutsOff() bool { return m.putsOff }
 
-// Stored tells that something that was put off has not been read yet.
+// Stored reports whether records that were put off are still unread.
 func (m *Memory) Stored() bool { return slices.ContainsFunc(m.rings, (*Ring).Stored) }
 
 // StoredBytes is how many bytes of records were put off and have not been read yet.
@@ -392,7 +391,7 @@ func (r *Ring) precede(e *Earlier) {
 	}
 }
 
-// put has a ring give what is in a file, behind what was put so before.
+// put appends a range of a file to the records that a ring returns.
 func (r *Ring) put(x extent) {
 	if x.position < r.end {
 		seen := uint32(min(r.end-x.position, uint64(x.length)))
@@ -404,10 +403,10 @@ func (r *Ring) put(x extent) {
 	}
 }
 
-// Stored tells that something in a file is to be given before what the source itself has.
+// Stored reports whether records in a file precede those of the source itself.
 func (r *Ring) Stored() bool { return len(r.stored) > 0 || len(r.pending) > 0 && !r.live }
 
-// loadStored reads what was put off first of what is left.
+// loadStored reads the next records that were put off.
 func (r *Ring) loadStored() bool {
 	x := r.stored[0]
 	if cap(r.buffer) < int(x.length) {

@@ -39,7 +39,7 @@ const (
 	SilentBit   = 1 << 40 // events that are not recorded, and whose children may be
 	NumberMask  = SilentBit - 1
 
-	CostPeriod = 256 // every so many events the plugin measures what its callbacks cost
+	CostPeriod = 256 // events between two measurements of the callbacks' cost
 
 	internSlots = 64
 )
@@ -202,7 +202,7 @@ func (s CuptiState) String() string {
 	return fmt.Sprintf("CuptiState(%d)", uint32(s))
 }
 
-// WithheldWhy tells why Header.Withheld was not asked for.
+// WithheldWhy is the reason why Header.Withheld was not requested.
 type WithheldWhy uint32
 
 // Reasons of plugin/shm.h.
@@ -221,8 +221,8 @@ const (
 	ScorepOff      ScorepState = 0 // not asked for, or there is no sign of Score-P
 	ScorepOn       ScorepState = 1
 	ScorepAbsent   ScorepState = 2 // asked for, and there is none
-	ScorepUnusable ScorepState = 3 // it is there and cannot be told anything
-	ScorepNoCalls  ScorepState = 4 // nothing tells of calls
+	ScorepUnusable ScorepState = 3 // present, but calls cannot be forwarded
+	ScorepNoCalls  ScorepState = 4 // NCCL does not report calls
 )
 
 var scorepStateNames = [...]string{"off", "on", "absent", "unusable", "no calls"}
@@ -333,7 +333,7 @@ type Header struct {
 	WithheldWhy   WithheldWhy
 	CuptiLost     uint64 // activity records for want of memory
 	CuptiDropped  uint64 // activity records that CUPTI dropped itself
-	CuptiUnknown  uint64 // places in buffers where CUPTI could not tell the next record
+	CuptiUnknown  uint64 // places in buffers where CUPTI could not find the next record
 
 	CuptiBuffersOut         uint64 // with records, that CUPTI had not given back when it was switched off
 	CuptiBuffersStrange     uint64 // that it gave back and had not been given

@@ -307,7 +307,7 @@ type liveRing struct {
 	behind  []uint32 // indices of chunks read to their end and not given back
 	marked  int      // how many of them Mark covered
 
-	next place    // behind what is to be put off
+	next place    // after the records to put off
 	left []uint32 // chunks on the way there
 }
 
@@ -407,7 +407,7 @@ func (m *Memory) Behind() (n int) {
 	return n
 }
 
-// Release gives the chunks of the last Mark back to the plugin.
+// Release returns the chunks of the last Mark to the plugin.
 func (m *Memory) Release() {
 	total := 0
 	for i, l := range m.live {
@@ -436,14 +436,14 @@ func (m *Memory) Release() {
 // leastWarm is how many free chunks keep their pages in an idle process (4 MiB).
 const leastWarm = 64
 
-// leave takes the pages of a chunk out of this mapping, so that the collector's memory does not grow
-// with the rings. They stay in the file.
+// leave unmaps the pages of a chunk, so that the collector's memory does not grow with the rings. They stay in the
+// file.
 func (m *Memory) leave(c uint32) {
 	start := m.header.ChunkOffset + uint64(c)*ChunkSize
 	_ = unix.Madvise(m.data[start:start+ChunkSize], unix.MADV_DONTNEED) // only advice
 }
 
-// free makes a chunk free and tells writers that have looked for one in vain.
+// free makes a chunk free and notifies writers that lacked one.
 func (m *Memory) free(c uint32) {
 	atomic.StoreUint32(&m.states[c], chunkFree)
 	atomic.AddUint64(&m.header.Freed, 1)
@@ -455,9 +455,8 @@ func (m *Memory) giveBack(c uint32) {
 	m.free(c)
 }
 
-// trim returns memory of all but the keep chunks that were given back last to the system. In /dev/shm it does not:
-// somebody else might take the room meanwhile, and who then touches the page that is gone, a thread of NCCL's, dies of
-// SIGBUS.
+// trim returns the memory of all but the keep most recently returned chunks to the system. In /dev/shm it does not:
+// others might take the space meanwhile, and a thread of NCCL's that touches a missing page dies of SIGBUS.
 func (m *Memory) trim(keep int) {
 	if m.header.MemoryKind == MemoryShm {
 		return
@@ -467,7 +466,7 @@ func (m *Memory) trim(keep int) {
 		return
 	}
 	for _, c := range m.warm[:drop] {
-		// Own it while its pages go: nobody may begin to write.
+		// Own it while its pages go, so that no writer begins.
 		if !atomic.CompareAndSwapUint32(&m.states[c], chunkFree, chunkSpare) {
 			continue
 		}
@@ -478,7 +477,7 @@ func (m *Memory) trim(keep int) {
 	m.warm = append(m.warm[:0], m.warm[drop:]...)
 }
 
-// Prepared tells that a thread of the plugin puts the job's memory in place ahead of need, see KeepSpares.
+// Prepared reports whether a thread of the plugin prepares the job's memory ahead of need, see KeepSpares.
 func (m *Memory) Prepared() bool { return atomic.LoadUint32(&m.header.Preparer) != 0 }
 
 // KeepSpares sees to it that n spare slots are filled (n ≤ SpareMax), and no more than that, unless a thread of the

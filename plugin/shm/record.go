@@ -65,7 +65,7 @@ const (
 	RecordCuptiClock RecordKind = 11 // Handle: cuptiGetTimestamp at Ticks; Arg: how many ticks reading it took; Real
 
 	RecordScorepThread RecordKind = 12 // Aux: tid; Arg: number of a Score-P location that it recorded at
-	RecordMask         RecordKind = 13 // Aux: the types asked for that NCCL tells now; Arg: those that it told before
+	RecordMask         RecordKind = 13 // Aux: the requested types that NCCL reports now; Arg: those before
 )
 
 var recordKindNames = [...]string{"", "Thread", "Start", "Stop", "State", "Init", "Finalize", "Mark", "Edge", "Before",

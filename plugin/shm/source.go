@@ -11,7 +11,7 @@ import (
 // ErrCorrupt is wrapped by errors about memory or files that do not have the layout of shm.h.
 var ErrCorrupt = errors.New("corrupt")
 
-// Round is what one Refresh found.
+// Round is the result of one Refresh.
 type Round struct {
 	// Clock is an instant before the ring heads were read: every record whose ticks are less is known
 	// now, but for one whose writer was held up between reading the clock and publishing it.
@@ -88,10 +88,10 @@ func (e *commEntry) comm(s *Strings) Comm {
 // Host is the name of the process's host; Boot and Exe are the header's other texts.
 func (h *Header) Host() string { return cString(h.Hostname[:]) }
 
-// CuptiReason says why CUPTI is not on though it was asked for, or failed; else "".
+// CuptiReason states why CUPTI is not on though it was requested, or failed; else "".
 func (h *Header) CuptiReason() string { return cString(h.CuptiWhy[:]) }
 
-// ScorepReason says why calls cannot be forwarded to Score-P; else "".
+// ScorepReason states why calls cannot be forwarded to Score-P; else "".
 func (h *Header) ScorepReason() string { return cString(h.ScorepWhy[:]) }
 
 // ScorepCalls counts calls by what became of them: FORWARDED, or why they were not.
@@ -114,7 +114,7 @@ func (h *Header) Boot() string { return cString(h.BootID[:]) }
 // Exe is the path of the process's program.
 func (h *Header) Exe() string { return cString(h.Executable[:]) }
 
-// CallerPath is the file that holds the library which called the plugin, "" if that could not be told.
+// CallerPath returns the file of the library that called the plugin, "" if unknown.
 func (h *Header) CallerPath() string { return cString(h.LibraryPath[:]) }
 
 // Directory is where the process is recorded: the experiment directory, or a raw file below it if the plugin writes
@@ -159,8 +159,8 @@ type refiller interface {
 	more() ([]byte, uint64, error)
 }
 
-// position is where a record lies in its ring, for whoever reads it: the number of its chunk there, and the bytes of
-// records before it in that. Positions grow along a ring, whatever the ticks of its records.
+// position returns the position of a record in its ring: the number of its chunk there, and the bytes of records before
+// it in the chunk. Positions grow along a ring, independently of the ticks of its records.
 func position(chunk uint64, bytes uint32) uint64 { return chunk<<32 | uint64(bytes) }
 
 // Index is the ring's number.

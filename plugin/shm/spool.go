@@ -38,7 +38,7 @@ type Spool struct {
 	cut     string
 }
 
-// failure is what the plugin says of a file that it could not go on with.
+// failure is the plugin's reason for giving up a file.
 type failure struct {
 	why    unix.Errno
 	size   uint64 // of the file; it says nothing of a file that has become larger since
@@ -84,16 +84,16 @@ func OpenSpool(r io.Reader, size int64) (*Spool, error) {
 	return s, nil
 }
 
-// Within says that the file is a collector's, which had taken what was before.
+// Within states that the file is a collector's, which had taken the earlier records.
 func (s *Spool) Within() { s.within = true }
 
-// Orderly says whether the file ends with the frame that the plugin writes when the process ends.
-// It is meaningful after a Round with Ended.
+// Orderly reports whether the file ends with the frame that the plugin writes when the process ends. It is valid after
+// a Round with Ended.
 func (s *Spool) Orderly() bool { return s.orderly }
 
-// Failed is what the plugin could not write the rest of the file for, nil if it does not say so. Then Header and Lost
-// count what is missing beside other losses: all of it if the process has ended (Header.Ended), at least that much
-// otherwise. It is meaningful after a Round with Ended.
+// Failed returns why the plugin could not write the rest of the file, nil if it did not report a failure. Header and
+// Lost then count what is missing beside other losses: all of it if the process has ended (Header.Ended), at least that
+// much otherwise. It is valid after a Round with Ended.
 func (s *Spool) Failed() error {
 	if s.failed == nil {
 		return nil
@@ -101,7 +101,7 @@ func (s *Spool) Failed() error {
 	return s.failed.why
 }
 
-// Cut says why reading stopped before the end of the file; "" if it did not.
+// Cut returns why reading stopped before the end of the file; "" if it did not.
 func (s *Spool) Cut() string { return s.cut }
 
 // Lacking is the number of bytes of records that frames skipped.
@@ -162,7 +162,7 @@ func (s *Spool) endFailure() {
 	}
 }
 
-// maxFrame is what a frame holds at most: the plugin's largest are all the strings.
+// maxFrame bounds a frame: the plugin's largest holds all strings.
 const maxFrame = 2 * StringSize
 
 // frame reads and applies one frame. Kind 0 is the end; s.cut then says whether it is a proper one.
@@ -208,7 +208,7 @@ func (s *Spool) stop(err error, reason string) (uint32, error) {
 	return 0, nil
 }
 
-// apply takes a frame's content over; a reason means that it is not what its kind says.
+// apply takes over a frame's content; a reason means that it does not match its kind.
 func (s *Spool) apply(f *frameHeader, body []byte) (reason string) {
 	switch f.Kind {
 	case frameHeaderKind, frameFailed:

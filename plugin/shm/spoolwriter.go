@@ -78,7 +78,7 @@ func (s *SpoolWriter) Record(ring int, r *Record) {
 	c.records = append(c.records[:0], last...)
 }
 
-// id gives the id of a string; 0, none, where the heap is full.
+// id returns the id of a string; 0, none, if the heap is full.
 func (s *SpoolWriter) id(text string) uint32 {
 	if text == "" {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HasCounter says whether this build can read the counter of a clock source.
+// HasCounter reports whether this build can read the counter of a clock source.
 func HasCounter(source ClockSource) bool {
 	return source == counterSource || source == ClockMonotonic || source == ClockHost
 }
@@ -23,8 +23,8 @@ type bracket struct{ tightest atomic.Uint64 }
 // Of the counter, of CLOCK_MONOTONIC and of CLOCK_REALTIME, each with CLOCK_MONOTONIC_RAW.
 var ofCounter, ofMonotonic, ofReal bracket
 
-// read calls once, which returns how far apart the readings around one were, and what they tell, and returns the best
-// of that.
+// read calls once several times, which returns the distance of the readings around a reading, and its values, and
+// returns the values with the least distance.
 func (b *bracket) read(once func() (distance, x, y uint64)) (x, y uint64) {
 	tightest := b.tightest.Load()
 	best := ^uint64(0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the substrate plugin tells the NCCL plugin: two libraries in one process, of which either may be loaded first. NCCL's looks for
+ * What the substrate plugin passes to the NCCL plugin: two libraries in one process, of which either may be loaded first. NCCL's looks for
  * the other by its name, and then for the object below.
  */
 #ifndef NCCLOTF2_MEASUREMENT_ABI_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A substrate plugin of Score-P's: libscorep_substrate_nccl_otf2.so, loaded where SCOREP_SUBSTRATE_PLUGINS names nccl_otf2. It
- * notes what Score-P tells of the measurement where the NCCL plugin finds it, and takes no events but the switches of
+ * records what Score-P reports of the measurement where the NCCL plugin finds it, and takes no events but the switches of
  * recording: others cost as before.
  */
 #include <stdbool.h>
