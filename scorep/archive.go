@@ -22,7 +22,7 @@ type archive struct {
 	*extent
 	*findings
 	opts       *UnifyOptions
-	on         ground
+	on         base
 	tables     *localTables
 	chunk      uint64 // of event files
 	markers    markers
@@ -43,7 +43,7 @@ type findings struct {
 	movedEnds    uint64 // operations whose ends were brought to where others show that they were
 }
 
-func newArchive(run *jobs.Run, opts *UnifyOptions, on ground) (*archive, error) {
+func newArchive(run *jobs.Run, opts *UnifyOptions, on base) (*archive, error) {
 	job := jobs.JobOf(run)
 	found := &findings{stopped: waitfor.Culprits(job, waitfor.Find(job, opts.now()))}
 	a := &archive{
@@ -71,13 +71,13 @@ func (a *archive) define() {
 	d := &definer{roster: a.roster, definitions: a.definitions, rows: a.rows, tables: a.tables,
 		ownParadigm: a.opts.ownParadigm}
 	d.define()
-	// marks communicators whose members paused differently, of which sequences cannot be compared
+	// marks communicators whose members paused differently, so that their sequences cannot be compared
 	a.pauses = jobs.FindPauses(a.instances)
 	a.differences = deviation.Narrow(jobs.CompareSequences(a.instances))
 	a.describe()
 }
 
-// describe says what was found, in properties and markers.
+// describe describes the findings in properties and markers.
 func (a *archive) describe() {
 	d := &description{roster: a.roster, findings: a.findings, repeated: a.repeated}
 	a.properties = d.properties()
@@ -85,7 +85,7 @@ func (a *archive) describe() {
 	a.markers = r.all()
 }
 
-// setClock says what range the times are in.
+// setClock sets the range of the times.
 func (a *archive) setClock() {
 	if a.first > a.last {
 		a.first, a.last = a.on.empty(a.run)

@@ -8,9 +8,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// ground is what an archive is built on: nothing, or the archive of a measurement that it is added to.
-type ground interface {
-	// begin gives the processes of a roster their places, and definitions the ids with which they begin.
+// base is what an archive is built on: nothing, or the archive of a measurement that it is added to.
+type base interface {
+	// begin assigns the processes of a roster their places, and definitions their first ids.
 	begin(r *roster, d *definitions)
 	// plant puts the machines of a world into the system tree.
 	plant(t *systemTree, w *jobs.World)
@@ -20,7 +20,7 @@ type ground interface {
 	// process.
 	has(p *jobs.Process) bool
 	standsFor(p *jobs.Process) otf2.LocationRef
-	// row says what becomes of a location, and its name; note counts what was done.
+	// row decides the treatment of a location, and its name; note counts the result.
 	row(p *jobs.Process, l *experiment.Location) (treatment, string)
 	note(do treatment)
 	// marks reports whether a row of a process has its forwarded calls marked, and forwarded which regions these are.

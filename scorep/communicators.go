@@ -100,13 +100,13 @@ func seatsAt(pl *jobs.Place) []seat {
 func (s seats) all(in *jobs.Communicator) []seat {
 	all := make([]seat, in.Nranks)
 	for rank := range all {
-		all[rank] = s.of(in, rank)
+		all[rank] = s.seatOf(in, rank)
 	}
 	return all
 }
 
-// of is the entry of one rank.
-func (s seats) of(in *jobs.Communicator, rank int) seat {
+// seatOf is the entry of one rank.
+func (s seats) seatOf(in *jobs.Communicator, rank int) seat {
 	if m := in.Members[rank]; m != nil {
 		return seat{m.Location, 0}
 	}

@@ -96,7 +96,7 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 				t.Error(diff)
 			}
 			got := make(map[string]int)
-			for _, p := range puts(t, a) {
+			for _, p := range transferPuts(t, a) {
 				got[strings.TrimSuffix(p.From, "/world net send")+" to "+strings.TrimSuffix(p.To, "/world net recv")]++
 			}
 			wantPuts := map[string]int{"Rank 0 to Rank 1": 8, "Rank 1 to Rank 2": 6, "Rank 2 to Rank 0": 8}

@@ -15,9 +15,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// halves makes a job of two processes. What the first had after half of its operations is its checkpoint; after the
-// other half, which has definitions of its own, it is finished.
-func halves(t *testing.T, dir string) (checkpoint []byte, bytes int64) {
+// halfFlushed makes a job of two processes. What the first had after half of its operations is its checkpoint; after
+// the other half, which has definitions of its own, it is finished.
+func halfFlushed(t *testing.T, dir string) (checkpoint []byte, bytes int64) {
 	t.Helper()
 	host, err := os.Hostname() // of others nobody knows whether their processes still run
 	if err != nil {
@@ -66,7 +66,7 @@ func TestDamagedShards(t *testing.T) {
 	}
 	write := func(path string, text []byte) { t.Helper(); must(os.WriteFile(path, text, 0o600)) }
 	sound := t.TempDir()
-	halves(t, sound)
+	halfFlushed(t, sound)
 	whole := unify(t, sound, nil).Runs[0].Events
 	for _, c := range []struct {
 		name  string
@@ -141,7 +141,7 @@ func TestDamagedShards(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			checkpoint, bytes := halves(t, dir)
+			checkpoint, bytes := halfFlushed(t, dir)
 			c.spoil(filepath.Join(dir, "shards", "p0"), checkpoint, bytes)
 			res, err := Unify(dir, nil)
 			if err != nil {
@@ -179,7 +179,7 @@ func TestDamagedShards(t *testing.T) {
 // which it counts the rest as lost from. That is taken, to the event, and no file is called damaged.
 func TestAFailedEndIsCutBack(t *testing.T) {
 	dir, want := t.TempDir(), uint64(0)
-	checkpoint, bytes := halves(t, dir)
+	checkpoint, bytes := halfFlushed(t, dir)
 	shard := filepath.Join(dir, "shards", "p0")
 	testkit.Must(t, os.WriteFile(filepath.Join(shard, "shard.json"), checkpoint, 0o600))
 	var p experiment.Process
@@ -215,7 +215,7 @@ func TestAFailedEndIsCutBack(t *testing.T) {
 // A file of such a shard that is as long as its description says, and has no end all the same, is given one.
 func TestAFailedEndIsGivenOne(t *testing.T) {
 	dir := t.TempDir()
-	checkpoint, bytes := halves(t, dir)
+	checkpoint, bytes := halfFlushed(t, dir)
 	shard := filepath.Join(dir, "shards", "p0")
 	testkit.Write(t, filepath.Join(shard, "shard.json"), checkpoint)
 	file := filepath.Join(shard, "1.evt")

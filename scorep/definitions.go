@@ -93,8 +93,8 @@ func (d *definitions) attributes() {
 	}
 }
 
-// write puts the definitions into a file and returns their number, which the anchor must state. What begin writes, if
-// it is not nil, comes before them.
+// write puts the definitions into a file and returns their number, which the anchor must state. begin, if it is not
+// nil, writes earlier definitions.
 func (d *definitions) write(path string, chunkSize uint64, begin func(*otf2.GlobalDefWriter) error) (
 	count uint64, err error) {
 	w, err := otf2.CreateGlobalDefWriter(path, chunkSize)

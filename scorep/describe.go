@@ -23,7 +23,7 @@ type Description struct {
 	Hosts      int
 	Crashed    int // processes that ended without completing
 	Running    int
-	Missing    int // of which only their places in communicators are known
+	Missing    int // known only by their places in communicators
 	Ended      int // processes that ended in order
 }
 
@@ -38,7 +38,7 @@ type DescribedShard struct {
 // MakeDir makes Dir unless it is there. A symbolic link is an error.
 func (d *Description) MakeDir() error { return files.OwnFolder(d.Dir) }
 
-// profiled gives the processes that were in profile mode, or the others.
+// profiled returns the processes in profile mode, or the others.
 func profiled(parts []*jobs.Process, mode bool) []*jobs.Process {
 	return slices.DeleteFunc(parts, func(p *jobs.Process) bool { return p.Shard.IsProfile() != mode })
 }
@@ -58,8 +58,8 @@ func Describe(dir string) (all []*Description, left jobs.Unused, err error) {
 	return all, left, err
 }
 
-// DescribeRunning defines the jobs of an experiment directory as they are now, whatever their processes' mode. Errors:
-// as of Describe.
+// DescribeRunning defines the jobs of an experiment directory in their current state, in any mode of their processes.
+// Errors: as of Describe.
 func DescribeRunning(dir string) (all []*Description, left jobs.Unused, err error) {
 	opts := new(UnifyOptions)
 	parts, left, err := jobs.Read(dir, opts.workers(), opts.now())

@@ -15,8 +15,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
-// placeEvents puts every location's event file into dir and learns its number of events and the
-// archive's first and last time.
+// placeEvents puts every location's event file into dir, and determines its number of events and the archive's first
+// and last time.
 func (a *archive) placeEvents(dir string) (*files.Events, error) {
 	out := files.New(a.chunk)
 	times := make([]jobs.Lifespan, len(a.locations))

@@ -15,8 +15,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// evidence lists what is said of each process's recording: the properties' names and where the values
-// are. An empty value is unknown.
+// evidence lists the properties of each process's recording: their names and where the values are. An empty value is
+// unknown.
 var evidence = []struct {
 	name  facts.Property
 	value func(p *experiment.Process) string
@@ -43,7 +43,8 @@ var evidence = []struct {
 // nothingWithheld is said of processes that got all events that they wanted.
 const nothingWithheld = "nothing"
 
-// withheld says what a process wanted to know and NCCL could not be asked for safely. So far that is GPU times alone.
+// withheld names what a process wanted to record and NCCL could not be asked for safely. So far that is GPU times
+// alone.
 func withheld(p *experiment.Process) string {
 	if p.Masks.Withheld == 0 {
 		return nothingWithheld
@@ -132,7 +133,7 @@ func libraryVersion(code int) string {
 	return fmt.Sprintf("%d.%d.%d", code/1000, code/100%10, code%100)
 }
 
-// describeEvidence tells with what the processes were recorded, and what that cost.
+// describeEvidence adds the conditions of the recording of each process, and its cost.
 func (r *roster) describeEvidence(ps *properties) {
 	for _, e := range evidence {
 		by := make(map[string][]int)
@@ -196,7 +197,7 @@ func (r *roster) describeCosts(ps *properties) {
 	})
 	for _, k := range keys {
 		name, c := facts.PropCost.Below(k.callback).Below(k.typ), all[k]
-		ps.number(name.Below(string(facts.PropCostSamples)), c.samples)
+		ps.addNumber(name.Below(string(facts.PropCostSamples)), c.samples)
 		ps.add(name.Below(string(facts.PropCostMean)), strconv.FormatFloat(c.sum/float64(c.samples), 'f', 1, 64))
 		ps.add(name.Below(string(facts.PropCostMost)), strconv.FormatFloat(c.most, 'f', 1, 64))
 	}

@@ -28,8 +28,9 @@ func (x *extent) measure() {
 	}
 }
 
-// by is from the first to the last event of each of n groups of processes; of one without events that of all.
-func (x *extent) by(of map[*jobs.Process]int, n int) []jobs.Lifespan {
+// lifespans returns, for each of n groups of processes, the time from its first to its last event; for one without
+// events that of all.
+func (x *extent) lifespans(of map[*jobs.Process]int, n int) []jobs.Lifespan {
 	all := make([]jobs.Lifespan, n)
 	for i := range all {
 		all[i] = jobs.Lifespan{Begin: math.MaxUint64, End: 0}

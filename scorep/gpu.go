@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// describeGPU says in the system tree what the driver reported of a GPU. Properties of a device:
+// describeGPU adds the driver's facts of a GPU to the system tree. Properties of a device:
 //
 //	UUID, PCI         as CUDA or the driver gives them
 //	NAME, MEMORY      the product; bytes
@@ -64,8 +64,8 @@ func (d *definitions) describeGPU(node otf2.SystemTreeNodeRef, g *experiment.GPU
 	d.property(node, "FOUND_BY", f.Guess)
 }
 
-// identityOf is what tells a GPU from all others: its UUID, unless the process's own CUDA did not tell and it was
-// guessed. Two processes' GPUs are not one because of guesses.
+// identityOf returns what distinguishes a GPU from all others: its UUID, unless it was guessed without the process's
+// own CUDA. Two processes' GPUs are not identified by guesses.
 func identityOf(g *experiment.GPU) string {
 	if guessed(g) {
 		return ""
@@ -75,7 +75,7 @@ func identityOf(g *experiment.GPU) string {
 
 func guessed(g *experiment.GPU) bool { return g.Facts != nil && g.Facts.Guess != "" }
 
-// divided tells that others share the GPU's address: it is a part.
+// divided reports whether others share the GPU's address: it is a part.
 func divided(g *experiment.GPU) bool { return g.Facts != nil && g.Facts.MIG != nil }
 
 func migText(f *experiment.GPUFacts) string {

@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// describeHidden says what the processes' libraries did not tell.
+// describeHidden adds what the processes' libraries did not report.
 func (r *roster) describeHidden(ps *properties) {
 	var keys []string
 	for _, t := range r.hidden() {
@@ -24,7 +24,7 @@ func (r *roster) describeHidden(ps *properties) {
 	}
 }
 
-// hidden is what the libraries of all processes did not tell, what is grave first.
+// hidden returns what the libraries of all processes did not report, the gravest first.
 func (r *roster) hidden() []hidden.Traffic {
 	requests := false
 	for _, p := range r.ordered() {
@@ -48,7 +48,8 @@ func (r *roster) hidden() []hidden.Traffic {
 	return append(grave, others...)
 }
 
-// placeOf is what a process tells of its library. requests: some process has seen requests of a network plugin.
+// placeOf returns the facts of a process about its library. requests: a process has recorded requests of a network
+// plugin.
 func placeOf(p *experiment.Process, requests bool) hidden.Place {
 	place := hidden.Place{
 		Library: p.Library, Version: p.LibraryVersion, GPUs: p.Architectures,

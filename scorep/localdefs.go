@@ -27,8 +27,8 @@ func (t *localTables) add(p *jobs.Process, kind otf2.MappingType, global []uint6
 	}
 }
 
-// write writes each location's mapping tables and clock offsets: once per process, as its locations have the same, but
-// for those whose forwarded calls are marked. What it has written before it writes over; nobody reads there yet.
+// write writes each location's mapping tables and clock offsets: once per process, as its locations share them, except
+// those whose forwarded calls are marked. It overwrites its own earlier files, which have no readers yet.
 func (t *localTables) write(dir string, chunkSize uint64, rows []*location, workers int) error {
 	type like struct {
 		part   *jobs.Process
@@ -56,7 +56,7 @@ func (t *localTables) write(dir string, chunkSize uint64, rows []*location, work
 			maps = append(maps, t.marked[k.part])
 		}
 		for j, path := range paths[k] {
-			if j > 0 && (same(paths[k][0], path) || files.Link(paths[k][0], path) == nil) {
+			if j > 0 && (isSameFile(paths[k][0], path) || files.Link(paths[k][0], path) == nil) {
 				continue
 			}
 			if err := otf2.WriteLocalDefsInPlace(path, maps, clocks, chunkSize); err != nil {
@@ -67,8 +67,8 @@ func (t *localTables) write(dir string, chunkSize uint64, rows []*location, work
 	})
 }
 
-// same tells that two names are of one file.
-func same(a, b string) bool {
+// isSameFile reports whether two names are of one file.
+func isSameFile(a, b string) bool {
 	x, err := os.Lstat(a)
 	if err != nil {
 		return false

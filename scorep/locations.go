@@ -77,13 +77,13 @@ func (d *definer) defineLocations(t *systemTree) {
 	}
 }
 
-// identify gives a row the properties by which rows are found again in what others say of the job: of processes and
-// threads the system's ids (in their own pid namespace), of a communicator rank's row NCCL's commId, and the number of
-// nodes that NCCL has the communicator on. A row that several have had in turn tells how many instead.
+// identify adds the properties by which other tools' data can be matched with a row: the system's ids of processes and
+// threads (in their own pid namespace), NCCL's commId of a communicator rank's row, and the communicator's number of
+// nodes. A row with several owners has their number instead.
 //
-// facts.PropNoData tells of a location group that it stands for processes without data, and of which ranks of the
-// world: "4-15,20", or facts.UnknownRanks. Their communicator ranks have one location, which is in the list of all
-// locations (COMM_LOCATIONS) once for each: for each rank of the world, ascending, as many times.
+// facts.PropNoData marks a location group that stands for processes without data, with their ranks in the world:
+// "4-15,20", or facts.UnknownRanks. Their communicator ranks have one location, which is in the list of all locations
+// (COMM_LOCATIONS) once for each: for each rank of the world, ascending, as many times.
 func (d *definer) identify(l *location) {
 	switch s := l.source; {
 	case s == nil:

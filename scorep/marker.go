@@ -113,8 +113,9 @@ func (r *remarks) markEnd(p *jobs.Process) {
 	})
 }
 
-// whole is a marker over all of the archive's time.
-func (x *extent) whole(severity otf2.MarkerSeverity, category, text string, scope otf2.MarkerScope, ref uint64) marker {
+// wholeRun returns a marker over all of the archive's time.
+func (x *extent) wholeRun(severity otf2.MarkerSeverity, category, text string, scope otf2.MarkerScope,
+	ref uint64) marker {
 	return marker{time: x.first, duration: x.last - x.first, severity: severity, category: category, text: text,
 		scope: scope, ref: ref}
 }
@@ -124,13 +125,13 @@ func (r *remarks) markCommunicators() {
 	for _, in := range r.instances {
 		if missing := in.Missing(); len(missing) > 0 {
 			text := fmt.Sprintf("%s: no data of %s of %d", in.Name, units.RankWords(missing), in.Nranks)
-			r.markers = append(r.markers, r.whole(
+			r.markers = append(r.markers, r.wholeRun(
 				otf2.MarkerSeverityHigh, categoryMissing, text, otf2.MarkerScopeComm, uint64(in.Ref)))
 		}
 	}
 	for _, d := range r.differences[:min(len(r.differences), maxDifferences)] {
 		text := fmt.Sprintf("%s: %s %d-%d: %s", d.Name, d.Function, d.First, d.Last, d.Detail)
-		r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryDiffer, text, otf2.MarkerScopeComm,
+		r.markers = append(r.markers, r.wholeRun(otf2.MarkerSeverityHigh, categoryDiffer, text, otf2.MarkerScopeComm,
 			uint64(d.Comm)))
 	}
 }
@@ -152,24 +153,25 @@ func (r *remarks) markPauses() {
 	}
 	for _, in := range r.instances {
 		if in.Parted != nil {
-			r.markers = append(r.markers, r.whole(
+			r.markers = append(r.markers, r.wholeRun(
 				otf2.MarkerSeverityHigh, categoryPaused, in.Name+": "+in.Parted.Detail, otf2.MarkerScopeComm,
 				uint64(in.Ref)))
 		}
 	}
 }
 
-// markOrigins names transfers of which it is not known whose they were, and what NCCL was not asked for.
+// markOrigins marks transfers with an unknown originator, and event types that NCCL was not asked for.
 func (r *remarks) markOrigins() {
 	for _, u := range r.origins.unknown[:min(len(r.origins.unknown), maxDifferences)] {
 		f := u.part.Shard.Foreign[u.foreign]
 		text := fmt.Sprintf("%s (%s) sent for communicator %d, rank %d of the process with tag %04x (its pid: %d): %s",
 			u.part.Name, u.part.ID(), f.Index, f.Rank, f.Tag, f.PID, u.why)
-		r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryPXN, text, otf2.MarkerScopeLocationGroup,
+		r.markers = append(r.markers, r.wholeRun(otf2.MarkerSeverityHigh, categoryPXN, text,
+			otf2.MarkerScopeLocationGroup,
 			uint64(u.part.Index)))
 	}
 	if i := slices.IndexFunc(r.ordered(), func(p *jobs.Process) bool { return p.Shard.Masks.Withheld != 0 }); i >= 0 {
-		r.markers = append(r.markers, r.whole(otf2.MarkerSeverityMedium, categoryWithheld,
+		r.markers = append(r.markers, r.wholeRun(otf2.MarkerSeverityMedium, categoryWithheld,
 			withheld(r.ordered()[i].Shard), otf2.MarkerScopeGlobal, math.MaxUint64))
 	}
 }

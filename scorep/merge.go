@@ -32,7 +32,7 @@ type MergeOptions struct {
 	KeepForwarded bool
 }
 
-// MergeResult says what Merge made.
+// MergeResult is the outcome of Merge.
 type MergeResult struct {
 	Archive string `json:"archive"` // path of its anchor
 	Timer   string `json:"timer"`   // Score-P's, as SCOREP_TIMER names it
@@ -178,7 +178,7 @@ func pairRuns(m *measurement.Trace, runs []*jobs.Run) (*merger, *jobs.Run, []str
 	return &merger{Trace: m, pairs: pairs}, chosen, reasons, nil
 }
 
-// begin gives the processes of a world their places in the measurement, and their times its clock.
+// begin assigns the processes of a world their places in the measurement, and converts their times to its clock.
 func (g *merger) begin(r *roster, d *definitions) {
 	d.from = g.firstIDs()
 	for _, s := range g.Archive.Defs.Strings {
@@ -305,9 +305,9 @@ func (g *merger) forwarded(r *experiment.Region) bool {
 	return r.Group == regions.GroupAPI && g.Regions[r.Name]
 }
 
-// groupForwarded is the group of NCCL's calls on Score-P's rows, which has none of its own for them: without one
-// readers give them the color of what else the user marked. It is not that of our calls, so that sums by group count
-// each call once.
+// groupForwarded is the group of NCCL's calls on Score-P's rows, which have none of their own: without one readers give
+// them the color of other user regions. It differs from the group of recorded calls, so that sums by group count each
+// call once.
 const groupForwarded = regions.GroupAPI + " (Score-P)"
 
 func (g *merger) calls() (all []otf2.RegionRef) {
@@ -418,8 +418,7 @@ func (g *merger) write(r *jobs.Run, out string, opts *UnifyOptions) (*MergeResul
 	return res, nil
 }
 
-// linkFiles puts all files of the measurement's locations, and what else belongs to its archive, into the folder
-// staging.
+// linkFiles puts all files of the measurement's locations and archive into the folder staging.
 func (g *merger) linkFiles(opts *UnifyOptions, staging string) (*files.Events, error) {
 	out := files.New(0)
 	at := func(name string) (from, to string) { return filepath.Join(g.Dir, name), filepath.Join(staging, name) }
@@ -533,7 +532,7 @@ func (g *merger) localDefsFit() error {
 func (g *merger) properties(ours properties) properties {
 	all := slices.Clone(properties(g.Archive.Anchor.Properties))
 	all.add(facts.PropMerged, g.Archive.Anchor.Creator)
-	all.number(facts.PropMergedPairs, uint64(len(g.pairs)))
+	all.addNumber(facts.PropMergedPairs, uint64(len(g.pairs)))
 	all.positive(facts.PropMergedLeft, uint64(g.threadsLeftOut))
 	all.positive(facts.PropMergedMarked, uint64(g.threadsMarked))
 	for _, p := range ours {

@@ -59,9 +59,9 @@ type networks struct {
 
 // plan finds the networks that the processes' windows and locations belong to, in the order of their communicators;
 // those of unknown ones come last. The error reports more ranks without data than jobs.MaxAbsent.
-func (ns *networks) plan(on ground) error {
+func (ns *networks) plan(on base) error {
 	ns.windows = make(map[*jobs.Process][]*network)
-	order, of := ns.homes()
+	order, of := ns.networkOrder()
 	if err := ns.collect(of); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (ns *networks) plan(on ground) error {
 				cmp.Compare(x.part.Index, y.part.Index))
 		})
 		for rank := range n.ranks {
-			if !n.stands(rank) && ns.world.Unknown == nil {
+			if !n.standsForRank(rank) && ns.world.Unknown == nil {
 				index := on.nextGroup(ns.world)
 				ns.world.AddUnknown(1).Index = index
 			}
@@ -89,9 +89,9 @@ func (ns *networks) plan(on ground) error {
 	return nil
 }
 
-// homes returns the order of communicators, and a function that finds or makes the network of an owner: that of its
-// communicator, or one of its own.
-func (ns *networks) homes() (order map[*jobs.Communicator]int, of func(owner) *network) {
+// networkOrder returns the order of communicators, and a function that finds or makes the network of an owner: that of
+// its communicator, or one of its own.
+func (ns *networks) networkOrder() (order map[*jobs.Communicator]int, of func(owner) *network) {
 	home := make(map[owner]*jobs.Communicator)
 	order = make(map[*jobs.Communicator]int)
 	for i, in := range slices.Concat(ns.instances, ns.run.Communicators) {
@@ -212,8 +212,8 @@ func (n *network) add(e *endpoint, kind experiment.LocationKind) {
 	}
 }
 
-// stands reports whether a location of its own is known for a rank.
-func (n *network) stands(rank int) bool {
+// standsForRank reports whether a location of its own is known for a rank.
+func (n *network) standsForRank(rank int) bool {
 	if n.recv[rank] != nil || n.of == nil || rank >= len(n.of.Members) {
 		return n.recv[rank] != nil
 	}
@@ -229,10 +229,10 @@ func (ns *networks) members(n *network) []seat {
 		switch {
 		case e != nil:
 			all = append(all, seat{e.location(), 0})
-		case !n.stands(rank):
+		case !n.standsForRank(rank):
 			all = append(all, seat{placeLocation(ns.world.Unknown), 0})
 		default:
-			all = append(all, ns.seats.of(n.of, rank))
+			all = append(all, ns.seats.seatOf(n.of, rank))
 		}
 	}
 	for _, e := range n.send {

@@ -23,8 +23,8 @@ type put struct {
 	Bytes    uint64
 }
 
-// puts reads all transfers of an archive through its definitions.
-func puts(t *testing.T, a *otf2.Archive) []put {
+// transferPuts reads all transfers of an archive through its definitions.
+func transferPuts(t *testing.T, a *otf2.Archive) []put {
 	t.Helper()
 	var world []uint64
 	for _, g := range a.Defs.Groups {
@@ -98,7 +98,7 @@ func TestTransfersNameTheirReceivers(t *testing.T) {
 		{"Rank 1/pp net send", "Rank 3 GPU 0/pp rank 1", "pp #2 network", 201},
 		{"Rank 2/pp net send", "Rank 0/pp net recv", "pp network", 202},
 	}
-	if diff := cmp.Diff(want, puts(t, a)); diff != "" {
+	if diff := cmp.Diff(want, transferPuts(t, a)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -172,7 +172,7 @@ func TestWorkForOtherProcessesIsTheirs(t *testing.T) {
 		{fmt.Sprintf("Rank 3/PXN %04x.1 send", originTag(t, "uuid-2")), "Rank 0 GPU 0/world rank 0", "world network",
 			22},
 	}
-	if diff := cmp.Diff(want, puts(t, a)); diff != "" {
+	if diff := cmp.Diff(want, transferPuts(t, a)); diff != "" {
 		t.Error(diff)
 	}
 	ranks := make(map[string]uint64)
@@ -289,7 +289,7 @@ func TestOriginatorsThatAreNotCertainAreNotGuessed(t *testing.T) {
 				t.Error("said to be complete")
 			}
 			unknown := 0
-			for _, p := range puts(t, a) {
+			for _, p := range transferPuts(t, a) {
 				if p.To == "Unknown ranks (no data)/no data" {
 					unknown++
 					if !strings.HasPrefix(p.Window, "unknown (PXN ") {
@@ -338,7 +338,7 @@ func TestCommunicatorsOfUnknownSize(t *testing.T) {
 		{"Rank 1/comm 0 net send", nowhere, "unknown communicator #2 network", 11},
 		{"Rank 2/comm 0 net send", nowhere, "unknown communicator #3 network", 12},
 	}
-	if diff := cmp.Diff(want, puts(t, a)); diff != "" {
+	if diff := cmp.Diff(want, transferPuts(t, a)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -354,7 +354,7 @@ func TestNetworksOfRunningJobs(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	accept(t, first.Archive)
-	before := puts(t, open(t, first.Archive))
+	before := transferPuts(t, open(t, first.Archive))
 	for r, p := range procs {
 		if r == 0 {
 			p.Crash(0, []byte{12, 3}) // the originator dies; what it asked for remains its
@@ -368,7 +368,7 @@ func TestNetworksOfRunningJobs(t *testing.T) {
 			t.Errorf("%+v", run)
 		}
 		accept(t, run.Archive)
-		if diff := cmp.Diff(before, puts(t, open(t, run.Archive))); diff != "" || len(before) != 4 {
+		if diff := cmp.Diff(before, transferPuts(t, open(t, run.Archive))); diff != "" || len(before) != 4 {
 			t.Error(len(before), diff)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// properties of an archive: what a reader should know of it beside the events. Under NCCL_OTF2:
+// properties of an archive: facts about it beside the events. Under NCCL_OTF2:
 //
 //	PROCESSES, PROCESSES_FINISHED, PROCESSES_RUNNING, PROCESSES_CRASHED   processes with data, by state
 //	PROCESSES_CONTINUED       how often another collector took over from one that had died
@@ -72,12 +72,14 @@ func (ps *properties) add(name facts.Property, value string) {
 	*ps = append(*ps, otf2.Property{Name: name.Key(), Value: clean(value)})
 }
 
-func (ps *properties) number(name facts.Property, n uint64) { ps.add(name, strconv.FormatUint(n, 10)) }
+func (ps *properties) addNumber(name facts.Property, n uint64) {
+	ps.add(name, strconv.FormatUint(n, 10))
+}
 
 // positive adds a number unless it is 0.
 func (ps *properties) positive(name facts.Property, n uint64) {
 	if n > 0 {
-		ps.number(name, n)
+		ps.addNumber(name, n)
 	}
 }
 
@@ -112,38 +114,38 @@ func (d *description) properties() (all properties) {
 	return all
 }
 
-// describeProcesses says which processes and communicators there are, and how the processes ended.
+// describeProcesses adds the numbers of processes and communicators, and how the processes ended.
 func (d *description) describeProcesses(ps *properties) {
 	var states [3]uint64
 	for _, p := range d.run.Processes {
 		states[slices.Index([]jobs.State{jobs.Finished, jobs.Running, jobs.Crashed}, p.State)]++
 	}
-	ps.number(facts.PropProcesses, uint64(len(d.run.Processes)))
-	ps.number(facts.PropProcessesFinished, states[0])
-	ps.number(facts.PropProcessesRunning, states[1])
-	ps.number(facts.PropProcessesCrashed, states[2])
+	ps.addNumber(facts.PropProcesses, uint64(len(d.run.Processes)))
+	ps.addNumber(facts.PropProcessesFinished, states[0])
+	ps.addNumber(facts.PropProcessesRunning, states[1])
+	ps.addNumber(facts.PropProcessesCrashed, states[2])
 	ps.positive(facts.PropProcessesContinued, d.continuedProcesses())
 	dead := jobs.Deaths(d.ordered())
 	ps.positive(facts.PropProcessesDied, uint64(len(dead)))
 	for i, line := range jobs.DeathWords(dead) {
 		ps.add(facts.PropDied.Nth(i), line)
 	}
-	ps.number(facts.PropProcessesMissing, uint64(d.missingProcesses()))
-	ps.number(facts.PropRanksMissing, uint64(d.missingRanks()))
-	ps.number(facts.PropCommunicators, uint64(len(d.instances)))
+	ps.addNumber(facts.PropProcessesMissing, uint64(d.missingProcesses()))
+	ps.addNumber(facts.PropRanksMissing, uint64(d.missingRanks()))
+	ps.addNumber(facts.PropCommunicators, uint64(len(d.instances)))
 }
 
-// describeLosses says what was not recorded, and of which processes, or could not be read. sum has the counts of all
+// describeLosses adds what was not recorded, of which processes, and what could not be read. sum has the counts of all
 // processes.
 func (d *description) describeLosses(ps *properties, sum *counts) {
-	ps.number(facts.PropLost, sum.total(facts.PropLost))
+	ps.addNumber(facts.PropLost, sum.total(facts.PropLost))
 	sum.list(ps)
 	losers := 0
 	for _, p := range d.ordered() {
 		own := newCounts()
 		own.add(&p.Shard.Counts)
 		if n := own.total(facts.PropLost); n > 0 && losers < maxDifferences {
-			ps.number(facts.PropLostByProcess.Nth(p.Index), n)
+			ps.addNumber(facts.PropLostByProcess.Nth(p.Index), n)
 			losers++
 		}
 	}
@@ -162,7 +164,7 @@ func (d *description) describeLosses(ps *properties, sum *counts) {
 
 // describeDifferences says where members did not record the same, and which stopped.
 func (d *description) describeDifferences(ps *properties) {
-	ps.number(facts.PropDiffer, uint64(len(d.differences)))
+	ps.addNumber(facts.PropDiffer, uint64(len(d.differences)))
 	for i, d := range d.differences[:min(len(d.differences), maxDifferences)] {
 		ps.add(facts.PropDiffer.Nth(i), d.String())
 	}
@@ -191,7 +193,7 @@ func (d *description) describeGaps(ps *properties) {
 	ps.positive(facts.PropGapsDiffer, uint64(parted))
 }
 
-// complete reports whether all that belongs to the job's communication is in the archive, as far as definitions tell.
+// complete reports whether the archive has all of the job's communication, as far as definitions show.
 func (d *description) complete(sum *counts) bool {
 	for _, p := range d.run.Processes {
 		if p.State != jobs.Finished || p.Shard.End.Died() || p.Shard.Import != nil && p.Shard.Import.Partial {
@@ -255,7 +257,7 @@ func (c *counts) total(kind facts.Property) uint64 {
 
 func (c *counts) list(ps *properties) {
 	for _, name := range slices.Sorted(maps.Keys(c.byName)) {
-		ps.number(name, c.byName[name])
+		ps.addNumber(name, c.byName[name])
 	}
 }
 

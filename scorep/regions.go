@@ -69,8 +69,8 @@ var onThreads = []string{
 	regions.GroupStates,
 }
 
-// paradigmOf is that of a region: what threads do is no CUDA. Score-P gives the calls that are forwarded to it the
-// same.
+// paradigmOf returns the paradigm of a region: activities of threads are not CUDA's. Score-P gives forwarded calls the
+// same one.
 func paradigmOf(r *experiment.Region) otf2.Paradigm {
 	if slices.Contains(onThreads, r.Group) {
 		return otf2.ParadigmUser

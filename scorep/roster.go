@@ -78,7 +78,7 @@ func (r *roster) missingRanks() (n int) {
 	return n
 }
 
-// uncounted says of which processes more is missing than losses count, and why.
+// uncounted lists the processes of which more is missing than losses count, and why.
 func (r *roster) uncounted() (lines []string) {
 	for _, p := range r.ordered() {
 		if text := p.Uncounted(); text != "" {

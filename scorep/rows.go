@@ -18,7 +18,7 @@ import (
 // rows are the locations of an archive.
 type rows struct {
 	*roster
-	on        ground
+	on        base
 	networks  *networks
 	repeated  repeated
 	locations []*location // by their ids, once all are there
@@ -108,7 +108,7 @@ func (r *rows) locateMembers(next map[*jobs.Process]uint32) {
 				m.Location = r.ids[m.Process][uint32(c.Location)].Self
 				continue
 			}
-			// One row of a GPU stands for all of them, whatever their number: each row needs files.
+			// One row of a GPU stands for all its ranks without rows, because each row needs files.
 			dev := jobs.Device{Process: m.Process, GPU: gpuOf(m.Process, m.Index)}
 			nth := taken[dev]
 			taken[dev]++

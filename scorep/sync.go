@@ -19,13 +19,13 @@ import (
 // ClockSync says how the clocks of a run's hosts were brought together.
 type ClockSync struct {
 	Method    string     `json:"method"`
-	Exchanges int        `json:"exchanges"` // that tell something of two hosts' clocks
+	Exchanges int        `json:"exchanges"` // that constrain two hosts' clocks
 	Readings  int        `json:"readings"`  // of hosts' time services that do
 	Broken    int        `json:"broken"`    // not kept by the corrections
 	Hosts     []HostSync `json:"hosts"`
 }
 
-// HostSync says what was done to one host's clock.
+// HostSync is the correction of one host's clock.
 type HostSync struct {
 	Host      string `json:"host"`
 	Processes []int  `json:"processes"` // location groups
@@ -95,7 +95,7 @@ func (a *archive) synchronize(anchor string) bool {
 	for _, p := range a.ordered() {
 		processes[of[p]] = append(processes[of[p]], p.Index)
 	}
-	lives := a.by(of, len(first))
+	lives := a.lifespans(of, len(first))
 	for n, p := range first {
 		h := HostSync{Host: p.Shard.Host, Processes: processes[n]}
 		a.sync.Hosts = append(a.sync.Hosts, h.describe(n, &fit.Hosts[n], lives[n].Begin, lives[n].End))
@@ -183,10 +183,10 @@ func (f *findings) describeSync(ps *properties) {
 		return
 	}
 	ps.add(facts.PropClockSync, s.Method)
-	ps.number(facts.PropSyncHosts, uint64(len(s.Hosts)))
-	ps.number(facts.PropSyncExchange, uint64(s.Exchanges))
+	ps.addNumber(facts.PropSyncHosts, uint64(len(s.Hosts)))
+	ps.addNumber(facts.PropSyncExchange, uint64(s.Exchanges))
 	ps.positive(facts.PropSyncReadings, uint64(s.Readings))
-	ps.number(facts.PropSyncBroken, uint64(s.Broken))
+	ps.addNumber(facts.PropSyncBroken, uint64(s.Broken))
 	states := make(map[string]uint64)
 	most := 0.0
 	for _, h := range s.Hosts {
@@ -198,7 +198,7 @@ func (f *findings) describeSync(ps *properties) {
 	for _, state := range []string{SyncReference, SyncCorrected, SyncOneSided, SyncUntied} {
 		ps.positive(facts.PropClockSync.Below(component(state)), states[state])
 	}
-	ps.number(facts.PropSyncMost, uint64(most))
+	ps.addNumber(facts.PropSyncMost, uint64(most))
 	for i := range s.Hosts[:min(len(s.Hosts), maxDifferences)] {
 		ps.add(facts.PropSyncHost.Nth(i), s.Hosts[i].String())
 	}

@@ -23,7 +23,7 @@ type systemTree struct {
 	unknown otf2.SystemTreeNodeRef // node of the processes without data
 }
 
-func newSystemTree(d *definitions, w *jobs.World, on ground) *systemTree {
+func newSystemTree(d *definitions, w *jobs.World, on base) *systemTree {
 	t := &systemTree{
 		d:       d,
 		nodes:   make(map[string]otf2.SystemTreeNodeRef),
@@ -133,7 +133,7 @@ func (t *systemTree) gpus(w *jobs.World) {
 	}
 }
 
-// gpu is one of a process's GPUs: its index there, and what is known of it.
+// gpu is one of a process's GPUs: its index there, and its facts.
 type gpu struct {
 	index int
 	shard experiment.GPU

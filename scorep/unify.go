@@ -75,7 +75,7 @@ func (o *UnifyOptions) creator() string {
 	return "nccl-otf2"
 }
 
-// Result says what Unify made.
+// Result is the outcome of Unify.
 type Result struct {
 	Runs []RunResult `json:"runs"` // in the order of their begin; more than one if jobs shared the directory
 	// Problems, one line each: what could not be used, or is not as it should be.
@@ -92,11 +92,11 @@ type RunResult struct {
 	Finished int    `json:"finished"`
 	Running  int    `json:"running"`
 	Crashed  int    `json:"crashed"`
-	// of those that crashed, as far as there was one: what came later is missing
+	// last flushes of crashed processes: later data is missing
 	Flushed []time.Time `json:"last_flushes,omitempty"`
 	// of those that did not end in order, in words, the first one first
 	Died []string `json:"died,omitempty"`
-	// processes of which only their places in communicators are known
+	// processes known only by their places in communicators
 	Missing       int    `json:"missing"`
 	MissingRanks  int    `json:"missing_ranks"`
 	Hosts         int    `json:"hosts"`
@@ -104,7 +104,7 @@ type RunResult struct {
 	Communicators int    `json:"communicators"` // of more than one rank
 	Events        uint64 `json:"events"`
 	Lost          uint64 `json:"lost"`
-	// processes of which more is missing, and nobody knows how much: why
+	// reasons why more is missing of processes, by an unknown amount
 	Uncounted []string `json:"lost_uncounted,omitempty"`
 	// of these: operations in the memory of collectors that died
 	LostWith    uint64            `json:"lost_with_collectors,omitempty"`
@@ -117,12 +117,12 @@ type RunResult struct {
 	Differences []jobs.Difference `json:"differences,omitempty"`
 	Problems    []string          `json:"problems,omitempty"`
 	ClockSync   *ClockSync        `json:"clock_sync,omitempty"` // nil: the hosts' clocks were left alone
-	// Hidden is what is gravest of what the libraries did not tell.
+	// Hidden is the gravest of what the libraries did not report.
 	Hidden []hidden.Traffic `json:"hidden,omitempty"`
 
 	// of Lost: records of event files that are missing or damaged
 	LostFromDisk uint64 `json:"lost_from_disk,omitempty"`
-	// of Lost: operations that the input of an import has not got
+	// of Lost: operations that the input of an import lacks
 	LostBefore uint64 `json:"lost_before_import,omitempty"`
 	// event files that are missing, or not as long as they should be
 	DamagedFiles int `json:"damaged_files,omitempty"`
@@ -203,9 +203,8 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	return res, nil
 }
 
-// MayUnify is an error where an archive lies in a folder that Unify has not made: of another tool, a view, a merged
-// one. What is too damaged to tell is taken to be of shards. So is a folder that is a part of an archive or a shard
-// itself.
+// MayUnify returns an error if a folder has an archive that Unify has not made: of another tool, a view, a merged one;
+// or if the folder is part of an archive or a shard. A damaged archive counts as made from shards.
 func MayUnify(dir string) error {
 	if err := atomicfile.RefuseFolder(dir); err != nil {
 		return err
@@ -228,8 +227,7 @@ func MayUnify(dir string) error {
 	return nil
 }
 
-// readRuns locks an experiment directory, unless that has been done, and finds the jobs in it, as far as they can be
-// read.
+// readRuns locks an experiment directory, unless it is locked, and finds the readable jobs in it.
 func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unused, release func(), err error) {
 	if info, err := os.Lstat(filepath.Join(dir, experiment.Folder)); err != nil {
 		return nil, left, nil, fmt.Errorf("%s is not an experiment directory: %w", dir, err)
@@ -275,7 +273,7 @@ func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unuse
 	return runs, left, release, nil
 }
 
-// writeArchive writes one run's archive beside the present one in dir, then puts it in its place.
+// writeArchive writes one run's archive beside the present one in dir, then moves it in its place.
 func writeArchive(r *jobs.Run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	s, events, err := files.StageArchive(dir)
 	if err != nil {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ends moves the ends of operations to where other members show that they were.
+// Package ends corrects the ends of operations by the stamps of other members.
 //
-// By some algorithms, NCCL stamps the end of a kernel when a part of it is done (regions.AttrEndsEarly). A rank that
-// has sent its data up the tree of an AllReduce, say, seems to be done, and waits for the result until all others have
-// come. No member of an AllReduce has the result before all have given their parts, so none has ended before the last
-// stamp of any. A message has not arrived before it was sent.
+// In some algorithms, NCCL stamps the end of a kernel when a part of it is done (regions.AttrEndsEarly). For example, a
+// rank that has sent its data up the tree of an AllReduce seems to be done while it waits for the result. No member of
+// an AllReduce has the result before all have contributed, so none has ended before the last stamp of any. A message
+// cannot arrive before it was sent.
 //
-// Find reads an archive's rows once, in the order of time, and says which ends are to be moved; Rewrite writes a row's
-// event file anew.
+// Find reads an archive's rows once, in the order of time, and returns the ends to move; Rewrite rewrites a row's event
+// file.
 package ends
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Limits of what is kept: launches whose other members have not come, and ends to be moved.
+// Bounds of launches whose other members have not come, and of ends to move.
 const (
 	mostPending = 1 << 20
 	mostMoves   = 1 << 24
@@ -35,7 +35,7 @@ type Clocks struct {
 	Known   bool   // Between is known; else times of two hosts do not compare
 }
 
-// Found is what is to be moved.
+// Found holds the ends to move.
 type Found struct {
 	Moves    map[otf2.LocationRef][]Move // by row, in the order of its events
 	Problems []string
@@ -126,7 +126,7 @@ func Find(anchor string, clocks *Clocks, progress func(done, total int)) (*Found
 		}
 	}
 	reader := facts.NewReader(facts.ArchiveNames(a.Defs, f.comms), facts.FindAttributes(a.Defs))
-	reader.Operation, reader.Enter, reader.Leave = f.operation, f.entered, f.left
+	reader.Operation, reader.Enter, reader.Leave = f.operation, f.entered, f.leaveLaunch
 	rows := slices.Sorted(maps.Keys(f.rows))
 	if len(rows) == 0 {
 		return f.out, nil
@@ -156,7 +156,7 @@ func (f *finder) next(ev *otf2.Event) {
 	}
 	if l := w.last; l != nil {
 		w.last, l.room = nil, uint64(ev.Time-l.end)
-		f.came(l)
+		f.countDown(l)
 	}
 }
 
@@ -198,8 +198,8 @@ func (f *finder) sequence(o *facts.Operation, rank int) string {
 	return o.Function
 }
 
-// left takes a launch that has ended, with what it knows of others and others of it.
-func (f *finder) left(r *facts.Region) {
+// leaveLaunch takes a launch that has ended, with its bounds on others and theirs on it.
+func (f *finder) leaveLaunch(r *facts.Region) {
 	w := f.rows[r.Location]
 	if r.Number == 0 || w == nil {
 		return
@@ -248,14 +248,14 @@ func (f *finder) collective(key opName, l *launch) {
 		}
 	}
 	for _, m := range p.members {
-		f.shows(latest, m)
-		f.shows(byHost[f.clocks.Host[m.at]], m)
-		f.came(m)
+		f.boundEnd(latest, m)
+		f.boundEnd(byHost[f.clocks.Host[m.at]], m)
+		f.countDown(m)
 	}
 }
 
-// message takes one end of a message, whose launch says something of the other end, or is told by it. What was sent has
-// not arrived before.
+// message takes one end of a message; the launches of both ends bound each other: data cannot arrive before it was
+// sent.
 func (f *finder) message(op *operation, l *launch) {
 	p := f.pending(op.opName)
 	p.members = append(p.members, l)
@@ -269,10 +269,10 @@ func (f *finder) message(op *operation, l *launch) {
 		sender, receiver = l, p.members[0]
 	}
 	if sender.operations == 1 { // else its end says nothing of each
-		f.shows(sender, receiver)
+		f.boundEnd(sender, receiver)
 	}
-	f.came(sender)
-	f.came(receiver)
+	f.countDown(sender)
+	f.countDown(receiver)
 }
 
 func (f *finder) pending(key opName) *pending {
@@ -293,13 +293,13 @@ func (f *finder) forget() {
 	for key, p := range f.open {
 		delete(f.open, key)
 		for _, m := range p.members {
-			f.came(m)
+			f.countDown(m)
 		}
 	}
 }
 
-// shows takes that a launch has not ended before another one's stamp.
-func (f *finder) shows(other, l *launch) {
+// boundEnd states that a launch has not ended before another one's stamp.
+func (f *finder) boundEnd(other, l *launch) {
 	if !l.early || other == l || other.end <= max(l.end, l.to) {
 		return
 	}
@@ -315,9 +315,9 @@ func (f *finder) shows(other, l *launch) {
 	}
 }
 
-// came counts down what a launch waits for. Its end is moved when nothing is left, but not beyond what comes next on
-// its row.
-func (f *finder) came(l *launch) {
+// countDown counts down the bounds that a launch waits for. After the last one its end is moved, but not beyond the
+// next event on its row.
+func (f *finder) countDown(l *launch) {
 	if l.waits--; l.waits > 0 || !l.early || l.to == 0 || f.moves >= mostMoves {
 		return
 	}
@@ -331,12 +331,12 @@ func (f *finder) came(l *launch) {
 	f.moves++
 }
 
-// finish ends what is open, and puts moves in order.
+// finish ends open launches, and sorts the moves.
 func (f *finder) finish() {
 	f.forget()
 	for _, w := range f.rows {
 		if w.last != nil {
-			f.came(w.last)
+			f.countDown(w.last)
 		}
 	}
 	for _, moves := range f.out.Moves {

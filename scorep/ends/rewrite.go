@@ -16,7 +16,7 @@ func Rewrite(path string, chunk uint64, moves []Move) error {
 	n := uint64(0)
 	_, err := otf2.RewriteEventsWith(path, made, chunk, chunk, func(ev *otf2.Event) {
 		if len(moves) > 0 {
-			if moves[0].take(n, ev); n >= moves[0].last {
+			if moves[0].applyTo(n, ev); n >= moves[0].last {
 				moves = moves[1:]
 			}
 		}
@@ -29,8 +29,8 @@ func Rewrite(path string, chunk uint64, moves []Move) error {
 	return os.Rename(made, path)
 }
 
-// take makes what the move makes of event n.
-func (m *Move) take(n uint64, ev *otf2.Event) {
+// applyTo applies the move to event n.
+func (m *Move) applyTo(n uint64, ev *otf2.Event) {
 	switch {
 	case n < m.enter:
 	case n >= m.first:

@@ -20,7 +20,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Events puts event files into an archive, and counts what became of them.
+// Events puts event files into an archive, and counts the outcome.
 type Events struct {
 	chunk          uint64 // of the archive
 	mu             sync.Mutex
@@ -29,7 +29,7 @@ type Events struct {
 	Problems       map[int]string           // by location
 	Others         []string                 // and those of no location
 	Damaged        []string                 // of them: files that hold less than they should
-	Lost           map[*jobs.Process]uint64 // records that these held, as far as is known
+	Lost           map[*jobs.Process]uint64 // known number of records in them
 }
 
 // New is for an archive whose event files have chunks of a size.
@@ -74,7 +74,7 @@ func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
 		l.Events = l.Source.Events
 		return out.Link(from, to)
 	}
-	scan, err := out.take(i, l.Process, s, l.Source, to)
+	scan, err := out.copyFile(i, l.Process, s, l.Source, to)
 	if err != nil || scan == nil {
 		return errors.Join(err, writeEmpty(to))
 	}
@@ -89,9 +89,9 @@ func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
 	return out.rewrite(to, chunk)
 }
 
-// take copies the event file of a location that a shard has and makes it end after its last whole record. It tells of
-// what is not as the shard's description says. nil: there is nothing to be taken.
-func (out *Events) take(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Location, to string) (
+// copyFile copies the event file of a location of a shard, up to its last whole record, and reports differences from
+// the shard's description. It returns nil if there is nothing to copy.
+func (out *Events) copyFile(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Location, to string) (
 	*otf2.ScanResult, error) {
 	from := experiment.EventFile(s.Dir, l.Number)
 	name := func() string { return fmt.Sprintf("%s, location %d: %s", of.ID(), l.Number, nameIn(s, from)) }
@@ -119,7 +119,7 @@ func (out *Events) take(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Lo
 	if s.State == jobs.Crashed {
 		good = definedIn(s.Shard)
 	}
-	scan, damage, err := mend(to, s.Shard.EventChunkSize, good)
+	scan, damage, err := repairFile(to, s.Shard.EventChunkSize, good)
 	if err != nil {
 		return nil, err
 	}
@@ -139,12 +139,12 @@ func (out *Events) take(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Lo
 		out.damage(i, of, missing, "%s has %d bytes and %s instead of %d and %d; what is whole of it was taken", name(),
 			info.Size(), units.Plural(scan.Events, "event"), l.Bytes, l.Events)
 	default:
-		out.lose(of, missing)
+		out.countLost(of, missing)
 	}
 	return &scan, nil
 }
 
-// LeaveBehind counts what is in event files of an unfinished shard that its description does not speak of.
+// LeaveBehind counts the content of event files of an unfinished shard that its description does not cover.
 func (out *Events) LeaveBehind(of *jobs.Process, s *jobs.Piece) {
 	if s.State != jobs.Crashed {
 		return
@@ -158,7 +158,7 @@ func (out *Events) LeaveBehind(of *jobs.Process, s *jobs.Piece) {
 			continue
 		}
 		if whole, _ := otf2.ScanEventFile(file, s.Shard.EventChunkSize); whole.Events > 0 {
-			out.lose(of, whole.Events)
+			out.countLost(of, whole.Events)
 			text := fmt.Sprintf("%s: %s, with %s, is left out: the description of its location is missing", of.ID(),
 				nameIn(s, file), units.Plural(whole.Events, "event"))
 			out.Damaged = append(out.Damaged, text)
@@ -198,13 +198,13 @@ func definedIn(p *experiment.Process) func(*otf2.Event) error {
 // damage notes a problem of a file that holds less than it should, and how many records are missing for it.
 func (out *Events) damage(i int, of *jobs.Process, records uint64, format string, args ...any) {
 	out.problem(i, format, args...)
-	out.lose(of, records)
+	out.countLost(of, records)
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.Damaged = append(out.Damaged, out.Problems[i])
 }
 
-func (out *Events) lose(of *jobs.Process, records uint64) {
+func (out *Events) countLost(of *jobs.Process, records uint64) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.Lost[of] += records
@@ -242,7 +242,7 @@ func (out *Events) fits(size int64, chunk uint64) bool {
 
 // rewrite gives a copied event file chunks of the archive's size.
 func (out *Events) rewrite(path string, chunk uint64) error {
-	old := path + ".old" // nobody reads here yet
+	old := path + ".old" // the archive has no readers yet
 	if err := os.Rename(path, old); err != nil {
 		return err
 	}
@@ -296,12 +296,12 @@ func writeEmpty(path string) error {
 	return w.Close()
 }
 
-// mend makes a copied event file end after its last whole record, and brings the number of events
-// into the header of its last chunk. damage tells why what follows that record cannot be one, if it
-// is not just cut off. A file of which not even a header is there becomes empty.
+// repairFile ends a copied event file after its last whole record, and updates the number of events in the header of
+// its last chunk. damage is the reason why the following bytes are not a record, unless they are just cut off. A file
+// without a whole header becomes empty.
 //
-// What follows an event that is not good is left out, too.
-func mend(path string, chunkSize uint64, good func(*otf2.Event) error) (scan otf2.ScanResult, damage, err error) {
+// Events after one that good rejects are left out, too.
+func repairFile(path string, chunkSize uint64, good func(*otf2.Event) error) (scan otf2.ScanResult, damage, err error) {
 	scan, err = otf2.ScanEventsWhile(path, chunkSize, good)
 	if errors.Is(err, otf2.ErrCorrupt) {
 		damage, err = err, nil

@@ -25,9 +25,8 @@ const (
 	NewDir      = ArchiveName + ".new"
 )
 
-// Experiment directories may lie where others can make files, too. So whatever is written there is new
-// (O_EXCL) or replaced by its name (rename), and no symbolic link is followed below the directory that
-// the user named.
+// Experiment directories may lie where others can make files, too. So every file written there is new (O_EXCL) or
+// replaced by its name (rename), and no symbolic link is followed below the directory that the user named.
 
 // OwnFolder makes a folder unless it is there, see atomicfile.MakeFolder. A symbolic link, also to a folder, is an
 // error.
@@ -38,8 +37,8 @@ func OwnFolder(path string) error {
 	return atomicfile.MakeFolder(path)
 }
 
-// MayReplace is an error where an archive lies in a folder that does not have a property: it is not of those that what
-// is to be written there replaces. A recorded job's data is an error, too.
+// MayReplace returns an error if a folder has an archive without a given property, so that it must not be replaced, or
+// a recorded job's data.
 func MayReplace(dir, property string) error {
 	present := []string{experiment.Folder}
 	for _, suffix := range Parts {
@@ -64,7 +63,7 @@ func newFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|unix.O_NOFOLLOW, regular.File)
 }
 
-// ownFile refuses what is not a file itself: links, pipes, devices.
+// ownFile rejects everything except regular files: links, pipes, devices.
 func ownFile(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {

@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// placePieces puts the event files that collectors wrote of a location, one behind the other, into one.
+// placePieces joins the event files that several collectors wrote of a location.
 func (out *Events) placePieces(i int, l *Row, to string, times *jobs.Lifespan) (err error) {
 	var files []otf2.EventPiece
 	defer func() {
@@ -24,7 +24,7 @@ func (out *Events) placePieces(i int, l *Row, to string, times *jobs.Lifespan) (
 				continue
 			}
 			copied := to + "." + strconv.Itoa(k) + "." + strconv.Itoa(len(files))
-			scan, err := out.take(i, l.Process, p, &from, copied)
+			scan, err := out.copyFile(i, l.Process, p, &from, copied)
 			if err != nil {
 				return err
 			} else if scan == nil {

@@ -18,7 +18,7 @@ import (
 type Staging struct {
 	Path string
 	held *atomicfile.Pending
-	keep bool // what is in it is nowhere else
+	keep bool // its content exists nowhere else
 }
 
 // NewStaging makes one in the folder of an archive, of a name that nothing has yet.
@@ -56,7 +56,7 @@ func StageArchive(dir string) (s *Staging, events string, err error) {
 	return s, events, nil
 }
 
-// Discard removes the folder with what is in it. It may follow Replace.
+// Discard removes the folder with its content. It may follow Replace.
 func (s *Staging) Discard() {
 	if !s.keep {
 		_ = os.RemoveAll(s.Path)
@@ -69,12 +69,11 @@ var Parts = []string{"", ".def", ".marker", anchorSuffix}
 
 const anchorSuffix = ".otf2"
 
-// Replace brings the complete archive in the folder to the disk and puts it in place of the one in dir, which must be
-// on the same file system; there may be none. While it does, dir has no anchor; nobody sees old definitions with new
-// events.
+// Replace syncs the complete archive in the folder and moves it in place of the one in dir, if any, which must be on
+// the same file system. Meanwhile dir has no anchor, so that readers never see old definitions with new events.
 //
-// After an error the old archive is whole and in its place, or the new one is, as the error says. Only where the file
-// system refuses to take back what it has done, neither is: then there is no anchor, and no file has been removed.
+// After an error either the old archive or the new one is complete in its place, as the error states. Only if the file
+// system refuses to undo moves, neither is: then there is no anchor, and no file has been removed.
 func (s *Staging) Replace(dir string) error {
 	if err := atomicfile.SyncTree(s.Path); err != nil {
 		return fmt.Errorf("bring the archive to the disk: %w", err)
@@ -132,7 +131,7 @@ var Rename = os.Rename
 // moves are renamings that have been done.
 type moves [][2]string
 
-// move renames what is there, if anything is.
+// move renames a file if it exists.
 func (m *moves) move(from, to string) error {
 	err := Rename(from, to)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,7 +152,7 @@ const (
 // UndoPause is made shorter by tests.
 var UndoPause = FirstUndoPause
 
-// undo takes them back, the last one first.
+// undo reverts the moves, the last one first.
 func (m moves) undo() error {
 	tries, pause := undoTries, UndoPause
 	for i := len(m) - 1; i >= 0; i-- {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measurement reads what a Score-P measurement has left, as far as it must be known to put something beside it:
-// the processes and threads of its trace (Open), which of ours are the same (Pair), and how a process's times become
-// those of the measurement (Transfer).
+// Package measurement reads the parts of a Score-P measurement that a merged archive needs: the processes and threads
+// of its trace (Open), their pairing with recorded processes (Pair), and the conversion of a process's times to those
+// of the measurement (Transfer).
 package measurement

@@ -19,9 +19,9 @@ type Pairing struct {
 	Transfer *Transfer // from the process's times to the measurement's
 }
 
-// Pair finds the measurement's process of each of ours: that of the same host and process id, if ours lived while
-// the measurement ran, by its clock. Process ids come back, and names of hosts need not be unique; what fits twice is
-// no pair. Reasons, one line each, tell of processes that nearly fit.
+// Pair maps each recorded process to the measurement's process with the same host and process id, if it lived during
+// the measurement, by its clock. Process ids recur, and host names need not be unique; an ambiguous match is no pair.
+// Reasons, one line each, describe processes that nearly match.
 func Pair(parts []*jobs.Process, m *Trace) (pairs map[*jobs.Process]*Pairing, reasons []string) {
 	pairs = make(map[*jobs.Process]*Pairing)
 	unrelated := make(map[string][]string) // processes by why their clocks and Score-P's do not fit together
@@ -119,7 +119,7 @@ func seconds(v *big.Rat, c otf2.ClockProperties) string {
 	return since.Quo(since, integer(max(1, c.Resolution))).FloatString(3)
 }
 
-// NoPair says what each side has.
+// NoPair describes the processes of both sides.
 func NoPair(m *Trace, parts []*jobs.Process, reasons []string) error {
 	var theirs, ours []string
 	for _, q := range m.Processes {

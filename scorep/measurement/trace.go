@@ -20,14 +20,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Trace is the trace of a Score-P measurement, or of another tool that writes the same: what it says of its
-// processes, and where its definitions end. Its event files are looked into as far as their first events only.
+// Trace is the trace of a Score-P measurement, or of another tool that writes the same: its processes, and the end of
+// its definitions. Only the first events of its event files are read.
 type Trace struct {
 	Dir       string // of the anchor
 	Archive   *otf2.Archive
 	Processes []*Process
 	byPID     map[int][]*Process // those whose process id is known
-	timer     Timer              // unknownTimer if no file says which
+	timer     Timer              // unknownTimer if no file states it
 	Numbers   uint32             // the upper halves of its location ids are below
 	Groups    otf2.LocationGroupRef
 	Root      otf2.SystemTreeNodeRef
@@ -63,7 +63,7 @@ func (m *Process) id() string {
 // archiveName is the name of a Score-P trace in its experiment directory, without suffix.
 const archiveName = "traces"
 
-// Attributes by which Score-P tells its processes and threads: on PROGRAM_BEGIN and on THREAD_BEGIN.
+// Attributes with which Score-P identifies its processes and threads: on PROGRAM_BEGIN and on THREAD_BEGIN.
 const (
 	attributeProcess = "ProcessId"
 	attributeThread  = "ThreadId"

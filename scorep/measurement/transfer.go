@@ -15,7 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Timer is what a Score-P measurement takes its times from (SCOREP_TIMER).
+// Timer is the time source of a Score-P measurement (SCOREP_TIMER).
 type Timer uint8
 
 const (
@@ -37,8 +37,8 @@ const (
 	microsecondTicks = 1_000_000
 )
 
-// timers lists what the measurement's timer can be, likeliest first. Without its settings the resolution tells: Score-P
-// estimates that of the processor's counter, which may happen to be a round number.
+// timers lists the possible timers of the measurement, the likeliest first. Without its settings the resolution is the
+// evidence: Score-P estimates that of the processor's counter, which may happen to be a round number.
 func (m *Trace) timers() []Timer {
 	nanoseconds := rawTimer
 	if release(m.Archive.Anchor.Creator) >= steeredSince {
@@ -77,8 +77,8 @@ func release(creator string) int {
 // counters are the values of experiment.Clock.Source whose ticks are those of Score-P's "tsc".
 var counters = []string{"tsc", "cntvct"}
 
-// Transfer takes a process's times to those of a measurement: along a line through points, to the measurement's
-// local ticks, and on by the corrections that the measurement has for them. It is exact: numbers are rational.
+// Transfer converts a process's times to those of a measurement: along a line through points to the measurement's local
+// ticks, and then by the measurement's corrections. It is exact: numbers are rational.
 type Transfer struct {
 	x     []uint64 // ns of the process's time line, ascending
 	y     []uint64 // scale times the measurement's local ticks
@@ -89,7 +89,7 @@ type Transfer struct {
 	straight bool // local ticks are nanoseconds of a clock from which the process's time is a constant away
 }
 
-// newTransfer relates a process's clock to a timer. An error says what is missing.
+// newTransfer relates a process's clock to a timer. Its error names what is missing.
 func newTransfer(p *experiment.Process, by Timer, clock []otf2.ClockOffset) (*Transfer, error) {
 	c := &p.Clock
 	t := &Transfer{scale: 1, clock: clock}
@@ -248,7 +248,7 @@ func (t *Transfer) Records(first, last uint64) []otf2.ClockOffset {
 		if bend := math.Abs(slope - before); i+1 < len(points) && bend > 0 {
 			room = min(room, uint64(bendTicks/bend)+1)
 		}
-		knots = append(knots, t.knot(p, slope, room))
+		knots = append(knots, t.pointNear(p, slope, room))
 	}
 	return knots
 }
@@ -260,8 +260,8 @@ func (t *Transfer) slope(a, b uint64) float64 {
 	return v
 }
 
-// knot finds a time at p or less than room behind it whose exact value is nearly whole.
-func (t *Transfer) knot(p uint64, slope float64, room uint64) otf2.ClockOffset {
+// pointNear returns a time at p, or less than room after it, whose exact value is nearly whole.
+func (t *Transfer) pointNear(p uint64, slope float64, room uint64) otf2.ClockOffset {
 	begin := t.exact(p)
 	part, _ := new(big.Rat).Sub(begin, new(big.Rat).SetInt(floor(begin))).Float64()
 	best, least := uint64(0), math.Inf(1)

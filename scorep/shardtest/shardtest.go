@@ -40,7 +40,7 @@ type Process struct {
 	network map[int]*network // by communicator; −1 − i: of foreign communicator rank i
 }
 
-// tag makes a tag of a uuid; no two of the uuids in use here give the same.
+// tag makes a tag of a uuid; the uuids in use here have different ones.
 func tag(uuid string) uint16 {
 	h := fnv.New32a()
 	h.Write([]byte(uuid))
@@ -421,8 +421,7 @@ func (p *Process) message(comm, peer int, begin, end, length uint64, send, early
 	p.check(w.Leave(t1, nil, region))
 }
 
-// count takes the next operation into a sequence (FNV-1a over what must be equal for members) and
-// returns its ordinal.
+// count adds the next operation to a sequence (FNV-1a over what must be equal for members) and returns its ordinal.
 func count(c *experiment.Comm, key string, bytes uint64, values ...uint64) uint64 {
 	s := c.Sequences[key]
 	if s.Count == 0 {

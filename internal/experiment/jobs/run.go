@@ -56,7 +56,7 @@ func (r *Run) overlaps(o *Run) bool {
 // run. Processes without launcher and communicator (they ended before they made one) join the run that they overlap
 // with.
 //
-// The error tells of more ranks without data than can be shown.
+// The error reports more ranks without data than MaxAbsent.
 func Separate(parts []*Process) ([]*Run, error) {
 	parts = joinLives(parts)
 	alignClocks(parts)
