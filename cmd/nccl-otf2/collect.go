@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
-	"github.com/nccl-otf2/nccl-otf2/internal/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/record"
 )
 
 // finishJob makes what a job's mode asks for, with tables if they are wanted, and the profile of a job that still runs.

@@ -39,8 +39,9 @@ what such data does not contain.
 Damaged lines are skipped and counted, the first one is named, and the exit code is 1. A last line that is cut off, as
 dead jobs leave it, does not count as damage. docs/export.md says what is used of each record.
 
-The minimal profiler writes neither dates nor names of hosts. Processes whose communicators were created at about the same time are assumed to share a clock, and others to be on
-other hosts; with --separate-clocks, each is assumed to be on a host of its own.`,
+The minimal profiler writes neither dates nor names of hosts. Processes whose communicators were created at about the
+same time are assumed to share a clock, and others to be on other hosts; with --separate-clocks, each is assumed to be
+on a host of its own.`,
 		Example: `  nccl-otf2 import minimal_profiler_dump-4711 -o exp1
   nccl-otf2 import trace_merged.jsonl
   nccl-otf2 import nccl-inspector-4711 -o exp2 && nccl-otf2 report exp2`,

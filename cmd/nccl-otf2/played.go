@@ -14,10 +14,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/rawfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 )
 
 // scratch are the folders with archives, and tables of them, that were made of recordings to be looked at. They are

@@ -36,8 +36,9 @@ func queryCommand() *cobra.Command {
 		Long: `Queries the tables that "nccl-otf2 export --parquet" wrote, with a named question (see --list) or any SQL that DuckDB
 understands. The tables are operations, transfers, waits, phases and runs; docs/tables.md describes them.
 
-DIR is a folder of tables, an experiment directory with its folder parquet, or a folder that contains several of these. Tables of several runs are read as one; the column run distinguishes the
-runs. For a recording of NCCL's calls (NCCL_OTF2_MODE=record), the tables are made on the fly.
+DIR is a folder of tables, an experiment directory with its folder parquet, or a folder that contains several of
+these. Tables of several runs are read as one; the column run distinguishes the runs. For a recording of NCCL's calls
+(NCCL_OTF2_MODE=record), the tables are made on the fly.
 
 SQL is one SELECT that reads these tables and nothing else. With --unsafe, it may be any statements of DuckDB, which can
 read and write files, load extensions and use the network with the rights of the user.

@@ -56,8 +56,9 @@ func replayCommand() *cobra.Command {
 		Use:   "replay RECORDING",
 		Short: "Play a recording of NCCL's calls through the plugin, and make its archive",
 		Long: `Starts a host program for each recorded process. It loads the plugin as NCCL does and makes the calls that the real
-NCCL made, so everything from callback to archive works without a GPU and without NCCL. RECORDING is a folder that contains run.json, or the name of a recording that came with the tool: an installation has
-those of the tutorials, a checkout all of testdata. An unknown name lists them.`,
+NCCL made, so everything from callback to archive works without a GPU and without NCCL. RECORDING is a folder that
+contains run.json, or the name of a recording that came with the tool: an installation has those of the tutorials, a
+checkout all of testdata. An unknown name lists them.`,
 		Example: `  nccl-otf2 replay 09-straggler-4p --clock recorded --dir demo
   nccl-otf2 replay testdata/nccl-callbacks/02-allcoll-4p-net --events all --pace recorded`,
 		Args: exactly("a recording"),

@@ -49,8 +49,9 @@ func runCommand() *cobra.Command {
 		Use:   "run [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run a job and record what NCCL does in it",
 		Long: `Runs COMMAND with the plugin switched on (NCCL_PROFILER_PLUGIN and NCCL_OTF2_DIR are set for it), makes
-one archive of what its processes recorded, and exits as COMMAND did: with its exit code, with 128+n if signal n ended it, or with 127 or 126 if it could not be
-found or started. If the plugin cannot be loaded, because its file is damaged, say, the command runs all the same, and a line says that nothing will be recorded.
+one archive of what its processes recorded, and exits as COMMAND did: with its exit code, with 128+n if signal n ended
+it, or with 127 or 126 if it could not be found or started. If the plugin cannot be loaded, because its file is
+damaged, say, the command runs all the same, and a line says that nothing will be recorded.
 
 With ` + hidden.Unsafe + `, GPU times need ` + hidden.AllGatherV + `=0. Unless you have set this variable yourself, it
 is set if GPU times are to be recorded, and if nothing indicates that the job has processes on other hosts, which
@@ -60,7 +61,8 @@ If a launcher starts it once per rank (srun nccl-otf2 run -- …), the last proc
 prints where the archive is, or which rank it is still waiting for because that has recorded nothing.
 
 If variables of Score-P (SCOREP_…) are set, the experiment directory is moved into the one that Score-P has made, as
-its folder ` + ncclFolder + `; ` + "`nccl-otf2 merge`" + ` then makes one archive of both. Score-P also loads a plugin, so that its pauses apply to NCCL's archive, too: ` +
+its folder ` + ncclFolder + `; ` + "`nccl-otf2 merge`" + ` then makes one archive of both. Score-P also loads a
+plugin, so that its pauses apply to NCCL's archive, too: ` +
 			substrateName + ` is added to ` + substratePlugins +
 			`, unless that is set and empty, and the tool's folder to ` +
 			libraryPath + `.`,

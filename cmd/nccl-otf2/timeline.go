@@ -12,7 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
-	"github.com/nccl-otf2/nccl-otf2/internal/recording"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/timeline"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -43,13 +43,14 @@ this machine only, at an address that contains a secret, until it is interrupted
 the archive has been read, the page says how far that is, and then shows the timeline by itself.
 
 With two archives, the page shows both, one below the other or side by side, and keeps them at the same place: in the
-phase of the same name, or else at the same distance from the beginning of their steady part. It also has what differs, as
-diff says it.
+phase of the same name, or else at the same distance from the beginning of their steady part. It also has what
+differs, as diff says it.
 
-A recording of NCCL's calls (NCCL_OTF2_MODE=record) is played first, and the page shows the resulting archive; the page is written beside the recording.
+A recording of NCCL's calls (NCCL_OTF2_MODE=record) is played first, and the page shows the resulting archive; the
+page is written beside the recording.
 
-The tool keeps little of what it reads in memory. While it works, the rest is in the temporary folder (TMPDIR), and takes
-about as much space as the archive.`,
+The tool keeps little of what it reads in memory. While it works, the rest is in the temporary folder (TMPDIR), and
+takes about as much space as the archive.`,
 		Example: `  nccl-otf2 timeline exp1
   nccl-otf2 timeline exp1 -o page.html
   nccl-otf2 timeline exp1 --serve

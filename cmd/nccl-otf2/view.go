@@ -35,9 +35,10 @@ func viewCommand() *cobra.Command {
 		Use:   "view --scalasca|--simple ARCHIVE|DIR",
 		Short: "Make an archive for Scalasca, or for tools that understand few kinds of records",
 		Long: `--scalasca makes an archive with the ranks' operations as MPI operations, one process and one location per rank.
-scout.mpi of Scalasca 2.6 analyzes it: which rank waited in what, and why. It contains only what all ranks have recorded, in an order that scout can replay; what is left out is counted. docs/scalasca.md says what the view
-keeps and changes, and how to read the results. Start scout with as many processes as the view has: one for each rank, and more where operations of a rank's
-communicators overlap. They may share a node and its cores.
+scout.mpi of Scalasca 2.6 analyzes it: which rank waited in what, and why. It contains only what all ranks have
+recorded, in an order that scout can replay; what is left out is counted. docs/scalasca.md says what the view keeps
+and changes, and how to read the results. Start scout with as many processes as the view has: one for each rank, and
+more where operations of a rank's communicators overlap. They may share a node and its cores.
 
 --simple makes an archive of everything except metrics, for tools that understand few of OTF2's records, such as
 pipit: it has only rows of processes, one process per rank, blocking collectives and messages, and no two events of a

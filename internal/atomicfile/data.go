@@ -12,8 +12,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 )
 
 // Results must not replace data: files that the command reads, or parts of any archive, shard, recording or profile.

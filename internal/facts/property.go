@@ -52,7 +52,7 @@ const (
 	PropNullHandles   Property = "NULL_HANDLES"
 	PropOddities      Property = "ODDITIES"
 	PropTiming        Property = "TIMING"
-	PropEnds          Property = "ENDS" // operations whose ends are those of parts of kernels, by EndsEarly and EndsMoved
+	PropEnds          Property = "ENDS" // operations that end with a part of their kernel: EndsEarly, EndsMoved
 	PropEndsMoved     Property = PropEnds + "::" + EndsMoved
 	PropNetwork       Property = "NETWORK"
 	PropCUPTI         Property = "CUPTI"

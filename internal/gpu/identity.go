@@ -13,7 +13,7 @@ import (
 
 // Errors of Open and Find; they are wrapped.
 var (
-	// ErrNoLibrary means that NVML is not available: it was built without cgo, or there is no driver or permission.
+	// ErrNoLibrary means that NVML is not available: no cgo, no driver, or no permission.
 	ErrNoLibrary = errors.New("NVML is not available")
 	// ErrNoDevice means that NVML knows no such device, or several possible ones.
 	ErrNoDevice = errors.New("no such GPU")

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/recording"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 

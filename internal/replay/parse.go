@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"reflect"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 )
 
 // eachLine calls f with each line of a gzipped JSON-lines file, from line 1, and gives the number of

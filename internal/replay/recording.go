@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
-	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 )
 
 // Pointer is an address or another opaque 64-bit number, written in hex in the recordings; 0 is NULL.

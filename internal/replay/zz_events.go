@@ -64,8 +64,8 @@ const (
 )
 
 // The descriptors, one type for each event type, with the members that NCCL fills in. Counts are in elements of
-// Datatype, except where NCCL counts bytes (Coll of AllGather and Broadcast: ncclInt8). A NULL string is "". Members that some
-// versions have are 0 or "" in others.
+// Datatype, except where NCCL counts bytes (Coll of AllGather and Broadcast: ncclInt8). A NULL string is "".
+// Members that some versions have are 0 or "" in others.
 type (
 	// Group is a kernel plan's enqueueing.
 	Group struct {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/recording"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 )
 
 // run is everything that the report tells.

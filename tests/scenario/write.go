@@ -13,8 +13,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 )
 
 // Write makes the recording's folder. It may be called again.

@@ -32,7 +32,7 @@ func NewLiveJob(t testing.TB, ranks, hosts int) *LiveJob {
 // LiveAt is a time of the job, ms after its begin.
 func LiveAt(ms float64) uint64 { return T0 + uint64(ms*1e6) }
 
-// allReduce: rank r comes late[r] ms after begin, all end at end.
+// AllReduce adds one in which rank r comes late[r] ms after begin, and all end at end.
 func (j *LiveJob) AllReduce(begin, end float64, late ...float64) {
 	for r, p := range j.Processes {
 		b := begin

@@ -14,7 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// noise is how times vary in a made-up run. Transfers have noise of their own, outliers, and a slow drift that
+// Noise is how times vary in a made-up run. Transfers have noise of their own, outliers, and a slow drift that
 // operations of all kinds share; ranks arrive apart from each other.
 type Noise struct {
 	*rand.Rand

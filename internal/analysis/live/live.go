@@ -24,8 +24,8 @@ import (
 // View is how a job stands that is being recorded, and what it did in the last seconds.
 //
 // It comes from what its processes' collectors have written so far. They write every 2 s at most, and operations with
-// GPU times 2 s after these have ended. So the view is some seconds behind: it shows the time before the latest operation
-// that is known to have ended on all its ranks (Age ago).
+// GPU times 2 s after these have ended. So the view is some seconds behind: it shows the time before the latest
+// operation that is known to have ended on all its ranks (Age ago).
 type View struct {
 	Time      time.Time `json:"time"`
 	Directory string    `json:"directory"`

@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/record"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"

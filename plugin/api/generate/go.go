@@ -94,8 +94,8 @@ const (`, len(api.Events), len(api.Events)+1, len(api.Events)+2)
 )
 
 // The descriptors, one type for each event type, with the members that NCCL fills in. Counts are in elements of
-// Datatype, except where NCCL counts bytes (Coll of AllGather and Broadcast: ncclInt8). A NULL string is "". Members that some
-// versions have are 0 or "" in others.
+// Datatype, except where NCCL counts bytes (Coll of AllGather and Broadcast: ncclInt8). A NULL string is "".
+// Members that some versions have are 0 or "" in others.
 type (`)
 	var names []string
 	for i := range api.Events {

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/recording"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )

@@ -20,7 +20,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/recording"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
