@@ -31,7 +31,7 @@ func TestCommandsOfPagesFindTheirTests(t *testing.T) {
 			code := testCode(t, command[1])
 			arguments, _, _ := strings.Cut(command[2], "#")
 			for _, flag := range ownFlag.FindAllStringSubmatch(arguments, -1) {
-				if !goFlags.MatchString(flag[1]) && !regexp.MustCompile(`\(\s*"` + flag[1] + `",`).MatchString(code) {
+				if !goFlags.MatchString(flag[1]) && !regexp.MustCompile(`\(\s*"`+flag[1]+`",`).MatchString(code) {
 					t.Errorf("%s: %q: %s has no flag %s", page, strings.TrimSpace(command[0]), command[1], flag[1])
 				}
 			}

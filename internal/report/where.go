@@ -275,7 +275,8 @@ func firstCollectives(u *waits.StartUp) string {
 	if u.Waited == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Not counted: %s waited in the first collective of each communicator (start-up), %s of it for %s.",
+	return fmt.Sprintf("Not counted: %s waited in the first collective of each communicator "+
+		"(start-up), %s of it for %s.",
 		units.Time(float64(u.Waited)), units.Time(float64(u.Caused)), u.Rank)
 }
 
