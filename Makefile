@@ -114,7 +114,7 @@ page: $(PAGE)/node_modules/.package-lock.json ## make the timeline's page (inter
 
 PROSE := scripts/prose
 $(PROSE)/node_modules/.package-lock.json: $(PROSE)/package-lock.json $(PROSE)/package.json
-	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 18 or newer" >&2; exit 1; }
 	cd $(PROSE) && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
