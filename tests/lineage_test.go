@@ -101,7 +101,7 @@ func truthOfChildren(t *testing.T, folder string) map[uint64]childOf {
 		Truth struct {
 			Communicators []struct {
 				CommID, ParentCommID string
-				Color                uint32 `json:"color"`
+				Color                uint32 `json:"colour"`
 				ChildCount           uint32
 			}
 		}

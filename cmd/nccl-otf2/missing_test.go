@@ -166,7 +166,7 @@ func TestMissingCallIsInEveryAnswer(t *testing.T) {
 	s.Remove(1, s.Index(1, otf2.EventMpiCollectiveEnd, 3), 1)
 	anchor, out := s.Write(), filepath.Join(t.TempDir(), "out")
 	const lost = "not in the archive of rank 1"
-	for _, args := range append(readers(anchor, out), []string{"check", "--scalasca", anchor}) {
+	for _, args := range readers(anchor, out) {
 		got := outcomeOf(t, args, out)
 		want, code := "Broadcast 0 of MPI_COMM_WORLD: "+lost, exitDone
 		switch name := strings.Join(args[:2], " "); {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -136,6 +137,9 @@ func profileOf(arg string) (*profiledInput, error) {
 		return nil, err
 	}
 	if p.Count().Locations == 0 {
+		if len(in.problems) > 0 { // the reason
+			return nil, errors.New(in.problems[0])
+		}
 		return nil, fmt.Errorf("%s has no locations: there is nothing to make a profile of", a.Path())
 	}
 	p.Creator = creator()

@@ -193,6 +193,8 @@ func matchCalls(members [][]calledOnce) *callMatch {
 	m.settle(segment, lacking, m.stopped)
 	strange := lost > 2+all/mostLost || lost > 0 && early > 0 || len(m.lost)+len(m.unsure) > mostStretches
 	switch {
+	case m.equal() && (m.isShifted() || len(m.unsure) > 0): // times that contradict each other, not two losses
+		m.lost, m.unsure = nil, nil
 	case !strange && !m.stopped && early <= 2+len(m.steps)/mostLost:
 	case m.equal():
 		m.lost, m.unsure = nil, nil
@@ -200,6 +202,24 @@ func matchCalls(members [][]calledOnce) *callMatch {
 		m.giveUp(strange)
 	}
 	return m
+}
+
+// isShifted reports whether the members made no call together before the first one that some lack, nor after the last
+// one: so it looks where all made the same calls, and clocks differ by more than the time between two of them.
+func (m *callMatch) isShifted() bool {
+	lacks := func(s callStep) bool { return len(s.without) > 0 }
+	together := func(s callStep) bool { return s.call.together && !s.early && len(s.without) == 0 }
+	first := slices.IndexFunc(m.steps, lacks)
+	if first < 0 || slices.ContainsFunc(m.steps[:first], together) {
+		return false
+	}
+	last := first
+	for i, s := range m.steps {
+		if lacks(s) {
+			last = i
+		}
+	}
+	return !slices.ContainsFunc(m.steps[last:], together)
 }
 
 // settle ends a stretch of calls that are not made together: of several of a function of which members lack some none

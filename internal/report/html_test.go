@@ -169,7 +169,7 @@ func TestPageOfNothing(t *testing.T) {
 	archivetest.Try(t, WriteHTML(empty, &page, HTML{}))
 	got := readPage(t, page.Bytes())
 	if len(got.tables) > 0 || len(got.pictures) > 0 ||
-		!strings.Contains(got.text, "no operation has times of two members") {
+		!strings.Contains(got.text, "no operation has comparable times on two ranks") {
 		t.Errorf("tables %v, pictures %q, text %q", got.tables, got.pictures, got.text)
 	}
 }

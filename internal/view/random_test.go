@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -181,13 +182,16 @@ func soundView(rt *rapid.T, anchor string, o *Options, look ...func(anchor strin
 		rt.Fatal(err)
 	}
 	defer os.RemoveAll(filepath.Dir(filepath.Dir(anchor)))
-	for _, check := range []func(string, *check.Options) (*check.Result, error){check.Archive, scoutrules.Check} {
-		found, err := check(res.Archive, nil)
+	for _, examine := range []func(string, *check.Options) (*check.Result, error){check.Archive, scoutrules.Check} {
+		found, err := examine(res.Archive, nil)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		for _, f := range found.Findings {
-			if f.Rule != scoutrules.RuleScoutClock { // the drawn times contradict each other
+			// The drawn times contradict each other, so it may look as if different calls were missing on two ranks.
+			contradiction := f.Rule == scoutrules.RuleScoutClock || f.Rule == check.RuleCollectiveMate &&
+				strings.Contains(f.Text, "not in the archive of rank")
+			if !contradiction {
 				rt.Errorf("%v", f)
 			}
 		}

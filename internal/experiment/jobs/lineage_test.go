@@ -22,7 +22,7 @@ import (
 func truthOf(t *testing.T, file string) (all []struct {
 	CommID       string  `json:"commId"`
 	ParentCommID *string `json:"parentCommId"`
-	Color        *uint32 `json:"color"`
+	Color        *uint32 `json:"colour"`
 	ChildCount   uint32  `json:"childCount"`
 }) {
 	t.Helper()

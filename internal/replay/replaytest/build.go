@@ -55,7 +55,7 @@ func Build(t testing.TB, sanitizer string) string {
 	buildsLock.Lock()
 	defer buildsLock.Unlock()
 	dir := filepath.Join(buildsDir, "build-"+sanitizer)
-	testkit.Watch(t, root()+"/replay/host", root()+"/tests/recorder", root()+"/plugin")
+	testkit.Watch(t, root()+"/internal/replay/host", root()+"/tests/recorder", root()+"/plugin")
 	err, done := builds[sanitizer]
 	if !done {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
