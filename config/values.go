@@ -319,7 +319,7 @@ type NumberSet []NumberRange
 // NumberRange has all numbers from First to Last.
 type NumberRange struct{ First, Last int }
 
-// Has tells whether n is in the set.
+// Has reports whether n is in the set.
 func (s NumberSet) Has(n int) bool {
 	return slices.ContainsFunc(s, func(r NumberRange) bool { return r.First <= n && n <= r.Last })
 }

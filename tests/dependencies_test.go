@@ -94,7 +94,7 @@ func TestHardening(t *testing.T) {
 	}
 }
 
-// knows tells whether the C compiler of the build has a flag.
+// knows reports whether the C compiler of the build has a flag.
 func knows(t *testing.T, flag string) bool {
 	t.Helper()
 	cc := cmp.Or(os.Getenv("CC"), "cc")

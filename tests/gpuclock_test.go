@@ -230,7 +230,7 @@ func kernelWith(p *replay.Process, rank int, start, stop uint64) *replay.Kernel 
 	return nil
 }
 
-// handedOut tells whether NCCL reported all stamps of a plan's kernels, for whatever operations of its communicator
+// handedOut reports whether NCCL reported all stamps of a plan's kernels, for whatever operations of its communicator
 // rank.
 func handedOut(p *replay.Process, ctx *replay.Context, r ran) bool {
 	type stamps struct {
@@ -353,7 +353,7 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 	}
 }
 
-// onGPU tells whether a recording is of a real GPU, of whose clock nobody knows the truth: see TestIntervalsOfAGPU.
+// onGPU reports whether a recording is of a real GPU, of whose clock nobody knows the truth: see TestIntervalsOfAGPU.
 func onGPU(rec *replay.Recording) bool { return strings.Contains(rec.Name, "-gpu-few-2p") }
 
 // Of a real GPU it is known when operations were called, by when they had ended, and what passed between CUDA events
@@ -451,7 +451,8 @@ func causes(t *testing.T) (all []*replay.Recording) {
 	return all
 }
 
-// naps tells whether the threads that report slept for 40 µs and more between two looks, as in all labeled recordings.
+// naps reports whether the threads that report slept for 40 µs and more between two looks, as in all labeled
+// recordings.
 func naps(rec *replay.Recording) bool { return rec.Name[0] == 'c' }
 
 // measured is what an archive says of when operations ran, and how true it is.

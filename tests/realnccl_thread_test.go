@@ -31,7 +31,7 @@ func algorithmOf(function string) string {
 	return function
 }
 
-// ruleOf tells whether thread 0 of a batch that is its channel's last is done only when all threads are.
+// ruleOf reports whether thread 0 of a batch that is its channel's last is done only when all threads are.
 func ruleOf(k *suite.Kernel) bool {
 	rule, known := endsWithThread0[algorithmOf(k.Func)]
 	if !known {
@@ -96,7 +96,7 @@ func (l *launch) add(k *suite.Kernel) {
 	l.lasts[k.Channel] = k
 }
 
-// whole tells whether the end stamps are those of its end.
+// whole reports whether the end stamps are those of its end.
 func (l *launch) whole() bool {
 	for k := range maps.Values(l.lasts) {
 		if !ruleOf(k) {

@@ -262,7 +262,7 @@ func barsOf(t *testing.T, anchor string) (all []shownBar) {
 	return all
 }
 
-// isLaunchOnly tells whether an operation's times are of enqueueing.
+// isLaunchOnly reports whether an operation's times are of enqueueing.
 func isLaunchOnly(defs *otf2.Definitions, ev *otf2.Event) bool {
 	return slices.ContainsFunc(ev.Attributes, func(v otf2.AttributeValue) bool {
 		at := slices.IndexFunc(defs.Attributes, func(d otf2.Attribute) bool { return d.Self == v.ID })

@@ -69,7 +69,7 @@ func whyNothing(command string) string {
 		" did not load the plugin (no NCCL, no GPU, NCCL older than 2.23, another backend such as gloo, one rank only, workers that did not inherit the environment, or another plugin in force); `nccl-otf2 doctor` looks for the reason"
 }
 
-// recordedByTask tells whether a process of a launcher's task, on a machine of some boot, is among those that left
+// recordedByTask reports whether a process of a launcher's task, on a machine of some boot, is among those that left
 // something. Processes that have ranks of another launcher's, torchrun's under Slurm, may be anybody's on the machine.
 func recordedByTask(entries []experiment.Entry, task config.Launcher, boot string) bool {
 	for _, e := range entries {

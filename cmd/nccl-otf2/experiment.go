@@ -176,7 +176,7 @@ func left(shards []string) string {
 	return fmt.Sprintf(" (%s of records)", units.Bytes(bytes))
 }
 
-// archiveState tells whether all processes of a job have finished their shards, and whether there is an archive, or a
+// archiveState reports whether all processes of a job have finished their shards, and whether there is an archive, or a
 // profile, that was made since then; with tables also whether that archive's were written.
 func archiveState(dir string, tables bool) (complete, made bool) {
 	entries, ended, err := experiment.ListIfEnded(dir)

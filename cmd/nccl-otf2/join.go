@@ -18,7 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// expectsScorep tells whether somebody has set anything of Score-P's for a job.
+// expectsScorep reports whether somebody has set anything of Score-P's for a job.
 func expectsScorep(env *environment) bool {
 	return slices.ContainsFunc(env.names(), func(name string) bool { return strings.HasPrefix(name, "SCOREP_") })
 }

@@ -182,7 +182,7 @@ func slicesOf(t *testing.T, text string) (all []any) {
 	return all
 }
 
-// labeled tells whether an object says that its times are of enqueueing.
+// labeled reports whether an object says that its times are of enqueueing.
 func labeled(o map[string]any) bool {
 	for _, name := range []string{"timing_source", "timingSource"} {
 		if o[name] == "enqueue" {

@@ -184,7 +184,7 @@ func shardsIn(dir string) []experiment.Entry {
 	return slices.DeleteFunc(list, func(e experiment.Entry) bool { return e.Process == nil })
 }
 
-// hasEvents tells whether a shard has an event file with more in it than the beginning of a communicator.
+// hasEvents reports whether a shard has an event file with more in it than the beginning of a communicator.
 func hasEvents(path string) bool {
 	files, _ := filepath.Glob(filepath.Join(path, "*.evt"))
 	return slices.ContainsFunc(files, func(f string) bool {

@@ -36,7 +36,7 @@ const (
 	yellow color = "33"
 )
 
-// colored tells whether w is a terminal that wants colors.
+// colored reports whether w is a terminal that wants colors.
 func colored(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
 }

@@ -125,7 +125,7 @@ type unified struct {
 	madeTables
 }
 
-// incomplete tells whether something that had been recorded could not be read.
+// incomplete reports whether something that had been recorded could not be read.
 func (u *unified) incomplete() bool {
 	return u.Result != nil && u.Damaged > 0 || u.failure() != nil ||
 		slices.ContainsFunc(u.Profiles, func(m madeProfile) bool { return m.damaged })

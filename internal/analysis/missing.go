@@ -85,12 +85,12 @@ func FindMissingCalls(a *otf2.Archive) []facts.Stretch {
 	return stretches
 }
 
-// isHandling tells whether a collective makes or ends a handle: not all members of a communicator need to take part.
+// isHandling reports whether a collective makes or ends a handle: not all members of a communicator need to take part.
 func isHandling(function string) bool {
 	return strings.Contains(function, "HANDLE") || strings.Contains(function, "ALLOCATE")
 }
 
-// isTogether tells whether nobody leaves a collective before all have come to it.
+// isTogether reports whether nobody leaves a collective before all have come to it.
 func isTogether(o *Operation) bool {
 	return o.Root == otf2.CollectiveRootNone && o.Source == facts.SourceCall &&
 		!strings.HasSuffix(o.Function, "SCAN") && !strings.HasPrefix(o.Function, "DE")
@@ -319,7 +319,7 @@ func (m *callMatch) step() bool {
 	return true
 }
 
-// isLater tells whether a call may be the one that members with the present one make next; with sameOnly only if that
+// isLater reports whether a call may be the one that members with the present one make next; with sameOnly only if that
 // is of the same function and root.
 func (m *callMatch) isLater(c *calledOnce, with []int, sameOnly bool) bool {
 	return slices.ContainsFunc(with, func(rank int) bool {
@@ -328,8 +328,8 @@ func (m *callMatch) isLater(c *calledOnce, with []int, sameOnly bool) bool {
 	})
 }
 
-// mayLack tells whether a member may lack the present call, and not the others one that it makes now: it has made that
-// after the call.
+// mayLack reports whether a member may lack the present call, and not the others one that it makes now: it has made
+// that after the call.
 func (m *callMatch) mayLack(rank int, c *calledOnce, with []int) bool {
 	h := m.head(rank, 0)
 	if !h.same(c) && h.begin <= c.begin && m.comes(c, rank) {
@@ -338,7 +338,7 @@ func (m *callMatch) mayLack(rank int, c *calledOnce, with []int) bool {
 	return c.together && h.begin > c.end || slices.ContainsFunc(with, func(other int) bool { return m.comes(h, other) })
 }
 
-// comes tells whether a member soon makes a call, after its next one.
+// comes reports whether a member soon makes a call, after its next one.
 func (m *callMatch) comes(c *calledOnce, rank int) bool {
 	for further := 1; further <= mostInARow; further++ {
 		if next := m.head(rank, further); next != nil && next.same(c) {
@@ -379,7 +379,7 @@ func (m *callMatch) giveUp(all bool) {
 	})
 }
 
-// equal tells whether all members made the same calls.
+// equal reports whether all members made the same calls.
 func (m *callMatch) equal() bool {
 	var first []calledOnce
 	for _, calls := range m.members {

@@ -97,7 +97,7 @@ func (r *OperationReader) launch(l *facts.Region) {
 	}
 }
 
-// isMember tells whether a location is a member of any communicator.
+// isMember reports whether a location is a member of any communicator.
 func (r *OperationReader) isMember(l otf2.LocationRef) bool {
 	is, known := r.Member[l]
 	if known || !r.whole {

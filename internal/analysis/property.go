@@ -33,7 +33,7 @@ func (ps Properties) Hidden() []hidden.Traffic {
 	return all
 }
 
-// Merged tells whether there are processes and communicators of others in the archive, too.
+// Merged reports whether there are processes and communicators of others in the archive, too.
 func (ps Properties) Merged() bool { return ps.Has(facts.PropMerged) }
 
 // StretchesOf is the operations that the archive's members recorded differently.

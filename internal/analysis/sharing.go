@@ -67,7 +67,7 @@ func SharedGPUs(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 // deviceID tells a GPU from all others; the uuid is "" if that is not certain.
 type deviceID struct{ boot, uuid string }
 
-// devicesOf gives the GPUs of ranks; repeated tells whether any of them is that of several.
+// devicesOf gives the GPUs of ranks; repeated reports whether any of them is that of several.
 func devicesOf(defs *otf2.Definitions, ranks []Rank) (all []deviceID, repeated bool) {
 	uuids, boots := reportedUUIDs(defs), bootsOf(defs)
 	all, seen := make([]deviceID, len(ranks)), make(map[deviceID]bool)

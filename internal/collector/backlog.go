@@ -128,7 +128,7 @@ func (b *backlog) unsecured() bool { return b.bytes != b.secured }
 // costs says how long records waited.
 func (b *backlog) costs() []experiment.Cost { return b.waited.cost("PutOff") }
 
-// putsOff tells whether records are put off in this round, and begins with it where that is wanted and nothing is in
+// putsOff reports whether records are put off in this round, and begins with it where that is wanted and nothing is in
 // the way.
 func (c *live) putsOff() bool {
 	b := &c.backlog

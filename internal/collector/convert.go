@@ -157,7 +157,7 @@ func (r *recording) describeBreak(spool *shm.Spool) {
 	}
 }
 
-// openSpool opens a spool file as far as it has come, and tells whether its process may still write it; nil if it is
+// openSpool opens a spool file as far as it has come, and reports whether its process may still write it; nil if it is
 // empty. Where nobody does any more that is all of it: what a process wrote last, before it was killed, is nowhere
 // else.
 func openSpool(file *os.File) (spool *shm.Spool, bytes int64, written bool, err error) {

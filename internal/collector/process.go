@@ -112,7 +112,7 @@ func (w *processWatch) watch(stat *os.File) {
 	}
 }
 
-// look reads the status in /proc, and tells whether it is there for good. Of a process that is not over it is only if
+// look reads the status in /proc, and reports whether it is there for good. Of a process that is not over it is only if
 // it is not 0: it is on its way out, and it may be too late afterwards.
 func (w *processWatch) look(stat *os.File, over bool) bool {
 	var text [1024]byte
@@ -137,7 +137,7 @@ func (w *processWatch) ask() bool {
 	return true
 }
 
-// tellsExits tells whether the system keeps the status of processes that have been waited for: Linux since 6.15.
+// tellsExits reports whether the system keeps the status of processes that have been waited for: Linux since 6.15.
 func tellsExits() bool {
 	var name unix.Utsname
 	var major, minor int

@@ -591,7 +591,7 @@ func (r *recording) threadName(tid int) string {
 	return strings.TrimSuffix(string(name), "\n")
 }
 
-// lostCollectives tells whether the plugin, or a collector before this one, has lost any so far.
+// lostCollectives reports whether the plugin, or a collector before this one, has lost any so far.
 func (r *recording) lostCollectives() bool {
 	for reason := range shm.LossReason(shm.LossReasons) {
 		if reason != shm.LossStopMemory && r.source.Lost(reason, shm.EventColl) > 0 {
@@ -605,7 +605,7 @@ func (r *recording) lostCollectives() bool {
 var parts = []shm.EventType{shm.EventGroup, shm.EventColl, shm.EventP2p, shm.EventKernelCh, shm.EventCollApi,
 	shm.EventKernelLaunch}
 
-// lostParts tells whether anything was lost that kernels are counted by. It is asked for each operation.
+// lostParts reports whether anything was lost that kernels are counted by. It is asked for each operation.
 func (r *recording) lostParts() bool {
 	for _, t := range parts {
 		for reason := range shm.LossReason(shm.LossReasons) {

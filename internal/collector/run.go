@@ -516,7 +516,7 @@ func (c *live) waits() bool {
 		c.store.Described() > costlyDescription && time.Since(c.lately) < lastFlush
 }
 
-// flushDue tells whether it is time to flush: the interval is over, or memory is getting short.
+// flushDue reports whether it is time to flush: the interval is over, or memory is getting short.
 func (c *live) flushDue() bool {
 	if c.spentDue(time.Now()) {
 		return true

@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// scarcity tells whether processors are scarce: where the collector runs, some other thread has to wait. Then it looks
-// for records less often, and puts off what it can (setting BACKLOG).
+// scarcity reports whether processors are scarce: where the collector runs, some other thread has to wait. Then it
+// looks for records less often, and puts off what it can (setting BACKLOG).
 //
 // They are where threads wait: the system tells for how long some thread has waited for a processor (pressure stall
 // information, /proc/pressure/cpu; of a cgroup's quota, too). Where it does not, the collector goes by its own sleeps:

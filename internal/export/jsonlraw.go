@@ -78,7 +78,7 @@ type rawOpen struct {
 	event, tid uint64
 }
 
-// hasRaw tells whether an archive has raw events.
+// hasRaw reports whether an archive has raw events.
 func (r *rows) hasRaw() bool {
 	for region := range r.group {
 		if r.group[region] == regions.GroupEvents {

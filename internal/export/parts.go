@@ -142,7 +142,7 @@ func dropOthers(dir string, parts int) error {
 	return nil
 }
 
-// isPartOf tells whether a file is a table's, or one of its parts.
+// isPartOf reports whether a file is a table's, or one of its parts.
 func isPartOf(name, table string) bool {
 	_, _, part := sql.PartOf(name, strings.TrimSuffix(table, sql.Suffix))
 	return name == table || part

@@ -103,7 +103,7 @@ type lane struct {
 	next  int
 }
 
-// free tells whether a slice can be shown beside those that were. At one time the end of one must stand before the
+// free reports whether a slice can be shown beside those that were. At one time the end of one must stand before the
 // begin of another in the file, as readers take what is of one time in that order.
 func (l *lane) free(begin, end int64) bool {
 	for _, s := range l.shown {

@@ -85,7 +85,7 @@ func Prose(text string, width int) string {
 	return b.String()
 }
 
-// goesOn tells whether a line is of the paragraph, or of the indented item, before it.
+// goesOn reports whether a line is of the paragraph, or of the indented item, before it.
 func goesOn(before, line string) bool {
 	margin := len(line) - len(strings.TrimLeft(line, " "))
 	if !strings.HasPrefix(before, " ") {
@@ -151,7 +151,7 @@ func wordsOf(line string) (words []string) {
 	return words
 }
 
-// unit tells whether a word is one, with what ends a sentence or a part of it behind it.
+// unit reports whether a word is one, with what ends a sentence or a part of it behind it.
 func unit(word string) bool {
 	switch strings.TrimRight(word, ".,;:)") {
 	case "%", "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB", "GB/s":

@@ -98,7 +98,7 @@ func Roots(tool string) []string {
 	return roots
 }
 
-// inPrefix tells whether a tool is in the folder bin of a prefix. From any other folder nothing is looked for
+// inPrefix reports whether a tool is in the folder bin of a prefix. From any other folder nothing is looked for
 // elsewhere: beside /tmp/mine that would be /tmp/lib, which anybody can make.
 func inPrefix(tool string) bool { return filepath.Base(filepath.Dir(tool)) == "bin" }
 

@@ -21,7 +21,7 @@ var names = []string{
 	"11-starved-2p", "12-gpu-few-2p", "13-gpu-few-2p-v7",
 }
 
-// onGPU tells whether a recording is of a real GPU. Nobody knows when that ran its kernels.
+// onGPU reports whether a recording is of a real GPU. Nobody knows when that ran its kernels.
 func onGPU(name string) bool { return strings.Contains(name, "-gpu-few-2p") }
 
 func load(t testing.TB, name string) *Recording {

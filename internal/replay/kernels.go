@@ -329,7 +329,7 @@ func (pl *plan) ran(line *Kernel) {
 	pl.end = max(pl.end, line.T1)
 }
 
-// stamped tells whether NCCL reported the stamps of a batch for an operation of a communicator rank.
+// stamped reports whether NCCL reported the stamps of a batch for an operation of a communicator rank.
 func (k *kernels) stamped(x *Context, line *Kernel) bool {
 	for _, e := range k.p.Events {
 		if e.Type != TypeKernelCh || e.Context != x {
@@ -377,7 +377,7 @@ func capturedLaunches(replayed []*plan) (launches []*Event) {
 	return launches
 }
 
-// replayedBetween tells whether a plan began after one time and before the other.
+// replayedBetween reports whether a plan began after one time and before the other.
 func replayedBetween(replayed []*plan, after, before uint64) bool {
 	return slices.ContainsFunc(replayed, func(
 		pl *plan) bool {

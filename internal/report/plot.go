@@ -83,12 +83,12 @@ func NewPlot(curves []bandwidth.Curve, ticks int) *Plot {
 	return p
 }
 
-// HasLine tells whether some curve has two sizes. Without one there is no bandwidth over size.
+// HasLine reports whether some curve has two sizes. Without one there is no bandwidth over size.
 func (p *Plot) HasLine() bool {
 	return slices.ContainsFunc(p.Lines, func(l PlotLine) bool { return len(l.Points) > 1 })
 }
 
-// drawable tells whether a point has a place on logarithmic axes.
+// drawable reports whether a point has a place on logarithmic axes.
 func drawable(p *bandwidth.Point) bool { return p.BusBW > 0 && !math.IsInf(p.BusBW, 1) }
 
 // heaviest are the curves to draw, in their order, and how many there are beside them.

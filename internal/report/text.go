@@ -619,7 +619,7 @@ func operationSheet(r *operations.Report) sheet {
 	return s
 }
 
-// onlyEnqueued tells whether the times of a row are of launches: not of the operations.
+// onlyEnqueued reports whether the times of a row are of launches: not of the operations.
 func onlyEnqueued(o *operations.Row) bool { return o.TimingSource == facts.SourceEnqueue.String() }
 
 // length writes a time of a row's operations, which is not known where only launches are.

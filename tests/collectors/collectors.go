@@ -45,8 +45,8 @@ func Of(dir string, programs ...string) (pids []int) {
 	return pids
 }
 
-// Follows tells whether a collector has begun the shard of a process. One that dies before is replaced by a spool file,
-// whose last 10 ms are not in any file while the job runs.
+// Follows reports whether a collector has begun the shard of a process. One that dies before is replaced by a spool
+// file, whose last 10 ms are not in any file while the job runs.
 func Follows(collector, pid int) bool {
 	fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", collector))
 	for _, fd := range fds {

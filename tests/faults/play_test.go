@@ -83,7 +83,7 @@ func folder(t *testing.T, p *plan, name string) string {
 	return path
 }
 
-// one plays a case, and tells whether what was to happen did.
+// one plays a case, and reports whether what was to happen did.
 func one(t *testing.T, p *plan) bool {
 	t.Logf("again: %s\n%v", p.again(), p)
 	r := &play{plan: p, t: t, dir: filepath.Join(folder(t, p, "job"), "experiment"), own: folder(t, p, "own"),
@@ -359,7 +359,7 @@ func (p *play) mayMiss() bool {
 		entries, func(e experiment.Entry) bool { return e.Process == nil || e.Process.Memory.Kind != "shm" })
 }
 
-// recorded tells whether anything was: processes may be killed, and disks full, before.
+// recorded reports whether anything was: processes may be killed, and disks full, before.
 func (p *play) recorded() bool {
 	entries, err := os.ReadDir(filepath.Join(p.dir, "shards"))
 	return err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool {

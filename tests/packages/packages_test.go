@@ -126,7 +126,7 @@ func TestOldSystemsLoadAll(t *testing.T) {
 	}
 }
 
-// newer tells whether a symbol version (GLIBC_2.27) came after the oldest C library that is supported.
+// newer reports whether a symbol version (GLIBC_2.27) came after the oldest C library that is supported.
 func newer(version string) bool {
 	number, ok := strings.CutPrefix(version, "GLIBC_")
 	if !ok {

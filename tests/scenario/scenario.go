@@ -81,7 +81,7 @@ func New(name, release string) *Scenario {
 	return s
 }
 
-// callsReported tells whether calls of the application are events.
+// callsReported reports whether calls of the application are events.
 func (s *Scenario) callsReported() bool { return s.minor >= 28 && !s.Rearch }
 
 func (s *Scenario) fail(format string, args ...any) {

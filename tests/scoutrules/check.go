@@ -338,7 +338,7 @@ func (c *scoutCheck) event(t *scoutTrack, ev *otf2.Event) {
 	}
 }
 
-// decides tells whether the bytes of this member decide on wait states: the root's, if there is one.
+// decides reports whether the bytes of this member decide on wait states: the root's, if there is one.
 func (c *scoutCheck) decides(t *scoutTrack, ev *otf2.Event) bool {
 	comm := c.comms[otf2.CommRef(ev.Args[1])]
 	root := uint32(ev.Args[2])

@@ -148,7 +148,8 @@ func (s *scoutNotices) leave(t *scoutTrack, canonical string, at otf2.Timestamp)
 	t.notices.completing = t.notices.completing[:0]
 }
 
-// waitsForReceivers tells whether scout looks for late receivers in a region of MPI. Source: Region.cpp, Predicates.h.
+// waitsForReceivers reports whether scout looks for late receivers in a region of MPI. Source: Region.cpp,
+// Predicates.h.
 func waitsForReceivers(name string) bool {
 	switch name {
 	case "wait", "waitany", "waitall", "waitsome":
@@ -157,7 +158,7 @@ func waitsForReceivers(name string) bool {
 	return strings.HasSuffix(name, "send") && !strings.HasPrefix(name, "i")
 }
 
-// late tells whether scout sees the send wait for its receiver.
+// late reports whether scout sees the send wait for its receiver.
 func (s *scoutNotices) late(k uint32) bool {
 	m := &s.sends[k]
 	if !m.waits || m.receive < 0 {

@@ -100,7 +100,7 @@ func (r *scoutReplay) collective(t *scoutTrack, ev *otf2.Event) {
 	}
 }
 
-// peer tells whether the other end of a message is one of the communicator's ranks.
+// peer reports whether the other end of a message is one of the communicator's ranks.
 func (r *scoutReplay) peer(t *scoutTrack, c *facts.Communicator, peer uint64) bool {
 	if peer < uint64(c.Size()) {
 		return true

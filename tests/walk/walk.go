@@ -141,7 +141,7 @@ func Missing(blocks []Block, output string, replace ...string) (missing []string
 	return missing
 }
 
-// has tells whether a line has all parts, in this order.
+// has reports whether a line has all parts, in this order.
 func has(line string, parts []string) bool {
 	for _, part := range parts {
 		_, rest, found := strings.Cut(line, part)

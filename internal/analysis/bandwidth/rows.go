@@ -136,7 +136,7 @@ func (r *Rows) call(took uint64) {
 	r.op.called += float64(took)
 }
 
-// place tells whether the operation is in place: where it has a root that is, elsewhere all members are.
+// place reports whether the operation is in place: where it has a root that is, elsewhere all members are.
 func (x *instance) place(o *facts.Operation, rank int) {
 	k := &x.key
 	switch {

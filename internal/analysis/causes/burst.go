@@ -42,7 +42,8 @@ type passed struct {
 	origin       amounts // in shares
 }
 
-// continues tells whether a rank that is late by so much still carries along what it was given in the operation before.
+// continues reports whether a rank that is late by so much still carries along what it was given in the operation
+// before.
 func (p *passed) continues(s *strike) bool {
 	return p.seq > 0 && s.local.Before <= p.seq && s.local.Seq > p.seq &&
 		(s.late <= grown*p.late || s.host() && s.called <= grown*p.called)
@@ -76,7 +77,7 @@ const mostWaiters = 64 // of a burst
 // grown is how many times as late as before a rank is if something new was added.
 const grown = 1.25
 
-// continues tells whether a rank that is late by so much comes to an operation in a burst: it was late to the one
+// continues reports whether a rank that is late by so much comes to an operation in a burst: it was late to the one
 // before, and by no less.
 func (b *burst) continues(s *strike) bool {
 	if b.first == 0 || s.local.Before > b.until {
@@ -103,7 +104,7 @@ func (l *ledger) goesOn(late, by *Local, of series, begin otf2.Timestamp, distan
 	l.paces[late.Rank].see(late, of, begin, b)
 }
 
-// stillLate tells whether a rank that begins later than another one by so much, or was called later, is as late as in
+// stillLate reports whether a rank that begins later than another one by so much, or was called later, is as late as in
 // the burst.
 func (b *burst) stillLate(late, by *Local, distance float64) bool {
 	return distance >= b.late/2 || late.Called && by.Called && b.called >= b.late/2 &&
@@ -131,7 +132,7 @@ func (s *strike) since(late, early *Member, own float64) {
 	}
 }
 
-// host tells whether it is its host that is late.
+// host reports whether it is its host that is late.
 func (s *strike) host() bool { return s.called >= s.late/2 }
 
 // strike takes the next time of a rank.

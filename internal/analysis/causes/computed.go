@@ -143,7 +143,7 @@ func (r *rank) computedEarly() (ns float64) {
 }
 
 // computes is how long the GPU usually takes for what comes before an operation that follows one of a function, 0 if
-// that is not known; beside tells whether it is known that it does not wait for that one.
+// that is not known; beside reports whether it is known that it does not wait for that one.
 func (t *hostTimes) computes(after string) (usual float64, beside bool) {
 	if t == nil || t.gpu.order == nil || t.gpu.after != after {
 		return 0, false
@@ -179,8 +179,8 @@ func (t *gpuTimes) add(begun, ended float64, run uint32) {
 	}
 }
 
-// isBeside tells whether GPUs do not wait. Where times tell neither, the one comes about as often as the other: it must
-// come at least so many times as often, and more often by so many standard deviations of that difference.
+// isBeside reports whether GPUs do not wait. Where times tell neither, the one comes about as often as the other: it
+// must come at least so many times as often, and more often by so many standard deviations of that difference.
 func (o *order) isBeside() bool {
 	return o.beside+o.behind > 0 && o.beside >= mostlyBeside*o.behind &&
 		o.beside-o.behind >= surelyBeside*math.Sqrt(o.beside+o.behind)

@@ -209,7 +209,7 @@ func (e *Engine) makeRoom(r *rank) {
 	r.first++
 }
 
-// settled tells whether nobody asks for the oldest part any more: it has been looked at, and so have those that may
+// settled reports whether nobody asks for the oldest part any more: it has been looked at, and so have those that may
 // have begun right after it.
 func (r *rank) settled() bool {
 	until := min(r.first+leastParts/2, r.next)

@@ -104,7 +104,7 @@ func (e *Engine) launchOf(l *Local) *launch {
 	return nil
 }
 
-// Pair tells that two ends are those of one message; compared tells whether their times compare.
+// Pair tells that two ends are those of one message; compared reports whether their times compare.
 func (e *Engine) Pair(a, b *Local, compared bool) {
 	x, y := e.launchOf(a), e.launchOf(b)
 	if x != nil && y != nil && compared {
@@ -162,7 +162,8 @@ func (e *Engine) awaits(l *launch, do func(*part)) {
 	}
 }
 
-// waitsFor tells whether a launch was held up by one at another end: it began earlier, and ended later than that began.
+// waitsFor reports whether a launch was held up by one at another end: it began earlier, and ended later than that
+// began.
 func (l *launch) waitsFor(o *launch) bool { return o.There > l.Begin && o.There <= l.End }
 
 // messages looks at a launch. What came before it, and before those that it waited for, has been looked at.
@@ -321,7 +322,7 @@ func (e *Engine) metOnTime(c *comm, l *launch, s *state) {
 }
 
 // pair gives how two members came to their last message, of too many pairs to the communicator's last collective; met
-// tells whether there was one.
+// reports whether there was one.
 func (c *comm) pair(a, b int32) (of, other *meeting, met bool) {
 	key := pairKey{min(a, b), max(a, b)}
 	p := c.pairs[key]

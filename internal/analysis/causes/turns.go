@@ -30,7 +30,7 @@ func NewSharing(ranks int, gpus [][]int) Sharing {
 	return s
 }
 
-// shares tells whether others work on a rank's GPU.
+// shares reports whether others work on a rank's GPU.
 func (s Sharing) shares(rank int32) bool { return rank >= 0 && int(rank) < len(s) && s[rank] > 0 }
 
 // turn is what of so many ns that a rank's GPU was late the turns of the others may have been: each other one's once.
@@ -41,7 +41,7 @@ func (s Sharing) turn(rank int32, ns float64) float64 {
 	return min(ns, Cycle(s[rank]))
 }
 
-// Explains tells whether a rank's GPU can have been late by so many ns as it was the others' turn so many times: each
+// Explains reports whether a rank's GPU can have been late by so many ns as it was the others' turn so many times: each
 // other one's once each time.
 func (s Sharing) Explains(rank int, ns float64, times uint64) bool {
 	return rank >= 0 && rank < len(s) && s[rank] > 0 && ns <= Cycle(s[rank])*float64(times)

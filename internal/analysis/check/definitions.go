@@ -62,7 +62,7 @@ func newReferences(defs *otf2.Definitions) *references {
 	}}
 }
 
-// defined tells whether an id of a space is; ids of spaces that are not known count as defined.
+// defined reports whether an id of a space is; ids of spaces that are not known count as defined.
 func (r *references) defined(space otf2.MappingType, id uint64) bool {
 	exists := r.exists[space]
 	return exists == nil || exists(id)

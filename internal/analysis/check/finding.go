@@ -106,7 +106,7 @@ type kind struct {
 	severity Severity
 }
 
-// room counts a finding and tells whether it is to be kept.
+// room counts a finding and reports whether it is to be kept.
 func (fs *Findings) room(severity Severity, rule Rule) bool {
 	k := kind{rule, severity}
 	fs.count[k]++

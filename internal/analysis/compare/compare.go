@@ -447,7 +447,7 @@ func (c *Comparison) row(p *pairing, tail float64) Row {
 	return row
 }
 
-// isChange tells whether a shift is one: its interval leaves out zero, and it is at least so much.
+// isChange reports whether a shift is one: its interval leaves out zero, and it is at least so much.
 func (s *shift) isChange(least float64) bool {
 	return (s.low > 0 || s.high < 0) && math.Abs(s.value) >= least && s.value != 0
 }
@@ -488,7 +488,7 @@ func (r *Row) worst() float64 {
 	return worst
 }
 
-// Blind tells whether the row's times vary so much, or are so few, that a slowdown of a part of limit could have
+// Blind reports whether the row's times vary so much, or are so few, that a slowdown of a part of limit could have
 // been missed.
 func (r *Row) Blind(limit float64) bool {
 	return r.Verdict == TooFew || math.Log(float64(r.RatioHigh)/r.Ratio) > math.Log1p(limit)

@@ -302,7 +302,7 @@ func (s *samples) finish(members []analysis.Operation) {
 	set.add(x)
 }
 
-// leads tells whether the operation stands for its launch.
+// leads reports whether the operation stands for its launch.
 func (s *samples) leads(members []analysis.Operation, op *analysis.Operation, message bool) bool {
 	if !message {
 		return !slices.ContainsFunc(members, func(m analysis.Operation) bool { return !m.Leads })

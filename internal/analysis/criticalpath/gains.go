@@ -143,7 +143,7 @@ func (p *Path) gained(all []arrival, last int32) *gains {
 	return out
 }
 
-// group makes the groups of arrivals, and tells whether one of them was late by itself.
+// group makes the groups of arrivals, and reports whether one of them was late by itself.
 func (p *Path) group(all []arrival, base otf2.Timestamp) (moved bool) {
 	p.turn++
 	p.groups = p.groups[:0]

@@ -48,7 +48,7 @@ func (r *Result) Sure(v *verdict.Verdict) {
 	}
 }
 
-// is tells whether a change is that of a culprit.
+// is reports whether a change is that of a culprit.
 func (w *WhatIf) is(c *verdict.Culprit) bool {
 	if w.Rank != c.Rank {
 		return false

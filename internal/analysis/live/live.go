@@ -392,7 +392,7 @@ func (l *Follower) follow(j *jobs.Job) {
 	}
 }
 
-// follows tells whether the job is the one that was looked at before.
+// follows reports whether the job is the one that was looked at before.
 func (l *Follower) follows(j *jobs.Job) bool {
 	for _, c := range j.Communicators {
 		for _, r := range c.Ranks {

@@ -61,7 +61,7 @@ func (c *causing) alone(op *analysis.Operation) {
 	}
 }
 
-// message takes one end of a message; paired tells whether its other end will be told of.
+// message takes one end of a message; paired reports whether its other end will be told of.
 func (c *causing) message(op *analysis.Operation, paired bool) {
 	if c == nil {
 		return

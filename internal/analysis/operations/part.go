@@ -64,12 +64,12 @@ type Part struct {
 	Attributes []otf2.AttributeValue
 }
 
-// HasBandwidth tells whether the time is how long this operation ran, and no other.
+// HasBandwidth reports whether the time is how long this operation ran, and no other.
 func (p *Part) HasBandwidth() bool {
 	return facts.HasBandwidth(facts.SourceOf(p.Source), p.Grouped, p.Equal)
 }
 
-// Message tells whether it is one end of a message.
+// Message reports whether it is one end of a message.
 func (p *Part) Message() bool { return p.Peer >= 0 }
 
 // PartReader finds the operations in events of one or several locations, each in order of time.

@@ -240,7 +240,7 @@ func suggest(lists []*memberList, ranks int) {
 	}
 }
 
-// disjoint tells whether no two communicators have a member in common, but for those with all members in common.
+// disjoint reports whether no two communicators have a member in common, but for those with all members in common.
 func (f *family) disjoint() bool {
 	first := make(map[int]int) // member → first member of its communicator
 	for _, m := range f.comms {

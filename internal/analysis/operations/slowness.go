@@ -37,7 +37,7 @@ func (r *Report) slow(name func(rank int) string, sharing causes.Sharing) (all [
 	return all
 }
 
-// inTurns tells whether a GPU was slow no longer than the turns of others that work on it explain: it may have been
+// inTurns reports whether a GPU was slow no longer than the turns of others that work on it explain: it may have been
 // theirs in each step.
 func inTurns(f *transfers.Finding, sharing causes.Sharing) bool {
 	return f.Kind == transfers.GPU && sharing.Explains(f.Rank, f.Took-f.Usual, uint64(math.Ceil(f.Steps)))

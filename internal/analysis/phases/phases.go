@@ -34,7 +34,7 @@ type Row struct {
 	Time       analysis.Times `json:"time"`
 	// Approximate: p50 and p99 are right to 2 %. With few phases they are exact.
 	Approximate bool `json:"approximate"`
-	// CallsKnown tells whether the archive has calls of NCCL's API at all: NCCL reports them since 2.28, and
+	// CallsKnown reports whether the archive has calls of NCCL's API at all: NCCL reports them since 2.28, and
 	// only to API v5 and newer. Without them nothing is known of NCCL in phases.
 	CallsKnown bool `json:"calls_known"`
 	// NCCL is the time that the phases' thread spent in NCCL's API, all phases together.
@@ -173,7 +173,7 @@ func NewCounter(defs *otf2.Definitions) *Counter {
 	}
 }
 
-// Wanted tells whether there can be phases at all.
+// Wanted reports whether there can be phases at all.
 func (c *Counter) Wanted() bool { return len(c.phases) > 0 }
 
 // Enter takes a region that begins.

@@ -85,7 +85,7 @@ func (s *Selection) Describe() *Description {
 	return d
 }
 
-// At tells whether something belongs to the selection that began at a time on a location, and is no operation.
+// At reports whether something belongs to the selection that began at a time on a location, and is no operation.
 func (s *Selection) At(l otf2.LocationRef, t otf2.Timestamp) bool { return s == nil || s.at(l, t) }
 
 func (s *Selection) at(l otf2.LocationRef, t otf2.Timestamp) bool {
@@ -93,7 +93,7 @@ func (s *Selection) at(l otf2.LocationRef, t otf2.Timestamp) bool {
 	return known && !r.outside && s.during(r.process, t)
 }
 
-// Row tells whether anything on a location can belong to the selection.
+// Row reports whether anything on a location can belong to the selection.
 func (s *Selection) Row(l otf2.LocationRef) bool {
 	if s == nil {
 		return true
@@ -102,7 +102,7 @@ func (s *Selection) Row(l otf2.LocationRef) bool {
 	return known && !r.outside
 }
 
-// during tells whether a time is in an interval of a process.
+// during reports whether a time is in an interval of a process.
 func (s *Selection) during(process otf2.LocationGroupRef, t otf2.Timestamp) bool {
 	if s.intervals == nil {
 		return true
@@ -112,8 +112,8 @@ func (s *Selection) during(process otf2.LocationGroupRef, t otf2.Timestamp) bool
 	return i < len(all) && all[i].from <= t
 }
 
-// Operation tells whether an operation belongs to the selection: by when its first member began it, which communicator
-// it is on, and whether one of the chosen ranks is a member, of a message one end.
+// Operation reports whether an operation belongs to the selection: by when its first member began it, which
+// communicator it is on, and whether one of the chosen ranks is a member, of a message one end.
 func (s *Selection) Operation(o *analysis.Operation) bool {
 	if s == nil {
 		return true
@@ -146,7 +146,7 @@ func sequenceOf(o *analysis.Operation) sequence {
 	return sequence{comm: o.Communicator.Ref, name: o.Function}
 }
 
-// peer tells whether the other end of a message is a chosen rank.
+// peer reports whether the other end of a message is a chosen rank.
 func (s *Selection) peer(o *analysis.Operation) bool {
 	c := o.Communicator
 	if o.Peer < 0 || o.Peer >= len(c.Members) {
@@ -156,8 +156,8 @@ func (s *Selection) peer(o *analysis.Operation) bool {
 	return ok && s.ranks[at]
 }
 
-// Shown tells whether a part of an operation that belongs to the selection is one of the chosen ranks' own: the rows of
-// others are not shown.
+// Shown reports whether a part of an operation that belongs to the selection is one of the chosen ranks' own: the rows
+// of others are not shown.
 func (s *Selection) Shown(l otf2.LocationRef) bool {
 	if s == nil || s.ranks == nil {
 		return true
@@ -166,7 +166,7 @@ func (s *Selection) Shown(l otf2.LocationRef) bool {
 	return known && s.ranks[at]
 }
 
-// Rank tells whether rows of a rank of the world are shown.
+// Rank reports whether rows of a rank of the world are shown.
 func (s *Selection) Rank(rank int) bool { return s == nil || s.ranks == nil || s.ranks[rank] }
 
 // Regions lets those hooks of a reader that are set see only regions that belong to the selection.

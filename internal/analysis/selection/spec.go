@@ -22,7 +22,7 @@ type Spec struct {
 	Phase    string // name, or name:n for the n-th on each rank, from 1
 }
 
-// Empty tells whether nothing is limited.
+// Empty reports whether nothing is limited.
 func (s *Spec) Empty() bool { return *s == Spec{} }
 
 // String writes the selection as the flags that make it.

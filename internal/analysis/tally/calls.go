@@ -50,7 +50,7 @@ func (j *joined) works(on otf2.LocationRef, call uint64) {
 	}
 }
 
-// keeps takes a region that has ended, and tells whether it is kept: a call.
+// keeps takes a region that has ended, and reports whether it is kept: a call.
 func (j *joined) keeps(r *facts.Region) bool {
 	if _, call := j.calls[r.Region]; !call || r.Event == 0 {
 		return false

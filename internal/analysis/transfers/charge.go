@@ -63,7 +63,7 @@ type Operation struct {
 	Ring bool
 }
 
-// any tells whether something is so of a member.
+// any reports whether something is so of a member.
 func (op *Operation) any(is func(*Member) bool) bool {
 	for i := range op.Members {
 		if is(&op.Members[i]) {
@@ -142,7 +142,7 @@ func (c *Counter) links(op *Operation) {
 	}
 }
 
-// gpus lists the GPUs of an operation, without those that may have waited for one beside them: hidden tells whether
+// gpus lists the GPUs of an operation, without those that may have waited for one beside them: hidden reports whether
 // there are such.
 func (c *Counter) gpus(op *Operation) (hidden bool) {
 	c.suspects = c.suspects[:0]
@@ -161,7 +161,7 @@ func (c *Counter) gpus(op *Operation) (hidden bool) {
 	return hidden
 }
 
-// comparable tells whether two suspects of one operation can be held against each other.
+// comparable reports whether two suspects of one operation can be held against each other.
 func (s *suspect) comparable(o *suspect) bool {
 	return s.resource != o.resource && s.sort.near == o.sort.near && max(s.bytes, o.bytes) <= 2*min(s.bytes, o.bytes)
 }

@@ -129,7 +129,7 @@ func joined(sorted []Culprit) []Culprit {
 	return all
 }
 
-// material tells whether a cost, and the delay that comes with it, is worth a name.
+// material reports whether a cost, and the delay that comes with it, is worth a name.
 func (ev *Evidence) material(cost, waited, delay float64) bool {
 	return cost > 0 && cost >= leastShare*waited && delay >= leastTime*float64(ev.Duration)
 }
@@ -288,7 +288,7 @@ func most(ranks []causes.Rank, named func(rank int) bool) float64 {
 	return all[len(all)-1-len(all)/20]
 }
 
-// near tells whether a rank does not stand apart from another one, which is named or not: that caused about as much,
+// near reports whether a rank does not stand apart from another one, which is named or not: that caused about as much,
 // and worked about as much longer, as ranks that do the same in a job are late alike; or what the rank caused more is
 // not for working longer.
 func (w *work) near(r, o *causes.Rank, named bool) bool {

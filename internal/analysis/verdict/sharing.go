@@ -78,7 +78,7 @@ func (v *Verdict) sharing() (share float64) {
 	return min(share, 1)
 }
 
-// stopped tells whether something stopped the job, of which the text is then.
+// stopped reports whether something stopped the job, of which the text is then.
 func (v *Verdict) stopped() bool { return len(v.Culprits) > 0 && v.Culprits[0].Stops() }
 
 // withSharing adds to a verdict's text that ranks share GPUs, if they do. Without a text that is all there is to say.

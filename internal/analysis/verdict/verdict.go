@@ -99,7 +99,7 @@ func (c *Culprit) Compare(o *Culprit) int {
 	return cmp.Or(cmp.Compare(c.delays(), o.delays()), cmp.Compare(o.Share, c.Share), cmp.Compare(c.Rank, o.Rank))
 }
 
-// Stops tells whether it has stopped the job or damaged its results.
+// Stops reports whether it has stopped the job or damaged its results.
 func (c *Culprit) Stops() bool { return c.delays() == 0 }
 
 // delays is 0 of those that have stopped a job or damaged its results, 1 of those that only cost time.

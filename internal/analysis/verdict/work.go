@@ -47,7 +47,7 @@ func (w *work) cost(r *causes.Rank) float64 {
 	return min(r.Cost(), most)
 }
 
-// explains tells whether one rank worked so much longer than another one that it is what it cost more than that.
+// explains reports whether one rank worked so much longer than another one that it is what it cost more than that.
 func (w *work) explains(r, than *causes.Rank) bool {
 	return (w.longer(r)-w.longer(than))*w.others >= leastWork*(w.cost(r)-w.cost(than))
 }

@@ -63,7 +63,7 @@ type messagePlan struct {
 	held     []heldUp       // in its messages
 }
 
-// Outside tells whether the message is not of what was selected.
+// Outside reports whether the message is not of what was selected.
 func (e *MessageEnd) Outside() bool { return e.outside }
 
 // messageTable remembers ends of messages. Of those whose other end never comes it forgets the oldest.

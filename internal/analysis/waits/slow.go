@@ -53,7 +53,7 @@ func (s *slowness) member(comm *facts.Communicator, l otf2.LocationRef, d *facts
 	return m
 }
 
-// network tells whether NCCL saw each of a communicator's ranks on a node of its own, so that all that they exchange
+// network reports whether NCCL saw each of a communicator's ranks on a node of its own, so that all that they exchange
 // goes over the network.
 func (s *slowness) network(comm *facts.Communicator, l otf2.LocationRef) bool {
 	return s.nodes[l] == comm.Size()
@@ -83,7 +83,7 @@ func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp,
 	return s.counter.Add(&op)
 }
 
-// carried tells whether anything is known of the transfers of one of them.
+// carried reports whether anything is known of the transfers of one of them.
 func carried(members []analysis.Operation) bool {
 	for i := range members {
 		if d := &members[i].Carried; d.Known || d.Link.Transfers > 0 {

@@ -608,7 +608,7 @@ func pathOf(o analysis.Occasion) string {
 	return o.Path()
 }
 
-// isBad tells whether an operation that cost so much would be kept.
+// isBad reports whether an operation that cost so much would be kept.
 func (w *Counter) isBad(caused uint64) bool {
 	worst := w.out.Worst
 	return len(worst) < maxWorst || caused >= worst[maxWorst-1].Caused

@@ -71,7 +71,7 @@ func (c *CommStatus) Ordinal() uint64 { return Ordinal(c.Collectives, c.Messages
 // Recording tells that its next operation is recorded.
 func (c *CommStatus) Recording() bool { return inside(c.Window(), c.Ordinal()) }
 
-// Recording tells whether anything is recorded in the process at the moment: on all its communicators, on some
+// Recording reports whether anything is recorded in the process at the moment: on all its communicators, on some
 // of them, or on none.
 func (s *Status) Recording() (all, some bool) {
 	if s.Stopped != "" || len(s.Recorded) == 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// CheckPlugin tells whether a process can load the plugin at a path, and gives the versions of the profiler API that it
-// exports. A library that is not whole would not be refused by the loader: it kills the process with SIGBUS.
+// CheckPlugin reports whether a process can load the plugin at a path, and gives the versions of the profiler API that
+// it exports. A library that is not whole would not be refused by the loader: it kills the process with SIGBUS.
 func CheckPlugin(path string) (exports []int, err error) {
 	if err := CheckLibrary(path); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func CheckPlugin(path string) (exports []int, err error) {
 	return exports, nil
 }
 
-// CheckLibrary tells whether a process can load the shared library at a path: whether it is whole, for this machine,
+// CheckLibrary reports whether a process can load the shared library at a path: whether it is whole, for this machine,
 // and on a file system from which code may be mapped.
 func CheckLibrary(path string) error {
 	f, err := openFile(path)
@@ -54,7 +54,8 @@ func CheckLibrary(path string) error {
 	return unix.Munmap(code)
 }
 
-// checkProgram tells whether a program can be started, which may be a script: what the plugin starts as the collector.
+// checkProgram reports whether a program can be started, which may be a script: what the plugin starts as the
+// collector.
 func checkProgram(path string) error {
 	f, err := openFile(path)
 	if err != nil {

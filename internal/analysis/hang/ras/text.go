@@ -91,7 +91,7 @@ func parseText(text []byte) (*Status, error) {
 	return r.status, nil
 }
 
-// line takes a line, and tells whether it is one that only RAS writes.
+// line takes a line, and reports whether it is one that only RAS writes.
 func (r *textReader) line(text string) bool {
 	switch {
 	case strings.TrimSpace(text) == "":

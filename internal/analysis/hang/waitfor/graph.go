@@ -85,9 +85,9 @@ func (g *graph) link(o *operation, p *part) {
 	}
 }
 
-// behind tells whether an operation that a process has called has to wait for one that it called before. On one stream
-// it has, also where its transfers are set up (it is then shown as running: NCCL's proxy thread begins with them when
-// they are called). Where a stream is not known it is taken to be the same, unless the operation runs.
+// behind reports whether an operation that a process has called has to wait for one that it called before. On one
+// stream it has, also where its transfers are set up (it is then shown as running: NCCL's proxy thread begins with them
+// when they are called). Where a stream is not known it is taken to be the same, unless the operation runs.
 func behind(p, before *part) bool {
 	if a, b := p.pending.Stream, before.pending.Stream; a != 0 && b != 0 {
 		return a == b
@@ -137,7 +137,7 @@ func (g *graph) cycles() (cycles [][]edge, ends []*operation) {
 	return cycles, ends
 }
 
-// known tells whether a cycle of the same operations has been found.
+// known reports whether a cycle of the same operations has been found.
 func known(cycles [][]edge, c []edge) bool {
 	return slices.ContainsFunc(cycles, func(o []edge) bool {
 		return len(o) == len(c) && !slices.ContainsFunc(c, func(e edge) bool {

@@ -40,7 +40,7 @@ func are(n int) string {
 	return "are"
 }
 
-// gone tells whether nobody of the missing can come any more because it ended by itself.
+// gone reports whether nobody of the missing can come any more because it ended by itself.
 func gone(away []*part) bool {
 	for _, p := range away {
 		if q := p.member.Process; q.State == jobs.Running || q.How != "" {

@@ -36,7 +36,7 @@ func order(g *graph, cycle []edge) Stop {
 	return s
 }
 
-// sameQueue tells whether both operations of an edge are known to be on one stream.
+// sameQueue reports whether both operations of an edge are known to be on one stream.
 func sameQueue(e edge) bool {
 	p := e.to.in(e.member.member.Process)
 	return p != nil && p.pending.Stream != 0 && p.pending.Stream == e.member.pending.Stream
@@ -134,7 +134,7 @@ func (h *sequence) words() string {
 	return text
 }
 
-// reverses tells whether two operations are in one order here and in the other one there.
+// reverses reports whether two operations are in one order here and in the other one there.
 func (h *sequence) reverses(o *sequence) bool {
 	return len(h.order) == 2 && len(o.order) == 2 && h.order[0] == o.order[1] && h.order[1] == o.order[0] &&
 		h.called == o.called

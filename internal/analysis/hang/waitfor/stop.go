@@ -87,7 +87,7 @@ func Find(j *jobs.Job, now time.Time) []Stop {
 	return stops
 }
 
-// explained tells whether something is known already that holds an operation up.
+// explained reports whether something is known already that holds an operation up.
 func explained(stops []Stop, o *operation) bool {
 	return slices.ContainsFunc(stops, func(s Stop) bool { return slices.Contains(s.of, o) })
 }
