@@ -48,8 +48,8 @@ func StepID(lookup Lookup) string {
 // SLURM_INTERACTIVE_STEP, SLURM_BATCH_SCRIPT).
 var noSteps = []string{"4294967290", "4294967291"}
 
-// outsideOfSteps tells that a process belongs to a Slurm job but to none of its steps: it is in a batch script, or in a
-// shell of salloc. Slurm says that these are task 0 of as many as the job has, and what they start inherits that.
+// outsideOfSteps reports whether a process belongs to a Slurm job but to none of its steps: it is in a batch script, or
+// in a shell of salloc. Slurm says that these are task 0 of as many as the job has, and what they start inherits that.
 func outsideOfSteps(lookup Lookup) bool {
 	step := lookup.value("SLURM_STEP_ID")
 	return lookup.value("SLURM_JOB_ID") != "" && (step == "" || slices.Contains(noSteps, step))

@@ -18,7 +18,7 @@ func TestPluginTable(t *testing.T) {
 	golden.Text(t, "../plugin/settings_table.h", pluginTable())
 }
 
-// knownToPlugin tells that the plugin reads a setting.
+// knownToPlugin reports whether the plugin reads a setting.
 func knownToPlugin(row *Setting) bool { return row.Early || row.Alone }
 
 // pluginTable is the C header that plugin/settings.c reads settings by.

@@ -28,5 +28,5 @@ func lower(text string) string {
 	return string(b)
 }
 
-// same tells that two texts differ in the case of letters at most.
+// same reports whether two texts differ in the case of letters at most.
 func same(a, b string) bool { return lower(a) == lower(b) }

@@ -17,7 +17,7 @@ import (
 // `nccl-otf2 run` that a launcher starts once per rank: what became of the job's recording is said by one of them, and
 // not by each.
 
-// firstToAnnounce tells that this process is the one that says it.
+// firstToAnnounce reports whether this process is the one that says it.
 func firstToAnnounce(dir string, env *environment) bool {
 	return experiment.FirstToAnnounce(dir, cmp.Or(config.StepID(env.lookup), "job"))
 }

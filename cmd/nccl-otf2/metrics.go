@@ -141,7 +141,7 @@ func (k *metricsKeeper) look(now time.Time, last bool) (running, waits bool, err
 	return running, waits, err
 }
 
-// foreign tells that the file is not the one that was written.
+// foreign reports whether the file is not the one that was written.
 func (k *metricsKeeper) foreign() bool {
 	if k.written == nil {
 		return false

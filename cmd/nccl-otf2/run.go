@@ -354,7 +354,7 @@ func unifyWhenFree(wait context.Context, dir string, o ending) (result *unified,
 	return result, false, err
 }
 
-// collectorsLive tells that a collector whose shard is done still runs on this machine.
+// collectorsLive reports whether a collector whose shard is done still runs on this machine.
 func collectorsLive(dir string) bool {
 	entries, err := experiment.List(dir)
 	return err == nil && slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.WriterLives() })

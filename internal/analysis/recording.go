@@ -19,7 +19,7 @@ type Self struct {
 	Archive   string `json:"archive"`
 	Creator   string `json:"creator"`
 	Processes uint64 `json:"processes"` // with data
-	// Complete tells that the archive does not say of itself that communication is missing.
+	// Complete reports whether the archive does not say of itself that communication is missing.
 	Complete  bool        `json:"complete"`
 	Recording []SelfValue `json:"recording"`
 	Costs     []SelfCost  `json:"costs"`

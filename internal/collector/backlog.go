@@ -107,10 +107,10 @@ func (b *backlog) size() uint64 {
 	return uint64(b.file.Size())
 }
 
-// looked tells that somebody looks at the job.
+// looked reports whether somebody looks at the job.
 func (b *backlog) looked(now time.Time) bool { return now.Sub(b.asked) < lookedFor }
 
-// wanted tells that records are to be put off, as long as more come, or until a request has been answered.
+// wanted reports whether records are to be put off, as long as more come, or until a request has been answered.
 func (b *backlog) wanted(scarce bool, now time.Time) bool {
 	return (b.when == "on" || b.when == "auto" && (scarce || b.pressed)) && !b.looked(now)
 }
@@ -122,7 +122,7 @@ func (c *live) heedRequest(pending bool) {
 	c.backlog.pressed = pending && (total-free)*shm.ChunkSize >= mostAtRequest
 }
 
-// unsecured tells that records have been put off since the last flush.
+// unsecured reports whether records have been put off since the last flush.
 func (b *backlog) unsecured() bool { return b.bytes != b.secured }
 
 // costs says how long records waited.
@@ -291,7 +291,7 @@ func (c *live) append(clock shm.ClockTuple) bool {
 	return true
 }
 
-// allPutOff tells that everything recorded by now is in the backlog, if records are put off.
+// allPutOff reports whether everything recorded by now is in the backlog, if records are put off.
 func (c *live) allPutOff() bool {
 	if !c.memory.PutsOff() || !c.writes() {
 		return false
@@ -312,7 +312,8 @@ func (c *live) noteSpent(before uint64) {
 	c.backlog.spent = spent{c.backlog.bytes, number}
 }
 
-// spentDue tells that only a checkpoint on the disk is missing for a backlog to be emptied, and that it may be made.
+// spentDue reports whether only a checkpoint on the disk is missing for a backlog to be emptied, and that it may be
+// made.
 func (c *live) spentDue(now time.Time) bool {
 	return c.backlog.spent.when > c.securing.began && c.securing.due(now)
 }

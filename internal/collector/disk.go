@@ -65,7 +65,7 @@ type outage struct {
 	lost     [shm.TypeCount]uint64 // by the plugin until then
 }
 
-// writes tells that the model may write.
+// writes reports whether the model may write.
 func (r *recording) writes() bool { return r.failed == nil && r.disk.err == nil }
 
 // hold takes an error of the disk in, which the next flush may find to be over.
@@ -128,13 +128,13 @@ func (r *recording) makeRoom(err error) {
 	}
 }
 
-// outlives tells that `unify` can go on from the last checkpoint with what is in the process's memory. Only traces are
-// brought back to one as a whole.
+// outlives reports whether `unify` can go on from the last checkpoint with what is in the process's memory. Only traces
+// are brought back to one as a whole.
 func (r *recording) outlives() bool {
 	return r.process.Memory.Kind == memoryShm && r.script == nil && r.profile == nil
 }
 
-// leaves tells that what the disk did not take to the end is in the process's memory, where `unify` finds it.
+// leaves reports whether what the disk did not take to the end is in the process's memory, where `unify` finds it.
 func (c *live) leaves() bool {
 	d := &c.disk
 	return d.final != nil && (c.failed == nil || errors.Is(c.failed, d.final)) && c.outlives() && !c.gaveBack &&
@@ -270,7 +270,7 @@ func (c *live) retryDue() {
 	}
 }
 
-// short tells that half of the memory for records is in use.
+// short reports whether half of the memory for records is in use.
 func (c *live) short() bool {
 	free, total := c.memory.FreeChunks()
 	return free < total/2

@@ -8,7 +8,7 @@ import "github.com/nccl-otf2/nccl-otf2/internal/experiment"
 // thousand, on a machine where other things may want to run.
 const maxUnifyLocations = 2000
 
-// isLast tells that all processes of the job have finished their shards, and that together they are
+// isLast reports whether all processes of the job have finished their shards, and that together they are
 // few enough to be unified here.
 func isLast(directory string) (bool, error) {
 	entries, ended, err := experiment.ListIfEnded(directory) // when a large job ends all ask

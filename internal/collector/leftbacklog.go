@@ -37,13 +37,13 @@ type leftBacklog struct {
 	path string
 }
 
-// isOf tells that a source reads this file.
+// isOf reports whether a source reads this file.
 func isOf(source shm.Source, path string) bool {
 	left, ok := source.(leftBacklog)
 	return ok && left.path == path
 }
 
-// hasBacklog tells that there is something in a shard's backlog.
+// hasBacklog reports whether there is something in a shard's backlog.
 func hasBacklog(shard string) bool {
 	info, err := os.Lstat(filepath.Join(shard, experiment.BacklogFile))
 	return err == nil && info.Size() > 0
@@ -103,7 +103,7 @@ func openBacklog(path string) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
-// unread tells that something that was put off has not been taken.
+// unread reports whether something that was put off has not been taken.
 func (r *recording) unread() bool { return slices.ContainsFunc(r.source.Rings(), (*shm.Ring).Stored) }
 
 // dropAdopted removes the backlogs of dead collectors, of which all is in this shard.
@@ -168,7 +168,7 @@ func saveBacklogs(directory string, entries []experiment.Entry) (saved int, err 
 	return saved, errors.Join(problems...)
 }
 
-// laterBacklog tells that the first of two shards' backlogs was written behind the other.
+// laterBacklog reports whether the first of two shards' backlogs was written behind the other.
 func laterBacklog(a, b string) bool {
 	of := func(shard string) time.Time {
 		info, err := os.Lstat(filepath.Join(shard, experiment.BacklogFile))
@@ -180,7 +180,7 @@ func laterBacklog(a, b string) bool {
 	return of(a).After(of(b)) || of(a).Equal(of(b)) && a > b
 }
 
-// memoryIsLeft tells that a process's memory is a file, which is there.
+// memoryIsLeft reports whether a process's memory is a file, which is there.
 func memoryIsLeft(p *experiment.Process) bool {
 	if p.Memory.Kind != memoryShm {
 		return false

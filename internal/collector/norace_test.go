@@ -4,5 +4,5 @@
 
 package collector
 
-// underRace tells that the race detector watches, with which all takes several times as long.
+// underRace reports whether the race detector watches, with which all takes several times as long.
 const underRace = false

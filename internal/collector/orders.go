@@ -51,7 +51,7 @@ func (c *live) listen() {
 	c.listener.order = o.Order
 }
 
-// joins tells that one of the shards is still being written: the job that they are of goes on.
+// joins reports whether one of the shards is still being written: the job that they are of goes on.
 func (c *live) joins(job []string) bool {
 	entries, err := experiment.List(c.experiment)
 	return err == nil && slices.ContainsFunc(entries, func(e experiment.Entry) bool {

@@ -160,7 +160,7 @@ func (e *ending) of(memory *shm.Memory, line *timeline, now shm.ClockTuple) *exp
 	return end
 }
 
-// gone tells that the process has ended; then end is known.
+// gone reports whether the process has ended; then end is known.
 func (w *processWatch) gone() bool {
 	select {
 	case <-w.over:

@@ -63,7 +63,7 @@ func (c *live) startProfiles(due chan<- string) {
 	}
 }
 
-// isFirst tells that the process is the job's first rank.
+// isFirst reports whether the process is the job's first rank.
 func (c *live) isFirst() bool {
 	if comm, ok := c.memory.Comm(0); c.launcher.Rank < 0 && ok {
 		return comm.Rank == 0

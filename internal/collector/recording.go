@@ -297,7 +297,7 @@ func resumable(e experiment.Entry, directory string) (*experiment.Process, error
 	return back, nil
 }
 
-// sameProcess tells that two shards are of one job process.
+// sameProcess reports whether two shards are of one job process.
 func sameProcess(a, b *experiment.Process) bool {
 	return a.Host == b.Host && a.BootID == b.BootID && a.PID == b.PID && a.PIDStart == b.PIDStart && a.Tag == b.Tag
 }

@@ -362,7 +362,7 @@ func nextSleep(before time.Duration, n int, read, hot uint64, seldom time.Durati
 	return min(2*before, longSleep)
 }
 
-// stop tells that the process has ended, or that it is not to be waited for any longer.
+// stop reports whether the process has ended, or that it is not to be waited for any longer.
 func (c *live) stop(ctx context.Context) bool {
 	if c.watch.gone() {
 		c.ended = true
@@ -371,7 +371,7 @@ func (c *live) stop(ctx context.Context) bool {
 	return ctx.Err() != nil || c.mustEnd()
 }
 
-// mustEnd tells that the collector was told to end, and has gone on as long as it may since.
+// mustEnd reports whether the collector was told to end, and has gone on as long as it may since.
 func (c *live) mustEnd() bool {
 	select {
 	case <-c.term:
@@ -509,8 +509,8 @@ func (c *live) awaitWindow(asked uint64) error {
 	return nil
 }
 
-// waits tells that what a request asks for can wait for the next flush: the process goes on, what it recorded outlives
-// it, and all of a large shard has just been described.
+// waits reports whether what a request asks for can wait for the next flush: the process goes on, what it recorded
+// outlives it, and all of a large shard has just been described.
 func (c *live) waits() bool {
 	return c.script == nil && !c.line.host && c.writes() && !c.memory.Ended() && c.memory.Header().PID != 1 &&
 		c.store.Described() > costlyDescription && time.Since(c.lately) < lastFlush
@@ -547,8 +547,8 @@ func (c *live) flushDue() bool {
 // came is what has come so far: records, and samples.
 func (c *live) came() uint64 { return c.records + c.sampled }
 
-// unchanged tells that all is on the disk: nothing has come since the last flush, and nothing that was waiting has been
-// written.
+// unchanged reports whether all is on the disk: nothing has come since the last flush, and nothing that was waiting has
+// been written.
 func (c *live) unchanged() bool { return c.came() == c.flushed && c.model.Changes() == c.changed }
 
 // flush brings everything taken so far to disk and gives its memory back. When recording has ended

@@ -115,7 +115,7 @@ func salvage(p *experiment.Process, finished bool, directory string, deadline ti
 	return true, nil
 }
 
-// spools tells that a process wrote a raw file.
+// spools reports whether a process wrote a raw file.
 func spools(directory string, p *experiment.Process) bool {
 	info, err := os.Lstat(filepath.Join(directory, experiment.Folder,
 		fmt.Sprintf("%s-%d-%04x%s", regular.FileName(p.Host), p.PID, p.Tag, experiment.SpoolSuffix)))

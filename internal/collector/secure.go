@@ -48,7 +48,7 @@ func (r *recording) secure(c *experiment.Checkpoint) {
 	}
 }
 
-// due tells that another one may begin.
+// due reports whether another one may begin.
 func (s *securing) due(now time.Time) bool { return s.busy == nil && !now.Before(s.next) }
 
 // takeSecured takes note of one that is over.

@@ -26,7 +26,7 @@ func (t *taken) add(ring int, ticks, end uint64) {
 	t.rings[ring] = max(t.rings[ring], end)
 }
 
-// has tells that a record has been taken, by where it begins.
+// has reports whether a record has been taken, by where it begins.
 func (t *taken) has(ring int, at uint64) bool { return ring < len(t.rings) && at < t.rings[ring] }
 
 func (t *taken) clone() taken { return taken{t.last, slices.Clone(t.rings)} }

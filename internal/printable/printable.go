@@ -50,7 +50,7 @@ func Name(s string) string {
 	return string(b)
 }
 
-// plain tells that there is nothing but printable ASCII, as in nearly all names.
+// plain reports whether there is nothing but printable ASCII, as in nearly all names.
 func plain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] >= 0x7f {

@@ -347,8 +347,8 @@ func (p *play) end(cmd *exec.Cmd) (status int, said string) {
 // it died of no other cause than in the fault "collector-and-job".
 const nobodyIsLeft = ", nobody is left"
 
-// mayMiss tells that operations may be missing without being counted: the memory that they were in is gone, as it was
-// no file, or there was no room for one, or the disk takes nothing any more.
+// mayMiss reports whether operations may be missing without being counted: the memory that they were in is gone, as it
+// was no file, or there was no room for one, or the disk takes nothing any more.
 func (p *play) mayMiss() bool {
 	volatile := p.volatile || p.log != "" && strings.Contains(p.injected(p.log), nobodyIsLeft)
 	if p.lasting || volatile && p.ring == "memfd" {

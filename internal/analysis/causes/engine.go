@@ -328,7 +328,7 @@ func (e *Engine) goOn() {
 	}
 }
 
-// Alone tells that nothing more is to come of a part: its operation is not compared.
+// Alone reports whether nothing more is to come of a part: its operation is not compared.
 func (e *Engine) Alone(l *Local, begin, end otf2.Timestamp) {
 	if l.Rank < 0 {
 		return

@@ -104,7 +104,7 @@ func (e *Engine) launchOf(l *Local) *launch {
 	return nil
 }
 
-// Pair tells that two ends are those of one message; compared reports whether their times compare.
+// Pair reports whether two ends are those of one message; compared reports whether their times compare.
 func (e *Engine) Pair(a, b *Local, compared bool) {
 	x, y := e.launchOf(a), e.launchOf(b)
 	if x != nil && y != nil && compared {
@@ -121,7 +121,7 @@ func (e *Engine) Pair(a, b *Local, compared bool) {
 	e.goOn()
 }
 
-// Lost tells that the other end of a message will not come.
+// Lost reports whether the other end of a message will not come.
 func (e *Engine) Lost(at *Local) {
 	if l := e.launchOf(at); l != nil {
 		l.open--

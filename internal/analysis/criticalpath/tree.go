@@ -122,7 +122,7 @@ func (t *tree) grow(parent, rank int32, since, at otf2.Timestamp) int32 {
 
 func (t *tree) take(n int32) { t.nodes[n].users++ }
 
-// drop tells that one user less needs a node.
+// drop reports whether one user less needs a node.
 func (t *tree) drop(n int32) {
 	for n != noNode {
 		x := &t.nodes[n]

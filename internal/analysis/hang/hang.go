@@ -183,7 +183,7 @@ func (h *Stuck) age(c *jobs.JobCommunicator, now uint64) {
 	h.AtLeast = h.AtLeast || !seen
 }
 
-// Inside tells that the member has begun the operation and is not known to have ended it.
+// Inside reports whether the member has begun the operation and is not known to have ended it.
 func (m *Member) Inside() bool {
 	return m.State != "missing" && m.State != "done" && m.State != "no data" && m.State != "not known"
 }

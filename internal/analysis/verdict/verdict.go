@@ -65,7 +65,7 @@ type Culprit struct {
 	Pattern  string `json:"pattern"`
 	Evidence string `json:"evidence"`        // one sentence
 	Worst    *Worst `json:"worst,omitempty"` // where it cost the most; nil: not one time
-	// Stopped tells that the job did not go on for it: also of a transfer, which is stuck then.
+	// Stopped reports whether the job did not go on for it: also of a transfer, which is stuck then.
 	Stopped bool `json:"stopped,omitempty"`
 }
 

@@ -171,7 +171,7 @@ func (p *messagePlan) waited(kind facts.WaitKind, own, other *MessageEnd) {
 	p.uncertainty, p.stated = p.own+o.own, p.ownKnown && o.ownKnown
 }
 
-// seal tells that all messages of a plan have been seen.
+// seal reports whether all messages of a plan have been seen.
 func (w *Counter) seal(p *messagePlan) {
 	if p != nil && !p.sealed {
 		p.sealed = true

@@ -432,7 +432,7 @@ func (m *members) name() string {
 	return fmt.Sprintf("0x%016x", m.key.ID)
 }
 
-// comply tells that the members have windows as an order to go on or to end gives them.
+// comply reports whether the members have windows as an order to go on or to end gives them.
 func (m *members) comply(on bool) bool {
 	w := m.window
 	return m.agree && on == (w.First < w.Last && w.Last == math.MaxUint64)

@@ -93,7 +93,7 @@ func Read(directory string) (*File, error) {
 	return c, nil
 }
 
-// Means tells that the window is for a communicator entry of a shard.
+// Means reports whether the window is for a communicator entry of a shard.
 func (w *Window) Means(shard string, i int, c *shm.Comm) bool {
 	if w.Shard != "" {
 		return w.Shard == shard && w.Index == i

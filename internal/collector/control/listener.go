@@ -35,7 +35,7 @@ func pollInterval(dir string) time.Duration {
 	return pollFar
 }
 
-// Near tells that the directory's file system is in this machine: to look at a file costs no message to a server.
+// Near reports whether the directory's file system is in this machine: to look at a file costs no message to a server.
 func (l *Listener) Near() bool { return l.Interval == pollNear }
 
 // Listener follows the control file for one collector.
@@ -51,7 +51,7 @@ func Listen(directory string) Listener {
 	return Listener{path: filepath.Join(directory, FileName), Interval: pollInterval(directory)}
 }
 
-// Changed tells that the control file is another than at the last look.
+// Changed reports whether the control file is another than at the last look.
 func (l *Listener) Changed() bool {
 	now := time.Now()
 	if now.Before(l.next) {

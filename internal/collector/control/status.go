@@ -68,7 +68,7 @@ func (c *CommStatus) Window() shm.Window { return shm.Window{First: c.First, Las
 // Ordinal is the number of its next operation, in the count that windows go by.
 func (c *CommStatus) Ordinal() uint64 { return Ordinal(c.Collectives, c.Messages, c.Replayed) }
 
-// Recording tells that its next operation is recorded.
+// Recording reports whether its next operation is recorded.
 func (c *CommStatus) Recording() bool { return inside(c.Window(), c.Ordinal()) }
 
 // Recording reports whether anything is recorded in the process at the moment: on all its communicators, on some

@@ -59,12 +59,12 @@ func (c *Controller) Watch(ctx context.Context, patience time.Duration) (behind 
 	}
 }
 
-// collects tells that a shard has a collector that works.
+// collects reports whether a shard has a collector that works.
 func collects(e experiment.Entry) bool {
 	return e.State == experiment.Writing && !e.Process.IsSpooled()
 }
 
-// putsOff tells that such a collector has put off records, or did.
+// putsOff reports whether such a collector has put off records, or did.
 func putsOff(e experiment.Entry) bool {
 	if !collects(e) {
 		return false

@@ -28,7 +28,7 @@ func FirstDifference(a, b shm.Window) (ordinal uint64, differ bool) {
 	return 0, false
 }
 
-// inside tells that a window holds an ordinal.
+// inside reports whether a window holds an ordinal.
 func inside(w shm.Window, ordinal uint64) bool { return w.First <= ordinal && ordinal < w.Last }
 
 // Ordinal is how far a communicator has come in the count that its window goes by: collectives, or messages

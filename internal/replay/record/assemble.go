@@ -28,7 +28,7 @@ import (
 // recordMode is the value of the setting MODE with which callbacks are written down.
 const recordMode = "record"
 
-// IsRecording tells that a shard is of a process whose callbacks were written down: it holds no events.
+// IsRecording reports whether a shard is of a process whose callbacks were written down: it holds no events.
 func IsRecording(p *experiment.Process) bool { return p != nil && p.Settings["MODE"] == recordMode }
 
 // Assemble makes recordings that `nccl-otf2 replay` plays of what the processes of finished jobs wrote down in record

@@ -65,7 +65,7 @@ func Of(pid int) (Usage, error) {
 	return u, err
 }
 
-// Ended tells that Of failed because the process has ended.
+// Ended reports whether Of failed because the process has ended.
 func Ended(err error) bool {
 	return errors.Is(err, os.ErrProcessDone) || errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }

@@ -28,11 +28,11 @@ type Stop struct {
 	Since    uint64 `json:"since"`   // ns since 1970, on the job's clock; 0: nobody saw
 	Age      uint64 `json:"age_ns"`  // from then to the end of the processes that are in it, or to now
 	Victims  int    `json:"victims"` // members that are held up
-	// Certain tells that it would not have gone on by itself; else only its age says so.
+	// Certain reports whether it would not have gone on by itself; else only its age says so.
 	Certain bool `json:"certain"`
-	// Passed tells that the job went on all the same.
+	// Passed reports whether the job went on all the same.
 	Passed bool `json:"passed"`
-	// Seen tells that somebody else than the shards says so, whatever its age.
+	// Seen reports whether somebody else than the shards says so, whatever its age.
 	Seen bool `json:"seen,omitempty"`
 
 	of []*operation // the operations that it holds up
