@@ -193,7 +193,7 @@ func matchCalls(members [][]calledOnce) *callMatch {
 	m.settle(segment, lacking, m.stopped)
 	strange := lost > 2+all/mostLost || lost > 0 && early > 0 || len(m.lost)+len(m.unsure) > mostStretches
 	switch {
-	case m.equal() && (m.isShifted() || len(m.unsure) > 0): // times that contradict each other, not two losses
+	case m.equal() && len(m.lost) > 0 && (m.isShifted() || len(m.unsure) > 0): // clocks, not two losses
 		m.lost, m.unsure = nil, nil
 	case !strange && !m.stopped && early <= 2+len(m.steps)/mostLost:
 	case m.equal():

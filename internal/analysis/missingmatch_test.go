@@ -128,3 +128,33 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 		t.Errorf("in %d of %d cases most calls are compared", exact, tries)
 	}
 }
+
+// Where all members made the same calls, times that contradict each other are not taken for calls that are missing.
+func TestContradictingTimesAreNoLosses(t *testing.T) {
+	// calls gives a member's AllReduces, one each 100 ticks, by a clock that is late by offset; without leaves some out.
+	calls := func(offset otf2.Timestamp, without ...int) (all []calledOnce) {
+		for n := range 10 {
+			if begin := otf2.Timestamp(1000+100*n) + offset; !slices.Contains(without, n) {
+				all = append(all, calledOnce{"AllReduce", otf2.CollectiveRootNone, begin, begin + 10, true})
+			}
+		}
+		return all
+	}
+	moved := calls(0)
+	moved[4].begin, moved[4].end = moved[4].begin+15, moved[4].end+15
+	for name, c := range map[string]struct {
+		members      [][]calledOnce
+		lost, unsure int
+	}{
+		"clocks agree":                       {members: [][]calledOnce{calls(0), calls(5)}},
+		"a clock is off by a call":           {members: [][]calledOnce{calls(0), calls(100)}},
+		"a clock is off by three calls":      {members: [][]calledOnce{calls(300), calls(0)}},
+		"times of one call contradict":       {members: [][]calledOnce{calls(0), moved}, unsure: 1},
+		"one is missing":                     {members: [][]calledOnce{calls(0), calls(0, 4)}, lost: 1},
+		"a different one of each is missing": {members: [][]calledOnce{calls(0, 6), calls(0, 3)}, lost: 2},
+	} {
+		if m := matchCalls(c.members); len(m.lost) != c.lost || len(m.unsure) != c.unsure {
+			t.Errorf("%s: %+v are missing, %+v not sure; want %d and %d", name, m.lost, m.unsure, c.lost, c.unsure)
+		}
+	}
+}
