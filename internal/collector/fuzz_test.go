@@ -89,9 +89,8 @@ func FuzzCheckpoint(f *testing.F) {
 	base := f.TempDir()
 	first := collect(f, job, base)
 	first.takeRest()
-	if err := errors.Join(first.flush(), first.store.Close()); err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, first.flush())
+	bury(f, first)
 	text, err := os.ReadFile(filepath.Join(first.store.Path(), experiment.CheckpointFile))
 	if err != nil {
 		f.Fatal(err)

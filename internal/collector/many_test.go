@@ -199,7 +199,7 @@ func TestSharedRowsOutliveACollector(t *testing.T) {
 	come(0)
 	survivor := c.comm
 	c.flush()
-	testkit.Must(t, c.r.store.Close()) // the collector is gone
+	bury(t, c.r)
 	c.r = collect(t, c.job, c.dir)
 	c.call() // by the thread, and on the communicator, that were there
 	c.job.FinishComm(int(survivor), c.now())

@@ -190,10 +190,7 @@ func TestProfileAheadOfItsCheckpoint(t *testing.T) {
 		testkit.Must(t, first.flush())
 		first.take(clock.Ticks + uint64(at)*pause)
 		testkit.Must(t, first.data())
-		if first.securing.busy != nil {
-			<-first.securing.busy
-		}
-		testkit.Must(t, first.store.Close())
+		bury(t, first)
 		second := collectBy(t, settings, e.Job, dir)
 		second.takeRest()
 		testkit.Must(t, second.finish(true))
