@@ -31,15 +31,15 @@ func (w *EventWriter) write(spec *recordSpec, id uint8, t Timestamp, a *Attribut
 		return err
 	}
 	if spec.NoLength {
-		p, err := w.begin(t, a, 1+size)
+		p, err := w.beginRecord(t, a, 1+size)
 		if err != nil {
 			return err
 		}
 		b := w.buf
 		b[p] = id
-		return w.end(putArg(b, p+1, spec.Fields[0].Encoding, args[0]))
+		return w.endRecord(putArg(b, p+1, spec.Fields[0].Encoding, args[0]))
 	}
-	p, err := w.begin(t, a, 1+lengthSize(size)+size)
+	p, err := w.beginRecord(t, a, 1+lengthSize(size)+size)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (w *EventWriter) write(spec *recordSpec, id uint8, t Timestamp, a *Attribut
 		}
 	}
 	putLength(b, start, p, size)
-	return w.end(p)
+	return w.endRecord(p)
 }
 
 // maxSize checks the number of args and returns libotf2's estimate of the fields' size.

@@ -3,8 +3,6 @@
 package otf2
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"os"
 )
@@ -29,54 +27,27 @@ type EventWriterOptions struct {
 // the event in ticks, its attributes (may be nil) and the record's fields in libotf2's order. It is not safe for
 // concurrent use.
 //
-// What is written stays in memory until a chunk is full or Flush is called. The file is valid at any time: it always
-// has an end mark behind the last flushed record, also while a flush is under way, so that a reader finds whole records
-// up to the last flush even if the process dies.
+// Records stay in memory until a chunk is full or Flush is called. The file is valid at any time: an end mark always
+// stands behind the last flushed record, also while a flush is under way, so readers find whole records up to the last
+// flush even if the process dies.
 //
-// The first error of the file sticks: every later call and Close return it, and the file ends as the last good flush
+// The first error of the file sticks: every later call and Close return it, and the file ends where the last good flush
 // left it (but see EventWriterOptions.Patient). Refused events (TimeError, NestingError, ErrInvalid, ErrTooLarge) leave
 // the writer usable.
 type EventWriter struct {
-	buf   []byte    // the current chunk from its header on; encoders may scribble behind pos
-	pos   int       // end of the used part of buf
-	high  int       // begin takes its slow path where pos would come near this
-	last  Timestamp // of the last event
-	err   error
-	probe int // position before the current record if it may leave too little room for the end mark, else 0
+	chunkBuffer           // the current chunk, to which the event methods append
+	base        int64     // offset of the current chunk in the file
+	flushed     int       // bytes of the current chunk that are in the file, followed by an end mark there
+	file        chunkFile // the chunks before it
 
 	nesting *nesting        // nil unless asked for
 	check   *referenceCheck // nil unless asked for
-	careful bool            // end has more to do: probe or check is set
-	events  uint64          // records written
-	chunk   int             // chunk size
+	careful bool            // endRecord has more to do: probe or check is set
 
-	sink    File
-	parked  bool   // buf is the chunk's header alone, see Park
-	base    int64  // offset of the current chunk in the file
-	flushed int    // the file has buf[:flushed] and an end mark behind it, once kept is in it
-	counted uint64 // events in the file: the number in the header of its last chunk
-	kept    []keptChunk
-	patient func(error)
-	begun   bool // the file has a header
-	closed  bool
-	// unmarked: a commit has replaced the file's end mark, and has failed then, also in bringing it back.
-	unmarked bool
-	broken   error // why the file is not complete after Close
+	err    error // the answer of all later calls
+	closed bool
+	broken error // why the file is incomplete after Close
 }
-
-// keptChunk is a full chunk that could not be written, with the beginning of the next one.
-type keptChunk struct {
-	buf     []byte
-	base    int64
-	flushed int    // the file has so much of it
-	events  uint64 // up to its end
-}
-
-// lastEventAt is where a chunk's header has the number of its last event.
-const lastEventAt = 10
-
-// Size of a new writer's buffer; it grows up to the chunk size, so that a quiet location costs little.
-const firstBuffer = 1 << 10
 
 // CreateEventWriter creates the file at path, which must not exist, with a chunk header and an end mark: it can
 // be read at once. opts may be nil.
@@ -131,7 +102,7 @@ func newEventWriter(opts *EventWriterOptions) (*EventWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &EventWriter{chunk: chunk, patient: opts.Patient}
+	w := &EventWriter{chunkBuffer: chunkBuffer{size: chunk}, file: chunkFile{patient: opts.Patient}}
 	if opts.CheckNesting {
 		w.nesting = &nesting{}
 	}
@@ -142,50 +113,33 @@ func newEventWriter(opts *EventWriterOptions) (*EventWriter, error) {
 }
 
 // open writes the empty file.
-func (w *EventWriter) open(s File) error {
-	w.sink = s
-	err := w.start()
-	if err != nil && w.patient != nil {
-		w.patient(fmt.Errorf("otf2: writing events: %w", err))
+func (w *EventWriter) open(f File) error {
+	w.file.sink = f
+	err := w.file.writeStart()
+	if err != nil && w.file.patient != nil {
+		w.file.patient(writingError(err))
 		return nil
 	}
 	return err
 }
 
-func (w *EventWriter) start() error {
-	start := append(appendHeader(nil, 1, 0), recordEndOfFile, recordEndOfBuffer)
-	if _, err := w.sink.WriteAt(start, 0); err != nil {
-		return err
-	}
-	w.begun = true
-	return nil
-}
-
-// resize gives the buffer room for n bytes of the chunk.
-func (w *EventWriter) resize(n int) {
-	n = min(n, w.chunk)
-	// A full chunk is written together with the header and end mark of the next one.
-	buf := make([]byte, n+headerSize+endSize+encoderSlack)
-	copy(buf, w.buf[:w.pos])
-	w.buf = buf
-	w.high = n - 1
-}
+func writingError(err error) error { return fmt.Errorf("otf2: writing events: %w", err) }
 
 // Widen makes the chunks larger, as long as the file is shorter than one: then it is readable with either size. It
 // reports whether it has done so.
 func (w *EventWriter) Widen(chunkSize uint64) bool {
 	chunk, err := checkChunkSize(chunkSize, DefaultEventChunkSize)
-	if err != nil || w.base != 0 || chunk < w.chunk {
+	if err != nil || w.base != 0 || chunk < w.size {
 		return false
 	}
-	w.chunk = chunk // the buffer grows when it is full
+	w.size = chunk // the buffer grows when it is full
 	return true
 }
 
-// begin makes room for a record of at most size bytes and writes what precedes it: a new chunk if this one is
-// full, a time stamp if time has moved on, the attributes. It returns the record's place. The event methods do by
-// themselves what it does for the usual event, which has a later time, no attributes and room enough.
-func (w *EventWriter) begin(t Timestamp, a *AttributeList, size int) (int, error) {
+// beginRecord makes room for a record of at most size bytes and writes what precedes it: a new chunk if this one is
+// full, a time stamp if the time is later than that of the event before, the attributes. It returns the record's
+// position. The event methods do this by themselves for the usual event: later time, no attributes, room enough.
+func (w *EventWriter) beginRecord(t Timestamp, a *AttributeList, size int) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
@@ -216,28 +170,22 @@ func (w *EventWriter) begin(t Timestamp, a *AttributeList, size int) (int, error
 	return p, nil
 }
 
-// stamp writes a time stamp at p and returns the position behind it.
-func (w *EventWriter) stamp(p int, t Timestamp) int {
-	b := w.buf[p : p+stampSize]
-	b[0] = recordTimestamp
-	binary.LittleEndian.PutUint64(b[1:], uint64(t))
-	w.last = t
-	return p + stampSize
-}
-
-// ensureRoom is begin's slow path. libotf2's rule is kept: a record that may need as much as is free opens a new chunk.
+// ensureRoom is the slow path of beginRecord. Like libotf2 it opens a new chunk for a record that may need as much as
+// is free.
 func (w *EventWriter) ensureRoom(t Timestamp, size int) error {
 	w.unpark()
+
 	need := w.pos + size + stampSize
-	for need >= w.high && w.high < w.chunk-1 {
+	for need >= w.high && w.high < w.size-1 {
 		w.resize(2 * (w.high + 1))
 	}
+
 	switch {
 	case need < w.high:
 		return nil
-	case headerSize+stampSize+size+stampSize >= w.chunk-endSize:
-		return fmt.Errorf("otf2: record of %d bytes in chunks of %d: %w", size, w.chunk, ErrTooLarge)
-	case need >= w.chunk:
+	case headerSize+stampSize+size+stampSize >= w.size-endSize:
+		return fmt.Errorf("otf2: record of %d bytes in chunks of %d: %w", size, w.size, ErrTooLarge)
+	case need >= w.size:
 		return w.nextChunk(t)
 	}
 	w.careful = true
@@ -245,8 +193,8 @@ func (w *EventWriter) ensureRoom(t Timestamp, size int) error {
 	return nil
 }
 
-// end takes over the record that was encoded up to p.
-func (w *EventWriter) end(p int) error {
+// endRecord appends the record that was encoded up to p.
+func (w *EventWriter) endRecord(p int) error {
 	if w.careful {
 		var err error
 		if p, err = w.endCarefully(p); err != nil {
@@ -258,7 +206,8 @@ func (w *EventWriter) end(p int) error {
 	return nil
 }
 
-// endCarefully does what end does not for the usual event. It returns the end of the record, which may have moved.
+// endCarefully checks the record's references, and moves a record that leaves no room for an end mark to the next
+// chunk. It returns the end of the record.
 func (w *EventWriter) endCarefully(p int) (int, error) {
 	if w.check != nil {
 		if err := w.check.event(w.buf, w.pos, p); err != nil {
@@ -267,12 +216,12 @@ func (w *EventWriter) endCarefully(p int) (int, error) {
 		}
 		w.check.last = w.last
 	}
+
 	w.careful = w.check != nil
-	if w.probe != 0 {
-		err := w.settle(&p)
-		return p, err
+	if w.probe == 0 {
+		return p, nil
 	}
-	return p, nil
+	return w.moveToNextChunk(p)
 }
 
 // refuse takes back what begin wrote for an event that is not written after all; last is the time of the event
@@ -284,133 +233,62 @@ func (w *EventWriter) refuse(last Timestamp) {
 	}
 }
 
-// entered is end for an Enter whose nesting is checked.
-func (w *EventWriter) entered(p int, region RegionRef) error {
-	err := w.end(p)
+// endEnter is endRecord for an Enter whose nesting is checked.
+func (w *EventWriter) endEnter(p int, region RegionRef) error {
+	err := w.endRecord(p)
 	if err == nil {
 		w.nesting.enter(region)
 	}
 	return err
 }
 
-// left is end for a Leave whose nesting is checked.
-func (w *EventWriter) left(p int) error {
-	err := w.end(p)
+// endLeave is endRecord for a Leave whose nesting is checked.
+func (w *EventWriter) endLeave(p int) error {
+	err := w.endRecord(p)
 	if err == nil {
 		w.nesting.leaveRegion()
 	}
 	return err
 }
 
-// settle moves a record that leaves no room for an end mark to a new chunk.
-func (w *EventWriter) settle(p *int) error {
+// moveToNextChunk moves the record that ends at p, and begins at probe, if it leaves no room for an end mark. It
+// returns where the record ends then.
+func (w *EventWriter) moveToNextChunk(p int) (int, error) {
 	start := w.probe
 	w.probe = 0
-	if *p <= w.chunk-endSize {
-		return nil
+	if p <= w.size-endSize {
+		return p, nil
 	}
+
 	w.pos = start
 	if w.buf[start] == recordTimestamp {
 		start += stampSize // the new chunk begins with the same stamp
 	}
-	record := append([]byte(nil), w.buf[start:*p]...)
+	record := append([]byte(nil), w.buf[start:p]...)
 	if err := w.nextChunk(w.last); err != nil {
-		return err
+		return p, err
 	}
-	*p = w.pos + copy(w.buf[w.pos:], record)
-	return nil
+	return w.pos + copy(w.buf[w.pos:], record), nil
 }
 
-// nextChunk writes the current chunk, padded, and begins the next with time t.
+// nextChunk writes the current chunk, padded, and begins the next one at time t.
 func (w *EventWriter) nextChunk(t Timestamp) error {
-	clear(w.buf[w.pos:w.chunk])
-	appendHeader(w.buf[:w.chunk], w.events+1, w.events)
-	end := w.chunk + headerSize
-	w.buf[end], w.buf[end+1] = recordEndOfFile, recordEndOfBuffer
-	full := keptChunk{w.buf[:end+endSize], w.base, w.flushed, w.events}
-	var err error
-	behind := len(w.kept) > 0 || !w.begun
-	if !behind {
-		err = w.commit(full)
-	}
-	switch {
-	case w.patient != nil && (behind || err != nil):
-		full.buf = bytes.Clone(full.buf)
-		w.kept = append(w.kept, full)
-		if err != nil {
-			w.patient(fmt.Errorf("otf2: writing events: %w", err))
-		}
-	case err != nil:
-		w.fail(fmt.Errorf("otf2: writing events: %w", err))
+	full := fullChunk{w.closeChunk(), w.base, w.flushed, w.events}
+	if err := w.file.add(full); err != nil {
+		w.fail(writingError(err))
 		return w.err
 	}
-	w.base += int64(w.chunk)
-	copy(w.buf, w.buf[w.chunk:end])
+
+	w.base += int64(w.size)
 	w.flushed = headerSize
-	w.pos = w.stamp(headerSize, t)
+	w.openChunk(t)
 	return nil
-}
-
-// commit brings c.buf[c.flushed:], which closes with an end mark, into the file, and the number of its events into the
-// chunk's header. The file's present end mark stays until everything behind it is there; then the two bytes that
-// replace it make the new end valid at once. After an error the file is what it was, or, if not even that can be
-// written, as much of what is new, and longer than Size says.
-func (w *EventWriter) commit(c keptChunk) error {
-	mark := c.base + int64(c.flushed)
-	_, err := w.sink.WriteAt(c.buf[c.flushed+endSize:], mark+endSize)
-	if err == nil {
-		w.unmarked = true
-		err = w.replaceMark(c.buf[c.flushed:c.flushed+endSize], mark)
-	}
-	if err == nil {
-		err = w.count(c, c.events)
-	}
-	if err != nil {
-		w.takeBack(c, mark)
-		return err
-	}
-	w.counted, w.unmarked = c.events, false
-	return nil
-}
-
-// takeBack makes the file end at a mark again that a commit has failed to replace: in an order in which it is whole all
-// the time.
-func (w *EventWriter) takeBack(c keptChunk, mark int64) {
-	if w.unmarked {
-		if _, err := w.sink.WriteAt([]byte{recordEndOfFile, recordEndOfBuffer}, mark); err != nil ||
-			w.count(c, w.counted) != nil {
-			return
-		}
-		w.unmarked = false
-	}
-	_ = w.sink.Truncate(mark + endSize)
-}
-
-// count brings the number of the chunk's last event into its header.
-func (w *EventWriter) count(c keptChunk, events uint64) error {
-	binary.LittleEndian.PutUint64(c.buf[lastEventAt:], events)
-	_, err := w.sink.WriteAt(c.buf[lastEventAt:headerSize], c.base+lastEventAt)
-	return err
-}
-
-// replaceMark overwrites an end mark. A write within one page is not interrupted by a signal, but one over two
-// pages can be; then the second byte goes first, because readers stop at the first and never look at the second.
-func (w *EventWriter) replaceMark(b []byte, off int64) error {
-	const smallestPage = 4096
-	if off%smallestPage == smallestPage-1 {
-		if _, err := w.sink.WriteAt(b[1:], off+1); err != nil {
-			return err
-		}
-		b = b[:1]
-	}
-	_, err := w.sink.WriteAt(b, off)
-	return err
 }
 
 // fail makes err the answer of all later calls.
 func (w *EventWriter) fail(err error) {
 	w.err = err
-	w.high = 0 // no event fits any more, so that all come to begin
+	w.high = 0 // no event fits any more: all of them come to beginRecord
 }
 
 // Flush brings everything written so far into the file. It does nothing if there is nothing new.
@@ -418,33 +296,27 @@ func (w *EventWriter) Flush() error {
 	if w.err != nil {
 		return w.err
 	}
-	err := w.flush()
-	if err != nil {
-		err = fmt.Errorf("otf2: writing events: %w", err)
-		if w.patient == nil {
-			w.fail(err)
-		}
+	return w.checkWritten(w.flush())
+}
+
+// checkWritten returns an error of the file in the package's words, and makes it final unless the writer is patient.
+func (w *EventWriter) checkWritten(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = writingError(err)
+	if w.file.patient == nil {
+		w.fail(err)
 	}
 	return err
 }
 
 func (w *EventWriter) flush() error {
-	if !w.begun {
-		if err := w.start(); err != nil {
-			return err
-		}
-	}
-	for len(w.kept) > 0 {
-		if err := w.commit(w.kept[0]); err != nil {
-			return err
-		}
-		w.kept = append(w.kept[:0], w.kept[1:]...)
-	}
-	if w.pos == w.flushed {
-		return nil
+	if err := w.file.writeKept(); err != nil || w.pos == w.flushed {
+		return err
 	}
 	w.buf[w.pos], w.buf[w.pos+1] = recordEndOfFile, recordEndOfBuffer
-	if err := w.commit(keptChunk{w.buf[:w.pos+endSize], w.base, w.flushed, w.events}); err != nil {
+	if err := w.file.commit(fullChunk{w.buf[:w.pos+endSize], w.base, w.flushed, w.events}); err != nil {
 		return err
 	}
 	w.flushed = w.pos
@@ -456,14 +328,7 @@ func (w *EventWriter) Sync() error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	err := w.sink.Sync()
-	if err != nil {
-		err = fmt.Errorf("otf2: writing events: %w", err)
-		if w.patient == nil {
-			w.fail(err)
-		}
-	}
-	return err
+	return w.checkWritten(w.file.sink.Sync())
 }
 
 // Abandon closes the file as of its last Flush, without what was written since: for a writer whose
@@ -475,8 +340,8 @@ func (w *EventWriter) Abandon() error {
 	w.closed = true
 	w.fail(fmt.Errorf("otf2: event writer: %w", ErrClosed))
 	w.buf = nil
-	if err := w.sink.Close(); err != nil {
-		return fmt.Errorf("otf2: writing events: %w", err)
+	if err := w.file.sink.Close(); err != nil {
+		return writingError(err)
 	}
 	return nil
 }
@@ -488,8 +353,8 @@ func (w *EventWriter) Close() error {
 	}
 	w.closed = true
 	err := w.Flush()
-	if cerr := w.sink.Close(); err == nil && cerr != nil {
-		err = fmt.Errorf("otf2: writing events: %w", cerr)
+	if cerr := w.file.sink.Close(); err == nil && cerr != nil {
+		err = writingError(cerr)
 	}
 	w.broken = err
 	if err == nil && w.nesting != nil {
@@ -503,16 +368,16 @@ func (w *EventWriter) Close() error {
 // Events returns the number of events written; attribute lists and time stamps do not count.
 func (w *EventWriter) Events() uint64 { return w.events }
 
-// Flushed returns how many of them are in the file: those of its Size.
-func (w *EventWriter) Flushed() uint64 { return w.counted }
+// Flushed returns the number of events in the file, which are those of its Size.
+func (w *EventWriter) Flushed() uint64 { return w.file.events }
 
 // Size returns the size of the file in bytes after the last flush; 0 if it could not even be made.
 func (w *EventWriter) Size() int64 {
 	switch {
-	case !w.begun:
+	case !w.file.begun:
 		return 0
-	case len(w.kept) > 0:
-		return w.kept[0].base + int64(w.kept[0].flushed) + endSize
+	case len(w.file.kept) > 0:
+		return w.file.kept[0].base + int64(w.file.kept[0].flushed) + endSize
 	}
 	return w.base + int64(w.flushed) + endSize
 }
@@ -523,8 +388,17 @@ func (w *EventWriter) LastTime() Timestamp { return w.last }
 // Bytes returns the file of a writer made by NewMemoryEventWriter as of the last flush, nil for others. It is
 // valid until the next flush.
 func (w *EventWriter) Bytes() []byte {
-	if m, ok := w.sink.(*memoryFile); ok {
+	if m, ok := w.file.sink.(*memoryFile); ok {
 		return m.data
 	}
 	return nil
+}
+
+// Park frees the buffer of a writer whose data is all in its file, as after a Flush: a quiet location then costs some
+// hundred bytes. The next event allocates a buffer again.
+func (w *EventWriter) Park() {
+	if w.err != nil || w.parked || w.pos != w.flushed || w.file.events != w.events {
+		return
+	}
+	w.park()
 }

@@ -51,7 +51,7 @@ func writeFlaky(t *testing.T, sink *flaky, failed func(w *EventWriter)) (tries i
 	unasked := 0
 	w, err := newEventWriter(&EventWriterOptions{Patient: func(error) { unasked++ }})
 	testkit.Must(t, err)
-	w.sink = sink
+	w.file.sink = sink
 	flush := func() bool {
 		if w.Flush() == nil {
 			return true

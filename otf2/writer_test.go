@@ -283,7 +283,7 @@ func TestRefusedEventsAtChunkBorders(t *testing.T) {
 		}
 		for at := Timestamp(2); w.Events() < 2*DefaultEventChunkSize/18; at += 10 {
 			write(at)
-			if w.pos > w.chunk-100 || w.pos < 100 {
+			if w.pos > w.size-100 || w.pos < 100 {
 				base := w.base
 				if err := w.Enter(at+5, &twice, 1); !errors.Is(err, ErrInvalid) || w.LastTime() != at {
 					t.Fatalf("%v, last time %d, want ErrInvalid and %d", err, w.LastTime(), at)

@@ -25,7 +25,7 @@ func (w *EventWriter) Enter(t Timestamp, a *AttributeList, region RegionRef) err
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 6); err != nil {
+		if p, err = w.beginRecord(t, a, 6); err != nil {
 			return err
 		}
 	}
@@ -33,9 +33,9 @@ func (w *EventWriter) Enter(t Timestamp, a *AttributeList, region RegionRef) err
 	b[0] = 12
 	n := putC32(b, 1, uint32(region))
 	if w.nesting != nil {
-		return w.entered(p+n, region)
+		return w.endEnter(p+n, region)
 	}
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // Leave writes an event that says that the region entered last was left. Since OTF2 1.0; errors are those of
@@ -51,7 +51,7 @@ func (w *EventWriter) Leave(t Timestamp, a *AttributeList, region RegionRef) err
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 6); err != nil {
+		if p, err = w.beginRecord(t, a, 6); err != nil {
 			return err
 		}
 	}
@@ -59,9 +59,9 @@ func (w *EventWriter) Leave(t Timestamp, a *AttributeList, region RegionRef) err
 	b[0] = 13
 	n := putC32(b, 1, uint32(region))
 	if w.nesting != nil {
-		return w.left(p + n)
+		return w.endLeave(p + n)
 	}
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // MpiSend writes an event that says that a blocking send of msgLength bytes began; receiver is a rank of the
@@ -72,7 +72,7 @@ func (w *EventWriter) MpiSend(t Timestamp, a *AttributeList, receiver uint32, co
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 26); err != nil {
+		if p, err = w.beginRecord(t, a, 26); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (w *EventWriter) MpiSend(t Timestamp, a *AttributeList, receiver uint32, co
 	n = putC32(b, n, msgTag)
 	n = putC64(b, n, msgLength)
 	b[1] = byte(n - 2)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // MpiIsend writes an event that says that a non-blocking send began, to be completed by MpiIsendComplete with the
@@ -94,7 +94,7 @@ func (w *EventWriter) MpiIsend(t Timestamp, a *AttributeList, receiver uint32, c
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 35); err != nil {
+		if p, err = w.beginRecord(t, a, 35); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (w *EventWriter) MpiIsend(t Timestamp, a *AttributeList, receiver uint32, c
 	n = putC64(b, n, msgLength)
 	n = putC64(b, n, requestID)
 	b[1] = byte(n - 2)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // MpiIsendComplete writes an event that says that a non-blocking send completed. Since OTF2 1.0; errors are those
@@ -117,14 +117,14 @@ func (w *EventWriter) MpiIsendComplete(t Timestamp, a *AttributeList, requestID 
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 10); err != nil {
+		if p, err = w.beginRecord(t, a, 10); err != nil {
 			return err
 		}
 	}
 	b := w.buf[p : p+18]
 	b[0] = 16
 	n := putC64(b, 1, requestID)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // MpiIrecvRequest writes an event that says that a non-blocking receive was posted, to be completed by MpiIrecv
@@ -135,14 +135,14 @@ func (w *EventWriter) MpiIrecvRequest(t Timestamp, a *AttributeList, requestID u
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 10); err != nil {
+		if p, err = w.beginRecord(t, a, 10); err != nil {
 			return err
 		}
 	}
 	b := w.buf[p : p+18]
 	b[0] = 17
 	n := putC64(b, 1, requestID)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // MpiRecv writes an event that says that a message was received; sender is a rank of the communicator. Since OTF2
@@ -153,7 +153,7 @@ func (w *EventWriter) MpiRecv(t Timestamp, a *AttributeList, sender uint32, comm
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 26); err != nil {
+		if p, err = w.beginRecord(t, a, 26); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func (w *EventWriter) MpiRecv(t Timestamp, a *AttributeList, sender uint32, comm
 	n = putC32(b, n, msgTag)
 	n = putC64(b, n, msgLength)
 	b[1] = byte(n - 2)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // MpiIrecv writes an event that says that a non-blocking receive completed. Since OTF2 1.0; errors are those of
@@ -175,7 +175,7 @@ func (w *EventWriter) MpiIrecv(t Timestamp, a *AttributeList, sender uint32, com
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 35); err != nil {
+		if p, err = w.beginRecord(t, a, 35); err != nil {
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func (w *EventWriter) MpiIrecv(t Timestamp, a *AttributeList, sender uint32, com
 	n = putC64(b, n, msgLength)
 	n = putC64(b, n, requestID)
 	b[1] = byte(n - 2)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // MpiRequestTest writes an event that says that a request was tested without success. Since OTF2 1.0; errors are
@@ -210,14 +210,14 @@ func (w *EventWriter) MpiCollectiveBegin(t Timestamp, a *AttributeList) error {
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 2); err != nil {
+		if p, err = w.beginRecord(t, a, 2); err != nil {
 			return err
 		}
 	}
 	b := w.buf[p : p+10]
 	b[0] = 22
 	b[1] = 0
-	return w.end(p + 2)
+	return w.endRecord(p + 2)
 }
 
 // MpiCollectiveEnd writes an event that ends the part begun last and names the operation; sizes are in bytes, root
@@ -229,7 +229,7 @@ func (w *EventWriter) MpiCollectiveEnd(t Timestamp, a *AttributeList, collective
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 31); err != nil {
+		if p, err = w.beginRecord(t, a, 31); err != nil {
 			return err
 		}
 	}
@@ -242,7 +242,7 @@ func (w *EventWriter) MpiCollectiveEnd(t Timestamp, a *AttributeList, collective
 	n = putC64(b, n, sizeSent)
 	n = putC64(b, n, sizeReceived)
 	b[1] = byte(n - 2)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // OmpFork writes an event that says that a thread team was requested (deprecated, see ThreadFork). Since OTF2 1.0;
@@ -297,7 +297,7 @@ func (w *EventWriter) Metric(t Timestamp, a *AttributeList, metric MetricRef, ty
 		return fmt.Errorf("otf2: Metric: %d typeIDs, at most 255: %w", len(typeIDs), ErrInvalid)
 	}
 	size := 6 + 10*len(typeIDs)
-	p, err := w.begin(t, a, 1+lengthSize(size)+size)
+	p, err := w.beginRecord(t, a, 1+lengthSize(size)+size)
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,7 @@ func (w *EventWriter) Metric(t Timestamp, a *AttributeList, metric MetricRef, ty
 		n = putC64(b, n, metricValues[i])
 	}
 	putLength(b, start, n, size)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // ParameterString writes an event that gives a text parameter of the region entered last. Since OTF2 1.0; errors
@@ -409,7 +409,7 @@ func (w *EventWriter) RmaPut(t Timestamp, a *AttributeList, win RmaWinRef, remot
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 30); err != nil {
+		if p, err = w.beginRecord(t, a, 30); err != nil {
 			return err
 		}
 	}
@@ -420,7 +420,7 @@ func (w *EventWriter) RmaPut(t Timestamp, a *AttributeList, win RmaWinRef, remot
 	n = putC64(b, n, bytes)
 	n = putC64(b, n, matchingId)
 	b[1] = byte(n - 2)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // RmaGet writes an event that says that bytes were read from a remote part of a window. Since OTF2 1.2; errors are
@@ -449,7 +449,7 @@ func (w *EventWriter) RmaOpCompleteNonBlocking(t Timestamp, a *AttributeList, wi
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 16); err != nil {
+		if p, err = w.beginRecord(t, a, 16); err != nil {
 			return err
 		}
 	}
@@ -458,7 +458,7 @@ func (w *EventWriter) RmaOpCompleteNonBlocking(t Timestamp, a *AttributeList, wi
 	n := putC32(b, 2, uint32(win))
 	n = putC64(b, n, matchingId)
 	b[1] = byte(n - 2)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // RmaOpTest writes an event that says that an operation was tested without success. Since OTF2 1.2; errors are
@@ -656,7 +656,7 @@ func (w *EventWriter) IoTryLock(t Timestamp, a *AttributeList, handle IoHandleRe
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) ProgramBegin(t Timestamp, a *AttributeList, programName StringRef, programArguments []StringRef) error {
 	size := 10 + 5*len(programArguments)
-	p, err := w.begin(t, a, 1+lengthSize(size)+size)
+	p, err := w.beginRecord(t, a, 1+lengthSize(size)+size)
 	if err != nil {
 		return err
 	}
@@ -670,7 +670,7 @@ func (w *EventWriter) ProgramBegin(t Timestamp, a *AttributeList, programName St
 		n = putC32(b, n, uint32(programArguments[i]))
 	}
 	putLength(b, start, n, size)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // ProgramEnd writes an event that says that the program ended. Since OTF2 2.1; errors are those of
@@ -687,7 +687,7 @@ func (w *EventWriter) NonBlockingCollectiveRequest(t Timestamp, a *AttributeList
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 11); err != nil {
+		if p, err = w.beginRecord(t, a, 11); err != nil {
 			return err
 		}
 	}
@@ -695,7 +695,7 @@ func (w *EventWriter) NonBlockingCollectiveRequest(t Timestamp, a *AttributeList
 	b[0] = 85
 	n := putC64(b, 2, requestID)
 	b[1] = byte(n - 2)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // NonBlockingCollectiveComplete writes an event that says that a non-blocking collective completed, and names it;
@@ -707,7 +707,7 @@ func (w *EventWriter) NonBlockingCollectiveComplete(t Timestamp, a *AttributeLis
 		p = w.stamp(p, t)
 	} else {
 		var err error
-		if p, err = w.begin(t, a, 40); err != nil {
+		if p, err = w.beginRecord(t, a, 40); err != nil {
 			return err
 		}
 	}
@@ -721,7 +721,7 @@ func (w *EventWriter) NonBlockingCollectiveComplete(t Timestamp, a *AttributeLis
 	n = putC64(b, n, sizeReceived)
 	n = putC64(b, n, requestID)
 	b[1] = byte(n - 2)
-	return w.end(p + n)
+	return w.endRecord(p + n)
 }
 
 // CommCreate writes an event that says that a communicator was created; it must be defined with

@@ -102,7 +102,7 @@ func genFixedEvent(s *source, r schema.Record, fields []schema.Field) {
 	s.line("p = w.stamp(p, t)")
 	s.line("} else {")
 	s.line("var err error")
-	s.line("if p, err = w.begin(t, a, %d); err != nil { return err }", estimate)
+	s.line("if p, err = w.beginRecord(t, a, %d); err != nil { return err }", estimate)
 	s.line("}")
 	s.line("b := w.buf[p:p+%d]", estimate+wordSize)
 	s.line("b[0] = %d", r.ID)
@@ -122,11 +122,11 @@ func genFixedEvent(s *source, r schema.Record, fields []schema.Field) {
 	}
 	switch r.Name {
 	case "Enter":
-		s.line("if w.nesting != nil { return w.entered(p+n, region) }")
+		s.line("if w.nesting != nil { return w.endEnter(p+n, region) }")
 	case "Leave":
-		s.line("if w.nesting != nil { return w.left(p+n) }")
+		s.line("if w.nesting != nil { return w.endLeave(p+n) }")
 	}
-	s.line("return w.end(p + %s)", next)
+	s.line("return w.endRecord(p + %s)", next)
 }
 
 // Sizes of a time stamp record, and of the word that encoders write for a shorter number.
@@ -154,7 +154,7 @@ func genRepeatedEvent(s *source, r schema.Record, fixed []schema.Field, count sc
 			"ErrInvalid) }", first, r.Name)
 	}
 	s.line("size := %d + %d*len(%s)", size, each, first)
-	s.line("p, err := w.begin(t, a, 1+lengthSize(size)+size)")
+	s.line("p, err := w.beginRecord(t, a, 1+lengthSize(size)+size)")
 	s.line("if err != nil { return err }")
 	s.line("b := w.buf[p:]")
 	s.line("b[0] = %d", r.ID)
@@ -170,7 +170,7 @@ func genRepeatedEvent(s *source, r schema.Record, fixed []schema.Field, count sc
 	}
 	s.line("}")
 	s.line("putLength(b, start, n, size)")
-	s.line("return w.end(p + n)")
+	s.line("return w.endRecord(p + n)")
 }
 
 // putField is the statement that encodes value at b[at] and sets n to the position behind it; first says that n is
