@@ -12,7 +12,7 @@
 #include "config.h"
 #include "futex.h"
 #include "log.h"
-#include "losses.h"
+#include "loss_notices.h"
 #include "message.h"
 #include "session.h"
 #include "settings.h"
@@ -62,7 +62,7 @@ static void look(void) {
   if (pthread_mutex_trylock(&ncclotf2_life) != 0) return; /* the next time */
   if (ncclotf2_log_is_there()) {
     ncclotf2_consumer_messages();
-    ncclotf2_losses_tell();
+    ncclotf2_log_new_losses();
   }
   if (ncclotf2_chunks_ran_out() && !__atomic_load_n(&header()->ended, __ATOMIC_RELAXED))
     ncclotf2_consumer_check();

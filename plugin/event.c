@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "event.h"
 
-#include "losses.h"
+#include "loss_notices.h"
 #include "measurement.h"
 
 /* An unknown type is counted with the newest. */
@@ -21,10 +21,10 @@ static void launch_refused(unsigned type) {
   if (type == NCCLOTF2_KERNEL_LAUNCH && __atomic_load_n(&ncclotf2_fast.cupti, __ATOMIC_ACQUIRE)) ncclotf2_cupti_launch(0);
 }
 
-ncclotf2_result ncclotf2_start_lost(uint8_t *base, unsigned loss, unsigned type) {
+ncclotf2_result ncclotf2_count_lost_start(uint8_t *base, unsigned loss, unsigned type) {
   launch_refused(type);
   ncclotf2_count(&ncclotf2_header_at(base)->lost[loss][type]);
-  ncclotf2_losses_noticed(loss);
+  ncclotf2_notice_loss(loss);
   return NCCLOTF2_SUCCESS;
 }
 

@@ -39,8 +39,8 @@ ncclotf2_result ncclotf2_state_v7(void *eHandle, int eState, union ncclotf2_stat
 /* startEvent in a forked child: counted, as far as that is possible. */
 ncclotf2_result ncclotf2_start_inactive(uint64_t type);
 
-/* startEvent refused for the given enum ncclotf2_loss. */
-ncclotf2_result ncclotf2_start_lost(uint8_t *base, unsigned loss, unsigned type);
+/* Counts a refused startEvent as lost for a reason (enum ncclotf2_loss), and marks the reason as to be reported. */
+ncclotf2_result ncclotf2_count_lost_start(uint8_t *base, unsigned loss, unsigned type);
 
 /* startEvent that is not simply to be recorded: of an unwanted type (NCCL starts parents of
  * wanted types unasked), outside the window, or with nothing recorded any more. Returns whether it is
@@ -143,15 +143,15 @@ ncclotf2_start(void *context, void **eHandle, const ncclotf2_descr *d, struct nc
   const uint64_t ticks = ncclotf2_ticks();
   const unsigned type = (unsigned)__builtin_ctzll(bit);
   if (__builtin_expect(comm == NCCLOTF2_NONE && index < NCCLOTF2_CONTEXT_BIT, 0))
-    return ncclotf2_start_lost(base, NCCLOTF2_LOSS_COMM, type);
+    return ncclotf2_count_lost_start(base, NCCLOTF2_LOSS_COMM, type);
   if (__builtin_expect(!d->parentObj && ncclotf2_needs_parent(type), 0) && ncclotf2_parent_refused(header, type))
-    return ncclotf2_start_lost(base, NCCLOTF2_LOSS_MEMORY, type);
+    return ncclotf2_count_lost_start(base, NCCLOTF2_LOSS_MEMORY, type);
 
   const unsigned bytes = ncclotf2_start_bytes[type];
   unsigned loss;
   const unsigned extra = __builtin_expect(before != 0, 0) ? sizeof(struct ncclotf2_record) : 0;
   uint8_t *at = ncclotf2_reserve(base, bytes + extra, ncclotf2_class_of[type], ticks, &loss);
-  if (__builtin_expect(!at, 0)) return ncclotf2_start_lost(base, loss, type);
+  if (__builtin_expect(!at, 0)) return ncclotf2_count_lost_start(base, loss, type);
   const uint64_t handle = ncclotf2_handle(ncclotf2_fast.tag_bits, type, ncclotf2_next_number()) |
                           (ncclotf2_is_captured(bit, d, api.version) ? NCCLOTF2_CAPTURED_BIT : 0);
   if (__builtin_expect(extra, 0)) {

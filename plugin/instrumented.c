@@ -6,20 +6,21 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What compilers call at the begin of a function: GCC, Clang and most others; Score-P's plugin for GCC; Intel's, IBM's and Cray's. */
+/* Functions that instrumented code calls on entry to each function: with GCC, Clang and most other compilers; with Score-P's plugin for
+ * GCC; with the compilers of Intel, IBM and Cray. */
 static const char *const entries[] = {"__cyg_profile_func_enter", "scorep_plugin_enter_region", "__VT_IntelEntry", "__func_trace_enter",
                                       "__pat_tp_func_entry"};
 enum { ENTRIES = sizeof entries / sizeof *entries };
 
-/* Entries of the dynamic section. */
+/* Tables that an image's dynamic section refers to. */
 struct tables {
   const Elf64_Sym *symbols;
   const char *strings;
   const Elf64_Rela *calls, *data;
-  size_t call_bytes, data_bytes, relative; /* so many of `data` come first that name no symbol */
+  size_t call_bytes, data_bytes, relative; /* relative: number of relocations at the start of `data`, which name no symbol */
 };
 
-/* Some C libraries leave addresses in there as they are in the file. */
+/* Some C libraries do not relocate the addresses in the dynamic section. */
 static const void *address_at(const struct dl_phdr_info *image, Elf64_Addr address) {
   return (const void *)(address < image->dlpi_addr ? image->dlpi_addr + address : address);
 }
@@ -83,7 +84,7 @@ static int look(struct dl_phdr_info *image, size_t size, void *closure) {
 bool ncclotf2_is_instrumented(const void *address) {
   struct search search = {.address = (uintptr_t)address};
   dl_iterate_phdr(look, &search);
-  /* A program that has the tool linked into it needs no relocation to call it. */
+  /* A program that is statically linked with the instrumentation library calls it without a relocation. */
   Dl_info own, tool;
   for (unsigned k = 0; k < ENTRIES && !search.found; k++) {
     const void *entry = dlsym(RTLD_DEFAULT, entries[k]);

@@ -18,7 +18,7 @@
 #include "handle.h"
 #include "intern.h"
 #include "log.h"
-#include "losses.h"
+#include "loss_notices.h"
 #include "mask.h"
 #include "measurement.h"
 #include "memory.h"
@@ -243,7 +243,7 @@ ncclotf2_result ncclotf2_finalize(void *context) {
         ncclotf2_cupti_end(CUPTI_SECONDS);
         ncclotf2_measurement_threads();
         ncclotf2_consumer_flush();
-        ncclotf2_losses_sum_up();
+        ncclotf2_log_loss_totals();
         ncclotf2_scorep_report();
         ncclotf2_consumer_messages();
         ncclotf2_log_use(NULL); /* NCCL may now close us and be closed itself */

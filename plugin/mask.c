@@ -5,7 +5,7 @@
 #include "clock.h"
 #include "config.h"
 #include "log.h"
-#include "losses.h"
+#include "loss_notices.h"
 #include "proxy_pool.h"
 #include "ring.h"
 #include "session.h"
@@ -99,7 +99,7 @@ void ncclotf2_mask_changed(uint8_t *base, uint32_t now) {
   uint32_t before = __atomic_load_n(&ncclotf2_watched.seen, __ATOMIC_RELAXED);
   if (before == now || !__atomic_compare_exchange_n(&ncclotf2_watched.seen, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     return; /* another thread reports it */
-  if (now & ~before & CHANNELS) ncclotf2_losses_noticed(NCCLOTF2_NOTICE_STAMPS);
+  if (now & ~before & CHANNELS) ncclotf2_notice_loss(NCCLOTF2_NOTICE_STAMPS);
   const uint64_t ticks = ncclotf2_ticks();
   unsigned loss;
   struct ncclotf2_record *at = ncclotf2_reserve(base, sizeof *at, NCCLOTF2_CLASS_STOP, ticks, &loss);

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "losses.h"
+#include "loss_notices.h"
 
 #include <stdio.h>
 
 #include "intern.h"
 #include "log.h"
 
-/* Why events are lost (NULL: none are), and what to do about it. */
+/* Why events are lost (NULL: the notice reports no loss), and what the user can do about it. */
 static const struct {
-  const char *why, *advice; /* NULL: said elsewhere, or only at the end */
+  const char *why, *advice; /* NULL: logged elsewhere, or only at the end */
 } reasons[NCCLOTF2_NOTICES] = {
     [NCCLOTF2_LOSS_MEMORY] = {"events: memory was full (NCCL_OTF2_MEMORY)",
                               "memory is full: raise NCCL_OTF2_MEMORY, or record less with NCCL_OTF2_EVENTS"},
-    [NCCLOTF2_LOSS_STOP_MEMORY] = {"stops and states: even the reserve was full", NULL}, /* memory was full long before */
+    [NCCLOTF2_LOSS_STOP_MEMORY] = {"stops and states: even the reserve was full", NULL}, /* the warning about full memory comes first */
     [NCCLOTF2_LOSS_RING] = {"events: too many threads", "too many threads call NCCL at the same time"},
-    [NCCLOTF2_LOSS_COMM] = {"events: too many communicators", NULL}, /* init has said so */
-    [NCCLOTF2_LOSS_FORK] = {"events: in forked processes", NULL},    /* which do not log */
-    [NCCLOTF2_LOSS_DISK] = {"events: recording had stopped", NULL},  /* the collector says why */
+    [NCCLOTF2_LOSS_COMM] = {"events: too many communicators", NULL}, /* logged by init */
+    [NCCLOTF2_LOSS_FORK] = {"events: in forked processes", NULL},    /* forked processes do not log */
+    [NCCLOTF2_LOSS_DISK] = {"events: recording had stopped", NULL},  /* the collector logs why */
     [NCCLOTF2_NOTICE_STAMPS] = {NULL, "RAS, or another writer of NCCL's activation mask, has switched on stamps of kernels (KernelCh): NCCL 2.31 can "
                                       "crash from now on, and its GPU times are wrong; do not use PROFILER_MASK all or kernelch"},
 };
 
-static uint32_t noticed; /* bit per reason */
-/* Bit per reason: the user knows, for these from elsewhere. Under the life lock. */
+static uint32_t noticed; /* one bit per reason */
+/* One bit per reason that was reported; the initial ones are logged elsewhere. Guarded by the life lock. */
 static uint32_t known = 1u << NCCLOTF2_LOSS_STOP_MEMORY | 1u << NCCLOTF2_LOSS_COMM | 1u << NCCLOTF2_LOSS_DISK;
 
-void ncclotf2_losses_tell(void) {
+void ncclotf2_log_new_losses(void) {
   for (unsigned reason = 0; reason < NCCLOTF2_NOTICES; reason++) {
     const uint32_t bit = 1u << reason;
     if (!(__atomic_load_n(&noticed, __ATOMIC_RELAXED) & ~known & bit)) continue;
@@ -34,12 +34,12 @@ void ncclotf2_losses_tell(void) {
   }
 }
 
-void ncclotf2_losses_noticed(unsigned reason) {
+void ncclotf2_notice_loss(unsigned reason) {
   const uint32_t bit = 1u << reason;
   if (!(__atomic_load_n(&noticed, __ATOMIC_RELAXED) & bit)) __atomic_fetch_or(&noticed, bit, __ATOMIC_RELAXED);
 }
 
-void ncclotf2_losses_sum_up(void) {
+void ncclotf2_log_loss_totals(void) {
   const struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
   static uint64_t reported[NCCLOTF2_LOSS_REASONS];
   char line[512] = "";
@@ -64,5 +64,5 @@ void ncclotf2_losses_sum_up(void) {
     ncclotf2_log(names_reported ? NCCLOTF2_LOG_INFO : NCCLOTF2_LOG_WARN, "%llu names were not recorded: too many different ones",
                  (unsigned long long)(names - names_reported));
   names_reported = names;
-  ncclotf2_losses_tell(); /* what is no loss */
+  ncclotf2_log_new_losses(); /* notices that report no loss */
 }
