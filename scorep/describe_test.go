@@ -12,7 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 // Jobs in profile mode are described as their archives would be; they get none, and do not get into those of others.

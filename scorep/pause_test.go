@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
-	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 func TestPauses(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 )
 
 // streamJob is one process of a job whose kernels CUPTI records, as its spool file has it. Times are µs.

@@ -8,9 +8,9 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
-	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 // linksJob is a job whose operations have bandwidths as links have them: a latency, and a speed that large ones come

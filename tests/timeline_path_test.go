@@ -15,9 +15,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
-	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
-	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 // steppedJob is a job of four ranks on two hosts that go through eight steps: an AllReduce of each host, and one of

@@ -18,8 +18,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/export/tracetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
-	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 // lightRun makes a run of two ranks as preset light records it: of its operations only the enqueueing is known, and

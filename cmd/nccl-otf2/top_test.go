@@ -19,7 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/live"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 // runningShards makes the shards of a job that is being recorded; this process stands for its collectors.

@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
-	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
-	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 // device is what is known of a rank's GPU, and where and on which communicator it works.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/clocks"
-	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
-	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 // BenchmarkFit fits the clocks of 16 hosts, from runs of a growing number of AllReduces: the time grows with the

@@ -16,8 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 )
 
 // spoolOf plays a job of two threads that the plugin's own thread spools, in three flushes of some calls each, and

@@ -15,8 +15,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 )
 
 // spoolHead is where the frames behind a spool file's first one, its header, begin.

@@ -20,8 +20,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 )
 
 // exchange is one of two processes that send each other messages, each of another size. All records of its life lie in

@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/compare"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
-	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 func TestComparisonInAllFormats(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // ask asks a server for what is behind the token.

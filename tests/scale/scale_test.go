@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
-	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 var (

@@ -17,8 +17,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 var served = flag.Bool("served", false, "with -ranks: measure the timeline's page as it is served, and nothing else")

@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Read has the rows that the report has: the same operations, times and bandwidths.

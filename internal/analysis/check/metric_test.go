@@ -7,7 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 // Metrics on the rows of ranks and of GPUs are sound, and one that is not defined is found.

@@ -15,7 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
-	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 // pending is an operation that was begun 100 µs after the last of makeJob was ended.

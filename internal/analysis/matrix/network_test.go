@@ -19,8 +19,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
-	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
-	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 func networks(a *otf2.Archive) ([]matrix.NetworkMatrix, []string) {

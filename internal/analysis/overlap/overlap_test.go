@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
-	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 func TestOverlap(t *testing.T) {

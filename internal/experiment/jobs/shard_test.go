@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 // What a collector is about to write is not damaged: with nothing else there, the job is said to be recorded yet.
