@@ -35,7 +35,7 @@ type trace struct {
 }
 
 var (
-	mpiTSC = trace{dir: "../internal/analysis/archivetest/testdata/scorep-mpi",
+	mpiTSC = trace{dir: "../tests/jobtest/testdata/scorep-mpi",
 		pids: []int{13575, 13576, 13577, 13578}, host: "vm", ticksPerNs: 2.5}
 	mpiRaw  = trace{dir: "testdata/mpi4-clock_gettime", host: "vm", ticksPerNs: 1}
 	pthread = trace{dir: "testdata/user-pthread", pids: []int{13727}, host: "vm", ticksPerNs: 2.5}

@@ -4,7 +4,7 @@ package tests
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
 // Libraries and versions (docs/nccl-profiler-api.md §1.6, §2.4).

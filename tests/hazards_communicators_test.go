@@ -4,7 +4,7 @@ package tests
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
 // Identities and lives of communicators (docs/nccl-profiler-api.md §2.1, §5).

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
 // CUDA graphs and plans that run late (docs/nccl-profiler-api.md §3.5).

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
 // Groups, and functions that NCCL does not name (docs/nccl-profiler-api.md §3.2, §3.5, §3.6, §4).

@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
 // outcome is what came of a scenario: the shards that the collectors left, and the archive as the reference

@@ -22,7 +22,7 @@ import (
 func mergedJob(t *testing.T) string {
 	t.Helper()
 	const ticksPerNs = 2.5 // of the trace's timer
-	measurement := "../internal/analysis/archivetest/testdata/scorep-mpi"
+	measurement := "jobtest/testdata/scorep-mpi"
 	a, err := otf2.Open(filepath.Join(measurement, "traces.otf2"), nil)
 	testkit.Must(t, err)
 	defer a.Close()

@@ -165,7 +165,7 @@ func TestMergeOfRecordings(t *testing.T) {
 		direct           bool
 		row              string // of the first process's thread
 	}{
-		{"tsc", "../../internal/analysis/archivetest/testdata/scorep-mpi", four, []int{13575, 13576, 13577, 13578},
+		{"tsc", "../../tests/jobtest/testdata/scorep-mpi", four, []int{13575, 13576, 13577, 13578},
 			big.NewRat(2500037534, 1e9), false, "Master thread NCCL"},
 		{"clock_gettime", "../../scorep/testdata/mpi4-clock_gettime", four, nil, big.NewRat(1, 1), true,
 			"Master thread NCCL"},

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -162,7 +162,7 @@ func TestDamageIsInEveryAnswer(t *testing.T) {
 // The end of one call of MPI that is not in an archive: all products say which call it is, and check takes no later one
 // for it.
 func TestMissingCallIsInEveryAnswer(t *testing.T) {
-	s := archivetest.Load(t, "../../scorep/testdata/mpi4-clock_gettime/traces.otf2")
+	s := jobtest.Load(t, "../../scorep/testdata/mpi4-clock_gettime/traces.otf2")
 	s.Remove(1, s.Index(1, otf2.EventMpiCollectiveEnd, 3), 1)
 	anchor, out := s.Write(), filepath.Join(t.TempDir(), "out")
 	const lost = "not in the archive of rank 1"

@@ -97,7 +97,7 @@ func TestNoOutputReplacesData(t *testing.T) {
 	testkit.Must(t, errors.Join(runTool("export", dir, "--jsonl", "-o", lines), runTool("export", dir, "--parquet"),
 		runTool("export", other, "--parquet"), runTool("profile", dir),
 		runTool("view", other, "--simple", "-o", filepath.Join(links, "view"))))
-	scorep, err := filepath.Abs("../../internal/analysis/archivetest/testdata/scorep-mpi")
+	scorep, err := filepath.Abs("../../tests/jobtest/testdata/scorep-mpi")
 	testkit.Must(t, err)
 	theirs := filepath.Join(links, "theirs")
 	testkit.Must(t, os.CopyFS(theirs, os.DirFS(scorep)))

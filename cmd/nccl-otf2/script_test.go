@@ -65,7 +65,7 @@ func TestSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace, err := filepath.Abs("../../internal/analysis/archivetest/testdata/scorep-mpi")
+	trace, err := filepath.Abs("../../tests/jobtest/testdata/scorep-mpi")
 	if err != nil {
 		t.Fatal(err)
 	}

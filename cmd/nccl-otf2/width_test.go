@@ -10,7 +10,7 @@ import (
 
 // On a terminal the report's tables fit its width, and say what there was no room for.
 func TestReportFitsTheTerminal(t *testing.T) {
-	s := startOnTerminal(t, 100, 40, "report", "../../internal/analysis/archivetest/testdata/scalasca-min/traces.otf2")
+	s := startOnTerminal(t, 100, 40, "report", "../../tests/jobtest/testdata/scalasca-min/traces.otf2")
 	text := s.until("the table of waiting", func(drawn string) bool { return strings.Contains(drawn, "Who waited") })
 	var table []string
 	for line := range strings.Lines(text) {

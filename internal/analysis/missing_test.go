@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // numbered is a call of a collective of MPI: where it ended, and its number.
@@ -49,7 +49,7 @@ func numbersOf(t *testing.T, path string) (numbers map[numbered]uint64, left []f
 const mpi4 = "../../scorep/testdata/mpi4-clock_gettime/traces.otf2"
 
 // loseCollective takes the n-th end of a collective away from a row, with its beginning if asked for.
-func loseCollective(s *archivetest.Sample, l otf2.LocationRef, n int, whole bool) {
+func loseCollective(s *jobtest.Sample, l otf2.LocationRef, n int, whole bool) {
 	at := s.Index(l, otf2.EventMpiCollectiveEnd, n)
 	s.Remove(l, at, 1)
 	for whole && at > 0 {
@@ -66,7 +66,7 @@ func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 	if len(want) == 0 || len(left) > 0 {
 		t.Fatalf("%d collectives; left out: %+v", len(want), left)
 	}
-	count := func(s *archivetest.Sample, l otf2.LocationRef) (n int) {
+	count := func(s *jobtest.Sample, l otf2.LocationRef) (n int) {
 		for _, ev := range s.Events[l] {
 			if ev.Kind == otf2.EventMpiCollectiveEnd {
 				n++
@@ -75,15 +75,15 @@ func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 		return n
 	}
 	rows := []otf2.LocationRef{}
-	for l := range archivetest.Load(t, mpi4).Events {
-		if count(archivetest.Load(t, mpi4), l) > 0 {
+	for l := range jobtest.Load(t, mpi4).Events {
+		if count(jobtest.Load(t, mpi4), l) > 0 {
 			rows = append(rows, l)
 		}
 	}
 	slices.Sort(rows)
 	exact := 0
-	try := func(name string, lose func(s *archivetest.Sample)) {
-		s := archivetest.Load(t, mpi4)
+	try := func(name string, lose func(s *jobtest.Sample)) {
+		s := jobtest.Load(t, mpi4)
 		lose(s)
 		got, left := numbersOf(t, s.Write())
 		if len(left) == 0 {
@@ -108,12 +108,12 @@ func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 	}
 	tries := 0
 	for _, l := range rows {
-		n := count(archivetest.Load(t, mpi4), l)
+		n := count(jobtest.Load(t, mpi4), l)
 		for _, at := range []int{0, 1, n / 2, n - 2, n - 1} {
 			for _, whole := range []bool{false, true} {
 				tries++
 				try(fmt.Sprintf("collective %d of row %d, whole %v", at, l, whole),
-					func(s *archivetest.Sample) { loseCollective(s, l, at, whole) })
+					func(s *jobtest.Sample) { loseCollective(s, l, at, whole) })
 			}
 		}
 	}
@@ -121,12 +121,12 @@ func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 		other := rows[(i+1)%len(rows)]
 		tries += 2
 		try(fmt.Sprintf("two of row %d", l), func(
-			s *archivetest.Sample) {
+			s *jobtest.Sample) {
 			loseCollective(s, l, 3, true)
 			loseCollective(s, l, 1, true)
 		})
 		try(fmt.Sprintf("different ones of rows %d and %d", l, other),
-			func(s *archivetest.Sample) { loseCollective(s, l, 1, true); loseCollective(s, other, 3, true) })
+			func(s *jobtest.Sample) { loseCollective(s, l, 1, true); loseCollective(s, other, 3, true) })
 	}
 	if exact < tries/2 {
 		t.Errorf("in %d of %d cases most collectives are compared", exact, tries)
@@ -139,7 +139,7 @@ func TestCallsOfDifferentClocks(t *testing.T) {
 	want, _ := numbersOf(t, mpi4)
 	for _, by := range []int64{-100_000_000, -10_000_000, -100_000, 3_000, 100_000, 10_000_000, 100_000_000} {
 		for _, lost := range []bool{false, true} {
-			s := archivetest.Load(t, mpi4)
+			s := jobtest.Load(t, mpi4)
 			for i := range s.Events[1] {
 				s.Events[1][i].Time += otf2.Timestamp(by)
 			}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
@@ -21,7 +20,7 @@ import (
 )
 
 func TestArchivesTellOfTheirMaking(t *testing.T) {
-	path := archivetest.Make(t, func(r int, p *shardtest.Process) {
+	path := jobtest.Typical(t, func(r int, p *shardtest.Process) {
 		if r == 2 {
 			p.Shard.Clock.Source, p.Shard.LibraryPath = "monotonic", "/opt/a|b: processes 9/libnccl.so"
 		}
@@ -59,7 +58,7 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 		t.Error(diff)
 	}
 	// An archive of another tool says nothing of itself.
-	other := analysis.SelfReport(jobtest.Open(t, filepath.Join("archivetest", "testdata", "scorep-mpi", "traces.otf2")))
+	other := analysis.SelfReport(jobtest.Open(t, filepath.Join("..", "..", "tests", "jobtest", "testdata", "scorep-mpi", "traces.otf2")))
 	if len(other.Recording)+len(other.Costs)+len(other.Counts)+len(other.Remarks) > 0 || !other.Complete {
 		t.Errorf("%+v", other)
 	}
@@ -67,6 +66,6 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 
 // Times of made-up jobs.
 const (
-	t0 = archivetest.T0
-	us = archivetest.Microsecond
+	t0 = jobtest.T0
+	us = jobtest.Microsecond
 )

@@ -13,7 +13,7 @@
 //		Clock:  replay.ClockRecorded,
 //	})
 //
-// What hand-made recordings say beyond that schema is described in package tests/scenario, which makes
+// What hand-made recordings say beyond that schema is described in package tests/jobtest/scenario, which makes
 // them.
 //
 // Load gives the callbacks as typed Go values, which tests use as the ground truth. Compile turns one

@@ -7,15 +7,14 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/compare"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 func TestComparisonInAllFormats(t *testing.T) {
-	a := archivetest.MakeRun(t, 1, 40, archivetest.Unchanged)
-	b := archivetest.MakeRun(t, 2, 40, func(k *archivetest.RunKind, rank int, transfer, call, late *float64) {
+	a := jobtest.MakeRun(t, 1, 40, jobtest.Unchanged)
+	b := jobtest.MakeRun(t, 2, 40, func(k *jobtest.RunKind, rank int, transfer, call, late *float64) {
 		switch {
 		case k.Function == "ReduceScatter":
 			*transfer *= 1.3
@@ -27,19 +26,19 @@ func TestComparisonInAllFormats(t *testing.T) {
 	c.A.Archive, c.B.Archive = "before/traces.otf2", "after/traces.otf2"
 	var text, values, markdown bytes.Buffer
 	d := Comparison(c, 0.05)
-	archivetest.Try(t, d.WriteText(&text))
-	archivetest.Try(t, d.WriteCSV(&values))
-	archivetest.Try(t, d.WriteMarkdown(&markdown))
+	jobtest.Try(t, d.WriteText(&text))
+	jobtest.Try(t, d.WriteCSV(&values))
+	jobtest.Try(t, d.WriteMarkdown(&markdown))
 	golden.Text(t, "testdata/compare.txt", text.String())
 	golden.Text(t, "testdata/compare.csv", values.String())
 	golden.Text(t, "testdata/compare.md", markdown.String())
 	j, err := json.MarshalIndent(c, "", "  ")
-	archivetest.Try(t, err)
+	jobtest.Try(t, err)
 	golden.Text(t, "testdata/compare.json", string(j)+"\n")
 }
 
 // Times of made-up jobs.
 const (
-	t0 = archivetest.T0
-	us = archivetest.Microsecond
+	t0 = jobtest.T0
+	us = jobtest.Microsecond
 )

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/compare"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
@@ -27,6 +26,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // analyze makes everything that can be made of an archive, and writes it in all forms. What is damaged may be named as
@@ -78,7 +78,7 @@ func analyze(t testing.TB, path string) {
 // archives are those that are damaged: together they have all that analyzes look at.
 func archives(t testing.TB) []string {
 	t.Helper()
-	return []string{archivetest.WithWaits(t), archivetest.WithNetwork(t), archivetest.WithKernels(t)}
+	return []string{jobtest.WithWaits(t), jobtest.WithNetwork(t), jobtest.WithKernels(t)}
 }
 
 func TestTruncatedArchives(t *testing.T) {
@@ -111,7 +111,7 @@ func TestWrongValues(t *testing.T) {
 	}
 	for _, path := range archives(t) {
 		for range 60 {
-			s := archivetest.Load(t, path)
+			s := jobtest.Load(t, path)
 			for range 1 + random.IntN(6) {
 				loc := s.Defs.Locations[random.IntN(len(s.Defs.Locations))].Self
 				events := s.Events[loc]
@@ -170,11 +170,11 @@ func FuzzAnalysis(f *testing.F) {
 
 // FuzzHang alters the description of a process of a job that is looked at while it runs.
 func FuzzHang(f *testing.F) {
-	base := filepath.Join(filepath.Dir(archivetest.WithWaits(f)), "shards")
+	base := filepath.Join(filepath.Dir(jobtest.WithWaits(f)), "shards")
 	text, err := os.ReadFile(filepath.Join(base, "p1", "shard.json"))
-	archivetest.Try(f, err)
+	jobtest.Try(f, err)
 	var p experiment.Process
-	archivetest.Try(f, json.Unmarshal(text, &p))
+	jobtest.Try(f, json.Unmarshal(text, &p))
 	for _, pending := range [][]experiment.Pending{
 		{{Function: "AllReduce", Ordinal: 2, Since: t0 + 300*us, State: "running"}},
 		{{Function: "Send>2", Ordinal: math.MaxUint64, Since: 1, State: "enqueued"}},
@@ -183,20 +183,20 @@ func FuzzHang(f *testing.F) {
 	} {
 		p.Pending = pending
 		text, err := json.Marshal(&p)
-		archivetest.Try(f, err)
+		jobtest.Try(f, err)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, description []byte) {
 		dir := t.TempDir()
-		archivetest.Try(t, os.CopyFS(filepath.Join(dir, "shards"), os.DirFS(base)))
-		archivetest.Try(t, os.WriteFile(filepath.Join(dir, "shards", "p1", "shard.json"), description, 0o600))
+		jobtest.Try(t, os.CopyFS(filepath.Join(dir, "shards"), os.DirFS(base)))
+		jobtest.Try(t, os.WriteFile(filepath.Join(dir, "shards", "p1", "shard.json"), description, 0o600))
 		now := time.Unix(1_760_000_001, 0)
 		live := live.New(dir, 10*time.Second)
 		for range 2 {
 			if v, err := live.Look(now); err == nil {
-				archivetest.Try(t, Live(v, 1, 1).WriteText(io.Discard))
+				jobtest.Try(t, Live(v, 1, 1).WriteText(io.Discard))
 				_, err := json.Marshal(v)
-				archivetest.Try(t, err)
+				jobtest.Try(t, err)
 			}
 		}
 		r, err := hang.Find(dir, now, nil)
@@ -204,28 +204,28 @@ func FuzzHang(f *testing.F) {
 			return
 		}
 		for _, write := range []func(io.Writer) error{Hang(r).WriteText, Hang(r).WriteCSV, Hang(r).WriteMarkdown} {
-			archivetest.Try(t, write(io.Discard))
+			jobtest.Try(t, write(io.Discard))
 		}
 	})
 }
 
 // FuzzLive alters the events of a process of a job that is looked at while it runs: also behind what was read before.
 func FuzzLive(f *testing.F) {
-	j := archivetest.NewLiveJob(f, 2, 1)
+	j := jobtest.NewLiveJob(f, 2, 1)
 	for i := range 20 {
 		j.AllReduce(float64(i)*10+4, float64(i)*10+9, 0, 2)
 	}
 	j.Flush()
 	files, err := filepath.Glob(filepath.Join(j.Dir, "shards", "p1", "*.evt"))
-	archivetest.Try(f, err)
+	jobtest.Try(f, err)
 	slices.Sort(files)
 	var names []string
 	var contents [][]byte
 	for _, path := range files {
 		name, err := filepath.Rel(j.Dir, path)
-		archivetest.Try(f, err)
+		jobtest.Try(f, err)
 		b, err := os.ReadFile(path)
-		archivetest.Try(f, err)
+		jobtest.Try(f, err)
 		names, contents = append(names, name), append(contents, b)
 	}
 	for i, b := range contents {
@@ -236,25 +236,25 @@ func FuzzLive(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, file uint8, at uint32, patch []byte, later bool) {
 		dir := t.TempDir()
-		archivetest.Try(t, os.CopyFS(dir, os.DirFS(j.Dir)))
+		jobtest.Try(t, os.CopyFS(dir, os.DirFS(j.Dir)))
 		i := int(file) % len(names)
 		damage := func() {
 			b := slices.Clone(contents[i])
 			if len(b) > 0 {
 				copy(b[int(at)%len(b):], patch)
 			}
-			archivetest.Try(t, os.WriteFile(filepath.Join(dir, names[i]), b, 0o600))
+			jobtest.Try(t, os.WriteFile(filepath.Join(dir, names[i]), b, 0o600))
 		}
 		if !later {
 			damage()
 		}
 		live := live.New(dir, 10*time.Second)
 		for ms := range 2 {
-			v, err := live.Look(time.Unix(0, int64(archivetest.LiveAt(float64(300+100*ms)))))
+			v, err := live.Look(time.Unix(0, int64(jobtest.LiveAt(float64(300+100*ms)))))
 			if err == nil {
-				archivetest.Try(t, Live(v, 1, 1).WriteText(io.Discard))
+				jobtest.Try(t, Live(v, 1, 1).WriteText(io.Discard))
 				_, err = json.Marshal(v)
-				archivetest.Try(t, err)
+				jobtest.Try(t, err)
 			}
 			damage()
 		}

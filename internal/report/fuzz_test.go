@@ -13,7 +13,7 @@ import (
 
 // FuzzCheck: whatever stands in an archive's definitions and in one location's events, the checks come to an end.
 func FuzzCheck(f *testing.F) {
-	from := filepath.Join("..", "analysis", "archivetest", "testdata", "scalasca-min")
+	from := filepath.Join("..", "..", "tests", "jobtest", "testdata", "scalasca-min")
 	var files [2][]byte
 	names := [2]string{"traces.def", filepath.Join("traces", "1.evt")}
 	for i, name := range names {

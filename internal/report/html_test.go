@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // read is what stands in a page: tables by the ids of their headings, and all other text.
@@ -97,9 +97,9 @@ func same(s sheet, top int) [][]string {
 
 // A page has the answer, the rows and the pictures of what the report has, with the same numbers.
 func TestPageSaysWhatTheReportSays(t *testing.T) {
-	r := archivetest.Operations(t, archivetest.WithWaits(t))
+	r := jobtest.Operations(t, jobtest.WithWaits(t))
 	var page bytes.Buffer
-	archivetest.Try(t, WriteHTML(r, &page, HTML{Version: "1.2.3"}))
+	jobtest.Try(t, WriteHTML(r, &page, HTML{Version: "1.2.3"}))
 	got := readPage(t, page.Bytes())
 	w := r.WaitStates
 	for _, want := range []string{
@@ -143,7 +143,7 @@ func TestPageSaysWhatTheReportSays(t *testing.T) {
 // Names are texts, whatever is in them.
 func TestPageOfHostileNames(t *testing.T) {
 	const hostile = `</style></svg><script>alert(1)</script>"'&`
-	r := archivetest.Operations(t, archivetest.WithWaits(t))
+	r := jobtest.Operations(t, jobtest.WithWaits(t))
 	r.Summary.Archive = hostile
 	r.Verdict.Text = hostile
 	for i := range r.Operations {
@@ -154,7 +154,7 @@ func TestPageOfHostileNames(t *testing.T) {
 			float64(r.WaitStates.OverTime[i].Waited)
 	}
 	var page bytes.Buffer
-	archivetest.Try(t, WriteHTML(r, &page, HTML{}))
+	jobtest.Try(t, WriteHTML(r, &page, HTML{}))
 	if got := readPage(t, page.Bytes()); strings.Count(got.text, hostile) < 3 {
 		t.Errorf("the names are missing in %q", got.text)
 	}
@@ -162,11 +162,11 @@ func TestPageOfHostileNames(t *testing.T) {
 
 // What an archive does not tell is not made up.
 func TestPageOfNothing(t *testing.T) {
-	r := archivetest.Operations(t, archivetest.Make(t, nil))
+	r := jobtest.Operations(t, jobtest.Typical(t, nil))
 	empty := &operations.Report{Summary: r.Summary, WaitStates: r.WaitStates}
 	empty.WaitStates.Total.Parts = 0
 	var page bytes.Buffer
-	archivetest.Try(t, WriteHTML(empty, &page, HTML{}))
+	jobtest.Try(t, WriteHTML(empty, &page, HTML{}))
 	got := readPage(t, page.Bytes())
 	if len(got.tables) > 0 || len(got.pictures) > 0 ||
 		!strings.Contains(got.text, "no operation has comparable times on two ranks") {

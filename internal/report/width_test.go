@@ -9,12 +9,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // All that a report says fits the width, but for names that cannot be broken.
 func TestReportsAreFolded(t *testing.T) {
-	r := archivetest.Operations(t, "../analysis/archivetest/testdata/scalasca-min/traces.otf2")
+	r := jobtest.Operations(t, "../../tests/jobtest/testdata/scalasca-min/traces.otf2")
 	for _, width := range []int{60, 80, 120} {
 		var b strings.Builder
 		if err := WriteStyled(r, &b, Style{Width: width}); err != nil {
@@ -30,14 +30,14 @@ func TestReportsAreFolded(t *testing.T) {
 
 // Colors take no room: a text in color is broken where it is without, and nothing else of it changes.
 func TestColorsTakeNoRoom(t *testing.T) {
-	r := archivetest.Operations(t, archivetest.WithWaits(t))
+	r := jobtest.Operations(t, jobtest.WithWaits(t))
 	r.Problems =
 		[]string{"a file that could not be read to its end, for a reason that takes more than a line of a narrow " +
 			"terminal to tell"}
 	for _, width := range []int{0, 40, 60, 80, 133} {
 		var plain, colored bytes.Buffer
-		archivetest.Try(t, WriteStyled(r, &plain, Style{Width: width}))
-		archivetest.Try(t, WriteStyled(r, &colored, Style{Width: width, Color: true}))
+		jobtest.Try(t, WriteStyled(r, &plain, Style{Width: width}))
+		jobtest.Try(t, WriteStyled(r, &colored, Style{Width: width, Color: true}))
 		if n := bytes.Count(colored.Bytes(), []byte("\x1b[1m")); n != 1 {
 			t.Errorf("width %d: the answer stands out %d times", width, n)
 		}

@@ -158,7 +158,7 @@ func TestInstancesAndWaits(t *testing.T) {
 // Archives of other tools give a page, too, which shows what is in them.
 func TestForeignArchives(t *testing.T) {
 	anchors := []string{}
-	for _, pattern := range []string{"../analysis/archivetest/testdata/*/*.otf2", "../../otf2/testdata/*/*.otf2",
+	for _, pattern := range []string{"../../tests/jobtest/testdata/*/*.otf2", "../../otf2/testdata/*/*.otf2",
 		"../../otf2/testdata/*/*/*.otf2"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
@@ -36,7 +35,7 @@ func readTimeline(t *testing.T, a *otf2.Archive) (*Data, *head, collector) {
 
 // lateRun is a run in which rank 2 does more by itself.
 func lateRun(t *testing.T) string {
-	return archivetest.MakeRun(t, 7, 20, func(_ *archivetest.RunKind, rank int, _, _, late *float64) {
+	return jobtest.MakeRun(t, 7, 20, func(_ *jobtest.RunKind, rank int, _, _, late *float64) {
 		if rank == 2 {
 			*late += 400_000
 		}
@@ -45,7 +44,7 @@ func lateRun(t *testing.T) string {
 
 // The path on the page is one line through the run, and what it is made of is what the report says.
 func TestPathIsTheReports(t *testing.T) {
-	for name, anchor := range map[string]string{"calls": lateRun(t), "waits": archivetest.WithWaits(t)} {
+	for name, anchor := range map[string]string{"calls": lateRun(t), "waits": jobtest.WithWaits(t)} {
 		t.Run(name, func(t *testing.T) {
 			d, h, all := readTimeline(t, jobtest.Open(t, anchor))
 			r := d.report.CriticalPath

@@ -5,14 +5,13 @@ package timeline
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // All waits are on the page in the order of time: by rank, operation and communicator as many as the report has,
 // start-up beside.
 func TestWaitsInTimeAreTheReports(t *testing.T) {
-	for name, anchor := range map[string]string{"collectives": lateRun(t), "every kind": archivetest.WithWaits(t)} {
+	for name, anchor := range map[string]string{"collectives": lateRun(t), "every kind": jobtest.WithWaits(t)} {
 		t.Run(name, func(t *testing.T) {
 			d, h, all := readTimeline(t, jobtest.Open(t, anchor))
 			s := d.report.WaitStates

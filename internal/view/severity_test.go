@@ -154,7 +154,7 @@ func severitiesOf(t testing.TB, anchor string) severities {
 
 // Scalasca 2.6 finds these in this archive.
 func TestSeveritiesOfTheSmallestArchive(t *testing.T) {
-	got := severitiesOf(t, filepath.Join("..", "analysis", "archivetest", "testdata", "scalasca-min", "traces.otf2"))
+	got := severitiesOf(t, filepath.Join("..", "..", "tests", "jobtest", "testdata", "scalasca-min", "traces.otf2"))
 	if diff := cmp.Diff(severities{"Wait at NxN": {6 * ms, 4 * ms, 2 * ms, 0}}, got); diff != "" {
 		t.Error(diff)
 	}

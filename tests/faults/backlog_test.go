@@ -17,8 +17,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
-	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
 // spooled is what a raw file holds, put together: how it is cut into frames goes by the writer's rounds.

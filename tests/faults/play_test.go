@@ -23,7 +23,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
-	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
 // mostTime is how long a job may take that lasts a second, on whatever machine: what NCCL may wait for is some 10 s.

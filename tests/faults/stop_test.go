@@ -11,7 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
-	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
 // However far threads run ahead of each other: a process that is stopped after some calls, to be killed there, has made

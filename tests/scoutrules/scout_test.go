@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Archives in which the check finds no error end scout well, and scout warns of as many messages against the clock
@@ -27,7 +27,7 @@ func TestRealScout(t *testing.T) {
 	}
 	violating, quiet := 0, 0
 	for seed := range uint64(60) {
-		s := archivetest.SmallestOfScalasca(t)
+		s := jobtest.SmallestOfScalasca(t)
 		exchanges(s, rand.New(rand.NewPCG(seed, 1)))
 		path := s.Write()
 		res := checkScalasca(t, path)
@@ -38,7 +38,7 @@ func TestRealScout(t *testing.T) {
 		p2p, coll := scout(t, path)
 		if p2p != messages || (coll > 0) != (collectives > 0) || coll < collectives {
 			t.Errorf("seed %d: scout counts %d messages and %d collectives' members, the check\n%s", seed, p2p, coll,
-				archivetest.Lines(res))
+				jobtest.Lines(res))
 		}
 		if p2p+coll > 0 {
 			violating++
@@ -53,7 +53,7 @@ func TestRealScout(t *testing.T) {
 }
 
 // exchanges adds operations to an archive of four ranks, whose clocks agree or are up to two operations apart.
-func exchanges(s *archivetest.Sample, random *rand.Rand) {
+func exchanges(s *jobtest.Sample, random *rand.Rand) {
 	var off [4]otf2.Timestamp
 	if random.IntN(3) > 0 {
 		for l := range off {
@@ -89,8 +89,8 @@ func exchanges(s *archivetest.Sample, random *rand.Rand) {
 		case 6:
 			to := otf2.LocationRef(random.IntN(4))
 			if from := otf2.LocationRef(root); from != to {
-				s.Call(from, at+off[from], archivetest.RegionRecv, otf2.EventMpiSend, uint64(to), 0, 5, 8)
-				s.Call(to, at+off[to], archivetest.RegionRecv, otf2.EventMpiRecv, uint64(from), 0, 5, 8)
+				s.Call(from, at+off[from], jobtest.RegionRecv, otf2.EventMpiSend, uint64(to), 0, 5, 8)
+				s.Call(to, at+off[to], jobtest.RegionRecv, otf2.EventMpiRecv, uint64(from), 0, 5, 8)
 			}
 		}
 		at += ms
@@ -101,7 +101,7 @@ var clockNote = regexp.MustCompile(`scout-clock: (\d+) (messages|collectives)`)
 
 // clockNotes are the numbers of messages and collectives that the check names.
 func clockNotes(res *check.Result) (messages, collectives int) {
-	for _, m := range clockNote.FindAllStringSubmatch(archivetest.Lines(res), -1) {
+	for _, m := range clockNote.FindAllStringSubmatch(jobtest.Lines(res), -1) {
 		n, _ := strconv.Atoi(m[1])
 		if m[2] == "messages" {
 			messages = n

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -18,8 +17,8 @@ import (
 // Read has the rows that the report has: the same operations, times and bandwidths.
 func TestRowsAreThoseOfTheReport(t *testing.T) {
 	for name, path := range map[string]string{
-		"plain": archivetest.Make(t, nil), "waits": archivetest.WithWaits(t), "kernels": archivetest.WithKernels(t),
-		"network": archivetest.WithNetwork(t),
+		"plain": jobtest.Typical(t, nil), "waits": jobtest.WithWaits(t), "kernels": jobtest.WithKernels(t),
+		"network": jobtest.WithNetwork(t),
 	} {
 		for _, first := range []bool{false, true} {
 			a := jobtest.Open(t, path)

@@ -9,262 +9,262 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 	"pgregory.net/rapid"
 )
 
 func TestSoundArchivesHaveNoFindings(t *testing.T) {
-	path := archivetest.Make(t, nil)
-	if res := archivetest.Check(t, path); len(res.Findings) > 0 || res.Events == 0 {
-		t.Errorf("as unified, %d events:\n%s", res.Events, archivetest.Lines(res))
+	path := jobtest.Typical(t, nil)
+	if res := jobtest.Check(t, path); len(res.Findings) > 0 || res.Events == 0 {
+		t.Errorf("as unified, %d events:\n%s", res.Events, jobtest.Lines(res))
 	}
-	if res := archivetest.Check(t, archivetest.Load(t, path).Write()); len(res.Findings) > 0 {
-		t.Errorf("written again:\n%s", archivetest.Lines(res))
+	if res := jobtest.Check(t, jobtest.Load(t, path).Write()); len(res.Findings) > 0 {
+		t.Errorf("written again:\n%s", jobtest.Lines(res))
 	}
 }
 
 // defect is something that is wrong with an archive, and what a check is to say of it, see FindDefect.
 type defect struct {
 	name  string
-	spoil func(s *archivetest.Sample)
+	spoil func(s *jobtest.Sample)
 	want  string
 }
 
 const incomplete = "OTF2::MPI_COMMUNICATION_COMPLETE"
 
 func TestEachDefectIsFound(t *testing.T) {
-	original := archivetest.Make(t, nil)
+	original := jobtest.Typical(t, nil)
 	for _, d := range []defect{
-		{"regions left in the wrong order", func(s *archivetest.Sample) {
-			s.Find(archivetest.Thread(0), otf2.EventLeave, 0).Args[0] = 1
+		{"regions left in the wrong order", func(s *jobtest.Sample) {
+			s.Find(jobtest.Thread(0), otf2.EventLeave, 0).Args[0] = 1
 		}, `error: nesting: location 0, event 2, time 1760000000001105000: region "AllReduce" is left, but "ncclAllReduce" is open (event 1)`},
-		{"leave without enter", func(s *archivetest.Sample) { s.Remove(archivetest.Thread(1), 0, 1) },
+		{"leave without enter", func(s *jobtest.Sample) { s.Remove(jobtest.Thread(1), 0, 1) },
 			`nesting: location 1, event 1, time 1760000000001105000: region "ncclAllReduce" is left, but none is open`},
-		{"enter without leave", func(s *archivetest.Sample) { s.Remove(archivetest.Thread(1), 3, 1) },
+		{"enter without leave", func(s *jobtest.Sample) { s.Remove(jobtest.Thread(1), 3, 1) },
 			`nesting: location 1, event 3, time 1760000000001200000: region "ncclAllReduce" is never left`},
-		{"time that goes back", func(s *archivetest.Sample) {
-			s.Patch(archivetest.Thread(0), func(b []byte) []byte {
+		{"time that goes back", func(s *jobtest.Sample) {
+			s.Patch(jobtest.Thread(0), func(b []byte) []byte {
 				// Header, stamp and Enter; then the second stamp.
 				binary.LittleEndian.PutUint64(b[18+9+2+1:], t0+1)
 				return b
 			})
 		}, "time-order: location 0, event 2, time 1760000000001000001: time goes back by 99999, from " +
 			"1760000000001100000"},
-		{"event before the clock's begin", func(s *archivetest.Sample) { s.Defs.Clock.Offset += 50 * us },
+		{"event before the clock's begin", func(s *jobtest.Sample) { s.Defs.Clock.Offset += 50 * us },
 			"error: time-range: location 4294967296, event 1,"},
-		{"event after the clock's end", func(s *archivetest.Sample) { s.Defs.Clock.Length -= 50 * us },
+		{"event after the clock's end", func(s *jobtest.Sample) { s.Defs.Clock.Length -= 50 * us },
 			"error: time-range: location 4294967296, event"},
-		{"resolution 0", func(s *archivetest.Sample) { s.Defs.Clock.Resolution = 0 },
+		{"resolution 0", func(s *jobtest.Sample) { s.Defs.Clock.Resolution = 0 },
 			"clock: the timer's resolution is 0"},
-		{"undefined region in an event", func(s *archivetest.Sample) {
+		{"undefined region in an event", func(s *jobtest.Sample) {
 			s.Find(
-				archivetest.Thread(2), otf2.EventEnter, 1).Args[0] = 77
+				jobtest.Thread(2), otf2.EventEnter, 1).Args[0] = 77
 		},
 			"reference: location 2, event 3, time 1760000000001200000: Enter: region 77 is not defined"},
 		{"undefined communicator in an event", func(
-			s *archivetest.Sample) {
-			s.Find(archivetest.Stream(2), otf2.EventMpiCollectiveEnd, 1).Args[1] = 9
+			s *jobtest.Sample) {
+			s.Find(jobtest.Stream(2), otf2.EventMpiCollectiveEnd, 1).Args[1] = 9
 		},
 			"reference: location 4294967298, event 8, time 1760000000001250000: MpiCollectiveEnd: communicator 9 is " +
 				"not defined"},
-		{"undefined attribute", func(s *archivetest.Sample) {
+		{"undefined attribute", func(s *jobtest.Sample) {
 			s.Find(
-				archivetest.Stream(0), otf2.EventEnter, 0).Attributes[0].ID = 999
+				jobtest.Stream(0), otf2.EventEnter, 0).Attributes[0].ID = 999
 		}, "Enter: attribute 999 is not defined"},
-		{"undefined string in an attribute", func(s *archivetest.Sample) {
-			s.Find(archivetest.Stream(0), otf2.EventEnter, 0).Attributes[1].Bits = 5000
+		{"undefined string in an attribute", func(s *jobtest.Sample) {
+			s.Find(jobtest.Stream(0), otf2.EventEnter, 0).Attributes[1].Bits = 5000
 		}, `value of attribute "ALGO": STRING 5000 is not defined`},
-		{"attribute of another type", func(s *archivetest.Sample) {
-			s.Find(archivetest.Stream(0), otf2.EventEnter, 0).Attributes[0].Type = otf2.TypeUint32
+		{"attribute of another type", func(s *jobtest.Sample) {
+			s.Find(jobtest.Stream(0), otf2.EventEnter, 0).Attributes[0].Type = otf2.TypeUint32
 		}, `attribute: location 4294967296, event 2, time 1760000000001110000: Enter: attribute "ORDINAL" is a UINT32 here, a UINT64 by definition`},
-		{"ids that are not dense", func(s *archivetest.Sample) {
+		{"ids that are not dense", func(s *jobtest.Sample) {
 			s.Defs.Regions[2].Self = 40
 		}, "ids: region 40 stands at place 2"},
-		{"location defined twice", func(s *archivetest.Sample) { s.Defs.Locations[1].Self = s.Defs.Locations[0].Self },
+		{"location defined twice", func(s *jobtest.Sample) { s.Defs.Locations[1].Self = s.Defs.Locations[0].Self },
 			"ids: location 0 is defined twice"},
-		{"string that is not defined", func(s *archivetest.Sample) { s.Defs.Regions[0].Name = 7777 },
+		{"string that is not defined", func(s *jobtest.Sample) { s.Defs.Regions[0].Name = 7777 },
 			"reference: name of region 0: string 7777 is not defined"},
-		{"parent after child", func(s *archivetest.Sample) { s.Defs.SystemTreeNodes[1].Parent = 3 },
+		{"parent after child", func(s *jobtest.Sample) { s.Defs.SystemTreeNodes[1].Parent = 3 },
 			"system tree node 1: its parent 3 is not defined before it"},
-		{"group member out of range", func(s *archivetest.Sample) { s.Group(otf2.GroupTypeCommGroup).Members[1] = 17 },
+		{"group member out of range", func(s *jobtest.Sample) { s.Group(otf2.GroupTypeCommGroup).Members[1] = 17 },
 			"members: group"},
 		{"communicator of a group of regions", func(
-			s *archivetest.Sample) {
+			s *jobtest.Sample) {
 			s.Defs.Comms[0].Group = s.Group(otf2.GroupTypeRegions).Self
 		},
 			"is a REGIONS, no group of ranks"},
 		{"location that is not defined in COMM_LOCATIONS",
-			func(s *archivetest.Sample) { s.Group(otf2.GroupTypeCommLocations).Members[0] = 999 },
+			func(s *jobtest.Sample) { s.Group(otf2.GroupTypeCommLocations).Members[0] = 999 },
 			"is location 999, which is not there"},
-		{"process without a thread", func(s *archivetest.Sample) { s.Defs.Locations[0].Type = otf2.LocationTypeMetric },
+		{"process without a thread", func(s *jobtest.Sample) { s.Defs.Locations[0].Type = otf2.LocationTypeMetric },
 			"location-group: PROCESS group 0 has no CPU_THREAD"},
-		{"stream in a process", func(s *archivetest.Sample) { s.Location(archivetest.Stream(1)).Group = 1 },
+		{"stream in a process", func(s *jobtest.Sample) { s.Location(jobtest.Stream(1)).Group = 1 },
 			"location-group: PROCESS group 1 has 1 ACCELERATOR_STREAM"},
 		{"accelerator that nobody created", func(
-			s *archivetest.Sample) {
+			s *jobtest.Sample) {
 			s.Defs.LocationGroups[4].Creator = otf2.UndefinedLocationGroup
 		},
 			"location-group: ACCELERATOR group 4 was not created by a PROCESS"},
 		{"wrong number of events in a definition",
-			func(s *archivetest.Sample) { s.Location(archivetest.Stream(1)).Events++ },
+			func(s *jobtest.Sample) { s.Location(jobtest.Stream(1)).Events++ },
 			"event-count: location 4294967297: the definition announces 33 events, the file has 32"},
-		{"wrong number of events in a header", func(s *archivetest.Sample) {
-			s.Patch(archivetest.Stream(1), func(b []byte) []byte { b[10]++; return b })
+		{"wrong number of events in a header", func(s *jobtest.Sample) {
+			s.Patch(jobtest.Stream(1), func(b []byte) []byte { b[10]++; return b })
 		}, "event-count: location 4294967297: the last chunk's header counts 33 events, the file has 32"},
-		{"wrong number of definitions", func(s *archivetest.Sample) { s.Anchor.GlobalDefs = 12345 },
+		{"wrong number of definitions", func(s *jobtest.Sample) { s.Anchor.GlobalDefs = 12345 },
 			"anchor: the anchor announces 12345 global definitions"},
-		{"wrong number of locations", func(s *archivetest.Sample) { s.Anchor.Locations = 7 },
+		{"wrong number of locations", func(s *jobtest.Sample) { s.Anchor.Locations = 7 },
 			"anchor: the anchor announces 7 locations, 6 are defined"},
-		{"truncated event file", func(s *archivetest.Sample) {
-			s.Patch(archivetest.Stream(1), func(b []byte) []byte { return b[:len(b)-20] })
+		{"truncated event file", func(s *jobtest.Sample) {
+			s.Patch(jobtest.Stream(1), func(b []byte) []byte { return b[:len(b)-20] })
 		}, "error: file: location 4294967297: otf2:"},
-		{"missing event file", func(s *archivetest.Sample) { s.Drop[archivetest.Thread(1)] = true },
+		{"missing event file", func(s *jobtest.Sample) { s.Drop[jobtest.Thread(1)] = true },
 			"error: file: location 1: "},
-		{"collective end without begin", func(s *archivetest.Sample) {
-			s.Remove(archivetest.Stream(0), s.Index(archivetest.Stream(0), otf2.EventMpiCollectiveBegin, 0), 1)
+		{"collective end without begin", func(s *jobtest.Sample) {
+			s.Remove(jobtest.Stream(0), s.Index(jobtest.Stream(0), otf2.EventMpiCollectiveBegin, 0), 1)
 		},
 			"collective: location 4294967296, event 3, time 1760000000001150000: a collective ends that has not begun"},
-		{"collective begun twice", func(s *archivetest.Sample) {
-			i := s.Index(archivetest.Stream(0), otf2.EventMpiCollectiveBegin, 0)
-			s.Insert(archivetest.Stream(0), i, s.Events[archivetest.Stream(0)][i].Clone())
+		{"collective begun twice", func(s *jobtest.Sample) {
+			i := s.Index(jobtest.Stream(0), otf2.EventMpiCollectiveBegin, 0)
+			s.Insert(jobtest.Stream(0), i, s.Events[jobtest.Stream(0)][i].Clone())
 		}, "collective: location 4294967296, event 4, time 1760000000001110000: a collective begins before the one " +
 			"of event 3 has ended"},
-		{"collective without end", func(s *archivetest.Sample) {
-			s.Remove(archivetest.Stream(0), s.Index(archivetest.Stream(0), otf2.EventMpiCollectiveEnd, 2), 1)
+		{"collective without end", func(s *jobtest.Sample) {
+			s.Remove(jobtest.Stream(0), s.Index(jobtest.Stream(0), otf2.EventMpiCollectiveEnd, 2), 1)
 		},
 			`collective: location 4294967296, event 12, time 1760000000001330000: region "Broadcast" is left before the collective begun in it (event 11) has ended`},
-		{"collective outside a region", func(s *archivetest.Sample) {
-			i := s.Index(archivetest.Stream(0), otf2.EventMpiCollectiveBegin, 0)
-			s.Events[archivetest.Stream(0)][i], s.Events[archivetest.Stream(0)][i-1] =
-				s.Events[archivetest.Stream(0)][i-1], s.Events[archivetest.Stream(0)][i]
+		{"collective outside a region", func(s *jobtest.Sample) {
+			i := s.Index(jobtest.Stream(0), otf2.EventMpiCollectiveBegin, 0)
+			s.Events[jobtest.Stream(0)][i], s.Events[jobtest.Stream(0)][i-1] =
+				s.Events[jobtest.Stream(0)][i-1], s.Events[jobtest.Stream(0)][i]
 		}, "event 2, time 1760000000001110000: a collective begins outside any region"},
-		{"request never completed", func(s *archivetest.Sample) {
-			s.Remove(archivetest.Stream(0), s.Index(archivetest.Stream(0), otf2.EventMpiIsendComplete, 1), 1)
+		{"request never completed", func(s *jobtest.Sample) {
+			s.Remove(jobtest.Stream(0), s.Index(jobtest.Stream(0), otf2.EventMpiIsendComplete, 1), 1)
 		},
 			"request: location 4294967296, event 25, time 1760000000001520000: request 4 is never completed"},
-		{"request completed twice", func(s *archivetest.Sample) {
-			i := s.Index(archivetest.Stream(0), otf2.EventMpiIsendComplete, 0)
-			s.Insert(archivetest.Stream(0), i, s.Events[archivetest.Stream(0)][i].Clone())
+		{"request completed twice", func(s *jobtest.Sample) {
+			i := s.Index(jobtest.Stream(0), otf2.EventMpiIsendComplete, 0)
+			s.Insert(jobtest.Stream(0), i, s.Events[jobtest.Stream(0)][i].Clone())
 		}, "request 3 is completed, but is not open"},
-		{"request used twice", func(s *archivetest.Sample) {
-			s.Find(archivetest.Stream(0), otf2.EventNonBlockingCollectiveRequest, 1).Args[0] = s.Find(
-				archivetest.Stream(0), otf2.EventNonBlockingCollectiveRequest, 0).Args[0]
+		{"request used twice", func(s *jobtest.Sample) {
+			s.Find(jobtest.Stream(0), otf2.EventNonBlockingCollectiveRequest, 1).Args[0] = s.Find(
+				jobtest.Stream(0), otf2.EventNonBlockingCollectiveRequest, 0).Args[0]
 		}, "NonBlockingCollectiveRequest: request 1 is open already (event 15)"},
-		{"request of another kind", func(s *archivetest.Sample) {
-			*s.Find(archivetest.Stream(0), otf2.EventMpiIsendComplete, 0) = s.With(
-				archivetest.Stream(0), otf2.EventMpiIsendComplete, 0, otf2.EventNonBlockingCollectiveComplete, 7, 0,
+		{"request of another kind", func(s *jobtest.Sample) {
+			*s.Find(jobtest.Stream(0), otf2.EventMpiIsendComplete, 0) = s.With(
+				jobtest.Stream(0), otf2.EventMpiIsendComplete, 0, otf2.EventNonBlockingCollectiveComplete, 7, 0,
 				uint64(otf2.CollectiveRootNone), 1200, 1200, 3)
 		},
 			"request 3 is completed as of NonBlockingCollectiveRequest, but was made by MpiIsend"},
-		{"communicator used before its creation", func(s *archivetest.Sample) { s.Remove(archivetest.Stream(0), 0, 1) },
+		{"communicator used before its creation", func(s *jobtest.Sample) { s.Remove(jobtest.Stream(0), 0, 1) },
 			`communicator: location 4294967296, event 3, time 1760000000001150000: communicator "world" is used before its CommCreate`},
-		{"communicator created twice", func(s *archivetest.Sample) {
-			s.Insert(archivetest.Stream(0), 1, s.Events[archivetest.Stream(0)][0].Clone())
+		{"communicator created twice", func(s *jobtest.Sample) {
+			s.Insert(jobtest.Stream(0), 1, s.Events[jobtest.Stream(0)][0].Clone())
 		}, `second CommCreate of communicator "world"`},
-		{"communicator that one member does not destroy", func(s *archivetest.Sample) {
-			s.Remove(archivetest.Stream(1), len(s.Events[archivetest.Stream(1)])-1, 1)
+		{"communicator that one member does not destroy", func(s *jobtest.Sample) {
+			s.Remove(jobtest.Stream(1), len(s.Events[jobtest.Stream(1)])-1, 1)
 		},
 			`note: communicator: location 4294967297: no CommDestroy of communicator "world" at 1 of its 3 members`},
-		{"communicator created by a member too few", func(s *archivetest.Sample) {
-			e := s.Events[archivetest.Stream(1)]
-			i := s.Index(archivetest.Stream(1), otf2.EventEnter, 0)
-			s.Events[archivetest.Stream(1)] = []otf2.Event{e[i], e[i+3]} // a region in which nothing happens
+		{"communicator created by a member too few", func(s *jobtest.Sample) {
+			e := s.Events[jobtest.Stream(1)]
+			i := s.Index(jobtest.Stream(1), otf2.EventEnter, 0)
+			s.Events[jobtest.Stream(1)] = []otf2.Event{e[i], e[i+3]} // a region in which nothing happens
 			s.Recount()
 		}, `error: communicator: location 4294967297: no CommCreate of communicator "world"`},
-		{"communicator used after its end", func(s *archivetest.Sample) {
-			n := len(s.Events[archivetest.Stream(0)])
-			d := s.Events[archivetest.Stream(0)][n-1].Clone()
-			s.Remove(archivetest.Stream(0), n-1, 1)
+		{"communicator used after its end", func(s *jobtest.Sample) {
+			n := len(s.Events[jobtest.Stream(0)])
+			d := s.Events[jobtest.Stream(0)][n-1].Clone()
+			s.Remove(jobtest.Stream(0), n-1, 1)
 			d.Time = t0 + 460*us
-			s.Insert(archivetest.Stream(0), s.Index(archivetest.Stream(0), otf2.EventMpiIsend, 0)-1, d)
+			s.Insert(jobtest.Stream(0), s.Index(jobtest.Stream(0), otf2.EventMpiIsend, 0)-1, d)
 		}, `communicator "world" is used after its CommDestroy`},
-		{"communicator used by no member", func(s *archivetest.Sample) {
-			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventMpiSend, Time: t0 + 102*us,
+		{"communicator used by no member", func(s *jobtest.Sample) {
+			s.Insert(jobtest.Thread(0), 1, otf2.Event{Kind: otf2.EventMpiSend, Time: t0 + 102*us,
 				Args: []uint64{1, 0, 0, 4}})
 		}, `communicator: location 0, event 2, time 1760000000001102000: communicator "world" is used by a location that is not a member`},
-		{"root out of range", func(s *archivetest.Sample) {
+		{"root out of range", func(s *jobtest.Sample) {
 			s.Find(
-				archivetest.Stream(0), otf2.EventMpiCollectiveEnd, 2).Args[2] = 3
+				jobtest.Stream(0), otf2.EventMpiCollectiveEnd, 2).Args[2] = 3
 		},
 			`rank: location 4294967296, event 12, time 1760000000001330000: root 3 of communicator "world", which has 3 ranks`},
-		{"peer out of range", func(s *archivetest.Sample) {
+		{"peer out of range", func(s *jobtest.Sample) {
 			s.Find(
-				archivetest.Stream(0), otf2.EventMpiIsend, 0).Args[0] = 5
+				jobtest.Stream(0), otf2.EventMpiIsend, 0).Args[0] = 5
 		}, "peer 5 of communicator"},
-		{"collective that one member lacks", func(s *archivetest.Sample) {
-			s.Remove(archivetest.Stream(1), s.Index(archivetest.Stream(1), otf2.EventEnter, 2), 4)
+		{"collective that one member lacks", func(s *jobtest.Sample) {
+			s.Remove(jobtest.Stream(1), s.Index(jobtest.Stream(1), otf2.EventEnter, 2), 4)
 		},
 			`error: collective-match: location 4294967296, event 12, time 1760000000001330000: Broadcast 0 on "world": rank 1 has no such operation`},
-		{"collective recorded twice", func(s *archivetest.Sample) {
-			i := s.Index(archivetest.Stream(1), otf2.EventEnter, 0)
+		{"collective recorded twice", func(s *jobtest.Sample) {
+			i := s.Index(jobtest.Stream(1), otf2.EventEnter, 0)
 			for k := range 4 {
-				s.Insert(archivetest.Stream(1), i+4+k, s.Events[archivetest.Stream(1)][i+k].Clone())
-				s.Events[archivetest.Stream(1)][i+4+k].Time = t0 + 160*us
+				s.Insert(jobtest.Stream(1), i+4+k, s.Events[jobtest.Stream(1)][i+k].Clone())
+				s.Events[jobtest.Stream(1)][i+4+k].Time = t0 + 160*us
 			}
 		}, `collective-match: location 4294967297, event 8, time 1760000000001160000: AllReduce 0 on "world" comes after 0`},
-		{"different roots", func(s *archivetest.Sample) {
-			e := s.Find(archivetest.Stream(2), otf2.EventMpiCollectiveEnd, 2)
+		{"different roots", func(s *jobtest.Sample) {
+			e := s.Find(jobtest.Stream(2), otf2.EventMpiCollectiveEnd, 2)
 			e.Args[2] = 0
 		}, `collective-root: location 4294967298, event 12, time 1760000000001330000: Broadcast 0 on "world" has root 0 here, 1 at location 4294967296, event 12`},
-		{"different sizes", func(s *archivetest.Sample) {
-			e := s.Find(archivetest.Stream(2), otf2.EventMpiCollectiveEnd, 1)
+		{"different sizes", func(s *jobtest.Sample) {
+			e := s.Find(jobtest.Stream(2), otf2.EventMpiCollectiveEnd, 1)
 			e.Args[3], e.Args[4] = 6000, 6000
 		}, `collective-size: location 4294967298, event 8, time 1760000000001250000: AllReduce 1 on "world" has 2000 bytes per rank here, 4000 at location 4294967296, event 8`},
-		{"sizes of no such operation", func(s *archivetest.Sample) {
-			s.Find(archivetest.Stream(1), otf2.EventMpiCollectiveEnd, 2).Args[3] = 800
+		{"sizes of no such operation", func(s *jobtest.Sample) {
+			s.Find(jobtest.Stream(1), otf2.EventMpiCollectiveEnd, 2).Args[3] = 800
 		},
 			`Broadcast 0 on "world" sends 800 and receives 800 bytes: no such operation of 3 ranks does`},
-		{"message without receive", func(s *archivetest.Sample) {
-			s.Remove(archivetest.Stream(2), s.Index(archivetest.Stream(2), otf2.EventMpiIrecvRequest, 0)-1, 4)
+		{"message without receive", func(s *jobtest.Sample) {
+			s.Remove(jobtest.Stream(2), s.Index(jobtest.Stream(2), otf2.EventMpiIrecvRequest, 0)-1, 4)
 		}, `error: message-match: location 4294967297, event 29, time 1760000000001540000: 1 message(s) 1>2 on "world" without receive`},
-		{"message of another length", func(s *archivetest.Sample) {
+		{"message of another length", func(s *jobtest.Sample) {
 			s.Find(
-				archivetest.Stream(1), otf2.EventMpiIrecv, 1).Args[3] = 65
+				jobtest.Stream(1), otf2.EventMpiIrecv, 1).Args[3] = 65
 		},
 			`message-length: location 4294967297, event 26, time 1760000000001532000: message 0>1 on "world" has 65 bytes here, 64 at location 4294967296, event 25`},
-		{"counter that is not right", func(s *archivetest.Sample) { s.Property("NCCL_OTF2::TIMING::GPU", "4") },
+		{"counter that is not right", func(s *jobtest.Sample) { s.Property("NCCL_OTF2::TIMING::GPU", "4") },
 			"counter: NCCL_OTF2::TIMING::GPU is 4, but 18 operations have that timing source"},
 		{"number of processes that is not right",
-			func(s *archivetest.Sample) { s.Property("NCCL_OTF2::PROCESSES", "4") },
+			func(s *jobtest.Sample) { s.Property("NCCL_OTF2::PROCESSES", "4") },
 			"counter: NCCL_OTF2::PROCESSES is 4, but there are 3 processes"},
-		{"what is missing where that is told", func(s *archivetest.Sample) {
+		{"what is missing where that is told", func(s *jobtest.Sample) {
 			s.Property(incomplete, "false")
-			s.Remove(archivetest.Stream(1), s.Index(archivetest.Stream(1), otf2.EventEnter, 2), 4)
+			s.Remove(jobtest.Stream(1), s.Index(jobtest.Stream(1), otf2.EventEnter, 2), 4)
 		}, `note: collective-match: location 4294967296, event 12, time 1760000000001330000: Broadcast 0 on "world": rank 1 has no such operation`},
-		{"RMA window that is not defined", func(s *archivetest.Sample) {
-			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaPut, Time: t0 + 102*us,
+		{"RMA window that is not defined", func(s *jobtest.Sample) {
+			s.Insert(jobtest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaPut, Time: t0 + 102*us,
 				Args: []uint64{0, 1, 8, 1}})
 		}, "reference: location 0, event 2, time 1760000000001102000: RmaPut: win 0 is not defined"},
-		{"RMA operation never completed", func(s *archivetest.Sample) {
+		{"RMA operation never completed", func(s *jobtest.Sample) {
 			s.Defs.RmaWins = []otf2.RmaWin{{Name: 0}}
-			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaPut, Time: t0 + 102*us,
+			s.Insert(jobtest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaPut, Time: t0 + 102*us,
 				Args: []uint64{0, 1, 8, 1}})
 		}, "request: location 0, event 2, time 1760000000001102000: the RMA operation of matching id 1 is never " +
 			"completed"},
-		{"RMA completion of nothing", func(s *archivetest.Sample) {
+		{"RMA completion of nothing", func(s *jobtest.Sample) {
 			s.Defs.RmaWins = []otf2.RmaWin{{Name: 0}}
-			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaOpCompleteNonBlocking, Time: t0 + 102*us,
+			s.Insert(jobtest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaOpCompleteNonBlocking, Time: t0 + 102*us,
 				Args: []uint64{0, 7}})
 		}, "RmaOpCompleteNonBlocking of matching id 7, which is not under way in window 0"},
-		{"marker outside the clock and of nothing", func(s *archivetest.Sample) {
+		{"marker outside the clock and of nothing", func(s *jobtest.Sample) {
 			s.Markers = []otf2.Marker{{Time: t0 - 5, Marker: 0, ScopeType: otf2.MarkerScopeComm, Scope: 4}}
 		}, "reference: marker 0: its scope, COMM 4, is not defined"},
 	} {
 		t.Run(d.name, func(t *testing.T) {
-			archivetest.FindDefect(t, archivetest.Check, archivetest.Load(t, original), d.spoil, d.want)
+			jobtest.FindDefect(t, jobtest.Check, jobtest.Load(t, original), d.spoil, d.want)
 		})
 	}
 }
 
 func TestFindingsAreLimitedByRule(t *testing.T) {
-	s := archivetest.Load(t, archivetest.Make(t, nil))
-	for i := range s.Events[archivetest.Stream(0)] {
-		if ev := &s.Events[archivetest.Stream(0)][i]; ev.Kind == otf2.EventEnter || ev.Kind == otf2.EventLeave {
+	s := jobtest.Load(t, jobtest.Typical(t, nil))
+	for i := range s.Events[jobtest.Stream(0)] {
+		if ev := &s.Events[jobtest.Stream(0)][i]; ev.Kind == otf2.EventEnter || ev.Kind == otf2.EventLeave {
 			ev.Args[0] = 500
 		}
 	}
@@ -273,7 +273,7 @@ func TestFindingsAreLimitedByRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := uint64(2*6 - 3); res.Dropped[check.RuleReference] != n || res.Errors() < int(n)+3 {
-		t.Errorf("dropped %v, %d errors:\n%s", res.Dropped, res.Errors(), archivetest.Lines(res))
+		t.Errorf("dropped %v, %d errors:\n%s", res.Dropped, res.Errors(), jobtest.Lines(res))
 	}
 }
 
@@ -310,11 +310,11 @@ func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
 	if out.Runs[0].Crashed != 3 || out.Runs[0].Missing != 1 {
 		t.Errorf("%+v", out.Runs[0])
 	}
-	res := archivetest.Check(t, out.Runs[0].Archive)
+	res := jobtest.Check(t, out.Runs[0].Archive)
 	if res.Errors() > 0 {
-		t.Errorf("findings:\n%s", archivetest.Lines(res))
+		t.Errorf("findings:\n%s", jobtest.Lines(res))
 	}
-	rep := archivetest.Operations(t, out.Runs[0].Archive)
+	rep := jobtest.Operations(t, out.Runs[0].Archive)
 	if rep.Summary.Complete || rep.Summary.Crashed != 3 || rep.Summary.Missing != 1 || rep.Summary.Differences != 1 {
 		t.Errorf("%+v", rep.Summary)
 	}
@@ -327,9 +327,9 @@ func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
 // What the tools of the field write must pass: an archive check that cries wolf is of no use.
 func TestArchivesOfOthersAreSound(t *testing.T) {
 	for _, name := range []string{"scorep-mpi/traces.otf2", "scalasca-min/traces.otf2", "collectives/nccl.otf2"} {
-		res := archivetest.Check(t, filepath.Join("..", "archivetest", "testdata", name))
+		res := jobtest.Check(t, filepath.Join("..", "..", "..", "tests", "jobtest", "testdata", name))
 		if len(res.Findings) > 0 || res.Events == 0 {
-			t.Errorf("%s, %d events:\n%s", name, res.Events, archivetest.Lines(res))
+			t.Errorf("%s, %d events:\n%s", name, res.Events, jobtest.Lines(res))
 		}
 	}
 }
@@ -432,13 +432,13 @@ func TestWholeJobsAreSound(t *testing.T) {
 		if len(out.Runs) != 1 || !out.Runs[0].Complete {
 			rt.Fatalf("%+v", out)
 		}
-		res := archivetest.Check(t, out.Runs[0].Archive)
+		res := jobtest.Check(t, out.Runs[0].Archive)
 		for _, f := range res.Findings {
 			if f.Severity == check.Error {
 				rt.Errorf("%v", f)
 			}
 		}
-		rep := archivetest.Operations(t, out.Runs[0].Archive)
+		rep := jobtest.Operations(t, out.Runs[0].Archive)
 		if rep.Summary.Operations != operations || rep.Summary.Unfinished != 0 {
 			rt.Errorf("%d operations, want %d; %d unfinished", rep.Summary.Operations, operations,
 				rep.Summary.Unfinished)
@@ -456,6 +456,6 @@ func sequence(n int) []int {
 
 // Times of made-up jobs.
 const (
-	t0 = archivetest.T0
-	us = archivetest.Microsecond
+	t0 = jobtest.T0
+	us = jobtest.Microsecond
 )

@@ -5,25 +5,25 @@ package check_test
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 // Metrics on the rows of ranks and of GPUs are sound, and one that is not defined is found.
 func TestMetricsAreChecked(t *testing.T) {
-	path := archivetest.Make(t, func(rank int, p *shardtest.Process) {
+	path := jobtest.Typical(t, func(rank int, p *shardtest.Process) {
 		outstanding := p.Metric(otf2.RecorderKindGPU, shardtest.Outstanding)
 		p.Measure(p.Shard.Comms[0].Location, outstanding, t0+700*us, 0)
 		row, power := p.GPUMetrics(0, shardtest.Power)
 		p.Measure(row, power, t0, 300_000)
 	})
-	if res := archivetest.Check(t, path); len(res.Findings) > 0 {
-		t.Errorf("findings:\n%s", archivetest.Lines(res))
+	if res := jobtest.Check(t, path); len(res.Findings) > 0 {
+		t.Errorf("findings:\n%s", jobtest.Lines(res))
 	}
-	s := archivetest.Load(t, path)
+	s := jobtest.Load(t, path)
 	s.Find(s.Defs.MetricInstances[0].Recorder, otf2.EventMetric, 0).Args[0] = 99
-	if res := archivetest.Check(t, s.Write()); res.Errors() != 1 {
-		t.Errorf("findings:\n%s", archivetest.Lines(res))
+	if res := jobtest.Check(t, s.Write()); res.Errors() != 1 {
+		t.Errorf("findings:\n%s", jobtest.Lines(res))
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -23,10 +22,10 @@ import (
 func compareArchives(t testing.TB, a, b string) *Comparison {
 	t.Helper()
 	x, err := otf2.Open(a, nil)
-	archivetest.Try(t, err)
+	jobtest.Try(t, err)
 	defer x.Close()
 	y, err := otf2.Open(b, nil)
-	archivetest.Try(t, err)
+	jobtest.Try(t, err)
 	defer y.Close()
 	return Runs(x, y, Options{MinChange: 0.01, WarmUp: 3})
 }
@@ -55,45 +54,45 @@ func found(c *Comparison) []string {
 // alone, and where.
 func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 	const steps = 240
-	is := func(k *archivetest.RunKind, function string, elements uint64, pair bool) bool {
+	is := func(k *jobtest.RunKind, function string, elements uint64, pair bool) bool {
 		return k.Function == function && k.Elements == elements && k.Pair == pair
 	}
 	changes := []struct {
 		name  string
-		alter archivetest.RunChange
+		alter jobtest.RunChange
 		want  []string
 	}{
-		{"nothing", archivetest.Unchanged, []string{}},
-		{"one size of AllReduce 5 % slower", func(k *archivetest.RunKind, _ int, transfer, _, _ *float64) {
+		{"nothing", jobtest.Unchanged, []string{}},
+		{"one size of AllReduce 5 % slower", func(k *jobtest.RunKind, _ int, transfer, _, _ *float64) {
 			if is(k, "AllReduce", 256<<10, false) {
 				*transfer *= 1.05
 			}
 		}, []string{"slower 4 AllReduce 1048576: transfer"}},
-		{"the pairs' AllReduce 5 % slower", func(k *archivetest.RunKind, _ int, transfer, _, _ *float64) {
+		{"the pairs' AllReduce 5 % slower", func(k *jobtest.RunKind, _ int, transfer, _, _ *float64) {
 			if is(k, "AllReduce", 256<<10, true) {
 				*transfer *= 1.05
 			}
 		}, []string{"slower 2 AllReduce 1048576: transfer"}},
-		{"AllGather 5 % faster", func(k *archivetest.RunKind, _ int, transfer, _, _ *float64) {
+		{"AllGather 5 % faster", func(k *jobtest.RunKind, _ int, transfer, _, _ *float64) {
 			if is(k, "AllGather", 256<<10, false) {
 				*transfer *= 0.95
 			}
 		}, []string{"faster 4 AllGather 4194304: transfer"}},
-		{"rank 2 late to ReduceScatter", func(k *archivetest.RunKind, rank int, _, _, late *float64) {
+		{"rank 2 late to ReduceScatter", func(k *jobtest.RunKind, rank int, _, _, late *float64) {
 			if is(k, "ReduceScatter", 256<<10, false) && rank == 2 {
 				*late += 60_000
 			}
 		}, []string{"slower 4 ReduceScatter 4194304: skew"}},
-		{"calls of the pairs' AllGather three times as long", func(k *archivetest.RunKind, _ int, _, call, _ *float64) {
+		{"calls of the pairs' AllGather three times as long", func(k *jobtest.RunKind, _ int, _, call, _ *float64) {
 			if is(k, "AllGather", 64<<10, true) {
 				*call *= 3
 			}
 		}, []string{"slower 2 AllGather 524288: enqueue"}},
 	}
 	for seed := range uint64(3) {
-		before := archivetest.MakeRun(t, 2*seed+100, steps, archivetest.Unchanged)
+		before := jobtest.MakeRun(t, 2*seed+100, steps, jobtest.Unchanged)
 		c := compareArchives(t, before, before)
-		if got := found(c); len(got) > 0 || c.Compared != len(archivetest.MadeKinds) {
+		if got := found(c); len(got) > 0 || c.Compared != len(jobtest.MadeKinds) {
 			t.Errorf("seed %d against itself: %d kinds, %v", seed, c.Compared, got)
 		}
 		for i := range c.Operations {
@@ -106,7 +105,7 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 			if seed > 0 && i > 1 {
 				break // the other changes once
 			}
-			c := compareArchives(t, before, archivetest.MakeRun(t, 2*seed+101, steps, tc.alter))
+			c := compareArchives(t, before, jobtest.MakeRun(t, 2*seed+101, steps, tc.alter))
 			if diff := cmp.Diff(tc.want, found(c)); diff != "" {
 				t.Errorf("seed %d, %s:\n%s\n%+v", seed, tc.name, diff, c.Operations)
 			}
@@ -134,7 +133,7 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 func madeSamples(seed uint64, kinds, count int, factor func(kind int) float64) *samples {
 	s := &samples{sets: make(map[sampleKey]*sampleSet), folded: make(map[sampleFamily]bool),
 		counted: make(map[shape]int)}
-	n := archivetest.NewNoise(seed)
+	n := jobtest.NewNoise(seed)
 	for i := range count {
 		for k := range kinds {
 			key := sampleKey{sampleFamily: sampleFamily{shape: shape{8, 1, "8"}, function: "AllReduce",
@@ -453,6 +452,6 @@ func TestUncertainTimesHideSmallChanges(t *testing.T) {
 
 // Times of made-up jobs.
 const (
-	t0 = archivetest.T0
-	us = archivetest.Microsecond
+	t0 = jobtest.T0
+	us = jobtest.Microsecond
 )

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -108,7 +108,7 @@ func TestHangVerdicts(t *testing.T) {
 				"SIGTERM\nworld: AllReduce 2 is not reached by all: Rank 1 missing, Ranks 0,2 inside; for 16 s"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			path := archivetest.Make(t, func(rank int, p *shardtest.Process) {
+			path := jobtest.Typical(t, func(rank int, p *shardtest.Process) {
 				p.Shard.Masks.Record = tc.mask
 				p.Shard.Pending = tc.of[rank]
 				p.Shard.End = &experiment.End{Time: t0 + 700*us + 16_000_000*us, Called: true}
@@ -122,7 +122,7 @@ func TestHangVerdicts(t *testing.T) {
 				t.Fatal(r, err)
 			}
 			var text bytes.Buffer
-			archivetest.Try(t, report.Hang(r).WriteText(&text))
+			jobtest.Try(t, report.Hang(r).WriteText(&text))
 			if !strings.Contains(text.String(), tc.says) {
 				t.Errorf("no %q in\n%s", tc.says, text.String())
 			}
@@ -154,6 +154,6 @@ func TestHangVerdicts(t *testing.T) {
 
 // Times of made-up jobs.
 const (
-	t0 = archivetest.T0
-	us = archivetest.Microsecond
+	t0 = jobtest.T0
+	us = jobtest.Microsecond
 )

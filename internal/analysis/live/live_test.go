@@ -13,18 +13,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
 func look(t testing.TB, l *Follower, ms float64) *View {
 	t.Helper()
-	v, err := l.Look(time.Unix(0, int64(archivetest.LiveAt(ms))))
-	archivetest.Try(t, err)
+	v, err := l.Look(time.Unix(0, int64(jobtest.LiveAt(ms))))
+	jobtest.Try(t, err)
 	return v
 }
 
@@ -33,7 +33,7 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 0.02*math.Abs(b)+1e-9 }
 // A job from before its begin to its end: 100 operations a second of 5 ms, for the first of which rank 0 waits 2 ms for
 // rank 1, later rank 1 for rank 0.
 func TestLiveFollowsAJob(t *testing.T) {
-	j := archivetest.NewLiveJob(t, 2, 1)
+	j := jobtest.NewLiveJob(t, 2, 1)
 	l := New(j.Dir, 2*time.Second)
 	waiting := New(j.Dir+"/nowhere", time.Second)
 	if v := look(t, waiting, 0); v.State != LiveWaiting || v.Processes != 0 {
@@ -96,7 +96,7 @@ func TestLiveFollowsAJob(t *testing.T) {
 		t.Errorf("%d parts of the window are kept", n)
 	}
 	// One rank is ahead: its operations are not complete.
-	j.Processes[0].AllReduce(j.Comms[0], archivetest.LiveAt(8004), archivetest.LiveAt(8009), 1<<20)
+	j.Processes[0].AllReduce(j.Comms[0], jobtest.LiveAt(8004), jobtest.LiveAt(8009), 1<<20)
 	j.Processes[0].Flush()
 	if v := look(t, l, 8100); !near(v.Rate, 100) || v.Done != 701 || l.assembly.Parts != 1 {
 		t.Errorf("%+v, %d parts", v, l.assembly.Parts)
@@ -123,7 +123,7 @@ func TestLiveFollowsAJob(t *testing.T) {
 
 // Who looks at a job later sees its last seconds, and reads little more than these.
 func TestLiveBeginsInTheMiddle(t *testing.T) {
-	j := archivetest.NewLiveJob(t, 2, 1)
+	j := jobtest.NewLiveJob(t, 2, 1)
 	for i := range 20_000 {
 		j.AllReduce(float64(i)*10+4, float64(i)*10+9, 0, 2)
 	}
@@ -134,19 +134,19 @@ func TestLiveBeginsInTheMiddle(t *testing.T) {
 		!near(v.Ranks[0].Waiting, 0.2) || v.Done != 20_000 {
 		t.Errorf("%+v", v)
 	}
-	if l.begin < otf2.Timestamp(archivetest.LiveAt(100_000)) {
+	if l.begin < otf2.Timestamp(jobtest.LiveAt(100_000)) {
 		t.Errorf("read from %d ms on", (l.begin-t0)/1e6)
 	}
 }
 
 // The clocks of hosts differ: they are compared by the ends of operations, and rooted operations are not compared.
 func TestLiveOnSeveralHosts(t *testing.T) {
-	j := archivetest.NewLiveJob(t, 4, 2)
+	j := jobtest.NewLiveJob(t, 4, 2)
 	const off = 300 // ms that the second host's clock is ahead
 	for i := range 200 {
 		for r, p := range j.Processes {
 			late, by := []float64{0, 1, 3, 2}[r], float64(r/2*off)
-			begin, end := archivetest.LiveAt(float64(i)*10+2+late+by), archivetest.LiveAt(float64(i)*10+8+by)
+			begin, end := jobtest.LiveAt(float64(i)*10+2+late+by), jobtest.LiveAt(float64(i)*10+8+by)
 			if i%2 == 0 {
 				p.AllReduce(j.Comms[r], begin, end, 1000)
 				continue
@@ -177,7 +177,7 @@ func TestLiveOnSeveralHosts(t *testing.T) {
 
 // What cannot be followed is skipped, alike on all ranks, and said to be.
 func TestLiveSkipsWhatIsTooMuch(t *testing.T) {
-	j := archivetest.NewLiveJob(t, 2, 1)
+	j := jobtest.NewLiveJob(t, 2, 1)
 	write := func(from, to int) {
 		for i := from; i < to; i++ {
 			j.AllReduce(float64(i)*10+4, float64(i)*10+9, 0, 2)
@@ -203,10 +203,10 @@ func TestLiveSkipsWhatIsTooMuch(t *testing.T) {
 
 // Messages count at their sender; those that were launched together have one time.
 func TestLiveMessages(t *testing.T) {
-	j := archivetest.NewLiveJob(t, 2, 1)
+	j := jobtest.NewLiveJob(t, 2, 1)
 	for i := range 100 {
-		j.Processes[0].Send(j.Comms[0], 1, archivetest.LiveAt(float64(i)*10), archivetest.LiveAt(float64(i)*10+4), 1000)
-		j.Processes[1].Recv(j.Comms[1], 0, archivetest.LiveAt(float64(i)*10+2), archivetest.LiveAt(float64(i)*10+4),
+		j.Processes[0].Send(j.Comms[0], 1, jobtest.LiveAt(float64(i)*10), jobtest.LiveAt(float64(i)*10+4), 1000)
+		j.Processes[1].Recv(j.Comms[1], 0, jobtest.LiveAt(float64(i)*10+2), jobtest.LiveAt(float64(i)*10+4),
 			1000)
 	}
 	j.Flush()
@@ -221,10 +221,10 @@ func TestLiveMessages(t *testing.T) {
 // What keeps a job from going on is said as `report --hang` says it, once it is older than operations are, until the
 // job goes on.
 func TestLiveSaysWhatStopsAJob(t *testing.T) {
-	j := archivetest.NewLiveJob(t, 3, 1)
+	j := jobtest.NewLiveJob(t, 3, 1)
 	j.AllReduce(10, 20)
 	for _, p := range j.Processes[:2] {
-		p.Shard.Pending = []experiment.Pending{{Function: "AllReduce", Ordinal: 1, Since: archivetest.LiveAt(30),
+		p.Shard.Pending = []experiment.Pending{{Function: "AllReduce", Ordinal: 1, Since: jobtest.LiveAt(30),
 			State: "running"}}
 	}
 	j.Flush()
@@ -234,7 +234,7 @@ func TestLiveSaysWhatStopsAJob(t *testing.T) {
 	}
 	v := look(t, l, 7030)
 	r, err := hang.Find(j.Dir, v.Time, nil)
-	archivetest.Try(t, err)
+	jobtest.Try(t, err)
 	if len(v.Stops) != 1 || v.Stops[0].Kind != verdict.Missing || !slices.Equal(v.Stops[0].Culprits, []int{2}) ||
 		v.Stops[0].Sentence() != r.Jobs[0].Stops[0].Sentence() {
 		t.Errorf("got %+v, report --hang has %+v", v.Stops, r.Jobs[0].Stops)
@@ -251,7 +251,7 @@ func TestLiveSaysWhatStopsAJob(t *testing.T) {
 
 // A job whose operations are all over within a part of the window is shown, too.
 func TestLiveOfAShortJob(t *testing.T) {
-	j := archivetest.NewLiveJob(t, 2, 1)
+	j := jobtest.NewLiveJob(t, 2, 1)
 	for i := range 10 {
 		j.AllReduce(float64(i)*10+1, float64(i)*10+9)
 	}
@@ -267,7 +267,7 @@ func TestLiveOfAShortJob(t *testing.T) {
 func BenchmarkLiveLook(b *testing.B) {
 	for _, ranks := range []int{8, 64} {
 		b.Run(fmt.Sprintf("%d ranks", ranks), func(b *testing.B) {
-			j := archivetest.NewLiveJob(b, ranks, 1)
+			j := jobtest.NewLiveJob(b, ranks, 1)
 			l := New(j.Dir, 10*time.Second)
 			rate := 16_000 / ranks
 			n, second := 0, 0
@@ -303,13 +303,13 @@ func BenchmarkLiveLook(b *testing.B) {
 
 // Times of made-up jobs.
 const (
-	t0 = archivetest.T0
+	t0 = jobtest.T0
 )
 
 // The mean time is that of the report: without the first operation of a communicator, in which NCCL makes its
 // connections, and of no operation of which only the launch is known.
 func TestLiveTimesAreThoseOfTheReport(t *testing.T) {
-	j := archivetest.NewLiveJob(t, 2, 1)
+	j := jobtest.NewLiveJob(t, 2, 1)
 	l := New(j.Dir, 2*time.Second)
 	j.AllReduce(4, 904) // start-up
 	for i := range 50 {
@@ -320,10 +320,10 @@ func TestLiveTimesAreThoseOfTheReport(t *testing.T) {
 	if o := v.Operations[0]; o.Timed != 50 || !near(o.Avg, 5e6) || o.TimingSource != "gpu" {
 		t.Errorf("of %d operations the mean time is %v ns (%s)", o.Timed, o.Avg, o.TimingSource)
 	}
-	launched := archivetest.NewLiveJob(t, 2, 1)
+	launched := jobtest.NewLiveJob(t, 2, 1)
 	for i := range uint64(50) {
 		for _, p := range launched.Processes {
-			at := archivetest.LiveAt(10 * float64(i))
+			at := jobtest.LiveAt(10 * float64(i))
 			p.Collective(0, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at,
 				End: at + 5000, Sent: 40, Received: 40, Count: 10, Source: "enqueue"})
 		}

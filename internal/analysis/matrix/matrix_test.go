@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
@@ -19,7 +18,7 @@ import (
 )
 
 func TestMatrixOfTransfers(t *testing.T) {
-	r := matrix.Read(jobtest.Open(t, archivetest.WithNetwork(t)), nil)
+	r := matrix.Read(jobtest.Open(t, jobtest.WithNetwork(t)), nil)
 	flow := func(from, to int, transfers, bytes, busy uint64) matrix.Flow {
 		host := []string{"node0", "node0", "node1"}
 		name := []string{"Rank 0", "Rank 1", "Rank 2"}
@@ -50,16 +49,16 @@ func TestMatrixOfTransfers(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	var text bytes.Buffer
-	archivetest.Try(t, report.Matrix(r).WriteText(&text))
+	jobtest.Try(t, report.Matrix(r).WriteText(&text))
 	golden.Text(t, "testdata/matrix.txt", text.String())
 	text.Reset()
-	archivetest.Try(t, report.Matrix(r).WriteCSV(&text))
+	jobtest.Try(t, report.Matrix(r).WriteCSV(&text))
 	golden.Text(t, "testdata/matrix.csv", text.String())
 }
 
 // Without recorded transfers the operations tell what each rank has for the others.
 func TestNominalMatrix(t *testing.T) {
-	r := matrix.Read(jobtest.Open(t, archivetest.Make(t, nil)), nil)
+	r := matrix.Read(jobtest.Open(t, jobtest.Typical(t, nil)), nil)
 	if len(r.Ranks)+len(r.Hosts)+len(r.Channels)+len(r.Networks) > 0 {
 		t.Errorf("%+v", r)
 	}
@@ -91,7 +90,7 @@ func TestNominalMatrix(t *testing.T) {
 }
 
 func TestMatrixSaysWhatIsMissing(t *testing.T) {
-	s := archivetest.Load(t, archivetest.WithNetwork(t))
+	s := jobtest.Load(t, jobtest.WithNetwork(t))
 	sends := otf2.LocationRef(2 << 32) // of rank 0
 	s.Remove(sends, s.Index(sends, otf2.EventRmaOpCompleteNonBlocking, 1), 1)
 	s.Defs.LocationProperties = slices.DeleteFunc(
@@ -114,6 +113,6 @@ func TestMatrixSaysWhatIsMissing(t *testing.T) {
 
 // Times of made-up jobs.
 const (
-	t0 = archivetest.T0
-	us = archivetest.Microsecond
+	t0 = jobtest.T0
+	us = jobtest.Microsecond
 )

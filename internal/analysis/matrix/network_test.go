@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
@@ -29,9 +28,9 @@ func networks(a *otf2.Archive) ([]matrix.NetworkMatrix, []string) {
 }
 
 func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
-	path := archivetest.WithNetwork(t)
-	if res := archivetest.Check(t, path); len(res.Findings) > 0 {
-		t.Errorf("findings:\n%s", archivetest.Lines(res))
+	path := jobtest.WithNetwork(t)
+	if res := jobtest.Check(t, path); len(res.Findings) > 0 {
+		t.Errorf("findings:\n%s", jobtest.Lines(res))
 	}
 	got, problems := networks(jobtest.Open(t, path))
 	want := []matrix.NetworkMatrix{{
@@ -46,8 +45,8 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 		t.Error(problems, diff)
 	}
 	// The rest of the report does not take the network for a communicator of the program.
-	with, without := archivetest.Operations(t, path).Summary,
-		archivetest.Operations(t, archivetest.Make(t, nil)).Summary
+	with, without := jobtest.Operations(t, path).Summary,
+		jobtest.Operations(t, jobtest.Typical(t, nil)).Summary
 	if with.Communicators != without.Communicators || with.Ranks != without.Ranks || with.GPUs != without.GPUs ||
 		with.Processes != without.Processes {
 		t.Errorf("with a network %+v,\nwithout %+v", with, without)
@@ -55,7 +54,7 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 }
 
 func TestSendersThatAreNotReportedAreNotGuessed(t *testing.T) {
-	s := archivetest.Load(t, archivetest.WithNetwork(t))
+	s := jobtest.Load(t, jobtest.WithNetwork(t))
 	reported := 0 // whose sends: rank 0's only
 	s.Defs.LocationProperties = slices.DeleteFunc(s.Defs.LocationProperties, func(p otf2.LocationProperty) bool {
 		if s.Defs.String(p.Name) == facts.PropRank.Key() {
@@ -70,8 +69,8 @@ func TestSendersThatAreNotReportedAreNotGuessed(t *testing.T) {
 }
 
 func TestArchivesWithoutNetworksHaveNoMatrix(t *testing.T) {
-	for _, path := range []string{archivetest.Make(t, nil),
-		filepath.Join("..", "archivetest", "testdata", "scorep-mpi", "traces.otf2")} {
+	for _, path := range []string{jobtest.Typical(t, nil),
+		filepath.Join("..", "..", "..", "tests", "jobtest", "testdata", "scorep-mpi", "traces.otf2")} {
 		if got, problems := networks(jobtest.Open(t, path)); len(got) > 0 || len(problems) > 0 {
 			t.Errorf("%s: %+v, %v", path, got, problems)
 		}
@@ -117,8 +116,8 @@ func TestNetworkMatrixOfAnyJob(t *testing.T) {
 			p.Finish()
 		}
 		anchor := jobtest.Unify(t, dir)
-		if res := archivetest.Check(t, anchor); res.Errors() > 0 {
-			rt.Errorf("findings:\n%s", archivetest.Lines(res))
+		if res := jobtest.Check(t, anchor); res.Errors() > 0 {
+			rt.Errorf("findings:\n%s", jobtest.Lines(res))
 		}
 		got := make(map[[2]int]matrix.Traffic)
 		matrices, _ := networks(jobtest.Open(t, anchor))
@@ -172,8 +171,8 @@ func TestContinuedProcessesAreSound(t *testing.T) {
 	if err != nil || len(out.Runs) != 1 || !out.Runs[0].Complete { // nothing was in the memory of the one that died
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if res := archivetest.Check(t, out.Runs[0].Archive); res.Errors() > 0 || len(res.Findings) > 0 {
-		t.Errorf("findings:\n%s", archivetest.Lines(res))
+	if res := jobtest.Check(t, out.Runs[0].Archive); res.Errors() > 0 || len(res.Findings) > 0 {
+		t.Errorf("findings:\n%s", jobtest.Lines(res))
 	}
 	matrices, _ := networks(jobtest.Open(t, out.Runs[0].Archive))
 	want := []matrix.Cell{{0, 1, matrix.Traffic{130, 130 * 40}}, {1, 0, matrix.Traffic{130, 130 * 40}}}

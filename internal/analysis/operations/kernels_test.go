@@ -9,27 +9,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Of a GPU that begins late it is said which kernels were in the way: those that ran longer than on the others, after
 // the call.
 func TestKernelsInTheWayAreNamed(t *testing.T) {
-	r := archivetest.Operations(t, archivetest.WithKernelsInTheWay(t))
+	r := jobtest.Operations(t, jobtest.WithKernelsInTheWay(t))
 	if len(r.Verdict.Culprits) != 1 {
 		t.Fatalf("%+v", r.Verdict)
 	}
 	c := &r.Verdict.Culprits[0]
 	want := fmt.Sprintf("%d of %d times, always: busy with gemm_large (83 %%), layernorm (10 %%).",
-		archivetest.InTheWay, archivetest.OfWays)
+		jobtest.InTheWay, jobtest.OfWays)
 	if c.Rank != 1 || c.Kind != verdict.GPULate ||
 		!strings.HasPrefix(c.Evidence, "Its GPU began ncclAllReduce 4.10 ms after the others") ||
 		!strings.HasSuffix(c.Evidence, want) {
 		t.Errorf("%+v\nwant %q", c, want)
 	}
-	const n = archivetest.InTheWay * 1e6
+	const n = jobtest.InTheWay * 1e6
 	of := make(map[string][]criticalpath.KernelTime)
 	for _, row := range r.CriticalPath.Ranks {
 		if row.Rank == 1 {
@@ -47,7 +47,7 @@ func TestKernelsInTheWayAreNamed(t *testing.T) {
 
 // Where no kernels were recorded none are named.
 func TestNoKernelsInTheWay(t *testing.T) {
-	r := archivetest.Operations(t, archivetest.WithWaits(t))
+	r := jobtest.Operations(t, jobtest.WithWaits(t))
 	for _, row := range r.CriticalPath.Ranks {
 		if len(row.Kernels) > 0 {
 			t.Errorf("%+v", row)

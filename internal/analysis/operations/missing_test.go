@@ -5,26 +5,26 @@ package operations_test
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // A collective of NCCL that is missing on one rank, or whose beginning or end is, makes nobody else the culprit.
 func TestMissingCollectivesAccuseNobodyElse(t *testing.T) {
-	run := archivetest.MakeRun(t, 5, 12, func(_ *archivetest.RunKind, rank int, _, _, late *float64) {
+	run := jobtest.MakeRun(t, 5, 12, func(_ *jobtest.RunKind, rank int, _, _, late *float64) {
 		if rank == 2 {
 			*late += 400_000
 		}
 	})
-	whole := archivetest.Operations(t, run).Verdict
+	whole := jobtest.Operations(t, run).Verdict
 	if len(whole.Culprits) != 1 {
 		t.Fatalf("culprits %+v", whole.Culprits)
 	}
 	want := whole.Culprits[0].Rank
 	for rank := range 4 {
-		row := archivetest.Stream(rank)
+		row := jobtest.Stream(rank)
 		n := 0
-		for _, ev := range archivetest.Load(t, run).Events[row] {
+		for _, ev := range jobtest.Load(t, run).Events[row] {
 			if ev.Kind == otf2.EventMpiCollectiveEnd {
 				n++
 			}
@@ -32,11 +32,11 @@ func TestMissingCollectivesAccuseNobodyElse(t *testing.T) {
 		for _, kind := range [][]otf2.EventKind{{otf2.EventMpiCollectiveEnd}, {otf2.EventMpiCollectiveBegin},
 			{otf2.EventMpiCollectiveEnd, otf2.EventMpiCollectiveBegin}} {
 			for _, nth := range []int{0, n / 2, n - 1} {
-				s := archivetest.Load(t, run)
+				s := jobtest.Load(t, run)
 				for _, k := range kind {
 					s.Remove(row, s.Index(row, k, nth), 1)
 				}
-				v := archivetest.Operations(t, s.Write()).Verdict
+				v := jobtest.Operations(t, s.Write()).Verdict
 				for _, c := range v.Culprits {
 					if c.Rank != want {
 						t.Errorf("%v %d of rank %d is missing: rank %d is accused, not %d", kind, nth, rank, c.Rank,

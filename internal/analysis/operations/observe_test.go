@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // An observer is shown every event, operation and wait that the report counts, and of the regions that they are in.
 func TestObserve(t *testing.T) {
-	a, err := otf2.Open(archivetest.Make(t, nil), nil)
+	a, err := otf2.Open(jobtest.Typical(t, nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +71,6 @@ func TestObserve(t *testing.T) {
 
 // Times of made-up jobs.
 const (
-	t0 = archivetest.T0
-	us = archivetest.Microsecond
+	t0 = jobtest.T0
+	us = jobtest.Microsecond
 )

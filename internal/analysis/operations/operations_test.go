@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
@@ -26,6 +25,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -34,7 +34,7 @@ import (
 // arrival. The first one is the communicator's start-up. 1000 float32 are
 // 4000 bytes: 4000 B / 30 µs = 0.1333 GB/s, busbw × 2·2/3.
 func TestNumbersOfOperations(t *testing.T) {
-	r := archivetest.Operations(t, archivetest.Make(t, nil))
+	r := jobtest.Operations(t, jobtest.Typical(t, nil))
 	one := func(ns float64) analysis.Times {
 		return analysis.Times{Total: ns, Avg: ns, Min: ns, P50: ns, P99: ns, Max: ns}
 	}
@@ -102,7 +102,7 @@ func TestNumbersOfOperations(t *testing.T) {
 // Three launches have GPU times on all ranks: two AllReduces and the group. In each rank 2 is last,
 // rank 0 waits 20 µs for it, rank 1 10 µs. The communicator's first is its start-up.
 func TestWhoWaitedForWhom(t *testing.T) {
-	w := archivetest.Operations(t, archivetest.Make(t, nil)).Waits
+	w := jobtest.Operations(t, jobtest.Typical(t, nil)).Waits
 	want := waits.ByRank{
 		Collectives: 2, LeftOut: 1, Hosts: 2, Total: 60_000,
 		StartUp: waits.StartUp{Collectives: 1, Waited: 30_000, Rank: "Rank 2", Host: "node1", Caused: 30_000},
@@ -120,7 +120,7 @@ func TestWhoWaitedForWhom(t *testing.T) {
 
 // Scalasca 2.6 finds Wait at NxN of 6, 4, 2 and 0 ms in this archive.
 func TestWaitsAreThoseThatScalascaFinds(t *testing.T) {
-	w := archivetest.Operations(t, filepath.Join("..", "archivetest", "testdata", "scalasca-min", "traces.otf2")).Waits
+	w := jobtest.Operations(t, filepath.Join("..", "..", "..", "tests", "jobtest", "testdata", "scalasca-min", "traces.otf2")).Waits
 	var waits []uint64
 	culprit := 0
 	for i, r := range w.Ranks {
@@ -135,7 +135,7 @@ func TestWaitsAreThoseThatScalascaFinds(t *testing.T) {
 }
 
 func TestSummaryOfAJob(t *testing.T) {
-	s := archivetest.Operations(t, archivetest.Make(t, nil)).Summary
+	s := jobtest.Operations(t, jobtest.Typical(t, nil)).Summary
 	s.Archive = ""
 	want := operations.Summary{
 		Creator: "nccl-otf2", Processes: 3, Died: []string{}, Ranks: 3, Hosts: 2, GPUs: 3, Communicators: 1,
@@ -158,7 +158,7 @@ func TestSummaryOfAJob(t *testing.T) {
 // Operations on a GPU's memory are a row of their own and have a mark; one buffer of one rank is enough. Managed
 // memory, which it shares, counts as its own; pinned and unknown memory does not.
 func TestDeviceMemoryIsMarked(t *testing.T) {
-	path := archivetest.Make(t, func(rank int, p *shardtest.Process) {
+	path := jobtest.Typical(t, func(rank int, p *shardtest.Process) {
 		for i, class := range []string{regions.ClassDevice, regions.ClassManaged, regions.ClassPinned,
 			regions.ClassHost, regions.ClassUnknown} {
 			if i == 0 && rank < 2 {
@@ -178,7 +178,7 @@ func TestDeviceMemoryIsMarked(t *testing.T) {
 				Sent: 400, Received: map[bool]uint64{true: 1200}[rank == 1], Count: 100},
 		})
 	})
-	r := archivetest.Operations(t, path)
+	r := jobtest.Operations(t, path)
 	got := make(map[string]uint64)
 	for _, o := range r.Operations {
 		if o.Operation == "AllReduce" || o.Operation == "AllGather" || o.Operation == "Reduce" {
@@ -229,13 +229,13 @@ func TestKernelsInTheSummary(t *testing.T) {
 			"21 recorded, 9 of them linked with their launches; 9 of NCCL's not linked; 3 still undecided; 9 records " +
 				"not drawn"},
 	} {
-		path := archivetest.Make(t, func(rank int, p *shardtest.Process) {
+		path := jobtest.Typical(t, func(rank int, p *shardtest.Process) {
 			p.Shard.Counts.CUPTI = tc.counts
 			if tc.cupti != nil {
 				p.Shard.Cupti = tc.cupti(rank)
 			}
 		})
-		r := archivetest.Operations(t, path)
+		r := jobtest.Operations(t, path)
 		var b strings.Builder
 		testkit.Must(t, report.WriteStyled(r, &b, report.Style{}))
 		if tc.want == "" && strings.Contains(b.String(), "\n  kernels ") || !strings.Contains(b.String(), tc.want) {
@@ -250,7 +250,7 @@ func TestKernelsInTheSummary(t *testing.T) {
 }
 
 func TestReportAsText(t *testing.T) {
-	r := archivetest.Operations(t, archivetest.Make(t, nil))
+	r := jobtest.Operations(t, jobtest.Typical(t, nil))
 	r.Summary.Archive = "traces.otf2"
 	var b bytes.Buffer
 	testkit.Must(t, report.WriteStyled(r, &b, report.Style{}))
@@ -258,7 +258,7 @@ func TestReportAsText(t *testing.T) {
 }
 
 func TestReportAsJSONHasStableNames(t *testing.T) {
-	b, err := json.Marshal(archivetest.Operations(t, archivetest.Make(t, nil)))
+	b, err := json.Marshal(jobtest.Operations(t, jobtest.Typical(t, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,14 +314,14 @@ func TestBusBandwidthFactors(t *testing.T) {
 // An archive that is merged with one of MPI: a process is one rank, whether its thread or its GPU is in a communicator,
 // and teams of threads are no communicators.
 func TestRanksOfMergedArchives(t *testing.T) {
-	alone := archivetest.Operations(t, archivetest.Make(t, nil))
-	s := archivetest.Load(t, archivetest.Make(t, nil))
+	alone := jobtest.Operations(t, jobtest.Typical(t, nil))
+	s := jobtest.Load(t, jobtest.Typical(t, nil))
 	name := s.Defs.Strings[0].Self
 	group := func(self otf2.GroupRef, kind otf2.GroupType, paradigm otf2.Paradigm, members ...uint64) {
 		s.Defs.Groups = append(s.Defs.Groups, otf2.Group{Self: self, Name: name, Type: kind, Paradigm: paradigm,
 			Members: members})
 	}
-	threads := []uint64{uint64(archivetest.Thread(0)), uint64(archivetest.Thread(1)), uint64(archivetest.Thread(2))}
+	threads := []uint64{uint64(jobtest.Thread(0)), uint64(jobtest.Thread(1)), uint64(jobtest.Thread(2))}
 	for _, g := range s.Defs.Groups { // NCCL's are of its own paradigm then
 		if g.Paradigm == otf2.ParadigmMPI {
 			s.Defs.Group(g.Self).Paradigm = regions.ParadigmNCCL
@@ -336,7 +336,7 @@ func TestRanksOfMergedArchives(t *testing.T) {
 		s.Defs.Comms = append(s.Defs.Comms, otf2.Comm{Self: otf2.CommRef(100 + i), Name: name, Group: ref + 1,
 			Parent: otf2.UndefinedComm})
 	}
-	got := archivetest.Operations(t, s.Write())
+	got := jobtest.Operations(t, s.Write())
 	if got.Summary.Ranks != 3 || got.Summary.Communicators != alone.Summary.Communicators+1 {
 		t.Errorf("%d ranks in %d communicators; without MPI %d in %d", got.Summary.Ranks, got.Summary.Communicators,
 			alone.Summary.Ranks, alone.Summary.Communicators)

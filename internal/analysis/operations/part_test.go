@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
@@ -20,7 +19,7 @@ import (
 
 // What is passed on one by one adds up to the report.
 func TestPartsAddUpToTheReport(t *testing.T) {
-	a := jobtest.Open(t, archivetest.WithNetwork(t))
+	a := jobtest.Open(t, jobtest.WithNetwork(t))
 	report, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +75,7 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 
 // Waits that are passed on are those that the report sums up, in the same order whatever the machine.
 func TestWaitsAddUpToTheReport(t *testing.T) {
-	a := jobtest.Open(t, archivetest.WithWaits(t))
+	a := jobtest.Open(t, jobtest.WithWaits(t))
 	report, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)

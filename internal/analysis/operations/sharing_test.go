@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Real ranks on one real GPU, see the README there: those that do the same are held to be late by nobody's doing, and
@@ -41,7 +41,7 @@ func TestRanksThatShareAGPU(t *testing.T) {
 				"It called ncclAllReduce 15.4 ms after " +
 				"the others, 10 of 38 times, every third call."},
 	} {
-		r := archivetest.Operations(t, filepath.Join("..", "archivetest", "testdata", c.archive, "traces.otf2"))
+		r := jobtest.Operations(t, filepath.Join("..", "..", "..", "tests", "jobtest", "testdata", c.archive, "traces.otf2"))
 		v := r.Verdict
 		var named []int
 		for i := range v.Culprits {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
@@ -16,7 +15,7 @@ import (
 )
 
 func TestOverlap(t *testing.T) {
-	r := overlap.Read(jobtest.Open(t, archivetest.WithKernels(t)), nil)
+	r := overlap.Read(jobtest.Open(t, jobtest.WithKernels(t)), nil)
 	want := &overlap.Report{
 		GPUs: []overlap.GPU{{
 			Rank: "Rank 0", Host: "node0", GPU: r.GPUs[0].GPU, Kernels: 4, Operations: 3,
@@ -33,12 +32,12 @@ func TestOverlap(t *testing.T) {
 		t.Error(diff)
 	}
 	var text bytes.Buffer
-	archivetest.Try(t, report.Overlap(r).WriteText(&text))
+	jobtest.Try(t, report.Overlap(r).WriteText(&text))
 	golden.Text(t, "testdata/overlap.txt", text.String())
 }
 
 func TestNoOverlapWithoutKernels(t *testing.T) {
-	r := overlap.Read(jobtest.Open(t, archivetest.Make(t, nil)), nil)
+	r := overlap.Read(jobtest.Open(t, jobtest.Typical(t, nil)), nil)
 	if len(r.GPUs)+len(r.Communicators) > 0 || r.WithoutKernels != 3 {
 		t.Errorf("%+v", r)
 	}
@@ -46,5 +45,5 @@ func TestNoOverlapWithoutKernels(t *testing.T) {
 
 // Times of made-up jobs.
 const (
-	us = archivetest.Microsecond
+	us = jobtest.Microsecond
 )

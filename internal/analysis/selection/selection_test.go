@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
@@ -27,8 +26,8 @@ import (
 
 func jobs(t *testing.T) map[string]string {
 	return map[string]string{
-		"plain": archivetest.Make(t, nil), "waits": archivetest.WithWaits(t), "kernels": archivetest.WithKernels(t),
-		"network": archivetest.WithNetwork(t),
+		"plain": jobtest.Typical(t, nil), "waits": jobtest.WithWaits(t), "kernels": jobtest.WithKernels(t),
+		"network": jobtest.WithNetwork(t),
 	}
 }
 
@@ -142,7 +141,7 @@ func TestTheHalvesOfARunAreTheRun(t *testing.T) {
 
 // With ranks rows are restricted, and what operations took is of all members.
 func TestRanksRestrictRowsAndNotFacts(t *testing.T) {
-	path := archivetest.WithWaits(t)
+	path := jobtest.WithWaits(t)
 	all, some := reportOf(t, path, nil), reportOf(t, path, selected(t, path, selection.Spec{Ranks: "1"}))
 	if n := len(some.WaitStates.Ranks); n != 1 || len(some.Waits.Ranks) != 1 {
 		t.Fatalf("%d rows of ranks", n)
@@ -161,7 +160,7 @@ func TestRanksRestrictRowsAndNotFacts(t *testing.T) {
 }
 
 func TestWhatIsNotThereIsSaid(t *testing.T) {
-	path := archivetest.WithKernels(t)
+	path := jobtest.WithKernels(t)
 	for _, c := range []struct {
 		spec selection.Spec
 		want string
@@ -183,7 +182,7 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 
 // Points in time may be written in all the ways in which outputs show them.
 func TestTimesAreReadAsTheyAreShown(t *testing.T) {
-	path := archivetest.WithKernels(t)
+	path := jobtest.WithKernels(t)
 	a := jobtest.Open(t, path)
 	begin := uint64(reportOf(t, path, nil).Summary.Begin)
 	for _, at := range []string{"300us", "0.0003s", "0.000300 s", fmt.Sprintf("@%dns", begin+300_000)} {
@@ -199,7 +198,7 @@ func TestTimesAreReadAsTheyAreShown(t *testing.T) {
 
 // withPhases is a job of three steps on two ranks, which are in them at other times, with two operations in each.
 func withPhases(t *testing.T) string {
-	at := func(us int) uint64 { return archivetest.T0 + uint64(us)*archivetest.Microsecond }
+	at := func(us int) uint64 { return jobtest.T0 + uint64(us)*jobtest.Microsecond }
 	return jobtest.Make(t, 2, 1, func(r int, p *shardtest.Process) {
 		world, thread := p.World(), p.Writer(0)
 		p.AllReduce(world, at(10+r), at(20), 100)
@@ -207,10 +206,10 @@ func withPhases(t *testing.T) string {
 			step := p.Region(fmt.Sprint("step ", i+1), regions.GroupApplication, otf2.RegionRoleCode)
 			p.Shard.Regions[step].Paradigm = otf2.ParadigmUser
 			begin := 200*(i+1) + 100*r
-			archivetest.Try(t, thread.Enter(otf2.Timestamp(at(begin)), nil, step))
+			jobtest.Try(t, thread.Enter(otf2.Timestamp(at(begin)), nil, step))
 			p.AllReduce(world, at(begin+10), at(200*(i+1)+120), 100)
 			p.AllReduce(world, at(200*(i+1)+130+r), at(200*(i+1)+140), 100)
-			archivetest.Try(t, thread.Leave(otf2.Timestamp(at(200*(i+1)+150)), nil, step))
+			jobtest.Try(t, thread.Leave(otf2.Timestamp(at(200*(i+1)+150)), nil, step))
 		}
 		p.Destroy(world, at(1000))
 	})
@@ -236,7 +235,7 @@ func TestPhasesAreSelected(t *testing.T) {
 // Messages of MPI are chosen by when they begin, whatever their tags: those of one tag are no sequence with those of
 // another one.
 func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
-	a, err := otf2.Open("../archivetest/testdata/scorep-mpi/traces.otf2", &otf2.ReadOptions{Nanoseconds: true})
+	a, err := otf2.Open("../../../tests/jobtest/testdata/scorep-mpi/traces.otf2", &otf2.ReadOptions{Nanoseconds: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
@@ -21,24 +20,24 @@ import (
 )
 
 func TestTally(t *testing.T) {
-	s := archivetest.Load(t, archivetest.WithNetwork(t))
-	last := len(s.Events[archivetest.Thread(0)]) - 1
-	s.Remove(archivetest.Thread(0), last, 1) // an end is missing
+	s := jobtest.Load(t, jobtest.WithNetwork(t))
+	last := len(s.Events[jobtest.Thread(0)]) - 1
+	s.Remove(jobtest.Thread(0), last, 1) // an end is missing
 	r := tally.Read(jobtest.Open(t, s.Write()), nil)
 	var text bytes.Buffer
-	archivetest.Try(t, report.Tally(r).WriteText(&text))
+	jobtest.Try(t, report.Tally(r).WriteText(&text))
 	golden.Text(t, "testdata/tally.txt", text.String())
 	text.Reset()
-	archivetest.Try(t, report.Tally(r).WriteCSV(&text))
+	jobtest.Try(t, report.Tally(r).WriteCSV(&text))
 	golden.Text(t, "testdata/tally.csv", text.String())
 }
 
 // Operations on device memory have rows of their own.
 func TestTallyOfDeviceMemory(t *testing.T) {
-	s := archivetest.Load(t, archivetest.Make(t, nil))
+	s := jobtest.Load(t, jobtest.Typical(t, nil))
 	texts := otf2.StringRef(len(s.Defs.Strings))
 	s.Defs.Strings = append(s.Defs.Strings, otf2.String{Self: texts, Text: "device"})
-	ev := s.Find(archivetest.Stream(1), otf2.EventEnter, 0)
+	ev := s.Find(jobtest.Stream(1), otf2.EventEnter, 0)
 	ev.Attributes = append(ev.Attributes, otf2.AttributeValue{ID: regions.AttrRecvBuffClass, Type: otf2.TypeString,
 		Bits: uint64(texts)})
 	calls := make(map[bool]uint64)

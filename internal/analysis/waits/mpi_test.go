@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
@@ -23,7 +22,7 @@ import (
 // definitions: from the enters of MPI's regions, those of requests from the enter of the call that ended them, until
 // the collective's end at most.
 func TestWaitsOfMPI(t *testing.T) {
-	w := archivetest.Operations(t, "../../../scorep/testdata/mpi4-clock_gettime/traces.otf2").WaitStates
+	w := jobtest.Operations(t, "../../../scorep/testdata/mpi4-clock_gettime/traces.otf2").WaitStates
 	got := map[string]uint64{"start-up": w.StartUp.Waited}
 	for _, k := range w.Kinds {
 		got[k.Name] = k.Waited
@@ -50,7 +49,7 @@ func TestWaitsOfMPI(t *testing.T) {
 func mixed(t *testing.T, draw func(rank int, all, low int, p *shardtest.Process),
 	messages func(message func(from, to int, sent, posted, done uint64))) string {
 	t.Helper()
-	s := archivetest.Load(t, jobtest.Make(t, 3, 3, func(r int, p *shardtest.Process) {
+	s := jobtest.Load(t, jobtest.Make(t, 3, 3, func(r int, p *shardtest.Process) {
 		all, low := p.World(), -1
 		if r < 2 {
 			low = p.Comm(experiment.Comm{ID: 2, Name: "low", NRanks: 2, Rank: r, NNodes: 1, InitTime: t0})
@@ -73,7 +72,7 @@ func mixed(t *testing.T, draw func(rank int, all, low int, p *shardtest.Process)
 	s.Defs.Regions = append(s.Defs.Regions, otf2.Region{Self: call, Name: s.Text("MPI_Wait"),
 		CanonicalName: s.Text("MPI_Wait"), Paradigm: otf2.ParadigmMPI})
 	put := func(rank int, begin, end uint64, ev otf2.Event) {
-		l := archivetest.Thread(rank)
+		l := jobtest.Thread(rank)
 		ev.Time = otf2.Timestamp(end)
 		if ev.Kind == otf2.EventMpiSend {
 			ev.Time = otf2.Timestamp(begin)
@@ -105,7 +104,7 @@ func mixed(t *testing.T, draw func(rank int, all, low int, p *shardtest.Process)
 func TestRanksLateToNCCLByWaitsInMPI(t *testing.T) {
 	const rounds = 10
 	at := func(round int, us uint64) uint64 { return uint64(round+1)*10_000 + us }
-	r := archivetest.Operations(t, mixed(t, func(rank, all, _ int, p *shardtest.Process) {
+	r := jobtest.Operations(t, mixed(t, func(rank, all, _ int, p *shardtest.Process) {
 		for i := range rounds {
 			p.AllReduce(all, t0+at(i, []uint64{4100, 4100, 100}[rank])*us, t0+at(i, 5000)*us, 100)
 		}
@@ -134,7 +133,7 @@ func TestRanksLateToNCCLByWaitsInMPI(t *testing.T) {
 func TestRanksLateToMPIByWaitsInNCCL(t *testing.T) {
 	const rounds = 10
 	at := func(round int, us uint64) uint64 { return uint64(round+1)*10_000 + us }
-	r := archivetest.Operations(t, mixed(t, func(rank, _, low int, p *shardtest.Process) {
+	r := jobtest.Operations(t, mixed(t, func(rank, _, low int, p *shardtest.Process) {
 		for i := range rounds {
 			if rank < 2 {
 				p.AllReduce(low, t0+at(i, []uint64{4000, 0}[rank])*us, t0+at(i, 4500)*us, 100)

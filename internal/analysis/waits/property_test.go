@@ -8,11 +8,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // drawn makes operations of three ranks up, of which one sends slowly.
@@ -96,7 +96,7 @@ func (d *drawn) shift() {
 
 // Nobody was held up for longer than it was in operations: by those that came late and by slow links together.
 func TestWaitsAndSlowLinksTakeNoMoreThanOperations(t *testing.T) {
-	sample := archivetest.Load(t, archivetest.WithWaits(t))
+	sample := jobtest.Load(t, jobtest.WithWaits(t))
 	comms := facts.Communicators(sample.Defs)
 	var comm *facts.Communicator
 	for _, c := range comms {

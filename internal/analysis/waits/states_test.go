@@ -11,13 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // waited is a WaitSums without uncertainties.
@@ -32,7 +32,7 @@ func of(v float64) *float64 {
 }
 
 func TestWaitsOfEveryKind(t *testing.T) {
-	w := archivetest.Operations(t, archivetest.WithWaits(t)).WaitStates
+	w := jobtest.Operations(t, jobtest.WithWaits(t)).WaitStates
 	kinds := map[string]waits.Sums{}
 	for _, k := range w.Kinds {
 		kinds[k.Name] = k.Sums
@@ -118,9 +118,9 @@ func names(groups []waits.Group) (all []string) {
 }
 
 // uncertain states by how much the operations of each of the sample's ranks may be off.
-func uncertain(s *archivetest.Sample, ns func(rank int) uint64) {
+func uncertain(s *jobtest.Sample, ns func(rank int) uint64) {
 	for r := range 3 {
-		events := s.Events[archivetest.Stream(r)]
+		events := s.Events[jobtest.Stream(r)]
 		for i := range events {
 			if events[i].Kind == otf2.EventEnter {
 				events[i].Attributes = append(events[i].Attributes,
@@ -131,9 +131,9 @@ func uncertain(s *archivetest.Sample, ns func(rank int) uint64) {
 }
 
 func TestUncertaintyOfWaits(t *testing.T) {
-	s := archivetest.Load(t, archivetest.WithWaits(t))
+	s := jobtest.Load(t, jobtest.WithWaits(t))
 	uncertain(s, func(rank int) uint64 { return []uint64{1, 2, 9}[rank] * us })
-	w := archivetest.Operations(t, s.Write()).WaitStates
+	w := jobtest.Operations(t, s.Write()).WaitStates
 	// Waits with the sum of both ranks' uncertainties: AllReduce 20±10, 10±11; Broadcast 30±3, 10±11, 10±3, 5±11;
 	// Reduce 20±3, 10±11, 20±3, 10±11; messages 40±3, 15±10, 5±10, ring 30±3, 20±11.
 	want := waits.Sums{Parts: 24, Time: 940 * us, Waits: 15, Waited: 255 * us,
@@ -146,7 +146,7 @@ func TestUncertaintyOfWaits(t *testing.T) {
 		t.Errorf("%+v", w.Worst[0])
 	}
 	var b bytes.Buffer
-	archivetest.Try(t, report.Waits(w, report.Clock{Begin: archivetest.T0}).WriteText(&b))
+	jobtest.Try(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteText(&b))
 	if want :=
 		"waited 255 µs of 940 µs, 27.1 %, ± 114 µs; 50 µs of it in 6 waits no longer than the " +
 			"uncertainty\n"; !bytes.Contains(b.Bytes(), []byte(want)) {
@@ -156,8 +156,8 @@ func TestUncertaintyOfWaits(t *testing.T) {
 
 // What is compared depends on the kind of times: here those of one rank, and of two, are worth less.
 func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
-	sourceOfRank := func(rank int, name string) func(*archivetest.Sample) {
-		return func(s *archivetest.Sample) {
+	sourceOfRank := func(rank int, name string) func(*jobtest.Sample) {
+		return func(s *jobtest.Sample) {
 			var ref otf2.StringRef
 			for _, d := range s.Defs.Strings {
 				if d.Text == name {
@@ -169,21 +169,21 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 				s.Defs.Strings = append(s.Defs.Strings, otf2.String{Self: ref, Text: name})
 			}
 			attributes := facts.FindAttributes(s.Defs)
-			for i := range s.Events[archivetest.Stream(rank)] {
-				for k := range s.Events[archivetest.Stream(rank)][i].Attributes {
-					if a := &s.Events[archivetest.Stream(rank)][i].Attributes[k]; isSource(attributes, a.ID) {
+			for i := range s.Events[jobtest.Stream(rank)] {
+				for k := range s.Events[jobtest.Stream(rank)][i].Attributes {
+					if a := &s.Events[jobtest.Stream(rank)][i].Attributes[k]; isSource(attributes, a.ID) {
 						a.Bits = uint64(ref)
 					}
 				}
 			}
 		}
 	}
-	all := func(changes ...func(*archivetest.Sample)) *waits.States {
-		s := archivetest.Load(t, archivetest.WithWaits(t))
+	all := func(changes ...func(*jobtest.Sample)) *waits.States {
+		s := jobtest.Load(t, jobtest.WithWaits(t))
 		for _, c := range changes {
 			c(s)
 		}
-		return archivetest.Operations(t, s.Write()).WaitStates
+		return jobtest.Operations(t, s.Write()).WaitStates
 	}
 	t.Run("one rank enqueue", func(t *testing.T) {
 		w := all(sourceOfRank(2, "enqueue"))
@@ -221,7 +221,7 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 			func(d *report.Document, b *bytes.Buffer) error { return d.WriteMarkdown(b) },
 		} {
 			var b bytes.Buffer
-			archivetest.Try(t, format(report.Waits(w, report.Clock{Begin: archivetest.T0}), &b))
+			jobtest.Try(t, format(report.Waits(w, report.Clock{Begin: jobtest.T0}), &b))
 			if !bytes.Contains(b.Bytes(), []byte("Enqueue arrival")) || bytes.Contains(b.Bytes(), []byte("By rank")) {
 				t.Error(b.String())
 			}
@@ -231,7 +231,7 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 
 // Waits count into the phases of the application in which the operations were called.
 func TestWaitsByPhase(t *testing.T) {
-	s := archivetest.Load(t, archivetest.WithWaits(t))
+	s := jobtest.Load(t, jobtest.WithWaits(t))
 	// All calls are made on the thread in a phase "step 6" until 300 µs, then "step 7"; the operations name them as
 	// their parents.
 	text := func(ref otf2.StringRef, name string) {
@@ -258,13 +258,13 @@ func TestWaitsByPhase(t *testing.T) {
 		var calls []otf2.Event
 		next, time := uint64(1), otf2.Timestamp(t0+190*us)
 		event := func(kind otf2.EventKind, region uint64, attributes ...otf2.AttributeValue) {
-			calls = append(calls, otf2.Event{Location: archivetest.Thread(r), Time: time, Kind: kind,
+			calls = append(calls, otf2.Event{Location: jobtest.Thread(r), Time: time, Kind: kind,
 				Args: []uint64{region}, Attributes: attributes})
 		}
 		in := uint64(902)
 		event(otf2.EventEnter, in)
-		for i := range s.Events[archivetest.Stream(r)] {
-			ev := &s.Events[archivetest.Stream(r)][i]
+		for i := range s.Events[jobtest.Stream(r)] {
+			ev := &s.Events[jobtest.Stream(r)][i]
 			if ev.Kind != otf2.EventEnter || ev.Time < t0+190*us || ev.Time > t0+500*us {
 				continue
 			}
@@ -281,12 +281,12 @@ func TestWaitsByPhase(t *testing.T) {
 			next++
 		}
 		event(otf2.EventLeave, in)
-		s.Events[archivetest.Thread(r)] = append(s.Events[archivetest.Thread(r)], calls...)
-		slices.SortStableFunc(s.Events[archivetest.Thread(r)],
+		s.Events[jobtest.Thread(r)] = append(s.Events[jobtest.Thread(r)], calls...)
+		slices.SortStableFunc(s.Events[jobtest.Thread(r)],
 			func(a, b otf2.Event) int { return int(int64(a.Time) - int64(b.Time)) })
 	}
 	s.Recount()
-	w := archivetest.Operations(t, s.Write()).WaitStates
+	w := jobtest.Operations(t, s.Write()).WaitStates
 	for i := range w.Worst {
 		want := ""
 		switch at := w.Worst[i].At; {
@@ -307,28 +307,28 @@ func TestWaitsByPhase(t *testing.T) {
 }
 
 func TestWaitsInAllFormats(t *testing.T) {
-	s := archivetest.Load(t, archivetest.WithWaits(t))
+	s := jobtest.Load(t, jobtest.WithWaits(t))
 	uncertain(s, func(rank int) uint64 { return uint64(rank+1) * 4 * us })
-	w := archivetest.Operations(t, s.Write()).WaitStates
+	w := jobtest.Operations(t, s.Write()).WaitStates
 	var text, values, markdown bytes.Buffer
-	archivetest.Try(t, report.Waits(w, report.Clock{Begin: archivetest.T0}).WriteText(&text))
-	archivetest.Try(t, report.Waits(w, report.Clock{Begin: archivetest.T0}).WriteCSV(&values))
-	archivetest.Try(t, report.Waits(w, report.Clock{Begin: archivetest.T0}).WriteMarkdown(&markdown))
+	jobtest.Try(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteText(&text))
+	jobtest.Try(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteCSV(&values))
+	jobtest.Try(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteMarkdown(&markdown))
 	golden.Text(t, "testdata/waits.txt", text.String())
 	golden.Text(t, "testdata/waits.csv", values.String())
 	golden.Text(t, "testdata/waits.md", markdown.String())
 	b, err := json.MarshalIndent(w, "", "  ")
-	archivetest.Try(t, err)
+	jobtest.Try(t, err)
 	golden.Text(t, "testdata/waits.json", string(b)+"\n")
 }
 
 // Messages whose other end is not in the archive, or comes very late, are counted once the data has ended.
 func TestMessagesWithoutTheOtherEnd(t *testing.T) {
-	s := archivetest.Load(t, archivetest.WithWaits(t))
+	s := jobtest.Load(t, jobtest.WithWaits(t))
 	// Without the ring's and all other receives of rank 2.
-	s.Events[archivetest.Stream(2)] = slices.DeleteFunc(
-		s.Events[archivetest.Stream(2)], func(ev otf2.Event) bool { return ev.Kind == otf2.EventMpiIrecv })
-	w := archivetest.Operations(t, s.Write()).WaitStates
+	s.Events[jobtest.Stream(2)] = slices.DeleteFunc(
+		s.Events[jobtest.Stream(2)], func(ev otf2.Event) bool { return ev.Kind == otf2.EventMpiIrecv })
+	w := jobtest.Operations(t, s.Write()).WaitStates
 	if w.NotCompared.Unmatched != 3 || w.Messages != 3 {
 		t.Errorf("%+v", w)
 	}
@@ -345,14 +345,14 @@ func isSource(attributes *facts.Attributes, id otf2.AttributeRef) bool {
 
 // Times of made-up jobs.
 const (
-	t0 = archivetest.T0
-	us = archivetest.Microsecond
+	t0 = jobtest.T0
+	us = jobtest.Microsecond
 )
 
 // Where recording began later, as ordinals tell, there is no start-up: neither in waits, nor in causes, nor in times.
 func TestALaterRecordingHasNoStartUp(t *testing.T) {
-	whole := archivetest.Operations(t, archivetest.WithWaits(t))
-	s := archivetest.Load(t, archivetest.WithWaits(t))
+	whole := jobtest.Operations(t, jobtest.WithWaits(t))
+	s := jobtest.Load(t, jobtest.WithWaits(t))
 	for _, events := range s.Events {
 		for i := range events {
 			for k := range events[i].Attributes {
@@ -363,7 +363,7 @@ func TestALaterRecordingHasNoStartUp(t *testing.T) {
 			}
 		}
 	}
-	later := archivetest.Operations(t, s.Write())
+	later := jobtest.Operations(t, s.Write())
 	for _, o := range later.Operations {
 		if o.StartUp > 0 {
 			t.Errorf("%s: %d operations of start-up", o.Operation, o.StartUp)

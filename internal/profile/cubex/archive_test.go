@@ -148,7 +148,7 @@ func TestRunsHaveTheSameIDs(t *testing.T) {
 func TestArchivesOfOtherTools(t *testing.T) {
 	for _, name := range []string{"collectives/nccl.otf2", "scorep-mpi/traces.otf2", "scalasca-min/traces.otf2"} {
 		t.Run(name, func(t *testing.T) {
-			anchor := filepath.Join("../../analysis/archivetest/testdata", name)
+			anchor := filepath.Join("../../../tests/jobtest/testdata", name)
 			_, m := profileArchive(t, anchor)
 			if m.Sum("visits", func(int) bool { return true }) == 0 {
 				t.Error("nothing was counted")

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archivetest makes up archives for tests of what reads them: jobs with operations, waits, transfers and
-// kernels of known lengths, and archives in memory, to be altered and written again.
-package archivetest
+package jobtest
 
 import (
 	"os"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -21,11 +18,11 @@ const T0 = shardtest.Epoch + 1_000_000
 // Microsecond is a microsecond.
 const Microsecond = 1000
 
-// Make leaves a finished job of three processes that use everything the checks look at, lets
+// Typical leaves a finished job of three processes that use everything the checks look at, lets
 // change alter each before it is finished, and unifies it.
-func Make(t testing.TB, change func(rank int, p *shardtest.Process)) string {
+func Typical(t testing.TB, change func(rank int, p *shardtest.Process)) string {
 	t.Helper()
-	return jobtest.Make(t, 3, 2, func(r int, p *shardtest.Process) {
+	return Make(t, 3, 2, func(r int, p *shardtest.Process) {
 		world := p.World()
 		late := uint64(r) * 10 * Microsecond // rank 2 is last
 		for i := range uint64(2) {
@@ -52,7 +49,7 @@ func Make(t testing.TB, change func(rank int, p *shardtest.Process)) string {
 	})
 }
 
-// Thread is the location of a rank's thread in the archives of Make.
+// Thread is the location of a rank's thread in the archives of Typical.
 func Thread(rank int) otf2.LocationRef { return otf2.LocationRef(rank) }
 
 // Stream is the location of a rank's part in communicators.

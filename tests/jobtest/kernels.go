@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package archivetest
+package jobtest
 
 import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -41,7 +40,7 @@ const (
 // of before the call, and those within operations are in nobody's way.
 func WithKernelsInTheWay(t testing.TB) string {
 	t.Helper()
-	return jobtest.Make(t, 4, 2, func(r int, p *shardtest.Process) {
+	return Make(t, 4, 2, func(r int, p *shardtest.Process) {
 		world := p.World()
 		compute, beside := newKernelRow(t, p, "CUDA[0:7]"), newKernelRow(t, p, "CUDA[0:8]")
 		for i := range uint64(OfWays + 1) { // the first one is start-up

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package archivetest
+package jobtest
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -117,5 +116,5 @@ func MakeRun(t testing.TB, seed uint64, steps int, alter RunChange) string {
 	for _, p := range ranks {
 		p.Finish()
 	}
-	return jobtest.Unify(t, dir)
+	return Unify(t, dir)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package archivetest
+package jobtest
 
 import (
 	"path/filepath"
@@ -12,7 +12,7 @@ import (
 // SmallestOfScalasca is an archive in which scout.mpi of Scalasca 2.6 finds Wait at NxN: four ranks, one AllReduce. It is
 // for tests in folders of tests/.
 func SmallestOfScalasca(t testing.TB) *Sample {
-	return Load(t, filepath.Join("..", "..", "internal", "analysis", "archivetest", "testdata", "scalasca-min",
+	return Load(t, filepath.Join("testdata", "scalasca-min",
 		"traces.otf2"))
 }
 

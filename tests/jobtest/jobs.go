@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package archivetest
+package jobtest
 
 import (
 	"testing"
@@ -8,7 +8,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -16,7 +15,7 @@ import (
 func WithNetwork(t testing.TB) string {
 	t.Helper()
 	var origin uint16
-	return Make(t, func(r int, p *shardtest.Process) {
+	return Typical(t, func(r int, p *shardtest.Process) {
 		p.Network(0)
 		for i := range uint64(3) {
 			p.Put(0, (r+1)%3, T0+(310+20*i)*Microsecond, T0+(320+20*i)*Microsecond, 1000+uint64(r))
@@ -36,7 +35,7 @@ func WithNetwork(t testing.TB) string {
 func WithKernels(t testing.TB) string {
 	t.Helper()
 	at := func(us uint64) otf2.Timestamp { return otf2.Timestamp(T0 + us*1000) }
-	return jobtest.Make(t, 2, 2, func(r int, p *shardtest.Process) {
+	return Make(t, 2, 2, func(r int, p *shardtest.Process) {
 		world := p.World()
 		second := p.Comm(experiment.Comm{ID: 2, Name: "second", NRanks: 2, Rank: r, InitTime: T0})
 		p.AllReduce(world, uint64(at(100)), uint64(at(200)), 10)
@@ -65,7 +64,7 @@ func WithKernels(t testing.TB) string {
 func WithWaits(t testing.TB) string {
 	t.Helper()
 	at := func(us uint64) uint64 { return T0 + us*1000 }
-	return jobtest.Make(t, 3, 2, func(r int, p *shardtest.Process) {
+	return Make(t, 3, 2, func(r int, p *shardtest.Process) {
 		world := p.World()
 		p.Network(world)
 		rooted := func(function string, kind otf2.CollectiveOp, root uint32, begin, end uint64, sent, received uint64) {
