@@ -40,7 +40,7 @@
 // become operations when a plan of a later group shows that no event of them will come. An operation captured into a
 // graph is drawn at each replay that NCCL reports, never at its capture. Memory is bounded: events that NCCL never ends
 // are dropped with their communicator rank, by evidence that they are over, or by a limit. What cannot be drawn
-// correctly is left out and counted; irregularity.go explains the counts. GPU stamps are mapped by package gpuclock; an
+// correctly is left out and counted; oddity.go explains the counts. GPU stamps are mapped by package gpuclock; an
 // impossible interval is not used, and counted.
 //
 // A Model is for one goroutine.

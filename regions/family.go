@@ -47,7 +47,7 @@ type commPlace struct {
 // occupied is a GPU with its number of communicator ranks of one commPlace.
 type occupied struct{ gpu, ranks int }
 
-func newKin() family {
+func newFamily() family {
 	return family{instances: make(map[uint64]*instance), siblings: make(map[split][]*commRank),
 		places: make(map[commPlace][]occupied)}
 }

@@ -29,6 +29,13 @@ type kernelPhase struct {
 	begin, end uint64 // stamps; end is 0 until it is known
 }
 
+// kernelShare is what is drawn of one of a plan's kernels besides its stamps.
+type kernelShare struct {
+	kernel int // index into plan.stamps.Kernels
+	op     *operation
+	phases []kernelPhase
+}
+
 // maxKernelPhases is more than any kernel has.
 const maxKernelPhases = 16
 

@@ -63,10 +63,11 @@ type Options struct {
 // Model builds the timeline of one process. It distributes the records to parts with one task each.
 //
 //	board        rows of the timeline, and what is written to any of them (location.go, rows.go, span.go)
-//	ledger       counts of records and irregularities, and markers (irregularity.go)
+//	ledger       counts of records and oddities, and markers (oddity.go)
 //	ranks        communicator ranks, their GPUs and gaps (comm.go, family.go, recordingswitch.go, sequence.go)
 //	threads      the application's threads: groups and calls, launches, copy-engine calls, phases (call.go, ce.go, mark.go)
-//	operations   what was enqueued, from its Group or call to the end of its last child (plan.go, kernel.go)
+//	operations   what was enqueued, from its Group or call to its place on a row (plan.go, operation.go, kernel.go,
+//	             callonly.go, queue.go)
 //	timing       when operations ran (interval.go, kerneltimes.go)
 //	planWriter   operations on the rows of communicator ranks and channels (write.go, channel.go, buffer.go)
 //	network      transfers and what proxy threads do (netrank.go, netsum.go, proxy.go, proxyctrl.go, netplugin.go)
@@ -106,7 +107,7 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	o.cuptiHold = cmp.Or(o.cuptiHold, 3e9)
 	o.Paradigm = cmp.Or(o.Paradigm, otf2.ParadigmCUDA)
 	b := newBoard(sink, &setup{o, p})
-	m := &Model{board: b, metrics: &metrics{board: b}, ranks: &ranks{board: b, family: newKin()}, changed: true}
+	m := &Model{board: b, metrics: &metrics{board: b}, ranks: &ranks{board: b, family: newFamily()}, changed: true}
 	// An activity waits longer for its plan than a plan does for an activity.
 	hold := max(o.cuptiHold, o.gpuHold) + 1e9
 	m.cuda = cuda.New(&streams{board: b, ranks: m.ranks, kernels: make(map[string]otf2.RegionRef)},

@@ -136,22 +136,6 @@ func (c *commRank) queueSwitch(t uint64, mode otf2.MeasurementMode) {
 	c.addPlan(&plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
 }
 
-// addPlan adds a plan to the queue of its communicator rank. Plans that come after recording was switched off belong to
-// calls before that, so they precede the switch.
-func (c *commRank) addPlan(p *plan, t uint64) {
-	if len(c.queue) == 0 {
-		c.headAt = t
-	}
-	c.issued++
-	p.stamps.Number, p.floor = c.issued, c.enqueued
-	if n := len(c.queue); n > 0 && c.queue[n-1].measurement == otf2.MeasurementOff && p.measurement == 0 {
-		c.queue = slices.Insert(c.queue, n-1, p)
-		c.followed = min(c.followed, n-1)
-		return
-	}
-	c.queue = append(c.queue, p)
-}
-
 // writeEdge writes a switch of recording.
 func (pw *planWriter) writeEdge(c *commRank, p *plan) {
 	if loc := pw.rankLocation(c); loc != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Irregularities: counts and markers of what should not occur, or what a reader must know. docs/hazards.md describes
-// their causes in NCCL.
+// Oddities: what should not occur, or what a reader must know. Each is counted, and some are marked on the timeline.
+// docs/hazards.md describes their causes in NCCL.
 
-// oddity is a kind of irregularity.
+// oddity is a kind of event or condition that should not occur, for example the stop of an event that is not open.
 type oddity int
 
 const (
@@ -80,7 +80,7 @@ func nonZero(counts []uint64, names []string) map[string]uint64 {
 	return out
 }
 
-// ledger counts records and irregularities, and keeps the markers.
+// ledger counts records and oddities, and keeps the markers.
 type ledger struct {
 	*setup
 	first, last   uint64 // times of records

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// The queues of plans: each communicator rank writes its plans in issue order, in which its members see them, and each
+// plan waits until it is complete, until a limit in time, or until too much memory waits.
+
+// maxUnseen and maxQueue bound the plans that wait: of a communicator rank without any KernelCh event so far, and of
+// any.
+const (
+	maxUnseen = 4096
+	maxQueue  = 65536
+)
+
+// maxKernelTimeouts is the number of plans in a row without any KernelCh after which a communicator rank is not
+// expected to have them.
+const maxKernelTimeouts = 3
+
+// maxHeld bounds the memory (bytes) of complete operations that wait for a better mapping of the GPU's clock: beyond
+// it, those of communicator ranks with more than their share are written at once, and counted. Together with incomplete
+// ones the bound is twice as high. In between, mostRelief may come, and one group of calls, however large. Variable for
+// the tests.
+var maxHeld = 48 << 20
+
+func mostRelief() int { return maxHeld / 8 }
+
+// exceedsShare reports whether more than a bound (bytes) waits, and of this communicator rank more than its share.
+func (ops *operations) exceedsShare(c *commRank, bound int) bool {
+	return ops.ranks.bytes > bound && c.bytes > bound/len(ops.ranks.live)
+}
+
+// writeExcess writes complete operations if too much waits. Like everything the model writes, it depends on the records
+// alone.
+func (ops *operations) writeExcess(now uint64) {
+	for _, c := range ops.ranks.live {
+		if !c.final {
+			ops.drain(c, now, drainDue)
+		}
+	}
+	ops.relieveAt = max(maxHeld, ops.ranks.bytes) + mostRelief()
+}
+
+// overdue reports whether a plan at the head of the queue has waited long enough for children that have not begun:
+// until the limit, or until a later plan of the communicator, whose kernels run after its own, has been complete for a
+// while.
+func (ops *operations) overdue(c *commRank, p *plan, now uint64) bool {
+	if len(c.queue) > maxQueue || len(c.queue) > 1 && ops.exceedsShare(c, 2*maxHeld) {
+		return true
+	}
+	if !p.stopped || p.kernelsOpen > 0 {
+		return false
+	}
+	if now > max(p.stop, c.headAt)+ops.opts.operationLimit {
+		return true
+	}
+	for _, later := range c.queue[1:] {
+		if !later.callOnly && later.completeAt != 0 && len(later.stamps.Kernels) > 0 {
+			return now > later.completeAt+ops.opts.gpuHold/2
+		}
+	}
+	return false
+}
+
+// Modes of drain.
+type drainMode int
+
+const (
+	drainDue      drainMode = iota // complete, and held long enough for the GPU's clock
+	drainComplete                  // complete
+	drainEnded                     // everything that does not wait for CUPTI: NCCL has reported all
+	drainAll                       // everything: no more records will come
+)
+
+// drain writes the plans at the head of a communicator rank's queue.
+func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
+	if !c.announced && mode < drainEnded {
+		return // its name and rank are not known yet (API v1 … v3)
+	}
+	c.ending = mode >= drainEnded
+	if len(c.queue) > 0 {
+		c.stamps.Clock.Fit(mode != drainDue)
+	}
+	for len(c.queue) > 0 {
+		p := c.queue[0]
+		if p.measurement != 0 {
+			// Plans may come that precede it, see addPlan.
+			if mode == drainDue && len(c.queue) == 1 && p.measurement == otf2.MeasurementOff &&
+				now < p.start+ops.opts.operationLimit {
+				return
+			}
+			ops.timing.followPlans(c)
+			ops.writer.writeEdge(c, p)
+			ops.unqueue(c, now, p)
+			continue
+		}
+		ops.progress(p, now)
+		if p.completeAt == 0 {
+			if mode < drainEnded && !ops.overdue(c, p, now) {
+				return
+			}
+			if mode != drainAll {
+				c.overtake(p)
+			}
+			p.incomplete = true
+			p.completeAt = now
+			if len(p.stamps.Kernels) == 0 {
+				c.kernelTimeouts++
+			}
+		} else if mode == drainDue && now < p.completeAt+ops.hold(p) || (mode == drainDue || mode == drainEnded) &&
+			now < p.completeAt+ops.timing.kernelHold(c, p) {
+			if !ops.exceedsShare(c, maxHeld) {
+				return
+			}
+			ops.oddities[oddShortHold] += uint64(len(p.ops))
+		}
+		if ops.mayHaveNetwork(p) && p.netStop == 0 {
+			c.quietPlans++
+		}
+		if len(p.stamps.Kernels) > 0 {
+			c.kernelTimeouts = 0
+		}
+		if len(p.stamps.Kernels) > 0 && !p.incomplete {
+			c.overtaken = nil // kernels of a communicator run one after the other
+		}
+		ops.timing.followPlans(c)
+		c.loseGone(p)
+		if !p.captureOnly {
+			ops.writer.writePlan(c, p, now)
+		}
+		if p.counted != 0 { // counted as outstanding, but it did not run
+			ops.writer.metrics.endOutstanding(c, c.loc, p, c.loc.w.LastTime())
+		}
+		ops.unqueue(c, now, p)
+	}
+}
+
+// hold returns how long a complete plan waits: until the GPU's clock is known better; shorter if only its network
+// traffic shows when it ran, where one channel's may begin after others have ended.
+func (ops *operations) hold(p *plan) uint64 {
+	switch {
+	case len(p.stamps.Kernels) > 0:
+		return ops.opts.gpuHold
+	case p.netStop != 0:
+		return ops.opts.gpuHold / 8
+	}
+	return 0
+}
+
+// unqueue removes the head of a queue: no event refers to its operations by handle any more.
+func (ops *operations) unqueue(c *commRank, now uint64, p *plan) {
+	ops.changes++
+	c.outstanding.removePlan(p)
+	c.queue[0] = nil
+	c.queue = c.queue[1:]
+	c.followed = max(c.followed, 1) - 1
+	for _, op := range p.ops {
+		delete(ops.byHandle, op.handle)
+	}
+	for _, o := range p.proxies {
+		o.op = nil
+	}
+	p.leaveSums(now)
+	delete(ops.plans, p.handle)
+	p.tellWritten()
+	p.written = true
+	c.bytes -= p.bytes
+	ops.ranks.bytes -= p.bytes
+	c.headAt = max(c.headAt, min(now, p.completeAt))
+}
+
+// addPlan adds a plan to the queue of its communicator rank. Plans that come after recording was switched off belong to
+// calls before that, so they precede the switch.
+func (c *commRank) addPlan(p *plan, t uint64) {
+	if len(c.queue) == 0 {
+		c.headAt = t
+	}
+	c.issued++
+	p.stamps.Number, p.floor = c.issued, c.enqueued
+	if n := len(c.queue); n > 0 && c.queue[n-1].measurement == otf2.MeasurementOff && p.measurement == 0 {
+		c.queue = slices.Insert(c.queue, n-1, p)
+		c.followed = min(c.followed, n-1)
+		return
+	}
+	c.queue = append(c.queue, p)
+}
