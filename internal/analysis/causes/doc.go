@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package causes charges every wait to what made others wait.
+// Package causes charges every wait to the rank and the activity that caused it.
 //
-// Who came last to an operation is not who made the others wait: it may have waited itself, for somebody on another
-// communicator. So two questions are asked of each operation. Whom did its members wait for: at each instant all
-// members that have not come are to blame, in equal parts. And why were those late: each is compared with one that came
-// early, from when both last met on this communicator. What the late one did longer by itself is its own (its
-// application, NCCL's call, its GPU); what it waited longer elsewhere has causes that are known already, and is passed
-// on. So there is no inherited waiting in the result, every wait has an origin.
+// The rank that arrives last at an operation did not necessarily make the others wait: it may itself have waited for a
+// rank on another communicator. So the package answers two questions for each operation. First, whom did its members
+// wait for? At each instant, all members that have not arrived are blamed in equal parts. Second, why were those late?
+// Each late member is compared with one that arrived early, over the time since both last met on this communicator. The
+// time by which the late member was busy longer is charged to the member itself (its application, NCCL's call, its
+// GPU). The time by which it waited longer elsewhere has causes that are already known, and is passed on to them. The
+// result therefore contains no inherited waiting: every wait has an origin.
 //
-// A rank's time is told by a chain: an operation begins on it some time after the last one before it has ended (Local).
-// This time is its own, and divided by when the operation was called. Along the chain own times, transfers and waits by
-// their causes are added up (state); differences of two ranks' sums since they last met say why one came later.
+// The operations of a rank form a chain: each begins some time after the previous one on that rank has ended (Local).
+// That time is the rank's own, and is divided at the moment when the operation was called. Along the chain, the package
+// adds up a rank's own times, its transfers, and its waits by cause (state). The differences between the sums of two
+// ranks since they last met show why one of them arrived later.
 //
-// The first operations on each communicator show who started late and what connecting took (facts.StartUps). Their
-// waits, and what they cause later, are start-up.
+// The first operations on each communicator show which ranks started late and how long connecting took
+// (facts.StartUps). Their waits, and the later waits that these cause, count as start-up.
 //
-// It is streaming: kept are operations of which an earlier one on a member is not known yet, some parts of each rank,
-// and for each member of a communicator what its sums were at the last operation. An Engine is for one goroutine.
+// The package works as a stream. It keeps operations until all earlier operations of their members are known, some
+// state of each rank, and for each member of a communicator its sums at the last operation. An Engine is for one
+// goroutine.
 package causes

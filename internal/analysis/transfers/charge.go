@@ -10,21 +10,21 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Kind is what was slow.
+// Kind is the kind of resource that was slow.
 type Kind uint8
 
 // Kinds of slowness.
 const (
-	Unknown Kind = iota // the operation took longer than usual; nobody knows why
-	Link                // the way from Rank to Peer
+	Unknown Kind = iota // the operation took longer than usual for an unknown reason
+	Link                // the link from Rank to Peer
 	GPU                 // the GPU of Rank
 	numKinds
 )
 
-// String is the kind in a word or two.
+// String returns the name of the kind.
 func (k Kind) String() string { return [numKinds]string{"unknown", "link", "GPU"}[k] }
 
-// Nobody stands where no rank is known.
+// Nobody is the rank where no rank is known.
 const Nobody = -1
 
 // Member is a rank's part in an operation.
@@ -32,15 +32,16 @@ type Member struct {
 	Rank int // in the world
 	Peer int // rank in the world of its Link's other end, Nobody if it is not known
 	Node int // ranks with one number share a node; negative: not known
-	// Early is by how many ns it came before the last one.
+	// Early is the time in ns from its arrival to the last member's.
 	Early uint64
 	facts.Carried
 }
 
-// held is how long the GPU held transfers up. Before it had done anything it may have waited for others to come.
-func (m *Member) held() uint64 { return m.GPUHeld - min(m.GPUHeld, m.GPUHeldFirst, m.Early) }
+// heldByGPU returns how long, in ns, the GPU delayed transfers. Before its first step it may have waited for other
+// members to arrive, so that time does not count.
+func (m *Member) heldByGPU() uint64 { return m.GPUHeld - min(m.GPUHeld, m.GPUHeldFirst, m.Early) }
 
-// Sort is what operations must have in common to take as long as each other.
+// Sort is what operations that usually take equally long have in common.
 type Sort struct {
 	Comm     otf2.CommRef
 	Function string // of messages "Send"
@@ -49,22 +50,22 @@ type Sort struct {
 	Graph    bool
 }
 
-// Operation is what is looked at in one go: a collective with the members that have data, or the two ends of a message.
+// Operation is a collective with the members that have data, or the two ends of a message.
 type Operation struct {
 	Sort
 	Ordinal  uint64 // of the function on the communicator; of messages among those of the pair
 	Members  []Member
 	Transfer uint64 // ns from the last member's begin to the last one's end
-	// Network: all that its members exchange goes over the network, where it is seen. Else what a GPU waits for may
-	// come from one beside it.
+	// Network: its members exchange all data over the network, where transfers are recorded. Otherwise a GPU may wait
+	// for data from another GPU of its node.
 	Network bool
-	// Ring: each member has one before it and one behind it: where the network leads to both, its GPU waits for nothing
-	// else.
+	// Ring: each member exchanges data with two neighbors only. If both are reached over the network, its GPU waits for
+	// nothing else.
 	Ring bool
 }
 
-// any reports whether something is so of a member.
-func (op *Operation) any(is func(*Member) bool) bool {
+// anyMember reports whether a condition holds for any member.
+func (op *Operation) anyMember(is func(*Member) bool) bool {
 	for i := range op.Members {
 		if is(&op.Members[i]) {
 			return true
@@ -73,35 +74,28 @@ func (op *Operation) any(is func(*Member) bool) bool {
 	return false
 }
 
-// Charge is by how much an operation took longer because of somebody.
+// Charge is the time by which an operation took longer because of one link or GPU.
 type Charge struct {
 	Kind   Kind
 	Rank   int    // in the world; Nobody if the kind is Unknown
-	Peer   int    // to which the link leads; Nobody if the kind is none of a link
+	Peer   int    // the receiving end of a link; Nobody for other kinds
 	Excess uint64 // ns
-	Steps  uint64 // in which, of a GPU or a link; 0 if the kind is Unknown
+	Steps  uint64 // of the GPU or the link in the operation; 0 if the kind is Unknown
 }
 
-// Limits of what is called slow in one operation.
-const (
-	slowFactor = 1.25 // times what the others take
-	slowShare  = 10   // and a tenth of the operation's time
-	longFactor = 2    // times what operations of one sort usually take
-)
-
-// suspect is somebody whose part in an operation can be held against others'.
+// suspect is a link or GPU whose time in an operation can be compared with others.
 type suspect struct {
 	resource
 	sort  kindOf
 	bytes uint64 // of a transfer on a link
 	took  uint64 // ns
 	steps uint64
-	usual float64 // ns for each step, by the others
-	known bool    // usual is
-	least bool    // it took that at least: others are not held against it
+	usual float64 // ns for each step, by the median of the others
+	known bool    // whether usual is known
+	least bool    // took is a lower bound: others are not compared with it
 }
 
-// excess is by how much a suspect took longer than the others would have; 0 if that is not slow.
+// excess returns by how many ns a suspect took longer than the others would have; 0 if that is not slow.
 func (s *suspect) excess(transfer uint64) uint64 {
 	usual := s.usual * float64(s.steps)
 	if took := float64(s.took); !s.known || took <= usual || took < slowFactor*usual ||
@@ -113,15 +107,15 @@ func (s *suspect) excess(transfer uint64) uint64 {
 
 func (s *suspect) rate() float64 { return float64(s.took) / float64(s.steps) }
 
-// links lists the links of an operation. What the receiver's GPU held up beyond what GPUs of the operation do is not
-// the link's: it had no room for what came.
+// links lists the links of an operation as suspects. Time that the receiver's GPU held up, beyond the median of the
+// operation's GPUs, is not the link's: the receiver had no free buffer.
 func (c *Counter) links(op *Operation) {
 	c.suspects, c.rates = c.suspects[:0], c.rates[:0]
-	if !op.any(func(m *Member) bool { return m.Link.Transfers > 0 }) {
+	if !op.anyMember(func(m *Member) bool { return m.Link.Transfers > 0 }) {
 		return
 	}
 	for i := range op.Members {
-		c.rates = append(c.rates, float64(op.Members[i].held()))
+		c.rates = append(c.rates, float64(op.Members[i].heldByGPU()))
 	}
 	held := uint64(stats.Median(c.rates))
 	for i := range op.Members {
@@ -134,7 +128,7 @@ func (c *Counter) links(op *Operation) {
 		s.sort = kindOf{Link, "", class(s.bytes), false}
 		if at := slices.IndexFunc(op.Members, func(o Member) bool { return o.Rank == m.Peer }); at >= 0 {
 			peer := &op.Members[at]
-			s.took -= min(s.took, peer.held()-min(peer.held(), held))
+			s.took -= min(s.took, peer.heldByGPU()-min(peer.heldByGPU(), held))
 			s.least = slowFactor*float64(s.took) < float64(m.Link.Busy)
 			s.sort.near = m.Node >= 0 && m.Node == peer.Node
 		}
@@ -142,8 +136,8 @@ func (c *Counter) links(op *Operation) {
 	}
 }
 
-// gpus lists the GPUs of an operation, without those that may have waited for one beside them: hidden reports whether
-// there are such.
+// gpus lists the GPUs of an operation as suspects, without those that may have waited for another GPU of their node;
+// hidden reports whether there are any of those.
 func (c *Counter) gpus(op *Operation) (hidden bool) {
 	c.suspects = c.suspects[:0]
 	for i := range op.Members {
@@ -154,19 +148,19 @@ func (c *Counter) gpus(op *Operation) (hidden bool) {
 		default:
 			c.suspects = append(c.suspects, suspect{
 				resource: resource{GPU, m.Rank, Nobody}, sort: kindOf{GPU, op.Function, class(op.Size), false},
-				took: m.held(), steps: m.GPUSteps,
+				took: m.heldByGPU(), steps: m.GPUSteps,
 			})
 		}
 	}
 	return hidden
 }
 
-// comparable reports whether two suspects of one operation can be held against each other.
+// comparable reports whether two suspects of one operation can be compared.
 func (s *suspect) comparable(o *suspect) bool {
 	return s.resource != o.resource && s.sort.near == o.sort.near && max(s.bytes, o.bytes) <= 2*min(s.bytes, o.bytes)
 }
 
-// class is one for sizes between two powers of two.
+// class returns one number for all sizes between two powers of two.
 func class(bytes uint64) int {
 	n := 0
 	for ; bytes > 0; bytes >>= 1 {
@@ -175,8 +169,8 @@ func class(bytes uint64) int {
 	return n
 }
 
-// judge holds the suspects against each other, and against what is known of before, and charges those that were slow
-// with no more than is left of the operation's time. It returns what is left then.
+// judge compares the suspects with each other and with earlier operations, and charges the slow ones with at most the
+// time that is left of the operation's excess. It returns the time that is left then.
 func (c *Counter) judge(op *Operation, left uint64) uint64 {
 	for i := range c.suspects {
 		s := &c.suspects[i]
@@ -208,8 +202,8 @@ func (c *Counter) judge(op *Operation, left uint64) uint64 {
 	return 0
 }
 
-// others is what the median of the others takes for a step: of those in the operation where there are enough, else of
-// what they took before.
+// others returns the median time of the others for a step: of those in this operation if there are enough, else from
+// earlier operations.
 func (c *Counter) others(of int) (usual float64, known bool) {
 	s := &c.suspects[of]
 	c.rates = c.rates[:0]

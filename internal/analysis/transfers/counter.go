@@ -8,43 +8,43 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 )
 
-// Counter takes an archive's operations, in any order of communicators, and of each in the order of its ordinals as far
-// as it matters what is usual.
+// Counter examines an archive's operations. Operations of different communicators may come in any order; those of one
+// communicator come in the order of their ordinals, because earlier ones define what is usual.
 type Counter struct {
 	history  history
 	usual    map[Sort]*usual
-	last     *usual // that was asked for last
+	last     *usual // result of the last call of usualOf
 	lastSort Sort   // of last
 	begun    facts.StartUps
 	tallies  map[resource]*tally
 	work     Work
 
-	suspects []suspect // of the operation that is looked at
+	suspects []suspect // of the current operation
 	rates    []float64
 	charges  []Charge
 }
 
-// Work is what was looked at.
+// Work counts the operations that were examined.
 type Work struct {
 	Operations uint64  `json:"operations"` // without the first of each communicator
-	Seen       uint64  `json:"seen"`       // of them, those whose transfers over the network were recorded
-	Taken      float64 `json:"taken_ns"`   // by all of their members, without waits for others
-	Longer     float64 `json:"longer_ns"`  // by which operations were longer than they ought to be, for any reason
-	Hidden     uint64  `json:"hidden"`     // in which a GPU may have waited for one beside it, and so is not named
+	Seen       uint64  `json:"seen"`       // those whose transfers over the network were recorded
+	Taken      float64 `json:"taken_ns"`   // summed over their members, without waits for others
+	Longer     float64 `json:"longer_ns"`  // total time by which operations were longer than expected, for any reason
+	Hidden     uint64  `json:"hidden"`     // in which a GPU may have waited for another one of its node, and is not named
 }
 
-// tally counts in how many operations somebody could be held against others, and in how many that was slow.
+// tally counts in how many operations a link or GPU could be compared with others, and in how many it was slow.
 type tally struct {
 	operations uint64
-	slow       []slowness // by how much, in no order
+	slow       []excessLevel // by the size of the excess, unordered
 	delay      float64    // ns by which operations ended later
 	cost       float64    // ns that members were held up
 }
 
-// maxSorts bounds the kinds of operations of which it is known how long they usually take; of others it is not.
+// maxSorts bounds the number of sorts of operations whose usual time is kept.
 const maxSorts = 1 << 14
 
-// maxTallies bounds the links and GPUs that are counted one by one.
+// maxTallies bounds the number of links and GPUs that are counted individually.
 const maxTallies = 1 << 17
 
 // New makes a counter.
@@ -55,9 +55,9 @@ func New() *Counter {
 	}
 }
 
-// Add takes an operation and tells by whom it was longer, and by how much; their sum is at most its Transfer. The first
-// operation of a communicator connects its ranks, and is charged to nobody. What is returned is valid until the next
-// call.
+// Add examines an operation and returns which links and GPUs made it longer, and by how much; the sum is at most its
+// Transfer. The first operation of a communicator connects its ranks and is not charged. The result is valid until the
+// next call.
 func (c *Counter) Add(op *Operation) []Charge {
 	c.charges = c.charges[:0]
 	if c.begun.AddCollective(op.Comm, op.Ordinal) {
@@ -72,7 +72,7 @@ func (c *Counter) Add(op *Operation) []Charge {
 	if hidden {
 		c.work.Hidden++
 	}
-	if op.any(func(m *Member) bool { return m.Known }) {
+	if op.anyMember(func(m *Member) bool { return m.Known }) {
 		c.work.Seen++
 	}
 	for i := range c.charges {
@@ -97,15 +97,15 @@ func (c *Counter) Add(op *Operation) []Charge {
 // Took counts how long a member was in operations, without its waits for others.
 func (c *Counter) Took(ns uint64) { c.work.Taken += float64(ns) }
 
-// HeldUp counts for how long, of that, it was held up by somebody.
+// HeldUp counts how much of that time a slow link or GPU caused.
 func (c *Counter) HeldUp(by *Charge, ns float64) {
 	if t := c.tallies[resource{by.Kind, by.Rank, by.Peer}]; t != nil {
 		t.cost += ns
 	}
 }
 
-// usualOf is how long operations of a sort took, nil if that is not kept. Operations of one sort often follow each
-// other.
+// usualOf returns the usual time of a sort of operations, nil if it is not kept. It remembers the last sort because
+// operations of one sort often follow each other.
 func (c *Counter) usualOf(sort Sort) *usual {
 	if c.last != nil && c.lastSort == sort {
 		return c.last
@@ -119,7 +119,7 @@ func (c *Counter) usualOf(sort Sort) *usual {
 	return u
 }
 
-// seen counts a suspect that could be held against others, and by how many ns it was slow.
+// seen counts a suspect that could be compared with others, and by how many ns it was slow.
 func (c *Counter) seen(s *suspect, excess uint64) {
 	t := c.tallies[s.resource]
 	if t == nil && len(c.tallies) < maxTallies {
@@ -131,7 +131,8 @@ func (c *Counter) seen(s *suspect, excess uint64) {
 	}
 	t.operations++
 	if excess > 0 {
-		t.was(excess, slowness{took: float64(s.took), usual: s.usual * float64(s.steps), steps: float64(s.steps)})
+		steps := float64(s.steps)
+		t.addExcess(excess, excessLevel{took: float64(s.took), usual: s.usual * steps, steps: steps})
 	}
 }
 

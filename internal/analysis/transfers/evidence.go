@@ -8,10 +8,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// always is the part of its operations in which somebody is slow who is called always slow.
+// always is the part of its operations from which on a link or GPU is called always slow.
 const always = 0.9
 
-// Pattern says how often: "always", or in how many of how many operations.
+// Pattern describes how often it was slow: "always", or in how many of how many operations.
 func (f *Finding) Pattern() string {
 	if float64(f.Slow) >= always*float64(f.Operations) {
 		return "always"
@@ -19,7 +19,7 @@ func (f *Finding) Pattern() string {
 	return fmt.Sprintf("%d of %d operations", f.Slow, f.Operations)
 }
 
-// Because says in one sentence what was slow; name gives the name of a rank of the world.
+// Because describes in one sentence what was slow; name returns the name of a rank of the world.
 func (f *Finding) Because(name func(rank int) string) string {
 	what := "The GPU of " + name(f.Rank) + " held transfers up for"
 	switch {

@@ -14,38 +14,39 @@ type resource struct {
 	rank, peer int // in the world
 }
 
-// kindOf is what resources must have in common to be held against each other over several operations.
+// kindOf is what resources that are compared across several operations have in common.
 type kindOf struct {
 	kind     Kind
-	function string // of GPUs: what they do in an operation depends on it
+	function string // of GPUs only: their work depends on the function
 	class    int    // of sizes
 	near     bool   // of links: within a node
 }
 
 const (
-	enoughOthers = 2       // others in one operation that make a median
-	enoughBefore = 3       // operations of which one of the others is known from before
-	keptBefore   = 9       // and of how many of its last ones
-	maxResources = 1 << 12 // that are remembered of one kind
-	fewResources = 16      // as many are looked at anew each time
+	enoughOthers = 2       // others in one operation that are needed for a median
+	enoughBefore = 3       // earlier operations of another resource that are needed
+	keptBefore   = 9       // latest operations of a resource that are kept
+	maxResources = 1 << 12 // resources of one kind that are kept
+	fewResources = 16      // up to so many, the median is recomputed each time
 )
 
-// history is what resources took for a step in their last operations.
+// history holds the times that resources took for a step in their latest operations.
 type history map[kindOf]*kindHistory
 
 type kindHistory struct {
 	recent map[resource]*recent
 	rates  []float64
-	// Where there are many, the median of all is good enough for each, and that of some operations ago.
+	// With many resources, the median of all, computed some operations ago, approximates the one without the resource
+	// itself.
 	all   float64
 	known bool
-	added int // since then
+	added int // values added since
 }
 
-// recent are the last values of something.
+// recent holds the latest values of a figure.
 type recent struct {
 	values [keptBefore]float64
-	n      int // all that have been
+	n      int // number of values ever added
 }
 
 func (r *recent) add(v float64) {
@@ -76,7 +77,7 @@ func (h history) add(s *suspect) {
 	k.added++
 }
 
-// others is the median of what the others of a suspect's kind took for a step.
+// others returns the median time for a step of the other resources of a suspect's kind.
 func (h history) others(s *suspect) (usual float64, known bool) {
 	k := h[s.sort]
 	switch {
@@ -91,7 +92,7 @@ func (h history) others(s *suspect) (usual float64, known bool) {
 	return k.all, k.known
 }
 
-// median is that of the medians of all resources but one.
+// median returns the median of the medians of all resources but one.
 func (k *kindHistory) median(but resource) (m float64, known bool) {
 	k.rates = k.rates[:0]
 	for r, before := range k.recent {
@@ -102,12 +103,12 @@ func (k *kindHistory) median(but resource) (m float64, known bool) {
 	return stats.Median(k.rates), len(k.rates) >= enoughOthers
 }
 
-// usual is how long operations of one sort took.
+// usual holds how long operations of one sort took.
 type usual struct {
 	recent
 }
 
-// longer is by how much an operation took longer than twice what ones of its sort usually take, 0 if it did not.
+// longer returns by how much an operation took longer than twice the usual time of its sort, 0 if it did not.
 func (u *usual) longer(transfer uint64) uint64 {
 	if u.n < enoughBefore {
 		return 0
@@ -118,7 +119,7 @@ func (u *usual) longer(transfer uint64) uint64 {
 	return 0
 }
 
-// sortedResources are the keys of a map in one order.
+// sortedResources returns the keys of a map in a fixed order.
 func sortedResources[V any](all map[resource]V) []resource {
 	keys := make([]resource, 0, len(all))
 	for r := range all {

@@ -12,44 +12,37 @@ import (
 type Finding struct {
 	Kind Kind `json:"-"`
 	Rank int  `json:"rank"` // in the world
-	// Peer is where a link leads to; Nobody if the kind is none of a link, and where all links of the rank were slow.
+	// Peer is the receiving end of a link; Nobody for other kinds, and if all links of the rank were slow.
 	Peer int `json:"peer"`
-	// Into: all links that lead to the rank were slow, not those that it sends on.
+	// Into: all links to the rank were slow, not those on which it sends.
 	Into       bool    `json:"into"`
-	Operations uint64  `json:"operations"` // in which it, or another link of its rank, could be held against others
-	Slow       uint64  `json:"slow"`       // of them
-	Took       float64 `json:"took_ns"`    // its part in a slow operation, on average
-	Usual      float64 `json:"usual_ns"`   // what the others would have taken for it
-	// of it in a slow operation, on average: transfers of a link, buffers that a GPU filled or emptied
+	Operations uint64  `json:"operations"` // in which it, or another link of its rank, could be compared
+	Slow       uint64  `json:"slow"`       // operations in which it was slow
+	Took       float64 `json:"took_ns"`    // its time in a slow operation, on average
+	Usual      float64 `json:"usual_ns"`   // the time that the others would have taken
+	// Steps is the mean number in a slow operation: transfers of a link, or buffers that a GPU filled or emptied.
 	Steps float64 `json:"-"`
-	Delay float64 `json:"delay_ns"` // by how much slow operations were longer, together
-	Cost  float64 `json:"cost_ns"`  // of all their members
-	Share float64 `json:"share"`    // of the time of all operations, from their last arrivals on
-	// of being slow as often as that, or more often, among all that might have been
+	Delay float64 `json:"delay_ns"` // total time by which slow operations were longer
+	Cost  float64 `json:"cost_ns"`  // the delay, summed over all members
+	Share float64 `json:"share"`    // Cost as a part of the time of all operations after their last arrivals
+	// Chance is the probability that any candidate is slow at least as often by chance.
 	Chance float64 `json:"chance"`
 	Parts  []Part  `json:"-"`
 }
 
-// Part is the part that a finding has of all by which operations were longer because of one rank's links, or its GPU.
+// Part is a finding's part of the total delay that is charged to one rank's links, or to its GPU.
 type Part struct {
-	Rank int // that sends, or whose GPU it is
+	Rank int // the sender, or the rank of the GPU
 	Of   float64
 }
 
-// Confidence is that it is no chance.
+// Confidence returns the probability that the finding is not chance.
 func (f *Finding) Confidence() float64 { return 1 - f.Chance }
 
-// What must be there for somebody to be named.
-const (
-	maxChance = 1e-5
-	leastCost = 0.01 // of all operations' time
-	leastSlow = 3    // operations
-)
-
-// Result is who was slow, those that cost the most first, and what was looked at.
+// Result returns the slow links and GPUs, the most expensive first, and what was examined.
 func (c *Counter) Result() ([]Finding, Work) {
 	all := []Finding{}
-	// An operation tells of a rank's worst link alone: that it was another one is a place where this one was not slow.
+	// Each operation counts only the worst link of a rank. If that was another link, this one was not slow there.
 	places, delays := make(map[resource]uint64), make(map[resource]float64)
 	var candidates [numKinds]float64
 	for r, t := range c.tallies {
@@ -59,19 +52,19 @@ func (c *Counter) Result() ([]Finding, Work) {
 	}
 	for _, r := range sortedResources(c.tallies) {
 		t, operations := c.tallies[r], places[r.owner()]
-		level := t.matters()
-		slow := t.from(level)
+		level := t.mainLevel()
+		slow := t.sumFrom(level)
 		if slow.times < leastSlow || t.cost < leastCost*c.work.Taken {
 			continue
 		}
-		// How often the others are slow, by a quarter as much or more: those that are no less often than this one are
-		// no measure of chance.
+		// The base rate: how often the others are slow by at least a quarter as much. Those that are slow as often as
+		// this one are not evidence of chance.
 		var rest struct{ operations, slow uint64 }
 		for o, u := range c.tallies {
 			if o.kind != r.kind || o == r {
 				continue
 			}
-			if of, times := places[o.owner()], u.from(level-1).times; times*operations < slow.times*of {
+			if of, times := places[o.owner()], u.sumFrom(level-1).times; times*operations < slow.times*of {
 				rest.operations += of
 				rest.slow += times
 			}
@@ -100,10 +93,10 @@ func (c *Counter) Result() ([]Finding, Work) {
 	return all, c.work
 }
 
-// owner is whose operations count.
+// owner returns the resource whose operations count: all links of one rank together.
 func (r resource) owner() resource { return resource{r.kind, r.rank, Nobody} }
 
-// binomialTail is the chance of k or more of n, each of which has chance p.
+// binomialTail returns the probability of at least k successes in n trials with probability p.
 func binomialTail(k, n uint64, p float64) float64 {
 	if k == 0 || p >= 1 {
 		return 1
@@ -123,7 +116,7 @@ func binomialTail(k, n uint64, p float64) float64 {
 	return min(1, sum)
 }
 
-// together makes one finding of several links of a rank, where all that it sends on, or all that lead to it, were slow.
+// together merges the findings of a rank's links if all links on which it sends, or all links to it, were slow.
 func (c *Counter) together(all []Finding) []Finding {
 	for _, end := range [...]struct {
 		into bool
@@ -165,7 +158,7 @@ func (c *Counter) together(all []Finding) []Finding {
 	return all
 }
 
-// add takes another link of the same rank into a finding.
+// add merges the finding of another link of the same rank.
 func (f *Finding) add(o *Finding) {
 	n, m := float64(f.Slow), float64(o.Slow)
 	f.Took, f.Usual, f.Steps = (f.Took*n+o.Took*m)/(n+m), (f.Usual*n+o.Usual*m)/(n+m), (f.Steps*n+o.Steps*m)/(n+m)

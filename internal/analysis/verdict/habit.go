@@ -14,25 +14,25 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// When and how a rank was late: decided from the times that cost the others most.
+// Describes when and how a rank was late, from the occasions that cost the others most.
 
-// habit is how a rank was late.
+// habit describes how a rank was late.
 type habit struct {
 	kind      Kind
 	pattern   string
 	sentence  string
-	times     int     // that cost the others most
-	certainty float64 // part of its lateness that is more than the uncertainty of times
+	times     int     // number of occasions that cost the others most
+	certainty float64 // part of its lateness that exceeds the uncertainty of the times
 }
 
-// series is an operation of a communicator, again and again.
+// series identifies an operation that a communicator repeats.
 type series struct {
 	comm     otf2.CommRef
 	function string
 	message  bool
 }
 
-// habitOf looks at the times that a rank was late in some way.
+// habitOf describes how a rank was late in one way, from its occurrences.
 func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 	all := mainOf(r.Occurrences)
 	if len(all) == 0 {
@@ -76,7 +76,7 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 			h.sentence = fmt.Sprintf("It was in NCCL's calls %s longer than %s before %s", units.Time(late), others,
 				call)
 		}
-	case stated > 0 && called/float64(stated) >= late/2: // its GPU was late, and its host as well
+	case stated > 0 && called/float64(stated) >= late/2: // both its GPU and its host were late
 		h.sentence = fmt.Sprintf("Its GPU began %s %s after %s", call, units.Time(late), others)
 	case stated > 0:
 		h.sentence = fmt.Sprintf("Its GPU began %s %s after %s, though it was called in time", call, units.Time(late),
@@ -96,8 +96,9 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 	return h
 }
 
-// calledLate says that calls came late. Where the other's host has gone ahead of its GPU, by how much later the call
-// came is no lateness: nobody waits until an operation begins.
+// calledLate states by how much calls were late. Where the host of the other rank runs ahead of its GPU, the time
+// between the two calls overstates the lateness, because nobody waits until an operation begins: the sentence then
+// gives the delay of the beginning instead.
 func calledLate(call, others string, called, late float64) string {
 	if called > mostAhead*late {
 		return fmt.Sprintf("It called %s so late that this began %s after %s", call, units.Time(late), others)
@@ -105,15 +106,14 @@ func calledLate(call, others string, called, late float64) string {
 	return fmt.Sprintf("It called %s %s after %s", call, units.Time(called), others)
 }
 
-// mostAhead is how many times as late as it began an operation may have been called, for the call to be told by how
-// late it came.
+// mostAhead is the largest ratio of the lateness of the call to the lateness of the beginning with which calledLate
+// states the former.
 const mostAhead = 1.5
 
-// mostBusy is how many kernels a sentence names.
+// mostBusy is the number of kernels that a sentence names.
 const mostBusy = 3
 
-// busyWith names the kernels that were in the way of late operations, each with its share of the time by which they
-// began late.
+// busyWith names the kernels that delayed late operations, each with its share of the delay.
 func busyWith(busy []causes.Busy, name func(otf2.RegionRef) string) string {
 	var words []string
 	for _, b := range busy[:min(len(busy), mostBusy)] {
@@ -125,7 +125,7 @@ func busyWith(busy []causes.Busy, name func(otf2.RegionRef) string) string {
 	return ": busy with " + strings.Join(words, ", ")
 }
 
-// mainOf are the times of the greatest cost, in order of time.
+// mainOf returns the occasions with the greatest costs, sorted by time.
 func mainOf(all []causes.Occurrence) []causes.Occurrence {
 	by := slices.Clone(all)
 	slices.SortFunc(by, func(a, b causes.Occurrence) int { return cmp.Compare(b.Cost, a.Cost) })
@@ -158,14 +158,14 @@ func certaintyOf(all []causes.Occurrence) float64 {
 	if late <= 0 {
 		return 0
 	}
-	// Clocks may be wrong by their uncertainty; twice of that is ruled out.
+	// Clocks may be wrong by their uncertainty, but not by twice as much.
 	if ratio := uncertain / late; ratio > 0.5 {
 		return max(0, 1-ratio)
 	}
 	return 1
 }
 
-// mainSeries is the operation with the greatest cost.
+// mainSeries returns the series with the greatest cost.
 func mainSeries(all []causes.Occurrence) (main series) {
 	costs := make(map[series]float64)
 	most := 0.0
@@ -179,8 +179,8 @@ func mainSeries(all []causes.Occurrence) (main series) {
 	return main
 }
 
-// timesOf is how often it was late in a series, and how many operations this has. Where not all times are kept, it is
-// what the levels of costs tell.
+// timesOf returns how often a rank was late in a series, and how many operations the series has. Where not all
+// occasions are kept, it estimates the former from the counts by cost level.
 func timesOf(c *causes.Result, r *causes.Rank, rank int, all, in []causes.Occurrence, main series) (times, of uint64) {
 	times = uint64(len(in))
 	for i := range c.Comms {
@@ -205,14 +205,14 @@ func timesOf(c *causes.Result, r *causes.Rank, rank int, all, in []causes.Occurr
 	return times, of
 }
 
-// ordinals are those of patterns.
+// ordinals are the words for the steps of patterns.
 var ordinals = []string{2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth",
 	9: "ninth", 10: "tenth"}
 
-// usual is the part of times that must follow a pattern.
+// usual is the part of the occasions that must follow a pattern.
 const usual = 0.9
 
-// patternOf says in which of the operations of a series a rank was late.
+// patternOf describes in which operations of a series a rank was late; "" if there is no pattern.
 func patternOf(ev *Evidence, in []causes.Occurrence, times, of uint64) string {
 	since := units.Time(float64(in[0].At - ev.Begin))
 	until := units.Time(float64(in[len(in)-1].At - ev.Begin))
@@ -225,7 +225,7 @@ func patternOf(ev *Evidence, in []causes.Occurrence, times, of uint64) string {
 	step, span := stepOf(in), in[len(in)-1].Nth-in[0].Nth+1
 	regular := step > 0 && float64(times*step) >= usual*float64(span)
 	before, after := in[0].Nth-1, of-min(of, in[len(in)-1].Nth)
-	// Of a stretch it is said where it lies if there was time enough for more outside of it.
+	// The begin or end of a stretch is stated if there were enough calls outside of it.
 	outside := func(calls uint64) bool { return calls >= 3*max(step, 1) && float64(calls) >= (1-usual)*float64(of) }
 	text := ""
 	switch {
@@ -251,7 +251,7 @@ func patternOf(ev *Evidence, in []causes.Occurrence, times, of uint64) string {
 	return text
 }
 
-// stepOf is the usual distance of times in a series, 0 if there is none.
+// stepOf returns the usual distance between occasions in a series, 0 if there is none.
 func stepOf(in []causes.Occurrence) uint64 {
 	counts := make(map[uint64]int)
 	for i := range in[1:] {

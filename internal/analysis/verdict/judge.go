@@ -2,24 +2,21 @@
 
 package verdict
 
-// Who is named: decided from what package causes has charged to each rank, from findings of others, and from the length
-// of the run.
+// Decides which ranks to name, from the waiting that package causes charges to each rank, from the findings of other
+// packages, and from the length of the run.
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
-	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Evidence is what a verdict is made of.
+// Evidence is the input of Judge.
 type Evidence struct {
 	MPI      map[otf2.CommRef]bool // communicators of MPI, in archives that have any
 	Causes   *causes.Result
@@ -28,19 +25,19 @@ type Evidence struct {
 	Duration uint64         // of the run, ns
 	Slow     []Slow         // links and ranks whose transfers were slow
 	Shared   []SharedGPU    // by their first ranks; Share is not set
-	Stuck    []Culprit      // who stopped the job, or called it wrongly: named first, as they are
-	// Enqueued is how many collectives have times that say when they were enqueued and nothing else; Compared how many
-	// have better ones.
+	Stuck    []Culprit      // ranks that stopped the job or called NCCL wrongly: named first, unchanged
+	// Enqueued counts the collectives of which only the time of enqueueing is known; Compared counts those with better
+	// times.
 	Enqueued, Compared uint64
 	Uncompared         bool   // no operation has comparable times on two ranks
 	Lost               uint64 // events, or operations, that are missing
-	// why no better times are known, or what to record for that: a clause
+	// Untimed is a clause: why no better times are known, or what to record to get them.
 	Untimed   string
-	Transfers bool                        // some operations have what their transfers took (preset net)
+	Transfers bool                        // the transfer times of some operations are known (preset net)
 	Kernel    func(otf2.RegionRef) string // the name of a kernel
 }
 
-// Place is where a rank of the world is.
+// Place is the name, host and GPU of a rank of the world.
 type Place struct {
 	Name, Host, GPU string
 }
@@ -49,16 +46,16 @@ type Place struct {
 type Slow struct {
 	Rank             int
 	Peer             *int // the other end of the link; nil: all that the rank transfers
-	Kind             Kind // SlowTransfer, or GPULate of a GPU that works slowly
+	Kind             Kind // SlowTransfer, or GPULate for a GPU that works slowly
 	Cost             float64
-	Inherited        float64 // of what Causes has waited: for members on whom slow operations ended later
+	Inherited        float64 // part of the waiting in Causes: for members on which slow operations ended later
 	Delay            float64 // by which operations would have ended earlier
 	Confidence       float64
 	Pattern, Because string // as of Culprit
 	Turns            bool   // the GPU is shared, and the turns of others explain it
 }
 
-// Judge makes the verdict.
+// Judge decides which ranks and links to name, and writes the verdict.
 func Judge(ev *Evidence) *Verdict {
 	c := ev.Causes
 	waited := c.Waited
@@ -81,15 +78,15 @@ func Judge(ev *Evidence) *Verdict {
 	v.Culprits = joined(v.Culprits)
 	v.StandsOut = len(v.Culprits) > 0
 	v.SharedGPUs = ev.shared(waited)
-	v.Text = ev.text(v)
+	v.Text = ev.writeText(v)
 	if !v.stopped() {
 		v.Text = ev.withSharing(v, v.Text)
 	}
 	return v
 }
 
-// untraced is what was waited because operations took longer on some members than on others, and nothing tells which
-// link or GPU was slow.
+// untraced returns the waiting that arose because operations took longer on some members than on others, where no slow
+// link or GPU is known.
 func (ev *Evidence) untraced() (ns float64) {
 	ns = ev.Causes.Transfers()
 	for i := range ev.Slow {
@@ -98,8 +95,8 @@ func (ev *Evidence) untraced() (ns float64) {
 	return max(ns, 0)
 }
 
-// longest is the rank on which operations took longest, and what others waited for that. Where it is spread over all of
-// them, it is scatter.
+// longest returns the rank on which operations took longest, and how long others waited for it. Waiting that is spread
+// evenly over all ranks is scatter.
 func (ev *Evidence) longest() (on int, ns float64) {
 	for i := range ev.Causes.Ranks {
 		if cost := ev.Causes.Ranks[i].Costs[causes.Transfer]; cost > ns {
@@ -109,8 +106,8 @@ func (ev *Evidence) longest() (on int, ns float64) {
 	return on, ns
 }
 
-// joined gives each rank and kind once: what a GPU held up within operations and before them is one thing. The greater
-// one's evidence stays.
+// joined merges culprits of one rank and kind: a GPU that holds the others up before operations and within them is one
+// culprit. The evidence of the one with the greater share is kept.
 func joined(sorted []Culprit) []Culprit {
 	all := sorted[:0]
 	for _, c := range sorted {
@@ -129,7 +126,7 @@ func joined(sorted []Culprit) []Culprit {
 	return all
 }
 
-// material reports whether a cost, and the delay that comes with it, is worth a name.
+// material reports whether a cost and the delay it caused are large enough to name a rank.
 func (ev *Evidence) material(cost, waited, delay float64) bool {
 	return cost > 0 && cost >= leastShare*waited && delay >= leastTime*float64(ev.Duration)
 }
@@ -143,12 +140,12 @@ func (ev *Evidence) slow(s *Slow, waited float64) Culprit {
 	}
 }
 
-// late names the ranks that were late by themselves, more often than chance would have it.
+// late returns the ranks that were late by themselves more often than chance explains.
 func (ev *Evidence) late(waited float64) (named []Culprit) {
 	ranks := ev.Causes.Ranks
 	order := make([]int, 0, len(ranks))
 	for i := range ranks {
-		// Without the one occasion that cost the most, too: that can be chance.
+		// The cost must be large enough without the most expensive occasion, too, which can be chance.
 		if r := &ranks[i]; r.Cost() > 0 && ev.material(
 			r.Cost()-r.Heaviest, waited-r.Heaviest, delayOf(r)*(1-r.Heaviest/r.Cost())) {
 			order = append(order, i)
@@ -163,8 +160,8 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 	}
 	t := newTrial(ev.Causes, suspects)
 	for _, i := range order {
-		// Several that are late in turn hide each other: what others are suspected of is left out. Where most are,
-		// nobody is.
+		// Ranks that are late in turn hide each other, so the occasions of other suspects are left out. Where most
+		// ranks are suspects, none is treated as one.
 		clear(t.found)
 		if len(order) < len(ranks) && len(order) <= max(2, len(ranks)/2) {
 			maps.Copy(t.found, suspects)
@@ -174,7 +171,7 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 			named = append(named, c)
 		}
 	}
-	// Of those that are left it is asked once more, as some are known now.
+	// Test the remaining suspects again, given the ranks that are named by now.
 	for known := 0; len(named) > known && len(named) < len(ranks); {
 		known = len(named)
 		clear(t.found)
@@ -195,14 +192,15 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 	})
 	work := newWork(ev.Causes, -1, suspects)
 	least := leastTime * float64(ev.Duration)
-	// so many do not stand out, but some of them may
+	// So many ranks do not stand out together, but some of them may.
 	if named = standingOut(named, ranks, work, least); len(named) > mostOf(len(ranks)) {
 		named = standingOut(named[:mostOf(len(ranks))], ranks, work, least)
 	}
 	return named
 }
 
-// culprit names a rank if it matters, if it was late more often than by chance, and if it worked longer.
+// culprit returns a rank as a culprit if its cost is large enough, if it was late more often than chance explains, and
+// if it worked longer than the others.
 func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (chance, times float64)) (
 	c Culprit, ok bool) {
 	ranks := ev.Causes.Ranks
@@ -236,8 +234,8 @@ func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (
 	}, true
 }
 
-// held is what others waited because operations took longer on a rank, or by what it transferred: it leaves them late,
-// and may come late for that.
+// held returns how long others waited because operations or transfers took longer on a rank. Such a rank leaves its
+// operations late, and may therefore come late to the next ones.
 func (ev *Evidence) held(rank int) (ns float64) {
 	ns = ev.Causes.Ranks[rank].Costs[causes.Transfer]
 	for i := range ev.Slow {
@@ -248,11 +246,11 @@ func (ev *Evidence) held(rank int) (ns float64) {
 	return ns
 }
 
-// mostOf is how many of a number of ranks can stand out together.
+// mostOf returns how many of a number of ranks can stand out together.
 func mostOf(ranks int) int { return max(2, ranks/4) }
 
-// standingOut leaves out who does not stand apart from the others, or worked longer than they did by less than so many
-// ns. The ones named are in the order of what they caused.
+// standingOut removes the ranks that do not differ enough from the others, or that worked less than least ns longer
+// than they did. named is sorted by the waiting caused.
 func standingOut(named []Culprit, ranks []causes.Rank, work work, least float64) []Culprit {
 	for last := len(named) - 1; last >= 0; last-- {
 		of := named[last].Rank
@@ -272,8 +270,8 @@ func standingOut(named []Culprit, ranks []causes.Rank, work work, least float64)
 	return named
 }
 
-// most is how long the one worked that worked longest of the ranks that are not named; of many, one in twenty is left
-// out: some work longer by chance.
+// most returns the longest working time of the ranks that are not named. One rank in twenty is left out, as some work
+// longer by chance.
 func most(ranks []causes.Rank, named func(rank int) bool) float64 {
 	var all []float64
 	for i := range ranks {
@@ -288,9 +286,9 @@ func most(ranks []causes.Rank, named func(rank int) bool) float64 {
 	return all[len(all)-1-len(all)/20]
 }
 
-// near reports whether a rank does not stand apart from another one, which is named or not: that caused about as much,
-// and worked about as much longer, as ranks that do the same in a job are late alike; or what the rank caused more is
-// not for working longer.
+// near reports whether rank r does not differ enough from rank o, which is named or not: o caused about as much waiting
+// and worked about as much longer, because ranks with the same role are late alike; or the excess of r over o is not
+// due to working longer.
 func (w *work) near(r, o *causes.Rank, named bool) bool {
 	cost, other := w.cost(r), w.cost(o)
 	if !named && other-o.Heaviest > cost/timesNext && w.longer(o) > w.longer(r)/timesNext {
@@ -301,8 +299,7 @@ func (w *work) near(r, o *causes.Rank, named bool) bool {
 
 func worked(r *causes.Rank) float64 { return r.Worked }
 
-// middle is the figure of the middle one of the ranks but for one, and for others that are suspected; 0 if there is
-// none.
+// middle returns the median of a figure over all ranks but one and the suspected ones; 0 if no rank is left.
 func middle(ranks []causes.Rank, of func(*causes.Rank) float64, but int, others map[int]bool) float64 {
 	var all []float64
 	for i := range ranks {
@@ -319,117 +316,3 @@ func delayOf(r *causes.Rank) (sum float64) {
 	}
 	return sum
 }
-
-// text says it in one sentence.
-func (ev *Evidence) text(v *Verdict) string {
-	if len(v.Culprits) > 0 {
-		return ev.named(v)
-	}
-	c := ev.Causes
-	worst, by := 0, 0.0
-	for i := range c.Ranks {
-		if cost := c.Ranks[i].Cost(); cost > by {
-			worst, by = i, cost
-		}
-	}
-	on, longer := ev.longest()
-	switch {
-	case v.Waited == 0 && ev.Enqueued > 0 && ev.Compared == 0:
-		return notKnown + "only the times of enqueueing are known. " + sentence(ev.Untimed) + ev.rests()
-	case v.Waited == 0 && v.StartUp > 0:
-		return fmt.Sprintf(
-			"Nobody stands out: ranks waited %s at the first operations of communicators, and not later.",
-			units.Time(c.StartUp))
-	case v.Waited == 0 && (ev.Uncompared || ev.Compared == 0):
-		return notKnown + "no operation has comparable times on two ranks." + ev.rests()
-	case v.Waited == 0:
-		return "Nobody stands out: nobody waited." + ev.rests()
-	case !ev.Transfers && longer >= mostShare*c.Waited && longer >= muchTime*float64(ev.Duration):
-		return fmt.Sprintf(notKnown+"%.0f %% of %s, was caused by operations that took longer on %s than on others, "+
-			"because of a slow link to it or for a reason of its own, and how long transfers took was not recorded. "+
-			"Record with NCCL_OTF2_EVENTS=net.", 100*longer/c.Waited, ev.waited(c.Waited), ev.Ranks[on].Name)
-	case v.sharing() >= mostShare: // is said instead
-		return ""
-	case by == 0:
-		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.",
-			units.Time(c.Waited))
-	}
-	if once := ev.once(worst); once != "" {
-		return once
-	}
-	if by < c.Waited/100 {
-		return fmt.Sprintf(
-			"Nobody stands out: ranks waited %s in all, and none caused as much as 1 %% of it by itself.",
-			units.Time(c.Waited))
-	}
-	return fmt.Sprintf(
-		"Nobody stands out: ranks waited %s in all, and the one that caused the most, %s, caused %.0f %% of it.",
-		units.Time(c.Waited), ev.Ranks[worst].Name, 100*by/c.Waited)
-}
-
-// notKnown begins the sentence where what was recorded does not tell who made others wait.
-const notKnown = "Not known who made the others wait: "
-
-// rests says what a verdict without a name rests on where something is missing; "" where nothing is.
-func (ev *Evidence) rests() string {
-	if ev.Lost == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" It rests on what was recorded: %s missing.",
-		units.Count(int(min(ev.Lost, math.MaxInt32)), "event is", "events are"))
-}
-
-// named says who it was.
-func (ev *Evidence) named(v *Verdict) string {
-	first := &v.Culprits[0]
-	if first.Stops() {
-		return sentence(first.Evidence) + " " + Sureness(first.Confidence)
-	}
-	name := func(c *Culprit) string {
-		p := ev.Ranks[c.Rank]
-		if p.Host == "" {
-			return p.Name
-		}
-		return p.Name + " on " + p.Host
-	}
-	text := fmt.Sprintf("%s made the others wait: %.0f %% of %s. %s", name(first), 100*first.Share,
-		ev.waited(float64(v.Waited)), first.Evidence)
-	text += " " + Sureness(first.Confidence)
-	var more []string
-	for i := range v.Culprits[1:] {
-		c := &v.Culprits[i+1]
-		more = append(more, fmt.Sprintf("%s (%.0f %%)", name(c), 100*c.Share))
-	}
-	switch {
-	case len(more) == 1:
-		second := &v.Culprits[1]
-		text += fmt.Sprintf(" So did %s. %s %s", more[0], second.Evidence, Sureness(second.Confidence))
-	case len(more) > mostNamed:
-		text += fmt.Sprintf(" So did %s and %d others.", strings.Join(more[:mostNamed], ", "), len(more)-mostNamed)
-	case len(more) > 0:
-		text += fmt.Sprintf(" So did %s.", strings.Join(more, ", "))
-	}
-	return text
-}
-
-// waited says how long all ranks waited together.
-func (ev *Evidence) waited(ns float64) string {
-	return fmt.Sprintf("%s waited, summed over %d ranks", units.Time(ns), len(ev.Ranks))
-}
-
-// sentence makes one of a clause.
-func sentence(clause string) string {
-	n := min(1, len(clause))
-	return strings.ToUpper(clause[:n]) + clause[n:] + "."
-}
-
-// Sureness says how sure a name is, as a sentence.
-func Sureness(confidence float64) string {
-	if confidence > 0.999 {
-		return "Confidence: over 99.9 %."
-	}
-	return fmt.Sprintf("Confidence: %.1f %%.", math.Floor(1000*confidence)/10)
-}
-
-// mostNamed is how many further culprits the sentence names.
-const mostNamed = 3

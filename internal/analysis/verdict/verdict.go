@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package verdict says who made the others wait, in what way, and how sure that is.
+// Package verdict decides which rank made the others wait, in what way, and with what confidence.
 //
-// It decides nothing about times: package causes gives what each rank cost the others, package hang what kept a job
-// from ending. What both say is put into one form here, which report, its JSON, the page and the other products show.
+// It does not examine times itself: package causes computes how long each rank made the others wait, and package hang
+// finds why a job did not end. This package brings both into one form, which the report, its JSON, the timeline's page
+// and the other products show.
 package verdict
 
 import (
@@ -26,8 +27,8 @@ const (
 	Mismatch     Kind = "mismatch"      // it called with other arguments than the others
 )
 
-// KindOf is in what a rank was late by itself, as users are told it. A rank of which no call is known is taken to have
-// called in time.
+// KindOf returns in what way a rank was late by itself, as shown to users. A rank without a known call is assumed to
+// have called in time.
 func KindOf(k causes.Kind) Kind {
 	if k == causes.Host || k == causes.Call {
 		return HostLate
@@ -37,12 +38,13 @@ func KindOf(k causes.Kind) Kind {
 
 // Verdict is the answer to "what made us wait?". Times are ns, shares are 0 to 1.
 type Verdict struct {
-	StandsOut bool      `json:"stands_out"` // somebody does
-	Culprits  []Culprit `json:"culprits"`   // the worst first; empty, never nil, when nobody stands out
-	// Text is the answer in one sentence, also that nobody stands out, or that not enough is known and what to record.
+	StandsOut bool      `json:"stands_out"` // there is a culprit
+	Culprits  []Culprit `json:"culprits"`   // the worst first; empty, never nil, if nobody stands out
+	// Text is the answer in one sentence; it may state that nobody stands out, or what to record if too little is
+	// known.
 	Text string `json:"text"`
 
-	StartUp uint64 `json:"start_up_ns"` // waiting that goes back to before the ranks' first common operation
+	StartUp uint64 `json:"start_up_ns"` // waiting that began before the ranks' first common operation
 	Waited  uint64 `json:"waited_ns"`   // by all ranks, start-up left out
 	// Unknown is the share of Waited whose cause is not known.
 	Unknown float64 `json:"unknown_share"`
@@ -50,7 +52,7 @@ type Verdict struct {
 	SharedGPUs []SharedGPU `json:"shared_gpus,omitempty"`
 }
 
-// Culprit is a rank, or a link between two, that held the others up by more than chance explains.
+// Culprit is a rank, or a link between two ranks, that delayed the others by more than chance explains.
 type Culprit struct {
 	Rank int    `json:"rank"` // in the world
 	Host string `json:"host"`
@@ -58,28 +60,28 @@ type Culprit struct {
 	Kind Kind   `json:"kind"`
 	Peer *int   `json:"peer"` // rank in the world at the other end of a slow link or a stuck transfer, else nil
 
-	Share      float64 `json:"share"`      // of Waited; of a late rank as far as it did more by itself than others
-	TimeShare  float64 `json:"time_share"` // of the run's time: what the run would have been shorter by, at most
-	Confidence float64 `json:"confidence"` // that it is no chance, and more than the uncertainty of the times
-	// "always", "every third call", "since 12.4 s", "once"; "" if none is seen
+	Share      float64 `json:"share"`      // of Waited; for a late rank, only for work that the others did not have
+	TimeShare  float64 `json:"time_share"` // of the run's time: an upper bound on what the run would have been shorter by
+	Confidence float64 `json:"confidence"` // that neither chance nor the uncertainty of the times explains it
+	// Pattern is "always", "every third call", "since 12.4 s" or "once"; "" if there is none.
 	Pattern  string `json:"pattern"`
 	Evidence string `json:"evidence"`        // one sentence
 	Worst    *Worst `json:"worst,omitempty"` // where it cost the most; nil: not one time
-	// Stopped reports whether the job did not go on for it: also of a transfer, which is stuck then.
+	// Stopped reports whether the job stopped because of it; a transfer is then stuck.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Worst is the operation to which a culprit came late that cost the most.
+// Worst is the operation at which the culprit's lateness cost the most.
 type Worst struct {
 	At       otf2.Timestamp `json:"at"`      // when it came
-	Late     uint64         `json:"late_ns"` // after the one that it is compared with
+	Late     uint64         `json:"late_ns"` // compared with an early member
 	Function string         `json:"operation"`
 	Comm     otf2.CommRef   `json:"comm"`
-	// of the application, in which it called it; "": none, or not known
+	// Phase is the application's phase of the call; "" if there is none or it is not known.
 	Phase string `json:"phase,omitempty"`
 }
 
-// worstOf finds it among the times that a rank was late.
+// worstOf returns the most expensive of a rank's occurrences.
 func worstOf(all []causes.Occurrence) (w *Worst) {
 	most := 0.0
 	for i := range all {
@@ -94,15 +96,15 @@ func worstOf(all []causes.Occurrence) (w *Worst) {
 	return w
 }
 
-// Compare orders culprits: what stopped the job first, then by share, then by rank.
+// Compare orders culprits: those that stopped the job first, then by share, then by rank.
 func (c *Culprit) Compare(o *Culprit) int {
 	return cmp.Or(cmp.Compare(c.delays(), o.delays()), cmp.Compare(o.Share, c.Share), cmp.Compare(c.Rank, o.Rank))
 }
 
-// Stops reports whether it has stopped the job or damaged its results.
+// Stops reports whether the culprit stopped the job or damaged its results.
 func (c *Culprit) Stops() bool { return c.delays() == 0 }
 
-// delays is 0 of those that have stopped a job or damaged its results, 1 of those that only cost time.
+// delays returns 0 for culprits that stopped a job or damaged its results, and 1 for those that only cost time.
 func (c *Culprit) delays() int {
 	switch {
 	case c.Stopped, c.Kind == Missing, c.Kind == Order, c.Kind == Mismatch:
