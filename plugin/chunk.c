@@ -47,14 +47,14 @@ static void make_free(uint8_t *base, uint32_t chunk) {
   __atomic_fetch_add(&ncclotf2_header_at(base)->freed, 1, __ATOMIC_RELEASE);
 }
 
-/* Index + 1 of a chunk that is now ours, or 0. */
+/* Returns the index + 1 of a chunk that the caller now owns, or 0. */
 static uint32_t take_spare(uint8_t *base, uint32_t limit) {
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   uint32_t *states = ncclotf2_chunk_states_at(base);
   const uint32_t most = header->chunk_count - header->chunk_reserve;
   for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
     uint32_t chunk = __atomic_load_n(&header->spare[i], __ATOMIC_RELAXED);
-    /* Those that this class may not use wait for another one. */
+    /* A chunk that this class may not use stays for another class. */
     if (!chunk || (chunk > limit && chunk <= most) ||
         !__atomic_compare_exchange_n(&header->spare[i], &chunk, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
       continue;
@@ -62,14 +62,14 @@ static uint32_t take_spare(uint8_t *base, uint32_t limit) {
       __atomic_store_n(&states[chunk - 1], NCCLOTF2_CHUNK_USED, __ATOMIC_RELAXED);
       return chunk;
     }
-    /* A reserve chunk has no business in a slot; whoever put it there, it goes back. */
+    /* A reserve chunk does not belong in a slot: return it. */
     if (chunk <= header->chunk_count)
       make_free(base, chunk - 1);
   }
   return 0;
 }
 
-/* From the lowest on, so that few pages are in use and those again and again. */
+/* Starts at the lowest, so that the same few pages are used again and again. */
 static uint32_t scan(uint8_t *base, uint32_t limit, enum ncclotf2_class class) {
   const uint64_t freed = __atomic_load_n(&ncclotf2_header_at(base)->freed, __ATOMIC_ACQUIRE);
   if (__atomic_load_n(&barren[class], __ATOMIC_RELAXED) == freed + 1) return 0;
@@ -97,11 +97,11 @@ uint32_t ncclotf2_chunk_take(uint8_t *base, enum ncclotf2_class class) {
   const uint32_t taken = any(base, class);
   if (!taken || ncclotf2_chunk_map(taken - 1)) return taken;
   make_free(base, taken - 1);
-  __atomic_store_n(&barren[class], __atomic_load_n(&ncclotf2_header_at(base)->freed, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED); /* nor has another one pages */
+  __atomic_store_n(&barren[class], __atomic_load_n(&ncclotf2_header_at(base)->freed, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED); /* no other chunk has pages either */
   return 0;
 }
 
-/* Index + 1 of the lowest free chunk that any class but stops may use, with its pages in place, or 0. */
+/* Returns the index + 1 of the lowest free chunk that any class but stops may use, with its pages populated, or 0. */
 static uint32_t make_spare(uint8_t *base, const struct ncclotf2_header *header, uint32_t *from) {
   uint32_t *states = ncclotf2_chunk_states_at(base);
   for (; *from < header->chunk_count - header->chunk_reserve; ++*from) {
@@ -118,16 +118,16 @@ static uint32_t make_spare(uint8_t *base, const struct ncclotf2_header *header, 
 
 bool ncclotf2_chunks_by_hand;
 
-/* How many spare slots there should be. Where chunks are taken a burst may follow, and until it is noticed what is at hand must last: all slots.
- * But of little memory most is left to whoever needs it first. */
+/* Returns how many spare slots to fill. While chunks are being taken, a burst may follow, and the spare chunks must last until the plugin
+ * notices it: all slots are filled. Where memory is small, most of it is left to the threads that need it first. */
 static unsigned wanted(const struct ncclotf2_header *header, bool idle) {
   enum { IDLE = 32, PART = 8 };
   const unsigned part = header->chunk_count / PART, most = part < NCCLOTF2_SPARE_MAX ? part : NCCLOTF2_SPARE_MAX;
   return idle && IDLE < most ? IDLE : most;
 }
 
-/* A chunk that is not wanted any more. Nobody has written to it if its head is empty: then it was made ready for a burst that did not come, and
- * its pages go back to the system. What was used keeps them for the next burst; the collector sees to how much that is. */
+/* Frees a spare chunk. An empty head means that the chunk was prepared for a burst that did not come and was never written to: its pages are
+ * returned to the system. A used chunk keeps its pages for the next burst; the collector limits how many do. */
 static void put_back(uint8_t *base, uint32_t index) {
   struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(base, index);
   if (!__atomic_load_n(&chunk->committed, __ATOMIC_RELAXED)) ncclotf2_memory_return(chunk, NCCLOTF2_CHUNK_SIZE);
@@ -140,7 +140,7 @@ static unsigned filled_slots(const struct ncclotf2_header *header) {
   return filled;
 }
 
-/* Fills so many empty slots, if there are as many chunks; how many it did. */
+/* Fills up to the given number of empty slots; returns how many it filled. */
 static unsigned fill(uint8_t *base, unsigned count) {
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   uint32_t from = 0;
@@ -158,7 +158,7 @@ static unsigned fill(uint8_t *base, unsigned count) {
   return done;
 }
 
-/* Empties so many slots, from the last on: what is taken, and used again, lies in the first. */
+/* Empties the given number of slots, the last ones first: recording threads take from the first ones. */
 static void empty(uint8_t *base, unsigned count) {
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   for (unsigned i = NCCLOTF2_SPARE_MAX; i-- && count;) {
@@ -170,9 +170,9 @@ static void empty(uint8_t *base, unsigned count) {
 }
 
 enum ncclotf2_use ncclotf2_chunks_prepare(uint64_t now) {
-  enum { LATELY_MS = 1000, KEPT_MS = 5000 }; /* steps of a training that call nothing in between leave what is at hand as it is */
+  enum { LATELY_MS = 1000, KEPT_MS = 5000 }; /* pauses between the steps of a training keep the spare chunks */
   static unsigned had;
-  static uint64_t used; /* when any was taken last; the first call counts */
+  static uint64_t used; /* when a chunk was last taken; initially the time of the first call */
   if (ncclotf2_chunks_by_hand) return NCCLOTF2_USE_IDLE;
   uint8_t *base = ncclotf2_session.base;
   const unsigned filled = filled_slots(ncclotf2_header_at(base));

@@ -42,8 +42,8 @@ const struct ncclotf2_host_clock *ncclotf2_clock_host(void) {
 }
 
 #if defined(__x86_64__)
-/* The kernel watches the TSC against other clocks and leaves it when it drifts or differs between
- * sockets, so what it uses itself is the best judgment to be had. */
+/* The kernel compares the TSC with other clocks and stops using it when it drifts or differs between sockets. The
+ * kernel's own clock source is therefore the best evidence that the TSC is reliable. */
 static bool kernel_trusts_tsc(void) {
   char name[8] = "";
   int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);

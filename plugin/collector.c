@@ -43,7 +43,7 @@
 #endif
 
 #if defined(__SANITIZE_THREAD__)
-/* The sanitizer's own clone takes every child for a fork and changes its state, which is ours. */
+/* The sanitizer's clone treats every child as a fork and changes its own state, which the child shares with us. */
 int __clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
 #define clone __clone
 #endif
@@ -53,7 +53,7 @@ extern char **environ;
 enum {
   STACK = 64 << 10,
   COLLECTOR_FD = 3, /* where the collector finds the memory */
-  FILES = 64, /* descriptors without which the collector may lack one; it raises its limit as far as it may */
+  FILES = 64, /* descriptors that the collector needs at least; it raises its limit as far as it may */
   NICE = 5
 };
 
@@ -64,7 +64,7 @@ struct launch {
   bool keep_stderr;
   rlim_t most_fds;
   uint8_t *second_stack;
-  pid_t pid;   /* of the collector */
+  pid_t pid;   /* the collector's */
   int problem; /* errno of what went wrong in the children */
 };
 
@@ -167,7 +167,7 @@ bool ncclotf2_process_alive(pid_t pid) {
   if (fd < 0) return errno != ESRCH && can_be_signaled(pid);
   struct pollfd ended = {.fd = fd, .events = POLLIN};
   int ends;
-  do ends = poll(&ended, 1, 0); /* which a profiler's timer interrupts, though it does not wait */
+  do ends = poll(&ended, 1, 0); /* a profiler's timer can interrupt it although it does not wait */
   while (ends < 0 && errno == EINTR);
   close(fd);
   return ends < 0 ? can_be_signaled(pid) : ends == 0;
@@ -274,7 +274,7 @@ static char **environment(void) {
   return copy;
 }
 
-/* A program that closes all descriptors also closes ours; the number may by now be another file. */
+/* A program that closes all descriptors also closes ours; the number may now refer to another file. */
 static bool memory_is_open(void) {
   struct stat info;
   return fstat(ncclotf2_session.memfd, &info) == 0 && info.st_dev == ncclotf2_session.memfd_device &&
@@ -285,7 +285,7 @@ static enum ncclotf2_start wait_ready(pid_t pid, bool (*meanwhile)(void)) {
   uint32_t *word = &ncclotf2_header_at(ncclotf2_session.base)->collector_state;
   const uint64_t deadline = ncclotf2_clock_monotonic() + ncclotf2_setting(NCCLOTF2_SETTING_START_LIMIT).number * 1000000000;
   for (;;) {
-    bool alive = ncclotf2_process_alive(pid); /* before the word: its last answer counts */
+    bool alive = ncclotf2_process_alive(pid); /* read before the answer: a collector's last answer counts */
     switch (__atomic_load_n(word, __ATOMIC_ACQUIRE)) {
       case NCCLOTF2_COLLECTOR_READY: return NCCLOTF2_START_READY;
       case NCCLOTF2_COLLECTOR_REFUSED: return NCCLOTF2_START_REFUSED;

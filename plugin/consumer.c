@@ -25,7 +25,7 @@ static enum {
   LATE,         /* a collector that may yet get ready */
   REFUSED,      /* the settings are at fault: there will be none */
   SPOOL_THREAD,
-  SPOOL_CALLER  /* no thread to be had; written at requests */
+  SPOOL_CALLER  /* no thread could be started; records are written at requests */
 } state;
 
 /* How long an answer is waited for. What is not on disk by then is not lost with the process: it is in memory that the
@@ -133,16 +133,16 @@ static bool start_spool(void) {
     ncclotf2_session_drop_file();
     return false;
   }
-  /* What is wrong with settings a collector says, which reads all of them. */
+  /* A collector, which reads all settings, reports problems with them. */
   for (enum ncclotf2_setting i = 0; i < NCCLOTF2_SETTINGS; i++)
     if (ncclotf2_setting_problem(i, why, sizeof why)) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
   uint32_t mask = ncclotf2_config_events(known_types, why, sizeof why);
   if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
   const uint32_t before = __atomic_load_n(&header()->record_mask, __ATOMIC_RELAXED);
-  if (!before) /* else a collector has died, which had said */
+  if (!before) /* else a collector that has died had logged it */
     __atomic_store_n(&header()->cupti_kinds, ncclotf2_setting(NCCLOTF2_SETTING_CUPTI).number, __ATOMIC_RELAXED);
   uint64_t first, last;
-  uint32_t window = before & NCCLOTF2_RECORD_WINDOW; /* a collector's, that has died */
+  uint32_t window = before & NCCLOTF2_RECORD_WINDOW; /* set by a collector that has died */
   if (!before && ncclotf2_config_window(&first, &last, why, sizeof why)) {
     window = NCCLOTF2_RECORD_WINDOW;
     set_window(first, last);
@@ -205,7 +205,7 @@ bool ncclotf2_consumer_ready(void) {
 
 bool ncclotf2_consumer_check(void) {
   if (state != COLLECTOR || ncclotf2_process_alive(collector)) return false;
-  ncclotf2_consumer_messages(); /* its last words */
+  ncclotf2_consumer_messages(); /* its last messages */
   in_vain = 0;
   if (restarted) {
     ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector ended again; raw files are written instead: run `nccl-otf2 unify` after the job");
@@ -234,7 +234,7 @@ static uint64_t patience_ms(void) {
 static void log_in_vain(double seconds) {
   static bool reported;
   const char *why = state == COLLECTOR ? ncclotf2_process_holdup(collector) : "";
-  if (!why) { /* the machine is busy, and nothing is amiss */
+  if (!why) { /* the machine is busy, and nothing is wrong */
     ncclotf2_log(NCCLOTF2_LOG_INFO, "the collector, process %d, got no processor to answer within %.1f s: it writes the records later", (int)collector, seconds);
     return;
   }
@@ -263,7 +263,7 @@ void ncclotf2_consumer_flush(void) {
   const uint64_t begun = ncclotf2_clock_monotonic();
   for (uint64_t since = begun; !answered(request);) {
     const uint32_t seen = __atomic_load_n(&header()->answered, __ATOMIC_ACQUIRE);
-    if (ncclotf2_consumer_check()) since = ncclotf2_clock_monotonic(); /* another one begins anew */
+    if (ncclotf2_consumer_check()) since = ncclotf2_clock_monotonic(); /* restart the wait for the new collector */
     if (state == SPOOL_CALLER) {
       ncclotf2_spool_flush();
       __atomic_store_n(&header()->answered, request, __ATOMIC_RELEASE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who takes the records out of the shared memory: the collector process, else this library's own
- * spool thread; and the threads that this needs. All functions want the life lock held.
+ * The consumer reads the records from the shared memory: it is the collector process, or else the plugin's own
+ * spool thread. The caller of each function holds the life lock.
  */
 #ifndef NCCLOTF2_CONSUMER_H
 #define NCCLOTF2_CONSUMER_H
@@ -10,35 +10,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The life lock: for init, finalize and the end of the process, which are slow and rare. No event
- * callback takes it. */
+/* The life lock guards init, finalize and the end of the process, which are slow and rare. Event callbacks never
+ * take it. */
 extern pthread_mutex_t ncclotf2_life;
 
-/* Starts it, for the first communicator; known: event types of the API version. Returns false if
- * there is none and no events must be asked for; a line about that has been logged. */
+/* Starts the consumer, for the first communicator; known: event types of the API version. If it returns false, there
+ * is no consumer and no events must be requested; it has logged why. */
 bool ncclotf2_consumer_start(uint32_t known);
 
-/* Whether events may be asked for; notices a collector that was slow to get ready. */
+/* Returns whether events may be requested; also detects a collector that became ready late. */
 bool ncclotf2_consumer_ready(void);
 
-/* Says once where it is recorded. */
+/* Logs once where the recording is written. */
 void ncclotf2_consumer_introduce(void);
 
-/* Starts a new one if the collector has died: a collector the first time, then the spool. Returns whether it had. */
+/* Replaces a collector that has died, the first time by another collector, then by the spool thread. Returns whether it had died. */
 bool ncclotf2_consumer_check(void);
 
-/* How long answers are waited for; tests make it shorter. */
+/* How long to wait for answers; tests shorten it. */
 struct ncclotf2_patience {
   uint32_t collector_ms, longest_ms;
 };
 extern struct ncclotf2_patience ncclotf2_patience;
 
-/* Asks for everything recorded so far to be on disk and waits for that: a second at most, and five where what is not on disk ends with
- * this process; not at all while an earlier request is unanswered that was waited for in vain. What is
- * waited is counted (header.waited, unanswered). */
+/* Requests that everything recorded so far be written to disk, and waits for it: for one second at most, or for five where
+ * data that is not on disk would be lost with this process. Does not wait while an earlier request that timed out is still
+ * unanswered. Counts the time waited and the timeouts (header.waited, unanswered). */
 void ncclotf2_consumer_flush(void);
 
-/* Logs what the collector has to say, and what is wrong with the spool, if it is new. */
+/* Logs new messages of the collector and new problems of the spool. */
 void ncclotf2_consumer_messages(void);
 
 #endif

@@ -25,7 +25,7 @@ enum {
   PERIOD_MS = 500,          /* between flushes: CUPTI itself gives back full buffers only */
   DRIVER_FILTER = 23,       /* CUPTI of CUDA 12.5: records of single driver calls can be switched off */
   CBIDS_MOST = 4096,        /* … whose ids are below this; CUDA 13.4 has some 800 */
-  CBIDS_UNKNOWN = 64        /* behind as many ids that CUPTI does not know there is none */
+  CBIDS_UNKNOWN = 64        /* so many unknown ids in a row end the search */
 };
 
 /* Kinds in the order in which they are switched on. Without the first three the rest is of no use. */
@@ -118,7 +118,7 @@ static void count_buffers(void) {
   __atomic_store_n(&header()->cupti_buffers_overwritten, ncclotf2_cupti_buffers_overwritten(), __ATOMIC_RELAXED);
 }
 
-/* Records in buffers that CUPTI has not given back are in no record of ours. */
+/* Counts records in buffers that CUPTI has not returned; none of them was written into a ring. */
 static void count_out(void) {
   __atomic_store_n(&header()->cupti_buffers_out, ncclotf2_cupti_buffers_out(), __ATOMIC_RELAXED);
 }
@@ -129,7 +129,7 @@ static void disable(void) {
   enabled = 0;
 }
 
-/* What was wanted is wanted of the records that come now, too. */
+/* Records that still arrive are subject to the same choice of kinds. */
 static void drain(void) {
   ncclotf2_cupti_drain(&cupti, version, __atomic_load_n(&header()->cupti_kinds, __ATOMIC_RELAXED));
 }
@@ -194,7 +194,7 @@ static void *run(void *unused) {
 
 /* ---- on and off ---- */
 
-/* Score-P's CUDA adapter uses CUPTI, and takes no notice of others. */
+/* Score-P's CUDA adapter uses CUPTI without checking for other clients. */
 static bool scorep_has_it(void) {
   static const char *const off[] = {"", "0", "no", "none", "off", "false"};
   const char *value = getenv("SCOREP_CUDA_ENABLE");

@@ -7,7 +7,7 @@
  * kernel that waits for its peers that is a deadlock. A thread of this library takes the records out. Around the launch
  * of an NCCL kernel the handle of its KernelLaunch event is the external correlation id of the calling thread.
  *
- * Whatever goes wrong here costs the view of the GPU and nothing else: one line says so, and header.cupti_state.
+ * An error here only disables the records of GPU kernels; it is reported in one log line and in header.cupti_state.
  */
 #ifndef NCCLOTF2_CUPTI_H
 #define NCCLOTF2_CUPTI_H
@@ -15,12 +15,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Switches it on if that is wanted and is not done yet; `early`: no communicator has been there in this life. Returns
- * whether it did. Caller holds the life lock. */
+/* Switches CUPTI on if that is requested and not done yet; `early`: no communicator has existed in this life. Returns
+ * whether it did. The caller holds the life lock. */
 bool ncclotf2_cupti_begin(bool early);
 
-/* Switches it off if it is on and waits until what it had is in the rings, at most `seconds`; what takes longer goes on
- * by itself. Caller holds the life lock. */
+/* Switches CUPTI off if it is on, and waits at most `seconds` until its records are in the rings; after that, the thread
+ * continues alone. The caller holds the life lock. */
 void ncclotf2_cupti_end(unsigned seconds);
 
 /* A launch begins on this thread, with the handle 0 if it is not recorded; called while ncclotf2_fast.cupti is set. */

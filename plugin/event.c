@@ -16,7 +16,7 @@ ncclotf2_result ncclotf2_start_inactive(uint64_t type) {
   return NCCLOTF2_SUCCESS;
 }
 
-/* Its kernel is not to be taken for that of the launch before. */
+/* Clears the correlation id, so that this launch's kernel is not attributed to the launch before. */
 static void launch_refused(unsigned type) {
   if (type == NCCLOTF2_KERNEL_LAUNCH && __atomic_load_n(&ncclotf2_fast.cupti, __ATOMIC_ACQUIRE)) ncclotf2_cupti_launch(0);
 }
@@ -28,7 +28,7 @@ ncclotf2_result ncclotf2_count_lost_start(uint8_t *base, unsigned loss, unsigned
   return NCCLOTF2_SUCCESS;
 }
 
-/* Where the disk was at fault the collector gets the exact list of missing operations. */
+/* Where the disk caused the loss, the collector gets the exact range of missing operations. */
 static void call_refused(uint8_t *base, const struct ncclotf2_call *call) {
   const uint64_t calls = call->api >= 5 ? 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API : 1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P;
   if (call->comm == NCCLOTF2_NONE || !(call->bit & calls) || call->captured) return;
@@ -55,7 +55,7 @@ bool ncclotf2_start_unusual(uint8_t *base, struct ncclotf2_call call, void **eHa
     return false;
   }
   ncclotf2_count(&header->filtered[type]);
-  /* Inside, but of a type that is not recorded: what comes of it must be seen to be inside, too. */
+  /* Inside the window, but of a type that is not recorded: its children must be recognized as inside, too. */
   const bool parent = call.bit & call.known & NCCLOTF2_PARENTS && !(call.bit & (call.bit - 1));
   if (!window || !parent || call.record_mask & NCCLOTF2_RECORD_FULL || !ncclotf2_window_admits(base, &call)) return false;
   if (!ncclotf2_ring && ncclotf2_ring_room(NCCLOTF2_UNIT, NCCLOTF2_CLASS_OPERATION, ncclotf2_ticks()) >= 0) return false;
@@ -104,7 +104,7 @@ struct unit {
   bool ours;
 };
 
-/* A handle of no event of ours: NULL, or another's. Only record mode wants to see it. */
+/* Not a handle of this process: NULL, or another process's. Only record mode records it. */
 static __attribute__((noinline)) bool takes_foreign(uint8_t *base, uint64_t handle) {
   if (ncclotf2_handle_is_silent(ncclotf2_fast.tag_bits, handle)) return false;
   struct ncclotf2_header *header = ncclotf2_header_at(base);

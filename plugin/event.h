@@ -36,7 +36,7 @@ ncclotf2_result ncclotf2_state_v1(void *eHandle, int eState, union ncclotf2_stat
 ncclotf2_result ncclotf2_state_v4(void *eHandle, int eState, union ncclotf2_state_args *eStateArgs);
 ncclotf2_result ncclotf2_state_v7(void *eHandle, int eState, union ncclotf2_state_args *eStateArgs);
 
-/* startEvent in a forked child: counted, as far as that is possible. */
+/* Counts a startEvent in a forked child, if the memory is still mapped there. */
 ncclotf2_result ncclotf2_start_inactive(uint64_t type);
 
 /* Counts a refused startEvent as lost for a reason (enum ncclotf2_loss), and marks the reason as to be reported. */

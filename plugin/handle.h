@@ -21,7 +21,7 @@ static inline uint64_t ncclotf2_handle(uint64_t tag_bits, unsigned type, uint64_
   return tag_bits | (uint64_t)type << NCCLOTF2_TYPE_SHIFT | (number & NCCLOTF2_NUMBER_MASK);
 }
 
-/* Of values that are no handles of ours, too: one that no type has is the newest type's. */
+/* The event type of a handle. Defined for any value: a number that no type has counts as the newest type. */
 static inline unsigned ncclotf2_handle_type(uint64_t handle) {
   const unsigned type = (unsigned)(handle >> NCCLOTF2_TYPE_SHIFT) & NCCLOTF2_TYPE_MASK;
   return type < NCCLOTF2_TYPES ? type : NCCLOTF2_TYPES - 1;

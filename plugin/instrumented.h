@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Whether the library or program that an address lies in has such code. Slow: looks through its relocations. */
+/* Returns whether the library or program that contains an address was compiled with such instrumentation. Slow: searches its relocations. */
 bool ncclotf2_is_instrumented(const void *address);
 
 #endif

@@ -15,8 +15,8 @@
 
 uint32_t ncclotf2_intern_slow(struct ncclotf2_ring *ring, const char *text);
 
-/* The id of a text: found in the heap or appended, cut to NCCLOTF2_STRING_MAX; 0 for NULL, and when
- * the heap is full. For any thread, any text; takes no notice of addresses. */
+/* Returns the id of a text, which is found in the heap or appended, cut to NCCLOTF2_STRING_MAX; 0 for NULL or if the
+ * heap is full. Compares texts, not addresses. May be called on any thread. */
 uint32_t ncclotf2_string_id(const char *text);
 
 /* The same for the name of a kernel, which is cut to NCCLOTF2_KERNEL_NAME_MAX. */
@@ -25,7 +25,7 @@ uint32_t ncclotf2_kernel_name_id(const char *name);
 /* Whether an id, which may be 0, is that of this name. */
 bool ncclotf2_kernel_name_is(uint32_t id, const char *name);
 
-/* Texts that found the heap full. */
+/* The number of texts that were not stored because the heap was full. */
 uint64_t ncclotf2_strings_lost(void);
 
 static inline unsigned ncclotf2_intern_slot(const char *text) {

@@ -201,7 +201,7 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
       ncclotf2_log(NCCLOTF2_LOG_WARN, "no memory for a communicator: calls on further ones are counted, not recorded; record less with NCCL_OTF2_EVENTS");
     said[full] = true;
     *args->context =
-        (void *)(uintptr_t)(ncclotf2_fast.context_bits | NCCLOTF2_NUMBER_MASK); /* ours, and counted as lost */
+        (void *)(uintptr_t)(ncclotf2_fast.context_bits | NCCLOTF2_NUMBER_MASK); /* this process's tag; its events are counted as lost */
     goto done;
   }
   *args->context = (void *)(uintptr_t)(ncclotf2_fast.context_bits | index);

@@ -86,7 +86,7 @@ static void ask(int *word, unsigned version, uint32_t known, bool late) {
   if (late) withhold(NCCLOTF2_WITHHELD_LATE); /* the GPU has counted what the host has not */
   const uint32_t withheld = __atomic_load_n(&header->withheld, __ATOMIC_RELAXED);
   uint32_t wanted = __atomic_load_n(&header->event_mask, __ATOMIC_ACQUIRE) & known;
-  if (wanted & STAMPS) wanted |= CHANNELS; /* NCCL would add it by itself */
+  if (wanted & STAMPS) wanted |= CHANNELS; /* NCCL would add it anyway */
   announce_stamps(wanted & withheld & STAMPS);
   __atomic_store_n(word, (int)(wanted & ~withheld), __ATOMIC_RELAXED);
   if (version < 7 || word_count != 1) return;

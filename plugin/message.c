@@ -42,5 +42,5 @@ void ncclotf2_message_tell(void) {
   for (size_t i = 0; i < sizeof text; i++) text[i] = __atomic_load_n(&header->message[i], __ATOMIC_RELAXED);
   text[sizeof text - 1] = '\0';
   printed = number;
-  if (*text && is_news(text)) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", text); /* it only says what is amiss */
+  if (*text && is_news(text)) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", text); /* the collector only reports problems */
 }

@@ -2,22 +2,22 @@
  *
  * Score-P: calls of NCCL as regions of the measurement that the application is part of (NCCL_OTF2_SCOREP).
  *
- * Score-P aborts the program where its rules are not kept, so only what keeps them by itself is handed on:
+ * Score-P aborts a program that breaks its rules, so only calls that follow them are forwarded:
  *
- * - It has no time stamps of others: a region begins and ends when Score-P is called, on the calling thread.
+ * - It accepts no time stamps: a region begins and ends when Score-P is called, on the calling thread.
  * - It is called only while it measures; an earlier call would start it, perhaps on a thread of NCCL's.
- * - Which threads it knows is chosen when the program is linked. In one model any may tell it something, in the others
+ * - The threading model is chosen when the program is linked. In one model any thread may call Score-P, in the others
  *   only the process's main thread.
- * - It takes memory for each thread that it gets to know and ends the program when it has no more: no thread is made known to
- *   it without room.
+ * - It needs memory for each thread that calls it, and ends the program when it runs out: a thread calls it only if memory is
+ *   left.
  * - A plain call (a GroupApi event of depth 1) is a region until its stop: NCCL (2.28 and later) makes that stop
  *   on every way out, on the same thread, and no code of the application runs in between. Nor does any other that tells
  *   Score-P of its begins and ends, unless NCCL itself was compiled so: then a plain call is a region without length, too.
  * - A call within a group of the user's is a region without length, within one callback: where such a call fails NCCL
  *   does not stop its event. The group itself is none: the application's own code runs in it.
- * - At most one region of ours is open on a thread, and only who began it ends it.
+ * - At most one of the plugin's regions is open on a thread, and only that thread ends it.
  *
- * What is not recorded has no handle, and NCCL does not report its end: it is not forwarded either.
+ * A call that is not recorded has no handle, and NCCL does not report its end, so it is not forwarded either.
  */
 #ifndef NCCLOTF2_SCOREP_H
 #define NCCLOTF2_SCOREP_H

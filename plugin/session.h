@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The session: the one shared memory of this process, made by the first init and kept until the
+ * The session is the one shared memory of this process, created by the first init and kept until the
  * process ends. NCCL closes the library after its last communicator, but the library is linked
- * with -z nodelete, so what is in here outlives that and the next init goes on with it.
+ * with -z nodelete, so the session outlives that and the next init continues with it.
  */
 #ifndef NCCLOTF2_SESSION_H
 #define NCCLOTF2_SESSION_H
@@ -14,11 +14,11 @@
 
 #include "shm.h"
 
-/* What a record is worth when memory runs out: each class may go to the chunks below its limit. What says
- * least is refused first, operations last; and what ends an event has chunks in reserve, so that an event
- * whose start was recorded does not lose its end. */
+/* The priority of a record when memory runs out: each class may use the chunks below its limit. The least
+ * informative records are refused first, operations last. Stops have chunks in reserve, so that an event whose
+ * start was recorded does not lose its end. */
 enum ncclotf2_class {
-  NCCLOTF2_CLASS_CONTROL,   /* the progress thread's own doing: 10/16 of the chunks */
+  NCCLOTF2_CLASS_CONTROL,   /* what NCCL's progress thread does: 10/16 of the chunks */
   NCCLOTF2_CLASS_STEP,      /* network transfers: 12/16 */
   NCCLOTF2_CLASS_CHANNEL,   /* parts of operations: 14/16 */
   NCCLOTF2_CLASS_OPERATION, /* operations and calls, and states of anything: 15/16 */
@@ -33,8 +33,8 @@ enum ncclotf2_class {
 #define NCCLOTF2_LARGEST_PAGE 65536
 #endif
 
-/* What every callback reads: one cache line that is written only while it is being set up. It has a page to itself, which is
- * empty in a child that has a copy of this process's memory, however it was made: no handler need run in it (Linux 4.14). */
+/* Read by every callback: one cache line that is written only during setup. It has a page of its own, which the kernel empties
+ * in a child that gets a copy of this process's memory, without a fork handler (Linux 4.14). */
 struct ncclotf2_fast {
   uint8_t *base;            /* the mapping; NULL: record nothing (no session, or a forked child) */
   uint64_t tag_bits;        /* tag << NCCLOTF2_TAG_SHIFT */
@@ -43,7 +43,7 @@ struct ncclotf2_fast {
   uint32_t limit[NCCLOTF2_CLASSES]; /* offset in the mapping / NCCLOTF2_CHUNK_SIZE of the first chunk that the
                                        class may not use */
   uint32_t clock;           /* enum ncclotf2_clock_source */
-  uint32_t intern_epoch;    /* string addresses of an earlier epoch mean nothing any more */
+  uint32_t intern_epoch;    /* string addresses of an earlier epoch are invalid */
   uint16_t cupti;           /* 1 while CUPTI is on: launches pass it their handles */
   uint8_t scorep;           /* 1 once calls are forwarded to Score-P; never again 0, as regions may be open */
   uint8_t measured;         /* 1 once there is a measurement that has a say in what is recorded (measurement.h) */
@@ -61,10 +61,10 @@ struct ncclotf2_session {
 };
 extern struct ncclotf2_session ncclotf2_session;
 
-/* Removes the memory's file, if it has one: it will not be read later. The memory stays. */
+/* Removes the memory's file, if it has one, when nobody will read it later. The memory stays mapped. */
 void ncclotf2_session_drop_file(void);
 
-/* False in a forked child, also one made by a bare clone system call. */
+/* Returns false in a forked child, also in one made by a bare clone system call. */
 bool ncclotf2_session_is_owner(void);
 
 /* Whether this is such a child of a process with a session. Any thread, without the life lock, which in a child may be taken for ever. */

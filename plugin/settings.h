@@ -13,9 +13,9 @@
 #include "settings_table.h"
 
 struct ncclotf2_value {
-  bool understood;  /* else the default stands here; one that is unset is understood */
+  bool understood;  /* if false, the value is the default; an unset variable is understood */
   uint64_t number;  /* 0 or 1, bytes, seconds, NCCLOTF2_CHOICE_…, bits of events or of activities; the first of a window */
-  uint64_t last;    /* of a window, which is outside; UINT64_MAX where there is none */
+  uint64_t last;    /* of a window: the first operation behind it; UINT64_MAX if unlimited */
   const char *text; /* as it stands in the environment; NULL if it is unset */
 };
 
@@ -27,7 +27,7 @@ struct ncclotf2_value ncclotf2_setting(enum ncclotf2_setting setting);
 /* NCCL_PROFILE_EVENT_MASK. */
 struct ncclotf2_value ncclotf2_event_mask(void);
 
-/* One line of what is wrong with a setting; false if nothing is. */
+/* Writes one line about a problem with a setting; returns false if there is none. */
 bool ncclotf2_setting_problem(enum ncclotf2_setting setting, char *why, size_t why_size);
 
 /* A setting of NCCL's, on unless it is 0, as NCCL reads it: with strtoll and a base of 0. `otherwise` where it is unset or out of

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads of this library in the application's process.
+ * Threads of the plugin in the application's process.
  */
 #ifndef NCCLOTF2_THREAD_H
 #define NCCLOTF2_THREAD_H
 
 #include <stdbool.h>
 
-/* Starts a detached thread with a small stack. It inherits a mask of all signals blocked, so none of
- * the program's is ever handled on it. False if there is none to be had (process limits). */
+/* Starts a detached thread with a small stack. All signals are blocked on it, so that it never runs one of the
+ * program's handlers. Returns false if no thread can be created (process limits). */
 bool ncclotf2_thread_start(void *(*run)(void *));
 
-/* To be called by such a thread that lives as long as the program: at its begin, and before its end. */
+/* Called by a thread that lives as long as the program, at its start and before its end. */
 void ncclotf2_thread_stays(void);
 void ncclotf2_thread_leaves(void);
 
-/* Whether the program's main thread has ended by itself, and all others with it but those that stay: then the program
- * would be over if it were not for them. */
+/* Returns whether the program's main thread and all its other threads have ended, so that only the threads that stay keep the
+ * process alive. */
 bool ncclotf2_thread_is_left_alone(void);
 
 #endif

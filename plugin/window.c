@@ -15,7 +15,7 @@ static bool inside(struct ncclotf2_comm *comm, uint64_t ordinal) {
 /* ncclotf2_comm.recording */
 enum { CALLS = 1, REPLAYS = 2 };
 
-/* Where recording of a communicator rank ends or goes on. */
+/* Records where recording of a communicator rank pauses or resumes. */
 static void record_edge(uint8_t *base, uint32_t index, struct ncclotf2_comm *comm, uint64_t ordinal, bool replay, bool now) {
   const uint32_t before = __atomic_load_n(&comm->recording, __ATOMIC_RELAXED), bit = replay ? REPLAYS : CALLS;
   if (((before & bit) != 0) == now) return;

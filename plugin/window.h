@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Windows: which operations are recorded, by their ordinals on their communicator. All members of a
- * communicator count in the same way, so they record the same operations without talking to each other, however
- * far apart in time they are. What belongs to an operation follows it: NCCL passes the handle of a call
- * on to all that comes of it, and a call that is not recorded has none.
+ * A window selects the operations to record by their ordinals on their communicator. All members of a
+ * communicator count in the same way, so they record the same operations without communicating, however
+ * far apart in time they are. Events that belong to an operation follow it: NCCL passes the handle of a call
+ * to all events that the call causes, and a call that is not recorded has no handle.
  *
  * Two threads never call operations of one communicator at the same time (NCCL forbids it), so its
  * counters need no lock.
@@ -18,9 +18,9 @@
 #include "session.h"
 #include "shm.h"
 
-/* A startEvent as far as the decision needs it. */
+/* The members of a startEvent that the decision needs. */
 struct ncclotf2_call {
-  uint64_t bit;     /* its type; may be none that exists */
+  uint64_t bit;     /* its type; may be an unknown one */
   uint64_t parent;
   uint64_t ordinal; /* of types in NCCLOTF2_COUNTED */
   uint32_t record_mask, comm, known;
@@ -29,8 +29,8 @@ struct ncclotf2_call {
   bool captured; /* by a CUDA graph, now */
 };
 
-/* The types that bring a communicator's counters forward: calls, and operations of replayed graphs;
- * before v5 there are no calls. */
+/* The types that advance a communicator's counters: calls, and operations of replayed graphs; before v5 there
+ * are no calls. */
 #define NCCLOTF2_COUNTED(version)                                                                            \
   ((version) >= 5 ? 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API | 1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P \
                   : 1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P)
@@ -56,7 +56,7 @@ ncclotf2_count_call(uint8_t *base, uint32_t comm, uint64_t bit, const ncclotf2_d
   struct ncclotf2_comm *entry = ncclotf2_comm_at(base, comm);
   const bool collective = (bit & (1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_COLL)) != 0;
   const bool task = (bit & (1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P)) != 0;
-  if (version >= 5 && task) { /* has been counted as a call, but for replays */
+  if (version >= 5 && task) { /* was counted as a call, unless it is replayed */
     if (!((uint64_t)(uintptr_t)d->parentObj & NCCLOTF2_CAPTURED_BIT)) return 0;
     if (collective) return ncclotf2_next_ordinal(&entry->replayed);
   } else {

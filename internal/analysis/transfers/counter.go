@@ -37,8 +37,8 @@ type Work struct {
 type tally struct {
 	operations uint64
 	slow       []excessLevel // by the size of the excess, unordered
-	delay      float64    // ns by which operations ended later
-	cost       float64    // ns that members were held up
+	delay      float64       // ns by which operations ended later
+	cost       float64       // ns that members were held up
 }
 
 // maxSorts bounds the number of sorts of operations whose usual time is kept.
