@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 )
 
 // memoryClassOf is what each of CUPTI's kinds of memory is called, as its header has them.
 var memoryClassOf = map[int]string{1: "host", 2: "pinned", 3: "device", 5: "managed", 6: "device", 7: "managed"}
 
 // classAt is the class of the memory that truly lay at an address at a time of CUPTI's clock.
-func classAt(memory []replay.GPUMemory, address replay.Pointer, time uint64) string {
+func classAt(memory []fakegpu.Memory, address replay.Pointer, time uint64) string {
 	class := "unknown"
 	for _, m := range memory { // in order
 		if m.Time > time || address < m.Address || uint64(address-m.Address) >= m.Bytes {
@@ -81,7 +82,7 @@ func checkClasses(t *testing.T, rec *replay.Recording, res *replay.Result, got *
 	want := expect(rec)
 	comms := communicatorsByKey(t, want, got)
 	for i, p := range rec.Processes {
-		memory, anchor := res.Processes[i].GPU.Memory, p.Opens[0]
+		memory, anchor := fakegpu.Ran(t, &res.Processes[i]).Memory, p.Opens[0]
 		for _, ctx := range p.Contexts {
 			c := comms[commKey(ctx)]
 			if c == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 )
 
 // playKernels plays a recording with its kernels on the fake CUPTI.
@@ -23,7 +24,7 @@ func playKernels(t *testing.T, rec *replay.Recording, dir string, changes ...cha
 	t.Helper()
 	res := runQuietly(t, rec, usual(t, dir, append(changes, kernels)...))
 	for i := range res.Processes {
-		if gpu := res.Processes[i].GPU; gpu == nil || len(gpu.Kernels) == 0 {
+		if gpu := fakegpu.Ran(t, &res.Processes[i]); gpu == nil || len(gpu.Kernels) == 0 {
 			t.Fatalf("process %d ran no kernels: %+v", i, gpu)
 		}
 	}
@@ -100,7 +101,7 @@ func spoolOf(t *testing.T, dir string, pid int) string {
 }
 
 // compareKernels holds what reached the plugin's records against what the GPU truly ran.
-func compareKernels(t *testing.T, version uint32, truth *replay.GPUTruth, got *activities) {
+func compareKernels(t *testing.T, version uint32, truth *fakegpu.Truth, got *activities) {
 	t.Helper()
 	if got.header.CuptiState != shm.CuptiEnded || got.header.CuptiVersion != version || got.header.CuptiError != 0 {
 		t.Errorf("CUPTI: %v, version %d, error %d", got.header.CuptiState, got.header.CuptiVersion,
@@ -174,8 +175,9 @@ func TestKernelsReachTheRecords(t *testing.T) {
 				launches := map[int]int{}
 				for i := range res.Processes {
 					p := &res.Processes[i]
-					compareKernels(t, version, p.GPU, readSpool(t, spoolOf(t, dir, p.PID)))
-					for _, k := range p.GPU.Kernels {
+					gpu := fakegpu.Ran(t, p)
+					compareKernels(t, version, gpu, readSpool(t, spoolOf(t, dir, p.PID)))
+					for _, k := range gpu.Kernels {
 						if k.Event != 0 && k.Graph == 0 {
 							launches[i]++
 						}
@@ -219,7 +221,7 @@ func TestKernelsReachTheShards(t *testing.T) {
 						if p == nil || p.Cupti == nil {
 							t.Fatalf("process %d says nothing of CUPTI", i)
 						}
-						gpu := res.Processes[i].GPU
+						gpu := fakegpu.Ran(t, &res.Processes[i])
 						if strings.HasPrefix(list, "drop") != (gpu.Dropped > 0) ||
 							strings.HasPrefix(list, "unknown") != (gpu.Unreadable > 0) {
 							t.Errorf("the faults %q came out as %+v", list, gpu)

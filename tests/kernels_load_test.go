@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 )
 
 // loops are processes that do nothing but keep the machine busy. What need not be starved is not to run beside them:
@@ -58,7 +59,7 @@ func TestKernelsOfShortJobsOnALoadedMachine(t *testing.T) {
 				waitDone(t, dir, len(rec.Processes))
 				var kernels, launched, unannounced uint64
 				for i := range res.Processes {
-					for _, k := range res.Processes[i].GPU.Kernels {
+					for _, k := range fakegpu.Ran(t, &res.Processes[i]).Kernels {
 						kernels++
 						switch {
 						case k.Event != 0:

@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 )
 
 // shownKernel is a kernel on the row of a CUDA stream.
@@ -146,7 +147,7 @@ func TestKernelsOfBadRecords(t *testing.T) {
 				counts := sumCUPTI(processes)
 				reported, untaken, out := uint64(0), uint64(0), uint64(0)
 				for i := range res.Processes {
-					gpu, p := res.Processes[i].GPU, processes[res.Processes[i].PID]
+					gpu, p := fakegpu.Ran(t, &res.Processes[i]), processes[res.Processes[i].PID]
 					reported += gpu.Delivered[10]
 					// A buffer that comes when the plugin waits no more is counted, and what is in it is not.
 					n := p.Counts.Oddities["CUPTI_BUFFERS_OUT"]
@@ -295,7 +296,7 @@ func (l *linkage) check(res *replay.Result) {
 			left[k.correlation] = append(left[k.correlation], k)
 		}
 		open := p.Opens[0]
-		for _, k := range res.Processes[i].GPU.Kernels {
+		for _, k := range fakegpu.Ran(l.t, &res.Processes[i]).Kernels {
 			began := k.Start - open.Real + open.T // as recorded
 			at := slices.IndexFunc(left[int64(k.Correlation)], func(s *shownKernel) bool {
 				return s.graph == -1 && k.Graph == 0 || s.graph == int64(k.Graph) && s.graphNode == int64(k.Node)

@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 )
 
 // builtFile is a file that `make build` makes.
@@ -76,8 +77,11 @@ func env(vars ...string) change {
 
 func clock(c replay.Clock) change { return func(o *replay.Options) { o.Clock = c } }
 
-func spool(o *replay.Options)   { o.Spool = true }
-func kernels(o *replay.Options) { o.GPU = "../build/fakecupti/libcupti.so.12" }
+func spool(o *replay.Options) { o.Spool = true }
+
+func kernels(o *replay.Options) {
+	o.GPU = &replay.GPU{Library: "../build/fakecupti/libcupti.so.12", Program: fakegpu.Program}
+}
 
 // limited starts the hosts under limits of the shell's ulimit, "" for none.
 func limited(limits string) change {

@@ -27,7 +27,7 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 		p:       p,
 		release: release,
 		strings: map[string]int{},
-		roots:   groupRoots(p),
+		roots:   p.GroupRoots(),
 		last:    map[*Thread]*Context{},
 		known:   map[[2]*Thread]int{},
 		touched: map[*Context]map[*Thread]*Call{},
@@ -207,9 +207,9 @@ func spawn(p *Process, t *Thread) string {
 	return strconv.Itoa(first.Index - 1)
 }
 
-// groupRoots finds the GroupApi behind each Group, which names none itself: it is that of the
+// GroupRoots finds the GroupApi behind each Group, which names none itself: it is that of the
 // operations enqueued in it.
-func groupRoots(p *Process) map[*Event]*Event {
+func (p *Process) GroupRoots() map[*Event]*Event {
 	roots := map[*Event]*Event{}
 	for _, e := range p.Events {
 		if e.Group != nil && roots[e.Group] == nil {

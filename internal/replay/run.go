@@ -8,8 +8,10 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,13 +68,8 @@ type Options struct {
 	// program), or "" for what the recording says, if anything.
 	Library string
 
-	// GPU is a library that stands for CUPTI (internal/replay/host/gpu.h; for tests tests/fakecupti), "": none. The
-	// hosts load it before the plugin, NCCL_OTF2_CUPTI=on is set, and a GPU is played, too: the kernels of the
-	// recording's reference, within the launches that they belong to, graphs captured and replayed, and kernels of the
-	// application's own. With the live clock each runs from its launch on, 20 µs at most unless the pace is the
-	// recorded one. What became of each is in ProcessResult.GPU. Env has the library's settings (FAKECUPTI_VERSION,
-	// FAKECUPTI_FAULTS, …).
-	GPU string
+	// GPU is played, too; nil: none. NCCL_OTF2_CUPTI=on is set. Env has the library's settings (FAKECUPTI_VERSION, …).
+	GPU *GPU
 
 	Env []string // KEY=VALUE, on top of this process's environment; the last of a key counts
 
@@ -95,6 +92,16 @@ type Options struct {
 	Stderr io.Writer
 }
 
+// GPU is a GPU that is played beside the calls.
+type GPU struct {
+	// Library stands for CUPTI (internal/replay/host/gpu.h; for tests tests/fakecupti). The hosts load it before the
+	// plugin.
+	Library string
+	// Program is what the host of a process plays on it. With the live clock each kernel runs from its launch on, 20 µs
+	// at most unless the pace is the recorded one.
+	Program func(rec *Recording, process int) ([]byte, error)
+}
+
 // Result is what came of a run.
 type Result struct {
 	Processes []ProcessResult // in order of rank
@@ -110,8 +117,8 @@ type ProcessResult struct {
 	// Returned says, by call, whether it had returned when the process ended, whatever it died of: 0 if not, the handle
 	// of a start that was given one, and 1 of any other call. Nil without Options.Ledger.
 	Returned []uint64
-	GPU      *GPUTruth // Options.GPU: what really ran; nil if the process did not end in order
-	Stderr   string    // empty if Options.Stderr is an *os.File
+	GPU      []byte // what the library of Options.GPU wrote of what ran; nil if the process did not end in order
+	Stderr   string // empty if Options.Stderr is an *os.File
 }
 
 // Err says what went wrong, nil if the host played to the end that was asked for.
@@ -198,7 +205,7 @@ func environment(opt *Options, k, n int) []string {
 	if opt.Clock == ClockRecorded {
 		env = append(env, "NCCL_OTF2_CLOCK=host")
 	}
-	if opt.GPU != "" {
+	if opt.GPU != nil {
 		env = append(env, "NCCL_OTF2_CUPTI=on")
 		if opt.Clock == ClockRecorded {
 			env = append(env, "FAKECUPTI_CLOCK=host")
@@ -313,15 +320,15 @@ func together(rec *Recording, opt *Options, dir string) (args []string, err erro
 // alone are the arguments of process k, its program last, and the file in which it says which calls have returned.
 func alone(rec *Recording, opt *Options, dir string, k int) (args []string, ledger string, err error) {
 	file := func(kind string) string { return filepath.Join(dir, fmt.Sprintf("p%d.%s", k, kind)) }
-	if opt.GPU != "" {
-		kernels, err := kernelProgram(rec, k)
+	if opt.GPU != nil {
+		kernels, err := opt.GPU.Program(rec, k)
 		if err != nil {
 			return nil, "", err
 		}
 		if args, err = withFile(args, "--kernels", file("kernels"), kernels); err != nil {
 			return nil, "", err
 		}
-		args = append(args, "--gpu", opt.GPU)
+		args = append(args, "--gpu", opt.GPU.Library)
 	}
 	if opt.Ledger {
 		ledger = file("ledger")
@@ -478,7 +485,7 @@ func newJob(ctx context.Context, opt *Options, dir, host string, args []string, 
 		return err
 	}
 	j.cmd.Env = environment(opt, k, n)
-	if opt.GPU != "" {
+	if opt.GPU != nil {
 		j.truth = filepath.Join(dir, fmt.Sprintf("p%d.truth", k))
 		j.cmd.Env = append(j.cmd.Env, "FAKECUPTI_TRUTH="+j.truth)
 	}
@@ -539,7 +546,9 @@ func (j *job) result(k int) (ProcessResult, error) {
 	if p.Report, err = parseReport(out); err != nil || j.truth == "" {
 		return p, err
 	}
-	p.GPU, err = loadTruth(j.truth)
+	if p.GPU, err = os.ReadFile(j.truth); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
 	return p, err
 }
 

@@ -3,7 +3,6 @@
 package jobtest
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -12,8 +11,7 @@ import (
 // SmallestOfScalasca is an archive in which scout.mpi of Scalasca 2.6 finds Wait at NxN: four ranks, one AllReduce. It is
 // for tests in folders of tests/.
 func SmallestOfScalasca(t testing.TB) *Sample {
-	return Load(t, filepath.Join("testdata", "scalasca-min",
-		"traces.otf2"))
+	return Load(t, "../jobtest/testdata/scalasca-min/traces.otf2")
 }
 
 // Regions of the smallest archive that samples use.

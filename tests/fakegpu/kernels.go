@@ -1,48 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package replay
+// Package fakegpu says what the fake CUPTI of tests/fakecupti runs beside the calls of a recording, and reads what it
+// ran.
+package fakegpu
 
 import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
 	"slices"
 	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
-// GPUKernel is a kernel that the GPU ran, as the fake CUPTI of tests/fakecupti knows it: what really happened, whatever
+// Kernel is a kernel that the GPU ran, as the fake CUPTI of tests/fakecupti knows it: what really happened, whatever
 // reached the plugin. Times are ns on CUPTI's clock. See tests/fakecupti/truth.c.
-type GPUKernel struct {
-	Correlation uint32  `json:"correlation"` // of the call that launched it; one for all kernels of a graph launch
-	External    Pointer `json:"external"`    // external id (CUSTOM2) of the launching thread at the launch, 0: none
-	Captured    Pointer `json:"captured"`    // of a graph's kernel: that when its node was captured
+type Kernel struct {
+	Correlation uint32         `json:"correlation"` // of the call that launched it; one for all kernels of a graph launch
+	External    replay.Pointer `json:"external"`    // external id (CUSTOM2) of the launching thread at the launch, 0: none
+	Captured    replay.Pointer `json:"captured"`    // of a graph's kernel: that when its node was captured
 	// Event is the KernelLaunch that it belongs to, also if it came with a graph: Event.Index; 0: none of NCCL's, or
 	// one that NCCL reports no launch of. Handle is what the plugin gave for that event.
-	Event  int     `json:"event"`
-	Handle Pointer `json:"handle"`
-	Thread int     `json:"thread"`
-	Device int     `json:"device"`
-	Stream uint32  `json:"stream"`
-	Name   string  `json:"name"`
-	Start  uint64  `json:"start"`
-	End    uint64  `json:"end"`
-	Graph  uint32  `json:"graph"` // id of the executable graph, 0: launched by itself
-	Node   uint64  `json:"node"`
-	Source uint64  `json:"source"` // the node that Node was made from
+	Event  int            `json:"event"`
+	Handle replay.Pointer `json:"handle"`
+	Thread int            `json:"thread"`
+	Device int            `json:"device"`
+	Stream uint32         `json:"stream"`
+	Name   string         `json:"name"`
+	Start  uint64         `json:"start"`
+	End    uint64         `json:"end"`
+	Graph  uint32         `json:"graph"` // id of the executable graph, 0: launched by itself
+	Node   uint64         `json:"node"`
+	Source uint64         `json:"source"` // the node that Node was made from
 	// Fate is "delivered", "zeroed" (delivered without times), "dropped" (and counted by CUPTI), "hidden" (behind what
 	// cannot be read in a buffer), "pending" (never given back) or "off" (not asked for).
 	Fate string `json:"fate"`
 }
 
-// GPUTruth is what the fake CUPTI of one process did.
-type GPUTruth struct {
-	Kernels     []GPUKernel       `json:"-"`         // in order of launch
-	Memory      []GPUMemory       `json:"-"`         // in the order in which it was reported
+// Truth is what the fake CUPTI of one process did.
+type Truth struct {
+	Kernels     []Kernel          `json:"-"`         // in order of launch
+	Memory      []Memory          `json:"-"`         // in the order in which it was reported
 	Delivered   map[uint32]uint64 `json:"delivered"` // records that the plugin could read, by activity kind
 	Dropped     uint64            `json:"dropped"`   // records that CUPTI dropped
 	Unreadable  uint64            `json:"unreadable"`
@@ -50,45 +52,39 @@ type GPUTruth struct {
 	Outstanding uint64            `json:"outstanding"` // buffers that were never given back
 }
 
-// loadTruth reads what the fake CUPTI wrote; nil if it wrote nothing, as where the process was killed.
-func loadTruth(path string) (*GPUTruth, error) {
-	text, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	truth := new(GPUTruth)
-	for line := range bytes.Lines(text) {
-		if bytes.HasPrefix(line, []byte(`{"delivered"`)) {
-			if err := json.Unmarshal(line, truth); err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
+// Ran reads what the fake CUPTI of a process wrote; nil if it wrote nothing, as where the process was killed.
+func Ran(t testing.TB, p *replay.ProcessResult) *Truth {
+	t.Helper()
+	truth := new(Truth)
+	for line := range bytes.Lines(p.GPU) {
+		var err error
+		switch {
+		case bytes.HasPrefix(line, []byte(`{"delivered"`)):
+			if err = json.Unmarshal(line, truth); err == nil {
+				return truth
 			}
-			return truth, nil
+		case bytes.HasPrefix(line, []byte(`{"memory"`)):
+			truth.Memory = append(truth.Memory, Memory{})
+			err = json.Unmarshal(line, &truth.Memory[len(truth.Memory)-1])
+		default:
+			truth.Kernels = append(truth.Kernels, Kernel{})
+			err = json.Unmarshal(line, &truth.Kernels[len(truth.Kernels)-1])
 		}
-		if bytes.HasPrefix(line, []byte(`{"memory"`)) {
-			var m GPUMemory
-			if err := json.Unmarshal(line, &m); err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-			truth.Memory = append(truth.Memory, m)
-			continue
+		if err != nil {
+			t.Fatalf("process %d: what CUPTI ran: %v", p.Rank, err)
 		}
-		var k GPUKernel
-		if err := json.Unmarshal(line, &k); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		truth.Kernels = append(truth.Kernels, k)
 	}
-	return nil, fmt.Errorf("%s: cut off", path)
+	if p.GPU != nil {
+		t.Fatalf("process %d: what CUPTI ran is cut off", p.Rank)
+	}
+	return nil
 }
 
 // A plan is one kernel that a communicator rank launched: from the Group event of its plan and the reference of what
 // the GPU ran.
 type plan struct {
-	group, launch *Event      // launch: the KernelLaunch; of a replayed graph, that of the capture
-	channels      map[int]int // work items by channel
+	group, launch *replay.Event // launch: the KernelLaunch; of a replayed graph, that of the capture
+	channels      map[int]int   // work items by channel
 	funcs         map[string]bool
 	name          string
 	start, end    uint64 // recorded time, 0: unknown
@@ -105,7 +101,7 @@ const (
 	firstStream, applicationQueue = 13, 7
 )
 
-// kernelProgram makes what the host plays on the fake GPU beside the calls of a process: one line each, in order of the
+// Program makes what the host plays on the fake GPU beside the calls of a process: one line each, in order of the
 // call of the program after which it is to be done, by the thread that makes that call.
 //
 //	CALL launch DOMAIN CBID EVENT DEVICE STREAM START END NAME
@@ -115,9 +111,10 @@ const (
 //	CALL memory OPERATION KIND ADDRESS BYTES TIME
 //
 // EVENT is the KernelLaunch, 0 if it belongs to none; times are recorded ones, ns.
-func kernelProgram(rec *Recording, process int) ([]byte, error) {
+func Program(rec *replay.Recording, process int) ([]byte, error) {
 	p := rec.Processes[process]
-	k := &kernels{rec: rec, p: p, streams: map[Pointer]int{}, roots: groupRoots(p), planOf: map[*Event]*plan{}}
+	k := &kernels{rec: rec, p: p, streams: map[replay.Pointer]int{}, roots: p.GroupRoots(),
+		planOf: map[*replay.Event]*plan{}}
 	for _, x := range p.Contexts {
 		if err := k.context(x); err != nil {
 			return nil, fmt.Errorf("recording %s: process %d: %w", rec.Name, process, err)
@@ -143,15 +140,15 @@ type action struct {
 }
 
 type kernels struct {
-	rec     *Recording
-	p       *Process
-	streams map[Pointer]int
-	roots   map[*Event]*Event
+	rec     *replay.Recording
+	p       *replay.Process
+	streams map[replay.Pointer]int
+	roots   map[*replay.Event]*replay.Event
 	actions []action
-	used    map[*Kernel]bool
+	used    map[*replay.Kernel]bool
 	graphs  int
-	planOf  map[*Event]*plan // by Group
-	capture [][2]uint64      // times between which launches are captured
+	planOf  map[*replay.Event]*plan // by Group
+	capture [][2]uint64             // times between which launches are captured
 }
 
 func (k *kernels) add(call int, order uint64, format string, args ...any) {
@@ -159,7 +156,7 @@ func (k *kernels) add(call int, order uint64, format string, args ...any) {
 }
 
 // stream is CUPTI's id for a stream.
-func (k *kernels) stream(s Pointer) int {
+func (k *kernels) stream(s replay.Pointer) int {
 	id, ok := k.streams[s]
 	if !ok {
 		id = firstStream + len(k.streams)
@@ -175,7 +172,7 @@ func mangled(function string) string {
 }
 
 // context adds the kernels of one communicator rank.
-func (k *kernels) context(x *Context) error {
+func (k *kernels) context(x *replay.Context) error {
 	plans, err := k.plans(x)
 	if err != nil {
 		return err
@@ -198,54 +195,54 @@ func (k *kernels) context(x *Context) error {
 }
 
 // captured tells a launch that made a node of a graph.
-func captured(launch *Event) bool {
+func captured(launch *replay.Event) bool {
 	root := launch.Root()
-	return root != nil && bool(root.Descr.(*GroupApi).GraphCaptured)
+	return root != nil && bool(root.Descr.(*replay.GroupApi).GraphCaptured)
 }
 
-func (k *kernels) launch(x *Context, pl *plan) {
+func (k *kernels) launch(x *replay.Context, pl *plan) {
 	k.add(pl.launch.Start.Index, 1, "launch %d %d %d %d %d %d %d %s", driverDomain, cuLaunchKernelEx, pl.launch.Index,
-		k.rec.Device(k.p, x), k.stream(pl.launch.Descr.(*KernelLaunch).Stream), pl.start, pl.end, pl.name)
+		k.rec.Device(k.p, x), k.stream(pl.launch.Descr.(*replay.KernelLaunch).Stream), pl.start, pl.end, pl.name)
 }
 
 // plans are the kernels of a communicator rank in their order, with the launch of each. Both come in one order, by
 // the call that they belong to; those of a captured call come again at each replay.
-func (k *kernels) plans(x *Context) ([]*plan, error) {
-	launches := map[*Event][]*Event{} // by GroupApi
+func (k *kernels) plans(x *replay.Context) ([]*plan, error) {
+	launches := map[*replay.Event][]*replay.Event{} // by GroupApi
 	var plans []*plan
-	of := map[*Event]*plan{}
+	of := map[*replay.Event]*plan{}
 	for _, e := range k.p.Events {
 		if e.Context != x {
 			continue
 		}
 		switch e.Type {
-		case TypeKernelLaunch:
+		case replay.TypeKernelLaunch:
 			launches[e.Root()] = append(launches[e.Root()], e)
-		case TypeGroup:
+		case replay.TypeGroup:
 			pl := &plan{group: e, channels: map[int]int{}, funcs: map[string]bool{}}
 			plans = append(plans, pl)
 			of[e] = pl
-		case TypeColl:
+		case replay.TypeColl:
 			if pl := of[e.Group]; pl != nil {
-				pl.funcs[e.Descr.(*Coll).Func] = true
+				pl.funcs[e.Descr.(*replay.Coll).Func] = true
 			}
-		case TypeP2p:
+		case replay.TypeP2p:
 			if pl := of[e.Group]; pl != nil {
 				pl.funcs["SendRecv"] = true
 			}
-		case TypeKernelCh:
+		case replay.TypeKernelCh:
 			if e.Parent == nil || of[e.Parent.Group] == nil {
 				continue
 			}
 			pl := of[e.Parent.Group]
 			n := 0
-			if e.Parent.Type == TypeColl {
+			if e.Parent.Type == replay.TypeColl {
 				n = 1 // a send and a receive share one
 			}
-			pl.channels[e.Descr.(*KernelCh).ChannelID] += n
+			pl.channels[e.Descr.(*replay.KernelCh).ChannelID] += n
 		}
 	}
-	turn := map[*Event]int{}
+	turn := map[*replay.Event]int{}
 	for _, pl := range plans {
 		root := k.roots[pl.group]
 		if root == nil || len(launches[root]) == 0 {
@@ -260,11 +257,11 @@ func (k *kernels) plans(x *Context) ([]*plan, error) {
 // times finds when the kernels ran. The reference has a line for each channel and batch, and a channel's kernels are in
 // the order of the plans. NCCL's stamps are no guide where its counters have parted, but where the reference cannot
 // tell two communicators apart they are all there is.
-func (k *kernels) times(x *Context, plans []*plan) error {
+func (k *kernels) times(x *replay.Context, plans []*plan) error {
 	if k.used == nil {
-		k.used = map[*Kernel]bool{}
+		k.used = map[*replay.Kernel]bool{}
 	}
-	byChannel := map[int][]*Kernel{}
+	byChannel := map[int][]*replay.Kernel{}
 	known := map[string]bool{}
 	for _, pl := range plans {
 		for f := range pl.funcs {
@@ -284,7 +281,7 @@ func (k *kernels) times(x *Context, plans []*plan) error {
 		byChannel[line.Channel] = append(byChannel[line.Channel], line)
 	}
 	for channel, lines := range byChannel {
-		slices.SortStableFunc(lines, func(a, b *Kernel) int { return cmp.Compare(a.T0, b.T0) })
+		slices.SortStableFunc(lines, func(a, b *replay.Kernel) int { return cmp.Compare(a.T0, b.T0) })
 		for _, pl := range plans {
 			works, ok := pl.channels[channel]
 			if !ok {
@@ -316,12 +313,12 @@ func (k *kernels) times(x *Context, plans []*plan) error {
 	return nil
 }
 
-func function(line *Kernel) string {
+func function(line *replay.Kernel) string {
 	name, _, _ := strings.Cut(line.Func, "_")
 	return name
 }
 
-func (pl *plan) ran(line *Kernel) {
+func (pl *plan) ran(line *replay.Kernel) {
 	if pl.start == 0 || line.T0 < pl.start {
 		pl.start = line.T0
 		pl.name = mangled(line.Func)
@@ -330,12 +327,12 @@ func (pl *plan) ran(line *Kernel) {
 }
 
 // stamped reports whether NCCL reported the stamps of a batch for an operation of a communicator rank.
-func (k *kernels) stamped(x *Context, line *Kernel) bool {
+func (k *kernels) stamped(x *replay.Context, line *replay.Kernel) bool {
 	for _, e := range k.p.Events {
-		if e.Type != TypeKernelCh || e.Context != x {
+		if e.Type != replay.TypeKernelCh || e.Context != x {
 			continue
 		}
-		ch := e.Descr.(*KernelCh)
+		ch := e.Descr.(*replay.KernelCh)
 		for _, stamps := range line.PTimers {
 			if stamps != nil && ch.ChannelID == line.Channel && ch.PTimer == stamps[0] {
 				return true
@@ -347,8 +344,8 @@ func (k *kernels) stamped(x *Context, line *Kernel) bool {
 
 // replays adds the captured launches of a communicator rank, and the launches of the graphs that they are in: launches
 // that were captured before anything was replayed again are one graph.
-func (k *kernels) replays(x *Context, replayed []*plan) error {
-	var graph []*Event // launches
+func (k *kernels) replays(x *replay.Context, replayed []*plan) error {
+	var graph []*replay.Event // launches
 	for _, launch := range capturedLaunches(replayed) {
 		if len(graph) > 0 && replayedBetween(replayed, graph[0].Start.T, launch.Start.T) {
 			if err := k.graph(x, graph, replayed); err != nil {
@@ -365,15 +362,15 @@ func (k *kernels) replays(x *Context, replayed []*plan) error {
 }
 
 // capturedLaunches are the launches of plans, each once, in the order in which they were made.
-func capturedLaunches(replayed []*plan) (launches []*Event) {
-	seen := map[*Event]bool{}
+func capturedLaunches(replayed []*plan) (launches []*replay.Event) {
+	seen := map[*replay.Event]bool{}
 	for _, pl := range replayed {
 		if !seen[pl.launch] {
 			seen[pl.launch] = true
 			launches = append(launches, pl.launch)
 		}
 	}
-	slices.SortFunc(launches, func(a, b *Event) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortFunc(launches, func(a, b *replay.Event) int { return cmp.Compare(a.Index, b.Index) })
 	return launches
 }
 
@@ -386,7 +383,7 @@ func replayedBetween(replayed []*plan, after, before uint64) bool {
 }
 
 // graph adds the capture of a graph's launches, and each time that it was launched.
-func (k *kernels) graph(x *Context, graph []*Event, replayed []*plan) error {
+func (k *kernels) graph(x *replay.Context, graph []*replay.Event, replayed []*plan) error {
 	number := k.graphs
 	k.graphs++
 	k.add(graph[0].Start.Index, 0, "begin")
@@ -427,7 +424,7 @@ func (k *kernels) graph(x *Context, graph []*Event, replayed []*plan) error {
 }
 
 // replayOf gives the begin of a replay of a graph, and when its kernels ran, as text. Its plans stand first.
-func replayOf(graph []*Event, plans []*plan) (begin uint64, text string, err error) {
+func replayOf(graph []*replay.Event, plans []*plan) (begin uint64, text string, err error) {
 	begin = math.MaxUint64
 	for n, launch := range graph {
 		pl := plans[n]
@@ -441,13 +438,13 @@ func replayOf(graph []*Event, plans []*plan) (begin uint64, text string, err err
 }
 
 // callBefore is the last call of a thread up to a time, not before `least`, after which no launch of NCCL's is open.
-func (k *kernels) callBefore(t *Thread, time uint64, least *Call) int {
+func (k *kernels) callBefore(t *replay.Thread, time uint64, least *replay.Call) int {
 	at := least.Index
 	for _, c := range t.Calls {
 		if c.T > time {
 			break
 		}
-		open := c.Kind == CallStart && c.Event != nil && c.Event.Type == TypeKernelLaunch
+		open := c.Kind == replay.CallStart && c.Event != nil && c.Event.Type == replay.TypeKernelLaunch
 		if c.Index > at && !open {
 			at = c.Index
 		}
@@ -477,7 +474,7 @@ func (k *kernels) unannounced() {
 func (k *kernels) application() {
 	domain, cbid := driverDomain, cuLaunchKernel
 	for _, e := range k.p.Events {
-		if e.Type != TypeKernelLaunch || e.Stop == nil || k.inCapture(e.Stop.T) {
+		if e.Type != replay.TypeKernelLaunch || e.Stop == nil || k.inCapture(e.Stop.T) {
 			continue
 		}
 		k.add(e.Stop.Index, 0, "launch %d %d 0 %d %d %d %d _Z9vectorAddPKfS0_Pfi", domain, cbid,

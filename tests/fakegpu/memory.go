@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package replay
+package fakegpu
 
 import (
 	"cmp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
-// GPUMemory is an allocation or a release that the fake CUPTI reported.
-type GPUMemory struct {
-	Operation int     `json:"memory"` // 1: allocated, 2: released; as CUPTI numbers them
-	Kind      int     `json:"kind"`   // of memory, as CUPTI numbers them
-	Address   Pointer `json:"address"`
-	Bytes     uint64  `json:"bytes"`
-	Time      uint64  `json:"time"` // ns on CUPTI's clock
+// Memory is an allocation or a release that the fake CUPTI reported.
+type Memory struct {
+	Operation int            `json:"memory"` // 1: allocated, 2: released; as CUPTI numbers them
+	Kind      int            `json:"kind"`   // of memory, as CUPTI numbers them
+	Address   replay.Pointer `json:"address"`
+	Bytes     uint64         `json:"bytes"`
+	Time      uint64         `json:"time"` // ns on CUPTI's clock
 }
 
 // Numbers of CUPTI's.
@@ -31,7 +33,7 @@ var memoryKinds = []int{device, managed, pinned, pageable, 0, managedStatic, dev
 // allocation is memory that buffers of a process lie in.
 type allocation struct {
 	begin, end uint64
-	uses       []*Event // operations, in order
+	uses       []*replay.Event // operations, in order
 }
 
 // memory adds allocations that contain the buffers of all operations of a process, made before the first communicator
@@ -64,25 +66,25 @@ func (k *kernels) memory(process int) {
 	}
 }
 
-func (k *kernels) allocate(at *Call, operation, kind int, a *allocation) {
+func (k *kernels) allocate(at *replay.Call, operation, kind int, a *allocation) {
 	k.add(at.Index, at.T, "memory %d %d %d %d %d", operation, kind, a.begin, a.end-a.begin, at.T+uint64(operation%2))
 }
 
 // allocations are the ranges of addresses that the buffers of operations cover; none touches another.
 func (k *kernels) allocations() []*allocation {
 	var all []*allocation
-	use := func(e *Event, at Pointer, bytes uint64) {
+	use := func(e *replay.Event, at replay.Pointer, bytes uint64) {
 		if at != 0 {
-			all = append(all, &allocation{uint64(at), uint64(at) + max(bytes, 1), []*Event{e}})
+			all = append(all, &allocation{uint64(at), uint64(at) + max(bytes, 1), []*replay.Event{e}})
 		}
 	}
 	for _, e := range k.p.Events {
 		switch d := e.Descr.(type) {
-		case *Coll:
+		case *replay.Coll:
 			bytes := d.Count * elementBytes(d.Datatype) * uint64(e.Context.NRanks)
 			use(e, d.SendBuff, bytes)
 			use(e, d.RecvBuff, bytes)
-		case *P2p:
+		case *replay.P2p:
 			use(e, d.Buff, d.Count*elementBytes(d.Datatype))
 		}
 	}
@@ -112,7 +114,7 @@ func elementBytes(datatype string) uint64 {
 
 // unused is a call of the process at which all operations of an allocation so far have run, and there are others to
 // come; nil if there is none.
-func (k *kernels) unused(a *allocation) *Call {
+func (k *kernels) unused(a *allocation) *replay.Call {
 	for _, next := range a.uses {
 		at := next.Start
 		if root := next.Root(); root != nil {
