@@ -13,8 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/tests/bench/synthetic"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // All ranks are in one picture: in an order, several to a line where there are many, each cell with its number.
@@ -121,7 +121,7 @@ func TestTimelineFollows(t *testing.T) {
 // Of 256 ranks all are seen, and the matrix shows them in bins that a click opens.
 func TestTimelineManyRanks(t *testing.T) {
 	t.Parallel()
-	path, err := synthetic.New(60_000, 256).Write(t.TempDir())
+	path, err := jobtest.NewLarge(60_000, 256).Write(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
-	"github.com/nccl-otf2/nccl-otf2/tests/bench/synthetic"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -357,7 +357,7 @@ func (s *discard) block([]byte) error {
 func TestLargeArchive(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	measure := func(regions uint64) (a *otf2.Archive, d *Data, used [2]int64) {
-		size := synthetic.New(regions*16/5, 2)
+		size := jobtest.NewLarge(regions*16/5, 2)
 		size.Jitter = true
 		anchor, err := size.Write(t.TempDir())
 		if err != nil {

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
-	"github.com/nccl-otf2/nccl-otf2/tests/bench/synthetic"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Aims, for 100 million events on two processors.
@@ -35,7 +35,7 @@ const (
 type section struct {
 	name, flag string
 	seen       func(report map[string]any) float64 // a figure; wanted says which
-	wanted     func(s *synthetic.Archive) float64
+	wanted     func(s *jobtest.Large) float64
 }
 
 func member(report map[string]any, path ...string) any {
@@ -68,13 +68,13 @@ func sum(list any, field string) (total float64) {
 
 var sections = []section{
 	{"operations, waits in short", "", func(r map[string]any) float64 { return figure(member(r, "summary", "events")) },
-		func(s *synthetic.Archive) float64 { return float64(s.Events()) }},
+		func(s *jobtest.Large) float64 { return float64(s.Events()) }},
 	{"--waits", "--waits", func(r map[string]any) float64 { return figure(member(r, "waits", "collectives")) },
-		func(s *synthetic.Archive) float64 { return float64(s.Operations - 1) }},
+		func(s *jobtest.Large) float64 { return float64(s.Operations - 1) }},
 	{"--tally", "--tally", func(r map[string]any) float64 { return sum(member(r, "tally", "groups"), "calls") },
-		func(s *synthetic.Archive) float64 { return float64(s.Regions()) }},
+		func(s *jobtest.Large) float64 { return float64(s.Regions()) }},
 	{"--matrix", "--matrix", func(r map[string]any) float64 { return sum(member(r, "matrix", "ranks"), "transfers") },
-		func(s *synthetic.Archive) float64 { return float64(s.Transfers()) }},
+		func(s *jobtest.Large) float64 { return float64(s.Transfers()) }},
 }
 
 // outcome is one run of the tool.
@@ -112,7 +112,7 @@ func main() {
 
 func measureAll(ctx context.Context, work, tool string, events uint64, ranks int) (all []outcome, err error) {
 	for _, n := range []uint64{events / 10, events} {
-		s := synthetic.New(n, ranks)
+		s := jobtest.NewLarge(n, ranks)
 		dir := filepath.Join(work, fmt.Sprint(n))
 		began := time.Now()
 		path, err := s.Write(dir)
@@ -135,7 +135,7 @@ func measureAll(ctx context.Context, work, tool string, events uint64, ranks int
 	return all, nil
 }
 
-func run(ctx context.Context, tool, archive string, s *synthetic.Archive, sec *section) (outcome, error) {
+func run(ctx context.Context, tool, archive string, s *jobtest.Large, sec *section) (outcome, error) {
 	args := []string{"report", archive, "--format", "json"}
 	if sec.flag != "" {
 		args = append(args, sec.flag)

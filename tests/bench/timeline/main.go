@@ -24,8 +24,8 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
-	"github.com/nccl-otf2/nccl-otf2/tests/bench/synthetic"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Aims for a picture: what a screen of 60 Hz leaves, and what still looks as if it moved.
@@ -98,8 +98,8 @@ func main() {
 
 // run makes archive and page in the folder, and looks at the page.
 func (o *outcome) run(ctx context.Context, work, tool string, regions uint64) error {
-	per := synthetic.New(1, o.Ranks) // for its proportions
-	s := synthetic.New(regions*per.Events()/per.Regions(), o.Ranks)
+	per := jobtest.NewLarge(1, o.Ranks) // for its proportions
+	s := jobtest.NewLarge(regions*per.Events()/per.Regions(), o.Ranks)
 	s.Jitter = true
 	archive, err := s.Write(filepath.Join(work, "archive"))
 	if err != nil {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package synthetic makes large archives to measure with.
-package synthetic
+package jobtest
 
 import (
 	"fmt"
@@ -14,9 +13,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Archive is an archive as the collector writes them: processes with one application thread, one row of operations and
+// Large is a large archive to measure with, as the collector writes them: processes with one application thread, one row of operations and
 // one of the network each, which do AllReduces together and send their data around a ring.
-type Archive struct {
+type Large struct {
 	Processes  int
 	Operations uint64 // of each rank
 	// Jitter makes calls and transfers begin and end at odd times, as they do: regular ones compress too well.
@@ -32,19 +31,19 @@ const (
 	regionsEach    = 2 + 1 + putsEach
 )
 
-// New plans an archive of about so many events of so many ranks.
-func New(events uint64, processes int) *Archive {
-	s := &Archive{Processes: processes}
+// NewLarge plans an archive of about so many events of so many ranks.
+func NewLarge(events uint64, processes int) *Large {
+	s := &Large{Processes: processes}
 	s.Operations = max(2, events/uint64(s.Processes*eventsEach))
 	return s
 }
 
-func (s *Archive) each(n uint64) uint64 { return uint64(s.Processes) * s.Operations * n }
+func (s *Large) each(n uint64) uint64 { return uint64(s.Processes) * s.Operations * n }
 
 // Events is how many the archive has; so are Regions and Transfers of theirs.
-func (s *Archive) Events() uint64    { return s.each(eventsEach) }
-func (s *Archive) Regions() uint64   { return s.each(regionsEach) }
-func (s *Archive) Transfers() uint64 { return s.each(putsEach) }
+func (s *Large) Events() uint64    { return s.each(eventsEach) }
+func (s *Large) Regions() uint64   { return s.each(regionsEach) }
+func (s *Large) Transfers() uint64 { return s.each(putsEach) }
 
 // texts of the archive; a text's reference is its place.
 var texts = []string{
@@ -75,7 +74,7 @@ func location(row uint64, process int) otf2.LocationRef {
 }
 
 // Write makes the archive and returns the path of its anchor.
-func (s *Archive) Write(dir string) (string, error) {
+func (s *Large) Write(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
@@ -108,7 +107,7 @@ func (s *Archive) Write(dir string) (string, error) {
 	return a.Path(), a.Close()
 }
 
-func (s *Archive) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
+func (s *Large) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
 	var failed error
 	must := func(err error) {
 		if failed == nil {
@@ -175,7 +174,7 @@ func (s *Archive) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
 }
 
 // process writes the events of one. Of eight ranks each begins an operation a little after the one before it.
-func (s *Archive) process(rank int, rows [3]*otf2.EventWriter, begin, step uint64) (failed error) {
+func (s *Large) process(rank int, rows [3]*otf2.EventWriter, begin, step uint64) (failed error) {
 	must := func(err error) {
 		if failed == nil {
 			failed = err
