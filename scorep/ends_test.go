@@ -20,8 +20,7 @@ func TestEarlyEndsAreMoved(t *testing.T) {
 	const us, ms = 1_000, 1_000_000
 	begin := uint64(t0 + 10*ms)
 	tree := func(end, uncertainty uint64, early bool) shardtest.Op {
-		return shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: begin + end,
-			Count: 10, Sent: 40, Received: 40,
+		return shardtest.Op{Function: "AllReduce", Begin: begin, End: begin + end, Count: 10, Sent: 40, Received: 40,
 			Algo: "TREE", Uncertainty: uncertainty, EndsEarly: early}
 	}
 	for _, test := range []struct {
@@ -127,9 +126,8 @@ func TestMovedEndsKeepTheOrder(t *testing.T) {
 	dir := t.TempDir()
 	procs := job(t, dir, 2, 0, func(rank int, p *shardtest.Process) {
 		for i := range uint64(3) {
-			op := shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: t0 + i*ms,
-				End: t0 + i*ms + 5*us, Count: 10, Sent: 40, Received: 40,
-				Algo: "TREE", Uncertainty: us, EndsEarly: true}
+			op := shardtest.Op{Function: "AllReduce", Begin: t0 + i*ms, End: t0 + i*ms + 5*us, Count: 10, Sent: 40,
+				Received: 40, Algo: "TREE", Uncertainty: us, EndsEarly: true}
 			if rank == 0 {
 				op.Begin, op.End = op.Begin+ms/2, op.Begin+ms+300*us
 			}

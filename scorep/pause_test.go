@@ -87,7 +87,7 @@ func TestPauses(t *testing.T) {
 			procs := job(t, dir, 3, 4, func(rank int, p *shardtest.Process) {
 				for i := range uint64(2) {
 					p.Collective(0, shardtest.Op{Function: "Broadcast", Begin: t0 + 5_000_000 + 1000*i,
-						End: t0 + 5_000_500 + 1000*i, Rooted: true, Received: 4, Count: 1})
+						End: t0 + 5_000_500 + 1000*i, Received: 4, Count: 1})
 				}
 				switch rank {
 				case 0:

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -55,9 +54,9 @@ func BenchmarkMovedEnds(b *testing.B) {
 				comm := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: ranks, Rank: r, InitTime: t0})
 				for k := range uint64(operations) {
 					begin := t0 + 1_000_000*(k+1)
-					p.Collective(comm, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce,
-						Begin: begin, End: begin + uint64(10_000+400*r),
-						Sent: 4, Received: 4, Count: 1, Algo: "TREE", Uncertainty: 1000, EndsEarly: early})
+					p.Collective(comm, shardtest.Op{Function: "AllReduce", Begin: begin,
+						End: begin + uint64(10_000+400*r), Sent: 4, Received: 4, Count: 1, Algo: "TREE",
+						Uncertainty: 1000, EndsEarly: early})
 				}
 				p.Finish()
 			}

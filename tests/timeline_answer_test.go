@@ -34,10 +34,8 @@ func lateJob(t *testing.T) string {
 				}
 			}
 			end := at + 5_000_000 + length
-			p.Collective(world, shardtest.Op{
-				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at + late, End: end, Sent: size,
-				Received: size, Count: size / 4, Algo: algorithm,
-			})
+			p.Collective(world, shardtest.Op{Function: "AllReduce", Begin: at + late, End: end, Sent: size,
+				Received: size, Count: size / 4, Algo: algorithm})
 			at = end + 1_000_000
 		}
 	})

@@ -7,7 +7,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -21,16 +20,15 @@ func linksJob(t *testing.T, largest uint64) string {
 		for size := min(1024, largest); size <= largest; size *= 4 {
 			for _, link := range []struct {
 				op, algorithm string
-				kind          otf2.CollectiveOp
 				latency, peak float64 // ns, GB/s
 			}{
-				{"AllReduce", "RING", otf2.CollectiveOpAllreduce, 21000, 120},
-				{"AllReduce", "TREE", otf2.CollectiveOpAllreduce, 9000, 60},
-				{"ReduceScatter", "NVLS", otf2.CollectiveOpReduceScatterBlock, 14000, 250},
+				{"AllReduce", "RING", 21000, 120},
+				{"AllReduce", "TREE", 9000, 60},
+				{"ReduceScatter", "NVLS", 14000, 250},
 			} {
 				length := uint64(link.latency + float64(size)/link.peak)
 				for range 3 {
-					p.Collective(world, shardtest.Op{Function: link.op, Kind: link.kind, Begin: at, End: at + length,
+					p.Collective(world, shardtest.Op{Function: link.op, Begin: at, End: at + length,
 						Sent: size, Received: size, Count: size / 4, Algo: link.algorithm})
 					at += length + 5000
 				}

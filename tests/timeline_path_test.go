@@ -38,8 +38,8 @@ func steppedJob(t *testing.T) string {
 		reduce := func(comm int, call, begin, end uint64) {
 			event++
 			p.CallFor("ncclAllReduce", event, call, call+ms/100)
-			p.Collective(comm, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin,
-				End: end, Sent: 1 << 20, Received: 1 << 20, Count: 1 << 18, Parent: event})
+			p.Collective(comm, shardtest.Op{Function: "AllReduce", Begin: begin, End: end, Sent: 1 << 20,
+				Received: 1 << 20, Count: 1 << 18, Parent: event})
 		}
 		at := epoch + 10*ms
 		for i := range 9 {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/export/tracetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -30,22 +29,20 @@ func lightRun(t *testing.T, took uint64) string {
 	return filepath.Dir(jobtest.Make(t, 2, 2, func(r int, p *shardtest.Process) {
 		begin, world := uint64(shardtest.Epoch+1*ms), p.World()
 		event, called := uint64(1000*(r+1)), uint64(0)
-		op := func(function string, kind otf2.CollectiveOp, at uint64) shardtest.Op {
+		op := func(function string, at uint64) shardtest.Op {
 			event++
 			called = max(called+20_000, at-300_000)
 			p.CallFor("nccl"+function, event, called, called+10_000)
-			return shardtest.Op{Function: function, Kind: kind, Begin: at, End: at + took, Sent: 800, Received: 800,
-				Count: 100, Source: "enqueue", Parent: event}
+			return shardtest.Op{Function: function, Begin: at, End: at + took, Count: 100, Source: "enqueue",
+				Parent: event}
 		}
 		for i := range uint64(30) {
 			at := begin + i*10*ms + uint64(r)*ms
-			p.Collective(world, op("AllReduce", otf2.CollectiveOpAllreduce, at))
-			p.Plan(world, []shardtest.Op{op("AllGather", otf2.CollectiveOpAllgather, at+3*ms),
-				op("ReduceScatter", otf2.CollectiveOpReduceScatterBlock, at+3*ms)})
-			p.Plan(world, []shardtest.Op{op("AllGather", otf2.CollectiveOpAllgather, at+6*ms),
-				op("AllGather", otf2.CollectiveOpAllgather, at+6*ms)})
+			p.Collective(world, op("AllReduce", at))
+			p.Plan(world, []shardtest.Op{op("AllGather", at+3*ms), op("ReduceScatter", at+3*ms)})
+			p.Plan(world, []shardtest.Op{op("AllGather", at+6*ms), op("AllGather", at+6*ms)})
 		}
-		last := op("AllReduce", otf2.CollectiveOpAllreduce, begin+350*ms)
+		last := op("AllReduce", begin+350*ms)
 		last.End = last.Begin + 50_000 // so that both end together
 		p.Collective(world, last)
 		p.Destroy(world, begin+400*ms)

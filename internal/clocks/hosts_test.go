@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/clocks"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -26,10 +25,8 @@ func hostsJob(t *testing.T, source [2]string, times func(rank int, i uint64) (be
 		for i := range uint64(20) {
 			var begin uint64
 			begin, end = times(r, i)
-			p.Collective(c, shardtest.Op{
-				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: end, Sent: 8000,
-				Received: 8000, Count: 1000, Source: source[r],
-			})
+			p.Collective(c, shardtest.Op{Function: "AllReduce", Begin: begin, End: end, Count: 1000,
+				Source: source[r]})
 		}
 		p.Destroy(c, end)
 	})

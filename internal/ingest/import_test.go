@@ -89,23 +89,17 @@ func randomJob(t *rapid.T, tb testing.TB, dir string) {
 	comms := rapid.IntRange(1, 2).Draw(t, "communicators")
 	type op struct {
 		comm     int
-		kind     otf2.CollectiveOp
 		function string
 		elements uint64
 		together bool // with the one before
 		source   string
 		message  bool
 	}
-	functions := []struct {
-		name string
-		kind otf2.CollectiveOp
-	}{{"AllReduce", otf2.CollectiveOpAllreduce}, {"AllGather", otf2.CollectiveOpAllgather},
-		{"ReduceScatter", otf2.CollectiveOpReduceScatterBlock}, {"Broadcast", otf2.CollectiveOpBcast},
-		{"Reduce", otf2.CollectiveOpReduce}}
+	functions := []string{"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce"}
 	ops := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) op {
-		f := rapid.SampledFrom(functions).Draw(t, "function")
 		return op{
-			comm: rapid.IntRange(0, comms-1).Draw(t, "communicator"), kind: f.kind, function: f.name,
+			comm:     rapid.IntRange(0, comms-1).Draw(t, "communicator"),
+			function: rapid.SampledFrom(functions).Draw(t, "function"),
 			elements: rapid.Uint64Range(0, 1<<22).Draw(t, "elements"),
 			together: rapid.Bool().Draw(t, "together"),
 			source:   rapid.SampledFrom([]string{"gpu", "network", "enqueue"}).Draw(t, "source"),
@@ -134,21 +128,10 @@ func randomJob(t *rapid.T, tb testing.TB, dir string) {
 			}
 			var plan []shardtest.Op
 			for n := i; n < len(ops) && ops[n].comm == o.comm && !ops[n].message && (n == i || ops[n].together); n++ {
-				one := shardtest.Op{Function: ops[n].function, Kind: ops[n].kind, Begin: at, End: end,
-					Count: ops[n].elements, Source: o.source, Algo: "RING", Proto: "LL", Channels: 2}
-				size, all := ops[n].elements*4, ops[n].elements*4*uint64(ranks)
-				one.Sent, one.Received = all, all
-				switch ops[n].function {
-				case "Broadcast":
-					one.Rooted, one.Root, one.Sent, one.Received = true, 1, 0, size
-					if r == 1 {
-						one.Sent = all
-					}
-				case "Reduce":
-					one.Rooted, one.Sent, one.Received = true, size, 0
-					if r == 0 {
-						one.Received = all
-					}
+				one := shardtest.Op{Function: ops[n].function, Begin: at, End: end, Count: ops[n].elements,
+					Source: o.source, Algo: "RING", Proto: "LL", Channels: 2}
+				if one.Function == "Broadcast" {
+					one.Root = 1
 				}
 				plan = append(plan, one)
 				i = n

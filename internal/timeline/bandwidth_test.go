@@ -27,10 +27,8 @@ func sizesJob(t *testing.T, sizes ...uint64) *otf2.Archive {
 		world, at := p.World(), uint64(t0)
 		run := func(size uint64, algorithm string, length uint64) {
 			at += 1000 * us
-			p.Collective(world, shardtest.Op{
-				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at + uint64(rank)*us, End: at + length,
-				Sent: size, Received: size, Count: size / 4, Algo: algorithm,
-			})
+			p.Collective(world, shardtest.Op{Function: "AllReduce", Begin: at + uint64(rank)*us, End: at + length,
+				Sent: size, Received: size, Count: size / 4, Algo: algorithm})
 		}
 		run(sizes[0], "RING", 900*us)
 		for i, size := range sizes {

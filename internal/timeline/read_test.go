@@ -51,10 +51,9 @@ func makeJob(t testing.TB) string {
 			p.AllReduce(c, t0+100*us+late, t0+200*us, 1000)
 			p.AllReduce(c, t0+300*us+late, t0+400*us, 1000)
 			p.Plan(c, []shardtest.Op{
-				{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: t0 + 500*us, End: t0 + 540*us,
-					Sent: 1200, Received: 1200, Count: 100},
-				{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: t0 + 500*us,
-					End: t0 + 540*us, Sent: 2400, Received: 2400, Count: 200},
+				{Function: "AllGather", Begin: t0 + 500*us, End: t0 + 540*us, Sent: 1200, Received: 1200, Count: 100},
+				{Function: "ReduceScatter", Begin: t0 + 500*us, End: t0 + 540*us, Sent: 2400, Received: 2400,
+					Count: 200},
 			})
 		}
 		p.Call("ncclAllReduce", t0+90*us, t0+95*us)

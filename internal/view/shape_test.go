@@ -307,8 +307,7 @@ func TestRanksWithoutDataDoNothing(t *testing.T) {
 		p.GPU(r, "", "")
 		c := p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
 		p.AllReduce(c, t0+100, t0+200, 8)
-		p.Collective(c, shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: t0 + 300,
-			End: t0 + 400, Rooted: true, Root: 3, Received: 8})
+		p.Collective(c, shardtest.Op{Function: "Broadcast", Begin: t0 + 300, End: t0 + 400, Root: 3, Received: 8})
 		p.Finish()
 	}
 	res := viewOf(t, jobtest.Unify(t, dir), nil)

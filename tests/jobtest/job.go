@@ -4,7 +4,6 @@
 package jobtest
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -12,16 +11,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
-// Make lets draw draw each process of a job, ends and unifies them. Each process is a rank that the launcher has
-// numbered, with a GPU of its own; perHost of them run on each of the hosts "node0", "node1", …. It returns the
-// archive's anchor.
+// Make lets draw draw each process of a job (shardtest.NewRank), ends and unifies them. It returns the archive's
+// anchor.
 func Make(t testing.TB, ranks, perHost int, draw func(rank int, p *shardtest.Process)) string {
 	t.Helper()
 	dir := t.TempDir()
 	for r := range ranks {
-		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r/perHost), 100+r).Launched(
-			"slurm", r, ranks)
-		p.GPU(r%perHost, fmt.Sprint("GPU-", r), "")
+		p := shardtest.NewRank(t, dir, r, ranks, perHost)
 		draw(r, p)
 		p.Finish()
 	}

@@ -41,8 +41,8 @@ func WithKernels(t testing.TB) string {
 		p.AllReduce(world, uint64(at(100)), uint64(at(200)), 10)
 		p.AllReduce(world, uint64(at(300)), uint64(at(400)), 10)
 		p.AllReduce(second, uint64(at(350)), uint64(at(450)), 10)
-		p.Collective(world, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce,
-			Begin: uint64(at(700)), End: uint64(at(800)), Sent: 80, Received: 80, Count: 10, Source: "enqueue"})
+		p.Collective(world, shardtest.Op{Function: "AllReduce", Begin: uint64(at(700)), End: uint64(at(800)),
+			Count: 10, Source: "enqueue"})
 		if r == 0 {
 			rows := [2]*kernelRow{newKernelRow(t, p, "CUDA[0:0]"), newKernelRow(t, p, "CUDA[0:1]")}
 			kernel := func(stream int, name string, begin, end uint64) {
@@ -67,28 +67,16 @@ func WithWaits(t testing.TB) string {
 	return Make(t, 3, 2, func(r int, p *shardtest.Process) {
 		world := p.World()
 		p.Network(world)
-		rooted := func(function string, kind otf2.CollectiveOp, root uint32, begin, end uint64, sent, received uint64) {
-			p.Collective(world, shardtest.Op{
-				Function: function, Kind: kind, Begin: begin, End: end, Rooted: true, Root: root, Sent: sent,
-				Received: received, Count: 100,
-			})
-		}
-		onRoot := func(root int, yes, no uint64) uint64 {
-			if r == root {
-				return yes
-			}
-			return no
+		rooted := func(function string, root uint32, begins [3]uint64, end uint64) {
+			p.Collective(world, shardtest.Op{Function: function, Begin: at(begins[r]), End: at(end), Root: root,
+				Count: 100})
 		}
 		p.AllReduce(world, at(100+7*uint64(r)), at(150), 100) // starting up: 14 + 7
 		p.AllReduce(world, at(200+10*uint64(r)), at(260), 100)
-		rooted("Broadcast", otf2.CollectiveOpBcast, 1, at([]uint64{300, 330, 320}[r]), at(360), onRoot(1, 1200, 0),
-			400) // 30, –, 10
-		rooted("Broadcast", otf2.CollectiveOpBcast, 0, at([]uint64{400, 410, 405}[r]), at(460), onRoot(0, 1200, 0),
-			400) // the root is first, and they are held up: 10, –, 5
-		rooted("Reduce", otf2.CollectiveOpReduce, 0, at([]uint64{500, 520, 510}[r]), at(560), 400,
-			onRoot(0, 1200, 0)) // 20 on the root, – and 10
-		rooted("Reduce", otf2.CollectiveOpReduce, 1, at([]uint64{570, 590, 580}[r]), at(595), 400,
-			onRoot(1, 1200, 0)) // the root is last: 20, –, 10
+		rooted("Broadcast", 1, [3]uint64{300, 330, 320}, 360) // 30, –, 10
+		rooted("Broadcast", 0, [3]uint64{400, 410, 405}, 460) // the root is first, and they are held up: 10, –, 5
+		rooted("Reduce", 0, [3]uint64{500, 520, 510}, 560)    // 20 on the root, – and 10
+		rooted("Reduce", 1, [3]uint64{570, 590, 580}, 595)    // the root is last: 20, –, 10
 		switch r {
 		case 0:
 			p.Send(world, 1, at(640), at(660), 64)

@@ -59,10 +59,8 @@ func WithKernelsInTheWay(t testing.TB) string {
 			}
 			beside.Kernel("ncclDevKernel_AllReduce_Sum", at(4000+late), at(9000))
 			compute.Kernel("softmax", at(8200), at(8900)) // within the operation
-			p.Collective(world, shardtest.Op{
-				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at(4000 + late), End: at(9000),
-				Sent: 1600, Received: 1600, Count: 100, Parent: event,
-			})
+			p.Collective(world, shardtest.Op{Function: "AllReduce", Begin: at(4000 + late), End: at(9000),
+				Count: 100, Parent: event})
 		}
 		p.Destroy(world, uint64(T0)+20_000*Microsecond*(OfWays+1))
 	})

@@ -3,7 +3,6 @@
 package jobtest
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -20,9 +19,7 @@ type LiveJob struct {
 func NewLiveJob(t testing.TB, ranks, hosts int) *LiveJob {
 	j := &LiveJob{t: t, Dir: t.TempDir()}
 	for r := range ranks {
-		p := shardtest.New(t, j.Dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r*hosts/ranks), 100+r).Launched(
-			"slurm", r, ranks)
-		p.GPU(0, fmt.Sprint("GPU-", r), "")
+		p := shardtest.NewRank(t, j.Dir, r, ranks, ranks/hosts)
 		j.Comms = append(j.Comms, p.World())
 		j.Processes = append(j.Processes, p)
 	}

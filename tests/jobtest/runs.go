@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -34,20 +33,19 @@ func (n *Noise) Transfer(base float64) float64 {
 // RunKind is one kind of operation of a made-up run: on the world, or on the two ranks of each host.
 type RunKind struct {
 	Function string
-	op       otf2.CollectiveOp
 	Elements uint64
 	Pair     bool
 	base     float64 // ns
 }
 
 var MadeKinds = []RunKind{
-	{"AllReduce", otf2.CollectiveOpAllreduce, 16 << 10, false, 60_000},
-	{"AllReduce", otf2.CollectiveOpAllreduce, 256 << 10, false, 200_000},
-	{"AllReduce", otf2.CollectiveOpAllreduce, 4 << 20, false, 1_500_000},
-	{"AllGather", otf2.CollectiveOpAllgather, 256 << 10, false, 300_000},
-	{"ReduceScatter", otf2.CollectiveOpReduceScatterBlock, 256 << 10, false, 250_000},
-	{"AllReduce", otf2.CollectiveOpAllreduce, 256 << 10, true, 90_000},
-	{"AllGather", otf2.CollectiveOpAllgather, 64 << 10, true, 30_000},
+	{"AllReduce", 16 << 10, false, 60_000},
+	{"AllReduce", 256 << 10, false, 200_000},
+	{"AllReduce", 4 << 20, false, 1_500_000},
+	{"AllGather", 256 << 10, false, 300_000},
+	{"ReduceScatter", 256 << 10, false, 250_000},
+	{"AllReduce", 256 << 10, true, 90_000},
+	{"AllGather", 64 << 10, true, 30_000},
 }
 
 // RunChange alters what an operation takes: transfer, the call, and how late ranks come, ns.
@@ -62,8 +60,7 @@ func MakeRun(t testing.TB, seed uint64, steps int, alter RunChange) string {
 	var ranks [4]*shardtest.Process
 	var world, pair [4]int
 	for r := range ranks {
-		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node"+fmt.Sprint(r/2), 100+r).Launched("slurm", r, 4)
-		p.GPU(r%2, fmt.Sprint("GPU-", r), "")
+		p := shardtest.NewRank(t, dir, r, 4, 2)
 		world[r] = p.World()
 		pair[r] = p.Comm(experiment.Comm{ID: 2 + uint64(r/2), Name: fmt.Sprint("pair", r/2), NRanks: 2, Rank: r % 2,
 			InitTime: T0})
@@ -95,19 +92,16 @@ func MakeRun(t testing.TB, seed uint64, steps int, alter RunChange) string {
 					last = max(last, begin[i])
 				}
 				for i, r := range group {
-					p, comm, per := ranks[r], world[r], uint64(4)
+					p, comm := ranks[r], world[r]
 					if k.Pair {
-						comm, per = pair[r], 2
+						comm = pair[r]
 					}
 					end := last + transfer*math.Exp(0.002*n.NormFloat64())
 					at := func(ns float64) uint64 { return T0 + 1_000_000 + uint64(ns) }
 					event++
 					p.CallFor("nccl"+k.Function, event, at(start), at(start+call[i]))
-					p.Collective(comm, shardtest.Op{
-						Function: k.Function, Kind: k.op, Begin: at(begin[i]), End: at(end), Sent: per * 4 * k.Elements,
-						Received: per * 4 * k.Elements,
-						Count:    k.Elements, Algo: "RING", Proto: "SIMPLE", Channels: 4, Parent: event,
-					})
+					p.Collective(comm, shardtest.Op{Function: k.Function, Begin: at(begin[i]), End: at(end),
+						Count: k.Elements, Algo: "RING", Proto: "SIMPLE", Channels: 4, Parent: event})
 					now[r] = max(end, start+call[i]) + 1
 				}
 			}

@@ -116,13 +116,9 @@ func writeRank(t testing.TB, dir string, r, ranks int, intervals []interval, mar
 		if marked && i%len(step) == 0 {
 			testkit.Must(t, p.Writer(0).Enter(otf2.Timestamp(since), nil, phase(p, i/len(step))))
 		}
-		bytes := 4 * elements * uint64(groups[kind].size(ranks)) // OTF2 counts those of all members
 		p.CallFor("ncclAllReduce", event, at.begin-10_000, at.begin-5_000)
-		p.Collective(comms[kind], shardtest.Op{
-			Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at.begin, End: at.end, Sent: bytes,
-			Received: bytes, Count: elements,
-			Algo: "RING", Proto: "SIMPLE", Channels: 4, Parent: event,
-		})
+		p.Collective(comms[kind], shardtest.Op{Function: "AllReduce", Begin: at.begin, End: at.end, Count: elements,
+			Algo: "RING", Proto: "SIMPLE", Channels: 4, Parent: event})
 		if marked && i%len(step) == len(step)-1 {
 			testkit.Must(t, p.Writer(0).Leave(otf2.Timestamp(at.end), nil, phase(p, i/len(step))))
 			since = at.end

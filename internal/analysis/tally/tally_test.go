@@ -76,13 +76,12 @@ func TestCallsOnDeviceMemory(t *testing.T) {
 		}
 		p.CallFor("ncclAllReduce", 9, at+200, at+300)
 		p.CallFor("ncclAllGather", 10, at+400, at+500)
-		op := shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: at + 1000, End: at + 2000,
-			Count: 10, Parent: 8, Memory: memory}
+		op := shardtest.Op{Function: "Broadcast", Begin: at + 1000, End: at + 2000, Count: 10, Parent: 8,
+			Memory: memory}
 		p.Collective(0, op)
-		op.Function, op.Kind, op.Begin, op.End, op.Parent = "AllReduce", otf2.CollectiveOpAllreduce, at+3000, at+4000, 9
+		op.Function, op.Begin, op.End, op.Parent = "AllReduce", at+3000, at+4000, 9
 		p.Collective(0, op)
-		op.Function, op.Kind, op.Begin, op.End, op.Parent, op.Memory = "AllGather", otf2.CollectiveOpAllgather, at+5000,
-			at+6000, 10, "pinned"
+		op.Function, op.Begin, op.End, op.Parent, op.Memory = "AllGather", at+5000, at+6000, 10, "pinned"
 		p.Collective(0, op)
 		p.Finish()
 	}

@@ -88,6 +88,16 @@ func (p *Process) check(err error) {
 	}
 }
 
+// NewRank begins the shard of a rank that the launcher has numbered, with a GPU of its own; perHost of them run on each
+// of the hosts "node0", "node1", ….
+func NewRank(t testing.TB, directory string, rank, ranks, perHost int) *Process {
+	t.Helper()
+	p := New(t, directory, fmt.Sprint("p", rank)).On(fmt.Sprint("node", rank/perHost), 100+rank).Launched("slurm", rank,
+		ranks)
+	p.GPU(rank%perHost, fmt.Sprint("GPU-", rank), "")
+	return p
+}
+
 // Launched sets what the launcher says of the process.
 func (p *Process) Launched(name string, rank, size int) *Process {
 	p.Shard.Launcher = experiment.Launcher{Name: name, Rank: rank, Size: size}
@@ -200,14 +210,12 @@ func (p *Process) CallFor(name string, event, begin, end uint64) {
 	p.check(p.writers[0].Leave(otf2.Timestamp(end), nil, r))
 }
 
-// Op is a collective operation on one communicator rank.
+// Op is a collective operation on one communicator rank. What it is in OTF2 follows from its function.
 type Op struct {
 	Function       string // "AllReduce"
-	Kind           otf2.CollectiveOp
 	Begin, End     uint64
-	Root           uint32 // of rooted ones
-	Rooted         bool
-	Sent, Received uint64
+	Root           uint32 // of a Broadcast or Reduce
+	Sent, Received uint64 // both 0: what follows from function, root and count, of elements of four bytes
 	Count          uint64
 	Datatype       string // default ncclFloat32
 	Source         string // default "gpu"
@@ -217,6 +225,32 @@ type Op struct {
 	Parent         uint64 // event of the call that asked for it, see CallFor; 0: not known
 	Uncertainty    uint64 // of its times; 0: not stated
 	EndsEarly      bool   // its end is that of a part
+}
+
+// kinds of functions in OTF2.
+var kinds = map[string]otf2.CollectiveOp{
+	"AllReduce": otf2.CollectiveOpAllreduce, "AllGather": otf2.CollectiveOpAllgather,
+	"ReduceScatter": otf2.CollectiveOpReduceScatterBlock, "Broadcast": otf2.CollectiveOpBcast,
+	"Reduce": otf2.CollectiveOpReduce,
+}
+
+// bytes are what OTF2 counts as sent and received by a member: of what all exchange, and of a root, those of all.
+func (op *Op) bytes(c *experiment.Comm) (sent, received uint64) {
+	if op.Sent != 0 || op.Received != 0 {
+		return op.Sent, op.Received
+	}
+	one, all := 4*op.Count, 4*op.Count*uint64(c.NRanks)
+	switch root := int(op.Root) == c.Rank; {
+	case op.Function == "Broadcast" && root:
+		return all, one
+	case op.Function == "Broadcast":
+		return 0, one
+	case op.Function == "Reduce" && root:
+		return one, all
+	case op.Function == "Reduce":
+		return one, 0
+	}
+	return all, all
 }
 
 // Collective draws an operation as a plan of its own.
@@ -256,7 +290,7 @@ func (p *Process) Plan(comm int, ops []Op) {
 	}
 	p.check(w.Enter(begin, a, region))
 	root := func(op Op) uint32 {
-		if op.Rooted {
+		if op.Function == "Broadcast" || op.Function == "Reduce" {
 			return op.Root
 		}
 		return otf2.CollectiveRootNone
@@ -277,13 +311,14 @@ func (p *Process) Plan(comm int, ops []Op) {
 		}
 	}
 	for i, op := range ops {
+		kind, of := kinds[op.Function], otf2.CommRef(comm)
+		sent, received := op.bytes(c)
 		switch {
 		case c.NRanks < 2:
 		case single:
-			p.check(w.MpiCollectiveEnd(end, nil, op.Kind, otf2.CommRef(comm), root(op), op.Sent, op.Received))
+			p.check(w.MpiCollectiveEnd(end, nil, kind, of, root(op), sent, received))
 		default:
-			p.check(w.NonBlockingCollectiveComplete(
-				end, nil, op.Kind, otf2.CommRef(comm), root(op), op.Sent, op.Received, requests[i]))
+			p.check(w.NonBlockingCollectiveComplete(end, nil, kind, of, root(op), sent, received, requests[i]))
 		}
 	}
 	p.check(w.Leave(end, nil, region))
@@ -345,33 +380,21 @@ func (p *Process) describe(a *otf2.AttributeList, c *experiment.Comm, op Op) {
 
 // AllReduce draws an AllReduce of float32 elements on the ring.
 func (p *Process) AllReduce(comm int, begin, end, elements uint64) {
-	bytes := uint64(p.Shard.Comms[comm].NRanks) * elements * 4
-	p.Collective(comm, Op{
-		Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: end,
-		Sent: bytes, Received: bytes, Count: elements, Algo: "RING", Proto: "SIMPLE", Channels: 4,
-	})
+	p.Collective(comm, Op{Function: "AllReduce", Begin: begin, End: end, Count: elements, Algo: "RING", Proto: "SIMPLE",
+		Channels: 4})
 }
 
 // Broadcast draws a Broadcast of float32 elements.
 func (p *Process) Broadcast(comm, root int, begin, end, elements uint64, source string) {
-	op := Op{
-		Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: begin, End: end,
-		Rooted: true, Root: uint32(root), Received: 4 * elements, Count: elements, Source: source,
-	}
-	if c := &p.Shard.Comms[comm]; c.Rank == root {
-		op.Sent = uint64(c.NRanks) * 4 * elements
-	}
-	p.Collective(comm, op)
+	p.Collective(comm, Op{Function: "Broadcast", Begin: begin, End: end, Root: uint32(root), Count: elements,
+		Source: source})
 }
 
 // GatherAndScatter draws an AllGather of float32 elements and a ReduceScatter of twice as many, launched together.
 func (p *Process) GatherAndScatter(comm int, begin, end, elements uint64) {
-	bytes := uint64(p.Shard.Comms[comm].NRanks) * 4 * elements
 	p.Plan(comm, []Op{
-		{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: begin, End: end, Sent: bytes, Received: bytes,
-			Count: elements},
-		{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: begin, End: end, Sent: 2 * bytes,
-			Received: 2 * bytes, Count: 2 * elements},
+		{Function: "AllGather", Begin: begin, End: end, Count: elements},
+		{Function: "ReduceScatter", Begin: begin, End: end, Count: 2 * elements},
 	})
 }
 
