@@ -52,7 +52,7 @@ const (
 	attrContext       // CUPTI id of the CUDA context
 	attrStreamID      // CUPTI id of the CUDA stream
 	attrGraphID       // CUPTI id of the executable CUDA graph
-	AttrGraphNodeID   // CUPTI id of the node of the CUDA graph
+	attrGraphNodeID   // CUPTI id of the node of the CUDA graph
 	AttrExternalID    // EVENT_ID of the ncclKernelLaunch that launched this kernel
 	// Id of the NCCL Group event: on a kernel and on the operations that it carried out
 	AttrPlanID
@@ -180,7 +180,7 @@ var Attributes = [numAttributes]Attribute{
 	{attrContext, "CONTEXT", otf2.TypeUint32, "CUPTI id of the CUDA context"},
 	{attrStreamID, "STREAM_ID", otf2.TypeUint32, "CUPTI id of the CUDA stream"},
 	{attrGraphID, "GRAPH_ID", otf2.TypeUint32, "CUPTI id of the executable CUDA graph"},
-	{AttrGraphNodeID, "GRAPH_NODE_ID", otf2.TypeUint64, "CUPTI id of the node of the CUDA graph"},
+	{attrGraphNodeID, "GRAPH_NODE_ID", otf2.TypeUint64, "CUPTI id of the node of the CUDA graph"},
 	{AttrExternalID, "EXTERNAL_ID", otf2.TypeUint64, "EVENT_ID of the ncclKernelLaunch that launched this kernel"},
 	{AttrPlanID, "PLAN_ID", otf2.TypeUint64,
 		"Id of the NCCL Group event: on a kernel and on the operations that it carried out"},

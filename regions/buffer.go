@@ -39,7 +39,7 @@ func (pw *planWriter) classAttributes(a *otf2.AttributeList, op *operation) {
 		return
 	}
 	class := func(address uint64) otf2.StringRef {
-		return pw.defs.string(pw.cuda.MemoryClass(address, op.plan.start))
+		return pw.defs.stringRef(pw.cuda.MemoryClass(address, op.plan.start))
 	}
 	if op.send != 0 {
 		a.String(AttrSendBuffClass, class(op.send))
@@ -55,5 +55,5 @@ func (op *operation) inPlace(c *commRank) (same, known bool) {
 	if op.p2p || f == nil {
 		return false, false
 	}
-	return f.SameBuffer(op.send, op.recv, op.share(), c.Rank)
+	return f.SameBuffer(op.send, op.recv, op.shareBytes(), c.Rank)
 }

@@ -133,8 +133,8 @@ func newThreads(b *board, rs *ranks, ops *operations, c *cuda.Recorder) *threads
 		launches: bounded.New[*launch](maxLaunches), callNames: make(map[string]string)}
 }
 
-// thread returns the current owner of a ring.
-func (ts *threads) thread(ring int) *thread {
+// threadOfRing returns the current owner of a ring.
+func (ts *threads) threadOfRing(ring int) *thread {
 	for len(ts.byRing) <= ring {
 		ts.byRing = append(ts.byRing, &thread{})
 	}
@@ -164,8 +164,8 @@ func (ts *threads) endThread(th *thread, t uint64) {
 	th.loc = nil
 }
 
-// forget drops the state of a communicator rank that is gone.
-func (ts *threads) forget(c *commRank) {
+// dropLaunches drops the state of a communicator rank that is gone.
+func (ts *threads) dropLaunches(c *commRank) {
 	ts.launches.RemoveFunc(func(_ uint64, l *launch) bool { return l.comm == c })
 }
 
@@ -186,7 +186,7 @@ func (ts *threads) startGroupAPI(th *thread, t uint64, r *shm.Record) {
 func (ts *threads) stopGroupAPI(th *thread, t uint64, r *shm.Record) {
 	g := ts.groups[r.Handle]
 	if g == nil {
-		ts.oddity(oddStrayStop)
+		ts.countOddity(oddStrayStop)
 		return
 	}
 	if g.thread.group == g {
@@ -211,9 +211,9 @@ func (g *groupCall) newLaunch() *launch {
 }
 
 func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
-	comm := ts.ranks.comm(r.Aux)
+	comm := ts.ranks.rankOf(r.Aux)
 	if comm == nil {
-		ts.oddity(oddForeign)
+		ts.countOddity(oddForeign)
 		ts.loseUndrawn(r.Type)
 		return
 	}
@@ -242,10 +242,10 @@ func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
 	if c.graph {
 		if gone, full := comm.captured.Put(c.handle, c); full {
 			ts.ops.dropCall(gone)
-			ts.oddity(oddForgottenCall)
+			ts.countOddity(oddForgottenCall)
 		}
 	} else {
-		comm.calls.add(c)
+		comm.calls.addCall(c)
 	}
 }
 
@@ -256,7 +256,7 @@ func (ts *threads) stopCall(th *thread, t uint64, r *shm.Record) {
 	c := ts.ops.calls[r.Handle]
 	// a second stop of the same call (docs/nccl-profiler-api.md §3.4, 3), or one after its group
 	if c == nil || c.stopped {
-		ts.oddity(oddStrayStop)
+		ts.countOddity(oddStrayStop)
 		return
 	}
 	ts.endCall(c, th, t, false)
@@ -270,7 +270,7 @@ func (ts *threads) endCall(c *call, th *thread, t uint64, unfinished bool) {
 		ts.ops.dropCall(c)
 	}
 	if unfinished {
-		ts.oddity(oddUnfinishedCall)
+		ts.countOddity(oddUnfinishedCall)
 	}
 	if c.group != nil {
 		return
@@ -308,9 +308,9 @@ func (c *call) eventType() shm.EventType {
 }
 
 func (ts *threads) startLaunch(th *thread, t uint64, r *shm.Record) {
-	comm := ts.ranks.comm(r.Aux)
+	comm := ts.ranks.rankOf(r.Aux)
 	if comm == nil {
-		ts.oddity(oddForeign)
+		ts.countOddity(oddForeign)
 		return
 	}
 	g := ts.groups[r.Arg]
@@ -319,27 +319,27 @@ func (ts *threads) startLaunch(th *thread, t uint64, r *shm.Record) {
 		Launch: cuda.Launch{Handle: r.Handle, Rank: &comm.kernels, Thread: uint32(th.tid), Start: t, Stop: t},
 		comm:   comm, parent: r.Arg, stream: r.Stream, graph: g != nil && g.graph,
 	}
-	ts.cuda.Keep(&th.launch.Launch)
+	ts.cuda.KeepLaunch(&th.launch.Launch)
 	if g != nil {
 		g.launches = append(g.launches, th.launch)
 	}
 	if _, full := ts.launches.Put(r.Handle, th.launch); full {
-		ts.oddity(oddForgottenEvent)
+		ts.countOddity(oddForgottenEvent)
 	}
 }
 
 func (ts *threads) stopLaunch(th *thread, t uint64, r *shm.Record) {
 	l := ts.launches.Get(r.Handle)
 	if l == nil {
-		ts.oddity(oddStrayStop)
+		ts.countOddity(oddStrayStop)
 		return
 	}
 	ts.launches.Remove(r.Handle)
 	l.Stop, l.Stopped = t, true
-	region := ts.defs.region(NameKernelLaunch, GroupEnqueue, otf2.RegionRoleFunction)
+	region := ts.defs.regionRef(NameKernelLaunch, GroupEnqueue, otf2.RegionRoleFunction)
 	th.written = append(th.written[:0], span{start: l.Start, stop: l.Stop, region: region, by: l})
 	ts.onThread(th, l.comm, th.written)
-	th.written = reusable(th.written)
+	th.written = clearSpans(th.written)
 }
 
 // onThread draws what a thread did for a communicator rank: inside the open call that it belongs to; else on the
@@ -351,7 +351,7 @@ func (ts *threads) onThread(th *thread, c *commRank, spans []span) {
 	}
 	loc := th.loc
 	if loc == nil && c.final { // the row has ended
-		ts.oddity(oddAfterFinalize)
+		ts.countOddity(oddAfterFinalize)
 		return
 	}
 	if loc == nil {
@@ -366,7 +366,7 @@ func (ts *threads) onThread(th *thread, c *commRank, spans []span) {
 func (ts *threads) writeAlone(th *thread, loc *location, s span) {
 	th.written = append(th.written[:0], s)
 	ts.writeNested(loc, th.written)
-	th.written = reusable(th.written)
+	th.written = clearSpans(th.written)
 }
 
 // closeGroupCall writes a group call when everything inside is known. It nests strictly, because one thread made it.
@@ -377,11 +377,11 @@ func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
 	g.stop, g.stopped = t, true
 	delete(ts.groups, g.handle)
 	if unfinished {
-		ts.oddity(oddUnfinishedCall)
+		ts.countOddity(oddUnfinishedCall)
 	}
 	for _, c := range g.calls {
 		if !c.stopped {
-			ts.endCall(c, th, t, !g.plain())
+			ts.endCall(c, th, t, !g.isPlainCall())
 		}
 	}
 	loc := ts.threadLocation(th)
@@ -393,7 +393,7 @@ func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
 		return
 	}
 	spans := th.written[:0]
-	if g.plain() {
+	if g.isPlainCall() {
 		spans = append(spans, ts.callSpan(g.calls[0], g.start, g.stop, unfinished))
 	} else {
 		if !g.resumed {
@@ -405,7 +405,7 @@ func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
 	}
 	spans = append(spans, g.spans...)
 	ts.writeNested(loc, spans)
-	th.written, th.spans, g.spans = reusable(spans), reusable(g.spans), nil
+	th.written, th.spans, g.spans = clearSpans(spans), clearSpans(g.spans), nil
 	ts.movePhases(th, g)
 }
 
@@ -421,7 +421,7 @@ func (ts *threads) groupSpan(g *groupCall, unfinished bool) span {
 	return span{start: g.start, stop: g.stop, region: ts.callRegion(name, role), by: g, unfinished: unfinished}
 }
 
-func (g *groupCall) describe(b *board, a *otf2.AttributeList, unfinished bool) {
+func (g *groupCall) addAttributes(b *board, a *otf2.AttributeList, unfinished bool) {
 	if g.graph {
 		a.Uint8(AttrGraph, 1)
 	}
@@ -434,8 +434,8 @@ func (g *groupCall) describe(b *board, a *otf2.AttributeList, unfinished bool) {
 	}
 }
 
-// plain reports whether the group is one plain call.
-func (g *groupCall) plain() bool { return g.depth == 1 && len(g.calls) == 1 }
+// isPlainCall reports whether the group is one plain call.
+func (g *groupCall) isPlainCall() bool { return g.depth == 1 && len(g.calls) == 1 }
 
 // callRegion returns the region of calls of a function.
 func (ts *threads) callRegion(function string, role otf2.RegionRole) otf2.RegionRef {
@@ -444,7 +444,7 @@ func (ts *threads) callRegion(function string, role otf2.RegionRole) otf2.Region
 		name = NameCall + function
 		ts.callNames[function] = name
 	}
-	return ts.defs.region(name, GroupAPI, role)
+	return ts.defs.regionRef(name, GroupAPI, role)
 }
 
 // compositeName returns the API function that NCCL carries out as sends and receives inside one plain call (AlltoAll,
@@ -482,9 +482,9 @@ func (ts *threads) callSpan(c *call, start, stop uint64, unfinished bool) span {
 		unfinished: unfinished}
 }
 
-func (c *call) describe(b *board, a *otf2.AttributeList, unfinished bool) {
+func (c *call) addAttributes(b *board, a *otf2.AttributeList, unfinished bool) {
 	a.Uint64(AttrCount, c.count)
-	a.String(AttrDatatype, b.defs.string(c.datatype))
+	a.String(AttrDatatype, b.defs.stringRef(c.datatype))
 	a.Uint64(AttrStream, c.stream)
 	if c.graph {
 		a.Uint8(AttrGraph, 1)
@@ -522,7 +522,7 @@ func (b *board) rankAttributes(a *otf2.AttributeList, c *commRank) {
 	}
 }
 
-func (l *launch) describe(_ *board, a *otf2.AttributeList, _ bool) {
+func (l *launch) addAttributes(_ *board, a *otf2.AttributeList, _ bool) {
 	a.Uint64(AttrStream, l.stream)
 	if l.graph {
 		a.Uint8(AttrGraph, 1)
@@ -540,7 +540,7 @@ func (ops *operations) takeCall(handle uint64) *call {
 		return nil
 	}
 	if call != nil && !call.graph {
-		call.comm.calls.remove(call)
+		call.comm.calls.removeCall(call)
 		ops.dropCall(call)
 	}
 	return call

@@ -17,13 +17,13 @@ type callList struct {
 	collectives map[int64]int // number of calls that are not messages, by group
 }
 
-func (l *callList) add(c *call) {
+func (l *callList) addCall(c *call) {
 	group := c.groupNumber()
 	if l.count == 0 {
 		*l = callList{list: l.list[:0], newest: group, collectives: l.collectives}
 	}
 	if len(l.list) > 2*l.count+64 {
-		l.compact()
+		l.closeGaps()
 	}
 	c.listed = l.removed + len(l.list)
 	l.list, l.count = append(l.list, c), l.count+1
@@ -37,8 +37,8 @@ func (l *callList) add(c *call) {
 	}
 }
 
-// compact closes the gaps of removed calls.
-func (l *callList) compact() {
+// closeGaps closes the gaps of removed calls.
+func (l *callList) closeGaps() {
 	kept := l.list[:0]
 	for c := range l.allCalls() {
 		c.listed = l.removed + len(kept)
@@ -48,8 +48,8 @@ func (l *callList) compact() {
 	l.list = kept
 }
 
-// remove removes a call of the list, also during iteration.
-func (l *callList) remove(c *call) {
+// removeCall removes a call of the list, also during iteration.
+func (l *callList) removeCall(c *call) {
 	l.list[c.listed-l.removed] = nil
 	l.count--
 	for len(l.list) > 0 && l.list[0] == nil {

@@ -21,12 +21,12 @@ func TestCallList(t *testing.T) {
 			switch n := len(plain); {
 			case n > 0 && rapid.IntRange(0, 2).Draw(rt, "step") == 0:
 				i := rapid.IntRange(0, n-1).Draw(rt, "which")
-				l.remove(plain[i])
+				l.removeCall(plain[i])
 				plain = slices.Delete(plain, i, i+1)
 			default:
 				number = max(0, number+rapid.SampledFrom([]int64{0, 0, 1, 1, 1, -2}).Draw(rt, "group"))
 				c := &call{before: number, p2p: rapid.Bool().Draw(rt, "p2p")}
-				l.add(c)
+				l.addCall(c)
 				plain = append(plain, c)
 			}
 			group := number - int64(rapid.IntRange(-1, 3).Draw(rt, "before"))
@@ -73,7 +73,7 @@ func TestCallsAloneFindTheirPlaces(t *testing.T) {
 
 		want, place, followed := slices.Clone(c.queue), last, c.followed
 		for _, p := range alone {
-			at := slices.IndexFunc(want, func(o *plan) bool { return o.newest() > p.newest() })
+			at := slices.IndexFunc(want, func(o *plan) bool { return o.latestGroup() > p.latestGroup() })
 			if at < 0 || at > place {
 				at = place
 			}

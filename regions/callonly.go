@@ -31,10 +31,10 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 		if before != noGroup && !call.hasReturned() {
 			continue
 		}
-		c.calls.remove(call)
+		c.calls.removeCall(call)
 		ops.dropCall(call)
 		if call.p2p { // a message to oneself with one buffer: dropped by NCCL (docs/nccl-profiler-api.md §4.3)
-			ops.oddity(oddDroppedMessage)
+			ops.countOddity(oddDroppedMessage)
 			continue
 		}
 		stop := call.stop
@@ -42,7 +42,7 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 			stop = call.group.stop
 		}
 		p := &plan{comm: c, start: call.start, stop: stop, stopped: true, callOnly: true, completeAt: stop}
-		p.add(&operation{
+		p.addOperation(&operation{
 			parent: call.handle, plan: p, call: call, name: call.name, count: call.count,
 			datatype: call.datatype, root: call.root, tag: call.tag, stopped: true,
 		})
@@ -69,12 +69,12 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 // mergeAlone inserts calls that have become operations of their own into a queue: each before the first plan with
 // operations of a later group, at the latest before the plan at index last.
 func (ops *operations) mergeAlone(c *commRank, alone []*plan, last int) {
-	slices.SortStableFunc(alone, func(a, b *plan) int { return cmp.Compare(a.newest(), b.newest()) })
+	slices.SortStableFunc(alone, func(a, b *plan) int { return cmp.Compare(a.latestGroup(), b.latestGroup()) })
 	rest := c.queue
 	c.queue = make([]*plan, 0, len(rest)+len(alone))
 	places := make([]int, len(alone))
 	for i, p := range alone {
-		for last > 0 && rest[0].newest() <= p.newest() {
+		for last > 0 && rest[0].latestGroup() <= p.latestGroup() {
 			c.queue, rest = append(c.queue, rest[0]), rest[1:]
 			last--
 		}

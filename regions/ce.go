@@ -27,9 +27,9 @@ type cePart struct {
 }
 
 func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
-	comm := ts.ranks.comm(r.Aux)
+	comm := ts.ranks.rankOf(r.Aux)
 	if comm == nil {
-		ts.oddity(oddForeign)
+		ts.countOddity(oddForeign)
 		ts.loseUndrawn(r.Type)
 		return
 	}
@@ -40,7 +40,7 @@ func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
 		ts.ops.captureOnly(comm, t)
 	} else {
 		p := &plan{comm: comm, handle: r.Handle, start: t}
-		p.add(&operation{
+		p.addOperation(&operation{
 			handle: r.Handle, parent: r.Arg, plan: p, call: call, task: true, copied: true,
 			name: r.Func, seq: r.Seq, count: r.Count, datatype: r.Datatype, root: r.Root,
 			send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, stream: r.Stream,
@@ -52,7 +52,7 @@ func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
 }
 
 func (ts *threads) newCE(handle uint64, comm *commRank, function string, t, parent uint64) *ceCall {
-	region := ts.defs.region("Enqueue CE "+function, GroupEnqueue, otf2.RegionRoleFunction)
+	region := ts.defs.regionRef("Enqueue CE "+function, GroupEnqueue, otf2.RegionRoleFunction)
 	return &ceCall{handle: handle, comm: comm,
 		spans: []span{{start: t, stop: t, region: region, by: description(func(a *otf2.AttributeList) {
 			a.Uint64(AttrEventID, handle)
@@ -64,7 +64,7 @@ func (ts *threads) newCE(handle uint64, comm *commRank, function string, t, pare
 
 func (ts *threads) stopCE(th *thread, t uint64, r *shm.Record) {
 	if th.ce == nil || th.ce.handle != r.Handle {
-		ts.oddity(oddStrayStop)
+		ts.countOddity(oddStrayStop)
 		return
 	}
 	ts.closeCE(th, t, false)
@@ -78,7 +78,7 @@ func (ts *threads) closeCE(th *thread, t uint64, unfinished bool) {
 	}
 	th.ce = nil
 	if unfinished {
-		ts.oddity(oddUnfinishedCall)
+		ts.countOddity(oddUnfinishedCall)
 	}
 	for _, part := range ce.open {
 		ce.spans[part.span].stop = t
@@ -93,7 +93,7 @@ func (ts *threads) closeCE(th *thread, t uint64, unfinished bool) {
 func (ts *threads) startCEPart(th *thread, t uint64, r *shm.Record) {
 	ce := th.ce
 	if ce == nil || ce.handle != r.Arg {
-		ts.oddity(oddLateChild)
+		ts.countOddity(oddLateChild)
 		return
 	}
 	name := "CE sync"
@@ -101,7 +101,7 @@ func (ts *threads) startCEPart(th *thread, t uint64, r *shm.Record) {
 	if r.Type == shm.EventCeBatch {
 		name = "CE batch"
 	}
-	region := ts.defs.region(name, GroupEnqueue, otf2.RegionRoleFunction)
+	region := ts.defs.regionRef(name, GroupEnqueue, otf2.RegionRoleFunction)
 	ce.open = append(ce.open, cePart{r.Handle, len(ce.spans)})
 	ce.spans = append(ce.spans, span{start: t, stop: t, region: region, by: description(func(a *otf2.AttributeList) {
 		if bytes != 0 {
@@ -124,16 +124,16 @@ func (ts *threads) stopCEPart(th *thread, t uint64, r *shm.Record) {
 			return
 		}
 	}
-	ts.oddity(oddStrayStop)
+	ts.countOddity(oddStrayStop)
 }
 
 // captureOnly counts, and marks once for each communicator rank, work that NCCL reports at its capture into a graph
 // only, not when the graph runs.
 func (ops *operations) captureOnly(c *commRank, t uint64) {
-	ops.oddity(oddCaptureOnly)
+	ops.countOddity(oddCaptureOnly)
 	if !c.silentGraphs {
 		c.silentGraphs = true
-		ops.mark(c.loc, t, SeverityLow, "Graph replays not seen",
+		ops.addMarker(c.loc, t, SeverityLow, "Graph replays not seen",
 			c.label+": work was captured into a CUDA graph whose replays NCCL does not report")
 	}
 }

@@ -42,17 +42,17 @@ func (pw *planWriter) writePhases(c *commRank, loc *location, phases []kernelPha
 	to otf2.Timestamp) {
 	slices.SortFunc(phases, func(a, b kernelPhase) int { return cmp.Compare(a.number, b.number) })
 	for _, ph := range phases {
-		begin, _, _ := c.stamps.Clock.Host(ph.begin, seen)
-		end, _, ok := c.stamps.Clock.Host(ph.end, seen)
+		begin, _, _ := c.stamps.Clock.HostTime(ph.begin, seen)
+		end, _, ok := c.stamps.Clock.HostTime(ph.end, seen)
 		if !ok || ph.begin == 0 || ph.end < ph.begin || end > uint64(to)+phaseSlackNs {
-			pw.oddity(oddImplausible)
+			pw.countOddity(oddImplausible)
 			continue
 		}
 		b := min(max(otf2.Timestamp(begin), from), to)
 		from = min(max(otf2.Timestamp(end), b), to)
-		region := pw.defs.region(ph.name, GroupKernel, otf2.RegionRoleFunction)
-		pw.fail(loc.w.Enter(b, nil, region))
-		pw.fail(loc.w.Leave(from, nil, region))
+		region := pw.defs.regionRef(ph.name, GroupKernel, otf2.RegionRoleFunction)
+		pw.keepError(loc.w.Enter(b, nil, region))
+		pw.keepError(loc.w.Leave(from, nil, region))
 	}
 }
 
@@ -87,10 +87,10 @@ func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef,
 		if loc == nil {
 			return
 		}
-		begin, _, _ := c.stamps.Clock.Host(k.Begin, k.Began)
-		end, _, ok := c.stamps.Clock.Host(k.End, k.Ended)
+		begin, _, _ := c.stamps.Clock.HostTime(k.Begin, k.Began)
+		end, _, ok := c.stamps.Clock.HostTime(k.End, k.Ended)
 		if !ok {
-			pw.oddity(oddImplausibleChannel)
+			pw.countOddity(oddImplausibleChannel)
 			continue
 		}
 		name := region
@@ -104,8 +104,8 @@ func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef,
 		}
 		from := loc.raiseTime(begin)
 		to := max(from, otf2.Timestamp(end))
-		pw.fail(loc.w.Enter(from, a, name))
+		pw.keepError(loc.w.Enter(from, a, name))
 		pw.writePhases(c, loc, phases, p.stamps.Reported, from, to)
-		pw.fail(loc.w.Leave(to, nil, name))
+		pw.keepError(loc.w.Leave(to, nil, name))
 	}
 }

@@ -82,9 +82,9 @@ type ranks struct {
 	masked   bool                 // something else than the plugin has changed the activation mask
 }
 
-// announce adds the description of a communicator rank.
-func (rs *ranks) announce(i int, c experiment.Comm, gpu experiment.GPU) *commRank {
-	r := rs.comm(uint32(i))
+// announceRank adds the description of a communicator rank.
+func (rs *ranks) announceRank(i int, c experiment.Comm, gpu experiment.GPU) *commRank {
+	r := rs.rankOf(uint32(i))
 	r.Comm, r.announced = c, true
 	switch {
 	case c.Name != "":
@@ -98,7 +98,7 @@ func (rs *ranks) announce(i int, c experiment.Comm, gpu experiment.GPU) *commRan
 	if c.ID != 0 {
 		rs.family.addRank(r)
 	}
-	r.GPU = rs.gpu(r, gpu)
+	r.GPU = rs.gpuOf(r, gpu)
 	rs.family.recordPlace(r)
 	r.stamps.Clock = rs.clocks[r.GPU]
 	r.kernels.GPU, r.kernels.Known = r.GPU, true
@@ -106,9 +106,9 @@ func (rs *ranks) announce(i int, c experiment.Comm, gpu experiment.GPU) *commRan
 	return r
 }
 
-// comm returns the communicator rank that a record names, nil if it is not of this process. Up to API v3 it may not
+// rankOf returns the communicator rank that a record names, nil if it is not of this process. Up to API v3 it may not
 // have been announced yet; nothing of it is written before.
-func (rs *ranks) comm(aux uint32) *commRank {
+func (rs *ranks) rankOf(aux uint32) *commRank {
 	if aux >= shm.CommMax {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (rs *ranks) comm(aux uint32) *commRank {
 
 func (rs *ranks) initComm(t uint64, c *commRank) {
 	if c.final {
-		rs.oddity(oddAfterFinalize)
+		rs.countOddity(oddAfterFinalize)
 		return
 	}
 	c.InitTime = t
@@ -149,7 +149,7 @@ func (b *board) createComm(t uint64, c *commRank) {
 	}
 	if loc := b.rankLocation(c); loc != nil {
 		c.created = true
-		b.fail(loc.w.CommCreate(loc.raiseTime(t), nil, otf2.CommRef(c.index)))
+		b.keepError(loc.w.CommCreate(loc.raiseTime(t), nil, otf2.CommRef(c.index)))
 	}
 }
 
@@ -191,7 +191,7 @@ func (rs *ranks) afterFinalize(r *shm.Record) bool {
 	if c == nil || !c.final {
 		return false
 	}
-	rs.oddity(oddAfterFinalize)
+	rs.countOddity(oddAfterFinalize)
 	switch r.Type {
 	case shm.EventCollApi, shm.EventP2pApi, shm.EventColl, shm.EventP2p, shm.EventCeColl:
 		rs.loseUndrawn(r.Type)

@@ -131,7 +131,7 @@ func TestKernelIsLinkedToItsLaunchAndPlan(t *testing.T) {
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
 	s.expect(s.lines(experiment.KindStream, attrGridX, attrGridY, attrBlockX, attrRegisters, attrStaticShared,
 		attrDynamicShared,
-		attrCorrelationID, AttrDevice, attrContext, attrStreamID, attrGraphID, AttrGraphNodeID, AttrExternalID, AttrPlanID, AttrParentID), `
+		attrCorrelationID, AttrDevice, attrContext, attrStreamID, attrGraphID, attrGraphNodeID, AttrExternalID, AttrPlanID, AttrParentID), `
 		119 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL GRID_X=24 BLOCK_X=544 REGISTERS=96 STATIC_SHARED_MEMORY=1024 DYNAMIC_SHARED_MEMORY=84000 CORRELATION_ID=4294967295 DEVICE=0 CONTEXT=1 STREAM_ID=7 EXTERNAL_ID=3 PLAN_ID=4 PARENT_ID=5
 		151 Leave ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
 	s.expect(s.lines(experiment.KindRank, AttrEventID, AttrPlanID, AttrTimingSource, attrGPUSource), `
@@ -232,16 +232,16 @@ func TestKernelInterval(t *testing.T) {
 	s.reading(1)
 	s.allReduce(100, "a")
 	p := s.m.ranks.all[0].queue[0]
-	if _, ok := p.links.Interval(); ok {
+	if _, ok := p.links.KernelInterval(); ok {
 		t.Error("an interval before anything is known")
 	}
 	s.launched(300, 3, 100, "a")
 	s.activity(300, gpuKernel{begin: 120, end: 190, stream: 7, correlation: 3, name: allReduceKernel}.record())
-	if _, ok := p.links.Interval(); ok {
+	if _, ok := p.links.KernelInterval(); ok {
 		t.Error("an interval before the clock covers it")
 	}
 	s.reading(500_000)
-	k, ok := p.links.Interval()
+	k, ok := p.links.KernelInterval()
 	off := func(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 	if u := k.Uncertainty; !ok || off(k.Begin, micros(120)) > u || off(k.End, micros(190)) > u || u > 1000 {
 		t.Errorf("%+v, %v; want %d … %d", k, ok, micros(120), micros(190))

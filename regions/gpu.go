@@ -13,8 +13,8 @@ import (
 
 // Which GPU each communicator rank runs on.
 
-// gpu finds or adds the device on which a communicator rank runs.
-func (rs *ranks) gpu(c *commRank, gpu experiment.GPU) int {
+// gpuOf finds or adds the device on which a communicator rank runs.
+func (rs *ranks) gpuOf(c *commRank, gpu experiment.GPU) int {
 	if gpu.UUID == "" && gpu.Device < 0 && c.ID != 0 {
 		return rs.unknownGPU(c, gpu)
 	}

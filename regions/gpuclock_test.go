@@ -90,7 +90,7 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 				if err := a.add(kernels, shown); err != nil {
 					t.Fatal(err)
 				}
-				if n := s.m.ranks.clocks[0].Jumps(); n != c.steps && c.steps >= 0 {
+				if n := s.m.ranks.clocks[0].JumpCount(); n != c.steps && c.steps >= 0 {
 					t.Errorf("%d steps of the clock were found, want %d", n, c.steps)
 				}
 			}
@@ -126,8 +126,8 @@ func TestGPUTimeOfManyClocks(t *testing.T) {
 		if err := a.add(kernels, shown); err != nil {
 			t.Fatal(err)
 		}
-		if bad := a.bad(); bad != "" || a.gpu < a.operations || s.m.ranks.clocks[0].Jumps() > 0 {
-			t.Errorf("seed %d: %s: %v; %d steps", seed, bad, a.String(), s.m.ranks.clocks[0].Jumps())
+		if bad := a.bad(); bad != "" || a.gpu < a.operations || s.m.ranks.clocks[0].JumpCount() > 0 {
+			t.Errorf("seed %d: %s: %v; %d steps", seed, bad, a.String(), s.m.ranks.clocks[0].JumpCount())
 		}
 		covered, ends = covered+a.covered, ends+len(a.errors)
 	}
@@ -157,9 +157,9 @@ func TestGPUTimeOnStarvedHosts(t *testing.T) {
 		if err := a.add(kernels, shown); err != nil {
 			t.Fatal(err)
 		}
-		if a.gpu < a.operations || s.m.ranks.clocks[0].Jumps() > 0 || len(s.p.Markers) > 0 {
+		if a.gpu < a.operations || s.m.ranks.clocks[0].JumpCount() > 0 || len(s.p.Markers) > 0 {
 			t.Errorf("seed %d (away for %.1f ms, runs for %.0f µs): %v; %d steps, %d markers", seed, f.away/1e6,
-				f.runs/1e3, a.String(), s.m.ranks.clocks[0].Jumps(), len(s.p.Markers))
+				f.runs/1e3, a.String(), s.m.ranks.clocks[0].JumpCount(), len(s.p.Markers))
 		}
 		covered, ends = covered+a.covered, ends+len(a.errors)
 		uncertainties = append(uncertainties, percentile(a.uncertainties, .5))

@@ -34,11 +34,11 @@ func (m *Model) Identify(gpu int, uuid, pci string, facts *experiment.GPUFacts) 
 // Sample writes a measurement of a GPU, at a time on the process's time line. Samples of one GPU come in order; their
 // order against NCCL's records is free.
 func (m *Model) Sample(gpu int, q *experiment.MetricMember, t, value uint64) error {
-	m.metrics.sample(gpu, q, t, value)
+	m.metrics.addGPUSample(gpu, q, t, value)
 	return m.err
 }
 
-func (ms *metrics) sample(gpu int, q *experiment.MetricMember, t, value uint64) {
+func (ms *metrics) addGPUSample(gpu int, q *experiment.MetricMember, t, value uint64) {
 	for len(ms.gpus) <= gpu {
 		ms.gpus = append(ms.gpus, nil)
 	}
@@ -49,7 +49,7 @@ func (ms *metrics) sample(gpu int, q *experiment.MetricMember, t, value uint64) 
 			ordinal = gpu
 		}
 		loc, err := ms.newLocation(experiment.KindGPUMetrics, otf2.LocationTypeMetric, gpuMetricsName(ordinal), -1, -1)
-		if ms.fail(err) {
+		if ms.keepError(err) {
 			return
 		}
 		g = &gpuMetrics{loc: loc, refs: make(map[string]otf2.MetricRef)}
@@ -69,11 +69,11 @@ func (ms *metrics) sample(gpu int, q *experiment.MetricMember, t, value uint64) 
 	}
 	s := ms
 	s.types[0], s.values[0] = q.Type, value
-	ms.fail(g.loc.w.Metric(g.loc.raiseTime(t), nil, ref, s.types[:1], s.values[:1]))
+	ms.keepError(g.loc.w.Metric(g.loc.raiseTime(t), nil, ref, s.types[:1], s.values[:1]))
 }
 
-// begin returns the time of the first record or sample.
-func (m *Model) begin() uint64 {
+// firstTime returns the time of the first record or sample.
+func (m *Model) firstTime() uint64 {
 	if s := m.metrics.first; s != 0 && (m.first == 0 || s < m.first) {
 		return s
 	}

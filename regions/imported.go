@@ -38,17 +38,17 @@ func (ops *operations) takeImported(op *operation) {
 	op.plan.graph = op.plan.graph || t.Graph
 }
 
-// imported returns the imported times of a plan, nil if there are none.
-func (p *plan) imported() *Imported {
+// importedTimes returns the imported times of a plan, nil if there are none.
+func (p *plan) importedTimes() *Imported {
 	if len(p.ops) == 0 || p.ops[0].imported == nil || p.ops[0].imported.Source == "" {
 		return nil
 	}
 	return p.ops[0].imported
 }
 
-// uncertain reports whether the uncertainty of a plan's times is stated.
-func (p *plan) uncertain(source string) bool {
-	if t := p.imported(); t != nil {
+// statesUncertainty reports whether the uncertainty of a plan's times is stated.
+func (p *plan) statesUncertainty(source string) bool {
+	if t := p.importedTimes(); t != nil {
 		return t.Stated
 	}
 	return source == TimingGPU
@@ -57,11 +57,12 @@ func (p *plan) uncertain(source string) bool {
 // mostShared bounds the values that shared adds.
 const mostShared = 2
 
-// shared appends what must be equal in all members of a collective besides its size, for the digest of their sequence.
-func (op *operation) shared(values []uint64) []uint64 {
+// appendShared appends what must be equal in all members of a collective besides its size, for the digest of their
+// sequence.
+func (op *operation) appendShared(values []uint64) []uint64 {
 	values = append(values, uint64(op.root))
 	if f := CollectiveNamed(op.name); f != nil && f.Reduces {
-		_, datatype := op.elements()
+		_, datatype := op.requestedElements()
 		values = append(values, hashText(datatype))
 	}
 	return values

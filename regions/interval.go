@@ -39,9 +39,9 @@ type timing struct {
 	cuda *cuda.Recorder
 }
 
-// interval returns when the operations of a plan ran, by the best plausible source.
-func (ti *timing) interval(c *commRank, p *plan, now uint64) (gpuclock.Interval, string) {
-	if t := p.imported(); t != nil {
+// planInterval returns when the operations of a plan ran, by the best plausible source.
+func (ti *timing) planInterval(c *commRank, p *plan, now uint64) (gpuclock.Interval, string) {
+	if t := p.importedTimes(); t != nil {
 		return gpuclock.Interval{Begin: t.Begin, End: t.End, Uncertainty: t.Uncertainty}, t.Source
 	}
 	for _, s := range intervals {
@@ -58,10 +58,10 @@ func (ti *timing) channelsInterval(c *commRank, p *plan, _ uint64) (gpuclock.Int
 		return gpuclock.Interval{}, false
 	}
 	ti.judgeStamps(p)
-	i, n, ok := c.stamps.Interval(&p.stamps, ti.bounds(p))
+	i, n, ok := c.stamps.PlanInterval(&p.stamps, ti.planBounds(p))
 	ti.markNotice(p, n)
 	if !ok {
-		ti.oddity(oddImplausible)
+		ti.countOddity(oddImplausible)
 	}
 	return i, ok && !p.isVague(i)
 }
@@ -78,14 +78,14 @@ func (ti *timing) judgeStamps(p *plan) {
 	if p.captureOnly {
 		return
 	}
-	ti.markNotice(p, p.comm.stamps.Judge(&p.stamps, ti.bounds(p), (*waiting)(&p.comm.queue)))
+	ti.markNotice(p, p.comm.stamps.JudgePlan(&p.stamps, ti.planBounds(p), (*waiting)(&p.comm.queue)))
 }
 
-// bounds returns what is known of a plan's times apart from its stamps.
-func (ti *timing) bounds(p *plan) gpuclock.Bounds {
+// planBounds returns what is known of a plan's times apart from its stamps.
+func (ti *timing) planBounds(p *plan) gpuclock.Bounds {
 	b := gpuclock.Bounds{Start: p.start}
-	b.Launched, b.Replayed = ti.launched(p)
-	if p.proxiesOpen == 0 && ti.records(shm.EventProxyOp) {
+	b.Launched, b.Replayed = ti.earliestBegin(p)
+	if p.proxiesOpen == 0 && ti.recordsType(shm.EventProxyOp) {
 		b.NetStop = p.netStop
 	}
 	return b
@@ -110,18 +110,18 @@ func (ti *timing) markNotice(p *plan, n gpuclock.Notice) {
 	c := p.comm
 	switch n {
 	case gpuclock.NoticeSelfMessages:
-		ti.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times",
+		ti.addMarker(c.loc, p.start, SeverityHigh, "Implausible GPU times",
 			c.label+": after messages to oneself GPU stamps may be those of other kernels; they are used only where "+
 				"it is certain whose they are")
 	case gpuclock.NoticeWithheld:
 		use := "they are not used"
-		if c.stamps.Follows() {
+		if c.stamps.FollowsAll() {
 			use = "they are used only where it is certain whose they are"
 		}
-		ti.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times",
+		ti.addMarker(c.loc, p.start, SeverityHigh, "Implausible GPU times",
 			c.label+": the GPU stamps belong to other kernels; from here on "+use)
 	case gpuclock.NoticeUnknownTick:
-		ti.mark(c.loc, p.start, SeverityLow, "GPU times not used",
+		ti.addMarker(c.loc, p.start, SeverityLow, "GPU times not used",
 			c.label+": the unit of the GPU's stamps is not known yet")
 	}
 }
@@ -129,9 +129,9 @@ func (ti *timing) markNotice(p *plan, n gpuclock.Notice) {
 // waiting are the plans of a communicator in the order of their enqueueing; it implements gpuclock.Queue.
 type waiting []*plan
 
-func (q *waiting) Last(number uint64) bool { return (*q)[len(*q)-1].stamps.Number == number }
+func (q *waiting) IsLast(number uint64) bool { return (*q)[len(*q)-1].stamps.Number == number }
 
-func (q *waiting) Behind(number uint64, most int) (n int) {
+func (q *waiting) OperationsBehind(number uint64, most int) (n int) {
 	w := *q
 	for i := len(w) - 1; i >= 0 && w[i].stamps.Number != number && n < most; i-- {
 		n += len(w[i].ops)
@@ -139,7 +139,7 @@ func (q *waiting) Behind(number uint64, most int) (n int) {
 	return n
 }
 
-func (q *waiting) Since(number uint64) (uint64, bool) {
+func (q *waiting) EnqueuedSince(number uint64) (uint64, bool) {
 	w := *q
 	i := slices.IndexFunc(w, func(p *plan) bool { return p.measurement == 0 && p.stamps.Number >= number })
 	if i < 0 {
@@ -163,15 +163,15 @@ func (ti *timing) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.In
 	return i, true
 }
 
-// launched returns a time before which no kernel of a plan can have begun: its launch; its Group event, if a callback
-// of the stream that the kernel waits for made it (docs/nccl-profiler-api.md §3.5); without launch events the first
-// call, or the end of the previous plan's enqueueing; at least the begin of the recording. The launch of a replay is
-// not reported.
-func (ti *timing) launched(p *plan) (t uint64, replayed bool) {
+// earliestBegin returns a time before which no kernel of a plan can have begun: its launch; its Group event, if a
+// callback of the stream that the kernel waits for made it (docs/nccl-profiler-api.md §3.5); without launch events the
+// first call, or the end of the previous plan's enqueueing; at least the begin of the recording. The launch of a replay
+// is not reported.
+func (ti *timing) earliestBegin(p *plan) (t uint64, replayed bool) {
 	switch {
 	case p.launch != nil && !p.deferred:
 		return max(p.floor, p.launch.Start), false
-	case ti.callsReported() && ti.records(shm.EventKernelLaunch) && p.handle != 0:
+	case ti.callsReported() && ti.recordsType(shm.EventKernelLaunch) && p.handle != 0:
 		return p.start, false
 	}
 	first := uint64(0)

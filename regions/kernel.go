@@ -40,25 +40,25 @@ type kernelShare struct {
 const maxKernelPhases = 16
 
 func (ops *operations) startKernel(_ *thread, t uint64, r *shm.Record) {
-	comm := ops.ranks.comm(r.Aux)
+	comm := ops.ranks.rankOf(r.Aux)
 	op := ops.byHandle[r.Arg]
 	k := &kernel{comm: comm, op: op, Kernel: gpuclock.Kernel{Channel: r.Channel, Begin: r.PTimer, Began: t}}
 	if op == nil {
-		ops.oddity(oddLateChild)
+		ops.countOddity(oddLateChild)
 		// The pair is still valid for the clock.
 		if comm != nil {
-			comm.stamps.Report(r.PTimer, t)
+			comm.stamps.AddReport(r.PTimer, t)
 		}
 	} else {
 		k.comm, k.Operation = op.plan.comm, op.index
-		k.comm.stamps.Report(r.PTimer, t)
+		k.comm.stamps.AddReport(r.PTimer, t)
 		k.comm.kernelsSeen = true
 		op.plan.kernelsOpen++
 		op.plan.stamps.Reported = max(op.plan.stamps.Reported, t)
 		op.plan.completeAt = 0 // more channels than were known
 	}
 	if gone, full := ops.kernels.Put(r.Handle, k); full {
-		ops.oddity(oddForgottenEvent)
+		ops.countOddity(oddForgottenEvent)
 		ops.forgetKernel(gone)
 	}
 }
@@ -75,7 +75,7 @@ func (ops *operations) forgetKernel(k *kernel) {
 func (ops *operations) stateKernel(_ *thread, t uint64, r *shm.Record) {
 	k := ops.kernels.Get(r.Handle)
 	if k == nil {
-		ops.oddity(oddStrayState)
+		ops.countOddity(oddStrayState)
 		return
 	}
 	if r.Flags&shm.FlagHasArg == 0 || k.stamped {
@@ -83,14 +83,14 @@ func (ops *operations) stateKernel(_ *thread, t uint64, r *shm.Record) {
 	}
 	k.End, k.Ended, k.stamped = r.Arg, t, true
 	if k.op != nil {
-		k.comm.stamps.Report(r.Arg, t)
+		k.comm.stamps.AddReport(r.Arg, t)
 	}
 }
 
 func (ops *operations) stopKernel(_ *thread, t uint64, r *shm.Record) {
 	k := ops.kernels.Get(r.Handle)
 	if k == nil {
-		ops.oddity(oddStrayStop)
+		ops.countOddity(oddStrayStop)
 		return
 	}
 	ops.kernels.Remove(r.Handle)
@@ -114,39 +114,39 @@ func (ops *operations) stopKernel(_ *thread, t uint64, r *shm.Record) {
 	} else { // API v3 has no stamps at all
 		p.stamps.Unstamped++
 	}
-	ops.progress(p, t)
+	ops.noteCompletion(p, t)
 }
 
 // startPhase takes a KernelPhase. NCCL makes its start, state and stop at once, while its KernelCh is open.
 func (ops *operations) startPhase(_ *thread, t uint64, r *shm.Record) {
 	k := ops.kernels.Get(r.Arg)
 	if k == nil || len(k.phases) >= maxKernelPhases {
-		ops.oddity(oddLateChild)
+		ops.countOddity(oddLateChild)
 		return
 	}
 	k.phases = append(k.phases, kernelPhase{handle: r.Handle, number: r.Phase, name: r.PhaseName, begin: r.PTimer})
 	if _, full := ops.phases.Put(r.Handle, k); full {
-		ops.oddity(oddForgottenEvent)
+		ops.countOddity(oddForgottenEvent)
 	}
 }
 
 func (ops *operations) statePhase(_ *thread, _ uint64, r *shm.Record) {
-	if p := ops.phase(r.Handle); p == nil {
-		ops.oddity(oddStrayState)
+	if p := ops.openKernelPhase(r.Handle); p == nil {
+		ops.countOddity(oddStrayState)
 	} else if r.Flags&shm.FlagHasArg != 0 && p.end == 0 {
 		p.end = r.Arg
 	}
 }
 
 func (ops *operations) stopPhase(_ *thread, _ uint64, r *shm.Record) {
-	if ops.phase(r.Handle) == nil {
-		ops.oddity(oddStrayStop)
+	if ops.openKernelPhase(r.Handle) == nil {
+		ops.countOddity(oddStrayStop)
 	}
 	ops.phases.Remove(r.Handle)
 }
 
-// phase returns the open KernelPhase of a handle.
-func (ops *operations) phase(handle uint64) *kernelPhase {
+// openKernelPhase returns the open KernelPhase of a handle.
+func (ops *operations) openKernelPhase(handle uint64) *kernelPhase {
 	k := ops.phases.Get(handle)
 	if k == nil {
 		return nil

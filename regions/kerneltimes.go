@@ -22,14 +22,14 @@ const (
 // planTimes returns when a plan ran, and the source: CUPTI's times if NCCL's stamps are missing or end early. If both
 // are there, they are compared. gpuSource is empty unless CUPTI's records are there.
 func (ti *timing) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Interval, source, gpuSource string) {
-	when, source = ti.interval(c, p, now)
-	if !ti.cuda.Active() {
+	when, source = ti.planInterval(c, p, now)
+	if !ti.cuda.IsActive() {
 		return when, source, ""
 	}
 	if p.graph && p.launch == nil {
 		ti.cuda.LinkReplay(p, when, source == TimingGPU)
 	}
-	kernel, ok := p.links.Interval()
+	kernel, ok := p.links.KernelInterval()
 	switch {
 	case p.launch == nil:
 	case ok:
@@ -45,24 +45,24 @@ func (ti *timing) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Int
 	case ok && p.endsEarly():
 		stamps := when
 		stamps.End = kernel.End
-		ti.compare(c, p, stamps, kernel)
+		ti.compareSources(c, p, stamps, kernel)
 		return kernel, TimingGPU, sourceCUPTI
 	case ok:
-		ti.compare(c, p, when, kernel)
+		ti.compareSources(c, p, when, kernel)
 	}
 	return when, source, sourceKernelCh
 }
 
-// compare compares NCCL's stamps of a plan with CUPTI's times of its kernel.
-func (ti *timing) compare(c *commRank, p *plan, stamps, kernel gpuclock.Interval) {
-	p.difference = cuda.Difference(stamps, kernel)
+// compareSources compares NCCL's stamps of a plan with CUPTI's times of its kernel.
+func (ti *timing) compareSources(c *commRank, p *plan, stamps, kernel gpuclock.Interval) {
+	p.difference = cuda.SourceDifference(stamps, kernel)
 	if p.difference == 0 {
 		return
 	}
-	ti.oddity(oddTimesDiffer)
+	ti.countOddity(oddTimesDiffer)
 	if !c.differing {
 		c.differing = true
-		ti.mark(c.loc, stamps.Begin, SeverityLow, "GPU times differ",
+		ti.addMarker(c.loc, stamps.Begin, SeverityLow, "GPU times differ",
 			fmt.Sprintf("%s rank %d: NCCL's stamps and CUPTI say otherwise when a kernel ran, by %d µs", c.label,
 				c.Rank, p.difference/1000))
 	}
@@ -71,10 +71,10 @@ func (ti *timing) compare(c *commRank, p *plan, stamps, kernel gpuclock.Interval
 // kernelHold returns how long a complete plan waits for CUPTI's record: 0 if CUPTI records nothing, or had no record of
 // several plans in a row; the whole cuptiHold if no other source has the times of kernels.
 func (ti *timing) kernelHold(c *commRank, p *plan) uint64 {
-	if !ti.cuda.Active() || p.callOnly || p.captureOnly || len(p.ops) == 0 {
+	if !ti.cuda.IsActive() || p.callOnly || p.captureOnly || len(p.ops) == 0 {
 		return 0
 	}
-	if _, ok := p.links.Interval(); ok || c.kernels.Missed >= maxKernelTimeouts {
+	if _, ok := p.links.KernelInterval(); ok || c.kernels.Missed >= maxKernelTimeouts {
 		return 0
 	}
 	switch {
@@ -90,39 +90,39 @@ func (ti *timing) kernelHold(c *commRank, p *plan) uint64 {
 // its kernel.
 func (ti *timing) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource string) {
 	if gpuSource != "" {
-		a.String(attrGPUSource, ti.defs.string(gpuSource))
+		a.String(attrGPUSource, ti.defs.stringRef(gpuSource))
 	}
 	if p.difference > 0 {
 		a.Uint64(attrGPUDifference, p.difference)
 	}
-	if ti.cuda.Active() && p.handle != 0 {
+	if ti.cuda.IsActive() && p.handle != 0 {
 		a.Uint64(AttrPlanID, p.handle)
 	}
 }
 
-// ID, Rank, Since, Captured, Operation, Channels, Runs and Links implement cuda.Plan.
+// ID and the other methods below implement cuda.Plan.
 
 func (p *plan) ID() uint64 { return p.handle }
 
-func (p *plan) Rank() *cuda.Rank { return &p.comm.kernels }
+func (p *plan) CommRank() *cuda.Rank { return &p.comm.kernels }
 
-func (p *plan) Since() uint64 { return p.start }
+func (p *plan) ReportedAt() uint64 { return p.start }
 
-func (p *plan) Captured() uint64 {
+func (p *plan) CapturedCall() uint64 {
 	if len(p.ops) == 0 {
 		return 0
 	}
 	return p.ops[0].parent
 }
 
-func (p *plan) Operation() uint64 {
+func (p *plan) OnlyOperation() uint64 {
 	if len(p.ops) == 1 {
 		return p.ops[0].handle
 	}
 	return 0
 }
 
-func (p *plan) Channels() uint32 {
+func (p *plan) ChannelCount() uint32 {
 	var seen [256]bool
 	n := uint32(0)
 	for _, k := range p.stamps.Kernels {
@@ -134,14 +134,14 @@ func (p *plan) Channels() uint32 {
 	return n
 }
 
-func (p *plan) Runs(function string) bool {
+func (p *plan) RunsFunction(function string) bool {
 	return slices.ContainsFunc(p.ops, func(op *operation) bool {
 		return function == op.name || op.p2p &&
 			function == kernelOfMessages
 	})
 }
 
-func (p *plan) Links() *cuda.Links { return &p.links }
+func (p *plan) KernelLinks() *cuda.Links { return &p.links }
 
 // kernelOfMessages is the part of NCCL's kernel names for sends and receives.
 const kernelOfMessages = "SendRecv"

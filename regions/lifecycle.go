@@ -16,7 +16,7 @@ import (
 // communicator with its first operation, before the first Coll or P2p. Each rank is announced once.
 func (m *Model) Comm(i int, c experiment.Comm, gpu experiment.GPU) {
 	m.changed = true
-	r := m.ranks.announce(i, c, gpu)
+	r := m.ranks.announceRank(i, c, gpu)
 	m.resumeComm(r)
 	m.process.Comms[i] = r.Comm
 }
@@ -25,7 +25,7 @@ func (m *Model) Comm(i int, c experiment.Comm, gpu experiment.GPU) {
 // (docs/nccl-profiler-api.md §5.3).
 func (m *Model) finalizeComm(t uint64, c *commRank) {
 	for _, p := range c.queue {
-		m.ops.progress(p, t)
+		m.ops.noteCompletion(p, t)
 	}
 	m.ranks.keepIncomplete(c)
 	m.ops.resolveCalls(c, noGroup)
@@ -40,14 +40,14 @@ func (m *Model) finalizeComm(t uint64, c *commRank) {
 // closeComm writes the rest of a communicator rank that is gone, and ends its rows; later if its plans still wait for
 // CUPTI's records of their kernels.
 func (m *Model) closeComm(c *commRank, now uint64, mode drainMode) {
-	m.ops.drain(c, now, mode)
+	m.ops.writeQueue(c, now, mode)
 	if len(c.queue) > 0 {
 		return
 	}
 	if c.created {
-		m.fail(c.loc.w.CommDestroy(c.loc.raiseTime(c.FinalTime), nil, otf2.CommRef(c.index)))
+		m.keepError(c.loc.w.CommDestroy(c.loc.raiseTime(c.FinalTime), nil, otf2.CommRef(c.index)))
 	}
-	m.forget(c)
+	m.dropRank(c)
 	c.closed = true
 	m.ranks.snapshotComm(c)
 	m.releaseRows(c)
@@ -69,12 +69,12 @@ func (m *Model) releaseRows(c *commRank) {
 	c.channels, c.sequences = nil, nil
 }
 
-// forget drops the state of a communicator rank that is gone: calls captured in graphs (all of which are destroyed
+// dropRank drops the state of a communicator rank that is gone: calls captured in graphs (all of which are destroyed
 // before finalize, docs/nccl-profiler-api.md §5.3), and events that never ended.
-func (m *Model) forget(c *commRank) {
-	m.ops.forget(c)
-	m.threads.forget(c)
-	m.cuda.Forget(&c.kernels)
+func (m *Model) dropRank(c *commRank) {
+	m.ops.dropRankEvents(c)
+	m.threads.dropLaunches(c)
+	m.cuda.DropLaunches(&c.kernels)
 	c.captured = bounded.New[*call](0)
 	c.calls, c.queue, c.followed, c.stamps = callList{}, nil, 0, gpuclock.Filter{Clock: c.stamps.Clock}
 	if n := c.net; n != nil {

@@ -581,7 +581,7 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 			t.Errorf("lasting %v: %d rows with %d events, want %d with %d", lasting, len(sink.writers), events, OwnRows,
 				2*threads)
 		}
-		s := (&commRank{lasting: lasting, sequences: make(map[string]*sequence)}).sequence("AllReduce")
+		s := (&commRank{lasting: lasting, sequences: make(map[string]*sequence)}).sequenceOf("AllReduce")
 		for range 10 * experiment.DigestStep {
 			s.addOperation(1)
 		}

@@ -99,10 +99,10 @@ func (s *proxyStep) enterPhase(to netPhase, t, bytes uint64, sized bool) {
 	case s.op.link == nil:
 	case to == netSend && !sized:
 		s.linked = true
-		s.op.link.begin(t, 0)
+		s.op.link.beginTransfer(t, 0)
 	case to == netSend && bytes > 0:
 		s.linked = true
-		s.op.link.begin(t, bytes)
+		s.op.link.beginTransfer(t, bytes)
 	case to == netNone:
 		s.leaveLink(t)
 	}
@@ -112,7 +112,7 @@ func (s *proxyStep) enterPhase(to netPhase, t, bytes uint64, sized bool) {
 func (s *proxyStep) leaveLink(t uint64) {
 	if s.linked {
 		s.linked = false
-		s.op.link.end(t)
+		s.op.link.endTransfer(t)
 	}
 }
 
@@ -129,7 +129,7 @@ func (u *gpuTurn) addStep(t uint64) {
 	u.since = t
 }
 
-func (l *link) begin(t, bytes uint64) {
+func (l *link) beginTransfer(t, bytes uint64) {
 	if l.open == 0 {
 		l.since = t
 	}
@@ -138,15 +138,15 @@ func (l *link) begin(t, bytes uint64) {
 	l.transfers++
 }
 
-func (l *link) end(t uint64) {
+func (l *link) endTransfer(t uint64) {
 	if l.open--; l.open == 0 && t > l.since {
 		l.busy += t - l.since
 	}
 }
 
-// ways returns 2 if the channel both receives and sends over the network. Otherwise the GPU exchanges data with local
-// peers too, and its waits for them are not recorded.
-func (u *gpuTurn) ways() uint8 {
+// countDirections returns 2 if the channel both receives and sends over the network. Otherwise the GPU exchanges data
+// with local peers too, and its waits for them are not recorded.
+func (u *gpuTurn) countDirections() uint8 {
 	if u.send && u.recv {
 		return 2
 	}
@@ -167,7 +167,8 @@ func (u *gpuTurn) firstHold(when gpuclock.Interval, source string) uint64 {
 func (p *plan) heldMost(when gpuclock.Interval, source string) (most *gpuTurn, ns, first uint64) {
 	for _, u := range p.turns {
 		begun := u.firstHold(when, source)
-		if held := begun + u.held; most == nil || u.ways() > most.ways() || u.ways() == most.ways() && held > ns {
+		if held := begun + u.held; most == nil || u.countDirections() > most.countDirections() ||
+			u.countDirections() == most.countDirections() && held > ns {
 			most, ns, first = u, held, begun
 		}
 	}
@@ -180,12 +181,13 @@ func (p *plan) turnAttributes(a *otf2.AttributeList, when gpuclock.Interval, sou
 		a.Uint64(AttrGPUHeld, held)
 		a.Uint64(AttrGPUHeldFirst, first)
 		a.Uint64(AttrGPUSteps, u.steps)
-		a.Uint8(AttrGPUWays, u.ways())
+		a.Uint8(AttrGPUWays, u.countDirections())
 	}
 }
 
-// busiest returns the link that was busy longest, of equal ones the one to the lowest rank; nil if nothing was sent.
-func (op *operation) busiest() (most *link) {
+// busiestLink returns the link that was busy longest, of equal ones the one to the lowest rank; nil if nothing was
+// sent.
+func (op *operation) busiestLink() (most *link) {
 	for _, l := range op.links {
 		if l.transfers > 0 && (most == nil || l.busy > most.busy || l.busy == most.busy && l.peer < most.peer) {
 			most = l
@@ -196,7 +198,7 @@ func (op *operation) busiest() (most *link) {
 
 // linkAttributes add the link that an operation kept busy longest.
 func (op *operation) linkAttributes(a *otf2.AttributeList) {
-	l := op.busiest()
+	l := op.busiestLink()
 	if l == nil || l.peer < 0 {
 		return
 	}

@@ -51,26 +51,26 @@ func (b *board) emptyAttributes() *otf2.AttributeList {
 	return b.attributes
 }
 
-// draw writes a region from start to stop, raised to the location's last time if necessary.
-func (b *board) draw(loc *location, start, stop uint64, a *otf2.AttributeList, region otf2.RegionRef) {
-	b.fail(loc.w.Enter(loc.raiseTime(start), a, region))
-	b.fail(loc.w.Leave(loc.raiseTime(stop), nil, region))
+// writeRegion writes a region from start to stop, raised to the location's last time if necessary.
+func (b *board) writeRegion(loc *location, start, stop uint64, a *otf2.AttributeList, region otf2.RegionRef) {
+	b.keepError(loc.w.Enter(loc.raiseTime(start), a, region))
+	b.keepError(loc.w.Leave(loc.raiseTime(stop), nil, region))
 }
 
-// fail keeps the first error and reports whether there was one.
-func (b *board) fail(err error) bool {
+// keepError keeps the first error and reports whether there was one.
+func (b *board) keepError(err error) bool {
 	if err == nil {
 		return false
 	}
 	switch {
 	case errors.Is(err, otf2.ErrClosed): // on the row of a communicator rank that is gone
-		b.oddity(oddAfterFinalize)
+		b.countOddity(oddAfterFinalize)
 		return true
 	case errors.Is(err, errRows):
-		b.oddity(oddNoRow)
+		b.countOddity(oddNoRow)
 		if !b.rows.full {
 			b.rows.full = true
-			b.mark(nil, b.last, SeverityHigh, "NCCL rows",
+			b.addMarker(nil, b.last, SeverityHigh, "NCCL rows",
 				fmt.Sprintf("the process has %d rows: what belongs on further ones is not drawn from here on",
 					b.rows.most))
 		}

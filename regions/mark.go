@@ -39,14 +39,14 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 	switch r.Mark {
 	case shm.MarkPhaseBegin:
 		if len(th.phases) >= maxPhases || th.deep > 0 {
-			ts.oddity(oddDeepPhase)
+			ts.countOddity(oddDeepPhase)
 			th.deep++
 			return
 		}
-		region := ts.defs.application(r.MarkText)
+		region := ts.defs.applicationRegion(r.MarkText)
 		if g != nil {
 			if len(g.phases.open)+len(th.phases) >= maxPhases {
-				ts.oddity(oddDeepPhase)
+				ts.countOddity(oddDeepPhase)
 				th.deep++
 				return
 			}
@@ -54,7 +54,7 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 			return
 		}
 		th.phases = append(th.phases, region)
-		ts.fail(loc.w.Enter(loc.raiseTime(t), nil, region))
+		ts.keepError(loc.w.Enter(loc.raiseTime(t), nil, region))
 	case shm.MarkPhaseEnd:
 		switch {
 		case th.deep > 0:
@@ -68,16 +68,16 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 		case g == nil && len(th.phases) > 0:
 			ts.endPhase(th, loc, t, false)
 		default:
-			ts.oddity(oddStrayPhaseEnd)
+			ts.countOddity(oddStrayPhaseEnd)
 		}
 	case shm.MarkPoint:
-		region := ts.defs.application(r.MarkText)
+		region := ts.defs.applicationRegion(r.MarkText)
 		if g != nil {
 			g.spans = append(g.spans, span{start: t, stop: t, region: region})
 		} else {
-			ts.draw(loc, t, t, nil, region)
+			ts.writeRegion(loc, t, t, nil, region)
 		}
-		ts.mark(loc, t, severityNone, categoryApplication, ts.process.Regions[region].Name)
+		ts.addMarker(loc, t, severityNone, categoryApplication, ts.process.Regions[region].Name)
 	}
 }
 
@@ -88,21 +88,21 @@ func (ts *threads) endPhase(th *thread, loc *location, t uint64, unfinished bool
 	a := ts.emptyAttributes()
 	if unfinished {
 		a.Uint8(AttrUnfinished, 1)
-		ts.oddity(oddUnfinishedPhase)
+		ts.countOddity(oddUnfinishedPhase)
 	}
-	ts.fail(loc.w.Leave(loc.raiseTime(t), a, region))
+	ts.keepError(loc.w.Leave(loc.raiseTime(t), a, region))
 }
 
 // movePhases draws, at the end of a group call, the phases that only ended or only began inside it.
 func (ts *threads) movePhases(th *thread, g *groupCall) {
 	for range g.phases.ended {
-		ts.oddity(oddCrossingPhase)
+		ts.countOddity(oddCrossingPhase)
 		ts.endPhase(th, th.loc, g.stop, false)
 	}
 	for _, p := range g.phases.open {
-		ts.oddity(oddCrossingPhase)
+		ts.countOddity(oddCrossingPhase)
 		th.phases = append(th.phases, p.region)
-		ts.fail(th.loc.w.Enter(th.loc.raiseTime(g.stop), nil, p.region))
+		ts.keepError(th.loc.w.Enter(th.loc.raiseTime(g.stop), nil, p.region))
 	}
 	g.phases = groupPhases{}
 }

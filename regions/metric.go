@@ -88,13 +88,13 @@ func (ms *metrics) writeMetric(loc *location, t otf2.Timestamp, d derivedMetric,
 	for i, v := range values {
 		s.types[i], s.values[i] = derivedMetrics[d].Members[i].Type, v
 	}
-	ms.fail(loc.w.Metric(t, nil, ref, s.types[:len(values)], s.values[:len(values)]))
+	ms.keepError(loc.w.Metric(t, nil, ref, s.types[:len(values)], s.values[:len(values)]))
 }
 
-// bandwidth returns the bandwidth of a plan's operations together, in bytes per second. Collectives add up nccl-tests'
-// sizes and factors (doc/PERFORMANCE.md of nccl-tests). Messages count the larger of sent and received bytes; those to
-// the rank itself count for algbw only. known is false if the size is not known.
-func (ms *metrics) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, busbw float64, known bool) {
+// planBandwidth returns the bandwidth of a plan's operations together, in bytes per second. Collectives add up
+// nccl-tests' sizes and factors (doc/PERFORMANCE.md of nccl-tests). Messages count the larger of sent and received
+// bytes; those to the rank itself count for algbw only. known is false if the size is not known.
+func (ms *metrics) planBandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, busbw float64, known bool) {
 	if c.NRanks < 2 {
 		return 0, 0, false
 	}
@@ -102,7 +102,7 @@ func (ms *metrics) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, b
 	var sent, received, sentAway, receivedAway float64
 	for _, op := range p.ops {
 		if op.p2p {
-			bytes := float64(op.share())
+			bytes := float64(op.shareBytes())
 			all, away := &received, &receivedAway
 			if op.name == "Send" {
 				all, away = &sent, &sentAway
@@ -117,7 +117,7 @@ func (ms *metrics) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, b
 		if f == nil {
 			return 0, 0, false
 		}
-		size := float64(f.Size(op.share(), uint64(c.NRanks)))
+		size := float64(f.Size(op.shareBytes(), uint64(c.NRanks)))
 		sizes += size
 		moved += size * f.BusFactor(float64(c.NRanks))
 	}
@@ -133,7 +133,7 @@ func (ms *metrics) beginBandwidth(c *commRank, loc *location, p *plan, begin, en
 	if !ms.opts.Metrics || end <= begin {
 		return false
 	}
-	algbw, busbw, known := ms.bandwidth(c, p, end-begin)
+	algbw, busbw, known := ms.planBandwidth(c, p, end-begin)
 	if known {
 		ms.writeMetric(loc, loc.raiseTime(begin), metricBandwidth, math.Float64bits(algbw), math.Float64bits(busbw))
 	}
@@ -152,20 +152,20 @@ type outstanding struct {
 
 // showsOutstanding reports whether the ends of operations are recorded at all.
 func (ms *metrics) showsOutstanding(c *commRank) bool {
-	return ms.opts.Metrics && c.NRanks > 1 && (ms.records(shm.EventKernelCh) || ms.records(shm.EventProxyOp))
+	return ms.opts.Metrics && c.NRanks > 1 && (ms.recordsType(shm.EventKernelCh) || ms.recordsType(shm.EventProxyOp))
 }
 
-// weight returns the number of operations of a plan.
-func (p *plan) weight(c *commRank) int {
-	if p.composite(c) != nil {
+// countOperations returns the number of operations of a plan.
+func (p *plan) countOperations(c *commRank) int {
+	if p.compositeFunction(c) != nil {
 		return 1
 	}
 	return len(p.ops)
 }
 
-// enqueued writes how the queue has grown up to a time: what was enqueued while the row's last operations ran. All
+// writeEnqueued writes how the queue has grown up to a time: what was enqueued while the row's last operations ran. All
 // records up to then are known, because an operation is written after it has ended.
-func (ms *metrics) enqueued(c *commRank, loc *location, until otf2.Timestamp) {
+func (ms *metrics) writeEnqueued(c *commRank, loc *location, until otf2.Timestamp) {
 	if !ms.showsOutstanding(c) {
 		return
 	}
@@ -182,7 +182,7 @@ func (ms *metrics) enqueued(c *commRank, loc *location, until otf2.Timestamp) {
 		if at > until {
 			return
 		}
-		if p.counted = p.weight(c); p.counted == 0 {
+		if p.counted = p.countOperations(c); p.counted == 0 {
 			continue
 		}
 		o.n += p.counted
@@ -193,11 +193,11 @@ func (ms *metrics) enqueued(c *commRank, loc *location, until otf2.Timestamp) {
 // beginOutstanding counts the plan at the head of the queue, unless it is counted: calls without a plan come to the
 // queue late, and so do operations of a plan.
 func (ms *metrics) beginOutstanding(c *commRank, loc *location, p *plan, t otf2.Timestamp) {
-	ms.enqueued(c, loc, t)
+	ms.writeEnqueued(c, loc, t)
 	if !ms.showsOutstanding(c) {
 		return
 	}
-	if w := p.weight(c); p.counted != w {
+	if w := p.countOperations(c); p.counted != w {
 		c.outstanding.n += w - p.counted
 		p.counted = w
 		ms.writeMetric(loc, t, metricOutstanding, uint64(c.outstanding.n))
@@ -205,7 +205,7 @@ func (ms *metrics) beginOutstanding(c *commRank, loc *location, p *plan, t otf2.
 }
 
 func (ms *metrics) endOutstanding(c *commRank, loc *location, p *plan, t otf2.Timestamp) {
-	ms.enqueued(c, loc, t)
+	ms.writeEnqueued(c, loc, t)
 	if !ms.showsOutstanding(c) {
 		return
 	}

@@ -120,12 +120,12 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 		m.raw = newRaw(b, p, m.ranks)
 	}
 	m.handlers = m.handlersOf()
-	m.threads.resume()
+	m.threads.resumeThreads()
 	return m
 }
 
-// records reports whether events of a type are recorded at all.
-func (s *setup) records(t shm.EventType) bool { return s.opts.RecordMask&(1<<t) != 0 }
+// recordsType reports whether events of a type are recorded at all.
+func (s *setup) recordsType(t shm.EventType) bool { return s.opts.RecordMask&(1<<t) != 0 }
 
 // callsReported reports whether NCCL reports the application's calls, as it does since API v5 (version 0 is unknown).
 // Without them the application's threads are not known, and plans stand on the enqueue row.
@@ -175,7 +175,7 @@ const (
 // error is the first one of the event files; the model goes on counting after it.
 func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 	m.changed = true
-	th := m.threads.thread(ring)
+	th := m.threads.threadOfRing(ring)
 	m.extendTime(t) // records that were published late are older than others before them
 	m.last = max(m.last, t)
 	if r.Kind != shm.RecordThread {
@@ -189,11 +189,11 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 		m.endThread(th, t)
 		m.threads.byRing[ring] = m.threads.openThread(int(r.TID), r.ThreadName)
 	case shm.RecordInit:
-		if c := m.ranks.comm(r.Aux); c != nil {
+		if c := m.ranks.rankOf(r.Aux); c != nil {
 			m.ranks.initComm(t, c)
 		}
 	case shm.RecordFinalize:
-		if c := m.ranks.comm(r.Aux); c != nil && !c.final {
+		if c := m.ranks.rankOf(r.Aux); c != nil && !c.final {
 			m.finalizeComm(t, c)
 		}
 	case shm.RecordMark:
@@ -203,9 +203,9 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 	case shm.RecordMask:
 		m.ranks.maskChanged(t, r)
 	case shm.RecordCupti:
-		m.cuda.Take(t, r.Activity, uint32(r.Arg), r.ActivityName)
+		m.cuda.AddRecord(t, r.Activity, uint32(r.Arg), r.ActivityName)
 	case shm.RecordCuptiClock:
-		m.cuda.Reading(t, r.Handle, r.Real, r.Ticks, r.Arg)
+		m.cuda.AddClockReading(t, r.Handle, r.Real, r.Ticks, r.Arg)
 	case shm.RecordStart:
 		m.starts[r.Type]++
 		if m.ranks.afterFinalize(r) {
@@ -249,7 +249,7 @@ func (m *Model) Advance(t uint64) error {
 				m.ops.resolveCalls(c, middle.groupNumber()+1)
 			}
 		}
-		m.ops.drain(c, t, drainDue)
+		m.ops.writeQueue(c, t, drainDue)
 	}
 	m.net.eachNet(func(n *netRank) {
 		if n.polls.times > 0 && t > n.polls.first+pollsLimit {
@@ -276,7 +276,7 @@ func (m *Model) Settle(t uint64) error {
 	m.changed = true
 	for _, c := range m.ranks.live {
 		if !c.final {
-			m.ops.drain(c, t, drainComplete)
+			m.ops.writeQueue(c, t, drainComplete)
 		}
 	}
 	m.net.eachNet(m.net.flushPolls)
@@ -299,13 +299,13 @@ func (m *Model) Finish() error {
 			m.closeComm(c, m.last, drainAll)
 		default:
 			m.ops.resolveCalls(c, noGroup)
-			m.ops.drain(c, m.last, drainAll)
+			m.ops.writeQueue(c, m.last, drainAll)
 		}
 	}
 	m.net.eachNet(func(n *netRank) { m.net.closeNet(n, m.last) })
 	m.cuda.Finish()
 	if m.raw != nil {
-		m.raw.finish(m.last)
+		m.raw.endOpenEvents(m.last)
 	}
 	return m.err
 }

@@ -18,7 +18,7 @@ const (
 // is used from those.
 func (net *network) startNet(_ *thread, _ uint64, r *shm.Record) {
 	if _, full := net.transfers.Put(r.Handle, struct{}{}); full {
-		net.oddity(oddForgottenEvent)
+		net.countOddity(oddForgottenEvent)
 	}
 	s := net.steps[r.Arg]
 	kind := r.NetID >> 16 & 0xffff
@@ -36,13 +36,13 @@ func (net *network) startNet(_ *thread, _ uint64, r *shm.Record) {
 		net.counts[netSocketBytes] += r.Length
 	default:
 		net.counts[netOther]++
-		net.oddity(oddUnknownNet)
+		net.countOddity(oddUnknownNet)
 	}
 }
 
 func (net *network) stopNet(_ *thread, _ uint64, r *shm.Record) {
 	if !net.transfers.Has(r.Handle) {
-		net.oddity(oddNetStop)
+		net.countOddity(oddNetStop)
 	}
 	net.transfers.Remove(r.Handle)
 }

@@ -207,7 +207,7 @@ func (n *netRank) carriedBy(th *thread) {
 // netOf finds or adds the network of the communicator rank of a ProxyOp or ProxyStep; nil if its context cannot be a
 // communicator's.
 func (net *network) netOf(r *shm.Record) *netRank {
-	if c := net.ranks.comm(r.Aux); c != nil {
+	if c := net.ranks.rankOf(r.Aux); c != nil {
 		return net.ownNet(c)
 	}
 	if n := net.foreign[r.Context]; n != nil {
@@ -247,9 +247,9 @@ func (net *network) eachNet(f func(*netRank)) {
 	}
 }
 
-// side returns one direction with its row, which is made at its first event. The rows of this process's own ranks come
-// in pairs, because the communicator's network consists of both.
-func (net *network) side(n *netRank, send bool) *netSide {
+// openSide returns one direction with its row, which is made at its first event. The rows of this process's own ranks
+// come in pairs, because the communicator's network consists of both.
+func (net *network) openSide(n *netRank, send bool) *netSide {
 	s := &n.recv
 	if send {
 		s = &n.send
@@ -279,7 +279,7 @@ func (net *network) netLocation(n *netRank, s *netSide, send bool) {
 	}
 	name = name[len(" net"):]
 	loc, err := net.newLocation(kind, otf2.LocationTypeCPUThread, n.label+name, -1, n.foreign)
-	if !net.fail(err) {
+	if !net.keepError(err) {
 		s.loc = loc
 	}
 }
@@ -296,7 +296,7 @@ func (s *netSide) addStep(p *proxyStep) {
 	s.steps++
 }
 
-func (s *netSide) remove(p *proxyStep) {
+func (s *netSide) removeStep(p *proxyStep) {
 	if p.prev != nil {
 		p.prev.next = p.next
 	} else {
@@ -336,7 +336,7 @@ func (net *network) leavePhase(s *netSide, t uint64, unfinished bool) {
 	if p.written || t > p.start {
 		net.writePhaseBegin(s)
 		if net.opts.NetSums {
-			net.sumOf(p.op, s).stretch(p.phase, s.tick(t)-p.start, unfinished)
+			net.sumOf(p.op, s).addPhase(p.phase, s.raiseClock(t)-p.start, unfinished)
 			p.phase = netNone
 			return
 		}
@@ -344,7 +344,7 @@ func (net *network) leavePhase(s *netSide, t uint64, unfinished bool) {
 		if unfinished {
 			a.Uint8(AttrUnfinished, 1)
 		}
-		net.fail(s.loc.w.Leave(s.loc.raiseTime(t), a, net.phaseRegion(p.phase)))
+		net.keepError(s.loc.w.Leave(s.loc.raiseTime(t), a, net.phaseRegion(p.phase)))
 	}
 	p.phase = netNone
 }
@@ -357,7 +357,7 @@ func (net *network) writePhaseBegin(s *netSide) {
 	}
 	p.written = true
 	if net.opts.NetSums {
-		p.start = s.tick(p.start)
+		p.start = s.raiseClock(p.start)
 		return
 	}
 	a := net.emptyAttributes()
@@ -366,12 +366,12 @@ func (net *network) writePhaseBegin(s *netSide) {
 		a.Uint32(AttrChannel, uint32(p.channel))
 		a.Uint32(AttrPeer, uint32(p.peer))
 	}
-	net.fail(s.loc.w.Enter(s.loc.raiseTime(p.start), a, net.phaseRegion(p.phase)))
+	net.keepError(s.loc.w.Enter(s.loc.raiseTime(p.start), a, net.phaseRegion(p.phase)))
 }
 
 func (net *network) phaseRegion(p netPhase) otf2.RegionRef {
 	if net.phaseRegions[p] == 0 { // the reference plus 1
-		net.phaseRegions[p] = net.defs.region(netPhases[p].name, GroupNetwork, otf2.RegionRoleDataTransfer) + 1
+		net.phaseRegions[p] = net.defs.regionRef(netPhases[p].name, GroupNetwork, otf2.RegionRoleDataTransfer) + 1
 	}
 	return net.phaseRegions[p] - 1
 }

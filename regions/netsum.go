@@ -59,8 +59,8 @@ type linkMeter struct {
 // maxSums bounds the sums of a communicator rank that wait for their operations to complete.
 const maxSums = 65536
 
-// tick returns the time that an event of time t would have on the row: events of a row never go back.
-func (s *netSide) tick(t uint64) uint64 {
+// raiseClock returns the time that an event of time t would have on the row: events of a row never go back.
+func (s *netSide) raiseClock(t uint64) uint64 {
 	s.clock = max(s.clock, t)
 	return s.clock
 }
@@ -111,7 +111,7 @@ func (net *network) leaveSum(o *proxyOp, t uint64) {
 	s := o.sum
 	o.leaveSum()
 	if s != nil && s.open == 0 && (s.plan == nil || s.plan.completeAt != 0 || len(s.side.rank.sums) > maxSums) {
-		s.write(t)
+		s.writeRecord(t)
 	}
 }
 
@@ -121,7 +121,7 @@ func (net *network) leaveLoose(s *proxyStep, side *netSide, t uint64) {
 		return
 	}
 	if sum := side.rank.sums[sumKey{peer: -1, send: side == &side.rank.send}]; sum != nil && sum.open == 0 {
-		sum.write(t)
+		sum.writeRecord(t)
 	}
 }
 
@@ -130,7 +130,7 @@ func (p *plan) settleSums(t uint64) {
 	waiting := p.netSums[:0]
 	for _, s := range p.netSums {
 		if s.open == 0 {
-			s.write(t)
+			s.writeRecord(t)
 		} else {
 			waiting = append(waiting, s)
 		}
@@ -142,7 +142,7 @@ func (p *plan) settleSums(t uint64) {
 // leaveSums writes the sums so far of a plan that is being written and forgotten.
 func (p *plan) leaveSums(t uint64) {
 	for _, s := range p.netSums {
-		s.write(t)
+		s.writeRecord(t)
 		s.plan = nil
 	}
 	p.netSums = nil
@@ -154,13 +154,13 @@ func (net *network) closeSums(n *netRank, t uint64) {
 		return cmp.Or(cmp.Compare(a.key.parent, b.key.parent), cmp.Compare(a.key.peer, b.key.peer))
 	})
 	for _, s := range all {
-		s.write(t)
+		s.writeRecord(t)
 	}
 	n.sums, n.meters = nil, nil
 }
 
-// stretch adds a phase of the oldest transfer that took some time (ns).
-func (s *netSum) stretch(phase netPhase, took uint64, unfinished bool) {
+// addPhase adds a phase of the oldest transfer that took some time (ns).
+func (s *netSum) addPhase(phase netPhase, took uint64, unfinished bool) {
 	if unfinished {
 		s.openPhase, s.openTime = phase, took
 		return
@@ -169,8 +169,8 @@ func (s *netSum) stretch(phase netPhase, took uint64, unfinished bool) {
 	s.times[phase] += took
 }
 
-// arrived adds the bytes of a received transfer.
-func (s *netSum) arrived(bytes uint64) {
+// addArrival adds the bytes of a received transfer.
+func (s *netSum) addArrival(bytes uint64) {
 	if bytes > 0 {
 		s.transfers++
 		s.bytes += bytes
@@ -208,7 +208,7 @@ func (net *network) sumPut(side *netSide, o *proxyOp, bytes, t uint64) uint64 {
 		n.meters[o.peer] = m
 	}
 	if m.open == 0 {
-		m.since = side.tick(t)
+		m.since = side.raiseClock(t)
 	}
 	m.open++
 	return 1
@@ -218,7 +218,7 @@ func (net *network) sumPut(side *netSide, o *proxyOp, bytes, t uint64) uint64 {
 func (net *network) sumComplete(side *netSide, o *proxyOp, t uint64) {
 	net.sumOf(o, side).sent = true
 	if m := side.rank.meters[o.peer]; m != nil && m.open > 0 {
-		m.busy += m.upTo(side.tick(t))
+		m.busy += m.upTo(side.raiseClock(t))
 		m.open--
 	}
 }
@@ -239,8 +239,8 @@ func (m *linkMeter) takeBusy(t uint64) (busy uint64) {
 	return busy
 }
 
-// write writes the record of a sum if it is not empty, and drops the sum if nothing more is expected of it.
-func (s *netSum) write(t uint64) {
+// writeRecord writes the record of a sum if it is not empty, and drops the sum if nothing more is expected of it.
+func (s *netSum) writeRecord(t uint64) {
 	if sums := s.side.rank.sums; s.open == 0 && sums[s.key] == s {
 		delete(sums, s.key)
 	}
@@ -254,8 +254,8 @@ func (s *netSum) write(t uint64) {
 	if s.key.send {
 		net.flushPolls(s.side.rank)
 	}
-	region := net.defs.region(sumNames[s.key.send], GroupNetwork, otf2.RegionRoleDataTransfer)
-	net.draw(loc, t, t, s.attributes(net.emptyAttributes(), t), region)
+	region := net.defs.regionRef(sumNames[s.key.send], GroupNetwork, otf2.RegionRoleDataTransfer)
+	net.writeRegion(loc, t, t, s.addFigures(net.emptyAttributes(), t), region)
 	s.figures = figures{}
 }
 
@@ -270,9 +270,9 @@ var sumAttributes = [numNetPhases]struct{ time, times otf2.AttributeRef }{
 	netRecvGPU: {AttrGPUWait, AttrGPUWaits},
 }
 
-// attributes adds the figures that are not 0. PROXY_OPS, by which a record is recognized, is always added; the number
+// addFigures adds the figures that are not 0. PROXY_OPS, by which a record is recognized, is always added; the number
 // of steps is left out if all had bytes.
-func (s *netSum) attributes(a *otf2.AttributeList, t uint64) *otf2.AttributeList {
+func (s *netSum) addFigures(a *otf2.AttributeList, t uint64) *otf2.AttributeList {
 	net := s.net
 	a.Uint32(AttrProxyOps, uint32(s.proxyOps))
 	if s.key.parent != 0 {
@@ -299,18 +299,18 @@ func (s *netSum) attributes(a *otf2.AttributeList, t uint64) *otf2.AttributeList
 	}
 	if s.openPhase != netNone {
 		net.phaseRegion(s.openPhase)
-		a.String(AttrOpenPhase, net.defs.string(netPhases[s.openPhase].name))
+		a.String(AttrOpenPhase, net.defs.stringRef(netPhases[s.openPhase].name))
 		a.Uint64(AttrOpenTime, s.openTime)
 	}
 	if s.longest > 0 {
 		a.Uint64(AttrLongest, s.longest)
-		a.String(AttrLongestPhase, net.defs.string(netPhases[s.longestPhase].name))
-		number32(a, AttrLongestOn, uint32(s.longestChannel))
+		a.String(AttrLongestPhase, net.defs.stringRef(netPhases[s.longestPhase].name))
+		addNumber32(a, AttrLongestOn, uint32(s.longestChannel))
 	}
 	return a
 }
 
-func number32(a *otf2.AttributeList, ref otf2.AttributeRef, n uint32) {
+func addNumber32(a *otf2.AttributeList, ref otf2.AttributeRef, n uint32) {
 	if n != 0 {
 		a.Uint32(ref, n)
 	}

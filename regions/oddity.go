@@ -104,7 +104,7 @@ func (l *ledger) extendTime(t uint64) {
 	}
 }
 
-func (l *ledger) oddity(o oddity) { l.oddities[o]++ }
+func (l *ledger) countOddity(o oddity) { l.oddities[o]++ }
 
 // loseUndrawn counts an event that cannot be drawn as lost, by type.
 func (l *ledger) loseUndrawn(t shm.EventType) { l.undrawn[t]++ }
@@ -119,7 +119,7 @@ func (l *ledger) loseSpans(spans []span) {
 }
 
 // Late counts a record that came after later ones had been taken.
-func (m *Model) Late() { m.oddity(oddLateRecord) }
+func (m *Model) Late() { m.countOddity(oddLateRecord) }
 
 // Severities of markers.
 const (
@@ -132,7 +132,7 @@ const (
 // so do the regions of the application's points.
 const maxMarkers = 1000
 
-func (l *ledger) mark(loc *location, t uint64, s otf2.MarkerSeverity, category, text string) {
+func (l *ledger) addMarker(loc *location, t uint64, s otf2.MarkerSeverity, category, text string) {
 	n := &l.markers
 	if category == categoryApplication {
 		n = &l.points

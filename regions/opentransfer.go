@@ -15,8 +15,8 @@ import (
 // maxPendingTransfers bounds the transfers listed for one operation; those whose phase began first are listed.
 const maxPendingTransfers = 16
 
-// transfers lists the first open transfer of each channel, peer and direction.
-func (op *operation) transfers() (all []experiment.Transfer) {
+// openTransfers lists the first open transfer of each channel, peer and direction.
+func (op *operation) openTransfers() (all []experiment.Transfer) {
 	for _, o := range op.plan.proxies {
 		var first *proxyStep
 		for _, s := range o.steps {

@@ -84,8 +84,8 @@ func newOperations(b *board, rs *ranks, c *cuda.Recorder, t *timing, w *planWrit
 	}
 }
 
-// forget drops what is kept of a communicator rank that is gone.
-func (ops *operations) forget(c *commRank) {
+// dropRankEvents drops what is kept of a communicator rank that is gone.
+func (ops *operations) dropRankEvents(c *commRank) {
 	for call := range c.calls.allCalls() {
 		ops.dropCall(call)
 	}
@@ -97,9 +97,9 @@ func (ops *operations) forget(c *commRank) {
 }
 
 func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
-	comm := ops.ranks.comm(r.Aux)
+	comm := ops.ranks.rankOf(r.Aux)
 	if comm == nil {
-		ops.oddity(oddForeign)
+		ops.countOddity(oddForeign)
 		ops.loseUndrawn(r.Type)
 		return
 	}
@@ -108,7 +108,7 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 		p = &plan{comm: comm, start: t, stopped: true, stop: t}
 		comm.addPlan(p, t)
 	}
-	op := p.add(&operation{
+	op := p.addOperation(&operation{
 		handle: r.Handle, parent: r.Arg, plan: p, index: int32(len(p.ops)), call: ops.takeCall(r.Arg),
 		p2p: r.Type == shm.EventP2p, task: true,
 		name: r.Func, seq: r.Seq, count: r.Count, datatype: r.Datatype, algo: r.Algo, proto: r.Proto,
@@ -138,11 +138,11 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 func (ops *operations) stopTask(_ *thread, t uint64, r *shm.Record) {
 	op := ops.byHandle[r.Handle]
 	if op == nil || op.stopped {
-		ops.oddity(oddStrayStop)
+		ops.countOddity(oddStrayStop)
 		return
 	}
 	op.stopped = true
 	op.plan.tasksOpen--
 	op.plan.stop = max(op.plan.stop, t)
-	ops.progress(op.plan, t)
+	ops.noteCompletion(op.plan, t)
 }

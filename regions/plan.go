@@ -59,15 +59,15 @@ type plan struct {
 }
 
 func (ops *operations) startGroup(th *thread, t uint64, r *shm.Record) {
-	comm := ops.ranks.comm(r.Aux)
+	comm := ops.ranks.rankOf(r.Aux)
 	if comm == nil {
-		ops.oddity(oddForeign)
+		ops.countOddity(oddForeign)
 		return
 	}
 	p := &plan{comm: comm, handle: r.Handle, start: t}
 	if th.launch != nil && th.launch.comm == comm {
 		p.launch = th.launch
-		p.launch.Begin(p)
+		p.launch.SetPlan(p)
 	}
 	th.launch = nil
 	ops.plans[r.Handle] = p
@@ -77,7 +77,7 @@ func (ops *operations) startGroup(th *thread, t uint64, r *shm.Record) {
 func (ops *operations) stopGroup(th *thread, t uint64, r *shm.Record) {
 	p := ops.plans[r.Handle]
 	if p == nil || p.stopped {
-		ops.oddity(oddStrayStop)
+		ops.countOddity(oddStrayStop)
 		return
 	}
 	delete(ops.plans, r.Handle)
@@ -92,19 +92,19 @@ func (ops *operations) endPlan(p *plan, t uint64) {
 	p.stop, p.stopped = t, true
 	p.comm.enqueued = max(p.comm.enqueued, t)
 	if ops.timing.mayPart(p) {
-		p.comm.stamps.Suspect(p.stamps.Number)
+		p.comm.stamps.SuspectFrom(p.stamps.Number)
 	}
 
 	// Calls of earlier groups on this communicator without a plan will get none.
-	ops.resolveCalls(p.comm, p.newest())
+	ops.resolveCalls(p.comm, p.latestGroup())
 	switch {
 	case p.captureOnly || p.launch != nil:
 	case p.graph:
-		ops.cuda.Replayed(p)
+		ops.cuda.AddReplayedPlan(p)
 	default:
 		p.findLaunch()
 	}
-	ops.progress(p, t)
+	ops.noteCompletion(p, t)
 }
 
 // findLaunch finds the launch of a plan that a callback of the stream reported, as NCCL does while graphs may be
@@ -116,7 +116,7 @@ func (p *plan) findLaunch() {
 	for _, l := range p.ops[0].call.group.launches {
 		if l.comm == p.comm && !l.HasPlan() && l.Start < p.start {
 			p.launch, p.deferred = l, true
-			l.Begin(p)
+			l.SetPlan(p)
 			return
 		}
 	}
@@ -139,8 +139,8 @@ const (
 	operationBytes = unsafe.Sizeof(operation{}) + unsafe.Sizeof(call{})
 )
 
-// add adds a copy of an operation to the plan, and returns the copy.
-func (p *plan) add(op *operation) (added *operation) {
+// addOperation adds a copy of an operation to the plan, and returns the copy.
+func (p *plan) addOperation(op *operation) (added *operation) {
 	if p.ops == nil {
 		p.ops, added = p.firstOp[:0], &p.own
 		p.countBytes(planBytes)
@@ -153,9 +153,9 @@ func (p *plan) add(op *operation) (added *operation) {
 	return added
 }
 
-// progress notes when the last child of a plan has ended. Proxy work is awaited only if no kernels show the end of the
-// plan: some of NCCL's proxy operations never stop (docs/nccl-profiler-api.md §3.4, 10).
-func (ops *operations) progress(p *plan, t uint64) {
+// noteCompletion notes when the last child of a plan has ended. Proxy work is awaited only if no kernels show the end
+// of the plan: some of NCCL's proxy operations never stop (docs/nccl-profiler-api.md §3.4, 10).
+func (ops *operations) noteCompletion(p *plan, t uint64) {
 	if p.completeAt != 0 || !p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0 {
 		return
 	}
@@ -164,7 +164,7 @@ func (ops *operations) progress(p *plan, t uint64) {
 		return
 	}
 	due, missing := 0, 0
-	if ops.records(shm.EventKernelCh) && p.comm.kernelTimeouts < maxKernelTimeouts {
+	if ops.recordsType(shm.EventKernelCh) && p.comm.kernelTimeouts < maxKernelTimeouts {
 		for _, op := range p.ops {
 			due += op.kernelsDue()
 			missing += max(0, op.kernelsDue()-op.kernelsDone)
@@ -191,7 +191,7 @@ func (ops *operations) awaitsNetwork(p *plan, t uint64) bool {
 
 // mayHaveNetwork reports whether ProxyOps of a plan would be recorded.
 func (ops *operations) mayHaveNetwork(p *plan) bool {
-	return ops.records(shm.EventProxyOp) && !p.callOnly && len(p.ops) > 0 && !p.ops[0].copied
+	return ops.recordsType(shm.EventProxyOp) && !p.callOnly && len(p.ops) > 0 && !p.ops[0].copied
 }
 
 // maxQuietPlans is the number of plans in a row without network traffic after which none is expected.
@@ -203,5 +203,5 @@ func (p *plan) tellWritten() {
 	if p.launch != nil {
 		l = &p.launch.Launch
 	}
-	cuda.Written(p, l)
+	cuda.ReleaseWrittenPlan(p, l)
 }

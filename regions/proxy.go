@@ -57,7 +57,7 @@ const stepsAtOnce = 8
 func (net *network) startProxyOp(th *thread, t uint64, r *shm.Record) {
 	n := net.netOf(r)
 	if n == nil {
-		net.oddity(oddForeign)
+		net.countOddity(oddForeign)
 		return
 	}
 	n.carriedBy(th)
@@ -65,7 +65,7 @@ func (net *network) startProxyOp(th *thread, t uint64, r *shm.Record) {
 		return // handles are never used twice
 	}
 	if n.ops >= maxProxyOps {
-		net.oddity(oddForgottenEvent)
+		net.countOddity(oddForgottenEvent)
 		net.endOp(n.oldest, t)
 	}
 	o := &proxyOp{handle: r.Handle, parent: r.Arg, rank: n, channel: r.Channel, peer: r.Peer,
@@ -108,7 +108,7 @@ func (o *proxyOp) markAlive() {
 func (net *network) stateProxyOp(_ *thread, t uint64, r *shm.Record) {
 	o := net.proxies[r.Handle]
 	if o == nil {
-		net.oddity(oddStrayState)
+		net.countOddity(oddStrayState)
 		return
 	}
 	o.markAlive()
@@ -124,12 +124,12 @@ func (net *network) stateProxyOp(_ *thread, t uint64, r *shm.Record) {
 func (net *network) stopProxyOp(_ *thread, t uint64, r *shm.Record) {
 	o := net.proxies[r.Handle]
 	if o == nil {
-		net.oddity(oddStrayStop)
+		net.countOddity(oddStrayStop)
 		return
 	}
 	if o.sent > 0 {
 		o.unsized = 0
-		side := net.side(o.rank, true)
+		side := net.openSide(o.rank, true)
 		if id := net.beginTransfer(side, o, o.sent, nil, t); id != 0 {
 			net.completePut(side, o, id, t, false)
 		}
@@ -144,7 +144,7 @@ func (net *network) stopProxyOp(_ *thread, t uint64, r *shm.Record) {
 // endOp drops a ProxyOp: it has stopped, or is not awaited any more.
 func (net *network) endOp(o *proxyOp, t uint64) {
 	for len(o.steps) > 0 {
-		net.oddity(oddUnstoppedStep)
+		net.countOddity(oddUnstoppedStep)
 		net.endStep(o.steps[0], t, true)
 	}
 	net.oddities[oddUnsizedTransfer] += o.unsized
@@ -168,7 +168,7 @@ func (net *network) endOp(o *proxyOp, t uint64) {
 		if o.alive {
 			p.proxiesOpen--
 		}
-		net.ops.progress(p, t)
+		net.ops.noteCompletion(p, t)
 	}
 }
 
@@ -178,7 +178,7 @@ func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
 	if o != nil {
 		n = o.rank // the parent has the foreign context, too (docs/nccl-profiler-api.md §6)
 	} else if n = net.netOf(r); n == nil {
-		net.oddity(oddForeign)
+		net.countOddity(oddForeign)
 		return
 	}
 	if net.steps[r.Handle] != nil {
@@ -189,10 +189,10 @@ func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
 		for i := 0; i < len(o.steps); {
 			switch old := o.steps[i]; {
 			case old.number == r.Step:
-				net.oddity(oddRepeatedStep)
+				net.countOddity(oddRepeatedStep)
 				net.endStep(old, t, true)
 			case old.number <= r.Step-stepsAtOnce || len(o.steps) > 2*stepsAtOnce:
-				net.oddity(oddUnstoppedStep)
+				net.countOddity(oddUnstoppedStep)
 				net.endStep(old, t, true)
 			default:
 				i++
@@ -213,7 +213,7 @@ func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
 	}
 	// Without a ProxyOp nothing shows the end of a step that is never stopped.
 	if gone, full := n.loose.Put(r.Handle, s); full {
-		net.oddity(oddForgottenEvent)
+		net.countOddity(oddForgottenEvent)
 		net.endStep(gone, t, true)
 	}
 }
@@ -221,7 +221,7 @@ func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
 func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 	s := net.steps[r.Handle]
 	if s == nil {
-		net.oddity(oddStrayState)
+		net.countOddity(oddStrayState)
 		return
 	}
 	var phase netPhase
@@ -232,7 +232,7 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 		return
 	}
 	if s.side != nil && netPhases[phase].send != (s.side == &s.rank.send) {
-		net.oddity(oddStrayState)
+		net.countOddity(oddStrayState)
 		return
 	}
 	sized := r.Flags&shm.FlagHasArg != 0 // API v4 and later
@@ -244,12 +244,12 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 	}
 	side := s.side
 	if side == nil {
-		side = net.side(s.rank, netPhases[phase].send)
+		side = net.openSide(s.rank, netPhases[phase].send)
 		if side.loc == nil {
 			return // its communicator is not known yet
 		}
 		if side.steps >= maxSteps {
-			net.oddity(oddForgottenEvent)
+			net.countOddity(oddForgottenEvent)
 			net.endStep(side.head, t, true)
 		}
 		side.addStep(s)
@@ -264,13 +264,13 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 	case phase == netRecvFlush && sized:
 		net.counts[netRecvBytes] += r.Arg
 		if net.opts.NetSums {
-			net.sumOf(s.op, side).arrived(r.Arg)
+			net.sumOf(s.op, side).addArrival(r.Arg)
 		}
 		net.inFlight(side, s, t, r.Arg)
 	case phase == netSend && s.put == 0:
 		switch {
 		case s.op == nil:
-			net.oddity(oddUnplacedTransfer)
+			net.countOddity(oddUnplacedTransfer)
 		case sized:
 			if s.put = net.beginTransfer(side, s.op, r.Arg, s, t); s.put != 0 {
 				net.inFlight(side, s, t, r.Arg)
@@ -284,7 +284,7 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 func (net *network) stopStep(_ *thread, t uint64, r *shm.Record) {
 	s := net.steps[r.Handle]
 	if s == nil {
-		net.oddity(oddStrayStop)
+		net.countOddity(oddStrayStop)
 		return
 	}
 	net.endStep(s, t, false)
@@ -315,7 +315,7 @@ func (net *network) endStep(s *proxyStep, t uint64, unfinished bool) {
 		}
 		net.inFlight(side, s, t, 0)
 		first := side.head == s
-		side.remove(s)
+		side.removeStep(s)
 		if first {
 			net.followOldest(side, t)
 		}
@@ -334,7 +334,7 @@ func (net *network) beginTransfer(side *netSide, o *proxyOp, bytes uint64, s *pr
 		net.counts[netEmpty]++
 		return 0
 	case side.loc == nil || o.peer < 0 || o.peer >= maxRank || c != nil && c.NRanks != 0 && int(o.peer) >= c.NRanks:
-		net.oddity(oddUnplacedTransfer)
+		net.countOddity(oddUnplacedTransfer)
 		return 0
 	}
 	net.counts[netPuts]++
@@ -354,7 +354,7 @@ func (net *network) beginTransfer(side *netSide, o *proxyOp, bytes uint64, s *pr
 		}
 	}
 	side.loc.matching++
-	net.fail(side.loc.w.RmaPut(side.loc.raiseTime(t), a, net.windowOf(o.rank, o.peer), uint32(o.peer), bytes,
+	net.keepError(side.loc.w.RmaPut(side.loc.raiseTime(t), a, net.windowOf(o.rank, o.peer), uint32(o.peer), bytes,
 		side.loc.matching))
 	return side.loc.matching
 }
@@ -371,5 +371,5 @@ func (net *network) completePut(side *netSide, o *proxyOp, id, t uint64, unfinis
 		a = net.emptyAttributes()
 		a.Uint8(AttrUnfinished, 1)
 	}
-	net.fail(side.loc.w.RmaOpCompleteNonBlocking(side.loc.raiseTime(t), a, otf2.RmaWinRef(side.rank.window), id))
+	net.keepError(side.loc.w.RmaOpCompleteNonBlocking(side.loc.raiseTime(t), a, otf2.RmaWinRef(side.rank.window), id))
 }

@@ -58,9 +58,9 @@ type polls struct {
 const pollsLimit = 1_000_000_000
 
 func (net *network) startCtrl(th *thread, t uint64, r *shm.Record) {
-	c := net.ranks.comm(r.Aux)
+	c := net.ranks.rankOf(r.Aux)
 	if c == nil {
-		net.oddity(oddForeign)
+		net.countOddity(oddForeign)
 		return
 	}
 	net.endCtrl(th, t, true)
@@ -71,7 +71,7 @@ func (net *network) startCtrl(th *thread, t uint64, r *shm.Record) {
 func (net *network) stateCtrl(th *thread, _ uint64, r *shm.Record) {
 	k := &th.ctrl
 	if k.rank == nil || k.handle != r.Handle {
-		net.oddity(oddStrayState)
+		net.countOddity(oddStrayState)
 		return
 	}
 	if k.kind == ctrlNone && r.Aux < stateCount {
@@ -84,7 +84,7 @@ func (net *network) stateCtrl(th *thread, _ uint64, r *shm.Record) {
 
 func (net *network) stopCtrl(th *thread, t uint64, r *shm.Record) {
 	if th.ctrl.rank == nil || th.ctrl.handle != r.Handle {
-		net.oddity(oddStrayStop)
+		net.countOddity(oddStrayStop)
 		return
 	}
 	net.endCtrl(th, t, false)
@@ -99,7 +99,7 @@ func (net *network) endCtrl(th *thread, t uint64, unfinished bool) {
 		return
 	}
 	n := k.rank
-	side := net.side(n, true)
+	side := net.openSide(n, true)
 	if side.loc == nil {
 		return
 	}
@@ -145,6 +145,6 @@ func (net *network) flushPolls(n *netRank) {
 
 // drawCtrl writes a region with the attributes that are set.
 func (net *network) drawCtrl(loc *location, kind ctrlKind, start, stop uint64) {
-	region := net.defs.region(ctrlKinds[kind].region, GroupProxy, otf2.RegionRoleFunction)
-	net.draw(loc, start, stop, net.attributes, region)
+	region := net.defs.regionRef(ctrlKinds[kind].region, GroupProxy, otf2.RegionRoleFunction)
+	net.writeRegion(loc, start, stop, net.attributes, region)
 }

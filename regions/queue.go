@@ -40,16 +40,16 @@ func (ops *operations) exceedsShare(c *commRank, bound int) bool {
 func (ops *operations) writeExcess(now uint64) {
 	for _, c := range ops.ranks.live {
 		if !c.final {
-			ops.drain(c, now, drainDue)
+			ops.writeQueue(c, now, drainDue)
 		}
 	}
 	ops.relieveAt = max(maxHeld, ops.ranks.bytes) + mostRelief()
 }
 
-// overdue reports whether a plan at the head of the queue has waited long enough for children that have not begun:
+// isOverdue reports whether a plan at the head of the queue has waited long enough for children that have not begun:
 // until the limit, or until a later plan of the communicator, whose kernels run after its own, has been complete for a
 // while.
-func (ops *operations) overdue(c *commRank, p *plan, now uint64) bool {
+func (ops *operations) isOverdue(c *commRank, p *plan, now uint64) bool {
 	if len(c.queue) > maxQueue || len(c.queue) > 1 && ops.exceedsShare(c, 2*maxHeld) {
 		return true
 	}
@@ -77,14 +77,14 @@ const (
 	drainAll                       // everything: no more records will come
 )
 
-// drain writes the plans at the head of a communicator rank's queue.
-func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
+// writeQueue writes the plans at the head of a communicator rank's queue.
+func (ops *operations) writeQueue(c *commRank, now uint64, mode drainMode) {
 	if !c.announced && mode < drainEnded {
 		return // its name and rank are not known yet (API v1 … v3)
 	}
 	c.ending = mode >= drainEnded
 	if len(c.queue) > 0 {
-		c.stamps.Clock.Fit(mode != drainDue)
+		c.stamps.Clock.FitLine(mode != drainDue)
 	}
 	for len(c.queue) > 0 {
 		p := c.queue[0]
@@ -96,23 +96,23 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 			}
 			ops.timing.followPlans(c)
 			ops.writer.writeEdge(c, p)
-			ops.unqueue(c, now, p)
+			ops.removeHead(c, now, p)
 			continue
 		}
-		ops.progress(p, now)
+		ops.noteCompletion(p, now)
 		if p.completeAt == 0 {
-			if mode < drainEnded && !ops.overdue(c, p, now) {
+			if mode < drainEnded && !ops.isOverdue(c, p, now) {
 				return
 			}
 			if mode != drainAll {
-				c.overtake(p)
+				c.rememberOvertaken(p)
 			}
 			p.incomplete = true
 			p.completeAt = now
 			if len(p.stamps.Kernels) == 0 {
 				c.kernelTimeouts++
 			}
-		} else if mode == drainDue && now < p.completeAt+ops.hold(p) || (mode == drainDue || mode == drainEnded) &&
+		} else if mode == drainDue && now < p.completeAt+ops.holdTime(p) || (mode == drainDue || mode == drainEnded) &&
 			now < p.completeAt+ops.timing.kernelHold(c, p) {
 			if !ops.exceedsShare(c, maxHeld) {
 				return
@@ -136,13 +136,13 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 		if p.counted != 0 { // counted as outstanding, but it did not run
 			ops.writer.metrics.endOutstanding(c, c.loc, p, c.loc.w.LastTime())
 		}
-		ops.unqueue(c, now, p)
+		ops.removeHead(c, now, p)
 	}
 }
 
-// hold returns how long a complete plan waits: until the GPU's clock is known better; shorter if only its network
+// holdTime returns how long a complete plan waits: until the GPU's clock is known better; shorter if only its network
 // traffic shows when it ran, where one channel's may begin after others have ended.
-func (ops *operations) hold(p *plan) uint64 {
+func (ops *operations) holdTime(p *plan) uint64 {
 	switch {
 	case len(p.stamps.Kernels) > 0:
 		return ops.opts.gpuHold
@@ -152,8 +152,8 @@ func (ops *operations) hold(p *plan) uint64 {
 	return 0
 }
 
-// unqueue removes the head of a queue: no event refers to its operations by handle any more.
-func (ops *operations) unqueue(c *commRank, now uint64, p *plan) {
+// removeHead removes the head of a queue: no event refers to its operations by handle any more.
+func (ops *operations) removeHead(c *commRank, now uint64, p *plan) {
 	ops.changes++
 	c.outstanding.removePlan(p)
 	c.queue[0] = nil

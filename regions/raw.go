@@ -85,7 +85,7 @@ func newRaw(b *board, p *experiment.Process, rs *ranks) *raw {
 func (w *raw) takeRecord(th *thread, t uint64, r *shm.Record) {
 	switch r.Kind {
 	case shm.RecordStart:
-		w.start(th, t, r)
+		w.startEvent(th, t, r)
 	case shm.RecordStop:
 		if e := w.open.Get(r.Handle); e != nil {
 			w.open.Remove(r.Handle)
@@ -101,7 +101,7 @@ func (w *raw) takeRecord(th *thread, t uint64, r *shm.Record) {
 	}
 }
 
-func (w *raw) start(th *thread, t uint64, r *shm.Record) {
+func (w *raw) startEvent(th *thread, t uint64, r *shm.Record) {
 	e := &rawEvent{}
 	if n := len(w.free); n > 0 {
 		e, w.free = w.free[n-1], w.free[:n-1]
@@ -117,7 +117,7 @@ func (w *raw) start(th *thread, t uint64, r *shm.Record) {
 // direction of their ProxyOp.
 func (w *raw) kindOf(r *shm.Record) rawKind {
 	p := rawKind{comm: -1, event: r.Type, channel: -1}
-	if c := w.ranks.comm(r.Aux); c != nil {
+	if c := w.ranks.rankOf(r.Aux); c != nil {
 		p.comm = c.index
 	}
 	switch r.Type {
@@ -146,11 +146,11 @@ func (w *raw) findRow(p rawKind, t uint64) *rawRow {
 	}
 	n := len(w.rows[p])
 	if n == maxRawRows {
-		w.oddity(oddNoRow)
+		w.countOddity(oddNoRow)
 		return nil
 	}
 	loc, err := w.newLocation(experiment.KindEvent, otf2.LocationTypeCPUThread, w.rowName(p, n), p.comm, -1)
-	if w.board.fail(err) {
+	if w.board.keepError(err) {
 		return nil
 	}
 	l := &rawRow{loc, true}
@@ -174,14 +174,14 @@ func (w *raw) rowName(p rawKind, n int) string {
 func (w *raw) writeEvent(e *rawEvent, t uint64, tid int, unfinished bool) {
 	if e.row != nil {
 		loc := e.row.loc
-		region := w.defs.region(EventPrefix+e.record.Type.String(), GroupEvents, otf2.RegionRoleFunction)
+		region := w.defs.regionRef(EventPrefix+e.record.Type.String(), GroupEvents, otf2.RegionRoleFunction)
 		a := w.emptyAttributes()
-		w.describe(a, &e.record)
+		w.addEventAttributes(a, &e.record)
 		rawThread(a, e.tid, 0)
 		if unfinished {
 			a.Uint8(AttrUnfinished, 1)
 		}
-		w.board.fail(loc.w.Enter(loc.raiseTime(e.start), a, region))
+		w.board.keepError(loc.w.Enter(loc.raiseTime(e.start), a, region))
 		for i := range e.states {
 			a := w.emptyAttributes()
 			rawThread(a, e.states[i].tid, e.tid)
@@ -189,7 +189,7 @@ func (w *raw) writeEvent(e *rawEvent, t uint64, tid int, unfinished bool) {
 		}
 		a = w.emptyAttributes()
 		rawThread(a, tid, e.tid)
-		w.board.fail(loc.w.Leave(loc.raiseTime(t), a, region))
+		w.board.keepError(loc.w.Leave(loc.raiseTime(t), a, region))
 		e.row.busy = false
 	}
 	if len(w.free) < maxRawRows {
@@ -213,7 +213,7 @@ func (w *raw) drawState(loc *location, a *otf2.AttributeList, s *rawState) {
 	if s.steps > 0 {
 		a.Uint32(AttrSteps, uint32(s.steps))
 	}
-	w.draw(loc, s.at, s.at, a, w.defs.region(
+	w.writeRegion(loc, s.at, s.at, a, w.defs.regionRef(
 		StatePrefix+shm.StateName(s.state), GroupStates, otf2.RegionRoleArtificial))
 }
 
@@ -230,8 +230,8 @@ func (w *raw) drawStray(r *shm.Record, s rawState) {
 	w.drawState(l.loc, a, &s)
 }
 
-// finish draws what is still open.
-func (w *raw) finish(t uint64) {
+// endOpenEvents draws what is still open.
+func (w *raw) endOpenEvents(t uint64) {
 	for h := range w.open.Sorted() {
 		e := w.open.Get(h)
 		w.writeEvent(e, t, e.tid, true)
@@ -239,8 +239,8 @@ func (w *raw) finish(t uint64) {
 	}
 }
 
-// describe writes an event's ids and the members of its descriptor.
-func (w *raw) describe(a *otf2.AttributeList, r *shm.Record) {
+// addEventAttributes writes an event's ids and the members of its descriptor.
+func (w *raw) addEventAttributes(a *otf2.AttributeList, r *shm.Record) {
 	a.Uint64(AttrEventID, r.Handle)
 	if r.Arg != 0 {
 		a.Uint64(AttrParentID, r.Arg)
@@ -257,7 +257,7 @@ func (w *raw) describe(a *otf2.AttributeList, r *shm.Record) {
 		if r.Type == shm.EventNetPlugin && !knownOfNet(r, m.attribute) {
 			continue
 		}
-		if m.reported(w.process) {
+		if m.isReported(w.process) {
 			w.addMember(a, m.attribute, v.Field(m.field))
 		}
 	}
@@ -266,7 +266,7 @@ func (w *raw) describe(a *otf2.AttributeList, r *shm.Record) {
 // addRank adds the communicator and the rank. A descriptor without a rank, as of calls, gets that of the communicator
 // rank.
 func (w *raw) addRank(a *otf2.AttributeList, r *shm.Record) {
-	c := w.ranks.comm(r.Aux)
+	c := w.ranks.rankOf(r.Aux)
 	known := c != nil && c.announced
 	if known && c.NRanks >= 2 {
 		a.Comm(AttrComm, otf2.CommRef(c.index))
@@ -297,7 +297,7 @@ func (w *raw) addMember(a *otf2.AttributeList, attribute otf2.AttributeRef, v re
 	switch {
 	case v.Kind() == reflect.String:
 		if v.Len() > 0 {
-			a.String(attribute, w.defs.string(v.String()))
+			a.String(attribute, w.defs.stringRef(v.String()))
 		}
 	case v.CanInt():
 		if v.Int() >= 0 {
@@ -316,9 +316,9 @@ type rawMember struct {
 	of        *api.Member
 }
 
-// reported reports whether the descriptors of the process's NCCL have the member: records of others have a meaningless
-// 0.
-func (m *rawMember) reported(p *experiment.Process) bool {
+// isReported reports whether the descriptors of the process's NCCL have the member: records of others have a
+// meaningless 0.
+func (m *rawMember) isReported(p *experiment.Process) bool {
 	return p.APIVersion == 0 || len(m.of.At) == 0 || m.of.Delivered(p.APIVersion)
 }
 

@@ -31,9 +31,9 @@ func (ti *timing) followPlans(c *commRank) {
 		}
 		switch {
 		case p.measurement != 0 || p.uncertainCount():
-			c.stamps.Uncounted()
-		case c.stamps.Follows() || ti.mayPart(p):
-			c.stamps.Follow(&p.stamps, ti.bounds(p), ti.works(p))
+			c.stamps.EndRealigning()
+		case c.stamps.FollowsAll() || ti.mayPart(p):
+			c.stamps.FollowPlan(&p.stamps, ti.planBounds(p), ti.countWorks(p))
 		}
 	}
 }
@@ -47,11 +47,11 @@ func (ti *timing) countsAlone(c *commRank, places []int) {
 	for _, place := range places {
 		if place < c.followed {
 			c.followed++
-			c.stamps.Uncounted()
+			c.stamps.EndRealigning()
 		}
 	}
 	first := slices.IndexFunc(places, func(place int) bool {
-		return place > 0 && c.queue[place-1].callOnly && c.queue[place-1].newest() == c.queue[place].newest()
+		return place > 0 && c.queue[place-1].callOnly && c.queue[place-1].latestGroup() == c.queue[place].latestGroup()
 	})
 	if first < 0 || ti.ncclRelease() >= firstCounted {
 		return
@@ -63,7 +63,7 @@ func (ti *timing) countsAlone(c *commRank, places []int) {
 			break
 		}
 	}
-	c.stamps.Suspect(next)
+	c.stamps.SuspectFrom(next)
 }
 
 // ncclRelease returns NCCL's release, or the first one with its API if it is not known.
@@ -74,12 +74,12 @@ func (ti *timing) ncclRelease() int {
 // uncertainCount reports whether host and device may have counted a plan, or others in its place, in unknown ways.
 func (p *plan) uncertainCount() bool { return p.graph || p.captureOnly || p.gone != nil }
 
-// works returns what the host and the device have counted of a plan.
-func (ti *timing) works(p *plan) (w gpuclock.Works) {
+// countWorks returns what the host and the device have counted of a plan.
+func (ti *timing) countWorks(p *plan) (w gpuclock.Works) {
 	v := ti.ncclRelease()
 	switch {
 	case v < firstParting || v >= firstCounted || ti.opts.Paradigm != otf2.ParadigmCUDA ||
-		!ti.records(shm.EventKernelCh) || ti.opts.Resume != nil,
+		!ti.recordsType(shm.EventKernelCh) || ti.opts.Resume != nil,
 		ti.opts.LostParts != nil && ti.opts.LostParts():
 		w.Uncounted = true
 		return w
@@ -104,12 +104,12 @@ func (ti *timing) works(p *plan) (w gpuclock.Works) {
 // sharesGroup reports whether the plan's group has a call without further reports, whose kernel may be anywhere among
 // the group's.
 func (p *plan) sharesGroup() bool {
-	c, group := p.comm, p.newest()
+	c, group := p.comm, p.latestGroup()
 	if c.calls.collectives[group] > 0 {
 		return true
 	}
 	for _, o := range c.queue[c.followed+1:] {
-		if o.newest() != group {
+		if o.latestGroup() != group {
 			return false
 		}
 		if o.callOnly {

@@ -338,7 +338,7 @@ func (j *countingJob) play(t *testing.T) []shown {
 	t.Helper()
 	s := newSceneWith(t, countingRanks, 6, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventKernelLaunch})
 	s.p.LibraryVersion = 22907
-	s.m.ranks.comm(0).NNodes = 1
+	s.m.ranks.rankOf(0).NNodes = 1
 	slices.SortStableFunc(j.calls, func(a, b timedCall) int { return cmp.Compare(a.at, b.at) })
 	for i := range j.calls {
 		c := &j.calls[i]

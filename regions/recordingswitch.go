@@ -20,13 +20,13 @@ const CategoryRecording = "NCCL recording"
 // switchRecording takes a switch of the recording of a communicator rank. It queues like a plan, so that its event
 // keeps its place among the operations of the row.
 func (rs *ranks) switchRecording(t uint64, r *shm.Record) {
-	c := rs.comm(r.Aux)
+	c := rs.rankOf(r.Aux)
 	if c == nil {
-		rs.oddity(oddForeign)
+		rs.countOddity(oddForeign)
 		return
 	}
 	if c.final {
-		rs.oddity(oddAfterFinalize)
+		rs.countOddity(oddAfterFinalize)
 		return
 	}
 	on, replays := r.Flags&shm.FlagInside != 0, r.Flags&shm.FlagReplay != 0
@@ -56,7 +56,7 @@ func (rs *ranks) switchRecording(t uint64, r *shm.Record) {
 	if !on {
 		not = "not "
 	}
-	rs.mark(c.loc, t, SeverityLow, CategoryRecording,
+	rs.addMarker(c.loc, t, SeverityLow, CategoryRecording,
 		fmt.Sprintf("%s rank %d: %srecorded from %s %d on", c.label, c.Rank, not, what, r.Arg))
 	// The row is off while neither calls nor replays are recorded, as far as they could be distinguished.
 	off := slices.ContainsFunc(c.Gaps, func(g experiment.Gap) bool { return g.ToTime == 0 })
@@ -75,12 +75,12 @@ func (rs *ranks) switchRecording(t uint64, r *shm.Record) {
 // because the plugin was asked to refuse them between two times. All earlier records must have been taken.
 func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 	m.changed = true
-	c := m.ranks.comm(uint32(comm))
+	c := m.ranks.rankOf(uint32(comm))
 	if c == nil || c.final || c.off {
 		return m.err
 	}
 	c.Gaps = append(c.Gaps, experiment.Gap{Lost: true, From: from, To: to, FromTime: begin, ToTime: end})
-	m.mark(c.loc, begin, SeverityHigh, CategoryRecording,
+	m.addMarker(c.loc, begin, SeverityHigh, CategoryRecording,
 		fmt.Sprintf("%s rank %d: operations %d-%d were lost", c.label, c.Rank, from, to-1))
 	c.queueSwitch(begin, otf2.MeasurementOff)
 	c.queueSwitch(end, otf2.MeasurementOn)
@@ -90,7 +90,7 @@ func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 // maskChanged takes a change of NCCL's activation mask by RAS, which makes it for all ranks at one time. The missing
 // operations are known when NCCL reports again, see unreported.
 func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
-	rs.oddity(oddMaskChanged)
+	rs.countOddity(oddMaskChanged)
 	rs.masked = true
 	const operations = 1<<shm.EventColl | 1<<shm.EventP2p | 1<<shm.EventCollApi | 1<<shm.EventP2pApi
 	off := r.Aux&operations == 0
@@ -105,7 +105,7 @@ func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
 	if r.Aux&^uint32(r.Arg)&(1<<shm.EventKernelCh) != 0 {
 		stamps = "; it has switched stamps of kernels (KernelCh) on, with which NCCL 2.31 can crash"
 	}
-	rs.mark(nil, t, SeverityHigh, CategoryRecording, fmt.Sprintf(
+	rs.addMarker(nil, t, SeverityHigh, CategoryRecording, fmt.Sprintf(
 		"recording %s (or another that wrote NCCL's activation mask): of the events looked at NCCL tells %#x, before "+
 			"%#x%s", text, r.Aux, r.Arg, stamps))
 	for _, c := range rs.live {
@@ -127,7 +127,7 @@ func (rs *ranks) markMissing(c *commRank, op *operation, ordinal, n uint64) {
 	} else {
 		c.Unreported += n
 	}
-	rs.mark(c.loc, op.plan.start, SeverityHigh, CategoryRecording,
+	rs.addMarker(c.loc, op.plan.start, SeverityHigh, CategoryRecording,
 		fmt.Sprintf("%s rank %d: "+why, c.label, c.Rank, op.name, ordinal, ordinal+n-1))
 }
 
@@ -139,6 +139,6 @@ func (c *commRank) queueSwitch(t uint64, mode otf2.MeasurementMode) {
 // writeEdge writes a switch of recording.
 func (pw *planWriter) writeEdge(c *commRank, p *plan) {
 	if loc := pw.rankLocation(c); loc != nil {
-		pw.fail(loc.w.MeasurementOnOff(loc.raiseTime(p.start), nil, p.measurement))
+		pw.keepError(loc.w.MeasurementOnOff(loc.raiseTime(p.start), nil, p.measurement))
 	}
 }

@@ -97,7 +97,7 @@ func newDefinitions(p *experiment.Process, paradigm otf2.Paradigm) *definitions 
 	}
 }
 
-func (d *definitions) string(s string) otf2.StringRef {
+func (d *definitions) stringRef(s string) otf2.StringRef {
 	ref, ok := d.strings[s]
 	if !ok {
 		ref = otf2.StringRef(len(d.process.Strings))
@@ -107,7 +107,7 @@ func (d *definitions) string(s string) otf2.StringRef {
 	return ref
 }
 
-func (d *definitions) region(name, group string, role otf2.RegionRole) otf2.RegionRef {
+func (d *definitions) regionRef(name, group string, role otf2.RegionRole) otf2.RegionRef {
 	key := regionKey{name, group, role}
 	ref, ok := d.regions[key]
 	if !ok {
@@ -127,8 +127,8 @@ func (d *definitions) paradigmOf(group string) otf2.Paradigm {
 	return d.paradigm
 }
 
-// application returns the region of a phase or point of the application.
-func (d *definitions) application(name string) otf2.RegionRef {
+// applicationRegion returns the region of a phase or point of the application.
+func (d *definitions) applicationRegion(name string) otf2.RegionRef {
 	if name == "" {
 		name = noName
 	}
@@ -139,5 +139,5 @@ func (d *definitions) application(name string) otf2.RegionRef {
 		}
 		d.names++
 	}
-	return d.region(name, key.group, key.role)
+	return d.regionRef(name, key.group, key.role)
 }

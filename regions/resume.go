@@ -28,8 +28,8 @@ type heritage struct {
 	plans []experiment.Plan
 }
 
-// resume takes over the state that an earlier model left of the process.
-func (ts *threads) resume() {
+// resumeThreads takes over the state that an earlier model left of the process.
+func (ts *threads) resumeThreads() {
 	last := ts.opts.Resume
 	if last == nil {
 		return
@@ -41,7 +41,7 @@ func (ts *threads) resume() {
 	}
 	left := &last.Resume
 	for ring, tid := range left.Threads {
-		th := ts.thread(ring)
+		th := ts.threadOfRing(ring)
 		th.tid, th.application = tid, application[tid]
 	}
 	ts.heritage, ts.past = make(map[int]*heritage), 1
@@ -67,7 +67,7 @@ func (ts *threads) resume() {
 		ts.past = max(ts.past, l.Number+1)
 	}
 	for _, l := range left.Groups {
-		th := ts.thread(l.Ring)
+		th := ts.threadOfRing(l.Ring)
 		th.group = &groupCall{handle: l.Handle, thread: th, number: ts.earlierGroup(l.Number), start: last.LastTime,
 			depth: 2, graph: l.Graph, resumed: true}
 		ts.groups[l.Handle] = th.group
@@ -82,8 +82,8 @@ func (ts *threads) earlierGroup(group int64) int64 {
 	return group - ts.past
 }
 
-// reported returns the form of a group's number in descriptions.
-func reported(group int64) int64 {
+// describedGroup returns the form of a group's number in descriptions.
+func describedGroup(group int64) int64 {
 	if group == ungrouped {
 		return 0
 	}
@@ -110,7 +110,7 @@ func (m *Model) resumeComm(c *commRank) {
 	}
 	c.InitTime, c.begun = was.InitTime, was.Begun
 	for key, s := range was.Sequences {
-		q := c.sequence(key)
+		q := c.sequenceOf(key)
 		q.Sequence, q.blank = s, s.Count > 0 && s.Last == 0
 	}
 	h := m.threads.heritage[c.index]
@@ -127,12 +127,12 @@ func (m *Model) resumeComm(c *commRank) {
 			call.group = m.threads.groups[l.Parent]
 		}
 		m.ops.calls[l.Handle] = call
-		c.calls.add(call)
+		c.calls.addCall(call)
 	}
 	for _, l := range h.plans {
 		m.resumePlan(c, &l, last.LastTime)
 	}
-	m.ops.drain(c, last.LastTime, drainDue)
+	m.ops.writeQueue(c, last.LastTime, drainDue)
 }
 
 func (m *Model) resumePlan(c *commRank, l *experiment.Plan, t uint64) {
@@ -144,15 +144,15 @@ func (m *Model) resumePlan(c *commRank, l *experiment.Plan, t uint64) {
 		p.start, p.stop, p.stopped = t, t, true
 	case l.Copied != "":
 		ce := m.threads.newCE(l.Handle, c, l.Copied, l.Start, 0)
-		ce.plan, m.threads.thread(l.Ring).ce = p, ce
+		ce.plan, m.threads.threadOfRing(l.Ring).ce = p, ce
 	default:
 		m.ops.plans[p.handle] = p
 	}
 	c.addPlan(p, t)
 }
 
-// resumable returns the state from which another model could resume.
-func (m *Model) resumable() (r experiment.Resume) {
+// resumeState returns the state from which another model could resume.
+func (m *Model) resumeState() (r experiment.Resume) {
 	copying := make(map[*plan]int) // rings of threads that enqueue copies
 	for ring, th := range m.threads.byRing {
 		r.Threads = append(r.Threads, th.tid)
@@ -167,9 +167,9 @@ func (m *Model) resumable() (r experiment.Resume) {
 	for _, c := range m.ranks.live {
 		left := leftPlans{copying: copying}
 		for _, p := range c.queue {
-			left.add(p)
+			left.addPlan(p)
 		}
-		r.Plans = append(r.Plans, left.descriptions()...)
+		r.Plans = append(r.Plans, left.describeAll()...)
 		if c.final {
 			continue
 		}
@@ -178,7 +178,7 @@ func (m *Model) resumable() (r experiment.Resume) {
 				Comm: c.index, Handle: call.handle, Parent: call.parent, P2P: call.p2p, Function: call.name,
 				Count: call.count, Datatype: call.datatype,
 				Root: call.root, Stream: call.stream, Tag: call.tag, Start: call.start, Stop: call.stop,
-				Group: reported(call.groupNumber()), Open: !call.hasReturned(),
+				Group: describedGroup(call.groupNumber()), Open: !call.hasReturned(),
 			})
 		}
 	}
@@ -193,38 +193,38 @@ type leftPlans struct {
 	last    *plan // the last plan that has been enqueued
 }
 
-// add adds the next plan of the queue.
-func (l *leftPlans) add(p *plan) {
+// addPlan adds the next plan of the queue.
+func (l *leftPlans) addPlan(p *plan) {
 	if p.measurement != 0 || p.captureOnly && p.stopped {
 		return
 	}
 	if !p.stopped {
-		l.plans = append(l.descriptions(), l.describe(p))
+		l.plans = append(l.describeAll(), l.describePlan(p))
 		return
 	}
 	if n := len(l.plans); l.last != nil && n > 0 && l.last.canJoin(&l.plans[n-1]) {
 		l.last.joinInto(&l.plans[n-1])
 	} else {
-		l.descriptions()
+		l.describeAll()
 	}
 	l.last = p
 }
 
-// descriptions returns the descriptions of the added plans.
-func (l *leftPlans) descriptions() []experiment.Plan {
+// describeAll returns the descriptions of the added plans.
+func (l *leftPlans) describeAll() []experiment.Plan {
 	if l.last != nil {
-		l.plans, l.last = append(l.plans, l.describe(l.last)), nil
+		l.plans, l.last = append(l.plans, l.describePlan(l.last)), nil
 	}
 	return l.plans
 }
 
-func (l *leftPlans) describe(p *plan) experiment.Plan {
-	d := experiment.Plan{Comm: p.comm.index, Group: reported(p.newest()), Open: !p.stopped}
+func (l *leftPlans) describePlan(p *plan) experiment.Plan {
+	d := experiment.Plan{Comm: p.comm.index, Group: describedGroup(p.latestGroup()), Open: !p.stopped}
 	p.joinInto(&d)
 	if d.Open {
 		d.Captured, d.Handle, d.Start = p.captureOnly, p.handle, p.start
 		if ring, ok := l.copying[p]; ok {
-			d.Ring, d.Copied = ring, p.copied()
+			d.Ring, d.Copied = ring, p.copiedFunction()
 		}
 	}
 	return d
@@ -238,7 +238,7 @@ func (p *plan) canJoin(before *experiment.Plan) bool {
 
 // joinInto adds a plan's operations to a description.
 func (p *plan) joinInto(d *experiment.Plan) {
-	d.Group = max(d.Group, reported(p.newest()))
+	d.Group = max(d.Group, describedGroup(p.latestGroup()))
 	if p.gone != nil {
 		for key, marks := range p.gone.operations {
 			appendMarks(&d.Gone, key, marks...)
@@ -249,7 +249,7 @@ func (p *plan) joinInto(d *experiment.Plan) {
 	}
 	for _, op := range p.ops {
 		var mark [experiment.MarkSize]byte
-		binary.LittleEndian.PutUint32(mark[:], op.mark())
+		binary.LittleEndian.PutUint32(mark[:], op.agreementHash())
 		appendMarks(&d.Ops, op.sequenceKey(), mark[:]...)
 	}
 }
@@ -273,9 +273,9 @@ func appendOperations(into *map[string][]byte, of map[string][]byte) {
 	}
 }
 
-// copied returns the function that copy engines carry out for a plan; of several the first by name, so that
+// copiedFunction returns the function that copy engines carry out for a plan; of several the first by name, so that
 // descriptions are deterministic.
-func (p *plan) copied() string {
+func (p *plan) copiedFunction() string {
 	if len(p.ops) > 0 {
 		return p.ops[0].name
 	}
@@ -292,13 +292,13 @@ func (c *commRank) loseGone(p *plan) {
 	}
 	for key, marks := range p.gone.operations {
 		for ; len(marks) >= experiment.MarkSize; marks = marks[experiment.MarkSize:] {
-			c.sequence(key).skipLost(binary.LittleEndian.Uint32(marks))
+			c.sequenceOf(key).skipLost(binary.LittleEndian.Uint32(marks))
 		}
 	}
 }
 
-// newest returns the latest group of calls among a plan's operations and lost operations.
-func (p *plan) newest() int64 {
+// latestGroup returns the latest group of calls among a plan's operations and lost operations.
+func (p *plan) latestGroup() int64 {
 	newest := int64(ungrouped)
 	if p.gone != nil {
 		newest = p.gone.group

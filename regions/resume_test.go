@@ -27,12 +27,12 @@ func TestLeftPlansAreJoined(t *testing.T) {
 			if r.IntN(8) == 0 {
 				left.copying[p] = 3
 			}
-			left.add(p)
+			left.addPlan(p)
 			if p.measurement == 0 && !(p.captureOnly && p.stopped) {
-				want = joinedInTwos(append(want, left.describe(p)))
+				want = joinedInTwos(append(want, left.describePlan(p)))
 			}
 		}
-		if got := left.descriptions(); !reflect.DeepEqual(got, want) {
+		if got := left.describeAll(); !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d:\n%+v, want\n%+v", seed, got, want)
 		}
 	}
@@ -42,7 +42,7 @@ func TestLeftPlansAreJoined(t *testing.T) {
 func TestCopiedPlansAreDescribedInOneWay(t *testing.T) {
 	for range 100 {
 		p := &plan{gone: &gone{operations: map[string][]byte{"AllReduce": nil, "AllGather": nil, "Broadcast": nil}}}
-		if got := p.copied(); got != "AllGather" {
+		if got := p.copiedFunction(); got != "AllGather" {
 			t.Fatalf("%q", got)
 		}
 	}
@@ -55,7 +55,7 @@ func madeUpPlan(r *rand.Rand, c *commRank) *plan {
 		p.measurement = otf2.MeasurementOff
 	}
 	for range r.IntN(3) {
-		p.add(&operation{plan: p, name: []string{"AllReduce", "Broadcast"}[r.IntN(2)], count: r.Uint64N(9),
+		p.addOperation(&operation{plan: p, name: []string{"AllReduce", "Broadcast"}[r.IntN(2)], count: r.Uint64N(9),
 			call: &call{before: r.Int64N(9) - 4}})
 	}
 	if r.IntN(4) == 0 || len(p.ops) == 0 {
@@ -95,7 +95,7 @@ func TestSnapshotsOfTheSame(t *testing.T) {
 	c := m.ranks.all[0]
 	for range 1000 {
 		p := &plan{comm: c, stopped: true, completeAt: 1}
-		p.add(&operation{plan: p, name: "AllReduce"})
+		p.addOperation(&operation{plan: p, name: "AllReduce"})
 		c.queue = append(c.queue, p)
 	}
 	m.Snapshot()

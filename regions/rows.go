@@ -54,7 +54,7 @@ func (b *board) findRow(class rowClass, typ otf2.LocationType, who experiment.Ow
 		}
 	}
 	l, err := b.newLocation(class.kind, typ, who.Name, who.Comm, foreign)
-	if b.fail(err) {
+	if b.keepError(err) {
 		return nil
 	}
 	l.class, l.TID = class, who.TID

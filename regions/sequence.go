@@ -28,7 +28,7 @@ const (
 	hashPrime = 1099511628211
 )
 
-func hash(h uint64, values ...uint64) uint64 {
+func hashValues(h uint64, values ...uint64) uint64 {
 	for _, v := range values {
 		for range 8 {
 			h = (h ^ v&0xff) * hashPrime
@@ -47,17 +47,17 @@ func hashText(name string) uint64 {
 	return h
 }
 
-// mark returns a hash of what must be equal in an operation of all members (or both ends of a message), including
-// whether a graph was replayed, which NCCL requires to be the same on all.
-func (op *operation) mark() uint32 {
-	values := append(make([]uint64, 0, 1+mostShared+1), op.share())
+// agreementHash returns a hash of what must be equal in an operation of all members (or both ends of a message),
+// including whether a graph was replayed, which NCCL requires to be the same on all.
+func (op *operation) agreementHash() uint32 {
+	values := append(make([]uint64, 0, 1+mostShared+1), op.shareBytes())
 	if !op.p2p {
-		values = op.shared(values)
+		values = op.appendShared(values)
 	}
 	if op.plan.graph {
 		values = append(values, 1)
 	}
-	h := hash(hashStart, values...)
+	h := hashValues(hashStart, values...)
 	return uint32(h ^ h>>32)
 }
 
@@ -74,12 +74,12 @@ func (s *sequence) addOperation(mark uint32) uint64 {
 		}
 		return s.Count - 1
 	case s.lasting:
-		s.Last = hash(s.Last, uint64(mark))
+		s.Last = hashValues(s.Last, uint64(mark))
 	case full:
-		s.Last = hash(s.Last, uint64(mark))
+		s.Last = hashValues(s.Last, uint64(mark))
 		s.Digests, s.Recent = append(s.Digests, s.Last), nil
 	default:
-		s.Last = hash(s.Last, uint64(mark))
+		s.Last = hashValues(s.Last, uint64(mark))
 		s.Recent = append(s.Recent, byte(s.Last>>32), byte(s.Last>>40))
 	}
 	return s.Count - 1
@@ -96,9 +96,9 @@ func (s *sequence) skipLost(mark uint32) {
 	}
 }
 
-// addAt takes an operation with a given ordinal; ordinals ascend. Ordinals between it and the previous one are holes,
-// and digests cannot be compared after the first hole.
-func (s *sequence) addAt(ordinal uint64, mark uint32) uint64 {
+// addNumbered takes an operation with a given ordinal; ordinals ascend. Ordinals between it and the previous one are
+// holes, and digests cannot be compared after the first hole.
+func (s *sequence) addNumbered(ordinal uint64, mark uint32) uint64 {
 	s.Numbered = true
 	if ordinal > s.Count {
 		// other users of the list keep its present content
@@ -108,8 +108,8 @@ func (s *sequence) addAt(ordinal uint64, mark uint32) uint64 {
 	return s.addOperation(mark)
 }
 
-// skip skips operations that were not reported. Their marks are unknown, so digests are 0 from there on.
-func (s *sequence) skip(n uint64) {
+// skipOperations skips operations that were not reported. Their marks are unknown, so digests are 0 from there on.
+func (s *sequence) skipOperations(n uint64) {
 	s.blank, s.Last, s.Recent = true, 0, nil
 	if !s.lasting {
 		s.Digests = append(s.Digests, make([]uint64, (s.Count%experiment.DigestStep+n)/experiment.DigestStep)...)
@@ -117,10 +117,10 @@ func (s *sequence) skip(n uint64) {
 	s.Count += n
 }
 
-// unreported returns how many collectives NCCL has counted but not reported since the previous one, by the number of
-// the one that is to be written. Since API v7 (NCCL 2.31) that happens after RAS has changed the activation mask, or
+// countUnreported returns how many collectives NCCL has counted but not reported since the previous one, by the number
+// of the one that is to be written. Since API v7 (NCCL 2.31) that happens after RAS has changed the activation mask, or
 // after a loss of events. With graphs, and if the settings leave operations out, the numbers are no evidence.
-func (rs *ranks) unreported(c *commRank, s *sequence, op *operation) (n uint64) {
+func (rs *ranks) countUnreported(c *commRank, s *sequence, op *operation) (n uint64) {
 	if !op.task || op.copied || rs.process.APIVersion < 7 {
 		return 0
 	}
@@ -132,7 +132,7 @@ func (rs *ranks) unreported(c *commRank, s *sequence, op *operation) (n uint64) 
 	return n
 }
 
-func (c *commRank) sequence(key string) *sequence {
+func (c *commRank) sequenceOf(key string) *sequence {
 	s := c.sequences[key]
 	if s == nil {
 		s = &sequence{lasting: c.lasting}

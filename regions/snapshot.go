@@ -17,12 +17,12 @@ import (
 // of event files, and their numbers of events, are those of the last flush.
 func (m *Model) Snapshot() {
 	p := m.process
-	p.FirstTime, p.LastTime = m.begin(), m.last
+	p.FirstTime, p.LastTime = m.firstTime(), m.last
 	if m.changed {
 		for _, c := range m.ranks.live {
 			m.ranks.snapshotComm(c)
 		}
-		p.Pending, p.Resume = m.ranks.pending(), m.resumable()
+		p.Pending, p.Resume = m.ranks.listPending(), m.resumeState()
 		m.changed = false
 	}
 	p.Locations = p.Locations[:0]
@@ -81,8 +81,8 @@ func (rs *ranks) snapshotComm(c *commRank) {
 	rs.process.Comms[c.index] = s
 }
 
-// pending lists what has begun and not ended, communicator by communicator in issue order.
-func (rs *ranks) pending() []experiment.Pending {
+// listPending lists what has begun and not ended, communicator by communicator in issue order.
+func (rs *ranks) listPending() []experiment.Pending {
 	out := slices.Clone(rs.left)
 	for _, c := range rs.live {
 		if !c.final {
@@ -93,8 +93,9 @@ func (rs *ranks) pending() []experiment.Pending {
 	return out
 }
 
-// numbering returns a function for the ordinals of operations that are not written yet, to be called in issue order.
-func (c *commRank) numbering() func(key string) uint64 {
+// ordinalCounter returns a function for the ordinals of operations that are not written yet, to be called in issue
+// order.
+func (c *commRank) ordinalCounter() func(key string) uint64 {
 	next := make(map[string]uint64)
 	return func(key string) uint64 {
 		n, known := next[key]
@@ -108,7 +109,7 @@ func (c *commRank) numbering() func(key string) uint64 {
 
 // underWay adds what a communicator rank has begun and not ended, in issue order.
 func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
-	number := c.numbering()
+	number := c.ordinalCounter()
 	for _, p := range c.queue {
 		if p.captureOnly {
 			continue
@@ -123,7 +124,7 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 		for _, op := range p.ops {
 			ordinal := number(op.sequenceKey())
 			if p.completeAt == 0 {
-				out = append(out, op.pending(ordinal))
+				out = append(out, op.describePending(ordinal))
 			}
 		}
 	}
@@ -141,7 +142,7 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 	return out
 }
 
-func (op *operation) pending(ordinal uint64) experiment.Pending {
+func (op *operation) describePending(ordinal uint64) experiment.Pending {
 	p := op.plan
 	since, state := p.start, "enqueued"
 	if op.call != nil && !op.call.graph {
@@ -154,23 +155,23 @@ func (op *operation) pending(ordinal uint64) experiment.Pending {
 	if op.call != nil {
 		stream = op.call.stream
 	}
-	count, datatype := op.elements()
+	count, datatype := op.requestedElements()
 	return experiment.Pending{
 		Comm: p.comm.index, Function: op.sequenceKey(), Ordinal: ordinal, Since: since, State: state,
 		LastNet: op.lastNet,
-		Count:   count, Datatype: datatype, Root: int(op.root), Stream: stream, Transfers: op.transfers(),
+		Count:   count, Datatype: datatype, Root: int(op.root), Stream: stream, Transfers: op.openTransfers(),
 	}
 }
 
-// overtake remembers a plan that is written although its end was not seen, until a later one on the communicator rank
-// has ended. If kernels are not reported at all, that is no evidence.
-func (c *commRank) overtake(p *plan) {
+// rememberOvertaken remembers a plan that is written although its end was not seen, until a later one on the
+// communicator rank has ended. If kernels are not reported at all, that is no evidence.
+func (c *commRank) rememberOvertaken(p *plan) {
 	if !c.kernelsSeen || p.captureOnly || len(c.overtaken) >= maxOvertaken {
 		return
 	}
-	number := c.numbering()
+	number := c.ordinalCounter()
 	for _, op := range p.ops {
-		c.overtaken = append(c.overtaken, op.pending(number(op.sequenceKey())))
+		c.overtaken = append(c.overtaken, op.describePending(number(op.sequenceKey())))
 	}
 }
 

@@ -21,13 +21,13 @@ type span struct {
 
 // describer adds the attributes of a region; events implement it, so that a span needs no memory of its own.
 type describer interface {
-	describe(b *board, a *otf2.AttributeList, unfinished bool)
+	addAttributes(b *board, a *otf2.AttributeList, unfinished bool)
 }
 
 // description is a function that implements describer.
 type description func(a *otf2.AttributeList)
 
-func (d description) describe(_ *board, a *otf2.AttributeList, _ bool) { d(a) }
+func (d description) addAttributes(_ *board, a *otf2.AttributeList, _ bool) { d(a) }
 
 // writeNested writes regions of one thread in order of their starts, each inside the region in which it starts; of
 // equal starts the first one given is outside. A region that exceeds its outer one ends with it: the calls of one
@@ -38,7 +38,7 @@ func (b *board) writeNested(loc *location, spans []span) {
 	leave := func() {
 		s := open[len(open)-1]
 		open = open[:len(open)-1]
-		b.fail(loc.w.Leave(loc.raiseTime(s.stop), nil, s.region))
+		b.keepError(loc.w.Leave(loc.raiseTime(s.stop), nil, s.region))
 	}
 	for _, s := range spans {
 		for len(open) > 0 && open[len(open)-1].stop <= s.start {
@@ -49,22 +49,22 @@ func (b *board) writeNested(loc *location, spans []span) {
 		}
 		b.attributes.Reset()
 		if s.by != nil {
-			s.by.describe(b, b.attributes, s.unfinished)
+			s.by.addAttributes(b, b.attributes, s.unfinished)
 		}
-		b.fail(loc.w.Enter(loc.raiseTime(s.start), b.attributes, s.region))
+		b.keepError(loc.w.Enter(loc.raiseTime(s.start), b.attributes, s.region))
 		open = append(open, s)
 	}
 	for len(open) > 0 {
 		leave()
 	}
-	b.nested = reusable(open)
+	b.nested = clearSpans(open)
 }
 
 // mostReused is the largest number of spans whose memory is reused.
 const mostReused = 32
 
-// reusable clears spans for reuse, so that they keep nothing alive.
-func reusable(spans []span) []span {
+// clearSpans clears spans for reuse, so that they keep nothing alive.
+func clearSpans(spans []span) []span {
 	if cap(spans) > mostReused {
 		return nil
 	}

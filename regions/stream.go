@@ -27,21 +27,22 @@ type streamRow struct {
 	loc     *location
 }
 
-func (s *streams) Device(ordinal int) int { return s.ranks.deviceNumber(ordinal) }
+func (s *streams) GPUOfDevice(ordinal int) int { return s.ranks.deviceNumber(ordinal) }
 
-func (s *streams) Row(id cuda.Stream, n, gpu int, further bool) cuda.Row {
-	loc, err := s.newLocation(experiment.KindStream, otf2.LocationTypeAcceleratorStream, s.name(id, n, further), -1, -1)
-	if s.fail(err) {
+func (s *streams) NewRow(id cuda.Stream, n, gpu int, further bool) cuda.Row {
+	loc, err := s.newLocation(experiment.KindStream, otf2.LocationTypeAcceleratorStream, s.rowName(id, n, further), -1,
+		-1)
+	if s.keepError(err) {
 		return nil
 	}
 	loc.GPU = gpu
 	return &streamRow{s, loc}
 }
 
-// name returns "CUDA[0:7]" for stream 7 of device 0, "CUDA[0:7] +1" for overlapping activities, "CUDA[0:7] sync" for
+// rowName returns "CUDA[0:7]" for stream 7 of device 0, "CUDA[0:7] +1" for overlapping activities, "CUDA[0:7] sync" for
 // waits, "CUDA[0] sync" for waits of a whole context. Streams of further contexts of a device have the context's id
 // before theirs.
-func (s *streams) name(id cuda.Stream, n int, further bool) string {
+func (s *streams) rowName(id cuda.Stream, n int, further bool) string {
 	of := fmt.Sprintf(":%d", id.Stream)
 	if id.Stream == cupti.None {
 		of = ""
@@ -59,15 +60,15 @@ func (s *streams) name(id cuda.Stream, n int, further bool) string {
 	return name
 }
 
-func (s *streamRow) Draw(a *cuda.Activity, begin uint64) uint64 {
+func (s *streamRow) DrawActivity(a *cuda.Activity, begin uint64) uint64 {
 	s.streams.changes++
 	enter := s.loc.raiseTime(begin)
 	leave := max(enter, otf2.Timestamp(a.End()))
-	region := s.streams.region(a)
+	region := s.streams.activityRegion(a)
 	list := s.streams.emptyAttributes()
 	activityAttributes(list, a)
-	s.streams.fail(s.loc.w.Enter(enter, list, region))
-	s.streams.fail(s.loc.w.Leave(leave, nil, region))
+	s.streams.keepError(s.loc.w.Enter(enter, list, region))
+	s.streams.keepError(s.loc.w.Leave(leave, nil, region))
 	return uint64(leave)
 }
 
@@ -78,8 +79,8 @@ const (
 	maxKernelNameLen = 200
 )
 
-// region returns the region of an activity.
-func (s *streams) region(a *cuda.Activity) otf2.RegionRef {
+// activityRegion returns the region of an activity.
+func (s *streams) activityRegion(a *cuda.Activity) otf2.RegionRef {
 	switch rec := a.Record.(type) {
 	case *cupti.Kernel:
 		return s.kernelRegion(a.Name)
@@ -88,13 +89,13 @@ func (s *streams) region(a *cuda.Activity) otf2.RegionRef {
 		if kind := rec.CopyKind.String(); kind != "" {
 			name += " " + kind
 		}
-		return s.defs.region(name, GroupCUDAMemory, otf2.RegionRoleDataTransfer)
+		return s.defs.regionRef(name, GroupCUDAMemory, otf2.RegionRoleDataTransfer)
 	case *cupti.Set:
-		return s.defs.region("memset", GroupCUDAMemory, otf2.RegionRoleFunction)
+		return s.defs.regionRef("memset", GroupCUDAMemory, otf2.RegionRoleFunction)
 	case *cupti.Synchronization:
-		return s.defs.region(rec.Type.String(), GroupCUDAWaits, otf2.RegionRoleFunction)
+		return s.defs.regionRef(rec.Type.String(), GroupCUDAWaits, otf2.RegionRoleFunction)
 	}
-	return s.defs.region(NameCUDAGraph, GroupCUDAKernels, otf2.RegionRoleFunction)
+	return s.defs.regionRef(NameCUDAGraph, GroupCUDAKernels, otf2.RegionRoleFunction)
 }
 
 // kernelRegion names a kernel's region readably; the mangled name is its canonical one.
@@ -105,9 +106,9 @@ func (s *streams) kernelRegion(mangled string) otf2.RegionRef {
 	}
 	switch {
 	case mangled == "":
-		return s.defs.region(unnamedKernel, GroupCUDAKernels, otf2.RegionRoleFunction)
+		return s.defs.regionRef(unnamedKernel, GroupCUDAKernels, otf2.RegionRoleFunction)
 	case len(s.kernels) >= maxKernelNames:
-		return s.defs.region(otherKernelName, GroupCUDAKernels, otf2.RegionRoleFunction)
+		return s.defs.regionRef(otherKernelName, GroupCUDAKernels, otf2.RegionRoleFunction)
 	}
 	// Compilers may produce or truncate names arbitrarily; strings of archives are UTF-8.
 	valid := func(s string) string { return strings.ToValidUTF8(s, "?") }
@@ -128,8 +129,8 @@ func activityAttributes(l *otf2.AttributeList, a *cuda.Activity) {
 	switch rec := a.Record.(type) {
 	case *cupti.Kernel:
 		correlation, graph, node = rec.Correlation, rec.Graph, rec.GraphNode
-		extent(l, attrGridX, rec.Grid)
-		extent(l, attrBlockX, rec.Block)
+		extentAttributes(l, attrGridX, rec.Grid)
+		extentAttributes(l, attrBlockX, rec.Block)
 		l.Uint16(attrRegisters, rec.Registers)
 		l.Uint32(attrStaticShared, rec.StaticShared)
 		l.Uint32(attrDynamicShared, rec.DynamicShared)
@@ -156,7 +157,7 @@ func activityAttributes(l *otf2.AttributeList, a *cuda.Activity) {
 		l.Uint32(attrGraphID, graph)
 	}
 	if node != 0 {
-		l.Uint64(AttrGraphNodeID, node)
+		l.Uint64(attrGraphNodeID, node)
 	}
 	launch, plan, operation := a.LinkedTo()
 	for _, id := range []struct {
@@ -169,8 +170,8 @@ func activityAttributes(l *otf2.AttributeList, a *cuda.Activity) {
 	}
 }
 
-// extent adds sizes in x, y and z; y and z only if they are not 1.
-func extent(l *otf2.AttributeList, x otf2.AttributeRef, size [3]uint32) {
+// extentAttributes adds sizes in x, y and z; y and z only if they are not 1.
+func extentAttributes(l *otf2.AttributeList, x otf2.AttributeRef, size [3]uint32) {
 	l.Uint32(x, size[0])
 	for i := otf2.AttributeRef(1); i < 3; i++ {
 		if size[i] != 1 {

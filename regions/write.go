@@ -36,7 +36,7 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 	}
 	when, source, gpuSource := pw.timing.planTimes(c, p, now)
 	if p.incomplete {
-		pw.oddity(oddIncompleteOperation)
+		pw.countOddity(oddIncompleteOperation)
 	}
 	loc := pw.rankLocation(c)
 	if loc == nil {
@@ -55,7 +55,7 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 	region, composite := pw.planRegion(c, p)
 	a := pw.planAttributes(c, p, when, source, gpuSource)
 	pw.metrics.beginOutstanding(c, loc, p, enter)
-	pw.fail(loc.w.Enter(enter, a, region))
+	pw.keepError(loc.w.Enter(enter, a, region))
 	ends := pw.beginOperations(c, loc, p, enter)
 	if composite {
 		pw.sources[source]++
@@ -63,26 +63,26 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 		pw.sources[source] += uint64(len(p.ops))
 	}
 	shown := source != TimingEnqueue && pw.metrics.beginBandwidth(c, loc, p, when.Begin, when.End)
-	stamped := stamped(p, source, gpuSource)
+	stamped := timesAreStamps(p, source, gpuSource)
 	if stamped {
 		pw.writeKernelPhases(c, loc, p, enter, leave)
 	}
 	pw.metrics.endOutstanding(c, loc, p, leave)
 	for i := range ends {
-		pw.fail(ends[i].write(loc.w, leave, otf2.CommRef(c.index), &ends[i]))
+		pw.keepError(ends[i].write(loc.w, leave, otf2.CommRef(c.index), &ends[i]))
 	}
 	if shown {
 		pw.metrics.endBandwidth(loc, leave)
 	}
-	pw.fail(loc.w.Leave(leave, nil, region))
+	pw.keepError(loc.w.Leave(leave, nil, region))
 	if pw.opts.Channels {
 		pw.writeChannels(c, p, region, stamped)
 	}
 }
 
-// stamped reports whether a plan's times are NCCL's stamps.
-func stamped(p *plan, source, gpuSource string) bool {
-	return source == TimingGPU && gpuSource != sourceCUPTI && p.imported() == nil
+// timesAreStamps reports whether a plan's times are NCCL's stamps.
+func timesAreStamps(p *plan, source, gpuSource string) bool {
+	return source == TimingGPU && gpuSource != sourceCUPTI && p.importedTimes() == nil
 }
 
 // planAttributes add the description of a plan, and of its operation if it has only one.
@@ -93,17 +93,17 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 	if single {
 		pw.operationAttributes(a, c, p.ops[0])
 	}
-	a.String(AttrTimingSource, pw.defs.string(source))
-	if !single && p.composite(c) == nil { // a function that NCCL made of messages is one operation
+	a.String(AttrTimingSource, pw.defs.stringRef(source))
+	if !single && p.compositeFunction(c) == nil { // a function that NCCL made of messages is one operation
 		a.Uint32(AttrOperations, uint32(len(p.ops)))
 	}
-	if p.uncertain(source) {
+	if p.statesUncertainty(source) {
 		a.Uint64(AttrUncertainty, when.Uncertainty)
 	}
-	if n := p.stamps.Realigned; n > 0 && stamped(p, source, gpuSource) {
+	if n := p.stamps.Realigned; n > 0 && timesAreStamps(p, source, gpuSource) {
 		a.Uint32(attrRealigned, uint32(n))
 	}
-	if stamped(p, source, gpuSource) && p.endsEarly() {
+	if timesAreStamps(p, source, gpuSource) && p.endsEarly() {
 		a.Uint8(AttrEndsEarly, 1)
 		pw.early += uint64(len(p.ops))
 	}
@@ -113,7 +113,7 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 		a.Uint8(AttrGraph, 1)
 	}
 	if single {
-		if s := p.stream(); s != nil {
+		if s := p.launchStream(); s != nil {
 			a.Uint64(AttrStream, *s)
 		}
 	}
@@ -136,7 +136,7 @@ func (pw *planWriter) beginOperations(c *commRank, loc *location, p *plan, enter
 			ends = append(ends, e)
 		}
 		if c.NRanks == 0 {
-			pw.oddity(oddUnknownCommSize)
+			pw.countOddity(oddUnknownCommSize)
 		}
 	}
 	pw.ends = ends
@@ -171,8 +171,8 @@ var (
 // planRegion returns the region of a plan. It is named after its operation; after the application's function, if NCCL
 // made sends and receives of it; else "Group". The second is one operation, of messages.
 func (pw *planWriter) planRegion(c *commRank, p *plan) (region otf2.RegionRef, composite bool) {
-	if f := p.composite(c); f != nil {
-		return pw.defs.region(f.Name, GroupCollectives, f.Role), true
+	if f := p.compositeFunction(c); f != nil {
+		return pw.defs.regionRef(f.Name, GroupCollectives, f.Role), true
 	}
 	group, role := GroupPointToPoint, otf2.RegionRolePoint2Point
 	for _, op := range p.ops {
@@ -181,7 +181,7 @@ func (pw *planWriter) planRegion(c *commRank, p *plan) (region otf2.RegionRef, c
 		}
 	}
 	if len(p.ops) > 1 {
-		return pw.defs.region(LaunchName, group, role), false
+		return pw.defs.regionRef(LaunchName, group, role), false
 	}
 	return pw.operationRegion(p.ops[0]), false
 }
@@ -205,12 +205,12 @@ func (pw *planWriter) operationRegion(op *operation) otf2.RegionRef {
 	if op.p2p {
 		group = GroupPointToPoint
 	}
-	return pw.defs.region(op.name, group, roleOf(op.name, op.p2p))
+	return pw.defs.regionRef(op.name, group, roleOf(op.name, op.p2p))
 }
 
-// composite returns the function whose sends and receives the plan consists of; nil if there is none. A large one may
-// take several plans.
-func (p *plan) composite(c *commRank) *Collective {
+// compositeFunction returns the function whose sends and receives the plan consists of; nil if there is none. A large
+// one may take several plans.
+func (p *plan) compositeFunction(c *commRank) *Collective {
 	if len(p.ops) < 2 || p.ops[0].call == nil || p.ops[0].call.group == nil {
 		return nil
 	}
@@ -226,7 +226,7 @@ func (p *plan) composite(c *commRank) *Collective {
 	return nil
 }
 
-func (p *plan) stream() *uint64 {
+func (p *plan) launchStream() *uint64 {
 	op := p.ops[0]
 	switch {
 	case p.launch != nil:
@@ -251,22 +251,22 @@ func (pw *planWriter) beginOperation(c *commRank, loc *location, op *operation, 
 			return operationEnd{}
 		}
 		if op.peer < 0 || int(op.peer) >= c.NRanks {
-			pw.oddity(oddUnplacedTransfer)
+			pw.countOddity(oddUnplacedTransfer)
 			return operationEnd{}
 		}
 		loc.request++
 		e := operationEnd{write: endReceive, peer: uint32(op.peer), received: length, request: loc.request}
 		if op.name == "Send" {
-			pw.fail(loc.w.MpiIsend(begin, a, e.peer, comm, 0, length, e.request))
+			pw.keepError(loc.w.MpiIsend(begin, a, e.peer, comm, 0, length, e.request))
 			e.write = endSend
 			return e
 		}
-		pw.fail(loc.w.MpiIrecvRequest(begin, a, e.request))
+		pw.keepError(loc.w.MpiIrecvRequest(begin, a, e.request))
 		return e
 	}
 	f := CollectiveNamed(op.name)
 	if f == nil {
-		pw.oddity(oddUnknownFunction)
+		pw.countOddity(oddUnknownFunction)
 		return operationEnd{}
 	}
 	if c.NRanks < 2 {
@@ -275,39 +275,39 @@ func (pw *planWriter) beginOperation(c *commRank, loc *location, op *operation, 
 	e := operationEnd{write: endCollective, op: f.Op, peer: otf2.CollectiveRootNone}
 	if f.Rooted() {
 		if op.root < 0 || int(op.root) >= c.NRanks {
-			pw.oddity(oddUnplacedTransfer)
+			pw.countOddity(oddUnplacedTransfer)
 			return operationEnd{}
 		}
 		e.peer = uint32(op.root)
 	}
-	e.sent, e.received = op.bytes(f, c)
+	e.sent, e.received = op.transferredBytes(f, c)
 	if single {
-		pw.fail(loc.w.MpiCollectiveBegin(begin, nil))
+		pw.keepError(loc.w.MpiCollectiveBegin(begin, nil))
 		return e
 	}
 	loc.request++
 	e.write, e.request = endRequest, loc.request
-	pw.fail(loc.w.NonBlockingCollectiveRequest(begin, a, e.request))
+	pw.keepError(loc.w.NonBlockingCollectiveRequest(begin, a, e.request))
 	return e
 }
 
-// elements returns what the application asked for: a Coll of AllGather or Broadcast counts bytes.
-func (op *operation) elements() (count uint64, datatype string) {
+// requestedElements returns what the application asked for: a Coll of AllGather or Broadcast counts bytes.
+func (op *operation) requestedElements() (count uint64, datatype string) {
 	if op.call != nil {
 		return op.call.count, op.call.datatype
 	}
 	return op.count, op.datatype
 }
 
-// share returns the bytes that each rank contributes (or gets).
-func (op *operation) share() uint64 {
-	count, datatype := op.elements()
+// shareBytes returns the bytes that each rank contributes (or gets).
+func (op *operation) shareBytes() uint64 {
+	count, datatype := op.requestedElements()
 	return count * DatatypeSize(datatype)
 }
 
-// bytes returns what the rank sends and receives.
-func (op *operation) bytes(f *Collective, c *commRank) (sent, received uint64) {
-	share, ranks := op.share(), uint64(c.NRanks)
+// transferredBytes returns what the rank sends and receives.
+func (op *operation) transferredBytes(f *Collective, c *commRank) (sent, received uint64) {
+	share, ranks := op.shareBytes(), uint64(c.NRanks)
 	if same, _ := op.inPlace(c); f.InPlace && op.task && same {
 		return (ranks - 1) * share, (ranks - 1) * share
 	}
@@ -337,21 +337,21 @@ func (op *operation) sequenceKey() string {
 	return experiment.Pair{From: peer}.RecvKey()
 }
 
-// ordinal returns the ordinal of an operation in its sequence. It is called once for each, in order.
-func (pw *planWriter) ordinal(c *commRank, op *operation) uint64 {
-	s := c.sequence(op.sequenceKey())
+// numberOperation returns the ordinal of an operation in its sequence. It is called once for each, in order.
+func (pw *planWriter) numberOperation(c *commRank, op *operation) uint64 {
+	s := c.sequenceOf(op.sequenceKey())
 	if op.p2p {
-		s.Bytes += op.share()
-		return s.addOperation(op.mark())
+		s.Bytes += op.shareBytes()
+		return s.addOperation(op.agreementHash())
 	}
 	if t := op.imported; t != nil && t.Numbered {
-		return s.addAt(t.Ordinal, op.mark())
+		return s.addNumbered(t.Ordinal, op.agreementHash())
 	}
-	if n := pw.ranks.unreported(c, s, op); n > 0 {
+	if n := pw.ranks.countUnreported(c, s, op); n > 0 {
 		pw.ranks.markMissing(c, op, s.Count, n)
-		s.skip(n)
+		s.skipOperations(n)
 	}
-	return s.addOperation(op.mark())
+	return s.addOperation(op.agreementHash())
 }
 
 // operationAttributes numbers the operation and adds its description as far as NCCL reported it.
@@ -359,17 +359,17 @@ func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op
 	if op.task && !op.p2p {
 		a.Uint64(AttrSeq, op.seq)
 	}
-	a.Uint64(AttrOrdinal, pw.ordinal(c, op))
+	a.Uint64(AttrOrdinal, pw.numberOperation(c, op))
 	for _, name := range []struct {
 		ref   otf2.AttributeRef
 		value string
 	}{{AttrAlgo, op.algo}, {AttrProto, op.proto}, {AttrKernelVariant, op.kernelVariant}} {
 		if name.value != "" {
-			a.String(name.ref, pw.defs.string(name.value))
+			a.String(name.ref, pw.defs.stringRef(name.value))
 		}
 	}
 	if op.copied {
-		a.String(AttrSyncStrategy, pw.defs.string(op.syncStrategy))
+		a.String(AttrSyncStrategy, pw.defs.stringRef(op.syncStrategy))
 		a.Uint32(AttrBatches, op.batches)
 	}
 	// Only the first task of a symmetric kernel has channels.
@@ -379,8 +379,8 @@ func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op
 	if op.task && !op.copied && !op.p2p {
 		a.Uint32(AttrWarps, op.warps)
 	}
-	count, datatype := op.elements()
-	a.String(AttrDatatype, pw.defs.string(datatype))
+	count, datatype := op.requestedElements()
+	a.String(AttrDatatype, pw.defs.stringRef(datatype))
 	a.Uint64(AttrCount, count)
 	switch {
 	case op.p2p && op.name == "Send":
@@ -410,11 +410,11 @@ func (ops *operations) writeEnqueue(p *plan, stop uint64) {
 	if loc == nil {
 		return
 	}
-	region := ops.defs.region("Enqueue plan", GroupEnqueue, otf2.RegionRoleFunction)
+	region := ops.defs.regionRef("Enqueue plan", GroupEnqueue, otf2.RegionRoleFunction)
 	a := ops.emptyAttributes()
 	if p.graph {
 		a.Uint8(AttrGraph, 1)
 	}
 	a.Uint64(AttrEventID, p.handle)
-	ops.draw(loc, p.start, stop, a, region)
+	ops.writeRegion(loc, p.start, stop, a, region)
 }

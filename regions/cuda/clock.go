@@ -40,10 +40,10 @@ const (
 	foreignNs = 1e9
 )
 
-// Reading takes a reading of CUPTI's clock at time t: its value, CLOCK_REALTIME (ns), the ticks of the plugin's clock,
-// and how many of these the reading took. The length of a tick follows from two readings.
-func (g *Recorder) Reading(t, cupti, real, ticks, width uint64) {
-	g.activate()
+// AddClockReading takes a reading of CUPTI's clock at time t: its value, CLOCK_REALTIME (ns), the ticks of the plugin's
+// clock, and how many of these the reading took. The length of a tick follows from two readings.
+func (g *Recorder) AddClockReading(t, cupti, real, ticks, width uint64) {
+	g.allocateOnce()
 	s, k := &g.times, reading{cupti: cupti, line: t, ticks: ticks, width: width}
 	if d := int64(cupti - real); d > foreignNs || -d > foreignNs {
 		g.counts[countForeignClock]++
@@ -57,17 +57,17 @@ func (g *Recorder) Reading(t, cupti, real, ticks, width uint64) {
 		return
 	}
 	if s.first != nil {
-		s.add(*s.first)
+		s.addReading(*s.first)
 		s.first = nil
 	}
-	s.add(k)
+	s.addReading(k)
 	if n := s.clock.Segments(); n > 0 {
 		g.counts[countClockJumps] = uint64(n - 1)
 	}
 	g.placeUntimed()
 }
 
-func (s *times) add(k reading) {
+func (s *times) addReading(k reading) {
 	s.clock.Add(k.cupti, k.line, uint64(float64(k.width)*s.perTick))
 }
 

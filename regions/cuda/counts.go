@@ -95,7 +95,7 @@ func (g *Recorder) Counts() map[string]uint64 {
 	if !g.active {
 		return nil
 	}
-	g.counts[countUndecided] = g.counts[countKernels] - g.decided()
+	g.counts[countUndecided] = g.counts[countKernels] - g.countDecided()
 	g.counts[countUndrawn] = uint64(g.held + len(g.times.waiting))
 	out := make(map[string]uint64)
 	for i, n := range g.counts {
@@ -106,8 +106,8 @@ func (g *Recorder) Counts() map[string]uint64 {
 	return out
 }
 
-// decided is the number of kernels that it is known of what became of them.
-func (g *Recorder) decided() uint64 {
+// countDecided is the number of kernels that it is known of what became of them.
+func (g *Recorder) countDecided() uint64 {
 	n := g.counts[countGraphLinked] + g.counts[countGraphUnlinked] + g.counts[countGraphOther] + g.counts[countOther]
 	for _, c := range outcomes {
 		n += g.counts[c]

@@ -35,44 +35,44 @@ type Launch struct {
 
 // Plan provides what this package needs of one of NCCL's kernel plans.
 type Plan interface {
-	ID() uint64    // handle of its Group event
-	Rank() *Rank   // communicator rank of the plan
-	Since() uint64 // when NCCL reported it
+	ID() uint64         // handle of its Group event
+	CommRank() *Rank    // communicator rank of the plan
+	ReportedAt() uint64 // when NCCL reported it
 	// of a replayed plan, the captured call of its first operation, which all its replays name; 0 if there is none
-	Captured() uint64
-	Operation() uint64         // handle of its operation if it has but one, else 0
-	Channels() uint32          // number of channels that have run
-	Runs(function string) bool // whether it has operations of a function, as kernels' names have them
-	Links() *Links
+	CapturedCall() uint64
+	OnlyOperation() uint64             // handle of its operation if it has but one, else 0
+	ChannelCount() uint32              // number of channels that have run
+	RunsFunction(function string) bool // whether it has operations of a function, as kernels' names have them
+	KernelLinks() *Links
 }
 
 // Links are the kernels that are linked to a plan.
 type Links struct{ kernels []*Activity }
 
-// linked reports whether there are any.
-func (l *Links) linked() bool { return len(l.kernels) > 0 }
+// hasKernels reports whether there are any.
+func (l *Links) hasKernels() bool { return len(l.kernels) > 0 }
 
-// Keep keeps a launch for CUPTI's records of it.
-func (g *Recorder) Keep(l *Launch) { g.launches.Put(l.Handle, l) }
+// KeepLaunch keeps a launch for CUPTI's records of it.
+func (g *Recorder) KeepLaunch(l *Launch) { g.launches.Put(l.Handle, l) }
 
-// Forget drops the launches of a communicator rank that is gone, unless CUPTI may still refer to them.
-func (g *Recorder) Forget(r *Rank) {
+// DropLaunches drops the launches of a communicator rank that is gone, unless CUPTI may still refer to them.
+func (g *Recorder) DropLaunches(r *Rank) {
 	g.launches.RemoveFunc(func(_ uint64, l *Launch) bool { return l.Rank == r && !g.active })
 }
 
-// Begin sets the plan of a launch.
-func (l *Launch) Begin(p Plan) { l.plan, l.planID = p, p.ID() }
+// SetPlan sets the plan of a launch.
+func (l *Launch) SetPlan(p Plan) { l.plan, l.planID = p, p.ID() }
 
 // HasPlan reports whether the launch has had its plan, written or not.
 func (l *Launch) HasPlan() bool { return l.planID != 0 }
 
-// Written states that a plan has been written: later records of its kernels are not used for it. l is its launch, nil
-// if it has none.
-func Written(p Plan, l *Launch) {
+// ReleaseWrittenPlan states that a plan has been written: later records of its kernels are not used for it. l is its
+// launch, nil if it has none.
+func ReleaseWrittenPlan(p Plan, l *Launch) {
 	if l != nil && l.plan == p {
-		l.plan, l.operation = nil, p.Operation()
+		l.plan, l.operation = nil, p.OnlyOperation()
 	}
-	p.Links().kernels = nil
+	p.KernelLinks().kernels = nil
 }
 
 // isNCCL reports whether a kernel's name is one of NCCL's: ncclDevKernel_…, ncclSymkDevKernel_…, before 2.18
@@ -112,8 +112,8 @@ func (g *Recorder) judgeCall(id uint64, call *cupti.Call) cupti.Verdict {
 // callOff is the clock error (ns) up to which API calls can be told apart.
 const callOff = 1e6
 
-// correlated counts the fate of a kernel that no graph launched.
-func (g *Recorder) correlated(a *Activity, o cupti.Outcome, id uint64) {
+// countOutcome counts the fate of a kernel that no graph launched.
+func (g *Recorder) countOutcome(a *Activity, o cupti.Outcome, id uint64) {
 	if a.drawn && o == cupti.Linked {
 		o = cupti.Aged
 	}
@@ -138,7 +138,7 @@ func (g *Recorder) correlated(a *Activity, o cupti.Outcome, id uint64) {
 		g.counts[countNoPlan]++
 		return
 	}
-	links := l.plan.Links()
+	links := l.plan.KernelLinks()
 	links.kernels = append(links.kernels, a)
 }
 
@@ -149,8 +149,8 @@ func (a *Activity) beforeLaunch() bool {
 	return l != nil && a.timed && (a.begin+a.off+slackNs < l.Start || a.end+a.off < l.Start)
 }
 
-// Interval returns when a plan's kernels ran, by CUPTI; ok is false if that is not recorded, or not certain.
-func (l *Links) Interval() (gpuclock.Interval, bool) {
+// KernelInterval returns when a plan's kernels ran, by CUPTI; ok is false if that is not recorded, or not certain.
+func (l *Links) KernelInterval() (gpuclock.Interval, bool) {
 	var i gpuclock.Interval
 	for n, a := range l.kernels {
 		if !a.timed || a.beforeLaunch() {
@@ -172,14 +172,14 @@ func (l *Links) Interval() (gpuclock.Interval, bool) {
 // the first of its blocks has a stamp, and ends some µs after the last.
 const slackNs = 20_000
 
-// Difference returns by how much (ns) two sources contradict each other on when a kernel ran; 0 if they agree within
-// their uncertainties.
-func Difference(stamps, kernel gpuclock.Interval) uint64 {
-	ns := max(distance(stamps.Begin, kernel.Begin), distance(stamps.End, kernel.End))
+// SourceDifference returns by how much (ns) two sources contradict each other on when a kernel ran; 0 if they agree
+// within their uncertainties.
+func SourceDifference(stamps, kernel gpuclock.Interval) uint64 {
+	ns := max(timeDistance(stamps.Begin, kernel.Begin), timeDistance(stamps.End, kernel.End))
 	if ns <= slackNs+stamps.Uncertainty+kernel.Uncertainty {
 		return 0
 	}
 	return ns
 }
 
-func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }
+func timeDistance(a, b uint64) uint64 { return max(a, b) - min(a, b) }

@@ -86,7 +86,7 @@ func (g *Recorder) takeMemory(t uint64, rec *cupti.Memory) {
 			return err
 		}
 		c.time = at
-		g.counts[countForgotten] += g.memory.add(rec.Address, c, t)
+		g.counts[countForgotten] += g.memory.addChange(rec.Address, c, t)
 		return nil
 	}, func() { g.counts[countForgotten]++ }})
 }
@@ -103,24 +103,24 @@ func (g *Recorder) takePool(t uint64, rec *cupti.MemoryPool) {
 		}
 		for _, b := range g.memory.blocks {
 			if last := b.changes[len(b.changes)-1]; last.bytes > 0 && last.pool == rec.Address && last.time <= at {
-				g.counts[countForgotten] += g.memory.add(b.address, change{time: at}, t)
+				g.counts[countForgotten] += g.memory.addChange(b.address, change{time: at}, t)
 			}
 		}
 		return nil
 	}, func() { g.counts[countForgotten]++ }})
 }
 
-// find returns the index of an address among the blocks.
-func (s *memory) find(address uint64) (int, bool) {
+// findBlock returns the index of an address among the blocks.
+func (s *memory) findBlock(address uint64) (int, bool) {
 	return slices.BinarySearchFunc(s.blocks, address, func(b *block, a uint64) int { return cmp.Compare(b.address, a) })
 }
 
-// add adds a change at an address, and returns how many changes had to be forgotten for it.
-func (s *memory) add(address uint64, c change, arrived uint64) (forgotten uint64) {
+// addChange adds a change at an address, and returns how many changes had to be forgotten for it.
+func (s *memory) addChange(address uint64, c change, arrived uint64) (forgotten uint64) {
 	for len(s.gone) > 0 && (s.gone[0].arrived+releasedHold < arrived || len(s.blocks) >= maxBlocks) {
 		s.forgetOldest()
 	}
-	i, ok := s.find(address)
+	i, ok := s.findBlock(address)
 	if !ok {
 		if len(s.blocks) >= maxBlocks { // all of them are in use
 			return 1
@@ -154,14 +154,14 @@ func (s *memory) forgetOldest() {
 	if len(b.changes) > 0 {
 		return
 	}
-	if i, ok := s.find(b.address); ok && s.blocks[i] == b {
+	if i, ok := s.findBlock(b.address); ok && s.blocks[i] == b {
 		s.blocks = slices.Delete(s.blocks, i, i+1)
 	}
 }
 
-// class returns the class of the memory at an address at a time: that of the latest allocation that covers it.
-func (s *memory) class(address, t uint64) string {
-	i, ok := s.find(address)
+// classAt returns the class of the memory at an address at a time: that of the latest allocation that covers it.
+func (s *memory) classAt(address, t uint64) string {
+	i, ok := s.findBlock(address)
 	if ok {
 		i++
 	}
@@ -189,4 +189,4 @@ func (s *memory) class(address, t uint64) string {
 func (g *Recorder) SeesMemory() bool { return g.memory.seen }
 
 // MemoryClass returns the class of the memory at an address at a time: that of the latest allocation that covers it.
-func (g *Recorder) MemoryClass(address, t uint64) string { return g.memory.class(address, t) }
+func (g *Recorder) MemoryClass(address, t uint64) string { return g.memory.classAt(address, t) }

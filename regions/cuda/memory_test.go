@@ -40,7 +40,7 @@ func TestMemoryAgainstAll(t *testing.T) {
 			_ = i
 		}
 		for _, e := range rapid.Permutation(events).Draw(t, "order") {
-			if s.add(e.address, e.c, 0) != 0 {
+			if s.addChange(e.address, e.c, 0) != 0 {
 				t.Fatal("something was forgotten")
 			}
 		}
@@ -53,7 +53,7 @@ func TestMemoryAgainstAll(t *testing.T) {
 					want = fmt.Sprint(i)
 				}
 			}
-			if got := s.class(address, at); got != want {
+			if got := s.classAt(address, at); got != want {
 				t.Fatalf("%d at %d: %s, want %s of %v", address, at, got, want, lives)
 			}
 		}
@@ -64,9 +64,9 @@ func TestMemoryAreBounded(t *testing.T) {
 	var s memory
 	forgotten := uint64(0)
 	for i := range uint64(3 * maxBlocks) {
-		forgotten += s.add(i*4096, change{time: i, bytes: 4096, class: ClassDevice}, i)
+		forgotten += s.addChange(i*4096, change{time: i, bytes: 4096, class: ClassDevice}, i)
 		if i%2 == 0 {
-			forgotten += s.add(i*4096, change{time: i + 1}, i)
+			forgotten += s.addChange(i*4096, change{time: i + 1}, i)
 		}
 	}
 	if len(s.blocks) > maxBlocks || len(s.gone) > maxBlocks || forgotten == 0 {
@@ -74,8 +74,8 @@ func TestMemoryAreBounded(t *testing.T) {
 	}
 	s = memory{}
 	for i := range uint64(1000) {
-		s.add(4096, change{time: 2 * i, bytes: 4096, class: ClassDevice}, i*1e9)
-		s.add(4096, change{time: 2*i + 1}, i*1e9)
+		s.addChange(4096, change{time: 2 * i, bytes: 4096, class: ClassDevice}, i*1e9)
+		s.addChange(4096, change{time: 2*i + 1}, i*1e9)
 	}
 	if n := len(s.blocks[0].changes); n > 300 {
 		t.Errorf("%d changes are remembered of one address", n)

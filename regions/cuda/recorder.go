@@ -67,23 +67,23 @@ func New(t Timeline, opts Options) *Recorder {
 	return g
 }
 
-// Active reports whether CUPTI has recorded anything.
-func (g *Recorder) Active() bool { return g.active }
+// IsActive reports whether CUPTI has recorded anything.
+func (g *Recorder) IsActive() bool { return g.active }
 
-// activate allocates memory for CUPTI's records at the first one.
-func (g *Recorder) activate() {
+// allocateOnce allocates memory for CUPTI's records at the first one.
+func (g *Recorder) allocateOnce() {
 	if !g.active {
 		g.active = true
 		// An activity that has been drawn is not linked any more, so nothing waits longer than that.
-		g.correlator = cupti.NewCorrelator(&cupti.CorrelatorOptions{Age: g.opts.Hold}, g.judgeCall, g.correlated)
+		g.correlator = cupti.NewCorrelator(&cupti.CorrelatorOptions{Age: g.opts.Hold}, g.judgeCall, g.countOutcome)
 		g.launches.Widen(maxLaunches)
 	}
 }
 
-// Take takes an activity record as CUPTI, in a given version, wrote it; it came at time t. name is a kernel's mangled
-// name.
-func (g *Recorder) Take(t uint64, record []byte, version uint32, name string) {
-	g.activate()
+// AddRecord takes an activity record as CUPTI, in a given version, wrote it; it came at time t. name is a kernel's
+// mangled name.
+func (g *Recorder) AddRecord(t uint64, record []byte, version uint32, name string) {
+	g.allocateOnce()
 	g.counts[countRecords]++
 	rec, err := cupti.Parse(record, version)
 	switch {
@@ -178,7 +178,7 @@ func (g *Recorder) gpuOf(device uint32) int {
 	if i, ok := g.devices[device]; ok {
 		return i
 	}
-	i := g.timeline.Device(int(device))
+	i := g.timeline.GPUOfDevice(int(device))
 	g.devices[device] = i
 	return i
 }

@@ -21,13 +21,13 @@ type paperRow struct {
 	last uint64
 }
 
-func (p *paper) Device(ordinal int) int { return ordinal }
+func (p *paper) GPUOfDevice(ordinal int) int { return ordinal }
 
-func (p *paper) Row(s Stream, n, gpu int, _ bool) Row {
+func (p *paper) NewRow(s Stream, n, gpu int, _ bool) Row {
 	return &paperRow{p: p, name: fmt.Sprintf("%d:%d+%d", gpu, s.Stream, n)}
 }
 
-func (r *paperRow) Draw(a *Activity, begin uint64) uint64 {
+func (r *paperRow) DrawActivity(a *Activity, begin uint64) uint64 {
 	begin = max(begin, r.last)
 	r.last = max(begin, a.End())
 	launch, plan, operation := a.LinkedTo()
@@ -43,14 +43,14 @@ type madePlan struct {
 	links               Links
 }
 
-func (p *madePlan) ID() uint64                { return p.id }
-func (p *madePlan) Rank() *Rank               { return p.rank }
-func (p *madePlan) Since() uint64             { return p.since }
-func (p *madePlan) Captured() uint64          { return p.captured }
-func (p *madePlan) Operation() uint64         { return p.id + 1 }
-func (p *madePlan) Channels() uint32          { return 1 }
-func (p *madePlan) Runs(function string) bool { return function == "AllReduce" }
-func (p *madePlan) Links() *Links             { return &p.links }
+func (p *madePlan) ID() uint64                        { return p.id }
+func (p *madePlan) CommRank() *Rank                   { return p.rank }
+func (p *madePlan) ReportedAt() uint64                { return p.since }
+func (p *madePlan) CapturedCall() uint64              { return p.captured }
+func (p *madePlan) OnlyOperation() uint64             { return p.id + 1 }
+func (p *madePlan) ChannelCount() uint32              { return 1 }
+func (p *madePlan) RunsFunction(function string) bool { return function == "AllReduce" }
+func (p *madePlan) KernelLinks() *Links               { return &p.links }
 
 const (
 	shift   = 5_000_000 // of CUPTI's clock against the line
@@ -68,10 +68,10 @@ func newJob() *job {
 	return j
 }
 
-func (j *job) reading(t uint64) { j.Reading(t, t+shift, t+shift, 2*t, 100) }
+func (j *job) reading(t uint64) { j.AddClockReading(t, t+shift, t+shift, 2*t, 100) }
 
 func (j *job) kernel(t, begin, end uint64, stream, correlation, graph uint32, node uint64, name string) {
-	j.Take(t, cuptitest.Record(cupti.KindConcurrentKernel, 248, map[int]any{
+	j.AddRecord(t, cuptitest.Record(cupti.KindConcurrentKernel, 248, map[int]any{
 		16: begin + shift, 24: end + shift, 40: uint32(0), 44: uint32(1), 48: stream, 52: uint32(1), 56: uint32(1),
 		60: uint32(1), 64: uint32(1), 68: uint32(1), 72: uint32(1),
 		92: correlation, 144: node, 156: graph,
@@ -111,34 +111,35 @@ func TestKernelOfALaunch(t *testing.T) {
 	rank := &Rank{GPU: 3, Known: true, Missed: 2}
 	l := &Launch{Handle: 7, Rank: rank, Thread: 100, Start: 1_000_000, Stop: 1_010_000, Stopped: true}
 	p := &madePlan{id: 20, since: 1_011_000, rank: rank}
-	j.Keep(l)
-	l.Begin(p)
+	j.KeepLaunch(l)
+	l.SetPlan(p)
 	j.reading(1)
 	j.kernel(1_100_000, 1_020_000, 1_050_000, 9, 5, 0, 0, allReduce)
-	j.Take(1_100_000, cuptitest.Record(cupti.KindExternal, 24,
+	j.AddRecord(1_100_000, cuptitest.Record(cupti.KindExternal, 24,
 		map[int]any{4: uint32(cupti.ExternalCustom2), 8: uint64(7), 16: uint32(5)}), version, "")
-	j.Take(1_100_000, cuptitest.Record(cupti.KindDriver, 40, map[int]any{
+	j.AddRecord(1_100_000, cuptitest.Record(cupti.KindDriver, 40, map[int]any{
 		4: uint32(652), 8: uint64(1_004_000 + shift), 16: uint64(1_006_000 + shift), 24: uint32(1), 28: uint32(100),
 		32: uint32(5),
 	}), version, "")
-	if _, ok := p.links.Interval(); ok {
+	if _, ok := p.links.KernelInterval(); ok {
 		t.Error("an interval before the clock covers it")
 	}
 	j.reading(500_000_000)
 	j.Advance(500_000_000)
-	when, ok := p.links.Interval()
-	if !ok || distance(when.Begin, 1_020_000) > when.Uncertainty || distance(when.End, 1_050_000) > when.Uncertainty ||
+	when, ok := p.links.KernelInterval()
+	if !ok || timeDistance(when.Begin, 1_020_000) > when.Uncertainty ||
+		timeDistance(when.End, 1_050_000) > when.Uncertainty ||
 		rank.Missed != 0 {
 		t.Errorf("interval %+v, %v; rank %+v", when, ok, rank)
 	}
-	if ns := Difference(gpuclock.Interval{Begin: 1_021_000, End: 1_049_000}, when); ns != 0 {
+	if ns := SourceDifference(gpuclock.Interval{Begin: 1_021_000, End: 1_049_000}, when); ns != 0 {
 		t.Errorf("the sources are %d ns apart", ns)
 	}
-	if ns := Difference(gpuclock.Interval{Begin: 1_021_000, End: 1_149_000}, when); ns < 90_000 {
+	if ns := SourceDifference(gpuclock.Interval{Begin: 1_021_000, End: 1_149_000}, when); ns < 90_000 {
 		t.Errorf("the sources are %d ns apart", ns)
 	}
-	Written(p, l)
-	if p.links.linked() {
+	ReleaseWrittenPlan(p, l)
+	if p.links.hasKernels() {
 		t.Error("a written plan has links")
 	}
 	j.expect(t, "3:9+0 "+allReduce+" 1020000 1050000 launch=7 plan=20 operation=21")
@@ -152,7 +153,7 @@ func TestKernelOfAReplay(t *testing.T) {
 	j := newJob()
 	p := &madePlan{id: 30, since: 1_010_000, captured: 2, rank: &Rank{GPU: 0, Known: true}}
 	j.reading(1)
-	j.Replayed(p)
+	j.AddReplayedPlan(p)
 	j.kernel(1_100_000, 1_020_000, 1_050_000, 9, 5, 4, 3, allReduce)
 	j.kernel(1_100_000, 1_030_000, 1_040_000, 9, 6, 4, 8, "axpy") // beside it
 	j.reading(500_000_000)

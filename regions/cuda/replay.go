@@ -74,13 +74,13 @@ func nodeOf(k *cupti.Kernel) graphNode {
 	return graphNode{k.Graph, k.GraphNode}
 }
 
-// Replayed takes a plan that a graph replayed.
-func (g *Recorder) Replayed(p Plan) {
+// AddReplayedPlan takes a plan that a graph replayed.
+func (g *Recorder) AddReplayedPlan(p Plan) {
 	if !g.active {
 		return
 	}
-	r, gpu := &g.replays, p.Rank().GPU
-	list := slices.DeleteFunc(r.reported[gpu], func(q Plan) bool { return q.Since() < r.left[gpu] })
+	r, gpu := &g.replays, p.CommRank().GPU
+	list := slices.DeleteFunc(r.reported[gpu], func(q Plan) bool { return q.ReportedAt() < r.left[gpu] })
 	if len(list) < maxNodes { // if no kernels of graphs are recorded
 		list = append(list, p)
 	}
@@ -90,12 +90,12 @@ func (g *Recorder) Replayed(p Plan) {
 // LinkReplay links a replayed plan; by its stamps, if they are believed, as long as all kernels that ran then are still
 // known.
 func (g *Recorder) LinkReplay(p Plan, when gpuclock.Interval, stamped bool) {
-	if p.Links().linked() { // with another plan of its launch
+	if p.KernelLinks().hasKernels() { // with another plan of its launch
 		return
 	}
 	linked := false
 	switch {
-	case p.Captured() == 0:
+	case p.CapturedCall() == 0:
 	case stamped:
 		linked = g.linkByTimes(p, when)
 	default:
@@ -112,12 +112,12 @@ func (g *Recorder) linkByTimes(p Plan, when gpuclock.Interval) bool {
 	}
 	var found *Activity
 	rivals := 0
-	for _, a := range g.replays.kernels[p.Rank().GPU] {
+	for _, a := range g.replays.kernels[p.CommRank().GPU] {
 		if known := g.replays.nodes[nodeOf(a.Record.(*cupti.Kernel))]; known.times >= sureNodes &&
-			known.parent != p.Captured() {
+			known.parent != p.CapturedCall() {
 			continue
 		}
-		ns := max(distance(when.Begin, a.begin), distance(when.End, a.end))
+		ns := max(timeDistance(when.Begin, a.begin), timeDistance(when.End, a.end))
 		if ns > 2*slackNs+a.off {
 			continue
 		}
@@ -129,47 +129,47 @@ func (g *Recorder) linkByTimes(p Plan, when gpuclock.Interval) bool {
 	if rivals != 1 || found == nil || found.claimed || !g.couldBe(p, found) {
 		return false
 	}
-	g.replays.link(p, found)
+	g.replays.linkKernel(p, found)
 	return true
 }
 
 // linkByOrder links all plans of the launch that a plan belongs to.
 func (g *Recorder) linkByOrder(p Plan) bool {
-	r, gpu := &g.replays, p.Rank().GPU
+	r, gpu := &g.replays, p.CommRank().GPU
 	kernels, after, ok := r.launchAround(gpu, p)
 	if !ok {
 		return false
 	}
 	var plans []Plan
 	for _, q := range r.reported[gpu] {
-		if end := kernels[len(kernels)-1].end; q.Since() > after && q.Since() < end {
+		if end := kernels[len(kernels)-1].end; q.ReportedAt() > after && q.ReportedAt() < end {
 			plans = append(plans, q)
 		}
 	}
 	if len(plans) != len(kernels) || !slices.Contains(plans, p) {
 		return false
 	}
-	slices.SortStableFunc(plans, func(a, b Plan) int { return cmp.Compare(a.Since(), b.Since()) })
+	slices.SortStableFunc(plans, func(a, b Plan) int { return cmp.Compare(a.ReportedAt(), b.ReportedAt()) })
 	owner := make(map[string]*Rank) // by function: plans of one communicator rank keep their order, others need not
 	once := make(map[uint64]bool)
 	for i, q := range plans {
 		a := kernels[i]
 		function := g.functionIn(a.Name)
-		if of := owner[function]; of != nil && of != q.Rank() {
+		if of := owner[function]; of != nil && of != q.CommRank() {
 			return false
 		}
-		owner[function] = q.Rank()
-		if q.Captured() == 0 || once[q.Captured()] || q.Since() > a.begin+a.off || !g.couldBe(q, a) {
+		owner[function] = q.CommRank()
+		if q.CapturedCall() == 0 || once[q.CapturedCall()] || q.ReportedAt() > a.begin+a.off || !g.couldBe(q, a) {
 			return false
 		}
-		once[q.Captured()] = true
-		if l := q.Links(); l.linked() && l.kernels[0] != a || a.claimed && a.planID != q.ID() {
+		once[q.CapturedCall()] = true
+		if l := q.KernelLinks(); l.hasKernels() && l.kernels[0] != a || a.claimed && a.planID != q.ID() {
 			return false
 		}
 	}
 	for i, q := range plans {
 		if !kernels[i].claimed {
-			r.link(q, kernels[i])
+			r.linkKernel(q, kernels[i])
 		}
 	}
 	return true
@@ -187,7 +187,7 @@ func (r *replays) launchAround(gpu int, p Plan) (kernels []*Activity, after uint
 	for _, list := range launches {
 		slices.SortFunc(list, func(a, b *Activity) int { return cmp.Compare(a.begin, b.begin) })
 		switch last := list[len(list)-1]; {
-		case last.end <= p.Since():
+		case last.end <= p.ReportedAt():
 			after = max(after, last.end)
 		case kernels == nil || list[0].begin < kernels[0].begin:
 			kernels = list
@@ -205,34 +205,34 @@ func (r *replays) launchAround(gpu int, p Plan) (kernels []*Activity, after uint
 	return kernels, after, true
 }
 
-// link links a plan to its kernel.
-func (r *replays) link(p Plan, a *Activity) {
+// linkKernel links a plan to its kernel.
+func (r *replays) linkKernel(p Plan, a *Activity) {
 	if len(r.nodes) >= maxNodes {
 		clear(r.nodes)
 		clear(r.plans)
 	}
 	node := nodeOf(a.Record.(*cupti.Kernel))
-	parent := p.Captured()
+	parent := p.CapturedCall()
 	r.nodes[node], r.plans[graphPlan{node.graph, parent}] = capturedPlan{parent, r.nodes[node].times + 1}, node
-	a.claimed, a.planID, a.parent = true, p.ID(), p.Operation()
-	p.Links().kernels = append(p.Links().kernels, a)
+	a.claimed, a.planID, a.parent = true, p.ID(), p.OnlyOperation()
+	p.KernelLinks().kernels = append(p.KernelLinks().kernels, a)
 }
 
 // couldBe reports whether a kernel fits a plan: enough blocks for the plan's channels, no other function's name, and a
 // node that is not linked to another plan, nor this plan to another node.
 func (g *Recorder) couldBe(p Plan, a *Activity) bool {
-	r, kernel, parent := &g.replays, a.Record.(*cupti.Kernel), p.Captured()
+	r, kernel, parent := &g.replays, a.Record.(*cupti.Kernel), p.CapturedCall()
 	node := nodeOf(kernel)
 	known := r.nodes[node]
 	if at, placed := r.plans[graphPlan{node.graph, parent}]; known.times > 0 && known.parent != parent || placed &&
 		at != node {
 		return false
 	}
-	if kernel.Grid[0] < p.Channels() {
+	if kernel.Grid[0] < p.ChannelCount() {
 		return false
 	}
 	named := g.functionIn(a.Name)
-	return named == "" || p.Runs(named)
+	return named == "" || p.RunsFunction(named)
 }
 
 // functionIn returns the NCCL function in a kernel's name: "AllReduce" of ncclDevKernel_AllReduce_Sum_f32_RING_LL; ""

@@ -20,17 +20,18 @@ type Stream struct {
 
 // Timeline is the destination of a Recorder.
 type Timeline interface {
-	// Device returns the GPU (an index) of a CUDA device that no launch has named.
-	Device(ordinal int) int
-	// Row makes a row of a stream on a GPU: n is 0, or 1, 2, … for activities that overlap with those of earlier rows.
-	// further is set if the device has other contexts that came before this one. It returns nil if there can be none.
-	Row(s Stream, n, gpu int, further bool) Row
+	// GPUOfDevice returns the GPU (an index) of a CUDA device that no launch has named.
+	GPUOfDevice(ordinal int) int
+	// NewRow makes a row of a stream on a GPU: n is 0, or 1, 2, … for activities that overlap with those of earlier
+	// rows. further is set if the device has other contexts that came before this one. It returns nil if there can be
+	// none.
+	NewRow(s Stream, n, gpu int, further bool) Row
 }
 
 // Row is a row of a timeline.
 type Row interface {
-	// Draw draws an activity from a time on and returns when it ends there. Times rise.
-	Draw(a *Activity, begin uint64) (end uint64)
+	// DrawActivity draws an activity from a time on and returns when it ends there. Times rise.
+	DrawActivity(a *Activity, begin uint64) (end uint64)
 }
 
 // Activity is a kernel, a copy, or another activity of a stream that CUPTI recorded.
@@ -63,7 +64,7 @@ func (a *Activity) LinkedTo() (launch, plan, operation uint64) {
 	case l == nil:
 		return 0, a.planID, a.parent
 	case l.plan != nil:
-		return l.Handle, l.planID, l.plan.Operation()
+		return l.Handle, l.planID, l.plan.OnlyOperation()
 	}
 	return l.Handle, l.planID, l.operation
 }
@@ -184,14 +185,14 @@ func (g *Recorder) writeRow(r *streamRows, now uint64) {
 		}
 		heap.Pop(&r.queue)
 		g.held--
-		g.write(r, a)
+		g.drawActivity(r, a)
 		a.drawn = true
 		g.endActivity(a)
 	}
 }
 
-// write draws an activity.
-func (g *Recorder) write(r *streamRows, a *Activity) {
+// drawActivity draws an activity.
+func (g *Recorder) drawActivity(r *streamRows, a *Activity) {
 	if a.beforeLaunch() {
 		g.counts[countBeforeLaunch]++
 	}
@@ -210,14 +211,14 @@ func (g *Recorder) write(r *streamRows, a *Activity) {
 		begin = r.last
 	}
 	r.last = begin
-	if l := g.rowFor(id, r, begin); l != nil {
-		l.end = l.row.Draw(a, begin)
+	if l := g.freeRow(id, r, begin); l != nil {
+		l.end = l.row.DrawActivity(a, begin)
 	}
 }
 
-// rowFor returns a row that is free from a time on; the first to be free if there are too many; nil if there can be
+// freeRow returns a row that is free from a time on; the first to be free if there are too many; nil if there can be
 // none.
-func (g *Recorder) rowFor(id Stream, r *streamRows, begin uint64) *drawnRow {
+func (g *Recorder) freeRow(id Stream, r *streamRows, begin uint64) *drawnRow {
 	first := 0
 	for i := range r.rows {
 		if r.rows[i].end <= begin+stepNs {
@@ -242,7 +243,7 @@ func (g *Recorder) rowFor(id Stream, r *streamRows, begin uint64) *drawnRow {
 		return nil
 	}
 	g.locations++
-	made := g.timeline.Row(id, len(r.rows), g.gpuOf(id.Device), g.hasEarlierContext(id))
+	made := g.timeline.NewRow(id, len(r.rows), g.gpuOf(id.Device), g.hasEarlierContext(id))
 	if made == nil {
 		return nil
 	}

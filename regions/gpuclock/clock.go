@@ -84,16 +84,16 @@ type segment struct {
 // length of a tick is known.
 func New(anyUnit bool) *Clock { return &Clock{anyUnit: anyUnit} }
 
-// Jumps returns how many times the clock, or the host's line, was seen to jump.
-func (k *Clock) Jumps() int { return k.jumps }
+// JumpCount returns how many times the clock, or the host's line, was seen to jump.
+func (k *Clock) JumpCount() int { return k.jumps }
 
-// known reports whether stamps can be mapped at all.
-func (k *Clock) known() bool { return !k.anyUnit || k.tick.ns != 0 }
+// canMap reports whether stamps can be mapped at all.
+func (k *Clock) canMap() bool { return !k.anyUnit || k.tick.ns != 0 }
 
-// nanoseconds converts a stamp to nanoseconds of the GPU's clock.
-func (k *Clock) nanoseconds(stamp uint64) uint64 {
+// gpuNanoseconds converts a stamp to nanoseconds of the GPU's clock.
+func (k *Clock) gpuNanoseconds(stamp uint64) uint64 {
 	if k.anyUnit {
-		return k.tick.nanoseconds(stamp)
+		return k.tick.gpuNanoseconds(stamp)
 	}
 	return stamp
 }
@@ -101,55 +101,55 @@ func (k *Clock) nanoseconds(stamp uint64) uint64 {
 // grainNs returns an upper bound of the rounding of stamps.
 func (k *Clock) grainNs() float64 {
 	if k.anyUnit {
-		return k.grain.ns(k.tick.ns)
+		return k.grain.toNanoseconds(k.tick.ns)
 	}
-	return k.grain.ns(1)
+	return k.grain.toNanoseconds(1)
 }
 
-// add takes one pair: a stamp, reported at host time c. 0 is no stamp: NCCL passes it when it never read one. A
+// addStamp takes one pair: a stamp, reported at host time c. 0 is no stamp: NCCL passes it when it never read one. A
 // doubtful stamp may be an earlier kernel's, reported later than it seems, so that its upper bound is valid all the
 // same. But without other reports the line does not follow such stamps.
-func (k *Clock) add(stamp, c uint64, doubtful bool) {
+func (k *Clock) addStamp(stamp, c uint64, doubtful bool) {
 	if stamp == 0 {
 		return
 	}
 	if !doubtful {
-		k.grain.add(stamp)
+		k.grain.addStamp(stamp)
 	}
 	switch {
-	case k.known():
-		k.pair(k.nanoseconds(stamp), c, doubtful)
+	case k.canMap():
+		k.addPair(k.gpuNanoseconds(stamp), c, doubtful)
 	case !doubtful:
 		for _, p := range k.tick.addPair(stamp, c) {
-			k.pair(k.nanoseconds(p.g), p.c, false)
+			k.addPair(k.gpuNanoseconds(p.g), p.c, false)
 		}
 	}
 }
 
-func (k *Clock) pair(g, c uint64, doubtful bool) {
+func (k *Clock) addPair(g, c uint64, doubtful bool) {
 	if len(k.segments) == 0 {
 		k.segments = append(k.segments, &segment{})
 	}
 	s := k.segments[len(k.segments)-1]
-	s.fit(false, k.grainNs())
-	if line := s.live(); line != nil {
+	s.fitLine(false, k.grainNs())
+	if line := s.newestLine(); line != nil {
 		if k.jumpedAhead(line, g, c) {
 			return
 		}
 		k.comparesBack(line, g, c)
 	}
-	s.add(g, int64(c-g), k.grainNs(), !doubtful)
+	s.addPoint(g, int64(c-g), k.grainNs(), !doubtful)
 }
 
 // notBefore takes a lower bound: the kernel that began at a stamp did not begin before host time t, that of its launch
 // or of something earlier. The stamp must be that kernel's beyond doubt.
 func (k *Clock) notBefore(stamp, t uint64, launch bool) {
-	if !k.known() || len(k.segments) == 0 {
+	if !k.canMap() || len(k.segments) == 0 {
 		return
 	}
-	g := k.nanoseconds(stamp)
+	g := k.gpuNanoseconds(stamp)
 	s := k.segments[len(k.segments)-1]
-	i, ok := s.bucket(g)
+	i, ok := s.findBucket(g)
 	if !ok || t < s.from {
 		return
 	}
@@ -160,8 +160,8 @@ func (k *Clock) notBefore(stamp, t uint64, launch bool) {
 	}
 }
 
-// doubts marks reports from a host time on as doubtful.
-func (k *Clock) doubts(t uint64) {
+// markDoubtful marks reports from a host time on as doubtful.
+func (k *Clock) markDoubtful(t uint64) {
 	if n := len(k.segments); n > 0 {
 		s := k.segments[n-1]
 		for i := range s.points {
@@ -172,8 +172,8 @@ func (k *Clock) doubts(t uint64) {
 	}
 }
 
-// bucket returns the index of the point of a stamp's bucket, or where it would be.
-func (s *segment) bucket(g uint64) (int, bool) {
+// findBucket returns the index of the point of a stamp's bucket, or where it would be.
+func (s *segment) findBucket(g uint64) (int, bool) {
 	n, b := len(s.points), g>>bucketShift
 	switch {
 	case n == 0 || b > s.points[n-1].g>>bucketShift:
@@ -185,9 +185,9 @@ func (s *segment) bucket(g uint64) (int, bool) {
 	return i, i < n && s.points[i].g>>bucketShift == b
 }
 
-func (s *segment) add(g uint64, d int64, grain float64, sound bool) {
-	i, ok := s.bucket(g)
-	if line := s.live(); line != nil && d < line.offset(g) {
+func (s *segment) addPoint(g uint64, d int64, grain float64, sound bool) {
+	i, ok := s.findBucket(g)
+	if line := s.newestLine(); line != nil && d < line.offsetAt(g) {
 		s.below = true
 	}
 	switch {
@@ -208,7 +208,7 @@ func (s *segment) add(g uint64, d int64, grain float64, sound bool) {
 		s.points = append(s.points, point{g: g, d: d, sound: sound})
 		s.newest, s.dirty = g, true
 		if grown {
-			s.fit(true, grain)
+			s.fitLine(true, grain)
 		}
 		return
 	case i == 0 && s.final > 0:
@@ -246,14 +246,14 @@ func (s *segment) closeBlock(g uint64, grain float64) bool {
 	return true
 }
 
-// Fit updates the mapping of the newest stamps; unless forced, only if enough reports are new.
-func (k *Clock) Fit(force bool) {
+// FitLine updates the mapping of the newest stamps; unless forced, only if enough reports are new.
+func (k *Clock) FitLine(force bool) {
 	if n := len(k.segments); n > 0 {
-		k.segments[n-1].fit(force, k.grainNs())
+		k.segments[n-1].fitLine(force, k.grainNs())
 	}
 }
 
-func (s *segment) fit(force bool, grain float64) {
+func (s *segment) fitLine(force bool, grain float64) {
 	n := len(s.points)
 	if !s.dirty || n == 0 || !force && !s.below && n < 2*s.fitTo && s.newest < s.fitted+refitNs {
 		return
@@ -280,21 +280,21 @@ func (s *segment) fitBlock(from, to, first, end int, grain float64) clockLine {
 	if before != nil && !slices.ContainsFunc(s.points[from:to], func(p point) bool { return p.sound }) {
 		return before.moveTo(middle)
 	}
-	l := s.scratch.fit(s.points[first:end], middle, before, grain)
+	l := s.scratch.fitPoints(s.points[first:end], middle, before, grain)
 	if l.bend == 0 || to-from == end-first {
 		return l
 	}
 	if to-from < minSlopePoints {
 		return l
 	}
-	if alone := s.scratch.fit(s.points[from:to], middle, before, grain); alone.bend < l.bend {
+	if alone := s.scratch.fitPoints(s.points[from:to], middle, before, grain); alone.bend < l.bend {
 		return alone
 	}
 	return l
 }
 
-// live returns the newest line, nil if there is none yet.
-func (s *segment) live() *clockLine {
+// newestLine returns the newest line, nil if there is none yet.
+func (s *segment) newestLine() *clockLine {
 	if n := len(s.lines); n > 0 {
 		return &s.lines[n-1]
 	}
@@ -331,25 +331,25 @@ func (s *segment) mapStamp(g uint64) (t uint64, off Margin, ok bool) {
 	i := s.lineAt(g)
 	if i == 0 || i == n {
 		l := &s.lines[max(i-1, 0)]
-		return g + uint64(l.offset(g)), l.uncertainty(g), true
+		return g + uint64(l.offsetAt(g)), l.uncertaintyAt(g), true
 	}
 	a, b := &s.lines[i-1], &s.lines[i]
 	w := float64(g-a.g) / float64(b.g-a.g)
 	// Offsets are large, their difference is not.
-	oa, ob := a.offset(g), b.offset(g)
+	oa, ob := a.offsetAt(g), b.offsetAt(g)
 	t = g + uint64(oa+int64(math.Round(w*float64(ob-oa))))
 	// Outside its block a line may be wrong by its distance to the other one.
-	ua, ub, between := a.uncertainty(g), b.uncertainty(g), min(w, 1-w)*math.Abs(float64(ob-oa))
+	ua, ub, between := a.uncertaintyAt(g), b.uncertaintyAt(g), min(w, 1-w)*math.Abs(float64(ob-oa))
 	return t, Margin{(1-w)*ua.most + w*ub.most + between, (1-w)*ua.usual + w*ub.usual + between}, true
 }
 
-// Host maps a stamp that was reported at host time seen to the time line, and returns by how much the time may be off.
-// ok is false before the first pair, or while the length of a tick is unknown.
-func (k *Clock) Host(stamp, seen uint64) (t uint64, uncertainty Margin, ok bool) {
-	if !k.known() {
+// HostTime maps a stamp that was reported at host time seen to the time line, and returns by how much the time may be
+// off. ok is false before the first pair, or while the length of a tick is unknown.
+func (k *Clock) HostTime(stamp, seen uint64) (t uint64, uncertainty Margin, ok bool) {
+	if !k.canMap() {
 		return 0, Margin{}, false
 	}
-	g := k.nanoseconds(stamp)
+	g := k.gpuNanoseconds(stamp)
 	for i := len(k.segments) - 1; i >= 0; i-- {
 		s := k.segments[i]
 		at, off, found := s.mapStamp(g)

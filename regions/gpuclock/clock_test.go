@@ -13,20 +13,20 @@ func TestDoubtfulStampsDoNotBendTheClock(t *testing.T) {
 	var k Clock
 	for i := range uint64(50_000) {
 		now := 1e12 + i*beat
-		k.add(now, now+offset+beat, i > 1000)
+		k.addStamp(now, now+offset+beat, i > 1000)
 		if i <= 1000 || i%5000 == 0 { // another communicator
-			k.add(now+7, now+7+offset+1000+i%7*100, false)
+			k.addStamp(now+7, now+7+offset+1000+i%7*100, false)
 		}
 	}
-	k.Fit(true)
+	k.FitLine(true)
 	for i := range uint64(50_000) {
 		now := 1e12 + i*beat
-		at, off, ok := k.Host(now, now+offset+beat)
+		at, off, ok := k.HostTime(now, now+offset+beat)
 		if e := math.Abs(float64(int64(at - now - offset))); !ok || e > off.usual+slackNs {
 			t.Fatalf("stamp %d is %.0f ns off, uncertainty %.0f", i, e, off.usual)
 		}
 	}
-	if k.Jumps() > 0 {
-		t.Errorf("%d jumps", k.Jumps())
+	if k.JumpCount() > 0 {
+		t.Errorf("%d jumps", k.JumpCount())
 	}
 }

@@ -35,8 +35,8 @@ type channelStamps struct {
 	next  int // next index in ends
 }
 
-// add takes the stamp of a kernel's end. Operations of one batch have the same stamps.
-func (l *channelStamps) add(end uint64, jumps int) {
+// addEnd takes the stamp of a kernel's end. Operations of one batch have the same stamps.
+func (l *channelStamps) addEnd(end uint64, jumps int) {
 	if l.end < end || l.jumps != jumps {
 		l.end, l.jumps = end, jumps
 	}
@@ -53,8 +53,8 @@ type evidence struct {
 	off    float64 // by how much (ns) times violate their bounds
 }
 
-func (f *Filter) examine(p *Plan, b Bounds, inOrder bool) evidence {
-	k, s := f.Clock, p.ends()
+func (f *Filter) examinePlan(p *Plan, b Bounds, inOrder bool) evidence {
+	k, s := f.Clock, p.planEnds()
 	e := evidence{first: s.first}
 	if p.Unstamped > 0 {
 		e.doubts |= doubtBroken
@@ -83,13 +83,13 @@ func (f *Filter) examine(p *Plan, b Bounds, inOrder bool) evidence {
 		return e
 	}
 	grain := k.grainNs()
-	took := float64(k.nanoseconds(s.last) - k.nanoseconds(s.first))
+	took := float64(k.gpuNanoseconds(s.last) - k.gpuNanoseconds(s.first))
 	if most := float64(s.ended - min(s.ended, b.Launched)); took*(1-maxSlope) > most+grain {
 		e.doubts |= doubtTook
 		e.off = took - most
 	}
-	begin, beginOff, _ := k.Host(s.first, s.began)
-	end, endOff, ok := k.Host(s.last, s.ended)
+	begin, beginOff, _ := k.HostTime(s.first, s.began)
+	end, endOff, ok := k.HostTime(s.last, s.ended)
 	if !ok {
 		return e
 	}

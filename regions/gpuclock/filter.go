@@ -82,26 +82,26 @@ const (
 
 // Queue provides the plans of the communicator rank that were enqueued and are not written yet.
 type Queue interface {
-	// Last reports whether a plan is the last in the queue.
-	Last(number uint64) bool
-	// Behind counts the operations enqueued after a plan, up to most.
-	Behind(number uint64, most int) int
-	// Since returns when the first plan from a number on was enqueued; false if none is waiting.
-	Since(number uint64) (uint64, bool)
+	// IsLast reports whether a plan is the last in the queue.
+	IsLast(number uint64) bool
+	// OperationsBehind counts the operations enqueued after a plan, up to most.
+	OperationsBehind(number uint64, most int) int
+	// EnqueuedSince returns when the first plan from a number on was enqueued; false if none is waiting.
+	EnqueuedSince(number uint64) (uint64, bool)
 }
 
-// Report takes a stamp for the clock; 0 is none. seen is when NCCL reported it.
-func (f *Filter) Report(stamp, seen uint64) { f.Clock.add(stamp, seen, f.parted) }
+// AddReport takes a stamp for the clock; 0 is none. seen is when NCCL reported it.
+func (f *Filter) AddReport(stamp, seen uint64) { f.Clock.addStamp(stamp, seen, f.parted) }
 
-// believes reports whether a judged plan's stamps are used.
-func (f *Filter) believes(p *Plan) bool {
+// believesPlan reports whether a judged plan's stamps are used.
+func (f *Filter) believesPlan(p *Plan) bool {
 	return (p.verdict == plausible || p.verdict == early) && (p.Number < f.from || p.Number >= f.until)
 }
 
-// refuse notes doubts about a plan.
-func (f *Filter) refuse(p *Plan, d doubt) {
+// refusePlan notes doubts about a plan.
+func (f *Filter) refusePlan(p *Plan, d doubt) {
 	if f.doubts == 0 {
-		f.since = p.ends().ended
+		f.since = p.planEnds().ended
 	}
 	p.verdict = implausible
 	f.implausible++
@@ -138,46 +138,47 @@ func (f *Filter) explainByJump(k *Clock) {
 	}
 }
 
-// Suspect states that a plan that is being enqueued, or judged next, has messages to oneself, which the device counts
-// and the host does not, so that later stamps are those of earlier kernels (docs/nccl-profiler-api.md §7.4): even those
-// of plans that are judged before it.
-func (f *Filter) Suspect(number uint64) {
+// SuspectFrom states that a plan that is being enqueued, or judged next, has messages to oneself, which the device
+// counts and the host does not, so that later stamps are those of earlier kernels (docs/nccl-profiler-api.md §7.4):
+// even those of plans that are judged before it.
+func (f *Filter) SuspectFrom(number uint64) {
 	if f.suspect == 0 {
 		f.suspect = number
 	}
 }
 
-// Judge checks the stamps of a plan whose reports have all come. A plan is judged once, when the clock can map stamps.
-func (f *Filter) Judge(p *Plan, b Bounds, q Queue) Notice {
+// JudgePlan checks the stamps of a plan whose reports have all come. A plan is judged once, when the clock can map
+// stamps.
+func (f *Filter) JudgePlan(p *Plan, b Bounds, q Queue) Notice {
 	if p.verdict != unjudged {
 		return NoticeNone
 	}
 	k := f.Clock
-	p.behind = max(p.behind, q.Behind(p.Number, ringPlaces))
-	if len(p.Kernels) == 0 || !k.known() {
+	p.behind = max(p.behind, q.OperationsBehind(p.Number, ringPlaces))
+	if len(p.Kernels) == 0 || !k.canMap() {
 		return NoticeNone
 	}
 	if f.parted && k.jumps > f.jumps {
 		f.explainByJump(k)
 	}
 	inOrder, notice := p.Number > f.newest, NoticeNone
-	k.Fit(false)
-	e := f.examine(p, b, inOrder)
+	k.FitLine(false)
+	e := f.examinePlan(p, b, inOrder)
 	if e.doubts == doubtEarly && !f.parted { // the line may not be current
-		k.Fit(true)
-		e = f.examine(p, b, inOrder)
+		k.FitLine(true)
+		e = f.examinePlan(p, b, inOrder)
 	}
-	alone := inOrder && f.report < b.Launched && q.Last(p.Number)
+	alone := inOrder && f.report < b.Launched && q.IsLast(p.Number)
 	switch {
 	case e.doubts != 0:
-		f.distrust(p, b, e, q)
+		f.distrustPlan(p, b, e, q)
 	case f.suspect != 0 && p.Number >= f.suspect && !alone:
 		p.verdict = implausible
 		if !f.warned && !f.parted {
 			f.warned, notice = true, NoticeSelfMessages
 		}
 	default:
-		f.accept(p, b, e, alone, inOrder && q.Behind(p.Number, ringPlaces) < ringPlaces)
+		f.acceptPlan(p, b, e, alone, inOrder && q.OperationsBehind(p.Number, ringPlaces) < ringPlaces)
 	}
 	if inOrder {
 		f.newest = p.Number
@@ -187,10 +188,10 @@ func (f *Filter) Judge(p *Plan, b Bounds, q Queue) Notice {
 	return notice
 }
 
-// distrust takes a plan with doubtful stamps; if that cannot be an accident, other plans are distrusted too.
-func (f *Filter) distrust(p *Plan, b Bounds, e evidence, q Queue) {
+// distrustPlan takes a plan with doubtful stamps; if that cannot be an accident, other plans are distrusted too.
+func (f *Filter) distrustPlan(p *Plan, b Bounds, e evidence, q Queue) {
 	k, jumps := f.Clock, f.Clock.jumps
-	f.refuse(p, e.doubts)
+	f.refusePlan(p, e.doubts)
 	switch {
 	case e.doubts == doubtLate:
 	case e.doubts&^doubtOrder == doubtEarly:
@@ -206,9 +207,9 @@ func (f *Filter) distrust(p *Plan, b Bounds, e evidence, q Queue) {
 	}
 }
 
-// accept takes a plan without doubts. alone: its stamps can only be its own; shallow: no ring was overrun before its
-// report.
-func (f *Filter) accept(p *Plan, b Bounds, e evidence, alone, shallow bool) {
+// acceptPlan takes a plan without doubts. alone: its stamps can only be its own; shallow: no ring was overrun before
+// its report.
+func (f *Filter) acceptPlan(p *Plan, b Bounds, e evidence, alone, shallow bool) {
 	p.verdict = plausible
 	if f.streak++; f.streak >= forgetAfter && !f.parted {
 		f.clearDoubts()
@@ -242,7 +243,7 @@ func (f *Filter) storeStamps(p *Plan) {
 			l = new(channelStamps)
 			f.channels[s.Channel] = l
 		}
-		l.add(s.End, f.Clock.jumps)
+		l.addEnd(s.End, f.Clock.jumps)
 	}
 }
 
@@ -258,50 +259,51 @@ func (f *Filter) distrustAll(p *Plan, b Bounds, q Queue) {
 		from = min(from, f.from)
 	}
 	f.from, f.until = from, math.MaxUint64
-	since, ok := q.Since(from)
+	since, ok := q.EnqueuedSince(from)
 	if !ok {
 		since = b.Start
 	}
-	f.Clock.doubts(since)
+	f.Clock.markDoubtful(since)
 }
 
-// Interval returns when a judged plan ran, by the clock as it is known now; ok is false if its stamps are not believed.
-func (f *Filter) Interval(p *Plan, b Bounds) (Interval, Notice, bool) {
-	if !f.Clock.known() {
+// PlanInterval returns when a judged plan ran, by the clock as it is known now; ok is false if its stamps are not
+// believed.
+func (f *Filter) PlanInterval(p *Plan, b Bounds) (Interval, Notice, bool) {
+	if !f.Clock.canMap() {
 		if f.unknownTick {
 			return Interval{}, NoticeNone, false
 		}
 		f.unknownTick = true
 		return Interval{}, NoticeUnknownTick, false
 	}
-	if i, ok := f.realigned(p, b); ok {
+	if i, ok := f.realignPlan(p, b); ok {
 		return i, NoticeNone, true
 	}
-	if !f.believes(p) {
+	if !f.believesPlan(p) {
 		if f.withheld || p.Number < f.from || p.Number >= f.until {
 			return Interval{}, NoticeNone, false
 		}
 		f.withheld = true
 		return Interval{}, NoticeWithheld, false
 	}
-	i, ok := f.mapped(p, b)
+	i, ok := f.mapPlan(p, b)
 	return i, NoticeNone, ok
 }
 
-// mapped returns the clock's interval of a plan; if it is impossible, it returns false and refuses the plan.
-func (f *Filter) mapped(p *Plan, b Bounds) (Interval, bool) {
-	i, known, plausible := f.located(p, b)
+// mapPlan returns the clock's interval of a plan; if it is impossible, it returns false and refuses the plan.
+func (f *Filter) mapPlan(p *Plan, b Bounds) (Interval, bool) {
+	i, known, plausible := f.locatePlan(p, b)
 	if known && !plausible {
 		p.verdict = implausible
 	}
 	return i, known && plausible
 }
 
-// located returns the clock's interval of a plan, if the clock covers it.
-func (f *Filter) located(p *Plan, b Bounds) (i Interval, known, plausible bool) {
-	s := p.ends()
-	begin, beginMargin, _ := f.Clock.Host(s.first, s.began)
-	end, endMargin, ok := f.Clock.Host(s.last, s.ended)
+// locatePlan returns the clock's interval of a plan, if the clock covers it.
+func (f *Filter) locatePlan(p *Plan, b Bounds) (i Interval, known, plausible bool) {
+	s := p.planEnds()
+	begin, beginMargin, _ := f.Clock.HostTime(s.first, s.began)
+	end, endMargin, ok := f.Clock.HostTime(s.last, s.ended)
 	if !ok {
 		return Interval{}, false, false
 	}
@@ -313,7 +315,7 @@ func (f *Filter) located(p *Plan, b Bounds) (i Interval, known, plausible bool) 
 	if b.NetStop != 0 {
 		within.most = max(min(within.most, int64(b.NetStop-begin)), within.least)
 	}
-	moved, off := within.nearest(int64(math.Ceil(min(max(beginMargin.usual, endMargin.usual), unknownNs))))
+	moved, off := within.nearestMove(int64(math.Ceil(min(max(beginMargin.usual, endMargin.usual), unknownNs))))
 	begin, end = begin+uint64(moved), end+uint64(moved)
 	return Interval{begin, max(begin, min(end, s.ended)), off}, true, true
 }
@@ -325,9 +327,9 @@ type window struct{ least, most int64 }
 // unknownNs is more than any clock error.
 const unknownNs = 1 << 62
 
-// nearest returns by how much to move a plan as a whole, because its stamps give its exact length, and the remaining
-// uncertainty.
-func (w window) nearest(uncertainty int64) (moved int64, off uint64) {
+// nearestMove returns by how much to move a plan as a whole, because its stamps give its exact length, and the
+// remaining uncertainty.
+func (w window) nearestMove(uncertainty int64) (moved int64, off uint64) {
 	if w.least > w.most { // by the rounding of clocks and stamps
 		w.least, w.most = w.most, w.least
 	}

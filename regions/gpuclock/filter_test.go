@@ -20,16 +20,16 @@ const (
 	late   = 1_000
 )
 
-func (r *rank) Last(number uint64) bool { return r.plans[len(r.plans)-1].Number == number }
+func (r *rank) IsLast(number uint64) bool { return r.plans[len(r.plans)-1].Number == number }
 
-func (r *rank) Behind(number uint64, most int) (n int) {
+func (r *rank) OperationsBehind(number uint64, most int) (n int) {
 	for i := len(r.plans) - 1; r.plans[i].Number != number && n < most; i-- {
 		n++
 	}
 	return n
 }
 
-func (r *rank) Since(number uint64) (uint64, bool) {
+func (r *rank) EnqueuedSince(number uint64) (uint64, bool) {
 	for i, p := range r.plans {
 		if p.Number >= number {
 			return r.starts[i], true
@@ -45,18 +45,18 @@ func (r *rank) run(number, begin, stamped uint64, selfMessages bool) (Interval, 
 		Ended: begin + length + late,
 	}}}
 	r.plans, r.starts = []*Plan{p}, []uint64{begin - launch}
-	r.Report(p.Kernels[0].Begin, p.Kernels[0].Began)
-	r.Report(p.Kernels[0].End, p.Kernels[0].Ended)
+	r.AddReport(p.Kernels[0].Begin, p.Kernels[0].Began)
+	r.AddReport(p.Kernels[0].End, p.Kernels[0].Ended)
 	note := func(n Notice) {
 		if n != NoticeNone {
 			r.notices = append(r.notices, n)
 		}
 	}
 	if selfMessages {
-		r.Suspect(number)
+		r.SuspectFrom(number)
 	}
-	note(r.Judge(p, Bounds{Start: begin - launch, Launched: begin - launch}, r))
-	i, n, ok := r.Interval(p, Bounds{Launched: begin - launch})
+	note(r.JudgePlan(p, Bounds{Start: begin - launch, Launched: begin - launch}, r))
+	i, n, ok := r.PlanInterval(p, Bounds{Launched: begin - launch})
 	note(n)
 	return i, ok
 }
@@ -77,8 +77,8 @@ func TestIntervalsOfPlans(t *testing.T) {
 			t.Fatalf("plan %d: %+v, %v; it ran from %d", n, i, ok, begin)
 		}
 	}
-	if r.Clock.Jumps() != 0 || len(r.notices) != 0 {
-		t.Errorf("%d jumps, notices %v", r.Clock.Jumps(), r.notices)
+	if r.Clock.JumpCount() != 0 || len(r.notices) != 0 {
+		t.Errorf("%d jumps, notices %v", r.Clock.JumpCount(), r.notices)
 	}
 }
 
@@ -116,8 +116,8 @@ func TestAfterMessagesToOneself(t *testing.T) {
 		Kernels: []Kernel{{Begin: begin + offset, End: begin + length + offset, Began: begin + late,
 			Ended: begin + length + late}}}
 	r.plans, r.starts = []*Plan{p, waits}, []uint64{begin - launch, begin}
-	n := r.Judge(p, Bounds{Start: begin - launch, Launched: begin - launch}, &r)
-	if _, _, ok := r.Interval(p, Bounds{Launched: begin - launch}); ok || n != NoticeSelfMessages {
+	n := r.JudgePlan(p, Bounds{Start: begin - launch, Launched: begin - launch}, &r)
+	if _, _, ok := r.PlanInterval(p, Bounds{Launched: begin - launch}); ok || n != NoticeSelfMessages {
 		t.Errorf("believed: %v, notice %d", ok, n)
 	}
 }

@@ -70,7 +70,7 @@ const (
 	fitFloorNs = 300 // differences below this mean nothing
 )
 
-func (l *clockLine) offset(g uint64) int64 {
+func (l *clockLine) offsetAt(g uint64) int64 {
 	return l.d + int64(math.Round(l.slope*float64(int64(g-l.g))))
 }
 
@@ -78,14 +78,14 @@ func (l *clockLine) offset(g uint64) int64 {
 func (l *clockLine) moveTo(g uint64) clockLine {
 	m := *l
 	moved := float64(int64(g - l.g))
-	m.g, m.d, m.pivot, m.limitAt = g, l.offset(g), l.pivot-moved, l.limitAt-moved
+	m.g, m.d, m.pivot, m.limitAt = g, l.offsetAt(g), l.pivot-moved, l.limitAt-moved
 	return m
 }
 
 // heightAbove returns by how much an upper or lower bound of the offset at g lies above the line.
-func (l *clockLine) heightAbove(g uint64, d int64) float64 { return float64(d - l.offset(g)) }
+func (l *clockLine) heightAbove(g uint64, d int64) float64 { return float64(d - l.offsetAt(g)) }
 
-func (l *clockLine) uncertainty(g uint64) Margin {
+func (l *clockLine) uncertaintyAt(g uint64) Margin {
 	x := float64(int64(g - l.g))
 	of := func(slopeOff float64) float64 {
 		return min(math.Hypot(l.stat, slopeOff*(x-l.pivot)), l.limit+slopeOff*math.Abs(x-l.limitAt))
@@ -107,8 +107,8 @@ type fitScratch struct {
 	distances []float64
 }
 
-// lowest finds the m least (at most quickest) of y − slope·x in [from, to), in order, and their x. It appends them.
-func (f *fitScratch) lowest(slope float64, from, to, m int) {
+// findLowest finds the m least (at most quickest) of y − slope·x in [from, to), in order, and their x. It appends them.
+func (f *fitScratch) findLowest(slope float64, from, to, m int) {
 	var low, at [quickest]float64
 	n, most := 0, math.Inf(1) // most: the greatest found, once there are m
 	y := f.y[from:to]
@@ -131,15 +131,15 @@ func (f *fitScratch) lowest(slope float64, from, to, m int) {
 	f.low, f.at = append(f.low, low[:n]...), append(f.at, at[:n]...)
 }
 
-// spread returns how close the quickest reports lie to a line of a slope: the range of the lower half of the two
-// quickest of each stretch. A burst of reports at one time would fit any slope.
+// agreementSpread returns how close the quickest reports lie to a line of a slope: the range of the lower half of the
+// two quickest of each stretch. A burst of reports at one time would fit any slope.
 //
 // Most of a fit's time is spent here: nothing is stored for each report, and most reports only turn out later than two
 // others.
-func (f *fitScratch) spread(slope float64) float64 {
+func (f *fitScratch) agreementSpread(slope float64) float64 {
 	n := len(f.x)
 	var low leastFew
-	low.most = f.agreeing(n)
+	low.most = f.countAgreeing(n)
 	from := 0
 	for i := range stretches {
 		to := (i + 1) * n / stretches
@@ -157,10 +157,10 @@ func (f *fitScratch) spread(slope float64) float64 {
 			}
 		}
 		if len(y) > 0 {
-			low.add(least)
+			low.addResidual(least)
 		}
 		if len(y) > 1 {
-			low.add(second)
+			low.addResidual(second)
 		}
 	}
 	return low.v[low.most-1] - low.v[0]
@@ -168,11 +168,11 @@ func (f *fitScratch) spread(slope float64) float64 {
 
 // leastFew are the least of some values, in order.
 type leastFew struct {
-	v       [stretches]float64 // at least as many as agreeing returns
+	v       [stretches]float64 // at least as many as countAgreeing returns
 	n, most int
 }
 
-func (l *leastFew) add(r float64) {
+func (l *leastFew) addResidual(r float64) {
 	switch {
 	case l.n < l.most:
 		l.n++
@@ -186,21 +186,21 @@ func (l *leastFew) add(r float64) {
 	l.v[i] = r
 }
 
-// agreeing returns the number of reports whose range spread returns.
-func (f *fitScratch) agreeing(n int) int {
+// countAgreeing returns the number of reports whose range agreementSpread returns.
+func (f *fitScratch) countAgreeing(n int) int {
 	return max(min(quickest, n), min(2*stretches, n)/2)
 }
 
-// fit fits a line to points, to be used around the stamp middle.
+// fitPoints fits a line to points, to be used around the stamp middle.
 //
 // Reports of one run of the thread are not independent: two that are closer together than the uncertainty may be late
 // for one reason. They count as one, and the line is fitted again, until its uncertainty is less than the distance of
 // the reports. If too few remain, only launches show how late they were.
-func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain float64) clockLine {
+func (f *fitScratch) fitPoints(points []point, middle uint64, before *clockLine, grain float64) clockLine {
 	f.selectQuickest(points, middle, 0)
-	l := f.line(points, middle, before, grain)
+	l := f.fitSelected(points, middle, before, grain)
 	doubtful := l.limit > polledNs && slices.ContainsFunc(points, func(p point) bool { return p.launched }) &&
-		!f.confirm(&l, points, before, grain)
+		!f.confirmLine(&l, points, before, grain)
 	if doubtful && l.limit > idleNs {
 		l.moveBetween()
 		return l
@@ -208,7 +208,7 @@ func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain
 	for distance := polledNs; l.stat > distance; {
 		distance = max(l.stat, 2*distance)
 		f.selectQuickest(points, middle, distance)
-		l = f.line(points, middle, before, grain)
+		l = f.fitSelected(points, middle, before, grain)
 		if len(f.x) <= few {
 			l.stat = l.limit
 			break
@@ -220,24 +220,24 @@ func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain
 	return l
 }
 
-// confirm reports whether the reports of a line show by themselves that the quickest of them were not late: many, each
-// from its own run of the thread, that agree as those of a thread do that always runs. Otherwise kernels may have come
-// late, or all reports were late, even by nearly the same time when threads take turns or cores were asleep, and the
-// truth is anywhere between reports and launches: probably at the reports if these are close.
-func (f *fitScratch) confirm(l *clockLine, points []point, before *clockLine, grain float64) bool {
-	if l.lateness() > polledNs {
+// confirmLine reports whether the reports of a line show by themselves that the quickest of them were not late: many,
+// each from its own run of the thread, that agree as those of a thread do that always runs. Otherwise kernels may have
+// come late, or all reports were late, even by nearly the same time when threads take turns or cores were asleep, and
+// the truth is anywhere between reports and launches: probably at the reports if these are close.
+func (f *fitScratch) confirmLine(l *clockLine, points []point, before *clockLine, grain float64) bool {
+	if l.possibleLateness() > polledNs {
 		return false
 	}
 	f.selectQuickest(points, l.g, polledNs)
 	if n := len(f.x); n <= several || n <= many && l.limit > idleNs {
 		return false
 	}
-	w := f.line(points, l.g, before, grain)
-	return w.lateness() <= polledNs
+	w := f.fitSelected(points, l.g, before, grain)
+	return w.possibleLateness() <= polledNs
 }
 
-// lateness returns the possible delay of the quickest reports.
-func (l *clockLine) lateness() float64 { return l.stat - l.bend }
+// possibleLateness returns the possible delay of the quickest reports.
+func (l *clockLine) possibleLateness() float64 { return l.stat - l.bend }
 
 // moveBetween moves the line halfway between the quickest reports and the limit of launches.
 func (l *clockLine) moveBetween() {
@@ -291,8 +291,8 @@ func (f *fitScratch) selectAll(points []point, middle uint64) {
 	f.x, f.y = x[:n], y[:n]
 }
 
-// line fits a line to the selected reports.
-func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grain float64) clockLine {
+// fitSelected fits a line to the selected reports.
+func (f *fitScratch) fitSelected(points []point, middle uint64, before *clockLine, grain float64) clockLine {
 	n := len(f.x)
 	d0 := points[0].d
 	span := f.x[n-1] - f.x[0]
@@ -302,12 +302,12 @@ func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grai
 	}
 	slope, slopeOff := known, Margin{maxSlope, 3 * usualSlope}
 	if n >= minSlopePoints {
-		slope, slopeOff = f.slope(known, span, grain)
+		slope, slopeOff = f.chooseSlope(known, span, grain)
 	}
 
 	m := min(n, quickest)
 	f.low, f.at = f.low[:0], f.at[:0]
-	f.lowest(slope, 0, n, m)
+	f.findLowest(slope, 0, n, m)
 	quickestAt, spread := f.low[0], f.low[m-1]-f.low[0]
 	if m > few {
 		spread = min(spread, (spread+(quickest-1)/(few-1)*(f.low[few-1]-f.low[0]))/2)
@@ -322,7 +322,7 @@ func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grai
 		l.pivot += x / float64(m)
 	}
 	l.bend = f.bendOf(slope)
-	l.stat = max(most-late, late) + f.shared(slope, quickestAt) + grain + l.bend
+	l.stat = max(most-late, late) + f.sharedDelay(slope, quickestAt) + grain + l.bend
 	least := 0.0
 	for i := range points {
 		p := &points[i]
@@ -341,8 +341,8 @@ func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grai
 	return l
 }
 
-// shared returns the possible common delay of all reports, including the quickest.
-func (f *fitScratch) shared(slope, quickestAt float64) float64 {
+// sharedDelay returns the possible common delay of all reports, including the quickest.
+func (f *fitScratch) sharedDelay(slope, quickestAt float64) float64 {
 	near, bound := 0, quickestAt+systematicNs/sharedDelay
 	x := f.x[:len(f.y)]
 	for i, y := range f.y {
@@ -353,11 +353,11 @@ func (f *fitScratch) shared(slope, quickestAt float64) float64 {
 	if near > len(f.y)/2 { // usually less late than matters: the exact value takes longer
 		return systematicNs
 	}
-	return max(systematicNs, sharedDelay*f.usually(slope))
+	return max(systematicNs, sharedDelay*f.usualDelay(slope))
 }
 
-// usually returns the usual delay of reports against the quickest: the median.
-func (f *fitScratch) usually(slope float64) float64 {
+// usualDelay returns the usual delay of reports against the quickest: the median.
+func (f *fitScratch) usualDelay(slope float64) float64 {
 	f.distances = f.distances[:0]
 	x := f.x[:len(f.y)]
 	for i, y := range f.y {
@@ -410,7 +410,7 @@ func (f *fitScratch) bendOf(slope float64) float64 {
 	least, most := math.Inf(1), math.Inf(-1)
 	for i := range stretches {
 		first := len(f.low)
-		f.lowest(slope, i*n/stretches, (i+1)*n/stretches, few)
+		f.findLowest(slope, i*n/stretches, (i+1)*n/stretches, few)
 		least, most = min(least, f.low[first]), max(most, f.low[first])
 		f.distances = append(f.distances, f.low[len(f.low)-1]-f.low[first])
 	}
@@ -422,12 +422,12 @@ func (f *fitScratch) bendOf(slope float64) float64 {
 	return gap
 }
 
-// slope chooses among the previous slope, none, and the edges of the points' lower hull. off is by how much it may
-// differ without being much worse.
-func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin) {
-	m := f.agreeing(len(f.x))
+// chooseSlope chooses among the previous slope, none, and the edges of the points' lower hull. off is by how much it
+// may differ without being much worse.
+func (f *fitScratch) chooseSlope(known, span, grain float64) (best float64, off Margin) {
+	m := f.countAgreeing(len(f.x))
 	floor := grain + fitFloorNs
-	spread := func(slope float64) float64 { return f.spread(slope) + floor }
+	spread := func(slope float64) float64 { return f.agreementSpread(slope) + floor }
 	least := spread(known)
 	best, score := known, float64(m-1)*math.Log(least)
 	try := func(slope float64) {
@@ -436,7 +436,7 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin
 		}
 		w := spread(slope)
 		// The more slopes can be distinguished, the likelier one of them fits by chance.
-		penalty := slopeGain + math.Log1p(math.Abs(slope-known)*span/w) + disbelief(slope-known, w)
+		penalty := slopeGain + math.Log1p(math.Abs(slope-known)*span/w) + neededEvidence(slope-known, w)
 		if s := float64(m-1)*math.Log(w) + penalty; s < score {
 			best, score, least = slope, s, w
 		}
@@ -450,7 +450,8 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin
 	// A slope that would count as better has been tried; a smaller advantage is chance.
 	better := least * math.Exp(-slopeGain/float64(m-1))
 	for step := least / 16 / span; step < maxSlope; step *= 1.5 {
-		most, usual := least*math.Exp(slopeDoubt/float64(m-1)), least*math.Exp((slopeDoubt-unusual(step))/float64(m-1))
+		most, usual := least*math.Exp(slopeDoubt/float64(m-1)),
+			least*math.Exp((slopeDoubt-driftPenalty(step))/float64(m-1))
 		if off.usual != 0 {
 			usual = math.Inf(1)
 		}
@@ -478,17 +479,19 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin
 	return best, Margin{off.most + wander, off.usual + wander}
 }
 
-// disbelief returns the evidence that reports must give, by agreeing within spread for a slope, before this drift of
-// the clocks is believed. Reports of a thread that always runs agree to within less than polledNs; then large drifts
+// neededEvidence returns the evidence that reports must give, by agreeing within spread for a slope, before this drift
+// of the clocks is believed. Reports of a thread that always runs agree to within less than polledNs; then large drifts
 // are merely unusual. Among randomly late reports, some agree to within less for some slope, too.
-func disbelief(slope, spread float64) float64 {
-	heavy, light := unusual(slope), math.Abs(slope)/usualSlope
+func neededEvidence(slope, spread float64) float64 {
+	heavy, light := driftPenalty(slope), math.Abs(slope)/usualSlope
 	return heavy + max(light-heavy, 0)*min(spread/polledNs, 1)
 }
 
-// unusual returns how much less likely (logarithm) a drift by a slope is than none. Some clocks drift by far more than
-// is usual.
-func unusual(slope float64) float64 { return math.Log1p(slope * slope / (usualSlope * usualSlope)) }
+// driftPenalty returns how much less likely (logarithm) a drift by a slope is than none. Some clocks drift by far more
+// than is usual.
+func driftPenalty(slope float64) float64 {
+	return math.Log1p(slope * slope / (usualSlope * usualSlope))
+}
 
 // lowerHull finds the corners of the points' lower hull; x rises.
 func (f *fitScratch) lowerHull() {

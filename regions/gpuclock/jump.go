@@ -56,7 +56,7 @@ type stepBack struct {
 func (k *Clock) jumpedAhead(line *clockLine, g, c uint64) bool {
 	a := &k.ahead
 	above := line.heightAbove(g, int64(c-g))
-	if line.points < aheadPoints || above > -line.contradicted(g)-stepSlackNs {
+	if line.points < aheadPoints || above > -line.jumpThreshold(g)-stepSlackNs {
 		if len(a.pairs) > 0 {
 			if a.agree++; a.agree >= agreeingPairs {
 				*a = stepAhead{}
@@ -79,14 +79,14 @@ func (k *Clock) jumpedAhead(line *clockLine, g, c uint64) bool {
 		return true
 	}
 	pairs := slices.DeleteFunc(a.pairs, func(p clockPair) bool { return math.Abs(p.above-above) >= aheadSpreadNs })
-	k.jump(pairs, false, pairs[0].c)
+	k.beginSegment(pairs, false, pairs[0].c)
 	return true
 }
 
-// contradicted returns by how much a report must lie below the line for a jump: one line for both would lie below the
+// jumpThreshold returns by how much a report must lie below the line for a jump: one line for both would lie below the
 // limit of launches. Reports without such a limit may all have been late, unless the distance is many times the line's
 // uncertainty.
-func (l *clockLine) contradicted(g uint64) float64 {
+func (l *clockLine) jumpThreshold(g uint64) float64 {
 	x := float64(int64(g - l.g))
 	return min(math.Hypot(lateBeyond*l.stat, 3*l.slopeOff.most*(x-l.pivot)),
 		l.limit+l.slopeOff.most*math.Abs(x-l.limitAt))
@@ -95,15 +95,15 @@ func (l *clockLine) contradicted(g uint64) float64 {
 // isJumpBack takes a kernel that seems to have begun before its launch, at host time t, and is otherwise plausible;
 // crossed: it began before the end of an earlier one. It reports whether the clock has jumped.
 func (k *Clock) isJumpBack(stamp, t uint64, crossed bool) bool {
-	if !k.known() || len(k.segments) == 0 {
+	if !k.canMap() || len(k.segments) == 0 {
 		return false
 	}
 	s := k.segments[len(k.segments)-1]
-	line := s.live()
+	line := s.newestLine()
 	if line == nil {
 		return false
 	}
-	g, b := k.nanoseconds(stamp), &k.back
+	g, b := k.gpuNanoseconds(stamp), &k.back
 	if b.plans++; b.plans == 1 {
 		b.since = t
 	}
@@ -119,7 +119,7 @@ func (k *Clock) isJumpBack(stamp, t uint64, crossed bool) bool {
 	if least < b.most-stepSlackNs || least > b.most+backSpreadNs {
 		return false
 	}
-	k.jump(b.pairs, true, b.since)
+	k.beginSegment(b.pairs, true, b.since)
 	return true
 }
 
@@ -146,12 +146,12 @@ func (k *Clock) comparesBack(line *clockLine, g, c uint64) {
 	b.pairs = append(b.pairs, clockPair{g, c, above})
 }
 
-// jump begins a new segment with its first pairs.
-func (k *Clock) jump(pairs []clockPair, back bool, at uint64) {
+// beginSegment begins a new segment with its first pairs.
+func (k *Clock) beginSegment(pairs []clockPair, back bool, at uint64) {
 	k.wentBack, k.jumpAt = back, at
 	old := k.segments[len(k.segments)-1]
 	grain := k.grainNs()
-	old.fit(true, grain)
+	old.fitLine(true, grain)
 	old.points, old.final = nil, len(old.lines)
 	slices.SortFunc(pairs, func(a, b clockPair) int {
 		if a.g < b.g {
@@ -161,9 +161,9 @@ func (k *Clock) jump(pairs []clockPair, back bool, at uint64) {
 	})
 	s := &segment{}
 	for _, p := range pairs {
-		s.add(p.g, int64(p.c-p.g), grain, true)
+		s.addPoint(p.g, int64(p.c-p.g), grain, true)
 	}
-	s.fit(true, grain)
+	s.fitLine(true, grain)
 	s.from, _, _ = s.mapStamp(pairs[0].g)
 	s.from = max(s.from, old.from)
 	k.segments = append(k.segments, s)

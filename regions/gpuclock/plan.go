@@ -52,7 +52,7 @@ type planEnds struct {
 	began, ended uint64
 }
 
-func (p *Plan) ends() planEnds {
+func (p *Plan) planEnds() planEnds {
 	k := &p.Kernels[0]
 	s := planEnds{first: k.Begin, last: k.End, began: k.Began, ended: k.Ended}
 	for i := range p.Kernels[1:] {

@@ -98,41 +98,41 @@ type share struct {
 	kernel  Kernel
 }
 
-// Follow takes a plan when its reports have all come, in the order in which the communicator rank's plans were
+// FollowPlan takes a plan when its reports have all come, in the order in which the communicator rank's plans were
 // enqueued. Plans before the first message to oneself are not needed.
-func (f *Filter) Follow(p *Plan, b Bounds, w Works) {
+func (f *Filter) FollowPlan(p *Plan, b Bounds, w Works) {
 	r := &f.realigner
 	switch {
 	case r.ended:
 	case w.Uncounted || r.on && f.Clock.jumps != r.jumps:
-		r.end()
+		r.endForGood()
 	case r.on || len(w.Own) > 0:
 		if !r.on {
 			r.on, r.jumps = true, f.Clock.jumps
 		}
 		if w.Unsure {
-			r.cut(w.Own)
+			r.beginStretch(w.Own)
 			return
 		}
 		f.addWorks(p, b, w)
 	}
 }
 
-// Follows reports whether Follow needs all plans, not only those with messages to oneself.
-func (f *Filter) Follows() bool { return f.realigner.on }
+// FollowsAll reports whether FollowPlan needs all plans, not only those with messages to oneself.
+func (f *Filter) FollowsAll() bool { return f.realigner.on }
 
-// Uncounted ends realigning for good: host and device count differently in an unknown way.
-func (f *Filter) Uncounted() { f.realigner.end() }
+// EndRealigning ends realigning for good: host and device count differently in an unknown way.
+func (f *Filter) EndRealigning() { f.realigner.endForGood() }
 
-func (r *realigner) end() {
+func (r *realigner) endForGood() {
 	*r = realigner{ended: true}
 }
 
-// cut begins a stretch after messages to oneself: the next works are the first known ones.
-func (r *realigner) cut(own []int) {
+// beginStretch begins a stretch after messages to oneself: the next works are the first known ones.
+func (r *realigner) beginStretch(own []int) {
 	for _, channels := range own {
 		for c := range channels {
-			r.works(uint8(c)).shift++
+			r.worksOf(uint8(c)).shift++
 		}
 	}
 	for _, l := range r.channels {
@@ -143,7 +143,7 @@ func (r *realigner) cut(own []int) {
 	}
 }
 
-func (r *realigner) works(channel uint8) *channelWorks {
+func (r *realigner) worksOf(channel uint8) *channelWorks {
 	if r.channels == nil {
 		r.channels = make(map[uint8]*channelWorks)
 	}
@@ -164,7 +164,7 @@ func (f *Filter) addWorks(p *Plan, b Bounds, w Works) {
 		i := slices.IndexFunc(at.shares, func(s *share) bool { return s.channel == channel })
 		if i < 0 {
 			i = len(at.shares)
-			at.shares = append(at.shares, &share{channelWorks: r.works(channel), of: at, channel: channel})
+			at.shares = append(at.shares, &share{channelWorks: r.worksOf(channel), of: at, channel: channel})
 		}
 		return at.shares[i]
 	}
@@ -182,7 +182,7 @@ func (f *Filter) addWorks(p *Plan, b Bounds, w Works) {
 		s.stamps = append(s.stamps, report{k, 0})
 	}
 	if r.plans = append(r.plans, at); len(r.plans) > maxPlaced {
-		r.end()
+		r.endForGood()
 		return
 	}
 	for _, s := range at.shares {
@@ -193,7 +193,7 @@ func (f *Filter) addWorks(p *Plan, b Bounds, w Works) {
 			}
 		}
 		if !f.assignStamps(s.channelWorks) {
-			r.end()
+			r.endForGood()
 			return
 		}
 	}
@@ -249,7 +249,7 @@ func (f *Filter) assignStamp(s *share, k report) bool {
 		o.Begin, o.End = min(o.Begin, k.Begin), max(o.End, k.End)
 	}
 	s.got++
-	begin, off, ok := f.Clock.Host(k.Begin, k.Began)
+	begin, off, ok := f.Clock.HostTime(k.Begin, k.Began)
 	b := &s.of.bounds
 	early := begin+uint64(off.most)+slackNs < b.Launched
 	late := b.NetStop != 0 && begin > b.NetStop+uint64(off.most)+networkSlackNs
@@ -267,18 +267,18 @@ func (f *Filter) observeShift(l *channelWorks) {
 	if next == nil || next == l.before || l.before != nil && l.before.of.unsure {
 		return
 	}
-	if l.before != nil && l.before.of.outlasts(l.previous.Begin) {
+	if l.before != nil && l.before.of.runsAt(l.previous.Begin) {
 		l.seen = l.at
 		return
 	}
-	begin, off, ok := f.Clock.Host(l.previous.Begin, l.previous.Began)
+	begin, off, ok := f.Clock.HostTime(l.previous.Begin, l.previous.Began)
 	if ok && begin+uint64(off.most)+slackNs < next.of.bounds.Launched {
 		l.seen = l.at
 	}
 }
 
-// outlasts reports whether a plan was still running at a stamp, on a channel that has never had a message to oneself.
-func (at *placed) outlasts(stamp uint64) bool {
+// runsAt reports whether a plan was still running at a stamp, on a channel that has never had a message to oneself.
+func (at *placed) runsAt(stamp uint64) bool {
 	return slices.ContainsFunc(at.shares, func(
 		s *share) bool {
 		return s.changed < 0 && s.got == s.due && s.kernel.End > stamp
@@ -305,8 +305,8 @@ func (r *realigner) isComplete(at *placed) bool {
 	return true
 }
 
-// ends returns the first and the last known stamp of a plan.
-func (at *placed) ends() (begin, end uint64) {
+// stampEnds returns the first and the last known stamp of a plan.
+func (at *placed) stampEnds() (begin, end uint64) {
 	for _, s := range at.shares {
 		if s.got > 0 {
 			if begin == 0 || s.kernel.Begin < begin {
@@ -341,52 +341,52 @@ func (f *Filter) addProvenLaunches(at *placed) {
 			break
 		}
 		own := at.ownPlan()
-		ends := own.ends()
+		ends := own.planEnds()
 		if ends.first < r.boundEnd {
 			break
 		}
 		r.bounded, r.boundEnd = at.plan.Number, ends.last
 		f.Clock.notBefore(ends.first, at.bounds.Launched, true)
-		begin, _, _ := f.Clock.Host(ends.first, ends.began)
+		begin, _, _ := f.Clock.HostTime(ends.first, ends.began)
 		fit = fit || begin < at.bounds.Launched
 	}
 	if fit {
-		f.Clock.Fit(true)
+		f.Clock.FitLine(true)
 	}
 }
 
 // ranAlone reports whether a plan, which is the next to be written, ran after earlier plans and before later ones.
 func (r *realigner) ranAlone(at *placed) bool {
 	for len(r.plans) > 0 && r.plans[0].plan.Number < at.plan.Number {
-		_, end := r.plans[0].ends()
+		_, end := r.plans[0].stampEnds()
 		r.last = max(r.last, end)
 		r.plans = r.plans[1:]
 	}
-	begin, end := at.ends()
+	begin, end := at.stampEnds()
 	if begin < r.last {
 		return false
 	}
 	for _, next := range r.plans[1:min(len(r.plans), 1+ringPlaces)] {
-		if b, _ := next.ends(); b != 0 && b < end {
+		if b, _ := next.stampEnds(); b != 0 && b < end {
 			return false
 		}
 	}
 	return true
 }
 
-// realigned returns when a plan that is being written ran, by stamps whose shift is proven.
-func (f *Filter) realigned(p *Plan, b Bounds) (Interval, bool) {
+// realignPlan returns when a plan that is being written ran, by stamps whose shift is proven.
+func (f *Filter) realignPlan(p *Plan, b Bounds) (Interval, bool) {
 	r, at := &f.realigner, p.placed
 	if at == nil || r.ended || f.Clock.jumps != r.jumps || !r.isComplete(at) {
 		return Interval{}, false
 	}
 	if !r.ranAlone(at) {
-		r.end()
+		r.endForGood()
 		return Interval{}, false
 	}
 	f.addProvenLaunches(at)
 	own := at.ownPlan()
-	i, ok := f.mapped(&own, b)
+	i, ok := f.mapPlan(&own, b)
 	if !ok {
 		return Interval{}, false
 	}

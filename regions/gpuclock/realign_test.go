@@ -22,7 +22,7 @@ func newShifted() *shifted {
 	s := &shifted{Filter: Filter{Clock: New(false)}, now: beginning}
 	for n := range uint64(100) {
 		s.now += beat
-		s.Clock.add(s.now+offset, s.now+late+n%7*100, false)
+		s.Clock.addStamp(s.now+offset, s.now+late+n%7*100, false)
 		s.Clock.notBefore(s.now+offset, s.now-launch, true)
 	}
 	return s
@@ -49,8 +49,8 @@ func (s *shifted) enqueue(own int, queued bool) {
 	k.Began = max(k.Begin-offset, b.Launched) + late
 	k.Ended = max(k.End-offset, k.Began) + late
 	p.Kernels, p.Reported = []Kernel{k}, k.Ended
-	s.Report(k.Begin, k.Began)
-	s.Report(k.End, k.Ended)
+	s.AddReport(k.Begin, k.Began)
+	s.AddReport(k.End, k.Ended)
 	w := Works{Host: []Kernel{k}}
 	for range own {
 		w.Own = append(w.Own, 1)
@@ -65,12 +65,12 @@ func (s *shifted) enqueue(own int, queued bool) {
 // intervals follows all plans and returns for each when it ran; nil: unknown.
 func (s *shifted) intervals() []*Interval {
 	for i, p := range s.plans {
-		s.Follow(p, s.bounds[i], s.works[i])
+		s.FollowPlan(p, s.bounds[i], s.works[i])
 	}
 	var all []*Interval
 	for i, p := range s.plans {
 		var at *Interval
-		if in, ok := s.realigned(p, s.bounds[i]); ok {
+		if in, ok := s.realignPlan(p, s.bounds[i]); ok {
 			at = &in
 		}
 		all = append(all, at)

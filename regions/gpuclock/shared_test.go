@@ -24,7 +24,7 @@ func TestSharedDelay(t *testing.T) {
 		least := slices.Min(late)
 		slices.Sort(late)
 		median := late[len(late)/2] - least
-		if got, want := f.shared(slope, least), max(systematicNs, sharedDelay*median); got != want {
+		if got, want := f.sharedDelay(slope, least), max(systematicNs, sharedDelay*median); got != want {
 			t.Fatalf("seed %d: %v, want %v", seed, got, want)
 		}
 		if median < systematicNs/sharedDelay {

@@ -91,14 +91,14 @@ func judged(plans []*starvedPlan) map[*starvedPlan]Interval {
 			}
 		}
 		k := p.Kernels[0]
-		r.Report(k.Begin, k.Began)
-		r.Report(k.End, k.Ended)
-		r.Judge(&p.Plan, Bounds{Start: p.launched, Launched: p.launched}, &r)
+		r.AddReport(k.Begin, k.Began)
+		r.AddReport(k.End, k.Ended)
+		r.JudgePlan(&p.Plan, Bounds{Start: p.launched, Launched: p.launched}, &r)
 	}
-	r.Clock.Fit(true)
+	r.Clock.FitLine(true)
 	shown := make(map[*starvedPlan]Interval)
 	for _, p := range plans {
-		if i, _, ok := r.Interval(&p.Plan, Bounds{Launched: p.launched}); ok {
+		if i, _, ok := r.PlanInterval(&p.Plan, Bounds{Launched: p.launched}); ok {
 			shown[p] = i
 		}
 	}

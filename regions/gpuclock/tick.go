@@ -29,7 +29,7 @@ const (
 	tickOrigin    = 1 << 62 // in the middle of all times, so that no time is negative
 )
 
-func (t *tickLength) nanoseconds(g uint64) uint64 {
+func (t *tickLength) gpuNanoseconds(g uint64) uint64 {
 	return tickOrigin + uint64(int64(math.Round(float64(int64(g-t.g0))*t.ns)))
 }
 
@@ -54,7 +54,7 @@ func (t *tickLength) addPair(g, c uint64) []tickPair {
 	}
 	t.next = span + span/2
 	before := t.last
-	t.last = t.estimate()
+	t.last = t.estimateTick()
 	if before <= 0 || t.last <= 0 || math.Abs(t.last/before-1) > tickAgreement {
 		return nil
 	}
@@ -64,8 +64,8 @@ func (t *tickLength) addPair(g, c uint64) []tickPair {
 	return pairs
 }
 
-// estimate returns the length of a tick by all pairs; 0 if they do not determine it.
-func (t *tickLength) estimate() float64 {
+// estimateTick returns the length of a tick by all pairs; 0 if they do not determine it.
+func (t *tickLength) estimateTick() float64 {
 	var f fitScratch
 	pairs := slices.Clone(t.pairs)
 	slices.SortFunc(pairs, func(a, b tickPair) int {
@@ -90,7 +90,7 @@ func (t *tickLength) estimate() float64 {
 	for i := 1; i < len(f.hull); i++ {
 		a, b := f.hull[i-1], f.hull[i]
 		length := (f.y[b] - f.y[a]) / (f.x[b] - f.x[a])
-		if spread := f.spread(length); length > 0 && spread < least {
+		if spread := f.agreementSpread(length); length > 0 && spread < least {
 			best, least = length, spread
 		}
 	}
@@ -108,7 +108,7 @@ const (
 	grainAfter = 16   // differences whose common divisor is not accidental
 )
 
-func (r *grain) add(stamp uint64) {
+func (r *grain) addStamp(stamp uint64) {
 	d := stamp - r.last
 	if stamp < r.last {
 		d = r.last - stamp
@@ -128,7 +128,7 @@ func (r *grain) add(stamp uint64) {
 	r.last = stamp
 }
 
-func (r *grain) ns(tick float64) float64 {
+func (r *grain) toNanoseconds(tick float64) float64 {
 	switch {
 	case r.least == 0:
 		return maxGrainNs

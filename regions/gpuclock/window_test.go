@@ -25,16 +25,16 @@ func TestPlansAreMovedAsAWhole(t *testing.T) {
 			f := Filter{Clock: New(false)}
 			begin := beginning
 			// A report and a launch, with the truth not in their middle.
-			f.Clock.add(begin+offset, begin+uint64(3*off+c.error), false)
+			f.Clock.addStamp(begin+offset, begin+uint64(3*off+c.error), false)
 			f.Clock.notBefore(begin+offset, begin-uint64(3*off-c.error), true)
-			f.Clock.Fit(true)
+			f.Clock.FitLine(true)
 			p := &Plan{Kernels: []Kernel{{Begin: begin + offset, End: begin + length + offset, Began: begin + c.began,
 				Ended: begin + length + c.ended}}}
 			b := Bounds{Launched: begin - c.launched}
 			if c.net != 0 {
 				b.NetStop = begin + c.net
 			}
-			i, ok := f.mapped(p, b)
+			i, ok := f.mapPlan(p, b)
 			if !ok || i.End-i.Begin != length {
 				t.Fatalf("%+v, %v: %d ns long and not %d", i, ok, i.End-i.Begin, length)
 			}
@@ -58,7 +58,7 @@ func TestUnknownClockLeavesTheWindow(t *testing.T) {
 		{window{2, 1}, 1, 1}, // rounded
 	} {
 		for _, clock := range []int64{unknownNs, 1 << 40} {
-			if moved, off := c.w.nearest(clock); moved != c.moved || off != c.off {
+			if moved, off := c.w.nearestMove(clock); moved != c.moved || off != c.off {
 				t.Errorf("%+v: moved by %d, uncertainty %d", c.w, moved, off)
 			}
 		}
@@ -78,12 +78,12 @@ func TestLaunchesThatComeLaterTell(t *testing.T) {
 			k.Began, k.Ended = k.Began+more, k.Ended+more
 		}
 		k := s.plans[i].Kernels[0]
-		s.Report(k.Begin, k.Began)
-		s.Report(k.End, k.Ended)
+		s.AddReport(k.Begin, k.Began)
+		s.AddReport(k.End, k.Ended)
 	}
 	s.bounds[0].Launched -= beat
 	s.Clock.notBefore(s.truth[0].Begin, s.bounds[0].Launched, true)
-	s.Clock.Fit(true)
+	s.Clock.FitLine(true)
 	first := s.intervals()[0]
 	if first == nil || first.Uncertainty > beat/2 ||
 		distance(first.Begin, s.truth[0].Begin-offset) > first.Uncertainty {

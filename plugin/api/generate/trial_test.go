@@ -50,9 +50,9 @@ var byHand = []struct {
 			"#define STATE ncclotf2_state_v7\n#include \"vtable.inc\"\n"},
 	{"regions/model.go", "\t\tshm.EventKernelPhase:  {",
 		"\t\tshm.EventCeFence: {start: ts.startCEPart, stop: ts.stopCEPart},\n\t\tshm.EventKernelPhase:  {"},
-	{"regions/ce.go", "\tregion := ts.defs.region(name, GroupEnqueue",
+	{"regions/ce.go", "\tregion := ts.defs.regionRef(name, GroupEnqueue",
 		"\tif r.Type == shm.EventCeFence {\n\t\tname = \"CE fence \" + r.Reason\n\t}\n" +
-			"\tregion := ts.defs.region(name, GroupEnqueue"},
+			"\tregion := ts.defs.regionRef(name, GroupEnqueue"},
 }
 
 // copyTree copies what the plugin, the tool and the replay host are built from.
