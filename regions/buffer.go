@@ -18,6 +18,9 @@ const (
 	ClassUnknown = cuda.ClassUnknown
 )
 
+// buffers are the addresses of an operation's buffers; 0: not known.
+type buffers struct{ send, recv uint64 }
+
 // bufferAttributes adds the memory classes of an operation's buffers, if CUPTI records memory, and whether the
 // operation was in place.
 func (pw *planWriter) bufferAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
@@ -39,13 +42,13 @@ func (pw *planWriter) classAttributes(a *otf2.AttributeList, op *operation) {
 		return
 	}
 	class := func(address uint64) otf2.StringRef {
-		return pw.defs.stringRef(pw.cuda.MemoryClass(address, op.plan.start))
+		return pw.defs.stringRef(pw.cuda.MemoryClass(address, op.plan.enqueue.start))
 	}
-	if op.send != 0 {
-		a.String(AttrSendBuffClass, class(op.send))
+	if op.buffers.send != 0 {
+		a.String(AttrSendBuffClass, class(op.buffers.send))
 	}
-	if op.recv != 0 {
-		a.String(AttrRecvBuffClass, class(op.recv))
+	if op.buffers.recv != 0 {
+		a.String(AttrRecvBuffClass, class(op.buffers.recv))
 	}
 }
 
@@ -55,5 +58,5 @@ func (op *operation) inPlace(c *commRank) (same, known bool) {
 	if op.p2p || f == nil {
 		return false, false
 	}
-	return f.SameBuffer(op.send, op.recv, op.shareBytes(), c.Rank)
+	return f.SameBuffer(op.buffers.send, op.buffers.recv, op.shareBytes(), c.Rank)
 }

@@ -51,10 +51,14 @@ type groupCall struct {
 	phases      groupPhases
 	resumed     bool // it began in an earlier model: its region is missing
 
-	// Memory for the first of each, and its index in the lists above: most groups have no more, and an operation that
-	// waits keeps all of it.
-	ownCall     call
-	ownLaunch   launch
+	memory groupMemory
+}
+
+// groupMemory is the memory for the first call and the first launch of a group, and for the lists of them: most groups
+// have no more, and an operation that waits keeps all of it.
+type groupMemory struct {
+	call        call
+	launch      launch
 	firstCall   [1]*call
 	firstLaunch [1]*launch
 }
@@ -74,17 +78,13 @@ type call struct {
 	group          *groupCall // nil if NCCL named none
 	before         int64      // without a group: its number, below all of this model's groups
 	p2p            bool
-	name           string
-	count          uint64
-	datatype       string
-	root           int32
-	stream, tag    uint64
-	graph          bool
-	start, stop    uint64
-	stopped        bool // its stop has come, or is not awaited any more
-	unfinished     bool // its stop never came
-	dropped        bool // no operation refers to it any more
-	listed         int  // its number in the list of its communicator rank's, see callList
+	arguments
+	graph       bool
+	start, stop uint64
+	stopped     bool // its stop has come, or is not awaited any more
+	unfinished  bool // its stop never came
+	dropped     bool // no operation refers to it any more
+	listed      int  // its number in the list of its communicator rank's, see callList
 }
 
 // groupNumber returns the number of the call's group.
@@ -177,7 +177,7 @@ func (ts *threads) startGroupAPI(th *thread, t uint64, r *shm.Record) {
 	ts.groupNumber++
 	g := &groupCall{handle: r.Handle, thread: th, number: ts.groupNumber, start: t, depth: r.GroupDepth,
 		graph: r.Flags&shm.FlagGraph != 0}
-	g.calls, g.launches, g.spans, th.spans = g.firstCall[:0], g.firstLaunch[:0], th.spans, nil
+	g.calls, g.launches, g.spans, th.spans = g.memory.firstCall[:0], g.memory.firstLaunch[:0], th.spans, nil
 	th.group = g
 	ts.groups[r.Handle] = g
 	ts.threadLocation(th)
@@ -197,7 +197,7 @@ func (ts *threads) stopGroupAPI(th *thread, t uint64, r *shm.Record) {
 // newCall returns memory for the next call of the group; of a new one if the group is nil.
 func (g *groupCall) newCall() *call {
 	if g != nil && len(g.calls) == 0 {
-		return &g.ownCall
+		return &g.memory.call
 	}
 	return new(call)
 }
@@ -205,7 +205,7 @@ func (g *groupCall) newCall() *call {
 // newLaunch returns memory for the next launch of the group; new memory if the group is nil.
 func (g *groupCall) newLaunch() *launch {
 	if g != nil && len(g.launches) == 0 {
-		return &g.ownLaunch
+		return &g.memory.launch
 	}
 	return new(launch)
 }
@@ -223,9 +223,8 @@ func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
 	g := ts.groups[r.Arg]
 	c := g.newCall()
 	*c = call{
-		handle: r.Handle, parent: r.Arg, thread: th, comm: comm, group: g, p2p: r.Type == shm.EventP2pApi,
-		name: r.Func, count: r.Count, datatype: r.Datatype, root: r.Root, stream: r.Stream, tag: r.UserTag,
-		graph: r.Flags&shm.FlagGraph != 0, start: t, stop: t, before: ungrouped,
+		handle: r.Handle, parent: r.Arg, thread: th, comm: comm, group: g, before: ungrouped,
+		p2p: r.Type == shm.EventP2pApi, arguments: argumentsOf(r), graph: r.Flags&shm.FlagGraph != 0, start: t, stop: t,
 	}
 	ts.ops.calls[r.Handle] = c
 	if !c.graph {
@@ -316,7 +315,7 @@ func (ts *threads) startLaunch(th *thread, t uint64, r *shm.Record) {
 	g := ts.groups[r.Arg]
 	th.launch = g.newLaunch()
 	*th.launch = launch{
-		Launch: cuda.Launch{Handle: r.Handle, Rank: &comm.kernels, Thread: uint32(th.tid), Start: t, Stop: t},
+		Launch: cuda.Launch{Handle: r.Handle, Rank: &comm.gpu.kernels, Thread: uint32(th.tid), Start: t, Stop: t},
 		comm:   comm, parent: r.Arg, stream: r.Stream, graph: g != nil && g.graph,
 	}
 	ts.cuda.KeepLaunch(&th.launch.Launch)
@@ -350,7 +349,7 @@ func (ts *threads) onThread(th *thread, c *commRank, spans []span) {
 		return
 	}
 	loc := th.loc
-	if loc == nil && c.final { // the row has ended
+	if loc == nil && c.life.final { // the row has ended
 		ts.countOddity(oddAfterFinalize)
 		return
 	}
@@ -508,7 +507,7 @@ func (c *call) addAttributes(b *board, a *otf2.AttributeList, unfinished bool) {
 // rankAttributes add the communicator, rank and device of a call, because one thread can call for several. What NCCL
 // did not report is missing, and so is a communicator of one rank.
 func (b *board) rankAttributes(a *otf2.AttributeList, c *commRank) {
-	if !c.announced {
+	if !c.life.announced {
 		return
 	}
 	if device := b.process.GPUs[c.GPU].Device; device >= 0 {

@@ -58,7 +58,7 @@ func TestCallsAloneFindTheirPlaces(t *testing.T) {
 			for _, g := range groups.Draw(rt, name) {
 				p := &plan{callOnly: rapid.Bool().Draw(rt, "alone"), ops: []*operation{{call: &call{before: g}}}}
 				if !p.callOnly {
-					p.stamps.Number = uint64(len(all) + 1)
+					p.gpu.stamps.Number = uint64(len(all) + 1)
 				}
 				all = append(all, p)
 			}
@@ -66,12 +66,12 @@ func TestCallsAloneFindTheirPlaces(t *testing.T) {
 		}
 		s := newScene(t, 4)
 		c := s.m.ranks.all[0]
-		c.queue = plans("queue")
+		c.queue.plans = plans("queue")
 		alone := plans("calls")
-		last := rapid.IntRange(0, len(c.queue)).Draw(rt, "last")
-		c.followed = rapid.IntRange(0, len(c.queue)).Draw(rt, "followed")
+		last := rapid.IntRange(0, len(c.queue.plans)).Draw(rt, "last")
+		c.queue.followed = rapid.IntRange(0, len(c.queue.plans)).Draw(rt, "followed")
 
-		want, place, followed := slices.Clone(c.queue), last, c.followed
+		want, place, followed := slices.Clone(c.queue.plans), last, c.queue.followed
 		for _, p := range alone {
 			at := slices.IndexFunc(want, func(o *plan) bool { return o.latestGroup() > p.latestGroup() })
 			if at < 0 || at > place {
@@ -84,8 +84,8 @@ func TestCallsAloneFindTheirPlaces(t *testing.T) {
 			}
 		}
 		s.m.ops.mergeAlone(c, slices.Clone(alone), last)
-		if !slices.Equal(c.queue, want) || c.followed != followed {
-			rt.Fatalf("plans are at other places, or %d of them are followed, want %d", c.followed, followed)
+		if !slices.Equal(c.queue.plans, want) || c.queue.followed != followed {
+			rt.Fatalf("plans are at other places, or %d of them are followed, want %d", c.queue.followed, followed)
 		}
 	})
 }
@@ -116,8 +116,8 @@ func TestManyCallsWithoutPlans(t *testing.T) {
 		}
 		give(100+calls, shm.Record{Kind: shm.RecordFinalize})
 		c := s.m.ranks.all[0]
-		if !c.closed || len(c.queue)+c.calls.count+len(s.m.ops.calls) != 0 {
-			t.Errorf("%d plans and %d calls are kept", len(c.queue), c.calls.count)
+		if !c.life.closed || len(c.queue.plans)+c.calls.count+len(s.m.ops.calls) != 0 {
+			t.Errorf("%d plans and %d calls are kept", len(c.queue.plans), c.calls.count)
 		}
 		s.m.Snapshot()
 		if n := s.p.Comms[0].Sequences["Broadcast"].Count; n != calls {

@@ -15,14 +15,15 @@ import (
 // since 2.29, symmetric kernels, copy-engine collectives. They follow the plans of their own group and precede those of
 // later ones, as on all members.
 func (ops *operations) resolveCalls(c *commRank, before int64) {
-	place := len(c.queue)
-	for place > 0 && before != noGroup && (!c.queue[place-1].stopped || c.queue[place-1].measurement != 0) {
+	place := len(c.queue.plans)
+	for place > 0 && before != noGroup && (!c.queue.plans[place-1].enqueue.stopped ||
+		c.queue.plans[place-1].measurement != 0) {
 		place--
 	}
 	if place > 0 && before != noGroup {
 		place-- // before the plan that just ended
 	}
-	if before == noGroup && place > 0 && c.queue[place-1].measurement == otf2.MeasurementOff {
+	if before == noGroup && place > 0 && c.queue.plans[place-1].measurement == otf2.MeasurementOff {
 		place--
 	}
 
@@ -41,24 +42,22 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 		if call.group != nil && call.group.stopped {
 			stop = call.group.stop
 		}
-		p := &plan{comm: c, start: call.start, stop: stop, stopped: true, callOnly: true, completeAt: stop}
-		p.addOperation(&operation{
-			parent: call.handle, plan: p, call: call, name: call.name, count: call.count,
-			datatype: call.datatype, root: call.root, tag: call.tag, stopped: true,
-		})
+		p := &plan{comm: c, callOnly: true, completion: completion{at: stop},
+			enqueue: enqueueing{start: call.start, stop: stop, stopped: true}}
+		p.addOperation(&operation{parent: call.handle, plan: p, call: call, arguments: call.arguments, stopped: true})
 		alone = append(alone, p)
 	}
 	if len(alone) == 0 {
 		return
 	}
-	if len(c.queue) == 0 {
-		c.headAt = alone[0].stop
+	if len(c.queue.plans) == 0 {
+		c.queue.headAt = alone[0].enqueue.stop
 	}
 	if before == noGroup {
 		ops.mergeAlone(c, alone, place) // the last plans have not been seen to stop
 		return
 	}
-	c.queue = slices.Insert(c.queue, place, alone...)
+	c.queue.plans = slices.Insert(c.queue.plans, place, alone...)
 	places := make([]int, len(alone))
 	for i := range places {
 		places[i] = place + i
@@ -70,17 +69,17 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 // operations of a later group, at the latest before the plan at index last.
 func (ops *operations) mergeAlone(c *commRank, alone []*plan, last int) {
 	slices.SortStableFunc(alone, func(a, b *plan) int { return cmp.Compare(a.latestGroup(), b.latestGroup()) })
-	rest := c.queue
-	c.queue = make([]*plan, 0, len(rest)+len(alone))
+	rest := c.queue.plans
+	c.queue.plans = make([]*plan, 0, len(rest)+len(alone))
 	places := make([]int, len(alone))
 	for i, p := range alone {
 		for last > 0 && rest[0].latestGroup() <= p.latestGroup() {
-			c.queue, rest = append(c.queue, rest[0]), rest[1:]
+			c.queue.plans, rest = append(c.queue.plans, rest[0]), rest[1:]
 			last--
 		}
-		places[i] = len(c.queue)
-		c.queue = append(c.queue, p)
+		places[i] = len(c.queue.plans)
+		c.queue.plans = append(c.queue.plans, p)
 	}
-	c.queue = append(c.queue, rest...)
+	c.queue.plans = append(c.queue.plans, rest...)
 	ops.timing.countsAlone(c, places)
 }

@@ -10,6 +10,13 @@ import (
 // Collectives of the copy engines: CeColl becomes an operation; its CeSync and CeBatch become regions on the thread
 // that enqueues them (docs/nccl-profiler-api.md §3.2).
 
+// engineCopies is how the copy engines carry out an operation.
+type engineCopies struct {
+	syncStrategy string
+	batches      uint32
+	byEngines    bool // there was a CeColl event
+}
+
 // ceCall is an open CeColl event: a thread enqueues a collective that the GPU's copy engines carry out (API v6 and
 // later). One thread makes it and its parts, strictly nested.
 type ceCall struct {
@@ -39,12 +46,11 @@ func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
 	if call != nil && call.graph || r.Arg&shm.CapturedBit != 0 {
 		ts.ops.captureOnly(comm, t)
 	} else {
-		p := &plan{comm: comm, handle: r.Handle, start: t}
+		p := &plan{comm: comm, handle: r.Handle, enqueue: enqueueing{start: t}}
 		p.addOperation(&operation{
-			handle: r.Handle, parent: r.Arg, plan: p, call: call, task: true, copied: true,
-			name: r.Func, seq: r.Seq, count: r.Count, datatype: r.Datatype, root: r.Root,
-			send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, stream: r.Stream,
-			syncStrategy: r.SyncStrategy, batches: r.NumBatches, stopped: true,
+			handle: r.Handle, parent: r.Arg, plan: p, call: call, task: true, seq: r.Seq, stopped: true,
+			arguments: argumentsOf(r), buffers: buffers{send: r.SendBuff, recv: r.RecvBuff},
+			copies: engineCopies{byEngines: true, syncStrategy: r.SyncStrategy, batches: r.NumBatches},
 		})
 		th.ce.plan = p
 		comm.addPlan(p, t)
@@ -131,9 +137,9 @@ func (ts *threads) stopCEPart(th *thread, t uint64, r *shm.Record) {
 // only, not when the graph runs.
 func (ops *operations) captureOnly(c *commRank, t uint64) {
 	ops.countOddity(oddCaptureOnly)
-	if !c.silentGraphs {
-		c.silentGraphs = true
-		ops.addMarker(c.loc, t, SeverityLow, "Graph replays not seen",
+	if !c.reports.silentGraphs {
+		c.reports.silentGraphs = true
+		ops.addMarker(c.rows.rank, t, SeverityLow, "Graph replays not seen",
 			c.label+": work was captured into a CUDA graph whose replays NCCL does not report")
 	}
 }

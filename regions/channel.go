@@ -17,7 +17,7 @@ import (
 // channel to the end on its last one.
 func (pw *planWriter) writeKernelPhases(c *commRank, loc *location, p *plan, enter, leave otf2.Timestamp) {
 	phases := make(map[uint8]kernelPhase)
-	for _, s := range p.shares {
+	for _, s := range p.gpu.shares {
 		for _, ph := range s.phases {
 			all, again := phases[ph.number]
 			if again && all.begin != 0 && (ph.begin == 0 || all.begin < ph.begin) {
@@ -31,7 +31,7 @@ func (pw *planWriter) writeKernelPhases(c *commRank, loc *location, p *plan, ent
 	for _, ph := range phases {
 		order = append(order, ph)
 	}
-	pw.writePhases(c, loc, order, p.stamps.Reported, enter, leave)
+	pw.writePhases(c, loc, order, p.gpu.stamps.Reported, enter, leave)
 }
 
 // phaseSlackNs is how far a phase may exceed its kernel: all stamps of one kernel are mapped in the same way.
@@ -42,8 +42,8 @@ func (pw *planWriter) writePhases(c *commRank, loc *location, phases []kernelPha
 	to otf2.Timestamp) {
 	slices.SortFunc(phases, func(a, b kernelPhase) int { return cmp.Compare(a.number, b.number) })
 	for _, ph := range phases {
-		begin, _, _ := c.stamps.Clock.HostTime(ph.begin, seen)
-		end, _, ok := c.stamps.Clock.HostTime(ph.end, seen)
+		begin, _, _ := c.gpu.stamps.Clock.HostTime(ph.begin, seen)
+		end, _, ok := c.gpu.stamps.Clock.HostTime(ph.end, seen)
 		if !ok || ph.begin == 0 || ph.end < ph.begin || end > uint64(to)+phaseSlackNs {
 			pw.countOddity(oddImplausible)
 			continue
@@ -60,21 +60,21 @@ func (pw *planWriter) writePhases(c *commRank, loc *location, phases []kernelPha
 // same stamps and are one region there, named after the plan. Intervals of a plan with impossible times are left out.
 func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef, plausible bool) {
 	if !plausible {
-		pw.oddities[oddImplausibleChannel] += uint64(len(p.stamps.Kernels))
+		pw.oddities[oddImplausibleChannel] += uint64(len(p.gpu.stamps.Kernels))
 		return
 	}
 	of := func(i int) (*gpuclock.Kernel, *kernelShare) {
-		s := &p.shares[i]
-		return &p.stamps.Kernels[s.kernel], s
+		s := &p.gpu.shares[i]
+		return &p.gpu.stamps.Kernels[s.kernel], s
 	}
-	slices.SortStableFunc(p.shares, func(a, b kernelShare) int {
-		k, l := &p.stamps.Kernels[a.kernel], &p.stamps.Kernels[b.kernel]
+	slices.SortStableFunc(p.gpu.shares, func(a, b kernelShare) int {
+		k, l := &p.gpu.stamps.Kernels[a.kernel], &p.gpu.stamps.Kernels[b.kernel]
 		return cmp.Or(cmp.Compare(k.Channel, l.Channel), cmp.Compare(k.Begin, l.Begin))
 	})
-	for i := 0; i < len(p.shares); {
+	for i := 0; i < len(p.gpu.shares); {
 		first, share := of(i)
 		k, phases, alone := *first, slices.Clone(share.phases), true
-		for i++; i < len(p.shares); i++ {
+		for i++; i < len(p.gpu.shares); i++ {
 			next, s := of(i)
 			if next.Channel != k.Channel || next.Begin >= k.End {
 				break
@@ -87,8 +87,8 @@ func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef,
 		if loc == nil {
 			return
 		}
-		begin, _, _ := c.stamps.Clock.HostTime(k.Begin, k.Began)
-		end, _, ok := c.stamps.Clock.HostTime(k.End, k.Ended)
+		begin, _, _ := c.gpu.stamps.Clock.HostTime(k.Begin, k.Began)
+		end, _, ok := c.gpu.stamps.Clock.HostTime(k.End, k.Ended)
 		if !ok {
 			pw.countOddity(oddImplausibleChannel)
 			continue
@@ -105,7 +105,7 @@ func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef,
 		from := loc.raiseTime(begin)
 		to := max(from, otf2.Timestamp(end))
 		pw.keepError(loc.w.Enter(from, a, name))
-		pw.writePhases(c, loc, phases, p.stamps.Reported, from, to)
+		pw.writePhases(c, loc, phases, p.gpu.stamps.Reported, from, to)
 		pw.keepError(loc.w.Leave(to, nil, name))
 	}
 }

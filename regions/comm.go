@@ -9,10 +9,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
-	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
@@ -22,45 +20,31 @@ import (
 // commRank is one communicator rank of this process, from its init to its finalize.
 type commRank struct {
 	experiment.Comm
-	index     int    // in the shard's list; the local communicator id
-	label     string // short name, for rows of the timeline
-	announced bool   // by Comm
-	lasting   bool   // Options.Lasting
-	created   bool   // CommCreate has been written
-	ending    bool   // no more events will come: the rest is being written
-	final     bool   // NCCL has reported all
-	closed    bool   // and all of it is written
+	index int    // in the shard's list; the local communicator id
+	label string // short name, for rows of the timeline
 
-	parent uint64       // id of the parent communicator; 0: none was found
-	birth  commid.Birth // how it was made from the parent
-
-	loc, enqueue *location
-	channels     map[uint8]*location
-	net          *netRank // nil before the first event of it
-
-	off      bool               // recording is off, by the last event written or queued
+	life     rankLife
+	origin   rankOrigin
+	rows     rankRows
+	net      *netRank           // nil before the first event of it
 	calls    callList           // calls outside captures without operations so far, in the application's order
 	captured bounded.Map[*call] // kept for the replays of their graphs
-	queue    []*plan            // in issue order, not yet written
-	headAt   uint64             // when the queue's head became its head
-	issued   uint64             // plans so far
-	bytes    int                // memory of the queue, see plan.grow
-	allBytes *int               // memory of all queues of the process
-	enqueued uint64             // when the last of them had been enqueued
-	stamps   gpuclock.Filter    // on the clock of its GPU
-	followed int                // plans at the head of the queue that it has been given, see followPlans
+	queue    planQueue
+	reports  rankReports
+	gpu      rankGPU
+	ordinals ordinals
 
+	outstanding outstanding
+	begun       uint64               // when the latest operation or call began
+	overtaken   []experiment.Pending // operations written before their end, see rememberOvertaken
+}
+
+// rankReports is what a communicator rank reported so far, which shows what else is to be expected of it.
+type rankReports struct {
 	kernelsSeen    bool // there has been a KernelCh event
 	kernelTimeouts int  // plans in a row closed by the limit without any KernelCh
 	quietPlans     int  // plans in a row without network traffic
 	silentGraphs   bool // marked: graphs whose replays are not reported
-
-	kernels     cuda.Rank // what CUPTI records
-	differing   bool      // marked: NCCL and CUPTI disagree on when kernels ran
-	sequences   map[string]*sequence
-	outstanding outstanding
-	begun       uint64               // when the latest operation or call began
-	overtaken   []experiment.Pending // operations written before their end, see overtake
 }
 
 // maxLabel keeps names of rows within 24 characters, "NCCL enqueue " or " rank 9999" included.
@@ -85,7 +69,7 @@ type ranks struct {
 // announceRank adds the description of a communicator rank.
 func (rs *ranks) announceRank(i int, c experiment.Comm, gpu experiment.GPU) *commRank {
 	r := rs.rankOf(uint32(i))
-	r.Comm, r.announced = c, true
+	r.Comm, r.life.announced = c, true
 	switch {
 	case c.Name != "":
 		r.label = c.Name
@@ -100,8 +84,8 @@ func (rs *ranks) announceRank(i int, c experiment.Comm, gpu experiment.GPU) *com
 	}
 	r.GPU = rs.gpuOf(r, gpu)
 	rs.family.recordPlace(r)
-	r.stamps.Clock = rs.clocks[r.GPU]
-	r.kernels.GPU, r.kernels.Known = r.GPU, true
+	r.gpu.stamps.Clock = rs.clocks[r.GPU]
+	r.gpu.kernels.GPU, r.gpu.kernels.Known = r.GPU, true
 	r.Location = -1
 	return r
 }
@@ -120,9 +104,9 @@ func (rs *ranks) rankOf(aux uint32) *commRank {
 	if c == nil {
 		c = &commRank{
 			Comm: experiment.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux),
-			stamps:   gpuclock.Filter{Clock: gpuclock.New(false)},
-			captured: bounded.New[*call](maxCaptured), sequences: make(map[string]*sequence), lasting: rs.opts.Lasting,
-			allBytes: &rs.bytes,
+			gpu:      rankGPU{stamps: gpuclock.Filter{Clock: gpuclock.New(false)}},
+			captured: bounded.New[*call](maxCaptured), queue: planQueue{allBytes: &rs.bytes},
+			ordinals: ordinals{sequences: make(map[string]*sequence), lasting: rs.opts.Lasting},
 		}
 		rs.all[aux] = c
 		at, _ := slices.BinarySearchFunc(rs.live, c.index,
@@ -133,7 +117,7 @@ func (rs *ranks) rankOf(aux uint32) *commRank {
 }
 
 func (rs *ranks) initComm(t uint64, c *commRank) {
-	if c.final {
+	if c.life.final {
 		rs.countOddity(oddAfterFinalize)
 		return
 	}
@@ -144,11 +128,11 @@ func (rs *ranks) initComm(t uint64, c *commRank) {
 // createComm writes CommCreate before any other event of a communicator rank: at its init, or at its first event if an
 // earlier collector took the init record and died.
 func (b *board) createComm(t uint64, c *commRank) {
-	if c.NRanks < 2 || c.created {
+	if c.NRanks < 2 || c.life.created {
 		return
 	}
 	if loc := b.rankLocation(c); loc != nil {
-		c.created = true
+		c.life.created = true
 		b.keepError(loc.w.CommCreate(loc.raiseTime(t), nil, otf2.CommRef(c.index)))
 	}
 }
@@ -169,16 +153,16 @@ func (b *board) endRow(l **location) {
 // removeClosed frees the state of closed communicator ranks; their list entries stay.
 func (rs *ranks) removeClosed() {
 	rs.live = slices.DeleteFunc(rs.live, func(c *commRank) bool {
-		if c.closed {
+		if c.life.closed {
 			rs.all[c.index] = closedRank
 			rs.family.leavePlace(c)
 		}
-		return c.closed
+		return c.life.closed
 	})
 }
 
 // closedRank stands for all closed communicator ranks; their events are not drawn.
-var closedRank = &commRank{index: -1, final: true, closed: true}
+var closedRank = &commRank{index: -1, life: rankLife{final: true, closed: true}}
 
 // afterFinalize reports whether the communicator rank of an event is finalized, so that the event cannot be drawn.
 // Proxy threads that several communicators share keep reporting under the first one's name (docs/nccl-profiler-api.md
@@ -188,7 +172,7 @@ func (rs *ranks) afterFinalize(r *shm.Record) bool {
 		return false
 	}
 	c := rs.all[r.Aux]
-	if c == nil || !c.final {
+	if c == nil || !c.life.final {
 		return false
 	}
 	rs.countOddity(oddAfterFinalize)

@@ -231,17 +231,17 @@ func TestKernelInterval(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
 	s.allReduce(100, "a")
-	p := s.m.ranks.all[0].queue[0]
-	if _, ok := p.links.KernelInterval(); ok {
+	p := s.m.ranks.all[0].queue.plans[0]
+	if _, ok := p.gpu.links.KernelInterval(); ok {
 		t.Error("an interval before anything is known")
 	}
 	s.launched(300, 3, 100, "a")
 	s.activity(300, gpuKernel{begin: 120, end: 190, stream: 7, correlation: 3, name: allReduceKernel}.record())
-	if _, ok := p.links.KernelInterval(); ok {
+	if _, ok := p.gpu.links.KernelInterval(); ok {
 		t.Error("an interval before the clock covers it")
 	}
 	s.reading(500_000)
-	k, ok := p.links.KernelInterval()
+	k, ok := p.gpu.links.KernelInterval()
 	off := func(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 	if u := k.Uncertainty; !ok || off(k.Begin, micros(120)) > u || off(k.End, micros(190)) > u || u > 1000 {
 		t.Errorf("%+v, %v; want %d … %d", k, ok, micros(120), micros(190))
@@ -254,7 +254,7 @@ func TestPlansWaitForTheirKernels(t *testing.T) {
 		operationLimit: 4e9})
 	s.reading(1)
 	s.reading(500)
-	waiting := func() int { return len(s.m.ranks.all[0].queue) }
+	waiting := func() int { return len(s.m.ranks.all[0].queue.plans) }
 	s.allReduce(1000, "a")
 	s.reading(3_000_000)
 	if waiting() != 1 {

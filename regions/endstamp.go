@@ -27,7 +27,7 @@ func (p *plan) endsEarly() bool {
 		switch {
 		case op.p2p:
 			messages++ // thread 0 has the first one, and the send of a pair
-		case slices.Contains(earlyAlgorithms[op.name], op.algo) && p.comm.NRanks != 1:
+		case slices.Contains(earlyAlgorithms[op.name], op.tuning.algo) && p.comm.NRanks != 1:
 			return true
 		}
 	}

@@ -11,8 +11,11 @@ import (
 )
 
 func TestWhichEndsAreEarly(t *testing.T) {
-	coll := func(function, algorithm string) *operation { return &operation{name: function, algo: algorithm} }
-	send, recv := &operation{p2p: true, name: "Send"}, &operation{p2p: true, name: "Recv"}
+	coll := func(function, algorithm string) *operation {
+		return &operation{arguments: arguments{name: function}, tuning: tuning{algo: algorithm}}
+	}
+	send, recv := &operation{p2p: true, arguments: arguments{name: "Send"}},
+		&operation{p2p: true, arguments: arguments{name: "Recv"}}
 	for _, test := range []struct {
 		name  string
 		ranks int
@@ -49,7 +52,7 @@ func TestEndsOfParts(t *testing.T) {
 		s := newScene(t, 4)
 		s.reading(1)
 		s.allReduce(1000, "a")
-		s.m.ranks.all[0].queue[0].ops[0].algo = "TREE"
+		s.m.ranks.all[0].queue.plans[0].ops[0].tuning.algo = "TREE"
 		s.kernel(1020, 1050, "a")
 		if cupti {
 			s.launched(1200, 1, 1000, "a")

@@ -9,6 +9,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
 )
 
+// rankOrigin is where the communicator of a rank comes from.
+type rankOrigin struct {
+	parent uint64       // id of the parent communicator; 0: none was found
+	birth  commid.Birth // how it was made from the parent
+}
+
 // family indexes the communicator ranks of the process by their relations, so that the time to place one more does not
 // depend on their number.
 type family struct {
@@ -52,7 +58,9 @@ func newFamily() family {
 		places: make(map[commPlace][]occupied)}
 }
 
-func (c *commRank) commPlace() commPlace { return commPlace{c.Rank, c.NRanks, c.parent, c.birth.Color} }
+func (c *commRank) commPlace() commPlace {
+	return commPlace{c.Rank, c.NRanks, c.origin.parent, c.origin.birth.Color}
+}
 
 // addRank adds a communicator rank whose id is known.
 func (k *family) addRank(c *commRank) {
@@ -67,7 +75,7 @@ func (k *family) addRank(c *commRank) {
 
 // recordPlace records the GPU and the split of a communicator rank.
 func (k *family) recordPlace(c *commRank) {
-	if of := (split{c.parent, c.birth.Count}); c.parent != 0 {
+	if of := (split{c.origin.parent, c.origin.birth.Count}); c.origin.parent != 0 {
 		k.siblings[of] = append(k.siblings[of], c)
 	}
 	at := k.places[c.commPlace()]
@@ -88,7 +96,7 @@ func (k *family) removeRank(c *commRank) {
 			delete(k.instances, c.ID)
 		}
 	}
-	if of := (split{c.parent, c.birth.Count}); c.parent != 0 {
+	if of := (split{c.origin.parent, c.origin.birth.Count}); c.origin.parent != 0 {
 		if k.siblings[of] = removeRank(k.siblings[of], c); len(k.siblings[of]) == 0 {
 			delete(k.siblings, of)
 		}
@@ -97,7 +105,7 @@ func (k *family) removeRank(c *commRank) {
 
 // leavePlace removes a closed communicator rank from its commPlace.
 func (k *family) leavePlace(c *commRank) {
-	if !c.announced {
+	if !c.life.announced {
 		return
 	}
 	at := k.places[c.commPlace()]

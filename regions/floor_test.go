@@ -12,8 +12,8 @@ import (
 func TestKernelsBeginWithTheRecording(t *testing.T) {
 	s := newSceneWith(t, 4, 4, &Options{RecordMask: 1<<shm.EventGroup | 1<<shm.EventColl | 1<<shm.EventKernelCh})
 	s.plan(1, 100, "g", "AllReduce", "a")
-	p := s.m.ranks.live[0].queue[0]
-	if got, _ := s.m.ops.timing.earliestBegin(p); got < micros(0) || got > p.start {
-		t.Errorf("launched at %d, the plan was enqueued at %d", got, p.start)
+	p := s.m.ranks.live[0].queue.plans[0]
+	if got, _ := s.m.ops.timing.earliestBegin(p); got < micros(0) || got > p.enqueue.start {
+		t.Errorf("launched at %d, the plan was enqueued at %d", got, p.enqueue.start)
 	}
 }

@@ -8,10 +8,18 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
 // Which GPU each communicator rank runs on.
+
+// rankGPU is what is known of the GPU on which a communicator rank runs.
+type rankGPU struct {
+	stamps    gpuclock.Filter // on the clock of the GPU
+	kernels   cuda.Rank       // what CUPTI records
+	differing bool            // marked: NCCL and CUPTI disagree on when kernels ran
+}
 
 // gpuOf finds or adds the device on which a communicator rank runs.
 func (rs *ranks) gpuOf(c *commRank, gpu experiment.GPU) int {
@@ -40,8 +48,8 @@ func (rs *ranks) unknownGPU(c *commRank, gpu experiment.GPU) int {
 	for _, o := range rs.family.instances[c.ID].ranks {
 		taken[o.GPU] = taken[o.GPU] || o != c
 	}
-	if c.parent != 0 {
-		for _, o := range rs.family.siblings[split{c.parent, c.birth.Count}] {
+	if c.origin.parent != 0 {
+		for _, o := range rs.family.siblings[split{c.origin.parent, c.origin.birth.Count}] {
 			taken[o.GPU] = true
 		}
 	}
@@ -69,8 +77,8 @@ func (rs *ranks) findParent(c *commRank) (parents []*commRank) {
 	if len(rs.reported) < 2 { // there is no other device
 		return nil
 	}
-	c.parent, c.birth = rs.family.parentOf(c)
-	if parent := rs.family.instances[c.parent]; parent != nil {
+	c.origin.parent, c.origin.birth = rs.family.parentOf(c)
+	if parent := rs.family.instances[c.origin.parent]; parent != nil {
 		parents = slices.Clone(parent.ranks)
 	}
 	slices.SortStableFunc(parents, func(a, b *commRank) int { return cmp.Compare(a.Rank, b.Rank) })

@@ -54,11 +54,11 @@ func (ti *timing) planInterval(c *commRank, p *plan, now uint64) (gpuclock.Inter
 
 // channelsInterval maps the stamps of a plan's KernelCh events; ok is false if they are not believed.
 func (ti *timing) channelsInterval(c *commRank, p *plan, _ uint64) (gpuclock.Interval, bool) {
-	if len(p.stamps.Kernels) == 0 {
+	if len(p.gpu.stamps.Kernels) == 0 {
 		return gpuclock.Interval{}, false
 	}
 	ti.judgeStamps(p)
-	i, n, ok := c.stamps.PlanInterval(&p.stamps, ti.planBounds(p))
+	i, n, ok := c.gpu.stamps.PlanInterval(&p.gpu.stamps, ti.planBounds(p))
 	ti.markNotice(p, n)
 	if !ok {
 		ti.countOddity(oddImplausible)
@@ -69,8 +69,8 @@ func (ti *timing) channelsInterval(c *commRank, p *plan, _ uint64) (gpuclock.Int
 // isVague reports whether network traffic locates a plan better than its stamps do: a kernel and its traffic overlap or
 // nearly do, so that the distance between them is at most the longer of the two.
 func (p *plan) isVague(i gpuclock.Interval) bool {
-	return p.proxiesOpen == 0 && p.netStart != 0 && p.netStop > p.netStart &&
-		i.Uncertainty > max(p.netStop-p.netStart, i.End-i.Begin)
+	return p.net.open == 0 && p.net.start != 0 && p.net.stop > p.net.start &&
+		i.Uncertainty > max(p.net.stop-p.net.start, i.End-i.Begin)
 }
 
 // judgeStamps passes the stamps of a plan, when all its reports have come, to the filter with the plan's bounds.
@@ -78,15 +78,15 @@ func (ti *timing) judgeStamps(p *plan) {
 	if p.captureOnly {
 		return
 	}
-	ti.markNotice(p, p.comm.stamps.JudgePlan(&p.stamps, ti.planBounds(p), (*waiting)(&p.comm.queue)))
+	ti.markNotice(p, p.comm.gpu.stamps.JudgePlan(&p.gpu.stamps, ti.planBounds(p), (*waiting)(&p.comm.queue.plans)))
 }
 
 // planBounds returns what is known of a plan's times apart from its stamps.
 func (ti *timing) planBounds(p *plan) gpuclock.Bounds {
-	b := gpuclock.Bounds{Start: p.start}
+	b := gpuclock.Bounds{Start: p.enqueue.start}
 	b.Launched, b.Replayed = ti.earliestBegin(p)
-	if p.proxiesOpen == 0 && ti.recordsType(shm.EventProxyOp) {
-		b.NetStop = p.netStop
+	if p.net.open == 0 && ti.recordsType(shm.EventProxyOp) {
+		b.NetStop = p.net.stop
 	}
 	return b
 }
@@ -110,18 +110,18 @@ func (ti *timing) markNotice(p *plan, n gpuclock.Notice) {
 	c := p.comm
 	switch n {
 	case gpuclock.NoticeSelfMessages:
-		ti.addMarker(c.loc, p.start, SeverityHigh, "Implausible GPU times",
+		ti.addMarker(c.rows.rank, p.enqueue.start, SeverityHigh, "Implausible GPU times",
 			c.label+": after messages to oneself GPU stamps may be those of other kernels; they are used only where "+
 				"it is certain whose they are")
 	case gpuclock.NoticeWithheld:
 		use := "they are not used"
-		if c.stamps.FollowsAll() {
+		if c.gpu.stamps.FollowsAll() {
 			use = "they are used only where it is certain whose they are"
 		}
-		ti.addMarker(c.loc, p.start, SeverityHigh, "Implausible GPU times",
+		ti.addMarker(c.rows.rank, p.enqueue.start, SeverityHigh, "Implausible GPU times",
 			c.label+": the GPU stamps belong to other kernels; from here on "+use)
 	case gpuclock.NoticeUnknownTick:
-		ti.addMarker(c.loc, p.start, SeverityLow, "GPU times not used",
+		ti.addMarker(c.rows.rank, p.enqueue.start, SeverityLow, "GPU times not used",
 			c.label+": the unit of the GPU's stamps is not known yet")
 	}
 }
@@ -129,11 +129,11 @@ func (ti *timing) markNotice(p *plan, n gpuclock.Notice) {
 // waiting are the plans of a communicator in the order of their enqueueing; it implements gpuclock.Queue.
 type waiting []*plan
 
-func (q *waiting) IsLast(number uint64) bool { return (*q)[len(*q)-1].stamps.Number == number }
+func (q *waiting) IsLast(number uint64) bool { return (*q)[len(*q)-1].gpu.stamps.Number == number }
 
 func (q *waiting) OperationsBehind(number uint64, most int) (n int) {
 	w := *q
-	for i := len(w) - 1; i >= 0 && w[i].stamps.Number != number && n < most; i-- {
+	for i := len(w) - 1; i >= 0 && w[i].gpu.stamps.Number != number && n < most; i-- {
 		n += len(w[i].ops)
 	}
 	return n
@@ -141,23 +141,23 @@ func (q *waiting) OperationsBehind(number uint64, most int) (n int) {
 
 func (q *waiting) EnqueuedSince(number uint64) (uint64, bool) {
 	w := *q
-	i := slices.IndexFunc(w, func(p *plan) bool { return p.measurement == 0 && p.stamps.Number >= number })
+	i := slices.IndexFunc(w, func(p *plan) bool { return p.measurement == 0 && p.gpu.stamps.Number >= number })
 	if i < 0 {
 		return 0, false
 	}
-	return w[i].start, true
+	return w[i].enqueue.start, true
 }
 
 func (ti *timing) networkInterval(_ *commRank, p *plan, _ uint64) (gpuclock.Interval, bool) {
-	return gpuclock.Interval{Begin: p.netStart, End: p.netStop}, p.netStart != 0 && p.netStop > p.netStart
+	return gpuclock.Interval{Begin: p.net.start, End: p.net.stop}, p.net.start != 0 && p.net.stop > p.net.start
 }
 
 func (ti *timing) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.Interval, bool) {
-	i := gpuclock.Interval{Begin: p.start, End: p.stop}
-	if p.launch != nil {
-		i.Begin = p.launch.Start
+	i := gpuclock.Interval{Begin: p.enqueue.start, End: p.enqueue.stop}
+	if p.enqueue.launch != nil {
+		i.Begin = p.enqueue.launch.Start
 	}
-	if !p.stopped {
+	if !p.enqueue.stopped {
 		i.End = now
 	}
 	return i, true
@@ -169,19 +169,19 @@ func (ti *timing) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.In
 // is not reported.
 func (ti *timing) earliestBegin(p *plan) (t uint64, replayed bool) {
 	switch {
-	case p.launch != nil && !p.deferred:
-		return max(p.floor, p.launch.Start), false
+	case p.enqueue.launch != nil && !p.enqueue.deferred:
+		return max(p.enqueue.floor, p.enqueue.launch.Start), false
 	case ti.callsReported() && ti.recordsType(shm.EventKernelLaunch) && p.handle != 0:
-		return p.start, false
+		return p.enqueue.start, false
 	}
 	first := uint64(0)
 	for _, op := range p.ops {
 		if op.call == nil || op.call.graph {
-			return max(p.floor, ti.first), true
+			return max(p.enqueue.floor, ti.first), true
 		}
 		if first == 0 || op.call.start < first {
 			first = op.call.start
 		}
 	}
-	return max(p.floor, first), false
+	return max(p.enqueue.floor, first), false
 }

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
@@ -29,9 +30,20 @@ type kernelPhase struct {
 	begin, end uint64 // stamps; end is 0 until it is known
 }
 
+// planKernels is the GPU's part of a plan.
+type planKernels struct {
+	open       int           // KernelCh events under way
+	stamps     gpuclock.Plan // by NCCL
+	shares     []kernelShare // of its kernels, if they are drawn
+	links      cuda.Links    // to its kernels, by CUPTI
+	difference uint64        // ns by which the GPU's sources differ on its times; 0 if they agree
+
+	first [1]gpuclock.Kernel // memory of the first kernel's stamps: most plans have no more
+}
+
 // kernelShare is what is drawn of one of a plan's kernels besides its stamps.
 type kernelShare struct {
-	kernel int // index into plan.stamps.Kernels
+	kernel int // index into planKernels.stamps.Kernels
 	op     *operation
 	phases []kernelPhase
 }
@@ -47,15 +59,15 @@ func (ops *operations) startKernel(_ *thread, t uint64, r *shm.Record) {
 		ops.countOddity(oddLateChild)
 		// The pair is still valid for the clock.
 		if comm != nil {
-			comm.stamps.AddReport(r.PTimer, t)
+			comm.gpu.stamps.AddReport(r.PTimer, t)
 		}
 	} else {
 		k.comm, k.Operation = op.plan.comm, op.index
-		k.comm.stamps.AddReport(r.PTimer, t)
-		k.comm.kernelsSeen = true
-		op.plan.kernelsOpen++
-		op.plan.stamps.Reported = max(op.plan.stamps.Reported, t)
-		op.plan.completeAt = 0 // more channels than were known
+		k.comm.gpu.stamps.AddReport(r.PTimer, t)
+		k.comm.reports.kernelsSeen = true
+		op.plan.gpu.open++
+		op.plan.gpu.stamps.Reported = max(op.plan.gpu.stamps.Reported, t)
+		op.plan.completion.at = 0 // more channels than were known
 	}
 	if gone, full := ops.kernels.Put(r.Handle, k); full {
 		ops.countOddity(oddForgottenEvent)
@@ -66,8 +78,8 @@ func (ops *operations) startKernel(_ *thread, t uint64, r *shm.Record) {
 // forgetKernel drops an event whose stop is not awaited any more.
 func (ops *operations) forgetKernel(k *kernel) {
 	if k.op != nil {
-		k.op.plan.kernelsOpen--
-		k.op.plan.stamps.Unstamped++
+		k.op.plan.gpu.open--
+		k.op.plan.gpu.stamps.Unstamped++
 		k.op.kernelsDone++
 	}
 }
@@ -83,7 +95,7 @@ func (ops *operations) stateKernel(_ *thread, t uint64, r *shm.Record) {
 	}
 	k.End, k.Ended, k.stamped = r.Arg, t, true
 	if k.op != nil {
-		k.comm.stamps.AddReport(r.Arg, t)
+		k.comm.gpu.stamps.AddReport(r.Arg, t)
 	}
 }
 
@@ -98,21 +110,21 @@ func (ops *operations) stopKernel(_ *thread, t uint64, r *shm.Record) {
 		return
 	}
 	p := k.op.plan
-	p.kernelsOpen--
-	p.stamps.Reported = max(p.stamps.Reported, t)
+	p.gpu.open--
+	p.gpu.stamps.Reported = max(p.gpu.stamps.Reported, t)
 	k.op.kernelsDone++
 	if k.stamped {
 		if ops.opts.Channels || len(k.phases) > 0 {
-			p.shares = append(p.shares, kernelShare{len(p.stamps.Kernels), k.op, k.phases})
+			p.gpu.shares = append(p.gpu.shares, kernelShare{len(p.gpu.stamps.Kernels), k.op, k.phases})
 			p.countBytes(unsafe.Sizeof(kernelShare{}) + uintptr(len(k.phases))*unsafe.Sizeof(kernelPhase{}))
 		}
-		if p.stamps.Kernels == nil {
-			p.stamps.Kernels = p.firstKernel[:0]
+		if p.gpu.stamps.Kernels == nil {
+			p.gpu.stamps.Kernels = p.gpu.first[:0]
 		}
-		p.stamps.Kernels = append(p.stamps.Kernels, k.Kernel)
+		p.gpu.stamps.Kernels = append(p.gpu.stamps.Kernels, k.Kernel)
 		p.countBytes(unsafe.Sizeof(k.Kernel))
 	} else { // API v3 has no stamps at all
-		p.stamps.Unstamped++
+		p.gpu.stamps.Unstamped++
 	}
 	ops.noteCompletion(p, t)
 }

@@ -26,16 +26,16 @@ func (ti *timing) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Int
 	if !ti.cuda.IsActive() {
 		return when, source, ""
 	}
-	if p.graph && p.launch == nil {
+	if p.graph && p.enqueue.launch == nil {
 		ti.cuda.LinkReplay(p, when, source == TimingGPU)
 	}
-	kernel, ok := p.links.KernelInterval()
+	kernel, ok := p.gpu.links.KernelInterval()
 	switch {
-	case p.launch == nil:
+	case p.enqueue.launch == nil:
 	case ok:
-		c.kernels.Missed = 0
+		c.gpu.kernels.Missed = 0
 	default:
-		c.kernels.Missed++
+		c.gpu.kernels.Missed++
 	}
 	switch {
 	case !ok && source != TimingGPU:
@@ -55,16 +55,16 @@ func (ti *timing) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Int
 
 // compareSources compares NCCL's stamps of a plan with CUPTI's times of its kernel.
 func (ti *timing) compareSources(c *commRank, p *plan, stamps, kernel gpuclock.Interval) {
-	p.difference = cuda.SourceDifference(stamps, kernel)
-	if p.difference == 0 {
+	p.gpu.difference = cuda.SourceDifference(stamps, kernel)
+	if p.gpu.difference == 0 {
 		return
 	}
 	ti.countOddity(oddTimesDiffer)
-	if !c.differing {
-		c.differing = true
-		ti.addMarker(c.loc, stamps.Begin, SeverityLow, "GPU times differ",
+	if !c.gpu.differing {
+		c.gpu.differing = true
+		ti.addMarker(c.rows.rank, stamps.Begin, SeverityLow, "GPU times differ",
 			fmt.Sprintf("%s rank %d: NCCL's stamps and CUPTI say otherwise when a kernel ran, by %d µs", c.label,
-				c.Rank, p.difference/1000))
+				c.Rank, p.gpu.difference/1000))
 	}
 }
 
@@ -74,13 +74,13 @@ func (ti *timing) kernelHold(c *commRank, p *plan) uint64 {
 	if !ti.cuda.IsActive() || p.callOnly || p.captureOnly || len(p.ops) == 0 {
 		return 0
 	}
-	if _, ok := p.links.KernelInterval(); ok || c.kernels.Missed >= maxKernelTimeouts {
+	if _, ok := p.gpu.links.KernelInterval(); ok || c.gpu.kernels.Missed >= maxKernelTimeouts {
 		return 0
 	}
 	switch {
-	case p.launch != nil && len(p.stamps.Kernels) == 0:
+	case p.enqueue.launch != nil && len(p.gpu.stamps.Kernels) == 0:
 		return ti.opts.operationLimit
-	case p.launch != nil || p.graph:
+	case p.enqueue.launch != nil || p.graph:
 		return ti.opts.cuptiHold
 	}
 	return 0
@@ -92,8 +92,8 @@ func (ti *timing) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource str
 	if gpuSource != "" {
 		a.String(attrGPUSource, ti.defs.stringRef(gpuSource))
 	}
-	if p.difference > 0 {
-		a.Uint64(attrGPUDifference, p.difference)
+	if p.gpu.difference > 0 {
+		a.Uint64(attrGPUDifference, p.gpu.difference)
 	}
 	if ti.cuda.IsActive() && p.handle != 0 {
 		a.Uint64(AttrPlanID, p.handle)
@@ -104,9 +104,9 @@ func (ti *timing) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource str
 
 func (p *plan) ID() uint64 { return p.handle }
 
-func (p *plan) CommRank() *cuda.Rank { return &p.comm.kernels }
+func (p *plan) CommRank() *cuda.Rank { return &p.comm.gpu.kernels }
 
-func (p *plan) ReportedAt() uint64 { return p.start }
+func (p *plan) ReportedAt() uint64 { return p.enqueue.start }
 
 func (p *plan) CapturedCall() uint64 {
 	if len(p.ops) == 0 {
@@ -125,7 +125,7 @@ func (p *plan) OnlyOperation() uint64 {
 func (p *plan) ChannelCount() uint32 {
 	var seen [256]bool
 	n := uint32(0)
-	for _, k := range p.stamps.Kernels {
+	for _, k := range p.gpu.stamps.Kernels {
 		if !seen[k.Channel] {
 			seen[k.Channel] = true
 			n++
@@ -141,7 +141,7 @@ func (p *plan) RunsFunction(function string) bool {
 	})
 }
 
-func (p *plan) KernelLinks() *cuda.Links { return &p.links }
+func (p *plan) KernelLinks() *cuda.Links { return &p.gpu.links }
 
 // kernelOfMessages is the part of NCCL's kernel names for sends and receives.
 const kernelOfMessages = "SendRecv"

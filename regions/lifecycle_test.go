@@ -581,7 +581,8 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 			t.Errorf("lasting %v: %d rows with %d events, want %d with %d", lasting, len(sink.writers), events, OwnRows,
 				2*threads)
 		}
-		s := (&commRank{lasting: lasting, sequences: make(map[string]*sequence)}).sequenceOf("AllReduce")
+		s := (&commRank{ordinals: ordinals{lasting: lasting,
+			sequences: make(map[string]*sequence)}}).ordinals.sequenceOf("AllReduce")
 		for range 10 * experiment.DigestStep {
 			s.addOperation(1)
 		}

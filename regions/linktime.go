@@ -19,6 +19,29 @@ import (
 // until it has filled or emptied a buffer. If the GPU was itself waiting for others, this time is short, because the
 // last event is the one that it waited for. The measure needs neither the algorithm nor another rank's clock.
 
+// planTraffic is the network's part of a plan.
+type planTraffic struct {
+	open        int        // ProxyOps that are under way, of the network transport
+	proxies     []*proxyOp // all ProxyOps
+	turns       []*gpuTurn // of the GPU, by channel
+	sums        []*netSum  // of transfers, where they are summed up
+	start, stop uint64     // first ProxyOp start … last ProxyOp stop
+}
+
+// operationTraffic is the network's part of an operation.
+type operationTraffic struct {
+	lastPhase string
+	links     []*link
+}
+
+// carriers are what the transfers of a ProxyOp are counted for: nil before its first step. Without an operation only
+// the sum is known.
+type carriers struct {
+	link *link // of what it sends
+	turn *gpuTurn
+	sum  *netSum
+}
+
 // link is the traffic of an operation to one peer.
 type link struct {
 	peer             int32
@@ -42,40 +65,40 @@ type gpuTurn struct {
 
 // linkTo finds or adds the link of an operation to a peer.
 func (op *operation) linkTo(peer int32) *link {
-	for _, l := range op.links {
+	for _, l := range op.net.links {
 		if l.peer == peer {
 			return l
 		}
 	}
 	l := &link{peer: peer}
-	op.links = append(op.links, l)
+	op.net.links = append(op.net.links, l)
 	return l
 }
 
 // turnOn finds or adds the gpuTurn of a plan's channel.
 func (p *plan) turnOn(channel uint8) *gpuTurn {
-	for _, t := range p.turns {
+	for _, t := range p.net.turns {
 		if t.channel == channel {
 			return t
 		}
 	}
 	t := &gpuTurn{channel: channel}
-	p.turns = append(p.turns, t)
+	p.net.turns = append(p.net.turns, t)
 	p.countBytes(unsafe.Sizeof(*t))
 	return t
 }
 
 // assignCarriers assigns a ProxyOp's link and gpuTurn at its first step.
 func (o *proxyOp) assignCarriers() {
-	if o.turn != nil || o.op == nil {
+	if o.carriers.turn != nil || o.op == nil {
 		return
 	}
-	o.turn = o.op.plan.turnOn(o.channel)
+	o.carriers.turn = o.op.plan.turnOn(o.channel)
 	if o.send {
-		o.link = o.op.linkTo(o.peer)
-		o.turn.send = true
+		o.carriers.link = o.op.linkTo(o.peer)
+		o.carriers.turn.send = true
 	} else {
-		o.turn.recv = true
+		o.carriers.turn.recv = true
 	}
 }
 
@@ -86,23 +109,23 @@ func (s *proxyStep) enterPhase(to netPhase, t, bytes uint64, sized bool) {
 		return
 	}
 	s.op.assignCarriers()
-	if s.op.turn == nil {
+	if s.op.carriers.turn == nil {
 		return
 	}
 	switch {
 	case s.phase == netSendGPU, s.phase == netRecvGPU:
-		s.op.turn.addStep(t)
+		s.op.carriers.turn.addStep(t)
 	case to == netSendGPU, to == netRecvFlush, to == netRecvGPU:
-		s.op.turn.since = max(s.op.turn.since, t)
+		s.op.carriers.turn.since = max(s.op.carriers.turn.since, t)
 	}
 	switch {
-	case s.op.link == nil:
+	case s.op.carriers.link == nil:
 	case to == netSend && !sized:
 		s.linked = true
-		s.op.link.beginTransfer(t, 0)
+		s.op.carriers.link.beginTransfer(t, 0)
 	case to == netSend && bytes > 0:
 		s.linked = true
-		s.op.link.beginTransfer(t, bytes)
+		s.op.carriers.link.beginTransfer(t, bytes)
 	case to == netNone:
 		s.leaveLink(t)
 	}
@@ -112,7 +135,7 @@ func (s *proxyStep) enterPhase(to netPhase, t, bytes uint64, sized bool) {
 func (s *proxyStep) leaveLink(t uint64) {
 	if s.linked {
 		s.linked = false
-		s.op.link.endTransfer(t)
+		s.op.carriers.link.endTransfer(t)
 	}
 }
 
@@ -165,7 +188,7 @@ func (u *gpuTurn) firstHold(when gpuclock.Interval, source string) uint64 {
 // heldMost returns the channel on which the GPU held transfers up longest, for how long, and the part before its first
 // step; nil if there is none. Channels run side by side; those with ways 2 precede.
 func (p *plan) heldMost(when gpuclock.Interval, source string) (most *gpuTurn, ns, first uint64) {
-	for _, u := range p.turns {
+	for _, u := range p.net.turns {
 		begun := u.firstHold(when, source)
 		if held := begun + u.held; most == nil || u.countDirections() > most.countDirections() ||
 			u.countDirections() == most.countDirections() && held > ns {
@@ -188,7 +211,7 @@ func (p *plan) turnAttributes(a *otf2.AttributeList, when gpuclock.Interval, sou
 // busiestLink returns the link that was busy longest, of equal ones the one to the lowest rank; nil if nothing was
 // sent.
 func (op *operation) busiestLink() (most *link) {
-	for _, l := range op.links {
+	for _, l := range op.net.links {
 		if l.transfers > 0 && (most == nil || l.busy > most.busy || l.busy == most.busy && l.peer < most.peer) {
 			most = l
 		}

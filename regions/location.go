@@ -142,38 +142,45 @@ func (b *board) threadLocation(t *thread) *location {
 	return t.loc
 }
 
+// rankRows are the rows of a communicator rank besides those of its network; nil before their first events.
+type rankRows struct {
+	rank, enqueue *location
+	channels      map[uint8]*location
+}
+
 // rowOf returns a location for a communicator rank, a new one or a released one.
 func (b *board) rowOf(c *commRank, class rowClass, typ otf2.LocationType, name string) *location {
-	if c.closed {
+	if c.life.closed {
 		return b.gone
 	}
 	return b.findRow(class, typ, experiment.Owner{Comm: c.index, Name: name}, -1, c.InitTime)
 }
 
 func (b *board) rankLocation(c *commRank) *location {
-	if c.loc == nil {
-		c.loc = b.rowOf(c, rowClass{kind: experiment.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream,
+	if c.rows.rank == nil {
+		c.rows.rank = b.rowOf(c, rowClass{kind: experiment.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream,
 			fmt.Sprintf("%s"+RankRow+"%d", c.label, c.Rank))
 	}
-	return c.loc
+	return c.rows.rank
 }
 
 func (b *board) enqueueLocation(c *commRank) *location {
-	if c.enqueue == nil {
-		c.enqueue = b.rowOf(c, rowClass{kind: experiment.KindEnqueue}, otf2.LocationTypeCPUThread, EnqueueRow+c.label)
+	if c.rows.enqueue == nil {
+		c.rows.enqueue = b.rowOf(c, rowClass{kind: experiment.KindEnqueue}, otf2.LocationTypeCPUThread,
+			EnqueueRow+c.label)
 	}
-	return c.enqueue
+	return c.rows.enqueue
 }
 
 // channelLocation returns the row of one channel of a communicator rank.
 func (b *board) channelLocation(c *commRank, channel uint8) *location {
-	if c.channels[channel] == nil {
-		if c.channels == nil {
-			c.channels = make(map[uint8]*location)
+	if c.rows.channels[channel] == nil {
+		if c.rows.channels == nil {
+			c.rows.channels = make(map[uint8]*location)
 		}
-		c.channels[channel] = b.rowOf(c, rowClass{kind: experiment.KindChannel, gpu: c.GPU, channel: channel},
+		c.rows.channels[channel] = b.rowOf(c, rowClass{kind: experiment.KindChannel, gpu: c.GPU, channel: channel},
 			otf2.LocationTypeAcceleratorStream,
 			fmt.Sprintf("%s"+ChannelRow+"%02d", c.label, channel))
 	}
-	return c.channels[channel]
+	return c.rows.channels[channel]
 }

@@ -170,14 +170,14 @@ func (ms *metrics) writeEnqueued(c *commRank, loc *location, until otf2.Timestam
 		return
 	}
 	o := &c.outstanding
-	for ; o.seen < len(c.queue); o.seen++ {
-		p := c.queue[o.seen]
+	for ; o.seen < len(c.queue.plans); o.seen++ {
+		p := c.queue.plans[o.seen]
 		if p.measurement != 0 || p.captureOnly || p.counted != 0 {
 			continue
 		}
-		at := otf2.Timestamp(p.start)
-		if p.launch != nil {
-			at = otf2.Timestamp(p.launch.Start)
+		at := otf2.Timestamp(p.enqueue.start)
+		if p.enqueue.launch != nil {
+			at = otf2.Timestamp(p.enqueue.launch.Start)
 		}
 		if at > until {
 			return

@@ -193,7 +193,7 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 			m.ranks.initComm(t, c)
 		}
 	case shm.RecordFinalize:
-		if c := m.ranks.rankOf(r.Aux); c != nil && !c.final {
+		if c := m.ranks.rankOf(r.Aux); c != nil && !c.life.final {
 			m.finalizeComm(t, c)
 		}
 	case shm.RecordMark:
@@ -238,7 +238,7 @@ func (m *Model) Advance(t uint64) error {
 	m.changed = true
 	m.ranks.removeClosed()
 	for _, c := range m.ranks.live {
-		if c.final {
+		if c.life.final {
 			m.closeComm(c, t, drainEnded)
 			continue
 		}
@@ -267,7 +267,7 @@ func (m *Model) Changes() uint64 { return m.changes }
 // Holds reports whether complete operations are waiting to be written.
 func (m *Model) Holds() bool {
 	return slices.ContainsFunc(m.ranks.live, func(c *commRank) bool {
-		return slices.ContainsFunc(c.queue, func(p *plan) bool { return p.completeAt != 0 })
+		return slices.ContainsFunc(c.queue.plans, func(p *plan) bool { return p.completion.at != 0 })
 	})
 }
 
@@ -275,7 +275,7 @@ func (m *Model) Holds() bool {
 func (m *Model) Settle(t uint64) error {
 	m.changed = true
 	for _, c := range m.ranks.live {
-		if !c.final {
+		if !c.life.final {
 			m.ops.writeQueue(c, t, drainComplete)
 		}
 	}
@@ -294,8 +294,8 @@ func (m *Model) Finish() error {
 	m.cuda.LinkRest()
 	for _, c := range m.ranks.live {
 		switch {
-		case c.closed:
-		case c.final:
+		case c.life.closed:
+		case c.life.final:
 			m.closeComm(c, m.last, drainAll)
 		default:
 			m.ops.resolveCalls(c, noGroup)

@@ -238,7 +238,7 @@ func (net *network) ownNet(c *commRank) *netRank {
 // eachNet calls f for every network that may still be drawn.
 func (net *network) eachNet(f func(*netRank)) {
 	for _, c := range net.ranks.live {
-		if n := c.net; n != nil && !c.final {
+		if n := c.net; n != nil && !c.life.final {
 			f(n)
 		}
 	}
@@ -258,7 +258,7 @@ func (net *network) openSide(n *netRank, send bool) *netSide {
 	case s.loc != nil:
 	case n.comm == nil:
 		net.netLocation(n, s, send)
-	case n.comm.announced:
+	case n.comm.life.announced:
 		net.netLocation(n, &n.send, true)
 		net.netLocation(n, &n.recv, false)
 	}

@@ -67,8 +67,8 @@ func (s *netSide) raiseClock(t uint64) uint64 {
 
 // sumOf finds or adds the sum for a ProxyOp, or for steps without one (nil), on a side.
 func (net *network) sumOf(o *proxyOp, side *netSide) *netSum {
-	if o != nil && o.sum != nil && o.sum.side == side {
-		return o.sum
+	if o != nil && o.carriers.sum != nil && o.carriers.sum.side == side {
+		return o.carriers.sum
 	}
 	n := side.rank
 	key := sumKey{peer: -1, send: side == &n.send}
@@ -88,11 +88,11 @@ func (net *network) sumOf(o *proxyOp, side *netSide) *netSum {
 	}
 	if s.plan == nil && o.op != nil {
 		s.plan = o.op.plan
-		s.plan.netSums = append(s.plan.netSums, s)
+		s.plan.net.sums = append(s.plan.net.sums, s)
 		s.plan.countBytes(unsafe.Sizeof(*s))
 	}
 	o.leaveSum()
-	o.sum = s
+	o.carriers.sum = s
 	s.open++
 	s.proxyOps++
 	return s
@@ -100,17 +100,17 @@ func (net *network) sumOf(o *proxyOp, side *netSide) *netSum {
 
 // leaveSum removes a ProxyOp from its sum.
 func (o *proxyOp) leaveSum() {
-	if o.sum != nil {
-		o.sum.open--
-		o.sum = nil
+	if o.carriers.sum != nil {
+		o.carriers.sum.open--
+		o.carriers.sum = nil
 	}
 }
 
 // leaveSum removes a ProxyOp that has ended from its sum, and writes the sum if nothing more of it will come.
 func (net *network) leaveSum(o *proxyOp, t uint64) {
-	s := o.sum
+	s := o.carriers.sum
 	o.leaveSum()
-	if s != nil && s.open == 0 && (s.plan == nil || s.plan.completeAt != 0 || len(s.side.rank.sums) > maxSums) {
+	if s != nil && s.open == 0 && (s.plan == nil || s.plan.completion.at != 0 || len(s.side.rank.sums) > maxSums) {
 		s.writeRecord(t)
 	}
 }
@@ -127,25 +127,25 @@ func (net *network) leaveLoose(s *proxyStep, side *netSide, t uint64) {
 
 // settleSums writes the sums of a complete plan that have nothing open.
 func (p *plan) settleSums(t uint64) {
-	waiting := p.netSums[:0]
-	for _, s := range p.netSums {
+	waiting := p.net.sums[:0]
+	for _, s := range p.net.sums {
 		if s.open == 0 {
 			s.writeRecord(t)
 		} else {
 			waiting = append(waiting, s)
 		}
 	}
-	clear(p.netSums[len(waiting):])
-	p.netSums = waiting
+	clear(p.net.sums[len(waiting):])
+	p.net.sums = waiting
 }
 
 // leaveSums writes the sums so far of a plan that is being written and forgotten.
 func (p *plan) leaveSums(t uint64) {
-	for _, s := range p.netSums {
+	for _, s := range p.net.sums {
 		s.writeRecord(t)
 		s.plan = nil
 	}
-	p.netSums = nil
+	p.net.sums = nil
 }
 
 // closeSums writes the remaining sums of a network: it is finalized, or the data ends.

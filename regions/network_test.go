@@ -186,7 +186,7 @@ func TestSilentProxyOpsHoldNothing(t *testing.T) {
 		s.proxyOp(1000*i+120, "proxy of "+name, name, false, 0)
 	}
 	s.give(0, 3_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
-	if n := len(s.m.ranks.all[0].queue); n != 0 {
+	if n := len(s.m.ranks.all[0].queue.plans); n != 0 {
 		t.Errorf("%d operations wait", n)
 	}
 	if got := s.lines(experiment.KindNetRecv); got != nil {

@@ -17,7 +17,7 @@ const maxPendingTransfers = 16
 
 // openTransfers lists the first open transfer of each channel, peer and direction.
 func (op *operation) openTransfers() (all []experiment.Transfer) {
-	for _, o := range op.plan.proxies {
+	for _, o := range op.plan.net.proxies {
 		var first *proxyStep
 		for _, s := range o.steps {
 			if s.phase != netNone && (first == nil || s.number < first.number) {

@@ -16,43 +16,56 @@ import (
 type operation struct {
 	handle, parent uint64
 	plan           *plan
-	index          int32 // in the plan
 	call           *call // nil if NCCL named none
+	imported       *Imported
+	seq            uint64
+	index          int32 // in the plan
+	peer           int32 // of a message
+	kernelsDone    int
 	p2p            bool
 	task           bool // there was a Coll, P2p or CeColl event
-	copied         bool // CeColl: by copy engines
-	sym            bool // by a symmetric kernel
-	name           string
-	seq, count     uint64
-	datatype       string
-	algo, proto    string
-	channels       uint32
-	anyChannels    bool // their number is not known
-	warps          uint32
-	root, peer     int32
-	send, recv     uint64 // buffer addresses
-	tag, stream    uint64
-	kernelVariant  string
-	syncStrategy   string
-	batches        uint32
 	stopped        bool
-	kernelsDone    int
-	imported       *Imported
-	lastNet        string // last phase of its network traffic
-	links          []*link
+	arguments
+	buffers buffers
+	tuning  tuning
+	copies  engineCopies
+	net     operationTraffic
+}
+
+// arguments are what the application passed to NCCL's function, or what NCCL made of it for an operation.
+type arguments struct {
+	name        string // of the function
+	count       uint64
+	datatype    string
+	root        int32
+	stream, tag uint64
+}
+
+// argumentsOf returns the arguments in the record that starts a call or an operation. Coll and P2p have no stream.
+func argumentsOf(r *shm.Record) arguments {
+	return arguments{name: r.Func, count: r.Count, datatype: r.Datatype, root: r.Root, stream: r.Stream, tag: r.UserTag}
+}
+
+// tuning is how NCCL chose to carry out an operation.
+type tuning struct {
+	algo, proto     string
+	kernelVariant   string
+	channels, warps uint32
+	anyChannels     bool // the number of channels is not known
+	symmetric       bool // by a symmetric kernel
 }
 
 // kernelsDue returns the number of KernelCh events that NCCL makes for the operation: one per channel; none for
 // messages to oneself (their traffic has no proxy work; docs/nccl-profiler-api.md §7.4) and for symmetric kernels in
 // graphs (§3.6); at least one if the number of channels is not known.
 func (op *operation) kernelsDue() int {
-	if op.p2p && int(op.peer) == op.plan.comm.Rank || op.sym && op.plan.graph {
+	if op.p2p && int(op.peer) == op.plan.comm.Rank || op.tuning.symmetric && op.plan.graph {
 		return 0
 	}
-	if op.anyChannels {
+	if op.tuning.anyChannels {
 		return 1
 	}
-	return int(op.channels)
+	return int(op.tuning.channels)
 }
 
 // operations holds the operations of the process that have begun and are not written yet, with their calls and kernels.
@@ -105,24 +118,26 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 	}
 	p := ops.plans[r.ParentGroup]
 	if p == nil { // no Group event: disabled by the settings, or lost
-		p = &plan{comm: comm, start: t, stopped: true, stop: t}
+		p = &plan{comm: comm, enqueue: enqueueing{start: t, stop: t, stopped: true}}
 		comm.addPlan(p, t)
 	}
 	op := p.addOperation(&operation{
 		handle: r.Handle, parent: r.Arg, plan: p, index: int32(len(p.ops)), call: ops.takeCall(r.Arg),
-		p2p: r.Type == shm.EventP2p, task: true,
-		name: r.Func, seq: r.Seq, count: r.Count, datatype: r.Datatype, algo: r.Algo, proto: r.Proto,
-		channels: uint32(r.NChannels), warps: uint32(r.NWarps), root: r.Root, peer: r.Peer,
-		send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, kernelVariant: r.KernelVariant,
-		sym: r.Flags&shm.FlagSym != 0, anyChannels: r.Flags&shm.FlagUnknownChannels != 0,
+		p2p: r.Type == shm.EventP2p, task: true, seq: r.Seq, arguments: argumentsOf(r), peer: r.Peer,
+		buffers: buffers{send: r.SendBuff, recv: r.RecvBuff},
+		tuning: tuning{
+			algo: r.Algo, proto: r.Proto, channels: uint32(r.NChannels), warps: uint32(r.NWarps),
+			anyChannels: r.Flags&shm.FlagUnknownChannels != 0, kernelVariant: r.KernelVariant,
+			symmetric: r.Flags&shm.FlagSym != 0,
+		},
 	})
 	if op.p2p && op.name != "Send" { // NCCL reports one buffer
-		op.send, op.recv = 0, op.send
+		op.buffers.send, op.buffers.recv = 0, op.buffers.send
 	}
 	if op.call != nil && op.call.graph || r.Arg&shm.CapturedBit != 0 && ops.process.APIVersion != 0 {
 		p.graph = true
 		// A replay comes from the driver's thread, and without a launch.
-		if !p.captureOnly && (p.launch != nil || th.group != nil && th.group.graph) {
+		if !p.captureOnly && (p.enqueue.launch != nil || th.group != nil && th.group.graph) {
 			p.captureOnly = true
 			ops.captureOnly(comm, t)
 		}
@@ -131,7 +146,7 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 		comm.begun = max(comm.begun, t)
 	}
 	ops.takeImported(op)
-	p.tasksOpen++
+	p.completion.openTasks++
 	ops.byHandle[r.Handle] = op
 }
 
@@ -142,7 +157,7 @@ func (ops *operations) stopTask(_ *thread, t uint64, r *shm.Record) {
 		return
 	}
 	op.stopped = true
-	op.plan.tasksOpen--
-	op.plan.stop = max(op.plan.stop, t)
+	op.plan.completion.openTasks--
+	op.plan.enqueue.stop = max(op.plan.enqueue.stop, t)
 	ops.noteCompletion(op.plan, t)
 }

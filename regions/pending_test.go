@@ -99,7 +99,7 @@ func TestPendingOperationsThatWereWrittenBeforeTheirEnd(t *testing.T) {
 	s.kernel(120, 130, "a")
 	s.allReduce(200, "b")
 	s.give(0, 30_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
-	if n := len(s.m.ranks.all[0].queue); n != 0 {
+	if n := len(s.m.ranks.all[0].queue.plans); n != 0 {
 		t.Fatalf("%d operations are not written", n)
 	}
 	s.expectUnderWay("AllReduce 1 enqueued since 201")

@@ -25,10 +25,7 @@ type proxyOp struct {
 	steps          []*proxyStep // open
 	sent           uint64       // API v1 … v3: bytes so far, by its states
 	unsized        uint64       // transfers without a size in their own states
-	// link of what it sends; nil before the first step and, like turn, if op is nil
-	link *link
-	turn *gpuTurn
-	sum  *netSum // nil before the first step
+	carriers       carriers
 
 	older, newer *proxyOp
 }
@@ -80,13 +77,13 @@ func (net *network) startProxyOp(th *thread, t uint64, r *shm.Record) {
 	net.proxies[r.Handle] = o
 	if o.op = net.ops.byHandle[r.Arg]; o.op != nil {
 		p := o.op.plan
-		p.proxies = append(p.proxies, o)
+		p.net.proxies = append(p.net.proxies, o)
 		p.countBytes(unsafe.Sizeof(*o))
-		if p.netStart == 0 {
-			p.netStart = t
+		if p.net.start == 0 {
+			p.net.start = t
 		}
-		if len(p.stamps.Kernels) == 0 {
-			p.completeAt = 0
+		if len(p.gpu.stamps.Kernels) == 0 {
+			p.completion.at = 0
 		}
 	}
 }
@@ -98,8 +95,8 @@ func (o *proxyOp) markAlive() {
 	}
 	o.alive = true
 	if o.op != nil {
-		o.op.plan.proxiesOpen++
-		o.op.plan.comm.quietPlans = 0
+		o.op.plan.net.open++
+		o.op.plan.comm.reports.quietPlans = 0
 	}
 }
 
@@ -136,7 +133,7 @@ func (net *network) stopProxyOp(_ *thread, t uint64, r *shm.Record) {
 	}
 	if o.op != nil {
 		o.markAlive()
-		o.op.plan.netStop = max(o.op.plan.netStop, t)
+		o.op.plan.net.stop = max(o.op.plan.net.stop, t)
 	}
 	net.endOp(o, t)
 }
@@ -166,7 +163,7 @@ func (net *network) endOp(o *proxyOp, t uint64) {
 		p := o.op.plan
 		o.op = nil
 		if o.alive {
-			p.proxiesOpen--
+			p.net.open--
 		}
 		net.ops.noteCompletion(p, t)
 	}
@@ -240,7 +237,7 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 	net.sumStep(s, t)
 	s.phase, s.since = phase, t
 	if s.op != nil && s.op.op != nil {
-		s.op.op.lastNet = netPhases[phase].name
+		s.op.op.net.lastPhase = netPhases[phase].name
 	}
 	side := s.side
 	if side == nil {

@@ -95,7 +95,7 @@ func (net *network) stopCtrl(th *thread, t uint64, r *shm.Record) {
 func (net *network) endCtrl(th *thread, t uint64, unfinished bool) {
 	k := th.ctrl
 	th.ctrl = ctrl{}
-	if k.rank == nil || k.kind == ctrlNone || k.rank.comm.final {
+	if k.rank == nil || k.kind == ctrlNone || k.rank.comm.life.final {
 		return
 	}
 	n := k.rank

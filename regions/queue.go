@@ -11,6 +11,17 @@ import (
 // The queues of plans: each communicator rank writes its plans in issue order, in which its members see them, and each
 // plan waits until it is complete, until a limit in time, or until too much memory waits.
 
+// planQueue holds the plans of a communicator rank that are not written yet.
+type planQueue struct {
+	plans    []*plan // in issue order
+	headAt   uint64  // when the queue's head became its head
+	issued   uint64  // plans so far
+	enqueued uint64  // when the last of them had been enqueued
+	followed int     // plans at the head of the queue that followPlans has passed on
+	bytes    int     // memory of the queue, see plan.countBytes
+	allBytes *int    // memory of all queues of the process
+}
+
 // maxUnseen and maxQueue bound the plans that wait: of a communicator rank without any KernelCh event so far, and of
 // any.
 const (
@@ -32,14 +43,14 @@ func mostRelief() int { return maxHeld / 8 }
 
 // exceedsShare reports whether more than a bound (bytes) waits, and of this communicator rank more than its share.
 func (ops *operations) exceedsShare(c *commRank, bound int) bool {
-	return ops.ranks.bytes > bound && c.bytes > bound/len(ops.ranks.live)
+	return ops.ranks.bytes > bound && c.queue.bytes > bound/len(ops.ranks.live)
 }
 
 // writeExcess writes complete operations if too much waits. Like everything the model writes, it depends on the records
 // alone.
 func (ops *operations) writeExcess(now uint64) {
 	for _, c := range ops.ranks.live {
-		if !c.final {
+		if !c.life.final {
 			ops.writeQueue(c, now, drainDue)
 		}
 	}
@@ -50,18 +61,18 @@ func (ops *operations) writeExcess(now uint64) {
 // until the limit, or until a later plan of the communicator, whose kernels run after its own, has been complete for a
 // while.
 func (ops *operations) isOverdue(c *commRank, p *plan, now uint64) bool {
-	if len(c.queue) > maxQueue || len(c.queue) > 1 && ops.exceedsShare(c, 2*maxHeld) {
+	if len(c.queue.plans) > maxQueue || len(c.queue.plans) > 1 && ops.exceedsShare(c, 2*maxHeld) {
 		return true
 	}
-	if !p.stopped || p.kernelsOpen > 0 {
+	if !p.enqueue.stopped || p.gpu.open > 0 {
 		return false
 	}
-	if now > max(p.stop, c.headAt)+ops.opts.operationLimit {
+	if now > max(p.enqueue.stop, c.queue.headAt)+ops.opts.operationLimit {
 		return true
 	}
-	for _, later := range c.queue[1:] {
-		if !later.callOnly && later.completeAt != 0 && len(later.stamps.Kernels) > 0 {
-			return now > later.completeAt+ops.opts.gpuHold/2
+	for _, later := range c.queue.plans[1:] {
+		if !later.callOnly && later.completion.at != 0 && len(later.gpu.stamps.Kernels) > 0 {
+			return now > later.completion.at+ops.opts.gpuHold/2
 		}
 	}
 	return false
@@ -79,19 +90,19 @@ const (
 
 // writeQueue writes the plans at the head of a communicator rank's queue.
 func (ops *operations) writeQueue(c *commRank, now uint64, mode drainMode) {
-	if !c.announced && mode < drainEnded {
+	if !c.life.announced && mode < drainEnded {
 		return // its name and rank are not known yet (API v1 … v3)
 	}
-	c.ending = mode >= drainEnded
-	if len(c.queue) > 0 {
-		c.stamps.Clock.FitLine(mode != drainDue)
+	c.life.ending = mode >= drainEnded
+	if len(c.queue.plans) > 0 {
+		c.gpu.stamps.Clock.FitLine(mode != drainDue)
 	}
-	for len(c.queue) > 0 {
-		p := c.queue[0]
+	for len(c.queue.plans) > 0 {
+		p := c.queue.plans[0]
 		if p.measurement != 0 {
 			// Plans may come that precede it, see addPlan.
-			if mode == drainDue && len(c.queue) == 1 && p.measurement == otf2.MeasurementOff &&
-				now < p.start+ops.opts.operationLimit {
+			if mode == drainDue && len(c.queue.plans) == 1 && p.measurement == otf2.MeasurementOff &&
+				now < p.enqueue.start+ops.opts.operationLimit {
 				return
 			}
 			ops.timing.followPlans(c)
@@ -100,32 +111,33 @@ func (ops *operations) writeQueue(c *commRank, now uint64, mode drainMode) {
 			continue
 		}
 		ops.noteCompletion(p, now)
-		if p.completeAt == 0 {
+		if p.completion.at == 0 {
 			if mode < drainEnded && !ops.isOverdue(c, p, now) {
 				return
 			}
 			if mode != drainAll {
 				c.rememberOvertaken(p)
 			}
-			p.incomplete = true
-			p.completeAt = now
-			if len(p.stamps.Kernels) == 0 {
-				c.kernelTimeouts++
+			p.completion.forced = true
+			p.completion.at = now
+			if len(p.gpu.stamps.Kernels) == 0 {
+				c.reports.kernelTimeouts++
 			}
-		} else if mode == drainDue && now < p.completeAt+ops.holdTime(p) || (mode == drainDue || mode == drainEnded) &&
-			now < p.completeAt+ops.timing.kernelHold(c, p) {
+		} else if mode == drainDue && now < p.completion.at+ops.holdTime(p) ||
+			(mode == drainDue || mode == drainEnded) &&
+				now < p.completion.at+ops.timing.kernelHold(c, p) {
 			if !ops.exceedsShare(c, maxHeld) {
 				return
 			}
 			ops.oddities[oddShortHold] += uint64(len(p.ops))
 		}
-		if ops.mayHaveNetwork(p) && p.netStop == 0 {
-			c.quietPlans++
+		if ops.mayHaveNetwork(p) && p.net.stop == 0 {
+			c.reports.quietPlans++
 		}
-		if len(p.stamps.Kernels) > 0 {
-			c.kernelTimeouts = 0
+		if len(p.gpu.stamps.Kernels) > 0 {
+			c.reports.kernelTimeouts = 0
 		}
-		if len(p.stamps.Kernels) > 0 && !p.incomplete {
+		if len(p.gpu.stamps.Kernels) > 0 && !p.completion.forced {
 			c.overtaken = nil // kernels of a communicator run one after the other
 		}
 		ops.timing.followPlans(c)
@@ -134,7 +146,7 @@ func (ops *operations) writeQueue(c *commRank, now uint64, mode drainMode) {
 			ops.writer.writePlan(c, p, now)
 		}
 		if p.counted != 0 { // counted as outstanding, but it did not run
-			ops.writer.metrics.endOutstanding(c, c.loc, p, c.loc.w.LastTime())
+			ops.writer.metrics.endOutstanding(c, c.rows.rank, p, c.rows.rank.w.LastTime())
 		}
 		ops.removeHead(c, now, p)
 	}
@@ -144,9 +156,9 @@ func (ops *operations) writeQueue(c *commRank, now uint64, mode drainMode) {
 // traffic shows when it ran, where one channel's may begin after others have ended.
 func (ops *operations) holdTime(p *plan) uint64 {
 	switch {
-	case len(p.stamps.Kernels) > 0:
+	case len(p.gpu.stamps.Kernels) > 0:
 		return ops.opts.gpuHold
-	case p.netStop != 0:
+	case p.net.stop != 0:
 		return ops.opts.gpuHold / 8
 	}
 	return 0
@@ -156,36 +168,36 @@ func (ops *operations) holdTime(p *plan) uint64 {
 func (ops *operations) removeHead(c *commRank, now uint64, p *plan) {
 	ops.changes++
 	c.outstanding.removePlan(p)
-	c.queue[0] = nil
-	c.queue = c.queue[1:]
-	c.followed = max(c.followed, 1) - 1
+	c.queue.plans[0] = nil
+	c.queue.plans = c.queue.plans[1:]
+	c.queue.followed = max(c.queue.followed, 1) - 1
 	for _, op := range p.ops {
 		delete(ops.byHandle, op.handle)
 	}
-	for _, o := range p.proxies {
+	for _, o := range p.net.proxies {
 		o.op = nil
 	}
 	p.leaveSums(now)
 	delete(ops.plans, p.handle)
 	p.tellWritten()
-	p.written = true
-	c.bytes -= p.bytes
-	ops.ranks.bytes -= p.bytes
-	c.headAt = max(c.headAt, min(now, p.completeAt))
+	p.memory.released = true
+	c.queue.bytes -= p.memory.bytes
+	ops.ranks.bytes -= p.memory.bytes
+	c.queue.headAt = max(c.queue.headAt, min(now, p.completion.at))
 }
 
 // addPlan adds a plan to the queue of its communicator rank. Plans that come after recording was switched off belong to
 // calls before that, so they precede the switch.
 func (c *commRank) addPlan(p *plan, t uint64) {
-	if len(c.queue) == 0 {
-		c.headAt = t
+	if len(c.queue.plans) == 0 {
+		c.queue.headAt = t
 	}
-	c.issued++
-	p.stamps.Number, p.floor = c.issued, c.enqueued
-	if n := len(c.queue); n > 0 && c.queue[n-1].measurement == otf2.MeasurementOff && p.measurement == 0 {
-		c.queue = slices.Insert(c.queue, n-1, p)
-		c.followed = min(c.followed, n-1)
+	c.queue.issued++
+	p.gpu.stamps.Number, p.enqueue.floor = c.queue.issued, c.queue.enqueued
+	if n := len(c.queue.plans); n > 0 && c.queue.plans[n-1].measurement == otf2.MeasurementOff && p.measurement == 0 {
+		c.queue.plans = slices.Insert(c.queue.plans, n-1, p)
+		c.queue.followed = min(c.queue.followed, n-1)
 		return
 	}
-	c.queue = append(c.queue, p)
+	c.queue.plans = append(c.queue.plans, p)
 }

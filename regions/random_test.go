@@ -185,8 +185,8 @@ func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 			rt.Errorf("%d network events are kept at the end", n)
 		}
 		for _, c := range m.ranks.all {
-			if c != nil && len(c.queue)+c.calls.count > 0 {
-				rt.Errorf("%d plans and %d calls are kept at the end", len(c.queue), c.calls.count)
+			if c != nil && len(c.queue.plans)+c.calls.count > 0 {
+				rt.Errorf("%d plans and %d calls are kept at the end", len(c.queue.plans), c.calls.count)
 			}
 		}
 		checkCounts(rt, m)

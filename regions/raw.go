@@ -267,7 +267,7 @@ func (w *raw) addEventAttributes(a *otf2.AttributeList, r *shm.Record) {
 // rank.
 func (w *raw) addRank(a *otf2.AttributeList, r *shm.Record) {
 	c := w.ranks.rankOf(r.Aux)
-	known := c != nil && c.announced
+	known := c != nil && c.life.announced
 	if known && c.NRanks >= 2 {
 		a.Comm(AttrComm, otf2.CommRef(c.index))
 	}

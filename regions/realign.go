@@ -24,16 +24,16 @@ const (
 
 // followPlans passes the works of complete plans at the head of a queue to the filter, in order and once.
 func (ti *timing) followPlans(c *commRank) {
-	for ; c.followed < len(c.queue); c.followed++ {
-		p := c.queue[c.followed]
-		if p.completeAt == 0 {
+	for ; c.queue.followed < len(c.queue.plans); c.queue.followed++ {
+		p := c.queue.plans[c.queue.followed]
+		if p.completion.at == 0 {
 			return
 		}
 		switch {
 		case p.measurement != 0 || p.uncertainCount():
-			c.stamps.EndRealigning()
-		case c.stamps.FollowsAll() || ti.mayPart(p):
-			c.stamps.FollowPlan(&p.stamps, ti.planBounds(p), ti.countWorks(p))
+			c.gpu.stamps.EndRealigning()
+		case c.gpu.stamps.FollowsAll() || ti.mayPart(p):
+			c.gpu.stamps.FollowPlan(&p.gpu.stamps, ti.planBounds(p), ti.countWorks(p))
 		}
 	}
 }
@@ -45,25 +45,26 @@ var releases = map[int]int{4: 22700, 5: 22800, 6: 22900, 7: 23100}
 // Broadcasts of several roots, which the device alone counts.
 func (ti *timing) countsAlone(c *commRank, places []int) {
 	for _, place := range places {
-		if place < c.followed {
-			c.followed++
-			c.stamps.EndRealigning()
+		if place < c.queue.followed {
+			c.queue.followed++
+			c.gpu.stamps.EndRealigning()
 		}
 	}
 	first := slices.IndexFunc(places, func(place int) bool {
-		return place > 0 && c.queue[place-1].callOnly && c.queue[place-1].latestGroup() == c.queue[place].latestGroup()
+		return place > 0 && c.queue.plans[place-1].callOnly &&
+			c.queue.plans[place-1].latestGroup() == c.queue.plans[place].latestGroup()
 	})
 	if first < 0 || ti.ncclRelease() >= firstCounted {
 		return
 	}
-	next := c.issued + 1
-	for _, later := range c.queue[places[first]+1:] {
-		if later.stamps.Number > 0 {
-			next = later.stamps.Number
+	next := c.queue.issued + 1
+	for _, later := range c.queue.plans[places[first]+1:] {
+		if later.gpu.stamps.Number > 0 {
+			next = later.gpu.stamps.Number
 			break
 		}
 	}
-	c.stamps.SuspectFrom(next)
+	c.gpu.stamps.SuspectFrom(next)
 }
 
 // ncclRelease returns NCCL's release, or the first one with its API if it is not known.
@@ -89,10 +90,11 @@ func (ti *timing) countWorks(p *plan) (w gpuclock.Works) {
 	}
 	w.Own, w.Uncounted = p.ownMessages(v)
 	numbers, ok := p.workNumbers()
-	ok = ok && !p.callOnly && !p.incomplete && p.stamps.Unstamped == 0 && !p.sharesGroup()
+	ok = ok && !p.callOnly && !p.completion.forced && p.gpu.stamps.Unstamped == 0 && !p.sharesGroup()
 	for _, op := range p.ops {
 		// Not counted: symmetric kernels, copies, and operations with an unknown number of kernels.
-		ok = ok && op.task && !op.sym && !op.copied && !op.anyChannels && op.kernelsDone == op.kernelsDue()
+		ok = ok && op.task && !op.tuning.symmetric && !op.copies.byEngines && !op.tuning.anyChannels &&
+			op.kernelsDone == op.kernelsDue()
 	}
 	if ok {
 		w.Host, ok = p.hostWorks(numbers)
@@ -108,7 +110,7 @@ func (p *plan) sharesGroup() bool {
 	if c.calls.collectives[group] > 0 {
 		return true
 	}
-	for _, o := range c.queue[c.followed+1:] {
+	for _, o := range c.queue.plans[c.queue.followed+1:] {
 		if o.latestGroup() != group {
 			return false
 		}
@@ -127,9 +129,9 @@ func (p *plan) ownMessages(version int) (channels []int, bad bool) {
 		switch {
 		case !op.p2p || int(op.peer) != p.comm.Rank:
 		case op.name == "Send":
-			sent = append(sent, int(op.channels))
+			sent = append(sent, int(op.tuning.channels))
 		default:
-			received = append(received, int(op.channels))
+			received = append(received, int(op.tuning.channels))
 		}
 	}
 	if len(sent) != len(received) {
@@ -208,7 +210,7 @@ func (p *plan) hostWorks(numbers []int32) ([]gpuclock.Kernel, bool) {
 	}
 	at := make(map[place]int)
 	var works []gpuclock.Kernel
-	for _, k := range p.stamps.Kernels {
+	for _, k := range p.gpu.stamps.Kernels {
 		pl := place{k.Channel, numbers[k.Operation]}
 		i, again := at[pl]
 		if !again {

@@ -25,7 +25,7 @@ func (rs *ranks) switchRecording(t uint64, r *shm.Record) {
 		rs.countOddity(oddForeign)
 		return
 	}
-	if c.final {
+	if c.life.final {
 		rs.countOddity(oddAfterFinalize)
 		return
 	}
@@ -42,7 +42,7 @@ func (rs *ranks) switchRecording(t uint64, r *shm.Record) {
 		c.Gaps[last].To, c.Gaps[last].ToTime = r.Arg, t
 	case on && last < 0 && r.Arg > 0: // off from the start
 		c.Gaps = append(c.Gaps, experiment.Gap{Replays: replays, To: r.Arg, FromTime: c.InitTime, ToTime: t})
-		c.off = true
+		c.life.off = true
 	case !on && !open:
 		c.Gaps = append(c.Gaps, experiment.Gap{Replays: replays, From: r.Arg, FromTime: t})
 	default:
@@ -56,7 +56,7 @@ func (rs *ranks) switchRecording(t uint64, r *shm.Record) {
 	if !on {
 		not = "not "
 	}
-	rs.addMarker(c.loc, t, SeverityLow, CategoryRecording,
+	rs.addMarker(c.rows.rank, t, SeverityLow, CategoryRecording,
 		fmt.Sprintf("%s rank %d: %srecorded from %s %d on", c.label, c.Rank, not, what, r.Arg))
 	// The row is off while neither calls nor replays are recorded, as far as they could be distinguished.
 	off := slices.ContainsFunc(c.Gaps, func(g experiment.Gap) bool { return g.ToTime == 0 })
@@ -64,10 +64,10 @@ func (rs *ranks) switchRecording(t uint64, r *shm.Record) {
 	if off {
 		mode = otf2.MeasurementOff
 	}
-	if off == c.off {
+	if off == c.life.off {
 		return
 	}
-	c.off = off
+	c.life.off = off
 	c.queueSwitch(t, mode)
 }
 
@@ -76,11 +76,11 @@ func (rs *ranks) switchRecording(t uint64, r *shm.Record) {
 func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 	m.changed = true
 	c := m.ranks.rankOf(uint32(comm))
-	if c == nil || c.final || c.off {
+	if c == nil || c.life.final || c.life.off {
 		return m.err
 	}
 	c.Gaps = append(c.Gaps, experiment.Gap{Lost: true, From: from, To: to, FromTime: begin, ToTime: end})
-	m.addMarker(c.loc, begin, SeverityHigh, CategoryRecording,
+	m.addMarker(c.rows.rank, begin, SeverityHigh, CategoryRecording,
 		fmt.Sprintf("%s rank %d: operations %d-%d were lost", c.label, c.Rank, from, to-1))
 	c.queueSwitch(begin, otf2.MeasurementOff)
 	c.queueSwitch(end, otf2.MeasurementOn)
@@ -109,10 +109,10 @@ func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
 		"recording %s (or another that wrote NCCL's activation mask): of the events looked at NCCL tells %#x, before "+
 			"%#x%s", text, r.Aux, r.Arg, stamps))
 	for _, c := range rs.live {
-		if !c.announced || c.final || c.off == off {
+		if !c.life.announced || c.life.final || c.life.off == off {
 			continue
 		}
-		c.off = off
+		c.life.off = off
 		c.queueSwitch(t, mode)
 	}
 }
@@ -127,18 +127,19 @@ func (rs *ranks) markMissing(c *commRank, op *operation, ordinal, n uint64) {
 	} else {
 		c.Unreported += n
 	}
-	rs.addMarker(c.loc, op.plan.start, SeverityHigh, CategoryRecording,
+	rs.addMarker(c.rows.rank, op.plan.enqueue.start, SeverityHigh, CategoryRecording,
 		fmt.Sprintf("%s rank %d: "+why, c.label, c.Rank, op.name, ordinal, ordinal+n-1))
 }
 
 // queueSwitch queues a switch of recording.
 func (c *commRank) queueSwitch(t uint64, mode otf2.MeasurementMode) {
-	c.addPlan(&plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
+	c.addPlan(&plan{comm: c, measurement: mode, completion: completion{at: t},
+		enqueue: enqueueing{start: t, stop: t, stopped: true}}, t)
 }
 
 // writeEdge writes a switch of recording.
 func (pw *planWriter) writeEdge(c *commRank, p *plan) {
 	if loc := pw.rankLocation(c); loc != nil {
-		pw.keepError(loc.w.MeasurementOnOff(loc.raiseTime(p.start), nil, p.measurement))
+		pw.keepError(loc.w.MeasurementOnOff(loc.raiseTime(p.enqueue.start), nil, p.measurement))
 	}
 }

@@ -110,7 +110,7 @@ func (m *Model) resumeComm(c *commRank) {
 	}
 	c.InitTime, c.begun = was.InitTime, was.Begun
 	for key, s := range was.Sequences {
-		q := c.sequenceOf(key)
+		q := c.ordinals.sequenceOf(key)
 		q.Sequence, q.blank = s, s.Count > 0 && s.Last == 0
 	}
 	h := m.threads.heritage[c.index]
@@ -120,8 +120,9 @@ func (m *Model) resumeComm(c *commRank) {
 	for _, l := range h.calls {
 		call := &call{
 			before: m.threads.earlierGroup(l.Group), handle: l.Handle, parent: l.Parent, comm: c, p2p: l.P2P,
-			name: l.Function, count: l.Count, datatype: l.Datatype, root: l.Root,
-			stream: l.Stream, tag: l.Tag, start: l.Start, stop: l.Stop, stopped: !l.Open,
+			arguments: arguments{name: l.Function, count: l.Count, datatype: l.Datatype, root: l.Root, stream: l.Stream,
+				tag: l.Tag},
+			start: l.Start, stop: l.Stop, stopped: !l.Open,
 		}
 		if l.Open {
 			call.group = m.threads.groups[l.Parent]
@@ -136,12 +137,12 @@ func (m *Model) resumeComm(c *commRank) {
 }
 
 func (m *Model) resumePlan(c *commRank, l *experiment.Plan, t uint64) {
-	p := &plan{comm: c, handle: l.Handle, start: l.Start, captureOnly: l.Captured,
+	p := &plan{comm: c, handle: l.Handle, enqueue: enqueueing{start: l.Start}, captureOnly: l.Captured,
 		gone: &gone{maps.Clone(l.Gone), m.threads.earlierGroup(l.Group)}}
 	appendOperations(&p.gone.operations, l.Ops)
 	switch {
 	case !l.Open:
-		p.start, p.stop, p.stopped = t, t, true
+		p.enqueue.start, p.enqueue.stop, p.enqueue.stopped = t, t, true
 	case l.Copied != "":
 		ce := m.threads.newCE(l.Handle, c, l.Copied, l.Start, 0)
 		ce.plan, m.threads.threadOfRing(l.Ring).ce = p, ce
@@ -166,11 +167,11 @@ func (m *Model) resumeState() (r experiment.Resume) {
 	}
 	for _, c := range m.ranks.live {
 		left := leftPlans{copying: copying}
-		for _, p := range c.queue {
+		for _, p := range c.queue.plans {
 			left.addPlan(p)
 		}
 		r.Plans = append(r.Plans, left.describeAll()...)
-		if c.final {
+		if c.life.final {
 			continue
 		}
 		for call := range c.calls.allCalls() {
@@ -195,10 +196,10 @@ type leftPlans struct {
 
 // addPlan adds the next plan of the queue.
 func (l *leftPlans) addPlan(p *plan) {
-	if p.measurement != 0 || p.captureOnly && p.stopped {
+	if p.measurement != 0 || p.captureOnly && p.enqueue.stopped {
 		return
 	}
-	if !p.stopped {
+	if !p.enqueue.stopped {
 		l.plans = append(l.describeAll(), l.describePlan(p))
 		return
 	}
@@ -219,10 +220,10 @@ func (l *leftPlans) describeAll() []experiment.Plan {
 }
 
 func (l *leftPlans) describePlan(p *plan) experiment.Plan {
-	d := experiment.Plan{Comm: p.comm.index, Group: describedGroup(p.latestGroup()), Open: !p.stopped}
+	d := experiment.Plan{Comm: p.comm.index, Group: describedGroup(p.latestGroup()), Open: !p.enqueue.stopped}
 	p.joinInto(&d)
 	if d.Open {
-		d.Captured, d.Handle, d.Start = p.captureOnly, p.handle, p.start
+		d.Captured, d.Handle, d.Start = p.captureOnly, p.handle, p.enqueue.start
 		if ring, ok := l.copying[p]; ok {
 			d.Ring, d.Copied = ring, p.copiedFunction()
 		}
@@ -292,7 +293,7 @@ func (c *commRank) loseGone(p *plan) {
 	}
 	for key, marks := range p.gone.operations {
 		for ; len(marks) >= experiment.MarkSize; marks = marks[experiment.MarkSize:] {
-			c.sequenceOf(key).skipLost(binary.LittleEndian.Uint32(marks))
+			c.ordinals.sequenceOf(key).skipLost(binary.LittleEndian.Uint32(marks))
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 func TestLeftPlansAreJoined(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		c := &commRank{index: int(seed % 3), allBytes: new(int)}
+		c := &commRank{index: int(seed % 3), queue: planQueue{allBytes: new(int)}}
 		left := leftPlans{copying: make(map[*plan]int)}
 		var want []experiment.Plan
 		for range r.IntN(9) {
@@ -28,7 +28,7 @@ func TestLeftPlansAreJoined(t *testing.T) {
 				left.copying[p] = 3
 			}
 			left.addPlan(p)
-			if p.measurement == 0 && !(p.captureOnly && p.stopped) {
+			if p.measurement == 0 && !(p.captureOnly && p.enqueue.stopped) {
 				want = joinedInTwos(append(want, left.describePlan(p)))
 			}
 		}
@@ -49,13 +49,14 @@ func TestCopiedPlansAreDescribedInOneWay(t *testing.T) {
 }
 
 func madeUpPlan(r *rand.Rand, c *commRank) *plan {
-	p := &plan{comm: c, handle: r.Uint64N(100) + 1, start: r.Uint64N(100), stopped: r.IntN(5) > 0,
+	p := &plan{comm: c, handle: r.Uint64N(100) + 1, enqueue: enqueueing{start: r.Uint64N(100), stopped: r.IntN(5) > 0},
 		captureOnly: r.IntN(8) == 0}
 	if r.IntN(10) == 0 {
 		p.measurement = otf2.MeasurementOff
 	}
 	for range r.IntN(3) {
-		p.addOperation(&operation{plan: p, name: []string{"AllReduce", "Broadcast"}[r.IntN(2)], count: r.Uint64N(9),
+		p.addOperation(&operation{plan: p, arguments: arguments{name: []string{"AllReduce", "Broadcast"}[r.IntN(2)],
+			count: r.Uint64N(9)},
 			call: &call{before: r.Int64N(9) - 4}})
 	}
 	if r.IntN(4) == 0 || len(p.ops) == 0 {
@@ -94,9 +95,9 @@ func TestSnapshotsOfTheSame(t *testing.T) {
 	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
 	c := m.ranks.all[0]
 	for range 1000 {
-		p := &plan{comm: c, stopped: true, completeAt: 1}
-		p.addOperation(&operation{plan: p, name: "AllReduce"})
-		c.queue = append(c.queue, p)
+		p := &plan{comm: c, enqueue: enqueueing{stopped: true}, completion: completion{at: 1}}
+		p.addOperation(&operation{plan: p, arguments: arguments{name: "AllReduce"}})
+		c.queue.plans = append(c.queue.plans, p)
 	}
 	m.Snapshot()
 	first := m.process.Resume

@@ -463,11 +463,11 @@ func TestMissingKernelEventsDoNotHoldUpTheRest(t *testing.T) {
 	s.allReduce(100, "a")
 	s.allReduce(200, "b")
 	s.kernel(220, 250, "b")
-	if got := len(s.m.ranks.all[0].queue); got != 2 {
+	if got := len(s.m.ranks.all[0].queue.plans); got != 2 {
 		t.Fatalf("%d plans are waiting, want both", got)
 	}
 	s.give(0, 5_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
-	if got := len(s.m.ranks.all[0].queue); got != 0 {
+	if got := len(s.m.ranks.all[0].queue.plans); got != 0 {
 		t.Errorf("%d plans are still waiting", got)
 	}
 	s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
@@ -491,7 +491,7 @@ func TestRunningKernelIsWaitedFor(t *testing.T) {
 	s.allReduce(100, "a")
 	s.start(1, 121, shm.EventKernelCh, "k", "a", shm.Record{PTimer: gpu(120)})
 	s.give(0, 60_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
-	if len(s.m.ranks.all[0].queue) != 1 {
+	if len(s.m.ranks.all[0].queue.plans) != 1 {
 		t.Fatal("the operation was written before its kernel ended")
 	}
 	s.m.Snapshot()

@@ -22,6 +22,12 @@ type sequence struct {
 	graph    bool   // some were of graphs, whose replays NCCL may or may not count
 }
 
+// ordinals are the sequences of a communicator rank by their keys, see experiment.Comm.
+type ordinals struct {
+	sequences map[string]*sequence // nil: the rank is gone, and its numbers have been reported
+	lasting   bool                 // Options.Lasting
+}
+
 // FNV-1a, 64 bits.
 const (
 	hashStart = 14695981039346656037
@@ -121,7 +127,7 @@ func (s *sequence) skipOperations(n uint64) {
 // of the one that is to be written. Since API v7 (NCCL 2.31) that happens after RAS has changed the activation mask, or
 // after a loss of events. With graphs, and if the settings leave operations out, the numbers are no evidence.
 func (rs *ranks) countUnreported(c *commRank, s *sequence, op *operation) (n uint64) {
-	if !op.task || op.copied || rs.process.APIVersion < 7 {
+	if !op.task || op.copies.byEngines || rs.process.APIVersion < 7 {
 		return 0
 	}
 	s.graph = s.graph || op.plan.graph
@@ -132,14 +138,15 @@ func (rs *ranks) countUnreported(c *commRank, s *sequence, op *operation) (n uin
 	return n
 }
 
-func (c *commRank) sequenceOf(key string) *sequence {
-	s := c.sequences[key]
+// sequenceOf finds or adds the sequence of a key.
+func (o *ordinals) sequenceOf(key string) *sequence {
+	s := o.sequences[key]
 	if s == nil {
-		s = &sequence{lasting: c.lasting}
-		if c.sequences == nil { // the rank is gone, and its numbers have been reported
+		s = &sequence{lasting: o.lasting}
+		if o.sequences == nil {
 			return s
 		}
-		c.sequences[key] = s
+		o.sequences[key] = s
 	}
 	return s
 }

@@ -61,20 +61,20 @@ func (m *Model) Snapshot() {
 
 // snapshotComm describes a communicator rank; for the last time when it is closed.
 func (rs *ranks) snapshotComm(c *commRank) {
-	if c.closed && c.sequences == nil {
+	if c.life.closed && c.ordinals.sequences == nil {
 		return
 	}
 	s := c.Comm
 	s.Location = -1
-	if c.loc != nil {
-		s.Location = int(c.loc.Number)
+	if c.rows.rank != nil {
+		s.Location = int(c.rows.rank.Number)
 	}
 	if n := c.net; n != nil && n.send.loc != nil && n.recv.loc != nil &&
 		(n.send.loc.Comm != c.index || n.recv.loc.Comm != c.index) {
 		s.Network = &experiment.NetworkRows{Send: n.send.loc.Number, Recv: n.recv.loc.Number}
 	}
-	s.Sequences = make(map[string]experiment.Sequence, len(c.sequences))
-	for k, q := range c.sequences {
+	s.Sequences = make(map[string]experiment.Sequence, len(c.ordinals.sequences))
+	for k, q := range c.ordinals.sequences {
 		s.Sequences[k] = q.Sequence
 	}
 	s.Held, s.Begun = c.heldBySequence(), c.begun
@@ -85,7 +85,7 @@ func (rs *ranks) snapshotComm(c *commRank) {
 func (rs *ranks) listPending() []experiment.Pending {
 	out := slices.Clone(rs.left)
 	for _, c := range rs.live {
-		if !c.final {
+		if !c.life.final {
 			out = c.underWay(append(out, c.overtaken...))
 		}
 	}
@@ -99,7 +99,7 @@ func (c *commRank) ordinalCounter() func(key string) uint64 {
 	next := make(map[string]uint64)
 	return func(key string) uint64 {
 		n, known := next[key]
-		if s := c.sequences[key]; s != nil && !known {
+		if s := c.ordinals.sequences[key]; s != nil && !known {
 			n = s.Count
 		}
 		next[key] = n + 1
@@ -110,7 +110,7 @@ func (c *commRank) ordinalCounter() func(key string) uint64 {
 // underWay adds what a communicator rank has begun and not ended, in issue order.
 func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 	number := c.ordinalCounter()
-	for _, p := range c.queue {
+	for _, p := range c.queue.plans {
 		if p.captureOnly {
 			continue
 		}
@@ -123,7 +123,7 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 		}
 		for _, op := range p.ops {
 			ordinal := number(op.sequenceKey())
-			if p.completeAt == 0 {
+			if p.completion.at == 0 {
 				out = append(out, op.describePending(ordinal))
 			}
 		}
@@ -144,11 +144,11 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 
 func (op *operation) describePending(ordinal uint64) experiment.Pending {
 	p := op.plan
-	since, state := p.start, "enqueued"
+	since, state := p.enqueue.start, "enqueued"
 	if op.call != nil && !op.call.graph {
 		since = min(since, op.call.start)
 	}
-	if p.kernelsOpen > 0 || p.proxiesOpen > 0 {
+	if p.gpu.open > 0 || p.net.open > 0 {
 		state = "running"
 	}
 	stream := op.stream
@@ -158,7 +158,7 @@ func (op *operation) describePending(ordinal uint64) experiment.Pending {
 	count, datatype := op.requestedElements()
 	return experiment.Pending{
 		Comm: p.comm.index, Function: op.sequenceKey(), Ordinal: ordinal, Since: since, State: state,
-		LastNet: op.lastNet,
+		LastNet: op.net.lastPhase,
 		Count:   count, Datatype: datatype, Root: int(op.root), Stream: stream, Transfers: op.openTransfers(),
 	}
 }
@@ -166,7 +166,7 @@ func (op *operation) describePending(ordinal uint64) experiment.Pending {
 // rememberOvertaken remembers a plan that is written although its end was not seen, until a later one on the
 // communicator rank has ended. If kernels are not reported at all, that is no evidence.
 func (c *commRank) rememberOvertaken(p *plan) {
-	if !c.kernelsSeen || p.captureOnly || len(c.overtaken) >= maxOvertaken {
+	if !c.reports.kernelsSeen || p.captureOnly || len(c.overtaken) >= maxOvertaken {
 		return
 	}
 	number := c.ordinalCounter()
@@ -194,8 +194,8 @@ func (rs *ranks) keepIncomplete(c *commRank) {
 // heldBySequence counts the operations of a communicator rank that are complete and not written yet, by sequence.
 func (c *commRank) heldBySequence() map[string]uint64 {
 	var out map[string]uint64
-	for _, p := range c.queue {
-		if p.completeAt == 0 || p.captureOnly {
+	for _, p := range c.queue.plans {
+		if p.completion.at == 0 || p.captureOnly {
 			continue
 		}
 		for _, op := range p.ops {

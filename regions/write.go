@@ -35,7 +35,7 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 		return
 	}
 	when, source, gpuSource := pw.timing.planTimes(c, p, now)
-	if p.incomplete {
+	if p.completion.forced {
 		pw.countOddity(oddIncompleteOperation)
 	}
 	loc := pw.rankLocation(c)
@@ -100,7 +100,7 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 	if p.statesUncertainty(source) {
 		a.Uint64(AttrUncertainty, when.Uncertainty)
 	}
-	if n := p.stamps.Realigned; n > 0 && timesAreStamps(p, source, gpuSource) {
+	if n := p.gpu.stamps.Realigned; n > 0 && timesAreStamps(p, source, gpuSource) {
 		a.Uint32(attrRealigned, uint32(n))
 	}
 	if timesAreStamps(p, source, gpuSource) && p.endsEarly() {
@@ -117,7 +117,7 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 			a.Uint64(AttrStream, *s)
 		}
 	}
-	if p.incomplete && (!p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0) {
+	if p.completion.forced && (!p.enqueue.stopped || p.completion.openTasks > 0 || p.gpu.open > 0) {
 		a.Uint8(AttrUnfinished, 1)
 	}
 	return a
@@ -229,9 +229,9 @@ func (p *plan) compositeFunction(c *commRank) *Collective {
 func (p *plan) launchStream() *uint64 {
 	op := p.ops[0]
 	switch {
-	case p.launch != nil:
-		return &p.launch.stream
-	case op.copied:
+	case p.enqueue.launch != nil:
+		return &p.enqueue.launch.stream
+	case op.copies.byEngines:
 		return &op.stream
 	case op.call != nil:
 		return &op.call.stream
@@ -317,7 +317,7 @@ func (op *operation) transferredBytes(f *Collective, c *commRank) (sent, receive
 // eventType returns the type of the event that reported the operation.
 func (op *operation) eventType() shm.EventType {
 	switch {
-	case op.copied:
+	case op.copies.byEngines:
 		return shm.EventCeColl
 	case op.p2p:
 		return shm.EventP2p
@@ -339,7 +339,7 @@ func (op *operation) sequenceKey() string {
 
 // numberOperation returns the ordinal of an operation in its sequence. It is called once for each, in order.
 func (pw *planWriter) numberOperation(c *commRank, op *operation) uint64 {
-	s := c.sequenceOf(op.sequenceKey())
+	s := c.ordinals.sequenceOf(op.sequenceKey())
 	if op.p2p {
 		s.Bytes += op.shareBytes()
 		return s.addOperation(op.agreementHash())
@@ -363,33 +363,33 @@ func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op
 	for _, name := range []struct {
 		ref   otf2.AttributeRef
 		value string
-	}{{AttrAlgo, op.algo}, {AttrProto, op.proto}, {AttrKernelVariant, op.kernelVariant}} {
+	}{{AttrAlgo, op.tuning.algo}, {AttrProto, op.tuning.proto}, {AttrKernelVariant, op.tuning.kernelVariant}} {
 		if name.value != "" {
 			a.String(name.ref, pw.defs.stringRef(name.value))
 		}
 	}
-	if op.copied {
-		a.String(AttrSyncStrategy, pw.defs.stringRef(op.syncStrategy))
-		a.Uint32(AttrBatches, op.batches)
+	if op.copies.byEngines {
+		a.String(AttrSyncStrategy, pw.defs.stringRef(op.copies.syncStrategy))
+		a.Uint32(AttrBatches, op.copies.batches)
 	}
 	// Only the first task of a symmetric kernel has channels.
-	if op.task && !op.copied && !op.anyChannels && !(op.sym && op.channels == 0) {
-		a.Uint32(AttrChannels, op.channels)
+	if op.task && !op.copies.byEngines && !op.tuning.anyChannels && !(op.tuning.symmetric && op.tuning.channels == 0) {
+		a.Uint32(AttrChannels, op.tuning.channels)
 	}
-	if op.task && !op.copied && !op.p2p {
-		a.Uint32(AttrWarps, op.warps)
+	if op.task && !op.copies.byEngines && !op.p2p {
+		a.Uint32(AttrWarps, op.tuning.warps)
 	}
 	count, datatype := op.requestedElements()
 	a.String(AttrDatatype, pw.defs.stringRef(datatype))
 	a.Uint64(AttrCount, count)
 	switch {
 	case op.p2p && op.name == "Send":
-		a.Uint64(AttrSendBuff, op.send)
+		a.Uint64(AttrSendBuff, op.buffers.send)
 	case op.p2p:
-		a.Uint64(AttrRecvBuff, op.recv)
+		a.Uint64(AttrRecvBuff, op.buffers.recv)
 	case op.task:
-		a.Uint64(AttrSendBuff, op.send)
-		a.Uint64(AttrRecvBuff, op.recv)
+		a.Uint64(AttrSendBuff, op.buffers.send)
+		a.Uint64(AttrRecvBuff, op.buffers.recv)
 	}
 	pw.bufferAttributes(a, c, op)
 	op.linkAttributes(a)
@@ -416,5 +416,5 @@ func (ops *operations) writeEnqueue(p *plan, stop uint64) {
 		a.Uint8(AttrGraph, 1)
 	}
 	a.Uint64(AttrEventID, p.handle)
-	ops.writeRegion(loc, p.start, stop, a, region)
+	ops.writeRegion(loc, p.enqueue.start, stop, a, region)
 }

@@ -96,7 +96,7 @@ func (g *Recorder) Counts() map[string]uint64 {
 		return nil
 	}
 	g.counts[countUndecided] = g.counts[countKernels] - g.countDecided()
-	g.counts[countUndrawn] = uint64(g.held + len(g.times.waiting))
+	g.counts[countUndrawn] = uint64(g.streams.held + len(g.times.waiting))
 	out := make(map[string]uint64)
 	for i, n := range g.counts {
 		if n > 0 {

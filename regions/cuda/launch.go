@@ -129,9 +129,9 @@ func (g *Recorder) countOutcome(a *Activity, o cupti.Outcome, id uint64) {
 		return
 	}
 	l := g.launches.Get(id)
-	a.launch = l
-	if _, ok := g.devices[a.Stream.Device]; !ok && l.Rank.Known {
-		g.devices[a.Stream.Device] = l.Rank.GPU
+	a.link.launch = l
+	if _, ok := g.devices.gpus[a.Stream.Device]; !ok && l.Rank.Known {
+		g.devices.gpus[a.Stream.Device] = l.Rank.GPU
 	}
 	l.Rank.Missed = 0
 	if l.plan == nil {
@@ -145,7 +145,7 @@ func (g *Recorder) countOutcome(a *Activity, o cupti.Outcome, id uint64) {
 // beforeLaunch reports whether a kernel ran before its launch by CUPTI's times, which is impossible. Begins that are a
 // few µs too early occur when launches follow each other closely.
 func (a *Activity) beforeLaunch() bool {
-	l := a.launch
+	l := a.link.launch
 	return l != nil && a.timed && (a.begin+a.off+slackNs < l.Start || a.end+a.off < l.Start)
 }
 
@@ -160,8 +160,8 @@ func (l *Links) KernelInterval() (gpuclock.Interval, bool) {
 			i.Begin = a.begin
 		}
 		i.End, i.Uncertainty = max(i.End, a.end), max(i.Uncertainty, a.off)
-		if a.launch != nil {
-			i.Begin = max(i.Begin, a.launch.Start)
+		if a.link.launch != nil {
+			i.Begin = max(i.Begin, a.link.launch.Start)
 			i.End = max(i.End, i.Begin)
 		}
 	}

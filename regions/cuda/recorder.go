@@ -32,16 +32,10 @@ type Recorder struct {
 	correlator *cupti.Correlator[*Activity]
 	times      times
 
-	rows      map[Stream]*streamRows
-	order     []*streamRows  // the same, as they came
-	locations int            // of rows
-	held      int            // activities in rows
-	written   uint64         // when rows were written last
-	forced    uint64         // latest end of activities written before their time
-	devices   map[uint32]int // CUDA device → the timeline's GPU
-	contexts  map[uint32]uint32
-	replays   replays
-	memory    memory
+	streams streamQueues
+	devices devices
+	replays replays
+	memory  memory
 
 	counts [numCounts]uint64
 }
@@ -58,7 +52,8 @@ const (
 func New(t Timeline, opts Options) *Recorder {
 	g := &Recorder{
 		opts: opts, timeline: t, functions: make(map[string]bool), launches: bounded.New[*Launch](firstLaunches),
-		rows: make(map[Stream]*streamRows), devices: make(map[uint32]int), contexts: make(map[uint32]uint32),
+		streams: streamQueues{byID: make(map[Stream]*streamRows)},
+		devices: devices{gpus: make(map[uint32]int), contexts: make(map[uint32]uint32)},
 		replays: newReplays(),
 	}
 	for _, f := range opts.Functions {
@@ -95,7 +90,7 @@ func (g *Recorder) AddRecord(t uint64, record []byte, version uint32, name strin
 		return
 	}
 	on := func(n count, device, context, stream uint32, start, stop uint64) *Activity {
-		g.contexts[context] = device
+		g.devices.contexts[context] = device
 		g.counts[n]++
 		return &Activity{Record: rec, Stream: Stream{Device: device, Context: context, Stream: stream}, arrived: t,
 			start: start, stop: stop}
@@ -172,13 +167,19 @@ func (g *Recorder) Finish() {
 // noTime is later than every time.
 const noTime = 1<<64 - 1
 
+// devices are the CUDA devices of the process.
+type devices struct {
+	gpus     map[uint32]int    // CUDA device → the timeline's GPU
+	contexts map[uint32]uint32 // CUDA context → device
+}
+
 // gpuOf returns the timeline's GPU of a CUDA device: that of the communicator seen to run kernels there, else the
 // timeline's own.
 func (g *Recorder) gpuOf(device uint32) int {
-	if i, ok := g.devices[device]; ok {
+	if i, ok := g.devices.gpus[device]; ok {
 		return i
 	}
 	i := g.timeline.GPUOfDevice(int(device))
-	g.devices[device] = i
+	g.devices.gpus[device] = i
 	return i
 }

@@ -80,8 +80,8 @@ func (j *job) kernel(t, begin, end uint64, stream, correlation, graph uint32, no
 
 // kept is the number of activities that the recorder still has.
 func (j *job) kept() int {
-	n := j.held + len(j.times.waiting)
-	for _, r := range j.order {
+	n := j.streams.held + len(j.times.waiting)
+	for _, r := range j.streams.order {
 		n += len(r.queue)
 	}
 	for _, k := range j.replays.kernels {

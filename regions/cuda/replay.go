@@ -107,7 +107,7 @@ func (g *Recorder) LinkReplay(p Plan, when gpuclock.Interval, stamped bool) {
 }
 
 func (g *Recorder) linkByTimes(p Plan, when gpuclock.Interval) bool {
-	if g.written+2*slackNs > when.End+g.opts.Hold || when.Begin <= g.forced {
+	if g.streams.written+2*slackNs > when.End+g.opts.Hold || when.Begin <= g.streams.forced {
 		return false
 	}
 	var found *Activity
@@ -126,7 +126,7 @@ func (g *Recorder) linkByTimes(p Plan, when gpuclock.Interval) bool {
 			found = a
 		}
 	}
-	if rivals != 1 || found == nil || found.claimed || !g.couldBe(p, found) {
+	if rivals != 1 || found == nil || found.link.claimed || !g.couldBe(p, found) {
 		return false
 	}
 	g.replays.linkKernel(p, found)
@@ -163,12 +163,12 @@ func (g *Recorder) linkByOrder(p Plan) bool {
 			return false
 		}
 		once[q.CapturedCall()] = true
-		if l := q.KernelLinks(); l.hasKernels() && l.kernels[0] != a || a.claimed && a.planID != q.ID() {
+		if l := q.KernelLinks(); l.hasKernels() && l.kernels[0] != a || a.link.claimed && a.link.planID != q.ID() {
 			return false
 		}
 	}
 	for i, q := range plans {
-		if !kernels[i].claimed {
+		if !kernels[i].link.claimed {
 			r.linkKernel(q, kernels[i])
 		}
 	}
@@ -214,7 +214,7 @@ func (r *replays) linkKernel(p Plan, a *Activity) {
 	node := nodeOf(a.Record.(*cupti.Kernel))
 	parent := p.CapturedCall()
 	r.nodes[node], r.plans[graphPlan{node.graph, parent}] = capturedPlan{parent, r.nodes[node].times + 1}, node
-	a.claimed, a.planID, a.parent = true, p.ID(), p.OnlyOperation()
+	a.link.claimed, a.link.planID, a.link.parent = true, p.ID(), p.OnlyOperation()
 	p.KernelLinks().kernels = append(p.KernelLinks().kernels, a)
 }
 
@@ -258,7 +258,7 @@ func (g *Recorder) addReplayed(a *Activity) {
 // leaveReplayed counts the fate of a kernel of a graph, which cannot be linked from here on.
 func (g *Recorder) leaveReplayed(a *Activity) {
 	switch {
-	case a.claimed:
+	case a.link.claimed:
 		g.counts[countGraphLinked]++
 	case a.nccl:
 		g.counts[countGraphUnlinked]++

@@ -46,8 +46,13 @@ type Activity struct {
 	begin, end  uint64 // on the process's line
 	off         uint64 // uncertainty of either
 
-	drawn          bool
-	nccl           bool
+	drawn bool
+	nccl  bool
+	link  activityLink
+}
+
+// activityLink is what a kernel is linked to.
+type activityLink struct {
 	launch         *Launch // whose kernel it is
 	claimed        bool    // of a graph: linked to a replayed plan
 	planID, parent uint64  // that plan, and its only operation
@@ -59,14 +64,24 @@ func (a *Activity) End() uint64 { return a.end }
 // LinkedTo returns the handles of the launch, of the plan, and of the operation if the plan has only one, to which a
 // kernel is linked; 0 for none.
 func (a *Activity) LinkedTo() (launch, plan, operation uint64) {
-	l := a.launch
+	l := a.link.launch
 	switch {
 	case l == nil:
-		return 0, a.planID, a.parent
+		return 0, a.link.planID, a.link.parent
 	case l.plan != nil:
 		return l.Handle, l.planID, l.plan.OnlyOperation()
 	}
 	return l.Handle, l.planID, l.operation
+}
+
+// streamQueues are the activities that wait to be drawn, and the rows of their streams.
+type streamQueues struct {
+	byID    map[Stream]*streamRows
+	order   []*streamRows // the same, as they came
+	rows    int           // on the timeline
+	held    int           // activities that wait
+	written uint64        // when rows were written last
+	forced  uint64        // latest end of activities written before their time
 }
 
 // streamRows are the rows of a stream. An activity that begins before the previous one has ended (kernels of parallel
@@ -131,14 +146,14 @@ func (g *Recorder) placeTimed(a *Activity) error {
 		return err
 	}
 	a.begin, a.end, a.off, a.timed = begin, max(begin, end), max(off, more), true
-	r := g.rows[a.Stream]
+	r := g.streams.byID[a.Stream]
 	if r == nil {
 		r = &streamRows{id: a.Stream}
-		g.rows[a.Stream] = r
-		g.order = append(g.order, r)
+		g.streams.byID[a.Stream] = r
+		g.streams.order = append(g.streams.order, r)
 	}
 	heap.Push(&r.queue, a)
-	g.held++
+	g.streams.held++
 	if a.ofGraph() && a.nccl {
 		g.addReplayed(a)
 	}
@@ -161,14 +176,14 @@ func (g *Recorder) endActivity(a *Activity) {
 // writeRows draws the activities that are due.
 func (g *Recorder) writeRows(now uint64) {
 	if now != noTime {
-		g.written = now
+		g.streams.written = now
 	}
-	g.order = slices.DeleteFunc(g.order, func(r *streamRows) bool {
+	g.streams.order = slices.DeleteFunc(g.streams.order, func(r *streamRows) bool {
 		g.writeRow(r, now)
 		if len(r.queue) > 0 || len(r.rows) > 0 {
 			return false
 		}
-		delete(g.rows, r.id) // it got no row
+		delete(g.streams.byID, r.id) // it got no row
 		return true
 	})
 }
@@ -177,14 +192,14 @@ func (g *Recorder) writeRow(r *streamRows, now uint64) {
 	for len(r.queue) > 0 {
 		a := r.queue[0]
 		if now != noTime && now < max(a.arrived, a.end)+g.opts.Hold {
-			if g.held <= maxActivities {
+			if g.streams.held <= maxActivities {
 				return
 			}
 			g.counts[countEarly]++
-			g.forced = max(g.forced, a.end)
+			g.streams.forced = max(g.streams.forced, a.end)
 		}
 		heap.Pop(&r.queue)
-		g.held--
+		g.streams.held--
 		g.drawActivity(r, a)
 		a.drawn = true
 		g.endActivity(a)
@@ -198,7 +213,7 @@ func (g *Recorder) drawActivity(r *streamRows, a *Activity) {
 	}
 	id := r.id
 	if id.Waits {
-		device, ok := g.contexts[id.Context]
+		device, ok := g.devices.contexts[id.Context]
 		if !ok {
 			g.counts[countNoDevice]++
 			return
@@ -238,11 +253,11 @@ func (g *Recorder) freeRow(id Stream, r *streamRows, begin uint64) *drawnRow {
 		g.counts[countMoved]++
 		return &r.rows[first]
 	}
-	if g.locations >= MaxRows {
+	if g.streams.rows >= MaxRows {
 		g.counts[countNoRow]++
 		return nil
 	}
-	g.locations++
+	g.streams.rows++
 	made := g.timeline.NewRow(id, len(r.rows), g.gpuOf(id.Device), g.hasEarlierContext(id))
 	if made == nil {
 		return nil
@@ -253,7 +268,7 @@ func (g *Recorder) freeRow(id Stream, r *streamRows, begin uint64) *drawnRow {
 
 // hasEarlierContext reports whether a stream's device has contexts that came before the stream's.
 func (g *Recorder) hasEarlierContext(id Stream) bool {
-	for context, device := range g.contexts {
+	for context, device := range g.devices.contexts {
 		if device == id.Device && context < id.Context {
 			return true
 		}

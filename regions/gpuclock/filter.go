@@ -39,25 +39,44 @@ type Filter struct {
 
 	realigner realigner // of stamps that were handed to later plans
 
-	channels map[uint8]*channelStamps // up to the last judged plan
-	newest   uint64                   // number of that plan
-	report   uint64                   // last report of the plans judged
-	sound    uint64                   // number of the last plan whose stamps can only be its own
+	channels    map[uint8]*channelStamps // up to the last judged plan
+	judged      judgedPlans
+	suspects    suspects
+	doubtful    doubtfulPlans
+	distrust    distrust
+	unknownTick bool // NoticeUnknownTick was returned
+}
+
+// judgedPlans is what the plans judged so far show.
+type judgedPlans struct {
+	newest uint64 // number of the last plan
+	report uint64 // last report
+	sound  uint64 // number of the last plan whose stamps can only be its own
 	// number of the last plausible plan for whose report no ring can have been overrun
 	shallow uint64
-	suspect uint64 // number of the first plan that may have made the counters diverge; 0: none
-	warned  bool   // NoticeSelfMessages was returned for it
-	streak  int    // plausible plans since the last implausible one
+	streak  int // plausible plans since the last implausible one
+}
 
-	implausible int
-	doubts      doubt  // doubts about them
-	took        int    // of them, plans that took too long
-	since       uint64 // when the first of them was reported
-	parted      bool   // no later plan is believed
+// suspects are the plans since a possible cause of divergence.
+type suspects struct {
+	from   uint64 // number of the first plan that may have made the counters diverge; 0: none
+	warned bool   // NoticeSelfMessages was returned for it
+}
+
+// doubtfulPlans are the implausible plans since the doubts were last cleared.
+type doubtfulPlans struct {
+	plans  int
+	doubts doubt  // doubts about them
+	took   int    // of them, plans that took too long
+	since  uint64 // when the first of them was reported
+}
+
+// distrust is whether the counters have diverged.
+type distrust struct {
+	on          bool   // no later plan is believed
 	from, until uint64 // numbers of the plans distrusted since the counters diverged, until excluded
 	jumps       int    // of the clock when the counters diverged
 	withheld    bool   // NoticeWithheld was returned for it
-	unknownTick bool   // NoticeUnknownTick was returned
 }
 
 const (
@@ -91,50 +110,51 @@ type Queue interface {
 }
 
 // AddReport takes a stamp for the clock; 0 is none. seen is when NCCL reported it.
-func (f *Filter) AddReport(stamp, seen uint64) { f.Clock.addStamp(stamp, seen, f.parted) }
+func (f *Filter) AddReport(stamp, seen uint64) { f.Clock.addStamp(stamp, seen, f.distrust.on) }
 
 // believesPlan reports whether a judged plan's stamps are used.
 func (f *Filter) believesPlan(p *Plan) bool {
-	return (p.verdict == plausible || p.verdict == early) && (p.Number < f.from || p.Number >= f.until)
+	return (p.verdict == plausible || p.verdict == early) &&
+		(p.Number < f.distrust.from || p.Number >= f.distrust.until)
 }
 
 // refusePlan notes doubts about a plan.
 func (f *Filter) refusePlan(p *Plan, d doubt) {
-	if f.doubts == 0 {
-		f.since = p.planEnds().ended
+	if f.doubtful.doubts == 0 {
+		f.doubtful.since = p.planEnds().ended
 	}
 	p.verdict = implausible
-	f.implausible++
-	f.streak = 0
-	f.doubts |= d
+	f.doubtful.plans++
+	f.judged.streak = 0
+	f.doubtful.doubts |= d
 	if d&doubtTook != 0 {
-		f.took++
+		f.doubtful.took++
 	}
 }
 
 // endDistrust ends the distrust of later plans, and of waiting ones from a number on.
 func (f *Filter) endDistrust(from uint64) {
-	if f.until = max(from, f.from); f.until == f.from {
-		f.from, f.until = 0, 0
+	if f.distrust.until = max(from, f.distrust.from); f.distrust.until == f.distrust.from {
+		f.distrust.from, f.distrust.until = 0, 0
 	}
-	f.parted = false
+	f.distrust.on = false
 	f.clearDoubts()
 }
 
 // clearDoubts clears the doubts about single plans.
-func (f *Filter) clearDoubts() { f.implausible, f.doubts, f.took = 0, 0, 0 }
+func (f *Filter) clearDoubts() { f.doubtful.plans, f.doubtful.doubts, f.doubtful.took = 0, 0, 0 }
 
 // explainByJump ends the distrust if the last jump of the clock explains all of it. After a jump ahead, reports seem to
 // come before their stamps, and the kernel that ran meanwhile seems long; after a jump back, kernels seem to begin
 // before their launch, and before earlier ones.
 func (f *Filter) explainByJump(k *Clock) {
-	f.jumps = k.jumps
+	f.distrust.jumps = k.jumps
 	excused := doubtLate | doubtTook
 	if k.wentBack {
 		excused = doubtEarly | doubtTook | doubtOrder
 	}
-	if f.parted && f.doubts&^excused == 0 && f.took <= 1 && f.since >= k.jumpAt {
-		f.endDistrust(f.from)
+	if f.distrust.on && f.doubtful.doubts&^excused == 0 && f.doubtful.took <= 1 && f.doubtful.since >= k.jumpAt {
+		f.endDistrust(f.distrust.from)
 	}
 }
 
@@ -142,8 +162,8 @@ func (f *Filter) explainByJump(k *Clock) {
 // counts and the host does not, so that later stamps are those of earlier kernels (docs/nccl-profiler-api.md §7.4):
 // even those of plans that are judged before it.
 func (f *Filter) SuspectFrom(number uint64) {
-	if f.suspect == 0 {
-		f.suspect = number
+	if f.suspects.from == 0 {
+		f.suspects.from = number
 	}
 }
 
@@ -158,33 +178,33 @@ func (f *Filter) JudgePlan(p *Plan, b Bounds, q Queue) Notice {
 	if len(p.Kernels) == 0 || !k.canMap() {
 		return NoticeNone
 	}
-	if f.parted && k.jumps > f.jumps {
+	if f.distrust.on && k.jumps > f.distrust.jumps {
 		f.explainByJump(k)
 	}
-	inOrder, notice := p.Number > f.newest, NoticeNone
+	inOrder, notice := p.Number > f.judged.newest, NoticeNone
 	k.FitLine(false)
 	e := f.examinePlan(p, b, inOrder)
-	if e.doubts == doubtEarly && !f.parted { // the line may not be current
+	if e.doubts == doubtEarly && !f.distrust.on { // the line may not be current
 		k.FitLine(true)
 		e = f.examinePlan(p, b, inOrder)
 	}
-	alone := inOrder && f.report < b.Launched && q.IsLast(p.Number)
+	alone := inOrder && f.judged.report < b.Launched && q.IsLast(p.Number)
 	switch {
 	case e.doubts != 0:
 		f.distrustPlan(p, b, e, q)
-	case f.suspect != 0 && p.Number >= f.suspect && !alone:
+	case f.suspects.from != 0 && p.Number >= f.suspects.from && !alone:
 		p.verdict = implausible
-		if !f.warned && !f.parted {
-			f.warned, notice = true, NoticeSelfMessages
+		if !f.suspects.warned && !f.distrust.on {
+			f.suspects.warned, notice = true, NoticeSelfMessages
 		}
 	default:
 		f.acceptPlan(p, b, e, alone, inOrder && q.OperationsBehind(p.Number, ringPlaces) < ringPlaces)
 	}
 	if inOrder {
-		f.newest = p.Number
+		f.judged.newest = p.Number
 		f.storeStamps(p)
 	}
-	f.report = max(f.report, p.Reported)
+	f.judged.report = max(f.judged.report, p.Reported)
 	return notice
 }
 
@@ -202,7 +222,7 @@ func (f *Filter) distrustPlan(p *Plan, b Bounds, e evidence, q Queue) {
 	default:
 		k.dismissJumpBack()
 	}
-	if !f.parted && (e.off > partedNs || f.implausible >= maxImplausible) && k.jumps == jumps {
+	if !f.distrust.on && (e.off > partedNs || f.doubtful.plans >= maxImplausible) && k.jumps == jumps {
 		f.distrustAll(p, b, q)
 	}
 }
@@ -211,24 +231,25 @@ func (f *Filter) distrustPlan(p *Plan, b Bounds, e evidence, q Queue) {
 // its report.
 func (f *Filter) acceptPlan(p *Plan, b Bounds, e evidence, alone, shallow bool) {
 	p.verdict = plausible
-	if f.streak++; f.streak >= forgetAfter && !f.parted {
+	if f.judged.streak++; f.judged.streak >= forgetAfter && !f.distrust.on {
 		f.clearDoubts()
 	}
-	if f.parted && shallow && f.doubts&doubtRound != 0 && f.doubts&^(doubtRound|doubtOrder) == 0 {
-		f.from = f.shallow + 1
+	if f.distrust.on && shallow && f.doubtful.doubts&doubtRound != 0 &&
+		f.doubtful.doubts&^(doubtRound|doubtOrder) == 0 {
+		f.distrust.from = f.judged.shallow + 1
 		f.endDistrust(p.Number)
 	}
-	if f.parted {
+	if f.distrust.on {
 		return
 	}
 	if b.Launched > 0 {
 		f.Clock.notBefore(e.first, b.Launched, !b.Replayed)
 	}
-	if alone && f.implausible == 0 {
-		f.sound = p.Number
+	if alone && f.doubtful.plans == 0 {
+		f.judged.sound = p.Number
 	}
 	if shallow {
-		f.shallow = p.Number
+		f.judged.shallow = p.Number
 	}
 }
 
@@ -249,16 +270,16 @@ func (f *Filter) storeStamps(p *Plan) {
 
 // distrustAll distrusts all later plans, and the waiting ones since the last sound one.
 func (f *Filter) distrustAll(p *Plan, b Bounds, q Queue) {
-	f.withheld = false
-	f.parted, f.jumps = true, f.Clock.jumps
-	from := f.sound + 1
-	if f.suspect != 0 && f.suspect < p.Number {
-		from = max(from, f.suspect)
+	f.distrust.withheld = false
+	f.distrust.on, f.distrust.jumps = true, f.Clock.jumps
+	from := f.judged.sound + 1
+	if f.suspects.from != 0 && f.suspects.from < p.Number {
+		from = max(from, f.suspects.from)
 	}
-	if f.until != 0 { // some are distrusted already, and perhaps not written
-		from = min(from, f.from)
+	if f.distrust.until != 0 { // some are distrusted already, and perhaps not written
+		from = min(from, f.distrust.from)
 	}
-	f.from, f.until = from, math.MaxUint64
+	f.distrust.from, f.distrust.until = from, math.MaxUint64
 	since, ok := q.EnqueuedSince(from)
 	if !ok {
 		since = b.Start
@@ -280,10 +301,10 @@ func (f *Filter) PlanInterval(p *Plan, b Bounds) (Interval, Notice, bool) {
 		return i, NoticeNone, true
 	}
 	if !f.believesPlan(p) {
-		if f.withheld || p.Number < f.from || p.Number >= f.until {
+		if f.distrust.withheld || p.Number < f.distrust.from || p.Number >= f.distrust.until {
 			return Interval{}, NoticeNone, false
 		}
-		f.withheld = true
+		f.distrust.withheld = true
 		return Interval{}, NoticeWithheld, false
 	}
 	i, ok := f.mapPlan(p, b)
