@@ -144,8 +144,8 @@ func (ts *threads) threadOfRing(ring int) *thread {
 // openThread makes a thread that has begun to record, with its name at that time.
 func (ts *threads) openThread(tid int, name string) *thread {
 	th := &thread{tid: tid, name: name}
-	if ts.opts.ThreadName != nil {
-		th.name = cmp.Or(ts.opts.ThreadName(tid), name)
+	if ts.opts.Source != nil {
+		th.name = cmp.Or(ts.opts.Source.ThreadName(tid), name)
 	}
 	return th
 }

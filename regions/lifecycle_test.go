@@ -626,6 +626,13 @@ func TestFirstTimeIsTheEarliest(t *testing.T) {
 	}
 }
 
+// losses is a source that has lost collectives, or nothing.
+type losses bool
+
+func (l losses) LostCollectives() bool { return bool(l) }
+func (l losses) LostParts() bool       { return false }
+func (l losses) ThreadName(int) string { return "" }
+
 // From API v7 on NCCL counts collectives: those that are missing have been paused by RAS, unless the plugin has lost
 // some.
 func TestWhyCollectivesAreMissing(t *testing.T) {
@@ -639,7 +646,7 @@ func TestWhyCollectivesAreMissing(t *testing.T) {
 		{true, true, 2, "paused by RAS"},
 		{false, true, 0, "lost: AllReduce 1-2"},
 	} {
-		s := newSceneWith(t, 4, 7, &Options{RecordMask: 1 << shm.EventColl, Lost: func() bool { return c.lost }})
+		s := newSceneWith(t, 4, 7, &Options{RecordMask: 1 << shm.EventColl, Source: losses(c.lost)})
 		s.allReduce(100, "a")
 		if c.masked {
 			s.give(0, 200, shm.Record{Kind: shm.RecordMask, Aux: 0, Arg: 0xf07})

@@ -20,6 +20,17 @@ type Sink interface {
 	Finished(number uint32)
 }
 
+// Source is the recording whose records a Model gets.
+type Source interface {
+	// LostCollectives reports whether the plugin itself has lost collectives so far.
+	LostCollectives() bool
+	// LostParts reports whether the plugin has lost any operations, messages or kernels so far, by which kernels are
+	// counted.
+	LostParts() bool
+	// ThreadName returns the current name of a thread of the process, "" if it is unknown.
+	ThreadName(tid int) string
+}
+
 // Options of a Model; nil means the defaults.
 type Options struct {
 	// operationLimit (ns) is how long the oldest operation of a communicator rank waits for children that have not
@@ -42,17 +53,12 @@ type Options struct {
 	// Lasting is for processes of any length whose events are summed up: sequences get no intermediate digests, and
 	// rows of communicator ranks are not reused, because the sink merges finished ones.
 	Lasting bool
-	// Lost reports whether the plugin itself has lost collectives so far. Nil: it has not.
-	Lost func() bool
-	// LostParts reports whether the plugin has lost any operations, messages or kernels so far, which kernels are
-	// counted by. Nil: it has not.
-	LostParts func() bool
+	// Source answers questions about the process's recording. Nil: nothing was lost, and threads keep the name of their
+	// first callback.
+	Source Source
 	// Resume is the description that an earlier model left of the same process, nil if this is the first: ordinals, and
 	// calls without operations, continue from there. What that model had in memory is missing.
 	Resume *experiment.Process
-	// ThreadName returns the current name of a thread of the process, "" if it is unknown. Without it threads keep the
-	// name of their first callback.
-	ThreadName func(tid int) string
 	// NetSums asks for sums of the network's transfers by operation, direction and peer, instead of rows with their
 	// phases.
 	NetSums bool

@@ -81,7 +81,7 @@ func (ti *timing) countWorks(p *plan) (w gpuclock.Works) {
 	switch {
 	case v < firstParting || v >= firstCounted || ti.opts.Paradigm != otf2.ParadigmCUDA ||
 		!ti.recordsType(shm.EventKernelCh) || ti.opts.Resume != nil,
-		ti.opts.LostParts != nil && ti.opts.LostParts():
+		ti.opts.Source != nil && ti.opts.Source.LostParts():
 		w.Uncounted = true
 		return w
 	case p.callOnly && p.sharesGroup(): // Broadcasts of several roots

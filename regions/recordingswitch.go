@@ -122,7 +122,7 @@ func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
 func (rs *ranks) markMissing(c *commRank, op *operation, ordinal, n uint64) {
 	why := "paused by RAS (or another that wrote NCCL's activation mask): %s %d-%d before this were made and not " +
 		"reported"
-	if !rs.masked && rs.opts.Lost != nil && rs.opts.Lost() {
+	if !rs.masked && rs.opts.Source != nil && rs.opts.Source.LostCollectives() {
 		why = "lost: %s %d-%d before this were made and not recorded"
 	} else {
 		c.Unreported += n

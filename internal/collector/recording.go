@@ -152,8 +152,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	options := regions.Options{
 		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Raw: settings.Raw,
 		Metrics: settings.Metrics, NetSums: settings.NetSums,
-		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Resume: r.resume, Lost: r.lostCollectives,
-		LostParts: r.lostParts, ThreadName: r.threadName,
+		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Resume: r.resume, Source: r,
 	}
 	if settings.Profile {
 		// Sums are what a profile is made of in any case, and of single phases it knows the longest, too.
@@ -582,8 +581,8 @@ func (r *recording) describe() error {
 	return r.write()
 }
 
-// threadName is what the system calls a thread of the process, while that is there.
-func (r *recording) threadName(tid int) string {
+// ThreadName is what the system calls a thread of the process, while that is there.
+func (r *recording) ThreadName(tid int) string {
 	if start, err := shm.ProcessStart(r.process.PID); err != nil || start != r.process.PIDStart {
 		return ""
 	}
@@ -591,8 +590,8 @@ func (r *recording) threadName(tid int) string {
 	return strings.TrimSuffix(string(name), "\n")
 }
 
-// lostCollectives reports whether the plugin, or a collector before this one, has lost any so far.
-func (r *recording) lostCollectives() bool {
+// LostCollectives reports whether the plugin, or a collector before this one, has lost any so far.
+func (r *recording) LostCollectives() bool {
 	for reason := range shm.LossReason(shm.LossReasons) {
 		if reason != shm.LossStopMemory && r.source.Lost(reason, shm.EventColl) > 0 {
 			return true
@@ -605,8 +604,8 @@ func (r *recording) lostCollectives() bool {
 var parts = []shm.EventType{shm.EventGroup, shm.EventColl, shm.EventP2p, shm.EventKernelCh, shm.EventCollApi,
 	shm.EventKernelLaunch}
 
-// lostParts reports whether anything was lost that kernels are counted by. It is asked for each operation.
-func (r *recording) lostParts() bool {
+// LostParts reports whether anything was lost that kernels are counted by. It is asked for each operation.
+func (r *recording) LostParts() bool {
 	for _, t := range parts {
 		for reason := range shm.LossReason(shm.LossReasons) {
 			if r.source.Lost(reason, t) > 0 {
