@@ -51,12 +51,12 @@ func TestNothingWaitsForTheWindowBehindTheLastCommunicator(t *testing.T) {
 	}
 	now := begun
 	for _, clock := range []*uint64{&now.Ticks, &now.Raw, &now.Mono, &now.Real} {
-		*clock += 1000 + r.window/2
+		*clock += 1000 + r.drain.window/2
 	}
-	if n := r.advanceTo(now); n != 0 {
+	if n := r.drainRound(now); n != 0 {
 		t.Errorf("%d records within the window were taken", n)
 	}
-	if n := r.advance(now, 0); n != 2+2*perCall {
+	if n := r.drainBefore(now, 0); n != 2+2*perCall {
 		t.Errorf("%d records were taken, want %d", n, 2+2*perCall)
 	}
 	testkit.Must(t, r.finish(true))

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -58,9 +57,9 @@ func threadNames(p *experiment.Process) (names []string) {
 
 // lazily changes what a collector in this program goes by when it puts off.
 func lazily(t *testing.T, idle time.Duration, most int64) {
-	wasIdle, wasMost, wasFirst, wasLast := idleAfter, mostBacklog, firstSecure, lastSecure
-	idleAfter, mostBacklog, firstSecure, lastSecure = idle, most, 20*time.Millisecond, 20*time.Millisecond
-	t.Cleanup(func() { idleAfter, mostBacklog, firstSecure, lastSecure = wasIdle, wasMost, wasFirst, wasLast })
+	wasIdle, wasMost, wasFirst, wasLast := idleAfter, mostBacklog, firstSync, lastSync
+	idleAfter, mostBacklog, firstSync, lastSync = idle, most, 20*time.Millisecond, 20*time.Millisecond
+	t.Cleanup(func() { idleAfter, mostBacklog, firstSync, lastSync = wasIdle, wasMost, wasFirst, wasLast })
 }
 
 func backlogEnvironment(dir string) []string {
@@ -127,15 +126,15 @@ func timesPutOff(p *experiment.Process) (n uint64) {
 // for it know that it works.
 func TestRestIsReported(t *testing.T) {
 	lazily(t, time.Hour, mostBacklog)
-	was := tellPeriod
-	tellPeriod = time.Hour // it is told once, when some has been taken
-	t.Cleanup(func() { tellPeriod = was })
+	was := reportPeriod
+	reportPeriod = time.Hour // it is told once, when some has been taken
+	t.Cleanup(func() { reportPeriod = was })
 	dir := t.TempDir()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
 	a := newApplication(job, 0, monotonic)
 	r := collect(t, job, dir)
-	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
-	c.listen()
+	c := newLive(r)
+	c.listener.begin(c)
 	c.backlog.when = "on"
 	const calls = 3 * catchUp / (2 * perCall)
 	for i := range uint64(calls) {
@@ -145,23 +144,23 @@ func TestRestIsReported(t *testing.T) {
 	testkit.Must(t, err)
 	whole := c.memory.StoredBytes()
 	process.end()
-	c.ended = true
-	c.beforeStored()
+	c.life.ended = true
+	c.describeBeforeStored()
 	if p := onlyShard(t, dir).Process; whole == 0 || !p.Ended {
 		t.Errorf("%d bytes wait, the shard says that the process has ended: %v", whole, p.Ended)
 	}
 	left := func() uint64 {
-		s, err := control.ReadStatus(c.store.Path())
+		s, err := control.ReadStatus(c.shard.store.Path())
 		if err != nil || s == nil {
 			t.Fatalf("status %v, %v", s, err)
 		}
 		return s.Backlog
 	}
-	c.takeStored()
+	c.backlog.drainStored(c)
 	if n := left(); n == 0 || n >= whole {
 		t.Errorf("%d bytes of %d were told to be left", n, whole)
 	}
-	c.rest()
+	c.drainEnded()
 	if n := left(); n != 0 {
 		t.Errorf("%d bytes are said to be left in the end", n)
 	}
@@ -204,27 +203,25 @@ func TestBacklogWhenTheJobIdles(t *testing.T) {
 // collector die before that, nothing is made of it a second time.
 func TestBacklogStaysUntilAllIsOnTheDisk(t *testing.T) {
 	lazily(t, time.Nanosecond, mostBacklog)
-	lastSecure = time.Hour
-	firstSecure = time.Hour
+	lastSync = time.Hour
+	firstSync = time.Hour
 	dir := t.TempDir()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	a := newApplication(job, 0, monotonic)
 	r := collect(t, job, dir)
-	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
-	c.disk.patient = true
-	c.backlog.when = "on"
+	c := newPatient(r, "on")
 	const calls = 200
 	for i := range uint64(calls) {
 		a.allReduce(i)
 	}
 	// of the flush that comes before anything is put off
-	for allStarts(t, dir) < calls*perCall || c.securing.over == 0 {
+	for allStarts(t, dir) < calls*perCall || c.syncer.over == 0 {
 		_, err := c.round()
 		testkit.Must(t, err)
-		if c.flushDue() {
+		if c.flushes.due(c) {
 			c.flush()
 		}
-		c.takeSecured()
+		c.endSync()
 	}
 	for range 3 {
 		_, err := c.round()
@@ -411,9 +408,7 @@ func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
 	t.Cleanup(func() { job.Close() })
 	a := newApplication(job, 0, monotonic)
 	r := collect(t, job, dir)
-	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
-	c.disk.patient = true
-	c.backlog.when = "auto"
+	c := newPatient(r, "auto")
 	n := uint64(0)
 	for i := range 12 {
 		c.scarcity.scarce = i/3%2 == 1
@@ -426,11 +421,11 @@ func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
 		if c.memory.PutsOff() != c.scarcity.scarce {
 			t.Errorf("round %d: puts off: %v", i, c.memory.PutsOff())
 		}
-		if c.flushDue() {
+		if c.flushes.due(c) {
 			c.flush()
 		}
 	}
-	c.rest()
+	c.drainEnded()
 	testkit.Must(t, c.finish(true))
 	if total := allStarts(t, dir); total != n*perCall {
 		t.Errorf("%d starts, want %d", total, n*perCall)
@@ -445,17 +440,15 @@ func TestMuchIsPutOffForARequest(t *testing.T) {
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128})
 	a := newApplication(job, 0, monotonic)
 	r := collect(t, job, dir)
-	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
-	c.disk.patient = true
-	c.backlog.when = "auto"
+	c := newPatient(r, "auto")
 	n := uint64(0)
 	round := func(pending, putsOff bool) {
 		t.Helper()
-		c.heedRequest(pending)
+		c.backlog.expectRequest(c.memory, pending)
 		_, err := c.round()
 		testkit.Must(t, err)
-		if c.memory.PutsOff() != putsOff || pending && c.allPutOff() != putsOff {
-			t.Errorf("puts off: %v, all of it: %v, want %v", c.memory.PutsOff(), c.allPutOff(), putsOff)
+		if c.memory.PutsOff() != putsOff || pending && c.backlog.appendAll(c) != putsOff {
+			t.Errorf("puts off: %v, all of it: %v, want %v", c.memory.PutsOff(), c.backlog.appendAll(c), putsOff)
 		}
 	}
 	much := func() {
@@ -474,14 +467,14 @@ func TestMuchIsPutOffForARequest(t *testing.T) {
 		t.Error("nothing of it waits")
 	}
 	for c.memory.PutsOff() {
-		c.heedRequest(false)
+		c.backlog.expectRequest(c.memory, false)
 		_, err := c.round()
 		testkit.Must(t, err)
 	}
 	much()
 	round(false, false)
 	process.end()
-	c.rest()
+	c.drainEnded()
 	testkit.Must(t, c.finish(true))
 	if total := allStarts(t, dir); total != n*perCall {
 		t.Errorf("%d starts, want %d", total, n*perCall)
@@ -581,9 +574,7 @@ func TestFullBacklogs(t *testing.T) {
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	a := newApplication(job, 0, monotonic)
 	r := collect(t, job, dir)
-	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
-	c.disk.patient = true
-	c.backlog.when = "on"
+	c := newPatient(r, "on")
 	n, counted := uint64(0), uint64(0)
 	for round, emptied := 1, 0; emptied < 3; round++ {
 		calls := 100
@@ -607,7 +598,7 @@ func TestFullBacklogs(t *testing.T) {
 		}
 	}
 	process.end()
-	c.rest()
+	c.drainEnded()
 	testkit.Must(t, c.finish(true))
 	p := onlyShard(t, dir).Process
 	for _, by := range p.Counts.Lost {

@@ -20,6 +20,9 @@ import (
 // convertedSuffix is added to the name of a complete spool file that has become a shard.
 const convertedSuffix = ".done"
 
+// categoryRawFile is the category of markers at the end of a shard that say what is missing of a raw file.
+const categoryRawFile = "NCCL raw file"
+
 // settingWhole is the key of experiment.Process.Settings that says of a shard made of a raw file whether the process
 // had written all of that when it ended.
 const settingWhole = "SPOOLED_WHOLE"
@@ -65,11 +68,11 @@ func convert(spoolFile, directory string) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			r.store.Remove()
+			r.shard.store.Remove()
 			err = fmt.Errorf("%s: %w", spoolFile, err)
 		}
 	}()
-	if err := r.takeSpool(spool); err != nil {
+	if err := r.drainSpool(spool); err != nil {
 		return err
 	}
 	if written && !spool.Orderly() {
@@ -80,7 +83,7 @@ func convert(spoolFile, directory string) (err error) {
 	if err != nil {
 		return err
 	}
-	return converted(spoolFile, r.process)
+	return converted(spoolFile, r.shard.process)
 }
 
 // convertedBefore is the process of a shard that was made of as many bytes; nil if there is none.
@@ -100,44 +103,45 @@ func convertedBefore(directory, name, size string) *experiment.Process {
 
 // pauseConversion finishes the shard of a raw file that its process is still writing.
 func (r *recording) pauseConversion(spoolFile, size string) error {
-	r.process.Settings[experiment.SettingSpooled], r.process.Settings[settingWhole] = size, "false"
+	r.shard.process.Settings[experiment.SettingSpooled], r.shard.process.Settings[settingWhole] = size, "false"
 	if err := r.finish(false); err != nil {
 		return err
 	}
 	// Its lock says of the shard, too, that there will be more. Without links it looks as if the process had been
 	// killed.
-	_ = r.store.LockLike(spoolFile)
+	_ = r.shard.store.LockLike(spoolFile)
 	return nil
 }
 
 // endConversion takes what an ended process left in its memory, and finishes the shard.
 func (r *recording) endConversion(spool *shm.Spool, size string) error {
-	memory, left, err := openLeft(r.process, time.Now().Add(releaseLimit))
+	memory, left, err := openLeft(r.shard.process, time.Now().Add(releaseLimit))
 	saved := err == nil
 	if err != nil {
-		r.notSaved(err)
+		r.noteNotSaved(err)
 	}
 	if memory != nil {
 		defer memory.Close()
-		if err := r.takeOn(memory, spool); err != nil {
-			r.notSaved(err)
+		if err := r.drainMemory(memory, spool); err != nil {
+			r.noteNotSaved(err)
 		}
 	} else if saved && !spool.Orderly() {
 		r.describeBreak(spool)
 	}
-	h := r.source.Header()
-	if r.end = (&experiment.End{Called: spool.Orderly() || h.Ended != 0}); !r.end.Called && spool.Failed() != nil {
-		r.end = nil // its exit may not have got to the disk either
+	h := r.drain.source.Header()
+	if r.shard.end = (&experiment.End{Called: spool.Orderly() || h.Ended != 0}); !r.shard.end.Called &&
+		spool.Failed() != nil {
+		r.shard.end = nil // its exit may not have got to the disk either
 	}
 	if saved { // else the next conversion makes the shard anew, with what is in the memory then
-		r.process.Settings[experiment.SettingSpooled] = size
+		r.shard.process.Settings[experiment.SettingSpooled] = size
 	}
-	r.process.Settings[settingWhole] = strconv.FormatBool(spool.Orderly() && saved)
+	r.shard.process.Settings[settingWhole] = strconv.FormatBool(spool.Orderly() && saved)
 	if err := r.finish(true); err != nil {
 		return err
 	}
-	left.remove(r.process.Memory)
-	r.dropBacklogs()
+	left.remove(r.shard.process.Memory)
+	r.removeBacklogs()
 	return nil
 }
 
@@ -151,9 +155,9 @@ func (r *recording) describeBreak(spool *shm.Spool) {
 	if err := spool.Failed(); err != nil {
 		text += fmt.Sprintf(": the rest could not be written (%v)", err)
 	}
-	r.mark(text)
+	r.mark(categoryRawFile, text)
 	if spool.Failed() == nil || h.Ended == 0 {
-		r.uncounted = append(r.uncounted, text+"; what the process recorded after that is lost")
+		r.losses.uncounted = append(r.losses.uncounted, text+"; what the process recorded after that is lost")
 	}
 }
 
@@ -201,24 +205,24 @@ func converted(spoolFile string, p *experiment.Process) error {
 	return os.Rename(spoolFile, spoolFile+convertedSuffix)
 }
 
-// takeSpool takes all that a spool file has.
-func (r *recording) takeSpool(spool *shm.Spool) error {
+// drainSpool takes all that a spool file has.
+func (r *recording) drainSpool(spool *shm.Spool) error {
 	for {
 		round, err := spool.Refresh()
 		if err != nil {
 			return err
 		}
 		if round.Ended {
-			r.line.add(round.Clock)
-			r.takeRest()
+			r.drain.line.add(round.Clock)
+			r.drainAll()
 			return nil
 		}
 		// The program's clock says nothing of what other threads may still record: all at the end.
-		if !r.line.host {
-			r.advanceTo(round.Clock)
+		if !r.drain.line.host {
+			r.drainRound(round.Clock)
 		}
-		if r.failed != nil {
-			return r.failed
+		if r.disk.failed != nil {
+			return r.disk.failed
 		}
 	}
 }
@@ -229,20 +233,15 @@ type continued struct {
 	spool *shm.Spool
 }
 
-func (r *recording) notSaved(err error) {
+// noteNotSaved states that the rest of a process is lost, and that nobody knows how much it is.
+func (r *recording) noteNotSaved(err error) {
 	text := "what the process had in memory is not saved: " + err.Error()
-	r.mark(text)
-	r.uncounted = append(r.uncounted, text)
+	r.mark(categoryRawFile, text)
+	r.losses.uncounted = append(r.losses.uncounted, text)
 }
 
-// mark says at the end of the shard what is missing of a raw file.
-func (r *recording) mark(text string) {
-	r.markers = append(r.markers, experiment.Marker{Time: r.given, Severity: severityHigh, Category: "NCCL raw file",
-		Location: -1, Text: text})
-}
-
-// takeOn goes on with the process's memory behind its spool file.
-func (r *recording) takeOn(memory *shm.Memory, spool *shm.Spool) error {
+// drainMemory goes on with the process's memory behind its spool file.
+func (r *recording) drainMemory(memory *shm.Memory, spool *shm.Spool) error {
 	for _, ring := range spool.Rings() {
 		if err := ring.Err(); err != nil {
 			return err
@@ -252,10 +251,10 @@ func (r *recording) takeOn(memory *shm.Memory, spool *shm.Spool) error {
 	if err != nil {
 		return err
 	}
-	r.source, r.skip = continued{memory, spool}, r.merge.taken.clone()
-	r.line.add(round.Clock)
-	r.takeRest()
-	return r.failed
+	r.drain.source, r.drain.skip = continued{memory, spool}, r.drain.merge.taken.clone()
+	r.drain.line.add(round.Clock)
+	r.drainAll()
+	return r.disk.failed
 }
 
 // spooledShard is the name of the shard that a process's spool file becomes.

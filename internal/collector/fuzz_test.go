@@ -88,10 +88,10 @@ func FuzzCheckpoint(f *testing.F) {
 	}
 	base := f.TempDir()
 	first := collect(f, job, base)
-	first.takeRest()
+	first.drainAll()
 	testkit.Must(f, first.flush())
 	bury(f, first)
-	text, err := os.ReadFile(filepath.Join(first.store.Path(), experiment.CheckpointFile))
+	text, err := os.ReadFile(filepath.Join(first.shard.store.Path(), experiment.CheckpointFile))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func FuzzCheckpoint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, both bool) {
 		dir := t.TempDir()
 		testkit.Must(t, os.CopyFS(dir, os.DirFS(base)))
-		dead := filepath.Join(dir, experiment.Folder, filepath.Base(first.store.Path()))
+		dead := filepath.Join(dir, experiment.Folder, filepath.Base(first.shard.store.Path()))
 		names := []string{experiment.CheckpointFile}
 		if both {
 			names = append(names, "shard.json")
@@ -114,7 +114,7 @@ func FuzzCheckpoint(f *testing.F) {
 			testkit.Must(t, os.WriteFile(filepath.Join(dead, name), text, 0o600))
 		}
 		r := collect(t, job, dir)
-		r.takeRest()
+		r.drainAll()
 		testkit.Must(t, r.finish(true))
 		_, _ = scorep.Unify(dir, nil)
 	})
@@ -171,7 +171,7 @@ func FuzzMemory(f *testing.F) {
 		if _, err := memory.Refresh(); err != nil {
 			t.Fatal(err)
 		}
-		r.takeRest()
+		r.drainAll()
 		testkit.Must(t, r.finish(true))
 		if e := onlyShard(t, dir); e.State != experiment.Done || e.Err != nil {
 			t.Fatalf("state %v: %v", e.State, e.Err)

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -30,9 +29,7 @@ func muchWork(t *testing.T, when string) (c *live, dir string, calls uint64) {
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
 	a := newApplication(job, 0, monotonic)
 	r := collect(t, job, dir)
-	c = &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}, term: make(chan os.Signal, 1)}
-	c.disk.patient = true
-	c.backlog.when = when
+	c = newPatient(r, when)
 	for calls*2*perCall < 5*catchUp {
 		a.allReduce(calls)
 		calls++
@@ -43,7 +40,7 @@ func muchWork(t *testing.T, when string) (c *live, dir string, calls uint64) {
 		t.Errorf("%d records in one round", n)
 	}
 	process.end()
-	c.ended = true
+	c.life.ended = true
 	return c, dir, calls
 }
 
@@ -55,10 +52,10 @@ func TestSignalWhileDecoding(t *testing.T) {
 			c, dir, calls := muchWork(t, when)
 			term := make(chan os.Signal, 1)
 			term <- unix.SIGTERM
-			c.term = term
-			before := c.records
-			c.rest()
-			if taken := c.records - before; taken > 3*catchUp {
+			c.life.term = term
+			before := c.drain.records
+			c.drainEnded()
+			if taken := c.drain.records - before; taken > 3*catchUp {
 				t.Errorf("%d records were decoded after the signal", taken)
 			}
 			if err := c.finish(true); !errors.Is(err, errUnread) {
@@ -81,9 +78,9 @@ func TestSignalWhileDecoding(t *testing.T) {
 func TestDecodingEndsWithTheDirectory(t *testing.T) {
 	c, dir, _ := muchWork(t, "off")
 	testkit.Must(t, os.RemoveAll(filepath.Join(dir, experiment.Folder)))
-	before := c.records
-	c.rest()
-	if taken := c.records - before; taken > 3*catchUp {
+	before := c.drain.records
+	c.drainEnded()
+	if taken := c.drain.records - before; taken > 3*catchUp {
 		t.Errorf("%d records were decoded", taken)
 	}
 	if err := c.finish(true); err == nil {

@@ -25,8 +25,8 @@ import (
 var errUnread = errors.New(
 	"not all that was recorded has been decoded: unify makes events of the rest, which is in the backlog")
 
-// adopted is a dead collector's backlog, of which this one takes what is not in a shard.
-type adopted struct {
+// deadBacklog is a dead collector's backlog, of which this collector takes what is in no shard.
+type deadBacklog struct {
 	path string
 	file *os.File
 }
@@ -49,9 +49,9 @@ func hasBacklog(shard string) bool {
 	return err == nil && info.Size() > 0
 }
 
-// adopt has the source give what is in the backlogs of dead collectors first, and takes care of them, of the empty
-// ones, too. Those that somebody else has taken have nothing to give.
-func (r *recording) adopt(paths []string) error {
+// adoptBacklogs has the source give what is in the backlogs of dead collectors first. All of them are removed in the
+// end, the empty ones, too. Those that somebody else has taken have nothing to give.
+func (r *recording) adoptBacklogs(paths []string) error {
 	changed := make(map[string]time.Time)
 	for _, path := range paths {
 		if info, err := os.Lstat(path); err == nil {
@@ -74,8 +74,8 @@ func (r *recording) adopt(paths []string) error {
 			file.Close()
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		r.source.Precede(e)
-		r.adopted = append(r.adopted, &adopted{path, file})
+		r.drain.source.Precede(e)
+		r.dead.backlogs = append(r.dead.backlogs, &deadBacklog{path, file})
 	}
 	return nil
 }
@@ -103,31 +103,28 @@ func openBacklog(path string) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
-// unread reports whether something that was put off has not been taken.
-func (r *recording) unread() bool { return slices.ContainsFunc(r.source.Rings(), (*shm.Ring).Stored) }
-
-// dropAdopted removes the backlogs of dead collectors, of which all is in this shard.
-func (r *recording) dropAdopted() {
-	for _, a := range r.adopted {
-		_ = os.Remove(a.path) // else the next `unify` does
-		_ = a.file.Close()
+// removeBacklogs removes the backlogs of dead collectors, whose records are all in this shard.
+func (d *predecessors) removeBacklogs() {
+	for _, b := range d.backlogs {
+		_ = os.Remove(b.path) // else the next `unify` does
+		_ = b.file.Close()
 	}
-	r.adopted = nil
+	d.backlogs = nil
 }
 
-// closeBacklogs is behind the last record.
+// closeBacklogs closes all backlogs after the last record.
 func (r *recording) closeBacklogs() {
-	for _, a := range r.adopted {
-		_ = a.file.Close()
+	for _, b := range r.dead.backlogs {
+		_ = b.file.Close()
 	}
 	if r.backlog.handle != nil {
 		_ = r.backlog.handle.Close()
 	}
 }
 
-// dropBacklogs removes all backlogs of a process whose shard is finished.
-func (r *recording) dropBacklogs() {
-	r.dropAdopted()
+// removeBacklogs removes all backlogs of a process whose shard is finished.
+func (r *recording) removeBacklogs() {
+	r.dead.removeBacklogs()
 	if r.backlog.path != "" {
 		_ = os.Remove(r.backlog.path)
 	}
@@ -209,20 +206,20 @@ func saveBacklog(p *experiment.Process, path, directory string) error {
 	if err != nil {
 		return err
 	}
-	if err = r.takeSpool(spool); err == nil && r.records > 0 {
+	if err = r.drainSpool(spool); err == nil && r.drain.records > 0 {
 		err = r.finish(false)
 	}
 	if err != nil {
-		r.store.Remove()
+		r.shard.store.Remove()
 		return err
 	}
-	if r.records == 0 { // all of it was in event files: the file was just going to be emptied
-		r.store.Remove()
+	if r.drain.records == 0 { // all of it was in event files: the file was just going to be emptied
+		r.shard.store.Remove()
 	}
-	if err := keepLosses(filepath.Dir(path), &p.Counts, r.process.Counts.Starts); err != nil {
+	if err := keepLosses(filepath.Dir(path), &p.Counts, r.shard.process.Counts.Starts); err != nil {
 		return err
 	}
-	r.dropAdopted()
+	r.dead.removeBacklogs()
 	return os.Remove(path)
 }
 

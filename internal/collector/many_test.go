@@ -50,12 +50,12 @@ func (c *crowd) call() {
 
 func (c *crowd) flush() {
 	c.t.Helper()
-	memory := c.r.source.(*shm.Memory)
+	memory := c.r.drain.source.(*shm.Memory)
 	_, err := memory.Refresh()
 	testkit.Must(c.t, err)
-	c.r.line.add(shm.ClockTuple{Ticks: c.ticks, Raw: c.ticks, Mono: c.ticks, Real: c.ticks})
-	c.r.takeRest()
-	c.r.settle()
+	c.r.drain.line.add(shm.ClockTuple{Ticks: c.ticks, Raw: c.ticks, Mono: c.ticks, Real: c.ticks})
+	c.r.drainAll()
+	c.r.settleModel()
 	memory.Mark()
 	testkit.Must(c.t, c.r.flush())
 	memory.Release()
@@ -63,7 +63,10 @@ func (c *crowd) flush() {
 	links, _ := filepath.Glob("/proc/self/fd/*")
 	n := 0
 	for _, l := range links {
-		if to, err := os.Readlink(l); err == nil && filepath.Dir(to) == c.r.store.Path() && filepath.Ext(to) == ".evt" {
+		if to, err := os.Readlink(
+			l,
+		); err == nil && filepath.Dir(to) == c.r.shard.store.Path() &&
+			filepath.Ext(to) == ".evt" {
 			n++
 		}
 	}
@@ -96,14 +99,19 @@ func (c *crowd) end(rows int) *experiment.Process {
 		c.t.Errorf("%d rows, want at most %d", n, rows)
 	}
 	// Two to begin and to end with, and one where a chunk is full.
-	if most := uint64(c.flushes + 4 + int(c.r.store.EventBytes()/chunkSize)); c.r.descriptions > most {
-		c.t.Errorf("shard.json was written %d times in %d flushes, want at most %d", c.r.descriptions, c.flushes, most)
+	if most := uint64(c.flushes + 4 + int(c.r.shard.store.EventBytes()/chunkSize)); c.r.shard.descriptions > most {
+		c.t.Errorf(
+			"shard.json was written %d times in %d flushes, want at most %d",
+			c.r.shard.descriptions,
+			c.flushes,
+			most,
+		)
 	}
 	const syncing = 32 // beside them, by threads that bring files to the disk
-	if most := c.r.store.FilesOpenAtOnce() + syncing; c.open > most {
+	if most := c.r.shard.store.FilesOpenAtOnce() + syncing; c.open > most {
 		c.t.Errorf("%d event files were open at one time, want at most %d", c.open, most)
 	}
-	if n, most := c.r.store.FilesOpened(), uint64(rows*(2+c.flushes)); n > most {
+	if n, most := c.r.shard.store.FilesOpened(), uint64(rows*(2+c.flushes)); n > most {
 		c.t.Errorf("event files were opened %d times, want at most %d", n, most)
 	}
 	return p

@@ -9,7 +9,7 @@ import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
 type merge struct {
 	heap   []head
 	record shm.Record
-	taken  taken // what has been given so far
+	taken  positions // what has been given so far
 
 	stalled error // why the last drain ended early: more cannot be read now
 }

@@ -10,37 +10,36 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// listener is what a collector has made of the control file.
+// listener follows the control file, through which a running job is given orders and asked questions.
 type listener struct {
 	control.Listener
 	order    uint64 // the last one obeyed
 	ask      uint64 // the last one answered
-	late     int    // communicators whose window came after an operation that it is about, in the last order
-	reported bool   // that the file was refused
+	late     int    // communicators whose window came after an operation that it concerns, in the last order
+	reported bool   // the user has been told that the file cannot be read
 }
 
-// listen begins to follow the control file. If the process joins a job that has been given orders, those about
-// communicators to come are obeyed.
-func (c *live) listen() {
-	c.listener = listener{Listener: control.Listen(c.experiment)}
-	if !c.listener.Changed() {
+// begin begins to follow the control file. If the process joins a job that has been given orders, it obeys what they
+// say of communicators to come.
+func (l *listener) begin(c *live) {
+	*l = listener{Listener: control.Listen(c.experiment)}
+	if !l.Changed() {
 		return
 	}
 	o, err := control.Read(c.experiment)
 	if err != nil {
-		c.refuseControl(err)
+		l.reportUnreadable(c, err)
 		return
 	}
-	c.listener.ask = o.Ask
+	l.ask = o.Ask
 	if o.Order > 0 && c.joins(o.Job) {
-		c.obey(&control.File{Order: o.Order, New: o.New, Events: o.Events})
+		l.obey(c, &control.File{Order: o.Order, New: o.New, Events: o.Events})
 		if o.New != nil {
 			// Those that were made while this collector started.
 			for i := range c.memory.Comms() {
@@ -48,20 +47,21 @@ func (c *live) listen() {
 			}
 		}
 	}
-	c.listener.order = o.Order
+	l.order = o.Order
 }
 
-// joins reports whether one of the shards is still being written: the job that they are of goes on.
+// joins reports whether one of a job's shards is still being written, so that the job goes on.
 func (c *live) joins(job []string) bool {
 	entries, err := experiment.List(c.experiment)
 	return err == nil && slices.ContainsFunc(entries, func(e experiment.Entry) bool {
-		return e.State == experiment.Writing && e.Path != c.store.Path() && slices.Contains(job, filepath.Base(e.Path))
+		return e.State == experiment.Writing && e.Path != c.shard.store.Path() &&
+			slices.Contains(job, filepath.Base(e.Path))
 	})
 }
 
-// heed looks for an order or a question and answers it.
-func (c *live) heed() {
-	if !c.listener.Changed() {
+// readControl obeys an order and answers a question if the control file has a new one.
+func (l *listener) readControl(c *live) {
+	if !l.Changed() {
 		return
 	}
 	o, err := control.Read(c.experiment)
@@ -69,56 +69,58 @@ func (c *live) heed() {
 		return
 	}
 	if err != nil {
-		c.refuseControl(err)
+		l.reportUnreadable(c, err)
 		return
 	}
-	if o.Order != c.listener.order {
-		c.obey(o)
+	if o.Order != l.order {
+		l.obey(c, o)
 	}
-	if o.Ask != c.listener.ask {
+	if o.Ask != l.ask {
 		c.backlog.asked = time.Now()
 		if o.Settle {
-			c.showAll()
+			c.flushComplete()
 		}
 	}
-	c.listener.ask = o.Ask
-	if err := c.publish(); err != nil {
+	l.ask = o.Ask
+	if err := c.publishStatus(); err != nil {
 		c.say("status: %v", err)
 	}
 }
 
-// showAll brings what is complete by now into the shard, for somebody who looks. Of what has been put off the answer
-// says that there is more: who asks does so again.
-func (c *live) showAll() {
-	if c.ended || c.memory.Stored() || !c.writes() {
+// flushComplete brings what is complete by now into the shard, for somebody who looks. If records have been put off the
+// answer says that there is more, and who asks does so again.
+func (c *live) flushComplete() {
+	if c.life.ended || c.memory.Stored() || !c.writes() {
 		return
 	}
 	c.memory.TakeLive()
-	if !c.line.host {
+	if !c.drain.line.host {
 		if err := c.awaitWindow(shm.ReadClock(shm.ClockMonotonic).Raw); err != nil {
 			c.say("%v", err)
 			return
 		}
 	}
-	c.settle()
+	c.settleModel()
 	c.flush()
 }
 
-func (c *live) refuseControl(err error) {
-	if !c.listener.reported {
-		c.listener.reported = true
+// reportUnreadable tells the user once that orders are ignored.
+func (l *listener) reportUnreadable(c *live, err error) {
+	if !l.reported {
+		l.reported = true
 		c.memory.Post("orders are ignored: " + err.Error())
 	}
 	c.say("control: %v", err)
 }
 
 // obey does what an order says.
-func (c *live) obey(o *control.File) {
-	c.listener.order, c.listener.late = o.Order, 0
+func (l *listener) obey(c *live, o *control.File) {
+	chosen := &c.plugin.chosen
+	l.order, l.late = o.Order, 0
 	if o.New != nil || len(o.Windows) > 0 {
 		if o.New != nil {
 			c.memory.SetFirstWindow(*o.New)
-			c.chosen.window = *o.New
+			chosen.window = *o.New
 		}
 		for i := range c.memory.Comms() {
 			comm, ok := c.memory.Comm(i)
@@ -126,43 +128,40 @@ func (c *live) obey(o *control.File) {
 				continue
 			}
 			for _, w := range o.Windows {
-				if !w.Means(c.process.UUID, i, &comm) {
+				if !w.Means(c.shard.process.UUID, i, &comm) {
 					continue
 				}
 				to := shm.Window{First: w.First, Last: w.Last}
 				from := control.Everything
-				if c.chosen.record&shm.RecordInWindow != 0 {
+				if chosen.record&shm.RecordInWindow != 0 {
 					from = comm.Window
 				}
 				c.memory.SetWindow(i, to)
-				if at, differ := control.FirstDifference(from, to); differ && at < c.called(i) {
-					c.listener.late++
+				if at, differ := control.FirstDifference(from, to); differ && at < nextOrdinal(c.memory, i) {
+					l.late++
 				}
 			}
 		}
-		c.chosen.record |= shm.RecordInWindow
+		chosen.record |= shm.RecordInWindow
 	}
 	if o.Events != nil {
-		types := *o.Events & c.chosen.event
-		if was := c.chosen.record & allTypes; types != was {
-			c.chosen.record = c.chosen.record&^allTypes | types
-			c.markers = append(c.markers, experiment.Marker{
-				Time: c.line.time(c.now.Ticks), Category: categoryChanged, Location: -1, Severity: regions.SeverityLow,
-				Text: fmt.Sprintf("from here on %s are recorded, before %s", orNothing(c.eventList(types)),
-					orNothing(c.eventList(was))),
+		types := *o.Events & chosen.event
+		if was := c.plugin.recorded(); types != was {
+			chosen.record = chosen.record&^allTypes | types
+			c.shard.markers = append(c.shard.markers, experiment.Marker{
+				Time: c.drain.line.time(
+					c.now.Ticks,
+				),
+				Category: categoryChanged,
+				Location: -1,
+				Severity: regions.SeverityLow,
+				Text: fmt.Sprintf("from here on %s are recorded, before %s", orNothing(c.plugin.eventList(types)),
+					orNothing(c.plugin.eventList(was))),
 			})
 		}
 	}
-	c.memory.SetMasks(c.chosen.event, c.chosen.record)
-	c.say("order %d obeyed, %d communicators late", o.Order, c.listener.late)
-}
-
-// eventList names types that are recorded, as EVENTS would have them.
-func (c *live) eventList(types uint32) string {
-	if types == 0 {
-		return ""
-	}
-	return config.EventList(types | c.chosen.record&shm.RecordNetSums)
+	c.plugin.set()
+	c.say("order %d obeyed, %d communicators late", o.Order, l.late)
 }
 
 func orNothing(events string) string {
@@ -172,29 +171,36 @@ func orNothing(events string) string {
 	return events
 }
 
-// called is the ordinal of the next operation of a communicator rank.
-func (c *live) called(i int) uint64 {
-	comm, ok := c.memory.Comm(i)
+// nextOrdinal is the ordinal of the next operation of a communicator rank.
+func nextOrdinal(memory *shm.Memory, i int) uint64 {
+	comm, ok := memory.Comm(i)
 	if !ok {
 		return 0
 	}
 	return control.Ordinal(comm.Collectives, comm.Messages, comm.Replayed)
 }
 
+// publishStatus writes the state of the recording where `ctl` finds it.
+func (c *live) publishStatus() error { return c.status().Write(c.shard.store.Path()) }
+
 // status describes the recording as of now.
 func (c *live) status() *control.Status {
-	h := c.memory.Header()
+	h, p, chosen := c.memory.Header(), c.shard.process, &c.plugin.chosen
 	free, total := c.memory.FreeChunks()
+	waiting := c.backlog.bytesWaiting()
+	if c.life.ended { // who waits then waits for what has not been taken
+		waiting = c.memory.StoredBytes()
+	}
 	s := &control.Status{
-		Shard: c.process.UUID, Host: c.process.Host, PID: c.process.PID, Rank: c.process.Launcher.Rank,
+		Shard: p.UUID, Host: p.Host, PID: p.PID, Rank: p.Launcher.Rank,
 		Time: time.Now(), Ask: c.listener.ask, Order: c.listener.order, Late: c.listener.late,
 		Poll: c.listener.Interval,
-		Mode: "trace", Asked: control.EventNames(c.chosen.event), Recorded: control.EventNames(c.chosen.record),
-		Records: c.records, Lost: make(map[string]uint64),
+		Mode: "trace", Asked: control.EventNames(chosen.event), Recorded: control.EventNames(chosen.record),
+		Records: c.drain.records, Lost: make(map[string]uint64),
 		MemoryUsed: uint64(total-free) * shm.ChunkSize, MemoryTotal: uint64(total) * shm.ChunkSize,
-		Backlog: c.left(), DiskUsed: c.onDisk(), DiskLimit: c.cap, Comms: []control.CommStatus{},
+		Backlog: waiting, DiskUsed: c.onDisk(), DiskLimit: c.diskCap.most, Comms: []control.CommStatus{},
 	}
-	if c.script != nil {
+	if c.settings.Record {
 		s.Mode = "record"
 	}
 	s.Stopped = c.stopped()
@@ -205,7 +211,7 @@ func (c *live) status() *control.Status {
 				s.Lost[shm.LossReason(reason).String()] += n
 			}
 		}
-		if n := c.lost[t]; n > 0 {
+		if n := c.losses.unwritten[t]; n > 0 {
 			s.Lost[shm.LossDisk.String()] += n
 		}
 	}
@@ -214,7 +220,7 @@ func (c *live) status() *control.Status {
 		if !ok || comm.FinalTicks != 0 {
 			continue
 		}
-		if c.chosen.record&shm.RecordInWindow == 0 {
+		if chosen.record&shm.RecordInWindow == 0 {
 			comm.Window = control.Everything
 		}
 		s.Comms = append(s.Comms, control.CommStatus{
@@ -225,6 +231,3 @@ func (c *live) status() *control.Status {
 	}
 	return s
 }
-
-// publish writes the status where `ctl` finds it.
-func (c *live) publish() error { return c.status().Write(c.store.Path()) }

@@ -34,17 +34,17 @@ func Play(raw io.Reader, size int64, directory string, of *Played) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			r.store.Remove()
+			r.shard.store.Remove()
 			err = fmt.Errorf("process %d: %w", h.PID, err)
 		}
 	}()
-	r.process.LibrarySettings = librarySettings(func(name string) (value string, set bool) {
+	r.shard.process.LibrarySettings = librarySettings(func(name string) (value string, set bool) {
 		value, set = of.Environment[name]
 		return value, set
 	})
-	if err := r.takeSpool(spool); err != nil {
+	if err := r.drainSpool(spool); err != nil {
 		return err
 	}
-	r.end = &experiment.End{Called: spool.Orderly()}
+	r.shard.end = &experiment.End{Called: spool.Orderly()}
 	return r.finish(true)
 }

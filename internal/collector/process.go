@@ -148,8 +148,8 @@ func tellsExits() bool {
 	return err == nil && (major > 6 || major == 6 && minor >= 15)
 }
 
-// of describes the end for the shard. now is the time of the last round, which came after it.
-func (e *ending) of(memory *shm.Memory, line *timeline, now shm.ClockTuple) *experiment.End {
+// describe describes the end for the shard. now is the time of the last round, which came after it.
+func (e *ending) describe(memory *shm.Memory, line *timeline, now shm.ClockTuple) *experiment.End {
 	end := &experiment.End{Status: e.status, Called: memory.Ended()}
 	switch {
 	case line.host:

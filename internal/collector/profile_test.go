@@ -106,6 +106,15 @@ func TestProfileSurvivesKills(t *testing.T) {
 	}
 }
 
+// liveBy is the collector of a process of two as far as the settings make it, without a recording.
+func liveBy(t *testing.T, job *shmtest.Job, dir string, vars ...string) *live {
+	t.Helper()
+	lookup := environment(append(vars, "WORLD_SIZE=2")...)
+	settings, err := config.Load(lookup)
+	testkit.Must(t, err)
+	return &live{memory: mapped(t, job), settings: settings, launcher: config.FindLauncher(lookup), experiment: dir}
+}
+
 // The collector of the first rank makes profiles while the process runs, if it is asked to.
 func TestProfilesOfARunningJob(t *testing.T) {
 	for _, c := range []struct {
@@ -116,21 +125,16 @@ func TestProfilesOfARunningJob(t *testing.T) {
 		job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 		newApplication(job, 0, monotonic)
 		made, due := 0, make(chan string, 1)
-		live := &live{experiment: dir, memory: mapped(t, job)}
-		vars := environment("NCCL_OTF2_MODE=profile", "NCCL_OTF2_PROFILE_INTERVAL=10s", "RANK="+c.rank, "WORLD_SIZE=2")
-		var err error
-		live.settings, err = config.Load(vars)
-		testkit.Must(t, err)
-		live.launcher = config.FindLauncher(vars)
+		live := liveBy(t, job, dir, "NCCL_OTF2_MODE=profile", "NCCL_OTF2_PROFILE_INTERVAL=10s", "RANK="+c.rank)
 		live.startProfiles(due)
-		live.profileDue()
+		live.profiles.request(dir)
 		if len(due) != 0 {
 			t.Error("a profile was due before its time")
 		}
 		for range 2 {
 			live.profiles.next = time.Now().Add(-time.Second)
-			live.profileDue()
-			live.profileDue() // not again at once
+			live.profiles.request(dir)
+			live.profiles.request(dir) // not again at once
 			for len(due) > 0 {
 				if got := <-due; got != dir {
 					t.Errorf("a profile of %s", got)
@@ -151,15 +155,10 @@ func TestMetricsAreKeptByTheFirstRank(t *testing.T) {
 		rank, folder, mode string
 		want               bool
 	}{{"0", "/metrics", "trace", true}, {"0", "/metrics", "profile", true}, {"1", "/metrics", "trace", false},
-		{"0", "", "trace", false}} {
+		{"0", "", "trace", false}, {"0", "/metrics", "record", false}} {
 		job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 		newApplication(job, 0, monotonic)
-		live := &live{recording: &recording{}, experiment: "/job", memory: mapped(t, job)}
-		vars := environment("NCCL_OTF2_PROMETHEUS="+c.folder, "NCCL_OTF2_MODE="+c.mode, "RANK="+c.rank, "WORLD_SIZE=2")
-		var err error
-		live.settings, err = config.Load(vars)
-		testkit.Must(t, err)
-		live.launcher = config.FindLauncher(vars)
+		live := liveBy(t, job, "/job", "NCCL_OTF2_PROMETHEUS="+c.folder, "NCCL_OTF2_MODE="+c.mode, "RANK="+c.rank)
 		kept := 0
 		live.startMetrics(func(experiment, folder string) {
 			if experiment != "/job" || folder != c.folder {
@@ -186,17 +185,17 @@ func TestProfileAheadOfItsCheckpoint(t *testing.T) {
 	for at := range records {
 		dir, e := t.TempDir(), newExchange(t, 0, clock)
 		first := collectBy(t, settings, e.Job, dir)
-		first.take(clock.Ticks + uint64(at/2)*pause)
+		first.drainRings(clock.Ticks + uint64(at/2)*pause)
 		testkit.Must(t, first.flush())
-		first.take(clock.Ticks + uint64(at)*pause)
-		testkit.Must(t, first.data())
+		first.drainRings(clock.Ticks + uint64(at)*pause)
+		testkit.Must(t, first.writeAll())
 		bury(t, first)
 		second := collectBy(t, settings, e.Job, dir)
-		second.takeRest()
+		second.drainAll()
 		testkit.Must(t, second.finish(true))
 
 		died := 0
-		for _, n := range second.process.Counts.Lost[experiment.LostWithCollector] {
+		for _, n := range second.shard.process.Counts.Lost[experiment.LostWithCollector] {
 			died += int(n)
 		}
 		if died > 0 {

@@ -95,23 +95,23 @@ func salvage(p *experiment.Process, finished bool, directory string, deadline ti
 	}
 	round, err := memory.Refresh()
 	if err == nil {
-		r.line.add(round.Clock)
-		r.takeRest()
+		r.drain.line.add(round.Clock)
+		r.drainAll()
 		// nothing was recorded; of what a dead collector had taken, it is known what is lost
-		if r.records == 0 && r.resume == nil {
-			r.store.Remove()
+		if r.drain.records == 0 && r.dead.last == nil {
+			r.shard.store.Remove()
 			file.remove(p.Memory)
 			return false, nil
 		}
-		r.end = &experiment.End{Called: memory.Ended()}
+		r.shard.end = &experiment.End{Called: memory.Ended()}
 		err = r.finish(true)
 	}
 	if err != nil {
-		r.store.Remove()
+		r.shard.store.Remove()
 		return false, err
 	}
 	file.remove(p.Memory)
-	r.dropBacklogs()
+	r.removeBacklogs()
 	return true, nil
 }
 

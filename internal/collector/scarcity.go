@@ -21,10 +21,9 @@ import (
 // the collector may use is left to it: see room. Until that has been looked at, as many ranks on the host as processors
 // make it likely.
 type scarcity struct {
-	scarce   bool
-	pressure func() (waited time.Duration, ok bool) // so far
-	room     roomLeft
-	busy     bool // something has been recorded since the system was asked last
+	scarce     bool
+	processors processorUse
+	busy       bool // something has been recorded since the system was asked last
 
 	waiting bool // threads wait
 	crowded bool // there is no room
@@ -34,11 +33,12 @@ type scarcity struct {
 	waited time.Duration
 	share  float64 // of the last sleeps, those that ended late
 
-	late, long longTimes
+	late, long durations
 }
 
-// roomLeft is what scarcity needs of room.
-type roomLeft interface {
+// processorUse is what the system and a processorWatch say of the processors.
+type processorUse interface {
+	pressure() (waited time.Duration, ok bool) // so far
 	usable() (processors float64, ok bool)
 	spare(now time.Time) (processors float64, ok bool)
 }
@@ -65,24 +65,24 @@ const (
 	coolPart = 16
 )
 
-// expect takes how many ranks this host has, as far as the job's first communicator tells; 0: it does not.
-func (s *scarcity) expect(ranks int) {
-	if usable, ok := s.room.usable(); ok && ranks > 0 && float64(ranks) >= usable {
+// expectRanks takes how many ranks this host has, as far as the job's first communicator tells; 0: it does not.
+func (s *scarcity) expectRanks(ranks int) {
+	if usable, ok := s.processors.usable(); ok && ranks > 0 && float64(ranks) >= usable {
 		s.crowded, s.scarce = true, true
 	}
 }
 
-// sleep is how long the collector may sleep, as far as it has to do with processors.
-func (s *scarcity) sleep() time.Duration {
+// sleepTime is how long the collector may sleep, as far as it has to do with processors.
+func (s *scarcity) sleepTime() time.Duration {
 	if s.scarce {
 		return scarceSleep
 	}
 	return calmSleep
 }
 
-// slept takes a sleep that is over: how long it was to be, and how long it was. One that a request ended says nothing
-// of processors.
-func (s *scarcity) slept(asked, took time.Duration, now time.Time) {
+// noteSleep takes a sleep that is over: how long it was to be, and how long it was. One that a request ended says
+// nothing of processors.
+func (s *scarcity) noteSleep(asked, took time.Duration, now time.Time) {
 	if asked == scarceSleep {
 		s.long.add(took)
 	}
@@ -98,7 +98,7 @@ func (s *scarcity) slept(asked, took time.Duration, now time.Time) {
 		return
 	}
 	share := s.share
-	if waited, ok := s.pressure(); ok {
+	if waited, ok := s.processors.pressure(); ok {
 		if s.asked.IsZero() {
 			share = 0
 		} else {
@@ -114,15 +114,15 @@ func (s *scarcity) slept(asked, took time.Duration, now time.Time) {
 		s.waiting = false
 	}
 	if s.busy { // an idle collector takes nothing from anybody, and may ask for nothing that costs
-		s.look(now)
+		s.lookForSpare(now)
 	}
 	s.busy = false
 	s.scarce = s.waiting || s.crowded
 }
 
-// look asks how much room there is.
-func (s *scarcity) look(now time.Time) {
-	spare, ok := s.room.spare(now)
+// lookForSpare asks how much room there is.
+func (s *scarcity) lookForSpare(now time.Time) {
+	spare, ok := s.processors.spare(now)
 	switch {
 	case !ok || spare >= crowdedBelow && spare < roomyFrom:
 	case spare < crowdedBelow:
@@ -134,20 +134,20 @@ func (s *scarcity) look(now time.Time) {
 	}
 }
 
-// longTimes sums up times.
-type longTimes struct {
+// durations sums up times.
+type durations struct {
 	times     uint64
 	sum, most time.Duration
 }
 
-func (l *longTimes) add(d time.Duration) {
+func (l *durations) add(d time.Duration) {
 	l.times++
 	l.sum += d
 	l.most = max(l.most, d)
 }
 
 // cost is what is said of them; nothing where there were none.
-func (l *longTimes) cost(what string) []experiment.Cost {
+func (l *durations) cost(what string) []experiment.Cost {
 	if l.times == 0 {
 		return nil
 	}
@@ -163,9 +163,9 @@ func (s *scarcity) costs() []experiment.Cost {
 	return append(s.late.cost("KeptWaiting"), s.long.cost("SleptLong")...)
 }
 
-// cpuPressure is for how long, since the machine began, some thread has waited for a processor. False where the system
+// pressure is for how long, since the machine began, some thread has waited for a processor. False where the system
 // does not tell.
-func cpuPressure() (time.Duration, bool) {
+func (w *processorWatch) pressure() (time.Duration, bool) {
 	fd, err := unix.Open("/proc/pressure/cpu", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, false

@@ -9,15 +9,15 @@ import (
 
 // Processors are scarce while threads wait for them most of the time, as the system tells, and until they hardly do.
 func TestScarcityByPressure(t *testing.T) {
-	now, waited := time.Now(), 17*time.Hour
-	s := scarcity{room: &tellsRoom{}, pressure: func() (time.Duration, bool) { return waited, true }}
+	now, use := time.Now(), &givenUse{waited: 17 * time.Hour}
+	s := scarcity{processors: use}
 	for i, step := range []struct {
 		part   float64 // of the time, some thread waits
 		scarce bool
 	}{{0.9, false} /* since when is not known */, {0, false}, {0.2, false}, {0.3, true}, {0.2, true}, {0.05, false}, {1, true}} {
 		now = now.Add(scarcePeriod)
-		waited += time.Duration(step.part * float64(scarcePeriod))
-		s.slept(shortSleep, shortSleep+lateBy, now) // says nothing where the system does
+		use.waited += time.Duration(step.part * float64(scarcePeriod))
+		s.noteSleep(shortSleep, shortSleep+lateBy, now) // says nothing where the system does
 		if s.scarce != step.scarce {
 			t.Errorf("step %d: scarce %v", i, s.scarce)
 		}
@@ -27,7 +27,7 @@ func TestScarcityByPressure(t *testing.T) {
 // Where the system does not tell, sleeps that end late do; what ended one early says nothing.
 func TestScarcityBySleeps(t *testing.T) {
 	now := time.Now()
-	s := scarcity{room: &tellsRoom{}, pressure: func() (time.Duration, bool) { return 0, false }}
+	s := scarcity{processors: &givenUse{waited: -1}}
 	for _, step := range []struct {
 		times       int
 		asked, took time.Duration
@@ -42,7 +42,7 @@ func TestScarcityBySleeps(t *testing.T) {
 	} {
 		for range step.times {
 			now = now.Add(scarcePeriod)
-			s.slept(step.asked, step.took, now)
+			s.noteSleep(step.asked, step.took, now)
 		}
 		if s.scarce != step.scarce {
 			t.Errorf("after %d sleeps of %v, which took %v: scarce %v", step.times, step.asked, step.took, s.scarce)
@@ -58,17 +58,21 @@ func TestScarcityBySleeps(t *testing.T) {
 	}
 }
 
-// tellsRoom is as much room as it is told; below 0 that is not known.
-type tellsRoom struct{ processors, left float64 }
+// givenUse is the use of processors that it is given. What is below 0 is not known.
+type givenUse struct {
+	processors, left float64
+	waited           time.Duration
+}
 
-func (r *tellsRoom) usable() (float64, bool)         { return r.processors, r.processors > 0 }
-func (r *tellsRoom) spare(time.Time) (float64, bool) { return r.left, r.left >= 0 }
+func (u *givenUse) pressure() (time.Duration, bool) { return u.waited, u.waited >= 0 }
+func (u *givenUse) usable() (float64, bool)         { return u.processors, u.processors > 0 }
+func (u *givenUse) spare(time.Time) (float64, bool) { return u.left, u.left >= 0 }
 
 // Processors are scarce where the collector has none to itself, although nobody waits, until there has been one for a
 // while.
 func TestScarcityByRoom(t *testing.T) {
-	now, room := time.Now(), &tellsRoom{}
-	s := scarcity{room: room, pressure: func() (time.Duration, bool) { return 0, true }}
+	now, use := time.Now(), &givenUse{}
+	s := scarcity{processors: use}
 	for i, step := range []struct {
 		left         float64
 		idle, scarce bool
@@ -79,8 +83,8 @@ func TestScarcityByRoom(t *testing.T) {
 		{left: 0, idle: true},
 	} {
 		now = now.Add(scarcePeriod)
-		room.left, s.busy = step.left, !step.idle
-		s.slept(shortSleep, shortSleep, now)
+		use.left, s.busy = step.left, !step.idle
+		s.noteSleep(shortSleep, shortSleep, now)
 		if s.scarce != step.scarce {
 			t.Errorf("step %d: scarce %v", i, s.scarce)
 		}
@@ -94,21 +98,21 @@ func TestScarcityIsExpected(t *testing.T) {
 		processors float64
 		scarce     bool
 	}{{2, 2, true}, {3, 2, true}, {1, 2, false}, {2, 2.5, false}, {1, 0.5, true}, {0, 2, false}, {8, 0, false}} {
-		s := scarcity{room: &tellsRoom{processors: c.processors}}
-		if s.expect(c.ranks); s.scarce != c.scarce {
+		s := scarcity{processors: &givenUse{processors: c.processors}}
+		if s.expectRanks(c.ranks); s.scarce != c.scarce {
 			t.Errorf("%d ranks on %v processors: scarce %v", c.ranks, c.processors, s.scarce)
 		}
 	}
-	now, room := time.Now(), &tellsRoom{1, 1}
-	s := scarcity{room: room, pressure: func() (time.Duration, bool) { return 0, true }}
-	s.expect(1)
+	now, use := time.Now(), &givenUse{processors: 1, left: 1}
+	s := scarcity{processors: use}
+	s.expectRanks(1)
 	for range roomyTimes {
 		if !s.scarce {
 			t.Fatal("it is no longer so before that has been looked at")
 		}
 		now = now.Add(scarcePeriod)
 		s.busy = true
-		s.slept(shortSleep, shortSleep, now)
+		s.noteSleep(shortSleep, shortSleep, now)
 	}
 	if s.scarce {
 		t.Error("it is so for ever")

@@ -53,22 +53,56 @@ func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
 	return sel
 }
 
-// choose tells the plugin what to ask for and what to record. What an earlier collector of the process had
-// chosen stays: the user may have changed it since.
-func choose(m *shm.Memory, sel selection) selection {
+// pluginMasks are what the plugin of a live process is told to ask NCCL for and to record.
+type pluginMasks struct {
+	memory *shm.Memory // nil: the process does not run
+	chosen selection
+}
+
+// newPluginMasks tells the plugin what to ask for and what to record. The choice of an earlier collector of the process
+// stays, as the user may have changed it since.
+func newPluginMasks(m *shm.Memory, sel selection) pluginMasks {
 	h := m.Header()
 	if h.CollectorPID != 0 && h.EventMask != 0 {
 		sel = selection{event: h.EventMask, record: h.RecordMask &^ shm.RecordFull,
 			window: shm.Window{First: h.WindowFirst, Last: h.WindowLast}, cupti: h.CuptiKinds}
 		m.SetMasks(sel.event, sel.record)
-		return sel
+		return pluginMasks{m, sel}
 	}
-	// The windows before the mask that puts them in force.
+	// The windows are set before the mask that puts them in force.
 	m.SetFirstWindow(sel.window)
 	for i := range m.Comms() {
 		m.SetWindow(i, sel.window)
 	}
 	m.SetCuptiKinds(sel.cupti)
 	m.SetMasks(sel.event, sel.record)
-	return sel
+	return pluginMasks{m, sel}
+}
+
+// set tells the plugin what is chosen now.
+func (p *pluginMasks) set() { p.memory.SetMasks(p.chosen.event, p.chosen.record) }
+
+// refuseNew has the plugin record nothing new, and count what it refuses.
+func (p *pluginMasks) refuseNew() {
+	if p.memory != nil {
+		p.chosen.record |= shm.RecordFull
+		p.set()
+	}
+}
+
+// recordNew has the plugin record again.
+func (p *pluginMasks) recordNew() {
+	p.chosen.record &^= shm.RecordFull
+	p.set()
+}
+
+// recorded are the event types that are recorded.
+func (p *pluginMasks) recorded() uint32 { return p.chosen.record & allTypes }
+
+// eventList names types that are recorded, as EVENTS would have them.
+func (p *pluginMasks) eventList(types uint32) string {
+	if types == 0 {
+		return ""
+	}
+	return config.EventList(types | p.chosen.record&shm.RecordNetSums)
 }

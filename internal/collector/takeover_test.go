@@ -132,6 +132,18 @@ func collectBy(t testing.TB, settings *config.Settings, job *shmtest.Job, dir st
 	return r
 }
 
+// newLive is the collector of a process that is collected already.
+func newLive(r *recording) *live {
+	return &live{recording: r, memory: r.drain.source.(*shm.Memory), settings: &config.Settings{}}
+}
+
+// newPatient is one that tries a disk at fault again, and puts records off as the setting BACKLOG says.
+func newPatient(r *recording, backlog string) *live {
+	c := newLive(r)
+	c.disk.patient, c.backlog.when = true, backlog
+	return c
+}
+
 // die leaves a shard as a collector does that is killed behind a flush.
 func die(t *testing.T, r *recording) {
 	t.Helper()
@@ -144,10 +156,10 @@ func die(t *testing.T, r *recording) {
 func bury(t testing.TB, r *recording) {
 	t.Helper()
 
-	if r.securing.busy != nil {
-		<-r.securing.busy
+	if r.syncer.busy != nil {
+		<-r.syncer.busy
 	}
-	testkit.Must(t, r.store.Close())
+	testkit.Must(t, r.shard.store.Close())
 }
 
 // collect begins a collector of the process. Readings of the clocks scatter, by off nanoseconds here.
@@ -155,7 +167,7 @@ func (e *exchange) collect(t *testing.T, dir string, off uint64) *recording {
 	t.Helper()
 	r := collect(t, e.Job, dir)
 	ran := e.ticks + pause - e.clock.Ticks
-	r.line.add(shm.ClockTuple{Ticks: e.clock.Ticks + ran, Raw: e.clock.Raw + ran + off, Mono: e.clock.Mono + ran,
+	r.drain.line.add(shm.ClockTuple{Ticks: e.clock.Ticks + ran, Raw: e.clock.Raw + ran + off, Mono: e.clock.Mono + ran,
 		Real: e.clock.Real + ran})
 	return r
 }
@@ -165,13 +177,13 @@ func (e *exchange) collect(t *testing.T, dir string, off uint64) *recording {
 func (e *exchange) takenOver(t *testing.T, dir string, at uint64, settled bool) {
 	t.Helper()
 	first := e.collect(t, dir, 0)
-	first.take(at)
+	first.drainRings(at)
 	if settled {
-		first.settle()
+		first.settleModel()
 	}
 	die(t, first)
 	second := e.collect(t, dir, 40)
-	second.takeRest()
+	second.drainAll()
 	testkit.Must(t, second.finish(true))
 }
 
@@ -322,7 +334,7 @@ func TestTakeoverWithALateRecord(t *testing.T) {
 			heldUp := now()
 			a.allReduce(calls + 1)
 			r := collect(t, job, dir)
-			r.takeRest()
+			r.drainAll()
 			die(t, r)
 			present := ticks
 			ticks = heldUp - 500 // b's records all have times before a's last ones
@@ -332,7 +344,7 @@ func TestTakeoverWithALateRecord(t *testing.T) {
 			calls += 3
 		}
 		last := collect(t, job, dir)
-		last.takeRest()
+		last.drainAll()
 		testkit.Must(t, last.finish(true))
 		total, late := uint64(0), uint64(0)
 		for _, e := range shards(t, dir) {
@@ -347,19 +359,19 @@ func TestTakeoverWithALateRecord(t *testing.T) {
 }
 
 func TestTakenText(t *testing.T) {
-	for text, want := range map[string]taken{
+	for text, want := range map[string]positions{
 		"0":         {},
 		"17":        {last: 17},
 		"17 17":     {last: 17, rings: []uint64{17}},
 		"17 0,17,9": {last: 17, rings: []uint64{0, 17, 9}},
 	} {
-		got, err := parseTaken(text)
+		got, err := parsePositions(text)
 		if err != nil || got.String() != text || got.last != want.last || !slices.Equal(got.rings, want.rings) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "x", "1 ", "1 2,", "-1", "1 2 3"} {
-		if got, err := parseTaken(text); err == nil {
+		if got, err := parsePositions(text); err == nil {
 			t.Errorf("%q is %+v", text, got)
 		}
 	}
@@ -375,13 +387,8 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 		memory *shm.Memory
 	}
 	deaths := map[string]func(t *testing.T, l life){
-		"after taking": func(*testing.T, life) {},
-		"behind the events": func(t *testing.T, l life) {
-			testkit.Must(t, l.describe())
-			for _, w := range l.files {
-				testkit.Must(t, w.Flush())
-			}
-		},
+		"after taking":          func(*testing.T, life) {},
+		"behind the events":     func(t *testing.T, l life) { testkit.Must(t, l.writeAll()) },
 		"behind the checkpoint": func(t *testing.T, l life) { testkit.Must(t, l.flush()) },
 		"behind giving back": func(t *testing.T, l life) {
 			l.memory.Mark()
@@ -424,7 +431,7 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 						cuts := make(map[int]bool) // numbers of records before which collectors die
 						a := newApplication(job, 0, func() uint64 {
 							if now.recording != nil {
-								now.takeRest() // up to between two records of equal ticks
+								now.drainAll() // up to between two records of equal ticks
 								if written++; cuts[written] {
 									death(t, now)
 									bury(t, now.recording)
@@ -456,7 +463,7 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 							testkit.Must(t, shmtest.SpoolEnd(&out))
 							testkit.Must(t, convert(writeSpoolIn(t, dir, out.Bytes()), dir))
 						} else {
-							now.takeRest()
+							now.drainAll()
 							testkit.Must(t, now.finish(true))
 						}
 						got, transcript := uint64(0), uint64(0)

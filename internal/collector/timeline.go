@@ -8,6 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // timeline converts a process's ticks to nanoseconds of its time line: AnchorReal plus what
@@ -130,7 +131,7 @@ func (t *timeline) rawAt(ticks uint64) uint64 {
 
 func (t *timeline) jump(c shm.ClockTuple, text string) {
 	t.jumps = append(t.jumps, experiment.Marker{
-		Time: t.anchor.Real + (c.Raw - t.anchor.Raw), Severity: severityHigh, Category: "NCCL clock",
+		Time: t.anchor.Real + (c.Raw - t.anchor.Raw), Severity: regions.SeverityHigh, Category: "NCCL clock",
 		Text: "the process's clock jumped (suspended or migrated?): " + text, Location: -1,
 	})
 }

@@ -10,25 +10,24 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/collector/timeservice"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 const (
-	// servicePeriod is the time between readings, at first: where there are many, every second one is dropped, and it
-	// is twice as long.
+	// servicePeriod is the time between readings, at first. When there are many, every second one is dropped and the
+	// period is doubled.
 	servicePeriod      = time.Second
 	maxServiceReadings = 256
-	// servicePatience is how long a time service may take for its answer: it is on the same machine.
+	// servicePatience is how long a time service, which is on the same machine, may take for its answer.
 	servicePatience = 200 * time.Millisecond
-	// serviceFailures in a row end it: there is no service, or none that knows.
+	// After serviceFailures in a row it is asked no more: there is no service, or none that knows.
 	serviceFailures = 3
 )
 
-// timeWatch asks the machine's time service now and then, in a goroutine of its own, for the clocks of hosts to be
-// brought together by.
+// timeWatch asks the machine's time service now and then, in a goroutine of its own. By its answers the clocks of hosts
+// are brought together.
 type timeWatch struct {
-	dial func() (net.Conn, error)
-	// the process's line and the real time at one time, and what they may be apart by, ns
-	line     func() (time, real, took uint64)
+	anchor   shm.ClockTuple // of the process's time line
 	patience time.Duration
 	quit     chan struct{}
 	ended    chan struct{}
@@ -37,33 +36,35 @@ type timeWatch struct {
 	readings []experiment.ClockReading
 }
 
-// dialChrony is how chronyd is asked where nothing else is said.
+// dialChrony is how chronyd is asked unless the options say something else.
 func dialChrony() (net.Conn, error) { return net.Dial("udp", timeservice.Chrony) }
 
 // watchTime begins; nil if readings would be of no use.
 func (c *live) watchTime(dial func() (net.Conn, error), patience time.Duration) *timeWatch {
-	if !c.settings.TimeService || c.script != nil || c.profile != nil || c.line.host {
+	if !c.settings.TimeService || c.settings.Record || c.settings.Profile || c.drain.line.host {
 		return nil
 	}
 	if dial == nil {
 		dial = dialChrony
 	}
-	anchor := c.line.anchor
-	w := &timeWatch{dial: dial, patience: cmp.Or(patience, servicePatience), quit: make(chan struct{}),
-		ended: make(chan struct{}), line: func() (uint64, uint64, uint64) {
-			before := monotonicRaw()
-			real := uint64(time.Now().UnixNano())
-			after := monotonicRaw()
-			return anchor.Real + (before + (after-before)/2 - anchor.Raw), real, (after - before + 1) / 2
-		}}
-	go w.run()
+	w := &timeWatch{anchor: c.drain.line.anchor, patience: cmp.Or(patience, servicePatience),
+		quit: make(chan struct{}), ended: make(chan struct{})}
+	go w.run(dial)
 	return w
 }
 
+// readClocks is the time on the process's line and the real time at one moment. They may be off by bound, in ns.
+func (w *timeWatch) readClocks() (line, real, bound uint64) {
+	before := monotonicRaw()
+	real = uint64(time.Now().UnixNano())
+	after := monotonicRaw()
+	return w.anchor.Real + (before + (after-before)/2 - w.anchor.Raw), real, (after - before + 1) / 2
+}
+
 // run reads until it is told to end, and then once more.
-func (w *timeWatch) run() {
+func (w *timeWatch) run(dial func() (net.Conn, error)) {
 	defer close(w.ended)
-	conn, err := w.dial()
+	conn, err := dial()
 	if err != nil {
 		return
 	}
@@ -93,11 +94,11 @@ func (w *timeWatch) read(conn net.Conn, sequence uint32) bool {
 	if err != nil {
 		return false
 	}
-	at, real, took := w.line()
+	at, real, bound := w.readClocks()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.readings = append(w.readings, experiment.ClockReading{
-		Source: "chrony", Time: at, Reference: real - uint64(answer.Ahead), Bound: uint64(answer.Bound) + took,
+		Source: "chrony", Time: at, Reference: real - uint64(answer.Ahead), Bound: uint64(answer.Bound) + bound,
 	})
 	return true
 }

@@ -377,16 +377,16 @@ func TestADriverThatHangs(t *testing.T) {
 }
 
 func TestSilenceOfTheDriverIsReportedOnce(t *testing.T) {
-	w := &gpuWatch{lost: make(map[int]bool)}
-	done := w.calls()
-	if n := w.take(); len(n.problems) > 0 {
+	w := &gpuFindings{}
+	done := w.beginCall()
+	if n := w.takeNews(); len(n.problems) > 0 {
 		t.Errorf("at once: %v", n.problems)
 	}
-	w.set(time.Now().Add(-2 * gpuSilence))
-	if n := w.take(); len(n.problems) != 1 || n.problems[0] != "the driver has not answered for 10s" {
+	w.setCall(time.Now().Add(-2 * gpuSilence))
+	if n := w.takeNews(); len(n.problems) != 1 || n.problems[0] != "the driver has not answered for 10s" {
 		t.Errorf("later: %v", n.problems)
 	}
-	if n := w.take(); len(n.problems) > 0 {
+	if n := w.takeNews(); len(n.problems) > 0 {
 		t.Errorf("again: %v", n.problems)
 	}
 	done()
@@ -397,12 +397,12 @@ func TestSilenceOfTheDriverIsReportedOnce(t *testing.T) {
 
 // What finds no room is counted, not kept.
 func TestSamplesThatNobodyTakesAreCounted(t *testing.T) {
-	w := &gpuWatch{line: func() uint64 { return 1 }}
+	w := &gpuWatch{}
 	sensors := []gpu.Sensor{{Quantity: gpu.Power, Read: func() (uint64, bool, error) { return 1, true, nil }}}
 	for range maxSamples + 3 {
 		w.read(0, sensors)
 	}
-	if n := w.take(); len(n.samples) != maxSamples || n.losses != 3 {
+	if n := w.takeNews(); len(n.samples) != maxSamples || n.losses != 3 {
 		t.Errorf("%d samples, %d lost", len(n.samples), n.losses)
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// room tells how many processors nobody uses, of those that the collector may: it goes by the affinity mask (as the job
-// was pinned, or setting CPUS), by how long each of these processors was idle (/proc/stat), and by how much of their
-// quotas the control groups have used (cpu.max, or cpu.cfs_quota_us). What the collector itself takes counts as unused:
-// nobody has to make way for it.
-type room struct {
+// processorWatch measures how many of the processors that the collector may use are unused. It goes by the affinity
+// mask (as the job was pinned, or setting CPUS), by how long each of these processors was idle (/proc/stat), and by how
+// much of their quotas the control groups have used (cpu.max, or cpu.cfs_quota_us). Processor time of the collector
+// itself counts as unused: nobody has to make way for it.
+type processorWatch struct {
 	root   string // "/"; another one in tests
 	mask   *unix.CPUSet
 	groups []quotaGroup
@@ -41,19 +41,19 @@ type quotaGroup struct {
 // tickTime is a unit of /proc/stat (USER_HZ), the same on all architectures that the collector runs on.
 const tickTime = 10 * time.Millisecond
 
-// longestRoom is the longest time of which the room is told: a mean over longer says little of now.
-const longestRoom = 3 * time.Second
+// longestSpare is the longest time over which unused processors are averaged: a mean over more says little about now.
+const longestSpare = 3 * time.Second
 
-// newRoom looks at what is below a root. The mask is that of the calling thread.
-func newRoom(root string) *room {
-	r := &room{root: root, itself: ownTime}
+// newProcessorWatch reads the files below a root. The mask is that of the calling thread.
+func newProcessorWatch(root string) *processorWatch {
+	w := &processorWatch{root: root, itself: ownTime}
 	var mask unix.CPUSet
 	if unix.SchedGetaffinity(0, &mask) == nil { // it fails with more CPUs than a set has: then all count
-		r.mask = &mask
+		w.mask = &mask
 	}
-	r.groups = r.findGroups()
-	r.used = make([]time.Duration, len(r.groups))
-	return r
+	w.groups = w.findGroups()
+	w.used = make([]time.Duration, len(w.groups))
+	return w
 }
 
 func ownTime() time.Duration {
@@ -65,10 +65,10 @@ func ownTime() time.Duration {
 }
 
 // usable is how many processors the collector and the job may use together. False where that cannot be known.
-func (r *room) usable() (processors float64, ok bool) {
-	_, n, ok := r.idleTime()
+func (w *processorWatch) usable() (processors float64, ok bool) {
+	_, n, ok := w.idleTime()
 	processors = float64(n)
-	for _, g := range r.groups {
+	for _, g := range w.groups {
 		if quota, limited := g.quota(); limited {
 			processors = min(processors, quota)
 		}
@@ -78,31 +78,31 @@ func (r *room) usable() (processors float64, ok bool) {
 
 // spare is how many processors were unused since the last question. False where that cannot be known, or that was too
 // long ago.
-func (r *room) spare(now time.Time) (processors float64, ok bool) {
-	idle, _, ok := r.idleTime()
+func (w *processorWatch) spare(now time.Time) (processors float64, ok bool) {
+	idle, _, ok := w.idleTime()
 	if !ok {
 		return 0, false
 	}
-	took := now.Sub(r.asked)
-	ok = !r.asked.IsZero() && took > 0 && took <= longestRoom
+	took := now.Sub(w.asked)
+	ok = !w.asked.IsZero() && took > 0 && took <= longestSpare
 	share := func(d time.Duration) float64 { return float64(d) / float64(took) }
-	processors = share(idle - r.idle)
-	for i, g := range r.groups {
+	processors = share(idle - w.idle)
+	for i, g := range w.groups {
 		used, known := g.used()
 		if quota, limited := g.quota(); known && limited {
-			processors = min(processors, quota-share(used-r.used[i]))
+			processors = min(processors, quota-share(used-w.used[i]))
 		}
-		r.used[i] = used
+		w.used[i] = used
 	}
-	own := r.itself()
-	processors += share(own - r.own)
-	r.asked, r.idle, r.own = now, idle, own
+	own := w.itself()
+	processors += share(own - w.own)
+	w.asked, w.idle, w.own = now, idle, own
 	return processors, ok
 }
 
 // idleTime is for how long the processors of the mask have been idle so far, all together, and how many they are.
-func (r *room) idleTime() (idle time.Duration, processors int, ok bool) {
-	text, err := r.read("proc/stat")
+func (w *processorWatch) idleTime() (idle time.Duration, processors int, ok bool) {
+	text, err := w.read("proc/stat")
 	if err != nil {
 		return 0, 0, false
 	}
@@ -113,7 +113,7 @@ func (r *room) idleTime() (idle time.Duration, processors int, ok bool) {
 			break
 		}
 		n, err := strconv.Atoi(string(number))
-		if err != nil || r.mask != nil && !r.mask.IsSet(n) { // the first line is of all
+		if err != nil || w.mask != nil && !w.mask.IsSet(n) { // the first line is of all
 			continue
 		}
 		f := bytes.Fields(numbers) // user, nice, system, idle, iowait, …
@@ -133,19 +133,19 @@ func (r *room) idleTime() (idle time.Duration, processors int, ok bool) {
 }
 
 // read reads a small file below the root. What it returns is valid until the next call.
-func (r *room) read(name string) ([]byte, error) {
-	f, err := os.Open(filepath.Join(r.root, name))
+func (w *processorWatch) read(name string) ([]byte, error) {
+	f, err := os.Open(filepath.Join(w.root, name))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	r.buffer = r.buffer[:0]
+	w.buffer = w.buffer[:0]
 	for {
-		r.buffer = slices.Grow(r.buffer, 4096)
-		n, err := f.Read(r.buffer[len(r.buffer):cap(r.buffer)])
-		r.buffer = r.buffer[:len(r.buffer)+n]
+		w.buffer = slices.Grow(w.buffer, 4096)
+		n, err := f.Read(w.buffer[len(w.buffer):cap(w.buffer)])
+		w.buffer = w.buffer[:len(w.buffer)+n]
 		if err == io.EOF {
-			return r.buffer, nil
+			return w.buffer, nil
 		} else if err != nil {
 			return nil, err
 		}
@@ -153,8 +153,8 @@ func (r *room) read(name string) ([]byte, error) {
 }
 
 // number reads a file of one number.
-func (r *room) number(name string) (int64, bool) {
-	text, err := r.read(name)
+func (w *processorWatch) number(name string) (int64, bool) {
+	text, err := w.read(name)
 	if err != nil {
 		return 0, false
 	}
@@ -167,8 +167,8 @@ const groupsFolder = "sys/fs/cgroup"
 
 // findGroups finds the process's control groups for processors, and those above them, as far as they can be seen: any
 // of them may have a quota. In a container the uppermost one that can be seen is its own.
-func (r *room) findGroups() (groups []quotaGroup) {
-	text, err := r.read("proc/self/cgroup")
+func (w *processorWatch) findGroups() (groups []quotaGroup) {
+	text, err := w.read("proc/self/cgroup")
 	if err != nil {
 		return nil
 	}
@@ -180,9 +180,9 @@ func (r *room) findGroups() (groups []quotaGroup) {
 			}
 		}
 	}
-	group, path, other := r.groupOf2, paths[""], paths[""]
+	group, path, other := w.groupOf2, paths[""], paths[""]
 	if first, ok := paths["cpu"]; ok {
-		group, path, other = r.groupOf1, first, paths["cpuacct"]
+		group, path, other = w.groupOf1, first, paths["cpuacct"]
 	}
 	for {
 		if g, there := group(path, other); there {
@@ -197,10 +197,10 @@ func (r *room) findGroups() (groups []quotaGroup) {
 
 // groupOf2 is a group of version 2: "200000 100000" in cpu.max are the microseconds in each period and the period,
 // "max" is none.
-func (r *room) groupOf2(path, _ string) (g quotaGroup, there bool) {
+func (w *processorWatch) groupOf2(path, _ string) (g quotaGroup, there bool) {
 	limit, usage := filepath.Join(groupsFolder, path, "cpu.max"), filepath.Join(groupsFolder, path, "cpu.stat")
 	g.quota = func() (float64, bool) {
-		text, err := r.read(limit)
+		text, err := w.read(limit)
 		f := bytes.Fields(text)
 		if err != nil || len(f) != 2 {
 			return 0, false
@@ -210,7 +210,7 @@ func (r *room) groupOf2(path, _ string) (g quotaGroup, there bool) {
 		return float64(quota) / float64(period), bad == nil && worse == nil && period > 0
 	}
 	g.used = func() (time.Duration, bool) {
-		text, err := r.read(usage)
+		text, err := w.read(usage)
 		if err != nil {
 			return 0, false
 		}
@@ -219,26 +219,26 @@ func (r *room) groupOf2(path, _ string) (g quotaGroup, there bool) {
 		us, err := strconv.ParseInt(string(number), 10, 64)
 		return time.Duration(us) * time.Microsecond, ok && err == nil
 	}
-	_, err := os.Stat(filepath.Join(r.root, limit))
+	_, err := os.Stat(filepath.Join(w.root, limit))
 	return g, err == nil
 }
 
 // groupOf1 is a group of version 1, by its paths for quotas and for processor time. A quota below 0 is none.
-func (r *room) groupOf1(cpu, cpuacct string) (g quotaGroup, there bool) {
+func (w *processorWatch) groupOf1(cpu, cpuacct string) (g quotaGroup, there bool) {
 	limits, usage := filepath.Join(groupsFolder, "cpu", cpu),
 		filepath.Join(groupsFolder, "cpuacct", cpuacct, "cpuacct.usage")
 	g.quota = func() (float64, bool) {
-		quota, ok := r.number(filepath.Join(limits, "cpu.cfs_quota_us"))
+		quota, ok := w.number(filepath.Join(limits, "cpu.cfs_quota_us"))
 		if !ok || quota < 0 {
 			return 0, false
 		}
-		period, ok := r.number(filepath.Join(limits, "cpu.cfs_period_us"))
+		period, ok := w.number(filepath.Join(limits, "cpu.cfs_period_us"))
 		return float64(quota) / float64(period), ok && period > 0
 	}
 	g.used = func() (time.Duration, bool) {
-		ns, ok := r.number(usage)
+		ns, ok := w.number(usage)
 		return time.Duration(ns), ok
 	}
-	_, err := os.Stat(filepath.Join(r.root, limits, "cpu.cfs_quota_us"))
+	_, err := os.Stat(filepath.Join(w.root, limits, "cpu.cfs_quota_us"))
 	return g, err == nil
 }

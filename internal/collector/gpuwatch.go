@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/gpu"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
@@ -31,27 +32,49 @@ const (
 )
 
 // gpuWatch finds out about the GPUs that communicators use, and reads their sensors, in goroutines of its own: a call
-// of the driver may take long. What it has found the collector takes when it gets round to it.
+// of the driver may take long. In each round the collector takes what has been found.
 type gpuWatch struct {
-	open   func() (gpu.Library, error)
-	period time.Duration // between readings; 0: none
-	line   func() uint64 // the time on the process's line
+	gpuFindings
+	period time.Duration  // between readings; 0: none
+	anchor shm.ClockTuple // of the process's time line
 	pid    int
 
-	asked   chan gpuQuestion
-	quit    chan struct{}
-	ended   chan struct{} // the goroutines have
-	stopped bool          // of use to the collector only
+	asked chan gpuQuestion
+	quit  chan struct{}
+	ended chan struct{} // closed when the goroutines have ended
 
-	mu       sync.Mutex
+	// Of the collector only.
+	stopped bool
+	next    int // the first GPU of the process that has not been asked about
+}
+
+// gpuFindings are what goroutines have found and the collector has not taken.
+type gpuFindings struct {
+	mu sync.Mutex
+	gpuNews
+	lost     map[int]bool // GPUs that are gone
+	since    time.Time    // when the call of the driver under way began; zero: there is none
+	reported bool         // that it takes long
+}
+
+// gpuNews is what has been found since news were taken last, and counts since the beginning.
+type gpuNews struct {
 	found    []gpuAnswer
 	samples  []gpuSample
-	failures uint64
-	losses   uint64
-	problems []string     // since they were taken: what is not known or measured, and why
-	lost     map[int]bool // GPUs that are gone
-	since    time.Time    // when the call of the driver began that is under way; zero if none is
-	reported bool         // that it takes long
+	problems []string // what is not known or measured, and why
+	sensorFailures
+}
+
+// sensorFailures counts failures to read sensors of GPUs.
+type sensorFailures struct {
+	failures uint64 // readings that failed
+	losses   uint64 // values that found no room
+}
+
+// sensorCounts counts what sensors of GPUs have been read.
+type sensorCounts struct {
+	sensorFailures
+	values uint64 // that were given to the model
 }
 
 // gpuQuestion is a GPU of the process, by its index in experiment.Process.GPUs.
@@ -76,73 +99,69 @@ type watched struct {
 	fast, slow []gpu.Sensor
 }
 
-// watchGPUs begins; nil if there is nothing to look for.
+// watchGPUs begins; nil if there is nothing to look for. open connects to the driver, in a goroutine.
 func (c *live) watchGPUs(open func() (gpu.Library, error)) *gpuWatch {
-	recorded := c.chosen.event != 0
-	if why := c.unmeasurable(); why != "" && c.settings.NVML > 0 && recorded {
-		c.sensorProblem(why)
+	recorded, cuda := c.plugin.chosen.event != 0, regions.PlatformOf(c.shard.process.Library) == regions.CUDA
+	if why := c.unmeasurable(cuda); why != "" && c.settings.NVML > 0 && recorded {
+		c.reportSensors(why)
 	}
-	if c.script != nil || c.again || regions.PlatformOf(c.process.Library) != regions.CUDA {
+	if c.settings.Record || c.life.another || !cuda {
 		return nil
 	}
-	anchor := c.line.anchor
 	w := &gpuWatch{
-		open: open, period: c.settings.NVML, pid: c.process.PID,
-		line:  func() uint64 { return anchor.Real + (monotonicRaw() - anchor.Raw) },
+		period: c.settings.NVML, pid: c.shard.process.PID, anchor: c.drain.line.anchor,
 		asked: make(chan gpuQuestion, maxGPUs), quit: make(chan struct{}), ended: make(chan struct{}),
-		lost: make(map[int]bool),
+		gpuFindings: gpuFindings{lost: make(map[int]bool)},
 	}
-	if c.line.host || !recorded || c.profile != nil {
+	if c.drain.line.host || !recorded || c.settings.Profile {
 		w.period = 0
 	}
-	go w.run()
+	go w.run(open)
 	return w
 }
 
 // unmeasurable says why no sensors of GPUs are read in this process; "" if they are.
-func (c *live) unmeasurable() string {
+func (c *live) unmeasurable(cuda bool) string {
 	switch {
-	case c.script != nil:
+	case c.settings.Record:
 		return "with " + config.Prefix + "MODE=record only callbacks are recorded"
-	case c.profile != nil:
+	case c.settings.Profile:
 		return "with " + config.Prefix + "MODE=profile they are not summed up"
-	case regions.PlatformOf(c.process.Library) != regions.CUDA:
+	case !cuda:
 		return "it is for GPUs of NVIDIA only"
-	case c.line.host:
+	case c.drain.line.host:
 		return "the times of this recording are a program's own, which readings do not have"
-	case c.again:
+	case c.life.another:
 		return "another collector of this process has died, and the driver may have been the cause"
 	}
 	return ""
 }
 
-// sensorProblem tells the user, who asked for sensors, that he gets none or not all: in NCCL's log and in the archive.
-func (c *live) sensorProblem(why string) {
+// reportSensors tells the user, who asked for sensors, why there are none or not all of them: in NCCL's log and in the
+// archive.
+func (c *live) reportSensors(why string) {
 	text := config.Prefix + "NVML: " + why
 	c.memory.Post(text)
-	c.markers = append(c.markers, experiment.Marker{
-		Time: max(c.given, c.line.anchor.Real), Severity: regions.SeverityHigh, Category: "NCCL GPU sensors",
-		Location: -1, Text: text,
-	})
+	c.shard.markHigh(max(c.feed.latest, c.drain.line.anchor.Real), "NCCL GPU sensors", text)
 }
 
-// problem is taken up by the collector, see takeGPUs.
-func (w *gpuWatch) problem(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.problems = append(w.problems, fmt.Sprintf(format, args...))
+// noteProblem notes what is not known or measured, and why.
+func (f *gpuFindings) noteProblem(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.problems = append(f.problems, fmt.Sprintf(format, args...))
 }
 
-// calls notes that the driver is called, and returns what ends that.
-func (w *gpuWatch) calls() func() {
-	w.set(time.Now())
-	return func() { w.set(time.Time{}) }
+// beginCall notes that a call of the driver begins, and returns what ends it.
+func (f *gpuFindings) beginCall() (end func()) {
+	f.setCall(time.Now())
+	return func() { f.setCall(time.Time{}) }
 }
 
-func (w *gpuWatch) set(since time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.since = since
+func (f *gpuFindings) setCall(since time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.since = since
 }
 
 func monotonicRaw() uint64 {
@@ -153,8 +172,8 @@ func monotonicRaw() uint64 {
 	return uint64(t.Nano())
 }
 
-// stop ends the goroutines and waits for them so long at most: what they ask the driver cannot be interrupted. It tells
-// whether they have ended.
+// stop ends the goroutines and waits for them, but no longer than patience: what they ask the driver cannot be
+// interrupted. It reports whether they have ended.
 func (w *gpuWatch) stop(patience time.Duration) bool {
 	if w == nil {
 		return true
@@ -171,7 +190,7 @@ func (w *gpuWatch) stop(patience time.Duration) bool {
 	}
 }
 
-// ask wants a GPU to be identified.
+// ask asks for a GPU to be identified. It returns false if it cannot be.
 func (w *gpuWatch) ask(q gpuQuestion) bool {
 	if w.stopped {
 		return false
@@ -185,7 +204,7 @@ func (w *gpuWatch) ask(q gpuQuestion) bool {
 }
 
 // run answers questions and reads sensors until there are no more questions to come.
-func (w *gpuWatch) run() {
+func (w *gpuWatch) run(open func() (gpu.Library, error)) {
 	defer close(w.ended)
 	var library gpu.Library
 	var devices []watched
@@ -212,11 +231,11 @@ func (w *gpuWatch) run() {
 			}
 			if library == nil && !dead {
 				var err error
-				done := w.calls()
-				library, err = w.open()
+				done := w.beginCall()
+				library, err = open()
 				done()
 				if err != nil {
-					w.problem("GPUs are not looked at: %v", err)
+					w.noteProblem("GPUs are not looked at: %v", err)
 					library, dead = nil, true
 				}
 			}
@@ -230,7 +249,7 @@ func (w *gpuWatch) run() {
 				}
 			}
 		case <-tick:
-			done := w.calls()
+			done := w.beginCall()
 			for i := range devices {
 				devices[i].fast = w.read(devices[i].index, devices[i].fast)
 			}
@@ -241,10 +260,10 @@ func (w *gpuWatch) run() {
 
 // watch identifies a GPU; ok is false if there is nothing to read of it.
 func (w *gpuWatch) watch(library gpu.Library, q gpuQuestion) (dev watched, ok bool) {
-	defer w.calls()()
+	defer w.beginCall()()
 	d, err := w.identify(library, q)
 	if err != nil {
-		w.problem("GPU %d is not looked at: %v", q.index, err)
+		w.noteProblem("GPU %d is not looked at: %v", q.index, err)
 		return dev, false
 	}
 	if w.period == 0 {
@@ -259,13 +278,13 @@ func (w *gpuWatch) watch(library gpu.Library, q gpuQuestion) (dev watched, ok bo
 		}
 	}
 	if len(dev.slow)+len(dev.fast) == 0 {
-		w.problem("GPU %d has no sensor that can be read", q.index)
+		w.noteProblem("GPU %d has no sensor that can be read", q.index)
 		return dev, false
 	}
 	return dev, true
 }
 
-// readSlowly reads the sensors of a device that take long, beside the others.
+// readSlowly reads the sensors of a device that take long, in a goroutine of its own.
 func (w *gpuWatch) readSlowly(d watched) {
 	ticker := time.NewTicker(max(w.period, slowPeriod))
 	defer ticker.Stop()
@@ -302,7 +321,7 @@ func (w *gpuWatch) read(index int, sensors []gpu.Sensor) []gpu.Sensor {
 	kept := sensors[:0]
 	for _, s := range sensors {
 		value, known, err := s.Read()
-		t := w.line()
+		t := w.anchor.Real + (monotonicRaw() - w.anchor.Raw)
 		w.mu.Lock()
 		switch {
 		case err != nil:
@@ -329,78 +348,70 @@ func (w *gpuWatch) lose(index int, err error) {
 	w.lost[index] = true
 	w.mu.Unlock()
 	if !known {
-		w.problem("GPU %d is not read any more: %v", index, err)
+		w.noteProblem("GPU %d is not read any more: %v", index, err)
 	}
 }
 
-// gpuNews is what a gpuWatch has found since it was asked last, and its counts.
-type gpuNews struct {
-	found            []gpuAnswer
-	samples          []gpuSample
-	problems         []string
-	failures, losses uint64
-}
-
-func (w *gpuWatch) take() gpuNews {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.reported && !w.since.IsZero() && time.Since(w.since) > gpuSilence {
-		w.reported = true
-		w.problems = append(w.problems, fmt.Sprintf("the driver has not answered for %v", gpuSilence))
+// takeNews returns what has been found, once, and the counts.
+func (f *gpuFindings) takeNews() gpuNews {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.reported && !f.since.IsZero() && time.Since(f.since) > gpuSilence {
+		f.reported = true
+		f.problems = append(f.problems, fmt.Sprintf("the driver has not answered for %v", gpuSilence))
 	}
-	n := gpuNews{w.found, w.samples, w.problems, w.failures, w.losses}
-	w.found, w.samples, w.problems = nil, nil, nil
-	return n
+	news := f.gpuNews
+	f.found, f.samples, f.problems = nil, nil, nil
+	return news
 }
 
-// takeGPUs asks about GPUs that are new, and hands on what was found about others.
-func (c *live) takeGPUs() {
-	w := c.gpus
-	if w == nil || c.failed == nil && !c.writes() {
+// handOver asks about GPUs that are new, and gives the model what was found about others.
+func (w *gpuWatch) handOver(c *live) {
+	if w == nil || c.disk.failed == nil && !c.writes() {
 		return // later
 	}
-	for ; c.gpusAsked < c.model.GPUs(); c.gpusAsked++ {
-		g := c.process.GPUs[c.gpusAsked]
+	for ; w.next < c.feed.model.GPUs(); w.next++ {
+		g := c.shard.process.GPUs[w.next]
 		if g.UUID == "" && g.PCI == "" && g.Device < 0 {
 			continue // nothing to look for
 		}
-		if !w.ask(gpuQuestion{c.gpusAsked, gpu.Wanted{UUID: g.UUID, PCI: g.PCI, Ordinal: g.Device}}) {
+		if !w.ask(gpuQuestion{w.next, gpu.Wanted{UUID: g.UUID, PCI: g.PCI, Ordinal: g.Device}}) {
 			break
 		}
 	}
-	news := w.take()
-	c.sensorFailures, c.sensorLosses = news.failures, news.losses
+	news := w.takeNews()
+	c.sensors.sensorFailures = news.sensorFailures
 	for _, p := range news.problems {
 		c.say("%s", p)
 		if w.period > 0 {
-			c.sensorProblem(p)
+			c.reportSensors(p)
 		}
 	}
 	for _, a := range news.found {
-		c.model.Identify(a.index, a.identity.UUID, a.identity.PCI, factsOf(&a.identity))
+		c.feed.model.Identify(a.index, a.identity.UUID, a.identity.PCI, factsOf(&a.identity))
 	}
 	for i := range news.samples {
 		s := &news.samples[i]
-		if !c.writes() || c.capped != "" {
+		if !c.writes() || c.diskCap.reached != "" {
 			return
 		}
-		c.sampled++
-		c.fail(c.model.Sample(s.gpu, &gpuQuantities[s.quantity], s.time, s.value))
+		c.sensors.values++
+		c.failForGood(c.feed.model.Sample(s.gpu, &gpuQuantities[s.quantity], s.time, s.value))
 	}
 }
 
 // endWatches takes what has been found until the end.
 func (c *live) endWatches() {
 	c.service.stop()
-	c.takeGPUs()
+	c.gpus.handOver(c)
 	ended := c.gpus.stop(gpuPatience)
-	c.takeGPUs()
+	c.gpus.handOver(c)
 	if !ended && c.gpus.period > 0 {
-		c.sensorProblem("the driver had not answered when the process ended")
+		c.reportSensors("the driver had not answered when the process ended")
 	}
 }
 
-// factsOf is what goes into a shard of an identity.
+// factsOf is the part of an identity that a shard has.
 func factsOf(id *gpu.Identity) *experiment.GPUFacts {
 	f := &experiment.GPUFacts{
 		Index: id.Index, Name: id.Name, Memory: id.Memory, Driver: id.Driver,

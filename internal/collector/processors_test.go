@@ -84,7 +84,7 @@ func TestRoom(t *testing.T) {
 			for name, text := range c.before {
 				s.write(name, text)
 			}
-			r := newRoom(s.root)
+			r := newProcessorWatch(s.root)
 			r.mask = nil
 			if c.mask != nil {
 				r.mask = new(unix.CPUSet)
@@ -121,7 +121,7 @@ func TestRoomIsKnown(t *testing.T) {
 	s := system{t, t.TempDir()}
 	for _, text := range []string{"", "cpu0 1 2\n", "cpu0 1 2 3 x 5\n", "intr 1\n"} {
 		s.write("proc/stat", text)
-		r := newRoom(s.root)
+		r := newProcessorWatch(s.root)
 		r.mask = nil
 		if n, ok := r.usable(); ok {
 			t.Errorf("%q: %v processors", text, n)
@@ -130,7 +130,7 @@ func TestRoomIsKnown(t *testing.T) {
 			t.Errorf("%q: %v are unused", text, n)
 		}
 	}
-	r := newRoom("/")
+	r := newProcessorWatch("/")
 	if n, ok := r.usable(); !ok || n <= 0 {
 		t.Errorf("%v processors of this machine are usable, %v", n, ok)
 	}

@@ -17,20 +17,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// A checkpoint (shard.CheckpointFile) is shard.json as of the moment when everything taken so far was in the event
-// files. What comes after it is still in the process's memory, so a collector that takes over from a dead one brings
-// the shard back to it and goes on from there: no event is lost, and none is in both shards.
-func (r *recording) checkpoint() error {
-	r.taken = r.merge.taken.clone()
-	r.snapshot()
-	c, err := r.store.Checkpoint(r.process)
-	if err == nil {
-		r.keepSafe()
-		r.secure(c)
-	}
-	return err
-}
-
 // rewind brings the shard of a dead collector back to its last checkpoint and returns its description then; nil if
 // there never was one.
 func rewind(path string) (*experiment.Process, error) {

@@ -8,14 +8,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
-// notePlace notes what decides which operations the library tells of: its settings, and on what GPUs it runs.
-func (r *recording) notePlace(lookup config.Lookup) {
-	r.process.LibrarySettings = librarySettings(lookup)
-	if r.process.Library == "RCCL" {
-		r.process.Architectures = gpu.AMD("")
+// noteLibrary notes what decides which operations the library reports: its settings, and on what GPUs it runs.
+func (s *shard) noteLibrary(lookup config.Lookup) {
+	s.process.LibrarySettings = librarySettings(lookup)
+	if s.process.Library == "RCCL" {
+		s.process.Architectures = gpu.AMD("")
 	}
 }
 
+// librarySettings are the variables that the library reads, as far as they are set.
 func librarySettings(lookup config.Lookup) map[string]string {
 	settings := make(map[string]string)
 	for _, name := range hidden.Variables() {

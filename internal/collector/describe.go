@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// Markers of the collector in one description are bounded, as a process may go on for ever. The model bounds its own.
+const maxMarkers = 4096
+
+// memoryShm is experiment.Memory.Kind of memory that is a file.
+const memoryShm = "shm"
+
+// settingTaken is the key of experiment.Process.Settings that says which records were in the shard, or pending, at its
+// last flush (see positions). It is no setting: a collector that takes over from a dead one needs it.
+const settingTaken = "TAKEN"
+
+// allTypes are the bits of a record mask that are event types.
+const allTypes = 1<<shm.TypeCount - 1
+
+// withheldWhy are the shard's words for why NCCL was not asked for all that was wanted.
+var withheldWhy = map[shm.WithheldWhy]string{shm.WithheldLate: experiment.WithheldLate,
+	shm.WithheldRoom: experiment.WithheldRoom}
+
+// newProcess describes a process by what its header and the settings say.
+func newProcess(h *shm.Header, s *config.Settings, launcher config.Launcher, name string) *experiment.Process {
+	p := &experiment.Process{
+		Version: experiment.Version, UUID: name,
+		Host: h.Host(), BootID: h.Boot(), PID: int(h.PID), PIDStart: h.PIDStart, Tag: uint16(h.Tag),
+		Executable:     h.Exe(),
+		APIVersion:     int(h.APIVersion),
+		Library:        h.Library.String(),
+		LibraryVersion: int(h.LibraryVersion),
+		LibraryPath:    h.CallerPath(),
+		Memory:         experiment.Memory{Kind: "memfd"},
+		Launcher:       experiment.Launcher{Name: launcher.Name, Rank: launcher.Rank, Size: launcher.Size},
+		Clock: experiment.Clock{Source: h.ClockSource.String(), AnchorRaw: h.Created.Raw,
+			AnchorReal: h.Created.Real},
+		Settings:       s.Texts(),
+		EventChunkSize: chunkSize,
+		Masks:          experiment.Masks{NetSums: s.NetSums && !s.Profile},
+		Markers:        []experiment.Marker{},
+	}
+	if h.MemoryKind == shm.MemoryShm {
+		p.Memory = experiment.Memory{Kind: memoryShm, Path: h.File()}
+	}
+	return p
+}
+
+// sameProcess reports whether two shards are of one job process.
+func sameProcess(a, b *experiment.Process) bool {
+	return a.Host == b.Host && a.BootID == b.BootID && a.PID == b.PID && a.PIDStart == b.PIDStart && a.Tag == b.Tag
+}
+
+// otherRecorders are CUPTI and Score-P in the process, as far as their records tell.
+type otherRecorders struct {
+	activities map[uint32]uint64 // CUPTI's records, by kind
+	threads    []experiment.ScorepThread
+}
+
+// note counts a record of theirs.
+func (o *otherRecorders) note(rec *shm.Record) {
+	switch rec.Kind {
+	case shm.RecordCupti:
+		if len(rec.Activity) >= 4 {
+			o.activities[binary.NativeEndian.Uint32(rec.Activity)]++
+		}
+	case shm.RecordScorepThread:
+		o.threads = append(o.threads, experiment.ScorepThread{TID: int(rec.Aux), Location: uint32(rec.Arg)})
+	}
+}
+
+// describe states what became of them.
+func (o *otherRecorders) describe(p *experiment.Process, h *shm.Header) {
+	if h.CuptiKinds != 0 || h.CuptiState != shm.CuptiOff {
+		p.Cupti = &experiment.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError,
+			Why: h.CuptiReason(), Kinds: h.CuptiKinds, Records: o.activities}
+	}
+	if h.ScorepState != shm.ScorepOff {
+		p.Scorep = &experiment.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(),
+			Why: h.ScorepReason(), Points: h.ScorepPoints != 0}
+	}
+	if h.ScorepMeasured != 0 {
+		if p.Scorep == nil {
+			p.Scorep = &experiment.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String()}
+		}
+		p.Scorep.Substrate = &experiment.ScorepSubstrate{Rank: int(h.ScorepRank), Threads: o.threads}
+	}
+}
+
+// describe writes shard.json as of now.
+func (r *recording) describe() error {
+	h := r.drain.source.Header()
+	r.output.widenChunks(&h)
+	r.snapshot()
+	return r.shard.write()
+}
+
+// snapshot brings the description of the process up to date: the model's part, and what only the collector knows.
+func (r *recording) snapshot() {
+	p, s := r.shard.process, &r.shard
+	r.feed.model.Snapshot()
+	if s.pending != nil {
+		p.Pending = s.pending
+	}
+	if p.Pending == nil {
+		p.Pending = []experiment.Pending{} // an empty list, not null
+	}
+	r.describeFinalized()
+	if !r.drain.line.host {
+		p.Clock.Tuples = r.drain.line.kept.tuples()
+		p.Clock.Readings = r.service.taken()
+	}
+	if len(p.Markers) < maxMarkers {
+		p.Markers = append(p.Markers, s.markers...)
+		p.Markers = append(p.Markers, r.drain.line.jumps...)
+	}
+	s.markers, r.drain.line.jumps = nil, nil
+	p.Settings[settingTaken] = s.taken.String()
+	p.End = s.end
+
+	h := r.drain.source.Header()
+	p.Masks = experiment.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes,
+		Withheld: h.Withheld & h.EventMask, NetSums: p.Masks.NetSums}
+	if p.Masks.Withheld != 0 {
+		p.Masks.WithheldWhy = withheldWhy[h.WithheldWhy]
+	}
+	r.others.describe(p, &h)
+	p.Costs = append(append(r.drain.line.costs(&h), r.scarcity.costs()...), r.backlog.costs()...)
+	p.Waited = time.Duration(h.Waited)
+	r.describeCounts(&h)
+	r.losses.describe(&p.Counts, &h, r.dead.operations)
+	r.output.describe(p)
+	r.describeOddities(&h)
+}
+
+// describeFinalized states when communicators ended whose FINALIZE record may have found no room.
+func (r *recording) describeFinalized() {
+	for i := range r.shard.process.Comms {
+		if c := &r.shard.process.Comms[i]; c.NRanks > 0 && c.FinalTime == 0 {
+			if e, ok := r.drain.source.Comm(i); ok && e.FinalTicks != 0 && e.FinalTicks <= r.drain.merge.taken.last {
+				c.FinalTime = r.drain.line.time(e.FinalTicks)
+			}
+		}
+	}
+}
+
+// describeCounts states what was done and what the user asked not to be recorded.
+func (r *recording) describeCounts(h *shm.Header) {
+	p := r.shard.process
+	p.Counts.Scorep = h.ScorepCalls()
+	p.Counts.NullHandles = h.NullHandles
+	p.Counts.Network = r.feed.model.Network()
+	p.Counts.Paused = shm.ByName(&h.Paused)
+	for i := range p.Comms {
+		if n := p.Comms[i].Unreported; n > 0 {
+			p.Counts.Paused["OperationsByRAS"] += n
+		}
+	}
+	p.Counts.Filtered = shm.ByName(&h.Filtered)
+}
+
+// describeOddities states which counts of the collector and the plugin contradict the rules.
+func (r *recording) describeOddities(h *shm.Header) {
+	for name, n := range map[string]uint64{
+		oddDiskErrors:             r.disk.errors,
+		experiment.LostMarks:      h.LostMarks,
+		experiment.ForeignHandles: h.Foreign,
+		experiment.UnknownStrings: r.drain.source.Strings().Missing,
+		experiment.BrokenRings:    r.drain.brokenRings(),
+		"SENSOR_FAILURES":         r.sensors.failures,
+		"DISK_SYNC_FAILURES":      r.syncer.failures,
+		"SENSOR_LOSSES":           r.sensors.losses,
+		"DIED_CALLS":              r.dead.calls,
+		"BACKLOG_FULL":            r.backlog.filled,
+		experiment.Unanswered:     uint64(h.Unanswered),
+		"BROKEN_COMMS":            r.feed.brokenComms,
+		experiment.MissingBytes:   r.drain.missingBytes(),
+		experiment.CuptiLost:      h.CuptiLost,
+		experiment.CuptiDropped:   h.CuptiDropped,
+		experiment.CuptiUnknown:   h.CuptiUnknown,
+
+		experiment.CuptiBuffersOut:         h.CuptiBuffersOut,
+		experiment.CuptiBuffersStrange:     h.CuptiBuffersStrange,
+		experiment.CuptiBuffersOverwritten: h.CuptiBuffersOverwritten,
+	} {
+		if n > 0 {
+			r.shard.process.Counts.Oddities[name] = n
+		}
+	}
+}
+
+// costs are the plugin's measurements of itself in nanoseconds.
+func (t *timeline) costs(h *shm.Header) []experiment.Cost {
+	rate := t.rate
+	if t.host || rate == 0 {
+		rate = 1
+	}
+	var out []experiment.Cost
+	for c := range h.Cost {
+		for typ, cost := range h.Cost[c] {
+			if cost.Samples > 0 {
+				out = append(out, experiment.Cost{
+					Callback: shm.Callback(c).String(), Type: shm.EventType(typ).String(), Samples: cost.Samples,
+					MeanNs: float64(cost.Ticks) / float64(cost.Samples) * rate, MostNs: float64(cost.Most) * rate,
+				})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/profile"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/record"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// destination is what the records of a process become (setting MODE): a trace, a profile, or a transcript.
+type destination interface {
+	// addRecord adds a record of a ring, at a time of the time line. Its errors end the recording or are held.
+	addRecord(r *recording, ring int, t uint64, rec *shm.Record)
+	// wantsSkipped reports whether a record is needed although it is in the shard of a dead collector.
+	wantsSkipped(rec *shm.Record) bool
+
+	// eventWriter takes the events of a new location, and finishLocation is behind the last of them.
+	eventWriter(r *recording, loc experiment.Location) (regions.EventWriter, error)
+	finishLocation(number uint32)
+	// widenChunks takes larger chunks for events where Score-P is in the process. The description must be written
+	// before further events are.
+	widenChunks(h *shm.Header)
+
+	// writeAll brings what has been added and shard.json to disk, in the order in which each speaks of the other.
+	writeAll(r *recording) error
+	// checkpoint is behind writeAll. It says for a later collector what is on disk.
+	checkpoint(r *recording) error
+	// describe adds the destination's own part to the description of the process.
+	describe(p *experiment.Process)
+	// close closes the files. All that was added is in them, or what is not is lost.
+	close(r *recording)
+	// remove removes what is not in the shard's folder.
+	remove()
+
+	// rewindable reports whether the shard as a whole can be brought back to a checkpoint.
+	rewindable() bool
+	// startsTaken counts the starts that have been added, by type. Written are those of them that are on disk in any
+	// case; nil if only the last checkpoint tells.
+	startsTaken() (starts map[string]uint64, whole bool)
+	// cutBack brings the event files to what a description says of them. Where that fails `unify` finds the difference.
+	cutBack(p *experiment.Process)
+
+	// size is how many bytes are on disk outside the shard's folder.
+	size() uint64
+	// toSync is what must come to the disk with a checkpoint: the profile as written last, and other files.
+	toSync() (profile []byte, files []string)
+}
+
+// newDestination is the destination that the settings ask for. remove works on it even if there is an error.
+func newDestination(settings *config.Settings, directory string, s *shard, source shm.Source, h *shm.Header) (
+	destination, error) {
+	trace := traceWriter{shard: s}
+	switch {
+	case settings.Record:
+		transcript, err := record.Create(directory, s.process, source, h)
+		return &transcriptWriter{trace, transcript}, err
+	case settings.Profile:
+		return &profileWriter{traceWriter: trace, profile: profile.NewProcess(s.process)}, nil
+	}
+	return &trace, nil
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// The model is advanced at steps of time that the records alone determine. What it writes, and with what knowledge of
+// the GPU's clock, therefore depends on the records and not on when a round looked at them.
+const (
+	modelStep   = 1 << 26 // ns: 67 ms
+	longestGaps = 1 << 36 // ns: 69 s; of a longer gap only the steps of its end are made
+)
+
+// modelFeed tells a model of the process's communicators and of how far its time has come.
+type modelFeed struct {
+	model *regions.Model
+
+	latest   uint64 // time of the last record, or up to which all records have been taken
+	advanced uint64 // time to which the model was advanced last
+
+	announced   int          // the model knows all entries of communicators below this one
+	comms       map[int]bool // entries that the model knows
+	brokenComms uint64       // communicators whose size or rank is impossible
+}
+
+// advance advances the model to a time before which it has been given all records. Before the first record there is
+// nothing to advance.
+func (f *modelFeed) advance(t, records uint64) error {
+	if f.advanced == 0 || t > f.advanced+longestGaps {
+		f.advanced = max(f.advanced, t-min(t, longestGaps))
+		if records == 0 {
+			return nil
+		}
+	}
+	for next := f.advanced - f.advanced%modelStep + modelStep; next <= t; next += modelStep {
+		f.advanced = next
+		if err := f.model.Advance(next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// announceComms tells the model of all communicators that have been initialized.
+func (f *modelFeed) announceComms(d *drain) {
+	for n := d.source.Comms(); f.announced < n && f.announceComm(d, f.announced); f.announced++ {
+	}
+}
+
+// announceComm tells the model of a communicator once. It returns false if its entry is not filled yet.
+func (f *modelFeed) announceComm(d *drain, i int) bool {
+	if f.comms[i] {
+		return true
+	}
+	c, ok := d.source.Comm(i)
+	if !ok {
+		return false
+	}
+	f.comms[i] = true
+	if c.NRanks < 0 || c.NRanks > experiment.MaxRanks || c.Rank >= experiment.MaxRanks ||
+		c.NRanks > 0 && (c.Rank < 0 || c.Rank >= c.NRanks) {
+		c.NRanks, c.Rank = 0, -1 // as if NCCL had told neither
+		f.brokenComms++
+	}
+	f.model.Comm(i, experiment.Comm{
+		ID: c.ID, Name: c.Name, NRanks: c.NRanks, Rank: c.Rank, NNodes: c.NNodes, InitTime: d.line.time(c.InitTicks),
+	}, experiment.GPU{Device: c.Device, UUID: c.UUID, PCI: c.PCI})
+	return true
+}
+
+// commOf is the communicator of a record that may be the first of it.
+func commOf(rec *shm.Record) (i int, ok bool) {
+	switch rec.Kind {
+	case shm.RecordStart, shm.RecordInit, shm.RecordFinalize, shm.RecordEdge:
+		return int(rec.Aux), rec.Aux != shm.None
+	}
+	return 0, false
+}

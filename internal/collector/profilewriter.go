@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/profile"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// profileWriter is the destination of profile mode: the timeline's events are summed up, and each flush replaces the
+// profile as a whole.
+type profileWriter struct {
+	traceWriter // without files
+	profile     *profile.Process
+	written     []byte // the profile as it was last written
+}
+
+func (w *profileWriter) eventWriter(_ *recording, loc experiment.Location) (regions.EventWriter, error) {
+	return w.profile.EventWriter(loc), nil
+}
+
+func (w *profileWriter) finishLocation(number uint32) { w.profile.Retire(otf2.LocationRef(number)) }
+
+// writeAll writes the description before the profile. The profile says itself up to which records it goes, so that this
+// is true whatever else has been written.
+func (w *profileWriter) writeAll(r *recording) error {
+	if err := r.describe(); err != nil {
+		return err
+	}
+	r.noteTaken()
+	a := w.profile.Aggregate()
+	a.Taken = r.shard.taken.String()
+	var text bytes.Buffer
+	if err := a.Write(&text); err != nil {
+		return err
+	}
+	w.written = text.Bytes()
+	return w.shard.store.WriteProfile(w.written)
+}
+
+func (w *profileWriter) rewindable() bool { return false }
+
+func (w *profileWriter) toSync() (profile []byte, files []string) { return w.written, nil }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/record"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// transcriptWriter is the destination of record mode: a transcript of NCCL's calls (package record), outside the
+// shard's folder. It grows only at its end, so it needs no checkpoints: its description says how much of it counts.
+type transcriptWriter struct {
+	traceWriter // without files
+	transcript  *record.Transcript
+}
+
+func (w *transcriptWriter) addRecord(r *recording, ring int, t uint64, rec *shm.Record) {
+	_ = r.holdDiskError(w.transcript.Take(ring, t, rec))
+}
+
+// wantsSkipped wants the owners of rings: a transcript that cannot be continued begins anew and needs them.
+func (w *transcriptWriter) wantsSkipped(rec *shm.Record) bool { return rec.Kind == shm.RecordThread }
+
+// writeAll writes the transcript before the description that says how long it is.
+func (w *transcriptWriter) writeAll(r *recording) error {
+	if err := w.transcript.Flush(); err != nil {
+		return err
+	}
+	r.noteTaken()
+	err := r.describe()
+	if err == nil {
+		r.syncDescription()
+	}
+	return err
+}
+
+func (w *transcriptWriter) checkpoint(*recording) error { return nil }
+
+func (w *transcriptWriter) describe(p *experiment.Process) { w.transcript.Describe(p) }
+
+func (w *transcriptWriter) close(r *recording) {
+	if err := w.transcript.Close(); err != nil {
+		r.noteCloseError(err)
+	}
+	w.traceWriter.close(r)
+}
+
+func (w *transcriptWriter) remove() {
+	if w.transcript != nil { // else it could not be created
+		w.transcript.Remove()
+	}
+}
+
+func (w *transcriptWriter) rewindable() bool { return false }
+
+// startsTaken is whole: the counts of the description are those of the file.
+func (w *transcriptWriter) startsTaken() (starts map[string]uint64, whole bool) {
+	return shm.ByName(w.transcript.Starts()), true
+}
+
+func (w *transcriptWriter) cutBack(*experiment.Process) {}
+
+func (w *transcriptWriter) size() uint64 { return w.transcript.Size() }
+
+func (w *transcriptWriter) toSync() (profile []byte, files []string) {
+	return nil, []string{w.transcript.Path()}
+}
