@@ -39,18 +39,12 @@ func TestCallsSayOnWhichCommunicatorAndRankTheyAre(t *testing.T) {
 	s.stop(0, 200, shm.EventGroupApi, "g")
 	s.expect(s.lines(experiment.KindThread, callPlace...), `
 		100 Enter ncclGroup
-		110 Enter ncclAllReduce DEVICE=0 COMM=0 RANK=1
-		111 Leave ncclAllReduce
-		120 Enter ncclAllReduce DEVICE=5 COMM=1 RANK=3
-		121 Leave ncclAllReduce
-		130 Enter ncclBroadcast DEVICE=5 COMM=1 RANK=3 ROOT=2
-		131 Leave ncclBroadcast
-		140 Enter ncclReduce DEVICE=2 RANK=0 ROOT=0
-		141 Leave ncclReduce
-		150 Enter ncclAllReduce
-		151 Leave ncclAllReduce
-		160 Enter ncclAllReduce
-		161 Leave ncclAllReduce
+		110…111 ncclAllReduce DEVICE=0 COMM=0 RANK=1
+		120…121 ncclAllReduce DEVICE=5 COMM=1 RANK=3
+		130…131 ncclBroadcast DEVICE=5 COMM=1 RANK=3 ROOT=2
+		140…141 ncclReduce DEVICE=2 RANK=0 ROOT=0
+		150…151 ncclAllReduce
+		160…161 ncclAllReduce
 		200 Leave ncclGroup`)
 }
 

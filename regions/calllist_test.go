@@ -120,9 +120,7 @@ func TestManyCallsWithoutPlans(t *testing.T) {
 			t.Errorf("%d plans and %d calls are kept", len(c.queue.plans), c.calls.count)
 		}
 		s.m.Snapshot()
-		if n := s.p.Comms[0].Sequences["Broadcast"].Count; n != calls {
-			t.Errorf("%d operations are written, want %d", n, calls)
-		}
+		expectCount(t, "operations are written", s.p.Comms[0].Sequences["Broadcast"].Count, calls)
 	}
 }
 
@@ -155,14 +153,10 @@ func TestManyCallsOfOneGroup(t *testing.T) {
 		give(us, shm.Record{Kind: shm.RecordStop, Type: shm.EventGroup, Handle: plan})
 	}
 	give(3+2*calls, shm.Record{Kind: shm.RecordStop, Type: shm.EventGroupApi, Handle: 1})
-	if n := len(s.m.ops.calls); n != 0 {
-		t.Errorf("%d calls are kept", n)
-	}
+	expectCount(t, "calls are kept", len(s.m.ops.calls), 0)
 	if err := s.m.Finish(); err != nil {
 		t.Fatal(err)
 	}
 	s.m.Snapshot()
-	if n := s.p.Comms[0].Sequences["AllReduce"].Count; n != calls {
-		t.Errorf("%d operations are written, want %d", n, calls)
-	}
+	expectCount(t, "operations are written", s.p.Comms[0].Sequences["AllReduce"].Count, calls)
 }

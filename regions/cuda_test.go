@@ -114,9 +114,7 @@ func (s *scene) cuptiNow(want map[string]uint64) {
 	for name := range want {
 		got[name] = s.p.Counts.CUPTI[name]
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		s.t.Errorf("counts of CUPTI: want (−), got (+):\n%s", d)
-	}
+	expectSame(s.t, "counts of CUPTI", want, got)
 }
 
 func TestKernelIsLinkedToItsLaunchAndPlan(t *testing.T) {
@@ -132,19 +130,14 @@ func TestKernelIsLinkedToItsLaunchAndPlan(t *testing.T) {
 	s.expect(s.lines(experiment.KindStream, attrGridX, attrGridY, attrBlockX, attrRegisters, attrStaticShared,
 		attrDynamicShared,
 		attrCorrelationID, AttrDevice, attrContext, attrStreamID, attrGraphID, attrGraphNodeID, AttrExternalID, AttrPlanID, AttrParentID), `
-		119 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL GRID_X=24 BLOCK_X=544 REGISTERS=96 STATIC_SHARED_MEMORY=1024 DYNAMIC_SHARED_MEMORY=84000 CORRELATION_ID=4294967295 DEVICE=0 CONTEXT=1 STREAM_ID=7 EXTERNAL_ID=3 PLAN_ID=4 PARENT_ID=5
-		151 Leave ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
+		119…151 ncclDevKernel_AllReduce_Sum_f32_RING_LL GRID_X=24 BLOCK_X=544 REGISTERS=96 STATIC_SHARED_MEMORY=1024 DYNAMIC_SHARED_MEMORY=84000 CORRELATION_ID=4294967295 DEVICE=0 CONTEXT=1 STREAM_ID=7 EXTERNAL_ID=3 PLAN_ID=4 PARENT_ID=5`)
 	s.expect(s.lines(experiment.KindRank, AttrEventID, AttrPlanID, AttrTimingSource, attrGPUSource), `
 		0 CommCreate
-		120 Enter AllReduce EVENT_ID=5 TIMING_SOURCE=gpu GPU_SOURCE=kernelch PLAN_ID=4
-		120 MpiCollectiveBegin
-		150 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		150 Leave AllReduce
+		120…150 AllReduce [11 0 4294967295 4096 4096] EVENT_ID=5 TIMING_SOURCE=gpu GPU_SOURCE=kernelch PLAN_ID=4
 		9000000 CommDestroy`)
 	s.expect(s.lines(experiment.KindThread, AttrEventID), `
 		100 Enter ncclAllReduce EVENT_ID=2
-		104 Enter ncclKernelLaunch EVENT_ID=3
-		106 Leave ncclKernelLaunch
+		104…106 ncclKernelLaunch EVENT_ID=3
 		110 Leave ncclAllReduce`)
 	s.cupti(map[string]uint64{"RECORDS": 3, "KERNELS": 1, "KERNELS_LINKED": 1, "NCCL_KERNELS_UNLINKED": 0,
 		"LINKED_WITHOUT_PLAN": 0, "LAUNCHES_WITHOUT_KERNEL": 0})
@@ -182,10 +175,7 @@ func TestCUPTIIsTheSecondSourceOfGPUTimes(t *testing.T) {
 		s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
 		s.expect(s.lines(experiment.KindRank, AttrTimingSource, attrGPUSource), `
 			0 CommCreate
-			100020 Enter AllReduce TIMING_SOURCE=gpu GPU_SOURCE=cupti
-			100020 MpiCollectiveBegin
-			100090 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-			100090 Leave AllReduce
+			100020…100090 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=gpu GPU_SOURCE=cupti
 			9000000 CommDestroy`)
 		want := uint64(0)
 		if stamps {
@@ -325,8 +315,7 @@ func TestStaleIdsLinkNothing(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
 	s.start(0, 100, shm.EventKernelLaunch, "failed", "", shm.Record{Stream: 7})
-	s.start(0, 200, shm.EventKernelLaunch, "good", "", shm.Record{Stream: 7})
-	s.stop(0, 206, shm.EventKernelLaunch, "good")
+	s.event(0, 200, 206, shm.EventKernelLaunch, "good", "", shm.Record{Stream: 7})
 	for i, tc := range []struct {
 		id         string
 		thread     uint32
@@ -452,32 +441,21 @@ func TestStreams(t *testing.T) {
 	}
 	s.expect(got, `
 		CUDA[0:7]
-		100 Enter memcpy HtoD BYTES=4096
-		110 Leave memcpy HtoD
-		120 Enter memset BYTES=4096
-		130 Leave memset
-		140 Enter memcpy PtoP BYTES=4096
-		150 Leave memcpy PtoP
-		160 Enter CUDA graph GRAPH_ID=4
-		170 Leave CUDA graph
-		200 Enter at::native::kernel
-		250 Leave at::native::kernel
-		250 Enter at::native::kernel
-		260 Leave at::native::kernel
+		100…110 memcpy HtoD BYTES=4096
+		120…130 memset BYTES=4096
+		140…150 memcpy PtoP BYTES=4096
+		160…170 CUDA graph GRAPH_ID=4
+		200…250 at::native::kernel
+		250…260 at::native::kernel
 		CUDA[0:7] +1
-		210 Enter at::native::kernel
-		220 Leave at::native::kernel
-		220 Enter at::native::kernel
-		240 Leave at::native::kernel
+		210…220 at::native::kernel
+		220…240 at::native::kernel
 		CUDA[0:7] sync
-		90 Enter Stream synchronize
-		171 Leave Stream synchronize
+		90…171 Stream synchronize
 		CUDA[0] sync
-		180 Enter Context synchronize
-		181 Leave Context synchronize
+		180…181 Context synchronize
 		CUDA[3:9]
-		300 Enter axpy
-		310 Leave axpy`)
+		300…310 axpy`)
 	s.cupti(map[string]uint64{
 		"RECORDS": 20, "KERNELS": 6, "KERNELS_OTHER": 6, "COPIES": 2, "MEMSETS": 1, "GRAPHS": 1, "SYNCHRONIZATIONS": 3,
 		"UNKNOWN_RECORDS": 1, "BROKEN_RECORDS": 1, "WITHOUT_TIMES": 1, "WITHOUT_DEVICE": 1, "OVERLAPS": 2,
@@ -499,14 +477,11 @@ func TestLateActivities(t *testing.T) {
 	s.activity(5_000_000, gpuKernel{begin: 6_000_000, end: 7_000_000, stream: 7, name: "d"}.record())
 	s.reading(5_500_000)
 	s.expect(s.lines(experiment.KindStream), `
-		100 Enter a
-		150 Leave a`)
+		100…150 a`)
 	s.nth = 1
 	s.expect(s.lines(experiment.KindStream), `
-		100 Enter c
-		100 Leave c
-		120 Enter b
-		130 Leave b`)
+		100…100 c
+		120…130 b`)
 	s.cupti(map[string]uint64{"WRITTEN_LATE": 1, "WITHOUT_CLOCK": 1, "KERNELS": 4, "KERNELS_OTHER": 4, "OVERLAPS": 2})
 }
 
@@ -593,8 +568,7 @@ func TestNothingIsLinkedBehindTheTimeline(t *testing.T) {
 	s.activity(8_000_001, externalRecord(3, s.id("launch of a")))
 	got := s.lines(experiment.KindStream, AttrExternalID)
 	s.expect(got, `
-		119 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL
-		151 Leave ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
+		119…151 ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
 	s.cupti(map[string]uint64{"KERNELS": 1, "KERNELS_LINKED": 0, "KERNELS_NO_API_CALL": 1, "NCCL_KERNELS_UNLINKED": 1})
 }
 
@@ -613,9 +587,7 @@ func TestRowsAreBounded(t *testing.T) {
 			rows++
 		}
 	}
-	if rows != cuda.MaxRows {
-		t.Errorf("%d rows", rows)
-	}
+	expectCount(t, "rows", rows, cuda.MaxRows)
 	s.cupti(map[string]uint64{"WITHOUT_ROW": 100, "KERNELS": cuda.MaxRows + 100})
 }
 

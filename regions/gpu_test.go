@@ -88,9 +88,7 @@ func TestManyCommunicatorsOfUnknownGPUs(t *testing.T) {
 				s.m.finalizeComm(micros(10), s.m.ranks.all[i])
 			}
 			s.m.ranks.removeClosed()
-			if n := len(k.instances) + k.alive.Len() + len(k.siblings) + len(k.places); n != 0 {
-				t.Errorf("%d communicators and places are kept", n)
-			}
+			expectCount(t, "communicators and places are kept", len(k.instances)+k.alive.Len()+len(k.siblings)+len(k.places), 0)
 		})
 	}
 }

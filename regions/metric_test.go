@@ -139,8 +139,7 @@ func TestOutstandingUntilItIsCapturedOnly(t *testing.T) {
 	s.handle["captured"] = 77 | shm.CapturedBit
 	s.allReduce(100, "a")
 	s.start(0, 125, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
-	s.start(0, 126, shm.EventKernelLaunch, "l", "g", shm.Record{Stream: 7})
-	s.stop(0, 127, shm.EventKernelLaunch, "l")
+	s.event(0, 126, 127, shm.EventKernelLaunch, "l", "g", shm.Record{Stream: 7})
 	s.start(0, 130, shm.EventGroup, "p", "", shm.Record{})
 	s.start(0, 131, shm.EventColl, "b", "", shm.Record{ParentGroup: s.id("p"), Func: "AllReduce", Count: 256,
 		Datatype: "ncclFloat32"})
@@ -159,10 +158,8 @@ func TestBytesInFlight(t *testing.T) {
 	s := newMetricScene(t, 4)
 	s.transfers()
 	s.expect(s.lines(experiment.KindNetSend), `
-		122 Enter Send GPU wait
-		130 Leave Send GPU wait
-		130 Enter Send peer wait
-		140 Leave Send peer wait
+		122…130 Send GPU wait
+		130…140 Send peer wait
 		140 Enter Send network
 		140 RmaPut [0 2 1000 1]
 		140 Metric NCCL bytes in flight=1000

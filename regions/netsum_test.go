@@ -374,7 +374,7 @@ func TestWhatOutlivesItsOperationIsSummedUpToo(t *testing.T) {
 	s.stepState(122, "s0", sendGPUWait)
 	s.stepState(130, "s0", sendWait, 1000)
 	s.kernel(120, 180, "a")
-	s.give(0, 3_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	s.passTo(3_000_000)
 	s.stop(1, 3_000_010, shm.EventProxyStep, "s0")
 	s.step(3_000_020, "s1", "op", 1)
 	s.stepState(3_000_020, "s1", sendGPUWait)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -87,21 +85,14 @@ func TestPhasesFollowTheOldestStep(t *testing.T) {
 		160 RmaOpCompleteNonBlocking [0 1]
 		160 Leave Send network`)
 	s.expect(s.lines(experiment.KindNetRecv), `
-		163 Enter Recv network
-		170 Leave Recv network
-		170 Enter Recv flush
-		171 Leave Recv flush
-		171 Enter Recv GPU wait
-		175 Leave Recv GPU wait`)
+		163…170 Recv network
+		170…171 Recv flush
+		171…175 Recv GPU wait`)
 	s.oddities(nil)
 	want := []experiment.Win{{Comm: 0, Foreign: -1, Ranks: 3}}
-	if diff := cmp.Diff(want, s.p.Wins); diff != "" {
-		t.Errorf("windows: want (−), got (+):\n%s", diff)
-	}
+	expectSame(t, "windows", want, s.p.Wins)
 	counts := map[string]uint64{"PUTS": 2, "PUT_BYTES": 1500, "RECEIVED_BYTES": 300}
-	if diff := cmp.Diff(counts, s.m.Network()); diff != "" {
-		t.Errorf("counts: want (−), got (+):\n%s", diff)
-	}
+	expectSame(t, "counts", counts, s.m.Network())
 	for _, l := range s.p.Locations {
 		if l.Foreign != -1 || l.Kind == experiment.KindNetSend && (l.Name != "world net send" || l.Comm != 0) {
 			t.Errorf("location %+v", l)
@@ -123,10 +114,8 @@ func TestRepeatedReceiveIsOneStep(t *testing.T) {
 	s.stop(1, 132, shm.EventProxyOp, "in")
 	s.kernel(120, 180, "a")
 	s.expect(s.lines(experiment.KindNetRecv), `
-		124 Enter Recv network
-		130 Leave Recv network
-		130 Enter Recv flush
-		131 Leave Recv flush`)
+		124…130 Recv network
+		130…131 Recv flush`)
 	s.oddities(map[string]uint64{"REPEATED_STEPS": 2})
 }
 
@@ -143,10 +132,8 @@ func TestStepsThatAreNeverStoppedDoNotStay(t *testing.T) {
 	s.stop(1, 140, shm.EventProxyOp, "in")
 	s.kernel(120, 180, "a")
 	s.expect(s.lines(experiment.KindNetRecv), `
-		122 Enter Recv network
-		130 Leave Recv network
-		131 Enter Recv network
-		140 Leave Recv network`)
+		122…130 Recv network
+		131…140 Recv network`)
 	s.oddities(map[string]uint64{"UNSTOPPED_STEPS": 2})
 }
 
@@ -165,16 +152,13 @@ func TestAbortClosesTransfers(t *testing.T) {
 	s.give(0, 200, shm.Record{Kind: shm.RecordFinalize})
 	s.step(210, "late", "op", 1)
 	s.expect(s.lines(experiment.KindNetSend, AttrUnfinished), `
-		122 Enter Send GPU wait
-		130 Leave Send GPU wait
+		122…130 Send GPU wait
 		130 Enter Send network
 		130 RmaPut [0 2 1000 1]
 		200 Leave Send network UNFINISHED=1
 		200 RmaOpCompleteNonBlocking [0 1] UNFINISHED=1`)
 	s.oddities(map[string]uint64{"UNSTOPPED_STEPS": 1, "INCOMPLETE_OPERATIONS": 1, "AFTER_FINALIZE": 1})
-	if n := len(s.m.net.steps) + len(s.m.net.proxies); n != 0 {
-		t.Errorf("%d events are still kept", n)
-	}
+	expectCount(t, "events are still kept", len(s.m.net.steps)+len(s.m.net.proxies), 0)
 }
 
 // The operations of CollNet and of the memcpy proxies have ProxyOps without any state, steps or end.
@@ -185,10 +169,8 @@ func TestSilentProxyOpsHoldNothing(t *testing.T) {
 		s.allReduce(1000*i+100, name)
 		s.proxyOp(1000*i+120, "proxy of "+name, name, false, 0)
 	}
-	s.give(0, 3_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
-	if n := len(s.m.ranks.all[0].queue.plans); n != 0 {
-		t.Errorf("%d operations wait", n)
-	}
+	s.passTo(3_000_000)
+	expectCount(t, "operations wait", len(s.m.ranks.all[0].queue.plans), 0)
 	if got := s.lines(experiment.KindNetRecv); got != nil {
 		t.Errorf("a row for nothing: %q", got)
 	}
@@ -219,14 +201,8 @@ func TestNetworkTiming(t *testing.T) {
 	}
 	s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
 		0 CommCreate
-		120 Enter AllReduce TIMING_SOURCE=network
-		120 MpiCollectiveBegin
-		150 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		150 Leave AllReduce
-		1120 Enter AllReduce TIMING_SOURCE=network
-		1120 MpiCollectiveBegin
-		1170 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		1170 Leave AllReduce`)
+		120…150 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=network
+		1120…1170 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=network`)
 }
 
 // Up to NCCL 2.26 the sizes stand in ProxyOp's states; one put stands for all transfers of an operation.
@@ -246,12 +222,10 @@ func TestSizesOfOldReleases(t *testing.T) {
 	s.stop(1, 153, shm.EventProxyStep, "s1")
 	s.stop(1, 154, shm.EventProxyOp, "unsized")
 	s.expect(s.lines(experiment.KindNetSend), `
-		122 Enter Send network
-		135 Leave Send network
+		122…135 Send network
 		141 RmaPut [0 2 1400 1]
 		141 RmaOpCompleteNonBlocking [0 1]
-		152 Enter Send network
-		153 Leave Send network`)
+		152…153 Send network`)
 	s.oddities(map[string]uint64{"UNSIZED_TRANSFERS": 1})
 }
 
@@ -276,19 +250,14 @@ func TestForeignTransfersHaveTheirOwnRow(t *testing.T) {
 			Aux: shm.None, Context: wrong})
 	}
 	s.expect(s.lines(experiment.KindNetSend, AttrParentID), `
-		102 Enter Send GPU wait PARENT_ID=2459545938683756610
-		110 Leave Send GPU wait
+		102…110 Send GPU wait PARENT_ID=2459545938683756610
 		110 Enter Send network PARENT_ID=2459545938683756610
 		110 RmaPut [0 6 64 1] PARENT_ID=2459545938683756610
 		120 RmaOpCompleteNonBlocking [0 1]
 		120 Leave Send network`)
 	s.oddities(map[string]uint64{"FOREIGN_CONTEXTS": 3})
-	if diff := cmp.Diff([]experiment.ForeignComm{{Tag: 0x2222, Index: 5, Rank: 3, PID: 99}}, s.p.Foreign); diff != "" {
-		t.Errorf("foreign: want (−), got (+):\n%s", diff)
-	}
-	if diff := cmp.Diff([]experiment.Win{{Comm: -1, Foreign: 0, Ranks: 7}}, s.p.Wins); diff != "" {
-		t.Errorf("windows: want (−), got (+):\n%s", diff)
-	}
+	expectSame(t, "foreign", []experiment.ForeignComm{{Tag: 0x2222, Index: 5, Rank: 3, PID: 99}}, s.p.Foreign)
+	expectSame(t, "windows", []experiment.Win{{Comm: -1, Foreign: 0, Ranks: 7}}, s.p.Wins)
 	if l := s.p.Locations[len(s.p.Locations)-1]; l.Name != "PXN 2222.5 send" || l.Foreign != 0 || l.Comm != -1 {
 		t.Errorf("location %+v", l)
 	}
@@ -323,24 +292,17 @@ func TestProxyCtrl(t *testing.T) {
 	s.stop(1, 60, shm.EventProxyStep, "s0")
 	s.start(1, 70, shm.EventProxyCtrl, "last", "", shm.Record{})
 	s.state(70, shm.EventProxyCtrl, "last", ctrlSleepState)
-	s.give(0, 90, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	s.passTo(90)
 	s.expect(s.lines(experiment.KindNetSend, AttrTimes, AttrUnfinished), `
-		10 Enter Proxy sleep
-		20 Leave Proxy sleep
-		21 Enter Proxy append TIMES=2
-		24 Leave Proxy append
-		30 Enter Proxy idle TIMES=4
-		33 Leave Proxy idle
-		36 Enter Proxy active TIMES=1
-		36 Leave Proxy active
+		10…20 Proxy sleep
+		21…24 Proxy append TIMES=2
+		30…33 Proxy idle TIMES=4
+		36…36 Proxy active TIMES=1
 		42 Enter Send GPU wait
-		43 Enter Proxy active TIMES=4
-		43 Leave Proxy active
-		50 Enter Proxy append TIMES=2
-		55 Leave Proxy append
+		43…43 Proxy active TIMES=4
+		50…55 Proxy append TIMES=2
 		60 Leave Send GPU wait
-		70 Enter Proxy sleep UNFINISHED=1
-		90 Leave Proxy sleep`)
+		70…90 Proxy sleep UNFINISHED=1`)
 }
 
 // A run of instants is not kept for ever.
@@ -348,13 +310,9 @@ func TestPollsAreWrittenInTime(t *testing.T) {
 	s := newScene(t, 4)
 	s.ctrl(10, 10, "idle", ctrlIdleState)
 	s.ctrl(11, 11, "idle 2", ctrlIdleState)
-	if n := s.m.ranks.all[0].net.send.loc.w.Events(); n != 0 {
-		t.Errorf("%d events at once", n)
-	}
-	s.give(0, 2_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
-	if n := s.m.ranks.all[0].net.send.loc.w.Events(); n != 2 {
-		t.Errorf("%d events after 2 s, want 2", n)
-	}
+	expectCount(t, "events at once", s.m.ranks.all[0].net.send.loc.w.Events(), 0)
+	s.passTo(2_000_000)
+	expectCount(t, "events after 2 s", s.m.ranks.all[0].net.send.loc.w.Events(), 2)
 }
 
 // Network plugins' events are counted; InfiniBand reports the queue pair, and stops its events twice.
@@ -373,8 +331,7 @@ func TestNetPluginIsCounted(t *testing.T) {
 	s.stop(1, 61, shm.EventNetPlugin, "sock")
 	s.start(1, 62, shm.EventNetPlugin, "other", "s0", shm.Record{NetID: 0x50001})
 	s.expect(s.lines(experiment.KindNetSend, AttrQP), `
-		42 Enter Send GPU wait
-		44 Leave Send GPU wait
+		42…44 Send GPU wait
 		44 Enter Send network
 		44 RmaPut [0 2 512 1] QP=17
 		52 RmaOpCompleteNonBlocking [0 1]
@@ -384,9 +341,7 @@ func TestNetPluginIsCounted(t *testing.T) {
 		"PUTS": 1, "PUT_BYTES": 512, "IB_EVENTS": 1, "IB_SENT_BYTES": 512, "SOCKET_EVENTS": 1, "SOCKET_BYTES": 100,
 		"OTHER_NET_EVENTS": 1,
 	}
-	if diff := cmp.Diff(want, s.m.Network()); diff != "" {
-		t.Errorf("counts: want (−), got (+):\n%s", diff)
-	}
+	expectSame(t, "counts", want, s.m.Network())
 }
 
 func TestTransfersThatCannotBePlaced(t *testing.T) {
@@ -399,10 +354,8 @@ func TestTransfersThatCannotBePlaced(t *testing.T) {
 	s.stepState(52, "s1", sendWait, 512)
 	s.stop(1, 53, shm.EventProxyStep, "s1")
 	s.expect(s.lines(experiment.KindNetSend, AttrPeer), `
-		42 Enter Send network PEER=9
-		43 Leave Send network
-		52 Enter Send network
-		53 Leave Send network`)
+		42…43 Send network PEER=9
+		52…53 Send network`)
 	s.oddities(map[string]uint64{"UNPLACED_TRANSFERS": 2})
 }
 
@@ -422,7 +375,5 @@ func TestOpenStepsAreBounded(t *testing.T) {
 	if s.p.Counts.Oddities["FORGOTTEN_EVENTS"] != 1000 {
 		t.Errorf("oddities: %v", s.p.Counts.Oddities)
 	}
-	if n := len(s.m.net.steps); n != 0 {
-		t.Errorf("%d steps are kept at the end", n)
-	}
+	expectCount(t, "steps are kept at the end", len(s.m.net.steps), 0)
 }

@@ -50,9 +50,7 @@ func TestPendingOperations(t *testing.T) {
 	s.expectUnderWay("AllReduce 0 running since 91")
 	s.allReduce(200, "b")
 	s.expectUnderWay("AllReduce 0 running since 91; AllReduce 1 enqueued since 201")
-	s.give(1, 300, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22,
-		Flags: shm.FlagHasArg, Arg: gpu(299)})
-	s.stop(1, 300, shm.EventKernelCh, "k")
+	s.endKernel(300, "k", gpu(299))
 	s.expectUnderWay("AllReduce 1 enqueued since 201; held map[AllReduce:1]")
 	if begun := s.p.Comms[0].Begun; begun != micros(207) {
 		t.Errorf("begun %d", begun)
@@ -86,9 +84,7 @@ func TestPendingOperationsOfAnAbortedCommunicator(t *testing.T) {
 	s.start(1, 221, shm.EventKernelCh, "k", "b", shm.Record{PTimer: gpu(220)})
 	s.give(0, 500, shm.Record{Kind: shm.RecordFinalize})
 	s.expectUnderWay("AllReduce 1 running since 201 left")
-	if n := s.p.Comms[0].Sequences["AllReduce"].Count; n != 2 {
-		t.Errorf("%d operations were written", n)
-	}
+	expectCount(t, "operations were written", s.p.Comms[0].Sequences["AllReduce"].Count, 2)
 }
 
 // An operation that was not seen to begin on the GPU is written after a while; it is in sight until a later one has
@@ -98,14 +94,14 @@ func TestPendingOperationsThatWereWrittenBeforeTheirEnd(t *testing.T) {
 	s.allReduce(100, "a")
 	s.kernel(120, 130, "a")
 	s.allReduce(200, "b")
-	s.give(0, 30_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	s.passTo(30_000_000)
 	if n := len(s.m.ranks.all[0].queue.plans); n != 0 {
 		t.Fatalf("%d operations are not written", n)
 	}
 	s.expectUnderWay("AllReduce 1 enqueued since 201")
 	s.allReduce(30_000_100, "c")
 	s.kernel(30_000_120, 30_000_130, "c")
-	s.give(0, 60_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	s.passTo(60_000_000)
 	s.expectUnderWay("")
 	if len(s.lines(experiment.KindRank)) == 0 {
 		t.Error("no events")

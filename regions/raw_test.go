@@ -38,8 +38,7 @@ func TestRawEvents(t *testing.T) {
 	s.stop(1, 15, shm.EventNetPlugin, "net")
 	s.stop(1, 16, shm.EventProxyStep, "a")
 	state(17, shm.EventProxyStep, "a", 9, 0, 0)
-	s.start(1, 18, shm.EventProxyStep, "c", "op", shm.Record{Step: 2, Rank: 1})
-	s.stop(1, 19, shm.EventProxyStep, "c")
+	s.event(1, 18, 19, shm.EventProxyStep, "c", "op", shm.Record{Step: 2, Rank: 1})
 	s.give(1, 20, shm.Record{Kind: shm.RecordState, Type: shm.EventProxyOp, Handle: s.id("op"), Aux: 2, Arg: 8192,
 		Steps: 2, Flags: shm.FlagHasArg})
 	s.stop(1, 20, shm.EventProxyOp, "op")
@@ -133,8 +132,7 @@ func TestRawEventsShowWhatNCCLReported(t *testing.T) {
 	for version, tagged := range map[int]bool{4: false, 5: false, 6: false, 7: true} {
 		s := newSceneWith(t, 4, 0, &Options{RecordMask: 0xffff, Raw: true})
 		s.p.APIVersion = version
-		s.start(1, 10, shm.EventColl, "coll", "", shm.Record{Func: "AllReduce", Count: 8, NChannels: 2})
-		s.stop(1, 11, shm.EventColl, "coll")
+		s.event(1, 10, 11, shm.EventColl, "coll", "", shm.Record{Func: "AllReduce", Count: 8, NChannels: 2})
 		lines := strings.Join(s.lines(experiment.KindEvent, AttrCount, AttrChannels, AttrUserTag), "\n")
 		if got := strings.Contains(lines, "USER_TAG=0"); got != tagged || !strings.Contains(lines, "COUNT=8") ||
 			!strings.Contains(lines, "CHANNELS=2") {

@@ -239,9 +239,7 @@ func TestTooManyRows(t *testing.T) {
 	}
 	testkit.Must(t, d.m.Finish())
 	d.m.Snapshot()
-	if n := len(d.p.Locations); n != 20 {
-		t.Errorf("%d rows, want 20", n)
-	}
+	expectCount(t, "rows", len(d.p.Locations), 20)
 	if n := d.p.Counts.Oddities["NO_ROW"]; n < 11 {
 		t.Errorf("%d rows were refused, want 11 of communicator ranks, and more", n)
 	}
@@ -254,7 +252,5 @@ func TestTooManyRows(t *testing.T) {
 	if marks != 1 {
 		t.Errorf("%d markers tell of it, want 1: %+v", marks, d.p.Markers)
 	}
-	if n := d.p.Counts.Starts["Coll"]; n != 30 {
-		t.Errorf("%d operations were counted, want 30", n)
-	}
+	expectCount(t, "operations were", d.p.Counts.Starts["Coll"], 30)
 }

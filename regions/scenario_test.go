@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -112,6 +113,12 @@ func (s *scene) stop(ring int, us uint64, typ shm.EventType, name string) {
 	s.give(ring, us, shm.Record{Kind: shm.RecordStop, Type: typ, Handle: s.id(name)})
 }
 
+// event is an event that begins and ends.
+func (s *scene) event(ring int, from, to uint64, typ shm.EventType, name, parent string, r shm.Record) {
+	s.start(ring, from, typ, name, parent, r)
+	s.stop(ring, to, typ, name)
+}
+
 // api makes a call of one float32 element per byte count/4 within a group that the caller has open.
 func (s *scene) api(us uint64, name, group, function string, flags shm.RecordFlags) {
 	typ := shm.EventCollApi
@@ -121,6 +128,25 @@ func (s *scene) api(us uint64, name, group, function string, flags shm.RecordFla
 	s.start(0, us, typ, name, group, shm.Record{Func: function, Count: 256, Datatype: "ncclFloat32", Stream: 7,
 		Flags: flags})
 	s.stop(0, us+1, typ, name)
+}
+
+// groupOf is a group with one call in it, which begins 1 µs later.
+func (s *scene) groupOf(from, to uint64, name string, depth int32, flags shm.RecordFlags, call, function string) {
+	s.start(0, from, shm.EventGroupApi, name, "", shm.Record{GroupDepth: depth, Flags: flags})
+	s.api(from+1, call, name, function, flags)
+	s.stop(0, to, shm.EventGroupApi, name)
+}
+
+// passTo lets time pass: a record comes that changes nothing.
+func (s *scene) passTo(us uint64) {
+	s.t.Helper()
+	s.give(0, us, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+}
+
+// endKernel ends a kernel, with the time of the GPU's end stamp.
+func (s *scene) endKernel(us uint64, name string, end uint64) {
+	s.state(us, shm.EventKernelCh, name, 22, end)
+	s.stop(1, us, shm.EventKernelCh, name)
 }
 
 // plan enqueues operations (handle names; parents are the calls "api of "+name) on a ring.
@@ -150,9 +176,7 @@ func (s *scene) kernel(begin, end uint64, op string) { s.kernelOn(0, begin, end,
 func (s *scene) kernelOn(channel uint8, begin, end uint64, op string) {
 	k := "kernel of " + op
 	s.start(1, begin+1, shm.EventKernelCh, k, op, shm.Record{PTimer: gpu(begin), Channel: channel})
-	s.give(1, end+1, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id(k), Aux: 22,
-		Flags: shm.FlagHasArg, Arg: gpu(end)})
-	s.stop(1, end+1, shm.EventKernelCh, k)
+	s.endKernel(end+1, k, gpu(end))
 }
 
 // allReduce is a plain call with everything that follows from it.
@@ -271,19 +295,52 @@ func (s *scene) oddities(want map[string]uint64) {
 	if !s.ended {
 		s.lines(experiment.KindThread)
 	}
-	if diff := cmp.Diff(want, s.p.Counts.Oddities, cmpopts.EquateEmpty()); diff != "" {
-		s.t.Errorf("oddities: want (−), got (+):\n%s", diff)
-	}
+	expectSame(s.t, "oddities", want, s.p.Counts.Oddities, cmpopts.EquateEmpty())
 }
 
+// expect compares events with those wanted, one a line. "120…150 X A=1" stands for the begin and the end of region X,
+// whose begin has attributes; "120…150 X [11 0] A=1" for a region with a blocking collective in it, whose end has
+// arguments.
 func (s *scene) expect(got []string, want string) {
 	s.t.Helper()
-	lines := strings.Split(strings.TrimSpace(want), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimSpace(want), "\n") {
+		lines = append(lines, wholeEvents(strings.TrimSpace(line))...)
 	}
 	if diff := cmp.Diff(lines, got); diff != "" {
 		s.t.Errorf("want (−), got (+):\n%s", diff)
+	}
+}
+
+var regionLine = regexp.MustCompile(`^(\d+)…(\d+) (.*?)( \[[^\]]*\])?((?: [A-Z][A-Z_]*=\S+)*)$`)
+
+// wholeEvents returns the events that a line of expect stands for.
+func wholeEvents(line string) []string {
+	m := regionLine.FindStringSubmatch(line)
+	if m == nil {
+		return []string{line}
+	}
+	begin, end, region, collective, attributes := m[1], m[2], m[3], m[4], m[5]
+	events := []string{begin + " Enter " + region + attributes}
+	if collective != "" {
+		events = append(events, begin+" MpiCollectiveBegin", end+" MpiCollectiveEnd"+collective)
+	}
+	return append(events, end+" Leave "+region)
+}
+
+// expectCount compares a number of things with the one wanted.
+func expectCount[N int | int64 | uint64](t testing.TB, things string, got, want N) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%d %s, want %d", got, things, want)
+	}
+}
+
+// expectSame compares values of any type.
+func expectSame(t testing.TB, what string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s: want (−), got (+):\n%s", what, diff)
 	}
 }
 
@@ -294,15 +351,11 @@ func TestPlainCallIsOneRegionOnBothSides(t *testing.T) {
 	s.give(0, 200, shm.Record{Kind: shm.RecordFinalize})
 	s.expect(s.lines(experiment.KindRank, AttrOrdinal, AttrTimingSource), `
 		0 CommCreate
-		120 Enter AllReduce ORDINAL=0 TIMING_SOURCE=gpu
-		120 MpiCollectiveBegin
-		150 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		150 Leave AllReduce
+		120…150 AllReduce [11 0 4294967295 4096 4096] ORDINAL=0 TIMING_SOURCE=gpu
 		200 CommDestroy`)
 	s.expect(s.lines(experiment.KindThread, AttrCount, AttrDatatype), `
 		100 Enter ncclAllReduce COUNT=256 DATATYPE=ncclFloat32
-		104 Enter ncclKernelLaunch
-		106 Leave ncclKernelLaunch
+		104…106 ncclKernelLaunch
 		110 Leave ncclAllReduce`)
 }
 
@@ -319,18 +372,9 @@ func TestCallWithoutOperationKeepsItsPlace(t *testing.T) {
 	s.kernel(500, 550, "b")
 	s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
 		0 CommCreate
-		400 Enter AllReduce TIMING_SOURCE=gpu
-		400 MpiCollectiveBegin
-		450 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		450 Leave AllReduce
-		450 Enter Broadcast TIMING_SOURCE=enqueue
-		450 MpiCollectiveBegin
-		450 MpiCollectiveEnd [1 0 0 0 1024]
-		450 Leave Broadcast
-		500 Enter AllReduce TIMING_SOURCE=gpu
-		500 MpiCollectiveBegin
-		550 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		550 Leave AllReduce`)
+		400…450 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=gpu
+		450…450 Broadcast [1 0 0 0 1024] TIMING_SOURCE=enqueue
+		500…550 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=gpu`)
 }
 
 // A plan can come long after its call, and must not make a second operation then. Only very many calls
@@ -345,10 +389,7 @@ func TestCallsWaitForTheirPlansHoweverLong(t *testing.T) {
 	s.kernel(90_000_010, 90_000_020, "a")
 	s.expect(s.lines(experiment.KindRank), `
 		0 CommCreate
-		90000010 Enter AllReduce
-		90000010 MpiCollectiveBegin
-		90000020 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		90000020 Leave AllReduce`)
+		90000010…90000020 AllReduce [11 0 4294967295 4096 4096]`)
 
 	s = newScene(t, 4)
 	const calls = 3 * maxUnseen
@@ -372,8 +413,7 @@ func TestPlanOfSeveralOperationsIsOneRegion(t *testing.T) {
 	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 2})
 	s.api(101, "api of a", "g", "AllReduce", 0)
 	s.api(103, "api of b", "g", "AllReduce", 0)
-	s.start(0, 106, shm.EventKernelLaunch, "l", "g", shm.Record{})
-	s.stop(0, 107, shm.EventKernelLaunch, "l")
+	s.event(0, 106, 107, shm.EventKernelLaunch, "l", "g", shm.Record{})
 	s.plan(0, 108, "p", "AllReduce", "a", "b")
 	s.stop(0, 112, shm.EventGroupApi, "g")
 	s.kernel(120, 150, "a")
@@ -388,12 +428,9 @@ func TestPlanOfSeveralOperationsIsOneRegion(t *testing.T) {
 		150 Leave Group`)
 	s.expect(s.lines(experiment.KindThread), `
 		100 Enter ncclGroup
-		101 Enter ncclAllReduce
-		102 Leave ncclAllReduce
-		103 Enter ncclAllReduce
-		104 Leave ncclAllReduce
-		106 Enter ncclKernelLaunch
-		107 Leave ncclKernelLaunch
+		101…102 ncclAllReduce
+		103…104 ncclAllReduce
+		106…107 ncclKernelLaunch
 		112 Leave ncclGroup`)
 }
 
@@ -403,17 +440,14 @@ func TestLaunchAfterItsGroupStandsAlone(t *testing.T) {
 	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 3})
 	s.api(101, "api of a", "g", "AllReduce", 0)
 	s.stop(0, 105, shm.EventGroupApi, "g")
-	s.start(0, 110, shm.EventKernelLaunch, "l", "g", shm.Record{})
-	s.stop(0, 112, shm.EventKernelLaunch, "l")
+	s.event(0, 110, 112, shm.EventKernelLaunch, "l", "g", shm.Record{})
 	s.plan(0, 113, "p", "AllReduce", "a")
 	s.kernel(130, 140, "a")
 	s.expect(s.lines(experiment.KindThread), `
 		100 Enter ncclGroup
-		101 Enter ncclAllReduce
-		102 Leave ncclAllReduce
+		101…102 ncclAllReduce
 		105 Leave ncclGroup
-		110 Enter ncclKernelLaunch
-		112 Leave ncclKernelLaunch`)
+		110…112 ncclKernelLaunch`)
 }
 
 // A captured call is no operation; each replay is, with a parent from capture time.
@@ -429,19 +463,11 @@ func TestReplaysOfAGraphAreOperationsOfTheirOwn(t *testing.T) {
 	s.kernel(310, 320, "a'")
 	s.expect(s.lines(experiment.KindRank, AttrGraph, AttrOrdinal), `
 		0 CommCreate
-		210 Enter AllReduce ORDINAL=0 GRAPH=1
-		210 MpiCollectiveBegin
-		220 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		220 Leave AllReduce
-		310 Enter AllReduce ORDINAL=1 GRAPH=1
-		310 MpiCollectiveBegin
-		320 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		320 Leave AllReduce`)
+		210…220 AllReduce [11 0 4294967295 4096 4096] ORDINAL=0 GRAPH=1
+		310…320 AllReduce [11 0 4294967295 4096 4096] ORDINAL=1 GRAPH=1`)
 	s.expect(s.lines(experiment.KindEnqueue), `
-		200 Enter Enqueue plan
-		203 Leave Enqueue plan
-		300 Enter Enqueue plan
-		303 Leave Enqueue plan`)
+		200…203 Enqueue plan
+		300…303 Enqueue plan`)
 }
 
 func TestOpenCallIsWrittenAsUnfinished(t *testing.T) {
@@ -450,11 +476,8 @@ func TestOpenCallIsWrittenAsUnfinished(t *testing.T) {
 	s.api(101, "api of a", "g", "AllReduce", 0)
 	s.give(0, 150, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Handle: s.id("g"), Aux: 24})
 	s.expect(s.lines(experiment.KindThread, AttrUnfinished), `
-		100 Enter ncclAllReduce UNFINISHED=1
-		150 Leave ncclAllReduce`)
-	if n := s.p.Counts.Oddities["UNFINISHED_CALLS"]; n != 1 {
-		t.Errorf("%d unfinished calls counted, want 1", n)
-	}
+		100…150 ncclAllReduce UNFINISHED=1`)
+	expectCount(t, "unfinished calls", s.p.Counts.Oddities["UNFINISHED_CALLS"], 1)
 }
 
 // An operation whose kernel has not begun waits, but not for ever: a later one's kernels run after it.
@@ -466,23 +489,13 @@ func TestMissingKernelEventsDoNotHoldUpTheRest(t *testing.T) {
 	if got := len(s.m.ranks.all[0].queue.plans); got != 2 {
 		t.Fatalf("%d plans are waiting, want both", got)
 	}
-	s.give(0, 5_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
-	if got := len(s.m.ranks.all[0].queue.plans); got != 0 {
-		t.Errorf("%d plans are still waiting", got)
-	}
+	s.passTo(5_000_000)
+	expectCount(t, "plans are still waiting", len(s.m.ranks.all[0].queue.plans), 0)
 	s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
 		0 CommCreate
-		104 Enter AllReduce TIMING_SOURCE=enqueue
-		104 MpiCollectiveBegin
-		109 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		109 Leave AllReduce
-		220 Enter AllReduce TIMING_SOURCE=gpu
-		220 MpiCollectiveBegin
-		250 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		250 Leave AllReduce`)
-	if n := s.p.Counts.Oddities["INCOMPLETE_OPERATIONS"]; n != 1 {
-		t.Errorf("%d incomplete operations counted, want 1", n)
-	}
+		104…109 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=enqueue
+		220…250 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=gpu`)
+	expectCount(t, "incomplete operations", s.p.Counts.Oddities["INCOMPLETE_OPERATIONS"], 1)
 }
 
 // A kernel that has begun is waited for, however long the others let it wait.
@@ -490,7 +503,7 @@ func TestRunningKernelIsWaitedFor(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
 	s.start(1, 121, shm.EventKernelCh, "k", "a", shm.Record{PTimer: gpu(120)})
-	s.give(0, 60_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	s.passTo(60_000_000)
 	if len(s.m.ranks.all[0].queue.plans) != 1 {
 		t.Fatal("the operation was written before its kernel ended")
 	}
@@ -516,8 +529,7 @@ func TestOneRankHasNoCommunicator(t *testing.T) {
 	s.stop(0, 105, shm.EventGroupApi, "g")
 	s.plan(0, 106, "p", "Send", "a")
 	s.expect(s.lines(experiment.KindRank), `
-		106 Enter Send
-		109 Leave Send`)
+		106…109 Send`)
 }
 
 func TestStampsThatCannotBeTrueAreNotUsed(t *testing.T) {
@@ -535,22 +547,12 @@ func TestStampsThatCannotBeTrueAreNotUsed(t *testing.T) {
 			s.kernel(61, 90, "first")
 			s.allReduce(100, "a")
 			s.start(1, 151, shm.EventKernelCh, "k", "a", shm.Record{PTimer: c.begin})
-			s.give(1, 160, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22,
-				Flags: shm.FlagHasArg, Arg: c.end})
-			s.stop(1, 160, shm.EventKernelCh, "k")
+			s.endKernel(160, "k", c.end)
 			s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
 				0 CommCreate
-				61 Enter AllReduce TIMING_SOURCE=gpu
-				61 MpiCollectiveBegin
-				90 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-				90 Leave AllReduce
-				104 Enter AllReduce TIMING_SOURCE=enqueue
-				104 MpiCollectiveBegin
-				109 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-				109 Leave AllReduce`)
-			if n := s.p.Counts.Oddities["IMPLAUSIBLE_GPU_TIMES"]; n != 1 {
-				t.Errorf("%d implausible times counted, want 1", n)
-			}
+				61…90 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=gpu
+				104…109 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=enqueue`)
+			expectCount(t, "implausible times", s.p.Counts.Oddities["IMPLAUSIBLE_GPU_TIMES"], 1)
 		})
 	}
 }
@@ -565,12 +567,8 @@ func TestStopsThatFitNothingAreCounted(t *testing.T) {
 	s.stop(0, 201, shm.EventColl, "a") // a second time
 	s.kernel(220, 230, "of nothing")
 	s.lines(experiment.KindRank)
-	if n := s.p.Counts.Oddities["STRAY_STOPS"]; n != 7 {
-		t.Errorf("%d stray stops counted, want 7", n)
-	}
-	if n := s.p.Counts.Oddities["LATE_CHILDREN"]; n != 1 {
-		t.Errorf("%d late children counted, want 1", n)
-	}
+	expectCount(t, "stray stops", s.p.Counts.Oddities["STRAY_STOPS"], 7)
+	expectCount(t, "late children", s.p.Counts.Oddities["LATE_CHILDREN"], 1)
 }
 
 // NCCL reports one buffer of a message, whichever way it goes.

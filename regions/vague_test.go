@@ -28,8 +28,7 @@ func TestVagueStampsGiveWayToTheNetwork(t *testing.T) {
 			s.proxyOp(120, "op", "a", true, 2)
 			s.stop(1, c.until, shm.EventProxyOp, "op")
 			s.start(1, c.report, shm.EventKernelCh, "k", "a", shm.Record{PTimer: gpu(130)})
-			s.state(c.report, shm.EventKernelCh, "k", 22, gpu(175))
-			s.stop(1, c.report, shm.EventKernelCh, "k")
+			s.endKernel(c.report, "k", gpu(175))
 			if got := s.lines(experiment.KindRank, AttrTimingSource); got[1] != c.want {
 				t.Errorf("%v, want %s", got, c.want)
 			}
