@@ -87,13 +87,10 @@ func TestBufferClasses(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newScene(t, 4)
 			s.reading(1)
-			s.start(0, tc.op.at, shm.EventGroup, "p", "", shm.Record{})
-			s.start(0, tc.op.at+1, shm.EventColl, "c", "", shm.Record{
-				ParentGroup: s.id("p"), Func: tc.op.function, Count: 256, Datatype: "ncclFloat32", SendBuff: tc.op.send,
-				RecvBuff: tc.op.recv, NChannels: 1,
+			s.planOf(0, tc.op.at, "p", shm.EventColl, "c", "", shm.Record{
+				Func: tc.op.function, Count: 256, Datatype: "ncclFloat32", SendBuff: tc.op.send, RecvBuff: tc.op.recv,
+				NChannels: 1,
 			})
-			s.stop(0, tc.op.at+2, shm.EventColl, "c")
-			s.stop(0, tc.op.at+3, shm.EventGroup, "p")
 			s.kernel(tc.op.at+10, tc.op.at+20, "c")
 			for _, r := range tc.records {
 				s.activity(300_000, r)
@@ -120,13 +117,9 @@ func TestInPlaceNeedsNoCUPTI(t *testing.T) {
 		{"Reduce", 0x10000, 0, ""},
 	} {
 		s := newScene(t, 4)
-		s.start(0, 100, shm.EventGroup, "p", "", shm.Record{})
-		s.start(0, 101, shm.EventColl, "c", "", shm.Record{
-			ParentGroup: s.id("p"), Func: tc.function, Count: 256, Datatype: "ncclFloat32", SendBuff: tc.send,
-			RecvBuff: tc.recv, NChannels: 1,
+		s.planOf(0, 100, "p", shm.EventColl, "c", "", shm.Record{
+			Func: tc.function, Count: 256, Datatype: "ncclFloat32", SendBuff: tc.send, RecvBuff: tc.recv, NChannels: 1,
 		})
-		s.stop(0, 102, shm.EventColl, "c")
-		s.stop(0, 103, shm.EventGroup, "p")
 		s.kernel(110, 120, "c")
 		got := s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, attrInPlace)
 		if len(got) < 2 || !strings.HasSuffix(got[1], "Enter "+tc.function+tc.want) {

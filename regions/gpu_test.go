@@ -5,8 +5,6 @@ package regions
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
 )
@@ -46,9 +44,7 @@ func TestGPUsThatCUDADoesNotTell(t *testing.T) {
 					got = append(got, s.p.Comms[i+1].GPU-s.p.Comms[1].GPU)
 				}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("GPUs (want −, got +):\n%s", diff)
-			}
+			expectSame(t, "GPUs", c.want, got)
 		})
 	}
 }

@@ -585,13 +585,10 @@ func TestWhyCollectivesAreMissing(t *testing.T) {
 		}
 		s.start(0, 400, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
 		s.api(401, "api of b", "g", "AllReduce", 0)
-		s.start(0, 402, shm.EventGroup, "p", "", shm.Record{})
-		s.start(0, 403, shm.EventColl, "b", "api of b", shm.Record{
-			ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Seq: 3, Algo: "RING",
-			Proto: "LL", NChannels: 1, NWarps: 16,
+		s.planOf(0, 402, "p", shm.EventColl, "b", "api of b", shm.Record{
+			Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Seq: 3, Algo: "RING", Proto: "LL", NChannels: 1,
+			NWarps: 16,
 		})
-		s.stop(0, 404, shm.EventColl, "b")
-		s.stop(0, 405, shm.EventGroup, "p")
 		s.stop(0, 406, shm.EventGroupApi, "g")
 		s.end(filepath.Join(s.dir, "traces.otf2"))
 		if n := s.p.Comms[0].Unreported; n != c.unreported {

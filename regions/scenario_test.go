@@ -169,6 +169,14 @@ func (s *scene) plan(ring int, us uint64, name, function string, ops ...string) 
 	s.stop(ring, us+3, shm.EventGroup, name)
 }
 
+// planOf enqueues one operation, whose record begins it.
+func (s *scene) planOf(ring int, us uint64, name string, typ shm.EventType, op, parent string, r shm.Record) {
+	s.start(ring, us, shm.EventGroup, name, "", shm.Record{})
+	r.ParentGroup = s.id(name)
+	s.event(ring, us+1, us+2, typ, op, parent, r)
+	s.stop(ring, us+3, shm.EventGroup, name)
+}
+
 // kernel reports that the GPU ran an operation, 1 µs after each of its ends.
 func (s *scene) kernel(begin, end uint64, op string) { s.kernelOn(0, begin, end, op) }
 
@@ -364,9 +372,7 @@ func TestPlainCallIsOneRegionOnBothSides(t *testing.T) {
 func TestCallWithoutOperationKeepsItsPlace(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
-	s.start(0, 200, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
-	s.api(201, "bc", "g", "Broadcast", 0)
-	s.stop(0, 210, shm.EventGroupApi, "g")
+	s.groupOf(200, 210, "g", 1, 0, "bc", "Broadcast")
 	s.allReduce(300, "b")
 	s.kernel(400, 450, "a")
 	s.kernel(500, 550, "b")
@@ -381,9 +387,7 @@ func TestCallWithoutOperationKeepsItsPlace(t *testing.T) {
 // without any plan are taken for what they are.
 func TestCallsWaitForTheirPlansHoweverLong(t *testing.T) {
 	s := newScene(t, 4)
-	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
-	s.api(101, "api of a", "g", "AllReduce", 0)
-	s.stop(0, 105, shm.EventGroupApi, "g")
+	s.groupOf(100, 105, "g", 1, 0, "api of a", "AllReduce")
 	s.give(2, 200, shm.Record{Kind: shm.RecordThread, TID: 200})
 	s.plan(2, 90_000_000, "p", "AllReduce", "a")
 	s.kernel(90_000_010, 90_000_020, "a")
@@ -437,9 +441,7 @@ func TestPlanOfSeveralOperationsIsOneRegion(t *testing.T) {
 // NCCL stops GroupApi at an inner ncclGroupEnd and launches at the outer one, when no call is open.
 func TestLaunchAfterItsGroupStandsAlone(t *testing.T) {
 	s := newScene(t, 4)
-	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 3})
-	s.api(101, "api of a", "g", "AllReduce", 0)
-	s.stop(0, 105, shm.EventGroupApi, "g")
+	s.groupOf(100, 105, "g", 3, 0, "api of a", "AllReduce")
 	s.event(0, 110, 112, shm.EventKernelLaunch, "l", "g", shm.Record{})
 	s.plan(0, 113, "p", "AllReduce", "a")
 	s.kernel(130, 140, "a")
@@ -453,9 +455,7 @@ func TestLaunchAfterItsGroupStandsAlone(t *testing.T) {
 // A captured call is no operation; each replay is, with a parent from capture time.
 func TestReplaysOfAGraphAreOperationsOfTheirOwn(t *testing.T) {
 	s := newScene(t, 4)
-	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1, Flags: shm.FlagGraph})
-	s.api(101, "api of a", "g", "AllReduce", shm.FlagGraph)
-	s.stop(0, 105, shm.EventGroupApi, "g")
+	s.groupOf(100, 105, "g", 1, shm.FlagGraph, "api of a", "AllReduce")
 	s.give(2, 190, shm.Record{Kind: shm.RecordThread, TID: 200})
 	s.plan(2, 200, "p", "AllReduce", "a")
 	s.kernel(210, 220, "a")
@@ -524,9 +524,7 @@ func TestRunningKernelIsWaitedFor(t *testing.T) {
 // One rank alone communicates with nobody: no communicator is defined, so no event may name one.
 func TestOneRankHasNoCommunicator(t *testing.T) {
 	s := newScene(t, 1)
-	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 2})
-	s.api(101, "api of a", "g", "Send", 0)
-	s.stop(0, 105, shm.EventGroupApi, "g")
+	s.groupOf(100, 105, "g", 2, 0, "api of a", "Send")
 	s.plan(0, 106, "p", "Send", "a")
 	s.expect(s.lines(experiment.KindRank), `
 		106…109 Send`)
@@ -575,11 +573,8 @@ func TestStopsThatFitNothingAreCounted(t *testing.T) {
 func TestBufferOfAMessage(t *testing.T) {
 	for function, want := range map[string]string{"Send": "SENDBUFF_ADDRESS=4096", "Recv": "RECVBUFF_ADDRESS=4096"} {
 		s := newScene(t, 4)
-		s.start(0, 10, shm.EventGroup, "p", "", shm.Record{})
-		s.start(0, 11, shm.EventP2p, "m", "", shm.Record{ParentGroup: s.id("p"), Func: function, Count: 1,
-			Datatype: "ncclInt8", Peer: 2, SendBuff: 4096})
-		s.stop(0, 12, shm.EventP2p, "m")
-		s.stop(0, 13, shm.EventGroup, "p")
+		s.planOf(0, 10, "p", shm.EventP2p, "m", "",
+			shm.Record{Func: function, Count: 1, Datatype: "ncclInt8", Peer: 2, SendBuff: 4096})
 		if got := s.lines(experiment.KindRank, AttrSendBuff, AttrRecvBuff); len(got) < 2 ||
 			!strings.HasSuffix(got[1], want) {
 			t.Errorf("%s: %q", function, got)
