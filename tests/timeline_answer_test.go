@@ -71,7 +71,7 @@ func TestTimelineAnswer(t *testing.T) {
 			t.Errorf("%d wide: the page says %q, the report %q", o.Width, got, text)
 		}
 		if !eval[bool](tb, `{ const { from, to } = app.store.head.answer; return to - from === `+fmt.Sprint(
-			r.CriticalPath.Steady)+` && app.view.from < from && app.view.to > to && app.view.to - app.view.from < 1.1 * (to - from); }`) {
+			r.CriticalPath.Steady)+` && app.state.view.from < from && app.state.view.to > to && app.state.view.to - app.state.view.from < 1.1 * (to - from); }`) {
 			t.Errorf("%d wide: the page does not open on the steady part", o.Width)
 		}
 		if wide := eval[[]string](tb, `[...document.querySelectorAll("#answer *, #tabs button:not([hidden])")].filter((e) => {
@@ -87,35 +87,35 @@ func TestTimelineAnswer(t *testing.T) {
 	if hash := eval[string](tb, "location.hash"); hash != "" {
 		t.Errorf("the address of what is shown at first is %s", hash)
 	}
-	first := eval[[]float64](tb, "[app.view.from, app.view.to]")
+	first := eval[[]float64](tb, "[app.state.view.from, app.state.view.to]")
 	if got := eval[[]string](
 		tb, `[...document.querySelectorAll("#answer .worst td:first-child button")].map((e) => e.innerText)`); len(
 		got) != len(r.WaitStates.Worst) || !strings.HasPrefix(got[0], "AllReduce ") {
 		t.Fatalf("what cost the most: %q, the report has %d", got, len(r.WaitStates.Worst))
 	}
 	tb.do(chromedp.Click("#answer .worst td:first-child button", chromedp.ByQuery))
-	tb.await("app.selected")
+	tb.await("app.state.selected")
 	tb.settle()
 	worst := r.WaitStates.Worst[0]
 	if !eval[bool](tb, fmt.Sprintf(`{
-		const at = Number(BigInt("%d") - BigInt(app.store.head.origin)), bar = app.store.peekBar(app.selected.bar);
-		return bar.start === at && app.view.from < at && at < app.view.to && app.view.to - app.view.from < 3 * %d;
+		const at = Number(BigInt("%d") - BigInt(app.store.head.origin)), bar = app.store.peekBar(app.state.selected.bar);
+		return bar.start === at && app.state.view.from < at && at < app.state.view.to && app.state.view.to - app.state.view.from < 3 * %d;
 	}`, worst.At, worst.Skew)) {
 		t.Error("the operation that cost the most is not what is shown and selected")
 	}
 	tb.await(`location.hash.includes("bar=")`)
 	hash := eval[string](tb, "location.hash")
 	eval[any](tb, "void history.back()")
-	tb.await(fmt.Sprintf("Math.abs(app.view.from - %f) < 2 && !app.selected", first[0]))
+	tb.await(fmt.Sprintf("Math.abs(app.state.view.from - %f) < 2 && !app.state.selected", first[0]))
 	eval[any](tb, "void history.forward()")
-	tb.await("app.selected")
+	tb.await("app.state.selected")
 	tb.settle()
 
 	again := openTab(t, url+hash, browser.Options{})
-	again.await("app.selected")
+	again.await("app.state.selected")
 	again.settle()
-	for _, what := range []string{"app.selected.bar", "app.focused", "Math.round(app.view.from)",
-		"Math.round(app.view.to)", `document.querySelector("#tabs [aria-selected=true]").id`} {
+	for _, what := range []string{"app.state.selected.bar", "app.state.focus", "Math.round(app.state.view.from)",
+		"Math.round(app.state.view.to)", `document.querySelector("#tabs [aria-selected=true]").id`} {
 		if was, is := eval[any](tb, what), eval[any](again, what); was != is {
 			t.Errorf("%s is %v, and %v where the address is opened", what, was, is)
 		}
@@ -130,7 +130,7 @@ func TestTimelineOperations(t *testing.T) {
 	t.Parallel()
 	tb, _ := showPage(t, lateJob(t), desktop)
 	count := func(filter string) int {
-		return eval[int](tb, fmt.Sprintf("(await app.list(%q)).all.length", filter))
+		return eval[int](tb, fmt.Sprintf("(await app.commands.list(%q)).all.length", filter))
 	}
 	for filter, want := range map[string]int{
 		"": 32, "allreduce": 32, "broadcast": 0, ">1MiB": 8, "<=1M": 24, "rank:3": 8, "rank:0-1,3 >2m": 6,
@@ -160,11 +160,11 @@ func TestTimelineOperations(t *testing.T) {
 		t.Errorf("the last by rank is of %s", got)
 	}
 	tb.do(chromedp.Click(`#operations tr[data-bar] button`, chromedp.ByQuery))
-	tb.await("app.selected")
+	tb.await("app.state.selected")
 	tb.settle()
 	tb.do(chromedp.Click(`#tab-operations`, chromedp.ByQuery))
 	tb.await(`document.querySelector("#operations tr.chosen")`)
-	if !eval[bool](tb, `Number(document.querySelector("#operations tr.chosen").dataset.bar) === app.selected.bar`) {
+	if !eval[bool](tb, `Number(document.querySelector("#operations tr.chosen").dataset.bar) === app.state.selected.bar`) {
 		t.Error("the selected bar is not marked in the table")
 	}
 	tb.key("0")
@@ -176,7 +176,7 @@ func TestTimelineOperations(t *testing.T) {
 	tb.await(`document.querySelectorAll("#operations tr[data-bar]").length === 0`)
 
 	count("wait>4ms rank:3")
-	lines := strings.Split(strings.TrimSpace(eval[string](tb, "app.csv()")), "\n")
+	lines := strings.Split(strings.TrimSpace(eval[string](tb, "app.panel.operations.csv()")), "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], "begin_ns,operation,communicator,rank,") ||
 		!strings.Contains(lines[1], ",AllReduce,world,3,") ||
 		!strings.Contains(lines[1], ",4194304,TREE,,5100000,5000000,Rank 2,0,1") {

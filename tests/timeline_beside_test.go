@@ -60,7 +60,7 @@ func driveBeside(t *testing.T, anchors [2]string, sizes []browser.Options) {
 		began := time.Now()
 		tb.do(chromedp.Navigate(page))
 		tb.await(
-			`frames.length === 2 && [0, 1].every((i) => frames[i].__timeline && frames[i].__timeline.frames.length > 0)`)
+			`frames.length === 2 && [0, 1].every((i) => frames[i].__timeline && frames[i].__timeline.stage.frames.length > 0)`)
 		t.Logf("%d px wide: both runs drawn after %.2f s", o.Width, time.Since(began).Seconds())
 		if got := eval[string](
 			tb, `document.querySelector("h1").innerText + ": " + document.querySelector("pre").textContent`); got != "before and after <b>: AllReduce: 3 % slower" {
@@ -113,11 +113,11 @@ func driveTogether(tb *tab) {
 	}
 	show := func(frame, step string) {
 		eval[any](
-			tb, `{ const run = frames[`+frame+`].__timeline, p = run.store.head.phases.find((p) => p.name === "`+step+`"); run.go(p.from, p.to); run.draw(); return 1; }`)
+			tb, `{ const run = frames[`+frame+`].__timeline, p = run.store.head.phases.find((p) => p.name === "`+step+`"); run.go(p.from, p.to); run.stage.draw(); return 1; }`)
 	}
 	at := func(frame string) string {
 		return `(() => { const app = frames[` + frame +
-			`].__timeline, p = app.store.head.phases.find((p) => p.depth === 0 && p.from <= (app.view.from + app.view.to) / 2 && (app.view.from + app.view.to) / 2 <= p.to); return p ? p.name : ""; })()`
+			`].__timeline, p = app.store.head.phases.find((p) => p.depth === 0 && p.from <= (app.state.view.from + app.state.view.to) / 2 && (app.state.view.from + app.state.view.to) / 2 <= p.to); return p ? p.name : ""; })()`
 	}
 	show("0", "step 3")
 	tb.await(at("1") + ` === "step 3"`)

@@ -40,7 +40,7 @@ func driveAnswer(d *driven) {
 			const said = app.store.head.answer.lines.filter((l) => l.to !== undefined || l.search !== undefined)[%[1]d];
 			document.querySelectorAll("#answer .said button")[%[1]d].click();
 			if (said.to === undefined) return !document.getElementById("operations").hidden && document.getElementById("operations-query").value === said.search;
-			return Math.abs(app.view.from - (said.from ?? 0)) < 2 + 1e-9 * said.to && Math.abs(app.view.to - said.to) < 2 + 1e-9 * said.to;
+			return Math.abs(app.state.view.from - (said.from ?? 0)) < 2 + 1e-9 * said.to && Math.abs(app.state.view.to - said.to) < 2 + 1e-9 * said.to;
 		}`, i)) {
 			d.Errorf("sentence %d does not lead to what it is of", i)
 		}
@@ -54,20 +54,20 @@ func driveAnswer(d *driven) {
 	}
 	if len(worst) > 0 && worst[0].Rank != "" {
 		eval[any](d.tab, `document.querySelector("#answer .worst td:first-child button").click()`)
-		d.await("app.selected")
+		d.await("app.state.selected")
 		d.settle()
 		if !eval[bool](
 			d.tab, fmt.Sprintf(
-				`app.store.peekBar(app.selected.bar).start === Number(BigInt("%d") - BigInt(app.store.head.origin))`,
+				`app.store.peekBar(app.state.selected.bar).start === Number(BigInt("%d") - BigInt(app.store.head.origin))`,
 				worst[0].At)) {
 			d.Error("what cost the most is not what is selected")
 		}
 		if !eval[bool](
-			d.tab, `{ const item = app.rows.of(app.store.laneOf(app.selected.bar).row); return item !== undefined && item.y + item.height > app.view.top && item.y < app.view.top + app.view.height; }`) {
+			d.tab, `{ const item = app.state.rows.of(app.store.laneOf(app.state.selected.bar).row); return item !== undefined && item.y + item.height > app.state.view.top && item.y < app.state.view.top + app.state.view.height; }`) {
 			d.Error("what cost the most is not in the picture")
 		}
 		eval[any](d.tab, "void history.back()")
-		d.await("!app.selected")
+		d.await("!app.state.selected")
 	}
 	d.anew()
 }
@@ -104,7 +104,7 @@ func driveRanks(d *driven) {
 		d.await("!app.ranks.pending")
 	}
 	if got := eval[[]float64](
-		d.tab, `[app.ranks.rows.lines * app.ranks.rows.height - app.view.height, app.ranks.rows.height, new Set(Array.from({ length: app.ranks.rows.lines }, (_, i) => app.ranks.rows.of(i)).flat()).size]`); got[0] > 0.5 || got[1] < 2 || int(got[2]) != ranks {
+		d.tab, `[app.ranks.rows.lines * app.ranks.rows.height - app.state.view.height, app.ranks.rows.height, new Set(Array.from({ length: app.ranks.rows.lines }, (_, i) => app.ranks.rows.of(i)).flat()).size]`); got[0] > 0.5 || got[1] < 2 || int(got[2]) != ranks {
 		d.Errorf("lines stick out by %v px, are %v px high, and have %v of %d ranks", got[0], got[1], got[2], ranks)
 	}
 	// The cells of the whole run add up to what the ranks waited, start-up among it.
@@ -124,7 +124,7 @@ func driveRanks(d *driven) {
 		const base = document.getElementById("base").getBoundingClientRect();
 		for (let i = 0; i < 12 && app.ranks.on; i++) {
 			const rank = app.ranks.click(app.ranks.rows.height / 2);
-			app.draw();
+			app.stage.draw();
 			if (rank !== undefined) return rank === app.ranks.rows.of(0)[0];
 		}
 		return base.width < 0;
@@ -152,10 +152,10 @@ func driveWaits(d *driven) {
 			d.showPart()
 		}
 		total := c.r.WaitStates.Total.Waited
-		d.await(fmt.Sprintf("app.waitsShown.from === %s && app.waitsShown.total === %d",
+		d.await(fmt.Sprintf("app.panel.waits.shown.from === %s && app.panel.waits.shown.total === %d",
 			map[bool]string{true: fmt.Sprint(c.from), false: "app.store.head.begin"}[c.from > 0], total))
 		got := eval[[][2]float64](
-			d.tab, "app.store.head.ranks.map((_, r) => [app.waitsShown.waited[r], app.waitsShown.caused[r]])")
+			d.tab, "app.store.head.ranks.map((_, r) => [app.panel.waits.shown.waited[r], app.panel.waits.shown.caused[r]])")
 		for i, r := range c.r.WaitStates.Ranks {
 			if got[i] != [2]float64{float64(r.Waited), float64(r.Caused)} {
 				d.Fatalf("%s: %s has %v, the report %d and %d", c.what, r.Name, got[i], r.Waited, r.Caused)
@@ -173,7 +173,7 @@ func driveWaits(d *driven) {
 			Comm   string
 			Waited float64
 		}](d.tab,
-			`app.waitsShown.of.map((o) => ({ Name: o.name, Comm: app.store.head.comms[o.comm]?.name ?? "", Waited: o.waited }))`) {
+			`app.panel.waits.shown.of.map((o) => ({ Name: o.name, Comm: app.store.head.comms[o.comm]?.name ?? "", Waited: o.waited }))`) {
 			in[w.Name+" on "+w.Comm] += w.Waited
 		}
 		const most = 64 // that the page has of the whole run
@@ -191,7 +191,7 @@ func driveWaits(d *driven) {
 		}
 	}
 	if by := eval[[]float64](
-		d.tab, `app.waitsShown.kinds.map((by) => by.reduce((n, ns) => n + ns, 0)).concat(app.waitsShown.back.reduce((n, ns) => n + ns, 0))`); len(by) == 3 {
+		d.tab, `app.panel.waits.shown.kinds.map((by) => by.reduce((n, ns) => n + ns, 0)).concat(app.panel.waits.shown.back.reduce((n, ns) => n + ns, 0))`); len(by) == 3 {
 		d.same("what goes back in a part, by kinds", by[0]+by[1], by[2])
 	}
 	d.anew()
@@ -212,10 +212,10 @@ func driveMatrix(d *driven) {
 	}
 	sum := func(kind, measure, of string) float64 {
 		return eval[float64](d.tab, fmt.Sprintf(
-			`{ await app.matrix.show(%q, %q); return app.matrix.total.%s; }`, kind, measure, of))
+			`{ await app.panel.matrix.show(%q, %q); return app.panel.matrix.total.%s; }`, kind, measure, of))
 	}
 	for _, group := range []string{"hosts", "places", "ranks"} {
-		eval[any](d.tab, fmt.Sprintf("app.matrix.group(%q)", group))
+		eval[any](d.tab, fmt.Sprintf("app.panel.matrix.group(%q)", group))
 		d.same(group+": bytes of transfers", sum("network", "bytes", "bytes"), bytes)
 		d.same(group+": bytes of operations", sum("operations", "bytes", "bytes"), nominal)
 		d.same(group+": waited", sum("waiting", "waited", "time"), float64(d.report.WaitStates.Total.Waited))
@@ -230,13 +230,13 @@ func driveMatrix(d *driven) {
 	}
 	if ranks := len(d.report.WaitStates.Ranks); ranks > 10 {
 		eval[any](d.tab, `document.querySelector("#matrix canvas").click()`)
-		if got := eval[int](d.tab, "app.matrix.shown.count"); got >= ranks {
+		if got := eval[int](d.tab, "app.panel.matrix.shown.count"); got >= ranks {
 			d.Errorf("a click shows %d of %d ranks", got, ranks)
 		}
-		eval[any](d.tab, `app.matrix.group("ranks")`)
+		eval[any](d.tab, `app.panel.matrix.group("ranks")`)
 	}
 	d.showPart()
-	d.await(fmt.Sprintf("app.matrix.shownFrom === %d && app.matrix.total.time === %d", d.part[0],
+	d.await(fmt.Sprintf("app.panel.matrix.shownFrom === %d && app.panel.matrix.total.time === %d", d.part[0],
 		d.within.WaitStates.Total.Waited))
 	if got := sum("network", "bytes", "bytes"); got > bytes {
 		d.Errorf("%v bytes in a part, %v in all", got, bytes)
@@ -256,26 +256,26 @@ func drivePath(d *driven) {
 	d.open("path")
 	d.key("0")
 	d.await(fmt.Sprintf(
-		"app.pathSums && app.pathSums.from <= app.store.head.begin && app.pathSums.all === app.store.head.duration - "+
+		"app.panel.path.shown && app.panel.path.shown.from <= app.store.head.begin && app.panel.path.shown.all === app.store.head.duration - "+
 			"%d", p.After))
 	for _, row := range p.Activities {
 		d.same(row.Activity, eval[float64](d.tab,
 			fmt.Sprintf(
-				`app.store.head.path.what.reduce((n, w, i) => n + (w.activity === %q ? app.pathSums.what[i] : 0), 0)`,
+				`app.store.head.path.what.reduce((n, w, i) => n + (w.activity === %q ? app.panel.path.shown.what[i] : 0), 0)`,
 				row.Activity)), float64(row.Time))
 	}
 	d.key("v")
-	if n := eval[int](d.tab, "app.path.runs.length"); n == 0 {
+	if n := eval[int](d.tab, "app.stage.path.runs.length"); n == 0 {
 		d.Error("the path is not drawn")
 	}
 	d.showPart()
-	d.await(fmt.Sprintf("app.pathSums.from === %d", d.part[0]))
+	d.await(fmt.Sprintf("app.panel.path.shown.from === %d", d.part[0]))
 	steady := eval[[2]uint64](d.tab, "[app.store.head.answer.from, app.store.head.answer.to]")
 	if p.Unknown == 0 && steady[0] <= d.part[0] && d.part[1] <= steady[1] {
-		d.same("of a part", eval[float64](d.tab, "app.pathSums.all"), float64(d.part[1]-d.part[0]))
+		d.same("of a part", eval[float64](d.tab, "app.panel.path.shown.all"), float64(d.part[1]-d.part[0]))
 	}
 	d.key("g")
-	if n := eval[int](d.tab, "app.path.runs.length"); n == 0 {
+	if n := eval[int](d.tab, "app.stage.path.runs.length"); n == 0 {
 		d.Error("the path is not drawn through all ranks")
 	}
 	d.key("v")
@@ -290,10 +290,10 @@ func driveRange(d *driven) {
 		if eval[int](d.tab, fmt.Sprintf("app.store.head.ranks[%d].row", r)) < 0 {
 			continue
 		}
-		eval[any](d.tab, fmt.Sprintf("(app.focusRow(app.store.head.ranks[%d].row), app.setRange({ from: %d, to: %d }))",
+		eval[any](d.tab, fmt.Sprintf("(app.state.focusRow(app.store.head.ranks[%d].row), app.ranges.set({ from: %d, to: %d }))",
 			r, d.part[0], d.part[1]))
 		got := eval[[]float64](
-			d.tab, "{ const s = await app.sumRange(); return [s.count, [...s.regions.values()].reduce((n, r) => n + "+
+			d.tab, "{ const s = await app.ranges.sum(); return [s.count, [...s.regions.values()].reduce((n, r) => n + "+
 				"r.time, 0)]; }")
 		d.same(fmt.Sprintf("regions of rank %d", r), got[0], all[r][0])
 		d.same(fmt.Sprintf("time in regions of rank %d", r), got[1], all[r][1])
@@ -301,11 +301,11 @@ func driveRange(d *driven) {
 			d.Errorf("rank %d: the tab says %q", r, text)
 		}
 		// Without a range it is of what is shown, if that is not too much; of one row it never is.
-		eval[any](d.tab, fmt.Sprintf("(app.setRange(undefined), app.go(%d, %d))", d.part[0], d.part[1]))
+		eval[any](d.tab, fmt.Sprintf("(app.ranges.set(undefined), app.go(%d, %d))", d.part[0], d.part[1]))
 		d.await(fmt.Sprintf(
 			`document.querySelector("#range h2")?.innerText.endsWith("shown") && document.querySelector("#range dd")?.innerText === %q`, grouped(int(all[r][0]))))
 	}
-	eval[any](d.tab, "(app.focusRow(-1), app.setRange(undefined))")
+	eval[any](d.tab, "(app.state.focusRow(-1), app.ranges.set(undefined))")
 	d.showPart()
 	d.await(`document.querySelector("#range h2")?.innerText.endsWith("shown") || document.querySelector("#range button")`)
 	d.anew()
@@ -327,7 +327,7 @@ func driveOperations(d *driven) {
 	d.showPart()
 	list := func(filter string) (n, waited float64) {
 		got := eval[[]float64](d.tab, fmt.Sprintf(`{
-			const all = (await app.list(%q, %t)).all.filter((o) => app.store.head.rows[o.row].kind === "rank"), waits = new Map(all.map((o) => [o.bar, o.startUp ? 0 : o.wait]));
+			const all = (await app.commands.list(%q, %t)).all.filter((o) => app.store.head.rows[o.row].kind === "rank"), waits = new Map(all.map((o) => [o.bar, o.startUp ? 0 : o.wait]));
 			return [all.length, [...waits.values()].reduce((n, ns) => n + ns, 0)];
 		}`, filter, filter == ""))
 		return got[0], got[1]
@@ -335,7 +335,7 @@ func driveOperations(d *driven) {
 	// Of many rows it asks first, but not if ranks are chosen.
 	many := eval[int](d.tab, `app.store.head.rows.filter((r) => r.operations.count > 0).length`) > 2048
 	if asks := eval[bool](
-		d.tab, `(await app.list("")) === undefined && document.querySelector("#operations [role=status] button") !== null`); asks != many {
+		d.tab, `(await app.commands.list("")) === undefined && document.querySelector("#operations [role=status] button") !== null`); asks != many {
 		d.Errorf("more than 2048 rows: %t; it asks: %t", many, asks)
 	}
 	parts, waitedIn, ofRank := d.operationsIn()
@@ -362,14 +362,14 @@ func driveOperations(d *driven) {
 		d.settle()
 	}
 	d.await(`document.querySelector("#operations tr[data-bar] button")`)
-	lines := strings.Count(eval[string](d.tab, "app.csv()"), "\n")
-	if want := eval[int](d.tab, fmt.Sprintf(`(await app.list("rank:%d")).all.length + 1`,
+	lines := strings.Count(eval[string](d.tab, "app.panel.operations.csv()"), "\n")
+	if want := eval[int](d.tab, fmt.Sprintf(`(await app.commands.list("rank:%d")).all.length + 1`,
 		len(ofRank)-1)); lines != want {
 		d.Errorf("%d lines are copied, want %d", lines, want)
 	}
 	bar := eval[int](
 		d.tab, `{ const row = document.querySelector("#operations tr[data-bar]"); row.querySelector("button").click(); return Number(row.dataset.bar); }`)
-	d.await(fmt.Sprintf("app.selected?.bar === %d", bar))
+	d.await(fmt.Sprintf("app.state.selected?.bar === %d", bar))
 	d.settle()
 	list("")
 	d.anew()
@@ -385,9 +385,9 @@ func driveSteps(d *driven) {
 		return
 	}
 	d.open("steps")
-	d.await(`app.steps.compared && document.querySelector("#steps .compared")`)
+	d.await(`app.panel.steps.compared && document.querySelector("#steps .compared")`)
 	got := eval[[][]float64](
-		d.tab, `app.steps.compared.map((s) => [s.phase.to - s.phase.from, s.phase.time, s.waiting.total, s.path ? s.path.all : -1, s.regions ? 1 : 0])`)
+		d.tab, `app.panel.steps.compared.map((s) => [s.phase.to - s.phase.from, s.phase.time, s.waiting.total, s.path ? s.path.all : -1, s.regions ? 1 : 0])`)
 	if got[0][1] < got[1][1] {
 		d.Errorf("the longest phase took %v, another one %v", got[0][1], got[1][1])
 	}
@@ -404,11 +404,11 @@ func driveSteps(d *driven) {
 			d.Errorf("what operations took is not known, and the page does not say so: %q", text)
 		}
 		eval[any](d.tab, `document.querySelector("#versus button").click()`)
-		d.await("app.steps.compared[0].regions")
+		d.await("app.panel.steps.compared[0].regions")
 	}
 	// All of a phase's operations are there: as many as the steps of a generated run have.
 	if d.generated && !eval[bool](d.tab, fmt.Sprintf(
-		`app.steps.compared.every((s) => [...s.regions.entries()].every(([r, sum]) => app.store.head.regions[r].name !== "AllReduce" || sum.count >= 5 * %d))`, len(d.report.WaitStates.Ranks))) {
+		`app.panel.steps.compared.every((s) => [...s.regions.entries()].every(([r, sum]) => app.store.head.regions[r].name !== "AllReduce" || sum.count >= 5 * %d))`, len(d.report.WaitStates.Ranks))) {
 		d.Error("operations of phases are missing")
 	}
 	d.anew()
@@ -417,9 +417,9 @@ func driveSteps(d *driven) {
 // driveHands: keys, the address, back and forward, rows that are pinned and hidden, the search.
 func driveHands(d *driven) {
 	state := func() string {
-		return eval[string](d.tab, `[Math.round(app.view.from), Math.round(app.view.to)].join()`)
+		return eval[string](d.tab, `[Math.round(app.state.view.from), Math.round(app.state.view.to)].join()`)
 	}
-	span := func() float64 { return eval[float64](d.tab, "app.view.to - app.view.from") }
+	span := func() float64 { return eval[float64](d.tab, "app.state.view.to - app.state.view.from") }
 	first, whole := state(), span()
 	d.key("w")
 	if s := span(); s > 0.7*whole {
@@ -438,35 +438,35 @@ func driveHands(d *driven) {
 		d.Errorf("steady is %s, at first %s", now, first)
 	}
 	d.key(".")
-	d.await("app.selected")
-	bar := eval[int](d.tab, "app.selected.bar")
+	d.await("app.state.selected")
+	bar := eval[int](d.tab, "app.state.selected.bar")
 	if said := d.text("live"); !strings.Contains(said, " on ") {
 		d.Errorf("screen readers are told %q", said)
 	}
-	eval[any](d.tab, `app.select(app.selected.bar, true)`)
+	eval[any](d.tab, `app.selection.select(app.state.selected.bar, "jump")`)
 	d.key("z")
 	d.await(fmt.Sprintf(`location.hash.includes("bar=%d")`, bar))
 	place := state()
-	d.await(`location.hash.includes("t=" + [Math.round(app.view.from), Math.round(app.view.to)].join("%2C")) || location.hash.includes("t=" + [Math.round(app.view.from), Math.round(app.view.to)].join())`)
+	d.await(`location.hash.includes("t=" + [Math.round(app.state.view.from), Math.round(app.state.view.to)].join("%2C")) || location.hash.includes("t=" + [Math.round(app.state.view.from), Math.round(app.state.view.to)].join())`)
 	eval[any](d.tab, "void history.back()")
-	d.await(`[Math.round(app.view.from), Math.round(app.view.to)].join() !== "` + place + `"`)
+	d.await(`[Math.round(app.state.view.from), Math.round(app.state.view.to)].join() !== "` + place + `"`)
 	eval[any](d.tab, "void history.forward()")
-	d.await(`[Math.round(app.view.from), Math.round(app.view.to)].join() === "` + place + `"`)
+	d.await(`[Math.round(app.state.view.from), Math.round(app.state.view.to)].join() === "` + place + `"`)
 	d.settle()
 	again := openTab(d.T, d.url+eval[string](d.tab, "location.hash"), desktop)
-	again.await(fmt.Sprintf("app.selected?.bar === %d", bar))
-	if now := eval[string](again, `[Math.round(app.view.from), Math.round(app.view.to)].join()`); now != place {
+	again.await(fmt.Sprintf("app.state.selected?.bar === %d", bar))
+	if now := eval[string](again, `[Math.round(app.state.view.from), Math.round(app.state.view.to)].join()`); now != place {
 		d.Errorf("the address leads to %s, not %s", now, place)
 	}
 	again.noErrors()
 	again.page.Close()
 
 	d.anew()
-	rows := func() []int { return eval[[]int](d.tab, "app.rows.items.map((i) => i.row)") }
+	rows := func() []int { return eval[[]int](d.tab, "app.state.rows.items.map((i) => i.row)") }
 	before := rows()
 	ranks := len(d.report.WaitStates.Ranks)
 	row := eval[int](d.tab, fmt.Sprintf("app.store.head.ranks[%d].row", ranks-1))
-	eval[any](d.tab, fmt.Sprintf("app.focusRow(%d)", row))
+	eval[any](d.tab, fmt.Sprintf("app.state.focusRow(%d)", row))
 	d.key("o")
 	if now := rows(); now[0] != row {
 		d.Errorf("the pinned row is not the first: %d", now[0])
@@ -481,7 +481,7 @@ func driveHands(d *driven) {
 		d.Errorf("%d rows, before %d", len(now), len(before))
 	}
 	name := eval[string](d.tab, fmt.Sprintf("app.store.head.ranks[%d].name", ranks-1))
-	eval[any](d.tab, fmt.Sprintf("app.search(%q)", name))
+	eval[any](d.tab, fmt.Sprintf("app.finder.search(%q)", name))
 	d.settle()
 	if now := rows(); !slices.Contains(now, row) {
 		d.Errorf("%s is not found", name)

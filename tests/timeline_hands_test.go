@@ -12,8 +12,8 @@ import (
 func TestTimelineHands(t *testing.T) {
 	t.Parallel()
 	tb, url := showPage(t, lateJob(t), desktop)
-	span := func() float64 { return eval[float64](tb, "app.view.to - app.view.from") }
-	from := func() float64 { return eval[float64](tb, "app.view.from") }
+	span := func() float64 { return eval[float64](tb, "app.state.view.to - app.state.view.from") }
+	from := func() float64 { return eval[float64](tb, "app.state.view.from") }
 	whole := span()
 	tb.key("w")
 	if s := span(); s > 0.7*whole {
@@ -37,11 +37,11 @@ func TestTimelineHands(t *testing.T) {
 	tb.key("0")
 	all := span()
 	tb.key(".")
-	tb.await("app.selected")
+	tb.await("app.state.selected")
 	for range 3 {
-		bar := eval[int](tb, "app.selected.bar")
+		bar := eval[int](tb, "app.state.selected.bar")
 		tb.key(".")
-		tb.await(fmt.Sprintf("app.selected.bar === %d", bar+1))
+		tb.await(fmt.Sprintf("app.state.selected.bar === %d", bar+1))
 	}
 	if s := span(); s != all {
 		t.Errorf("after four bars %.0f ns are shown, not %.0f", s, all)
@@ -52,54 +52,54 @@ func TestTimelineHands(t *testing.T) {
 
 	// The next wait is the next one of what is shown.
 	tb.key("\x1b")
-	tb.await("!app.selected")
+	tb.await("!app.state.selected")
 	eval[any](tb, "app.go(936e6, 960e6)")
 	tb.key("x")
-	tb.await("app.selected")
-	if at := eval[float64](tb, "app.store.peekBar(app.selected.bar).start"); at != 945_500_000 {
+	tb.await("app.state.selected")
+	if at := eval[float64](tb, "app.store.peekBar(app.state.selected.bar).start"); at != 945_500_000 {
 		t.Errorf("x goes to the wait at %.0f", at)
 	}
 
 	// Conditions find operations.
 	for text, want := range map[string]string{">1MiB": "8", "allreduce algo:tree rank:1": "2",
 		"wait>1ms rank:2": "none", "wait>1ms rank:3": "2", "size>5GiB": "none", "rank:x": "not understood: rank:x"} {
-		eval[any](tb, fmt.Sprintf("app.search(%q)", text))
+		eval[any](tb, fmt.Sprintf("app.finder.search(%q)", text))
 		tb.await(fmt.Sprintf(`document.getElementById("hits").textContent === %q`, want))
 	}
-	eval[any](tb, `app.search("algo:tree rank:1")`)
+	eval[any](tb, `app.finder.search("algo:tree rank:1")`)
 	tb.await(`document.getElementById("hits").textContent === "2"`)
 	tb.key("1")
 	tb.key("\x1b")
-	eval[any](tb, `app.search("algo:tree rank:1")`)
+	eval[any](tb, `app.finder.search("algo:tree rank:1")`)
 	tb.await(`document.getElementById("hits").textContent === "2"`)
 	for _, want := range []uint64{927_200_000, 945_500_000, 927_200_000} {
-		eval[any](tb, "app.step(true)")
-		if at := eval[uint64](tb, "app.store.peekBar(app.selected.bar).start"); at != want {
+		eval[any](tb, "app.finder.step(true)")
+		if at := eval[uint64](tb, "app.store.peekBar(app.state.selected.bar).start"); at != want {
 			t.Errorf("the next match is at %d, want %d", at, want)
 		}
 	}
 
 	// Where a search shows other rows, the lines of what is selected lead nowhere else.
 	tb.key("1")
-	eval[any](tb, `{ const o = (await app.list("number:3 rank:0")).all[0]; await app.select(o.bar, false); }`)
+	eval[any](tb, `{ const o = (await app.commands.list("number:3 rank:0")).all[0]; await app.selection.select(o.bar, "stay"); }`)
 	tb.settle()
-	if n := eval[int](tb, "app.strong.collectives"); n != 1 {
+	if n := eval[int](tb, "app.stage.strong.collectives"); n != 1 {
 		t.Errorf("%d lines of the selected bar", n)
 	}
-	eval[any](tb, `app.search("world rank 3")`)
+	eval[any](tb, `app.finder.search("world rank 3")`)
 	tb.settle()
-	if n := eval[int](tb, "app.strong.collectives"); n != 0 {
+	if n := eval[int](tb, "app.stage.strong.collectives"); n != 0 {
 		t.Errorf("%d lines of a bar that is not shown", n)
 	}
 	tb.key("\x1b")
-	tb.await("!app.selected")
+	tb.await("!app.state.selected")
 
 	// Rows are pinned and hidden, and come back.
 	names := func() string {
-		return eval[string](tb, `app.rows.items.map((i) => app.store.head.rows[i.row].name).join(", ")`)
+		return eval[string](tb, `app.state.rows.items.map((i) => app.store.head.rows[i.row].name).join(", ")`)
 	}
 	rows := names()
-	eval[any](tb, `app.focusRow(app.store.head.rows.findIndex((r) => r.name === "Rank 2"))`)
+	eval[any](tb, `app.state.focusRow(app.store.head.rows.findIndex((r) => r.name === "Rank 2"))`)
 	tb.key("o")
 	if now := names(); !strings.HasPrefix(now, "Rank 2, ") || strings.Count(now, "Rank 2") != 1 {
 		t.Errorf("pinned: %s", now)
@@ -115,7 +115,7 @@ func TestTimelineHands(t *testing.T) {
 	tb.await(`location.hash.includes("hide=")`)
 	again := openTab(t, url+eval[string](tb, "location.hash"), desktop)
 	if now := eval[string](
-		again, `app.rows.items.map((i) => app.store.head.rows[i.row].name).join(", ")`); strings.Contains(
+		again, `app.state.rows.items.map((i) => app.store.head.rows[i.row].name).join(", ")`); strings.Contains(
 		now, "Rank 2") {
 		t.Errorf("hidden by the address: %s", now)
 	}

@@ -84,7 +84,7 @@ func TestTimelineOfAMergedArchive(t *testing.T) {
 	}
 	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
 	tb.key("0")
-	tb.await(fmt.Sprintf("app.waitsShown.total === %d && document.querySelector('#waits table')",
+	tb.await(fmt.Sprintf("app.panel.waits.shown.total === %d && document.querySelector('#waits table')",
 		r.WaitStates.Total.Waited))
 	if got := eval[string](tb, `document.querySelector("#waits table").innerText`); r.WaitStates.Total.Waited == 0 ||
 		!eval[bool](tb, `[...document.querySelectorAll("#waits td")].some((e) => e.innerText === "nccl world")`) {
@@ -97,8 +97,8 @@ func TestTimelineOfAMergedArchive(t *testing.T) {
 	// In a part of the run MPI's operations are told apart from NCCL's by their names, too.
 	names := `[...document.querySelectorAll("#waits td:first-child")].map((e) => e.innerText)`
 	tb.key("0")
-	eval[any](tb, "app.go(app.view.duration * 0.2, app.view.duration * 0.9)")
-	tb.await(`app.waitsShown.from > 0 && ` + names + `.includes("AllReduce (MPI)") && ` + names +
+	eval[any](tb, "app.go(app.state.view.duration * 0.2, app.state.view.duration * 0.9)")
+	tb.await(`app.panel.waits.shown.from > 0 && ` + names + `.includes("AllReduce (MPI)") && ` + names +
 		`.includes("AllReduce")`)
 	tb.key("g")
 	tb.await("app.ranks.on && app.ranks.pixels > 0")

@@ -167,7 +167,7 @@ func TestTimelineMetrics(t *testing.T) {
 	tb := openTab(t, url, browser.Options{Width: 1500, Height: 1000})
 	tb.key("0")
 	if diff := cmp.Diff([]string{"vm0", "Process 0", "Thread 0", "cycles", hostileMetric, "bandwidth", "memory",
-		"limits"}, eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)")); diff != "" {
+		"limits"}, eval[[]string](tb, "app.state.rows.items.map((i) => app.store.head.rows[i.row].name)")); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(valuesOf(t, anchor), curvesOf(tb)); diff != "" {
@@ -179,8 +179,8 @@ func TestTimelineMetrics(t *testing.T) {
 	// point is where a time is on a metric's row, in the window.
 	point := func(name string, time uint64) (x, y float64) {
 		at := eval[[]float64](tb, fmt.Sprintf(`{
-			const item = app.rows.items.find((i) => app.store.head.rows[i.row].name === %q), box = document.getElementById("base").getBoundingClientRect();
-			return [box.left + app.view.x(%d), box.top + item.y - app.view.top + item.height / 2];
+			const item = app.state.rows.items.find((i) => app.store.head.rows[i.row].name === %q), box = document.getElementById("base").getBoundingClientRect();
+			return [box.left + app.state.view.x(%d), box.top + item.y - app.state.view.top + item.height / 2];
 		}`, name, time))
 		return at[0], at[1]
 	}
@@ -200,11 +200,11 @@ func TestTimelineMetrics(t *testing.T) {
 	drawn := func(name string) []int { // columns with the curve's color, and how high it is
 		t.Helper()
 		return eval[[]int](tb, fmt.Sprintf(`{
-			app.draw();
-			const item = app.rows.items.find((i) => app.store.head.rows[i.row].name === %q);
+			app.stage.draw();
+			const item = app.state.rows.items.find((i) => app.store.head.rows[i.row].name === %q);
 			if (!item) return [0, 0];
-			const base = document.getElementById("base"), d = base.getContext("2d").getImageData(0, item.y - app.view.top + 1, base.width, item.height - 3);
-			const word = app.colors.metric.words[3], rgb = [word & 255, (word >> 8) & 255, (word >> 16) & 255];
+			const base = document.getElementById("base"), d = base.getContext("2d").getImageData(0, item.y - app.state.view.top + 1, base.width, item.height - 3);
+			const word = app.state.colors.metric.words[3], rgb = [word & 255, (word >> 8) & 255, (word >> 16) & 255];
 			let columns = 0, most = 0;
 			for (let x = 0; x < d.width; x++) {
 				let high = 0;
@@ -266,10 +266,10 @@ func TestTimelineMetrics(t *testing.T) {
 	}
 	type sums struct{ Min, Max, Mean float64 }
 	got := eval[map[string]sums](tb, fmt.Sprintf(`{
-		app.unselect();
-		app.setRange({ from: %d, to: %d });
+		app.commands.unselect();
+		app.ranges.set({ from: %d, to: %d });
 		const out = {};
-		for (const m of (await app.sumRange()).metrics) out[m.curve.unit] = { Min: m.sums.min, Max: m.sums.max, Mean: m.sums.area / m.sums.time };
+		for (const m of (await app.ranges.sum()).metrics) out[m.curve.unit] = { Min: m.sums.min, Max: m.sums.max, Mean: m.sums.area / m.sums.time };
 		return out;
 	}`, from, to))
 	if s, mean := got["B/s"], area/(to-from); s.Min != 1e9 || s.Max != 7e9 || math.Abs(s.Mean-mean) > 1e-9*mean {
@@ -285,30 +285,30 @@ func TestTimelineMetrics(t *testing.T) {
 	}
 
 	// Search finds them, also where they are not open; M hides them.
-	eval[any](tb, "(app.toggleRow(app.store.head.rows.findIndex((r) => r.kind === 'thread')), app.search('bandw'))")
+	eval[any](tb, "(app.commands.toggleRow(app.store.head.rows.findIndex((r) => r.kind === 'thread')), app.finder.search('bandw'))")
 	if hits := tb.text("hits"); hits != "1 metric" {
 		t.Errorf("the search says %q", hits)
 	}
-	eval[any](tb, "app.step(true)")
-	if name := eval[string](tb, "app.store.head.rows[app.focused].name"); name != "bandwidth" {
+	eval[any](tb, "app.finder.step(true)")
+	if name := eval[string](tb, "app.store.head.rows[app.state.focus].name"); name != "bandwidth" {
 		t.Errorf("the search leads to %q", name)
 	}
 	tb.key("\r")
 	tb.await(`document.getElementById("details").innerText.startsWith("bandwidth")`)
-	if names := eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)"); len(names) != 4 ||
+	if names := eval[[]string](tb, "app.state.rows.items.map((i) => app.store.head.rows[i.row].name)"); len(names) != 4 ||
 		names[3] != "bandwidth" {
 		t.Errorf("the search shows %q", names)
 	}
-	eval[any](tb, "app.search('')")
+	eval[any](tb, "app.finder.search('')")
 	tb.key("m")
-	if n := eval[int](tb, "app.rows.items.length"); n != 3 {
+	if n := eval[int](tb, "app.state.rows.items.length"); n != 3 {
 		t.Errorf("m leaves %d rows", n)
 	}
-	eval[any](tb, "app.search('bandw')")
-	if n := eval[int](tb, "app.rows.items.length"); n != 4 {
+	eval[any](tb, "app.finder.search('bandw')")
+	if n := eval[int](tb, "app.state.rows.items.length"); n != 4 {
 		t.Errorf("a search for what is hidden shows %d rows", n)
 	}
-	eval[any](tb, "app.search('')")
+	eval[any](tb, "app.finder.search('')")
 	if got := eval[[]int](tb, "[document.images.length, window.__hurt ?? 0]"); got[0] != 0 || got[1] != 0 {
 		t.Errorf("names have become markup: %v", got)
 	}

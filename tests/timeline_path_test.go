@@ -82,11 +82,11 @@ func TestTimelinePath(t *testing.T) {
 		t.Fatal(err)
 	}
 	tb, url := showPage(t, anchor, desktop)
-	if eval[bool](tb, `app.path.on || document.getElementById("show-path").hidden`) {
+	if eval[bool](tb, `app.stage.path.on || document.getElementById("show-path").hidden`) {
 		t.Fatal("the path is drawn before anybody wants it, or cannot be")
 	}
 	tb.key("v")
-	if n := eval[int](tb, "app.path.runs.length"); n < 10 {
+	if n := eval[int](tb, "app.stage.path.runs.length"); n < 10 {
 		t.Errorf("the line has %d parts", n)
 	}
 	if got := eval[string](
@@ -97,18 +97,18 @@ func TestTimelinePath(t *testing.T) {
 	slow := eval[[]float64](tb, `{
 		const p = app.store.head.phases.find((p) => p.name === "step 3");
 		app.go(p.from, p.to);
-		return [app.view.x(p.from + 8e6)];
+		return [app.state.view.x(p.from + 8e6)];
 	}`)
 	tb.settle()
 	if !eval[bool](tb, fmt.Sprintf(`{
-		const row = app.rows.of(app.store.head.ranks[2].row), run = app.path.runs.find((r) => r.from < %[1]f && r.to > %[1]f);
-		return run && Math.abs(run.y - (row.y - app.view.top + row.height / 2)) < 1;
+		const row = app.state.rows.of(app.store.head.ranks[2].row), run = app.stage.path.runs.find((r) => r.from < %[1]f && r.to > %[1]f);
+		return run && Math.abs(run.y - (row.y - app.state.view.top + row.height / 2)) < 1;
 	}`, slow[0])) {
 		t.Error("the path is not on rank 2 while that computes")
 	}
 	at := eval[[]float64](tb, `{
-		const box = document.getElementById("base").getBoundingClientRect(), row = app.rows.of(app.store.head.ranks[2].row);
-		return [box.left, box.top + row.y - app.view.top + row.height / 2];
+		const box = document.getElementById("base").getBoundingClientRect(), row = app.state.rows.of(app.store.head.ranks[2].row);
+		return [box.left, box.top + row.y - app.state.view.top + row.height / 2];
 	}`)
 	tb.mouse(input.MouseMoved, at[0]+slow[0], at[1], nil)
 	tb.await(
@@ -116,17 +116,17 @@ func TestTimelinePath(t *testing.T) {
 	tb.key("g")
 	if !eval[bool](
 		tb, fmt.Sprintf(
-			`{ const run = app.path.runs.find((r) => r.from < %[1]f && r.to > %[1]f); return run && Math.floor(run.y / app.ranks.rows.height) === 2; }`, slow[0])) {
+			`{ const run = app.stage.path.runs.find((r) => r.from < %[1]f && r.to > %[1]f); return run && Math.floor(run.y / app.ranks.rows.height) === 2; }`, slow[0])) {
 		t.Error("the path is not on rank 2 in the picture of all ranks")
 	}
 	tb.key("g")
 	tb.key("0")
 	tb.do(chromedp.Click("#tab-path", chromedp.ByQuery))
-	tb.await("app.pathSums && app.pathSums.all === app.store.head.duration - " + fmt.Sprint(r.CriticalPath.After))
+	tb.await("app.panel.path.shown && app.panel.path.shown.all === app.store.head.duration - " + fmt.Sprint(r.CriticalPath.After))
 	for _, row := range r.CriticalPath.Activities {
 		got := eval[float64](
 			tb, fmt.Sprintf(
-				`app.store.head.path.what.reduce((n, w, i) => n + (w.activity === %q ? app.pathSums.what[i] : 0), 0)`,
+				`app.store.head.path.what.reduce((n, w, i) => n + (w.activity === %q ? app.panel.path.shown.what[i] : 0), 0)`,
 				row.Activity))
 		if got != float64(row.Time) {
 			t.Errorf("%s: %v ns, the report has %d", row.Activity, got, row.Time)
@@ -134,7 +134,7 @@ func TestTimelinePath(t *testing.T) {
 	}
 	tb.await(`location.hash.includes("path=1")`)
 	again := openTab(t, url+eval[string](tb, "location.hash"), browser.Options{Width: 390, Height: 800, Dark: true})
-	again.await("app.path.on && app.path.runs.length > 2")
+	again.await("app.stage.path.on && app.stage.path.runs.length > 2")
 	again.noErrors()
 	tb.noErrors()
 }
@@ -150,15 +150,15 @@ func TestTimelineGoesBack(t *testing.T) {
 			tb, fmt.Sprintf(
 				`{ const p = app.store.head.phases.find((p) => p.name === %q); app.go(p.from, p.to); return p.from; }`,
 				step))
-		tb.await(fmt.Sprintf("app.waitsShown.from === %f", from))
-		return eval[[]float64](tb, "[...app.waitsShown.back]")
+		tb.await(fmt.Sprintf("app.panel.waits.shown.from === %f", from))
+		return eval[[]float64](tb, "[...app.panel.waits.shown.back]")
 	}
 	late, usual := back("step 3"), back("step 4")
 	if len(late) != 4 || late[2] < 16e6 || late[0]+late[1]+late[3] > late[2]/10 || math.Abs(usual[2]) > late[2]/10 {
 		t.Errorf("in step 3 %v go back to the ranks, in step 4 %v", late, usual)
 	}
 	tb.key("0")
-	tb.await(`app.waitsShown.back[2] === app.store.head.ranks[2].back && app.waitsShown.back[2] > 0`)
+	tb.await(`app.panel.waits.shown.back[2] === app.store.head.ranks[2].back && app.panel.waits.shown.back[2] > 0`)
 	tb.noErrors()
 }
 
@@ -168,15 +168,15 @@ func TestTimelineSteps(t *testing.T) {
 	tb, _ := showPage(t, steppedJob(t), desktop)
 	at := eval[[]float64](tb, `{
 		const p = app.store.head.phases.find((p) => p.name === "step 3"), box = document.getElementById("phases").getBoundingClientRect();
-		return [box.left + app.view.x((p.from + p.to) / 2), box.top + 8, box.left - document.getElementById("base").getBoundingClientRect().left];
+		return [box.left + app.state.view.x((p.from + p.to) / 2), box.top + 8, box.left - document.getElementById("base").getBoundingClientRect().left];
 	}`)
 	if at[2] != 0 {
 		t.Errorf("the phases stand %v px beside the picture", at[2])
 	}
 	tb.do(chromedp.MouseClickXY(at[0], at[1]))
-	tb.await(`!document.getElementById("steps").hidden && app.steps.compared?.[0].phase.name === "step 3"`)
+	tb.await(`!document.getElementById("steps").hidden && app.panel.steps.compared?.[0].phase.name === "step 3"`)
 	if got := eval[[]float64](
-		tb, `[app.steps.compared[0].backs.by[2], app.steps.compared[0].waiting.total, app.steps.compared[1].waiting.total]`); got[0] < 16e6 || got[1] < 2*got[2] {
+		tb, `[app.panel.steps.compared[0].backs.by[2], app.panel.steps.compared[0].waiting.total, app.panel.steps.compared[1].waiting.total]`); got[0] < 16e6 || got[1] < 2*got[2] {
 		t.Errorf("step 3 against a usual one: %v", got)
 	}
 	eval[any](tb, `{
@@ -184,7 +184,7 @@ func TestTimelineSteps(t *testing.T) {
 		second.value = "step 6";
 		second.dispatchEvent(new Event("change"));
 	}`)
-	tb.await(`app.steps.compared?.[1].phase.name === "step 6" && document.querySelector("#steps .compared")`)
+	tb.await(`app.panel.steps.compared?.[1].phase.name === "step 6" && document.querySelector("#steps .compared")`)
 	if got := eval[string](
 		tb, `[...document.querySelectorAll("#steps .compared tr:first-child th")].map((e) => e.innerText).join("|")`); got != "|step 3|step 6|difference" {
 		t.Errorf("compared: %s", got)

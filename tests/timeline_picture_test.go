@@ -64,7 +64,7 @@ func TestTimelinePictures(t *testing.T) {
 		t.Errorf("the picture has %v", shapes)
 	}
 	size := eval[[]int](
-		tb, `[Math.round(document.getElementById("tree").clientWidth + app.view.width), document.querySelector("#phase-bar").clientHeight]`)
+		tb, `[Math.round(document.getElementById("tree").clientWidth + app.state.view.width), document.querySelector("#phase-bar").clientHeight]`)
 	data := eval[string](tb, `{
 		const blob = await app.picture.png(), bytes = new Uint8Array(await blob.arrayBuffer());
 		let text = "";
@@ -124,19 +124,19 @@ func TestTimelineGroups(t *testing.T) {
 	t.Parallel()
 	tb, _ := showPage(t, steppedJob(t), desktop)
 	tb.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
-	eval[any](tb, `app.matrix.show("waiting")`)
-	tb.await(`app.matrix.total.time > 0 && document.querySelectorAll("#matrix .cells tr").length === 5`)
-	whole := eval[float64](tb, "app.matrix.total.time")
-	eval[any](tb, `app.matrix.group("hosts")`)
+	eval[any](tb, `app.panel.matrix.show("waiting")`)
+	tb.await(`app.panel.matrix.total.time > 0 && document.querySelectorAll("#matrix .cells tr").length === 5`)
+	whole := eval[float64](tb, "app.panel.matrix.total.time")
+	eval[any](tb, `app.panel.matrix.group("hosts")`)
 	tb.await(`document.querySelectorAll("#matrix .cells tr").length === 3`)
-	if got := eval[float64](tb, "app.matrix.total.time"); got != whole {
+	if got := eval[float64](tb, "app.panel.matrix.total.time"); got != whole {
 		t.Errorf("hosts waited %v, ranks %v", got, whole)
 	}
 	if got := eval[string](
 		tb, `[...document.querySelectorAll("#matrix .cells th")].map((e) => e.innerText).join("|")`); got != "who ↓ for →|node0|node1|node0|node1" {
 		t.Errorf("hosts: %s", got)
 	}
-	eval[any](tb, `app.matrix.group("places")`)
+	eval[any](tb, `app.panel.matrix.group("places")`)
 	tb.await(`document.querySelector("#matrix .cells th[scope=row]").innerText === "Place 0"`)
 	tb.key("g")
 	order := func(by string) []int {

@@ -237,6 +237,6 @@ func (d *driven) same(what string, got, want float64) {
 // anew goes back to where the page opens.
 func (d *driven) anew() {
 	d.Helper()
-	eval[any](d.tab, `(app.ranks.toggle(false), app.unselect(), app.steady())`)
+	eval[any](d.tab, `(app.ranks.toggle(false), app.commands.unselect(), app.commands.steady())`)
 	d.settle()
 }

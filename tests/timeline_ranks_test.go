@@ -35,7 +35,7 @@ func TestTimelineRanks(t *testing.T) {
 		const w = app.store.head.answer.worst[0], middle = (w.since + w.at) / 2;
 		app.go(w.since - 1e6, w.at + 1e6);
 		const box = document.getElementById("base").getBoundingClientRect();
-		return [box.left + app.view.x(middle), box.top, app.ranks.rows.height];
+		return [box.left + app.state.view.x(middle), box.top, app.ranks.rows.height];
 	}`)
 	tb.settle()
 	tip := func(rank int) string {
@@ -68,7 +68,7 @@ func TestTimelineRanks(t *testing.T) {
 	again.await(`app.ranks.on && !app.ranks.pending && app.ranks.pixels > 0`)
 	again.noErrors()
 	tb.do(chromedp.MouseClickXY(at[0], at[1]+0.5*at[2])) // the first one
-	tb.await(`!app.ranks.on && app.focused === app.store.head.ranks[2].row`)
+	tb.await(`!app.ranks.on && app.state.focus === app.store.head.ranks[2].row`)
 	tb.noErrors()
 }
 
@@ -101,14 +101,14 @@ func TestTimelineFollows(t *testing.T) {
 		for _, row := range r.WaitStates.Ranks {
 			want = append(want, float64(row.Waited), float64(row.Caused))
 		}
-		tb.await(fmt.Sprintf(`app.waitsShown?.from === %d`, c[0]))
+		tb.await(fmt.Sprintf(`app.panel.waits.shown?.from === %d`, c[0]))
 		if got := eval[[]float64](
-			tb, `app.store.head.ranks.flatMap((_, r) => [app.waitsShown.waited[r], app.waitsShown.caused[r]])`); !slices.Equal(got, want) {
+			tb, `app.store.head.ranks.flatMap((_, r) => [app.panel.waits.shown.waited[r], app.panel.waits.shown.caused[r]])`); !slices.Equal(got, want) {
 			t.Errorf("%v: the page has %v, the report %v", c, got, want)
 		}
 	}
 	tb.key("0")
-	tb.await(fmt.Sprintf(`app.waitsShown.total === %d`, func() uint64 {
+	tb.await(fmt.Sprintf(`app.panel.waits.shown.total === %d`, func() uint64 {
 		r, err := operations.Observe(a, new(operations.Observer))
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func TestTimelineManyRanks(t *testing.T) {
 	tb, url := showPage(t, path, browser.Options{Width: 390, Height: 600})
 	tb.key("g")
 	if got := eval[[]float64](
-		tb, `[app.ranks.rows.per, app.ranks.rows.lines * app.ranks.rows.height, app.view.height, app.ranks.rows.height]`); got[0] < 2 || got[1] > got[2] || got[3] < 2 {
+		tb, `[app.ranks.rows.per, app.ranks.rows.lines * app.ranks.rows.height, app.state.view.height, app.ranks.rows.height]`); got[0] < 2 || got[1] > got[2] || got[3] < 2 {
 		t.Errorf("%v ranks a line of %v px, in all %v of %v px", got[0], got[3], got[1], got[2])
 	}
 	if got := eval[int](
@@ -145,18 +145,18 @@ func TestTimelineManyRanks(t *testing.T) {
 	tb = openTab(t, url, desktop)
 	tb.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
 	tb.await(`document.querySelector("#matrix canvas")`)
-	sum := eval[uint64](tb, `app.matrix.total.bytes`)
+	sum := eval[uint64](tb, `app.panel.matrix.total.bytes`)
 	if want := eval[uint64](tb, `app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)`); sum != want ||
 		want == 0 {
 		t.Errorf("the matrix has %d bytes, want %d", sum, want)
 	}
-	eval[any](tb, `app.go(app.view.begin, app.view.duration * 0.5)`)
-	tb.await(fmt.Sprintf(`app.matrix.total.bytes > 0 && app.matrix.total.bytes < %d`, sum))
+	eval[any](tb, `app.go(app.state.view.begin, app.state.view.duration * 0.5)`)
+	tb.await(fmt.Sprintf(`app.panel.matrix.total.bytes > 0 && app.panel.matrix.total.bytes < %d`, sum))
 	at := eval[[]float64](
 		tb, `{ const r = document.querySelector("#matrix canvas").getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; }`)
 	tb.do(chromedp.MouseClickXY(at[0]+at[2]/2, at[1]+at[3]/2))
-	tb.await(`app.matrix.shown.count === 64`)
-	eval[any](tb, `app.matrix.show("waiting")`)
-	tb.await(`app.matrix.total.time > 0`)
+	tb.await(`app.panel.matrix.shown.count === 64`)
+	eval[any](tb, `app.panel.matrix.show("waiting")`)
+	tb.await(`app.panel.matrix.total.time > 0`)
 	tb.noErrors()
 }

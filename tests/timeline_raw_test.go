@@ -34,7 +34,7 @@ func TestTimelineRawEvents(t *testing.T) {
 		for (const lane of store.lanes.filter((l) => l.depth === 0 && head.rows[l.row].kind === "event" && head.rows[l.row].name.includes("ProxyStep"))) {
 			const marks = store.lanes[lane.index + 1];
 			if (!marks || marks.row !== lane.row) continue;
-			const bars = await store.bars(lane, 0), states = await store.bars(marks, 0);
+			const bars = await store.bars(lane, 0).promise, states = await store.bars(marks, 0).promise;
 			for (let i = 0; i < bars.start.length; i++) {
 				const n = [...states.start].filter((s) => s >= bars.start[i] && s <= bars.start[i] + bars.length[i]).length;
 				if (n > 1 && bars.length[i] > best.Length && head.regions[bars.region[i]].name === %q)
@@ -49,7 +49,7 @@ func TestTimelineRawEvents(t *testing.T) {
 	if !regexp.MustCompile(`^ProxyStep ch \d\d (send|recv) \d+ · comm a9f8e48f rank [0-3]$`).MatchString(event.Row) {
 		t.Errorf("the row is called %q", event.Row)
 	}
-	eval[any](tb, fmt.Sprintf(`{ app.focusRow(app.store.laneOf(%d).row); app.go(%g, %g); app.invalidate(); }`,
+	eval[any](tb, fmt.Sprintf(`{ app.state.focusRow(app.store.laneOf(%d).row); app.go(%g, %g); app.stage.invalidate(); }`,
 		event.Bar, event.Start-0.2*event.Length, event.Start+1.2*event.Length))
 	tb.settle()
 	picture(t, tb, "raw-events.png")
@@ -68,8 +68,8 @@ func TestTimelineRawEvents(t *testing.T) {
 	}
 	marks := eval[[]float64](tb, fmt.Sprintf(`{
 		const at = document.getElementById("base").getBoundingClientRect();
-		const b = app.painted.boxes.find((b) => b.bar === %d);
-		return app.painted.marks.filter((m) => m.y === b.y && m.x >= b.x - 1 && m.x <= b.x + b.width + 1).map((m) => at.left + m.x);
+		const b = app.stage.painted.boxes.find((b) => b.bar === %d);
+		return app.stage.painted.marks.filter((m) => m.y === b.y && m.x >= b.x - 1 && m.x <= b.x + b.width + 1).map((m) => at.left + m.x);
 	}`, event.Bar))
 	if len(marks) == 0 || len(marks) > event.States {
 		t.Fatalf("%d marks of %d states", len(marks), event.States)
@@ -87,7 +87,7 @@ func TestTimelineRawEvents(t *testing.T) {
 	tb.do(chromedp.MouseClickXY(x, b.Y))
 	tb.await(
 		fmt.Sprintf(
-			`app.selected && app.selected.bar === %d && document.querySelectorAll("#details .state").length === %d`,
+			`app.state.selected && app.state.selected.bar === %d && document.querySelectorAll("#details .state").length === %d`,
 			event.Bar, event.States))
 	details := strings.ToLower(tb.text("details"))
 	for _, want := range []string{step, "type\nProxyStep\n", event.Row, "Rank ", "States (", state, "Parent",
@@ -102,7 +102,7 @@ func TestTimelineRawEvents(t *testing.T) {
 	tb.do(chromedp.MouseClickXY(marks[len(marks)-1], b.Y))
 	tb.await(
 		fmt.Sprintf(
-			`app.selected && app.selected.bar !== %d && document.querySelector("#details h2")?.innerText.startsWith(%q)`,
+			`app.state.selected && app.state.selected.bar !== %d && document.querySelector("#details h2")?.innerText.startsWith(%q)`,
 			event.Bar, state))
 	details = strings.ToLower(tb.text("details"))
 	for _, want := range []string{"State of", step, event.Row} {

@@ -148,7 +148,7 @@ func (t *tab) text(id string) string {
 
 func (t *tab) noErrors() {
 	t.Helper()
-	if errs := append(t.page.Errors(), eval[[]string](t, "app.errors")...); len(errs) > 0 {
+	if errs := append(t.page.Errors(), eval[[]string](t, "app.state.errors")...); len(errs) > 0 {
 		t.Errorf("the page complains: %q", errs)
 	}
 }
@@ -164,10 +164,10 @@ func (t *tab) box(row, region string, nth int) box {
 	t.Helper()
 	b := eval[box](t, fmt.Sprintf(`{
 		const head = app.store.head, at = document.getElementById("base").getBoundingClientRect();
-		const all = app.painted.boxes.filter((b) => head.regions[b.region].name === %q && head.rows[app.store.laneOf(b.bar).row].name.includes(%q) && b.x + b.width > 4 && b.x < app.view.width - 4);
+		const all = app.stage.painted.boxes.filter((b) => head.regions[b.region].name === %q && head.rows[app.store.laneOf(b.bar).row].name.includes(%q) && b.x + b.width > 4 && b.x < app.state.view.width - 4);
 		const b = all[%d];
 		if (!b) return { Bar: -1 };
-		const from = Math.max(b.x, 0), to = Math.min(b.x + b.width, app.view.width);
+		const from = Math.max(b.x, 0), to = Math.min(b.x + b.width, app.state.view.width);
 		return { Bar: b.bar, X: at.left + (from + to) / 2, Y: at.top + b.y + b.height / 2, Width: to - from, Height: b.height };
 	}`, region, row, nth))
 	if b.Bar < 0 {
@@ -311,7 +311,7 @@ func TestTimelinePage(t *testing.T) {
 				"comm a9f8e48f net send", "NCCL bytes in flight", "comm a9f8e48f net recv", "NCCL bytes arrived",
 				"comm a9f8e48f ch 00", "comm a9f8e48f ch 01")
 		}
-		names := eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)")
+		names := eval[[]string](tb, "app.state.rows.items.map((i) => app.store.head.rows[i.row].name)")
 		if diff := cmp.Diff(want, names[1:]); diff != "" {
 			t.Error(diff)
 		}
@@ -325,7 +325,7 @@ func TestTimelinePage(t *testing.T) {
 			const out = [], head = app.store.head;
 			for (const lane of app.store.lanes) {
 				for (let k = 0; k * head.chunk < lane.count; k++) {
-					const b = await app.store.bars(lane, k);
+					const b = await app.store.bars(lane, k).promise;
 					for (let i = 0; i < b.start.length; i++) out.push({ Row: head.rows[lane.row].location, Region: head.regions[b.region[i]].name, Depth: lane.depth, Start: b.start[i], Length: b.length[i] });
 				}
 			}
@@ -344,32 +344,32 @@ func TestTimelinePage(t *testing.T) {
 
 	t.Run("zoom and move", func(st *testing.T) {
 		t := &tab{st, tb.page}
-		span := func() float64 { return eval[float64](t, "app.view.to - app.view.from") }
+		span := func() float64 { return eval[float64](t, "app.state.view.to - app.state.view.from") }
 		whole := span()
 		t.key("+")
 		if s := span(); s > 0.7*whole {
 			t.Errorf("+ shows %.0f ns of %.0f", s, whole)
 		}
-		at := eval[float64](t, "app.view.time(300)")
+		at := eval[float64](t, "app.state.view.time(300)")
 		base := eval[[]float64](
 			t, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top]; }`)
 		before := span()
 		t.mouse(input.MouseWheel, base[0]+300, base[1]+200,
 			func(e *input.DispatchMouseEventParams) { e.DeltaY, e.Modifiers = -60, input.ModifierCtrl })
 		t.settle()
-		if now := eval[float64](t, "app.view.time(300)"); span() >= before || now-at > whole/1e6 || at-now > whole/1e6 {
+		if now := eval[float64](t, "app.state.view.time(300)"); span() >= before || now-at > whole/1e6 || at-now > whole/1e6 {
 			t.Errorf("the wheel does not zoom at the pointer: %.0f ns, then %.0f; at %.0f, then %.0f", before, span(),
 				at, now)
 		}
-		from := eval[float64](t, "app.view.from")
+		from := eval[float64](t, "app.state.view.from")
 		t.drag(base[0]+500, base[1]+200, base[0]+400, base[1]+200, 0)
-		if now := eval[float64](t, "app.view.from"); now <= from {
+		if now := eval[float64](t, "app.state.view.from"); now <= from {
 			t.Errorf("dragging to the left shows what is before %.0f: %.0f", from, now)
 		}
-		from = eval[float64](t, "app.view.from")
+		from = eval[float64](t, "app.state.view.from")
 		t.do(chromedp.KeyEvent("\u0303")) // kb.ArrowRight
 		t.settle()
-		if now := eval[float64](t, "app.view.from"); now <= from {
+		if now := eval[float64](t, "app.state.view.from"); now <= from {
 			t.Errorf("the right arrow does not move on")
 		}
 		t.key("0")
@@ -393,7 +393,7 @@ func TestTimelinePage(t *testing.T) {
 		t.do(chromedp.MouseClickXY(b.X, b.Y))
 		t.await(`document.querySelector("#details table")`)
 		t.settle()
-		if bar := eval[int](t, "app.selected.bar"); bar != b.Bar {
+		if bar := eval[int](t, "app.state.selected.bar"); bar != b.Bar {
 			t.Errorf("bar %d is selected, want %d", bar, b.Bar)
 		}
 		details := t.text("details")
@@ -404,13 +404,13 @@ func TestTimelinePage(t *testing.T) {
 			}
 		}
 		if got := eval[map[string]any](
-			t, "({ c: app.strong.collectives, p: app.strong.parents, parts: app.selected.instances[0].parts.length "+
+			t, "({ c: app.stage.strong.collectives, p: app.stage.strong.parents, parts: app.state.selected.instances[0].parts.length "+
 				"})"); got["c"] != 1.0 || got["p"].(float64) < 3 || got["parts"] != 4.0 {
 			t.Errorf("lines of the selected bar: %v, want one through the 4 parts, and several to what it caused", got)
 		}
 		// The line through the parts is to be seen: between the rows of two ranks the picture above has color.
 		if n := eval[int](t, `{
-			const over = document.getElementById("over"), y = app.rows.items.find((i) => app.store.head.rows[i.row].name === "Rank 2").y - app.view.top + 4;
+			const over = document.getElementById("over"), y = app.state.rows.items.find((i) => app.store.head.rows[i.row].name === "Rank 2").y - app.state.view.top + 4;
 			const d = over.getContext("2d").getImageData(0, y, over.width, 1).data;
 			let n = 0;
 			for (let i = 3; i < d.length; i += 4) n += d[i] > 0;
@@ -420,11 +420,11 @@ func TestTimelinePage(t *testing.T) {
 		}
 		t.key("u")
 		if got := eval[string](
-			t, "app.store.head.regions[app.store.peekBar(app.selected.bar).region].name"); got != "ncclAllReduce" {
+			t, "app.store.head.regions[app.store.peekBar(app.state.selected.bar).region].name"); got != "ncclAllReduce" {
 			t.Errorf("u selects %s", got)
 		}
 		t.key("\x1b")
-		if eval[bool](t, "app.selected !== undefined") {
+		if eval[bool](t, "app.state.selected !== undefined") {
 			t.Error("Escape leaves something selected")
 		}
 	})
@@ -449,17 +449,17 @@ func TestTimelinePage(t *testing.T) {
 			t.Errorf("%s are found, want %d", hits, want)
 		}
 		t.key("\r")
-		t.await(`app.selected`)
-		first := eval[float64](t, "app.store.peekBar(app.selected.bar).start")
-		eval[any](t, "app.step(true)")
-		if second := eval[float64](t, "app.store.peekBar(app.selected.bar).start"); second <= first {
+		t.await(`app.state.selected`)
+		first := eval[float64](t, "app.store.peekBar(app.state.selected.bar).start")
+		eval[any](t, "app.finder.step(true)")
+		if second := eval[float64](t, "app.store.peekBar(app.state.selected.bar).start"); second <= first {
 			t.Errorf("the next match is at %.0f, after %.0f", second, first)
 		}
-		eval[any](t, `app.search("nothing of this name")`)
+		eval[any](t, `app.finder.search("nothing of this name")`)
 		if hits := t.text("hits"); hits != "none" {
 			t.Errorf("found %s of nothing", hits)
 		}
-		eval[any](t, `app.search("")`)
+		eval[any](t, `app.finder.search("")`)
 		t.key("\x1b")
 	})
 
@@ -467,17 +467,17 @@ func TestTimelinePage(t *testing.T) {
 		t := &tab{st, tb.page}
 		// Where the first Broadcast is there are few enough of everything.
 		eval[any](t, `{
-			app.unselect();
+			app.commands.unselect();
 			const region = app.store.head.regions.findIndex((r) => r.name === "AllGather");
 			for (const lane of app.store.lanes) {
-				const b = await app.store.bars(lane, 0), i = b.region.indexOf(region);
+				const b = await app.store.bars(lane, 0).promise, i = b.region.indexOf(region);
 				if (i >= 0) { app.go(b.start[i] - b.length[i], b.start[i] + 2 * b.length[i]); break; }
 			}
-			for (const s of ["parents"]) if (!app.shown[s]) app.toggleShown(s);
+			for (const s of ["parents"]) if (!app.state.shown[s]) app.toggles.shown(s);
 		}`)
 		t.settle()
 		t.settle()
-		drawn := eval[map[string]any](t, "app.drawn")
+		drawn := eval[map[string]any](t, "app.stage.drawn")
 		for _, kind := range []string{"parents", "collectives", "transfers"} {
 			if drawn[kind].(float64) < 1 {
 				t.Errorf("no %s are drawn: %v", kind, drawn)
@@ -486,23 +486,23 @@ func TestTimelinePage(t *testing.T) {
 			if !eval[bool](t, fmt.Sprintf(`{
 				const base = document.getElementById("base"), c = base.getContext("2d"), take = () => c.getImageData(0, 0, base.width, base.height).data;
 				const before = take();
-				app.toggleShown(%[1]q); app.draw();
+				app.toggles.shown(%[1]q); app.stage.draw();
 				const after = take();
-				app.toggleShown(%[1]q); app.draw();
+				app.toggles.shown(%[1]q); app.stage.draw();
 				return before.some((v, i) => v !== after[i]);
 			}`, kind)) {
 				t.Errorf("the lines of %s are not to be seen", kind)
 			}
 		}
-		if n := eval[int](t, `{ const b = app.painted.boxes.filter((b) => b.wait > 0).length; return b; }`); n == 0 {
+		if n := eval[int](t, `{ const b = app.stage.painted.boxes.filter((b) => b.wait > 0).length; return b; }`); n == 0 {
 			t.Error("no waiting in the picture")
 		}
 		// A transfer tells of itself where nothing else is.
 		wire := eval[[]float64](t, `{
 			const at = document.getElementById("base").getBoundingClientRect();
-			for (const w of app.lines.wires) for (let k = 1; k < 40; k++) {
+			for (const w of app.stage.lines.wires) for (let k = 1; k < 40; k++) {
 				const x = w.from.x + (k / 40) * (w.to.x - w.from.x), y = w.from.y + (k / 40) * (w.to.y - w.from.y);
-				if (x > 0 && x < app.view.width && y > 0 && y < app.view.height && app.at(x, y) === undefined) return [at.left + x, at.top + y];
+				if (x > 0 && x < app.state.view.width && y > 0 && y < app.state.view.height && app.pick(x, y) === undefined) return [at.left + x, at.top + y];
 			}
 			return [];
 		}`)
@@ -520,9 +520,9 @@ func TestTimelinePage(t *testing.T) {
 
 	t.Run("range", func(st *testing.T) {
 		t := &tab{st, tb.page}
-		eval[any](t, "(app.focusRow(-1), app.setRange({ from: 0, to: app.view.duration }))")
+		eval[any](t, "(app.state.focusRow(-1), app.ranges.set({ from: 0, to: app.state.view.duration }))")
 		sums := eval[map[string]any](
-			t, "{ const s = await app.sumRange(); return { count: s.count, waited: s.waited, time: "+
+			t, "{ const s = await app.ranges.sum(); return { count: s.count, waited: s.waited, time: "+
 				"[...s.regions.values()].reduce((n, r) => n + r.time, 0) }; }")
 		var time float64
 		all := barsOf(t.T, anchor)
@@ -575,36 +575,36 @@ func TestTimelinePage(t *testing.T) {
 
 	t.Run("keys alone", func(st *testing.T) {
 		t := &tab{st, tb.page}
-		eval[any](t, "(app.unselect(), app.fit(), app.rows.setAll(true))")
+		eval[any](t, "(app.commands.unselect(), app.commands.fit(), app.state.rows.setAll(true))")
 		t.key("\u0301\u0301\u0301\u0301") // kb.ArrowDown: host, process, thread, rank
 		t.key(".")
-		t.await("app.selected")
+		t.await("app.state.selected")
 		if got := eval[string](
-			t, "app.store.head.rows[app.store.laneOf(app.selected.bar).row].name"); got != "comm a9f8e48f rank 0" {
+			t, "app.store.head.rows[app.store.laneOf(app.state.selected.bar).row].name"); got != "comm a9f8e48f rank 0" {
 			t.Errorf("a bar on %s is selected", got)
 		}
-		bar := eval[int](t, "app.selected.bar")
+		bar := eval[int](t, "app.state.selected.bar")
 		t.key(".")
-		t.await(fmt.Sprintf("app.selected.bar === %d", bar+1))
+		t.await(fmt.Sprintf("app.state.selected.bar === %d", bar+1))
 		t.key("j")
-		t.await(fmt.Sprintf("app.selected.bar !== %d", bar+1))
+		t.await(fmt.Sprintf("app.state.selected.bar !== %d", bar+1))
 		t.key("\x1b")
 	})
 
 	t.Run("what is not seen is forgotten", func(st *testing.T) {
 		t := &tab{st, tb.page}
 		held := eval[[]int](t, `{
-			for (const lane of app.store.lanes) await app.store.notes(lane, 0);
+			for (const lane of app.store.lanes) await app.store.notes(lane, 0).promise;
 			const before = app.store.held;
 			app.store.budget = 200;
 			app.go(0, 1000);
-			for (let i = 0; i < 4; i++) app.draw();
+			for (let i = 0; i < 4; i++) app.stage.draw();
 			return [before, app.store.held];
 		}`)
 		if held[1] > held[0]/4 {
 			t.Errorf("%d were held, %d still are", held[0], held[1])
 		}
-		eval[any](t, "app.fit()")
+		eval[any](t, "app.commands.fit()")
 		t.settle()
 		t.box("rank 1", "AllReduce", 0)
 		eval[any](t, "void (app.store.budget = 8000000)")
@@ -612,28 +612,28 @@ func TestTimelinePage(t *testing.T) {
 
 	t.Run("rows close and open", func(st *testing.T) {
 		t := &tab{st, tb.page}
-		n := eval[int](t, "app.rows.items.length")
+		n := eval[int](t, "app.state.rows.items.length")
 		t.do(chromedp.Click("#row1 .twist", chromedp.ByQuery))
 		t.settle()
-		if now := eval[int](t, "app.rows.items.length"); now != n-11 {
+		if now := eval[int](t, "app.state.rows.items.length"); now != n-11 {
 			t.Errorf("%d rows, then %d", n, now)
 		}
 		if eval[string](t, `document.getElementById("row1").getAttribute("aria-expanded")`) != "false" {
 			t.Error("the row does not say that it is closed")
 		}
-		if eval[int](t, "app.painted.pixels") == 0 {
+		if eval[int](t, "app.stage.painted.pixels") == 0 {
 			t.Error("the closed row shows nothing of what is in it")
 		}
 		t.key("r")
 		t.key("r")
-		eval[any](t, "app.rows.closed.size > 0 && app.toggleAll()")
+		eval[any](t, "app.state.rows.closed.size > 0 && app.commands.toggleAll()")
 	})
 
 	t.Run("paper and colors", func(st *testing.T) {
 		t := &tab{st, tb.page}
-		paper := eval[string](t, "app.colors.paper")
+		paper := eval[string](t, "app.state.colors.paper")
 		t.key("l")
-		if now := eval[string](t, "app.colors.paper"); now == paper {
+		if now := eval[string](t, "app.state.colors.paper"); now == paper {
 			t.Error("l does not change the colors")
 		}
 		var pdf []byte
@@ -644,7 +644,7 @@ func TestTimelinePage(t *testing.T) {
 		if len(pdf) < 10_000 {
 			t.Errorf("the printed page has %d bytes only", len(pdf))
 		}
-		if now := eval[string](t, "app.colors.paper"); now == paper {
+		if now := eval[string](t, "app.state.colors.paper"); now == paper {
 			t.Error("after printing the colors are not what they were")
 		}
 		t.key("l")
@@ -699,10 +699,10 @@ func TestTimelineVerdict(t *testing.T) {
 		tb.settle()
 		if !eval[bool](
 			tb, fmt.Sprintf(
-				`(() => { const v = app.view, at = Number(BigInt("%d") - BigInt(app.store.head.origin)); return v.from < at && at < v.to && v.to - v.from < 20 * %d; })()`, c.Worst.At, c.Worst.Late)) {
+				`(() => { const v = app.state.view, at = Number(BigInt("%d") - BigInt(app.store.head.origin)); return v.from < at && at < v.to && v.to - v.from < 20 * %d; })()`, c.Worst.At, c.Worst.Late)) {
 			t.Errorf("%d wide: the link does not lead to where it cost the most", o.Width)
 		}
-		if !eval[bool](tb, fmt.Sprintf(`app.focused === app.store.head.ranks[%d].row`, c.Rank)) {
+		if !eval[bool](tb, fmt.Sprintf(`app.state.focus === app.store.head.ranks[%d].row`, c.Rank)) {
 			t.Errorf("%d wide: the culprit's row is not chosen", o.Width)
 		}
 		// In what it is late is said of what is shown, too.
@@ -732,7 +732,7 @@ func TestTimelineTouch(t *testing.T) {
 	point := func(id, x, y float64) *input.TouchPoint {
 		return &input.TouchPoint{ID: id, X: base[0] + x, Y: base[1] + y}
 	}
-	span := eval[float64](tb, "app.view.to - app.view.from")
+	span := eval[float64](tb, "app.state.view.to - app.state.view.from")
 	touch(input.TouchStart, point(1, 100, 60), point(2, 140, 60))
 	for i := range 6 {
 		d := float64(10 * i)
@@ -740,25 +740,25 @@ func TestTimelineTouch(t *testing.T) {
 	}
 	touch(input.TouchEnd)
 	tb.settle()
-	if now := eval[float64](tb, "app.view.to - app.view.from"); now > 0.6*span {
+	if now := eval[float64](tb, "app.state.view.to - app.state.view.from"); now > 0.6*span {
 		t.Errorf("two fingers do not zoom: %.0f ns, then %.0f", span, now)
 	}
 	tb.key("0")
-	if n := eval[int](tb, "app.drawn.collectives"); n != 2 {
+	if n := eval[int](tb, "app.stage.drawn.collectives"); n != 2 {
 		t.Errorf("%d lines of operations, want that of the collective and that of the message", n)
 	}
 	b := tb.box("world rank 0", "AllReduce", 0)
 	touch(input.TouchStart, &input.TouchPoint{X: b.X, Y: b.Y})
 	touch(input.TouchEnd)
-	tb.await(`app.selected`)
+	tb.await(`app.state.selected`)
 	tb.key("0")
 	tb.key("\u001b") // Escape
-	tb.await(`!app.selected`)
+	tb.await(`!app.state.selected`)
 	b = tb.box("world rank 0", "AllReduce", 0)
 	touch(input.TouchStart, &input.TouchPoint{X: b.X, Y: b.Y})
 	eval[bool](tb, `new Promise((done) => setTimeout(() => done(true), 600))`) // the finger rests
 	touch(input.TouchEnd)
-	tb.await(`app.selected && !app.range`) // a long tap is a tap
+	tb.await(`app.state.selected && !app.state.range`) // a long tap is a tap
 	tb.noErrors()
 }
 
@@ -803,8 +803,8 @@ func TestTimelineNamesAreText(t *testing.T) {
 	if text := tb.text("tree"); !strings.Contains(text, "<img") {
 		t.Errorf("the names are not shown: %s", text)
 	}
-	eval[any](tb, "(app.search('nccl'), app.step(true))")
-	eval[any](tb, "app.search('')")
+	eval[any](tb, "(app.finder.search('nccl'), app.finder.step(true))")
+	eval[any](tb, "app.finder.search('')")
 	tb.key("0")
 	for _, id := range []string{"details", "answer", "operations", "waits", "matrix", "about"} {
 		tb.do(chromedp.Click("#tab-"+id, chromedp.ByQuery))
@@ -901,7 +901,7 @@ func TestTimelineServed(t *testing.T) {
 	go func() { _ = s.Serve(l) }()
 	tb := openTab(t, s.URL(), browser.Options{})
 	tb.box("world rank 1", "AllReduce", 0)
-	eval[any](tb, "app.select(app.painted.boxes[0].bar, false)")
+	eval[any](tb, "app.selection.select(app.stage.painted.boxes[0].bar, 'stay')")
 	if title := eval[string](tb, "document.title"); title != "served – timeline" {
 		t.Errorf("the page is called %q", title)
 	}

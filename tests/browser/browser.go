@@ -195,12 +195,12 @@ func (p *Page) Settle() error {
 	return p.Eval(`new Promise((done) => {
 		const app = window.__timeline;
 		let calm = 0;
-		const still = () => app.store.loading === 0 && app.painted.coarse === 0;
+		const still = () => app.store.loading === 0 && app.stage.painted.coarse === 0;
 		const look = () => {
 			calm = still() ? calm + 1 : 0;
-			if (calm > 2) app.draw(); // on a busy machine the browser may not have asked for a picture yet
+			if (calm > 2) app.stage.draw(); // on a busy machine the browser may not have asked for a picture yet
 			if (calm > 2 && still()) return done(true);
-			app.invalidate();
+			app.stage.invalidate();
 			setTimeout(look, 30);
 		};
 		look();

@@ -30,42 +30,42 @@ const servedCommand = "go test ./tests/scale -ranks 1024,10000 -served -page"
 var looked = []struct{ name, do string }{
 	{"all ranks in one picture, waiting", `app.ranks.toggle(true); await settled()`},
 	{"waits and what they go back to, of a tenth of the run",
-		`document.getElementById("tab-waits").click(); await of(0.1, () => app.waitsShown.from)`},
+		`document.getElementById("tab-waits").click(); await of(0.1, () => app.panel.waits.shown.from)`},
 	{"critical path of a tenth of the run",
-		`document.getElementById("tab-path").click(); await of(0.3, () => app.pathSums?.from)`},
+		`document.getElementById("tab-path").click(); await of(0.3, () => app.panel.path.shown?.from)`},
 	{"matrix of waiting, of a tenth of the run",
-		`await app.matrix.show("waiting"); document.getElementById("tab-matrix").click(); await of(0.5, () => app.matrix.shownFrom)`},
+		`await app.panel.matrix.show("waiting"); document.getElementById("tab-matrix").click(); await of(0.5, () => app.panel.matrix.shownFrom)`},
 	{"matrix of transfers, of a tenth of the run (which has none)",
-		`await app.matrix.show("network"); await of(0.7, () => app.matrix.shownFrom)`},
+		`await app.panel.matrix.show("network"); await of(0.7, () => app.panel.matrix.shownFrom)`},
 	{"by how much ranks were late, of a thousandth of the run (of 10000 ranks the page says that these are too many)", `
-		app.go(0.62 * app.view.duration, 0.621 * app.view.duration);
+		app.go(0.62 * app.state.view.duration, 0.621 * app.state.view.duration);
 		app.ranks.show("late", "rank");
-		for (app.draw(); app.ranks.pending; ) await new Promise((done) => setTimeout(done, 5));`},
+		for (app.stage.draw(); app.ranks.pending; ) await new Promise((done) => setTimeout(done, 5));`},
 	{"rows again, a tenth of the run",
 		`app.ranks.show("waiting", "rank"); app.ranks.toggle(false); part(0.7); await settled()`},
 	{"statistics of one rank, of a tenth of the run",
-		`app.focusRow(app.store.head.ranks[3].row); select(0.2); if (!await app.sumRange()) throw new Error("it asks")`},
+		`app.state.focusRow(app.store.head.ranks[3].row); select(0.2); if (!await app.ranges.sum()) throw new Error("it asks")`},
 	{"operations of one rank, of a tenth of the run",
-		`app.setRange(undefined); app.focusRow(-1); part(0.4); if (!await app.list("rank:3")) throw new Error("it asks")`},
+		`app.ranges.set(undefined); app.state.focusRow(-1); part(0.4); if (!await app.commands.list("rank:3")) throw new Error("it asks")`},
 	{"until it asks: operations of all ranks, of a tenth of the run",
-		`part(0.8); if (await app.list("")) throw new Error("it does not ask")`},
-	{"the first 20 000 of these, when it is told to look at all", `await app.list("", true)`},
+		`part(0.8); if (await app.commands.list("")) throw new Error("it does not ask")`},
+	{"the first 20 000 of these, when it is told to look at all", `await app.commands.list("", true)`},
 	{"until it asks: statistics of all ranks, of a tenth of the run",
-		`select(0.8); if (await app.sumRange()) throw new Error("it does not ask")`},
+		`select(0.8); if (await app.ranges.sum()) throw new Error("it does not ask")`},
 	{"statistics of all ranks, of a tenth of the run, when it is told to add up all",
 		`document.querySelector("#range button").click(); while (!document.querySelector("#range table")) await new Promise((done) => setTimeout(done, 5))`},
 	{"a selected part of a collective of all ranks",
-		`app.setRange(undefined); document.querySelector("#answer .worst td:first-child button").click(); while (!app.selected) await new Promise((done) => setTimeout(done, 5)); await settled()`},
-	{"a search by name", `app.unselect(); app.search("AllReduce rank 3"); await settled()`},
+		`app.ranges.set(undefined); document.querySelector("#answer .worst td:first-child button").click(); while (!app.state.selected) await new Promise((done) => setTimeout(done, 5)); await settled()`},
+	{"a search by name", `app.commands.unselect(); app.finder.search("AllReduce rank 3"); await settled()`},
 }
 
 const helpers = `
 	const settled = async () => {
-		for (let calm = 0; calm < 2; calm += app.store.loading === 0 && app.painted.coarse === 0 ? 1 : -calm) await new Promise((done) => requestAnimationFrame(done));
+		for (let calm = 0; calm < 2; calm += app.store.loading === 0 && app.stage.painted.coarse === 0 ? 1 : -calm) await new Promise((done) => requestAnimationFrame(done));
 	};
-	const begins = (at) => Math.round(app.view.duration * at);
-	const part = (at) => app.go(begins(at), begins(at) + app.view.duration / 10);
-	const select = (at) => app.setRange({ from: begins(at), to: begins(at) + app.view.duration / 10 });
+	const begins = (at) => Math.round(app.state.view.duration * at);
+	const part = (at) => app.go(begins(at), begins(at) + app.state.view.duration / 10);
+	const select = (at) => app.ranges.set({ from: begins(at), to: begins(at) + app.state.view.duration / 10 });
 	const of = async (at, from) => {
 		const begin = begins(at);
 		part(at);
@@ -185,7 +185,7 @@ func look(t *testing.T, b *browser.Browser, dir string, rows []string) {
 }
 
 const pictured = `new Promise((done) => {
-	const look = () => window.__timeline?.frames.length > 0 || window.__failure ? requestAnimationFrame(() => done(true)) : setTimeout(look, 5);
+	const look = () => window.__timeline?.stage.frames.length > 0 || window.__failure ? requestAnimationFrame(() => done(true)) : setTimeout(look, 5);
 	look();
 })`
 

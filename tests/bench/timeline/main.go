@@ -69,17 +69,17 @@ var movements = []struct {
 	steps int
 	step  string // JavaScript: app, n (0 … 1)
 }{
-	{"the whole run", 60, "app.fit()"},
+	{"the whole run", 60, "app.commands.fit()"},
 	{"zooming from the whole run to one operation", 240,
-		"{ const d = app.view.duration, w = d * Math.pow(200000 / d, n); app.go(d * 0.37 - w / 2, d * 0.37 + w / 2) }"},
+		"{ const d = app.state.view.duration, w = d * Math.pow(200000 / d, n); app.go(d * 0.37 - w / 2, d * 0.37 + w / 2) }"},
 	{"moving, one operation wide", 180,
-		"{ const d = app.view.duration, a = d * 0.37 + n * 2e6; app.go(a, a + 200000) }"},
+		"{ const d = app.state.view.duration, a = d * 0.37 + n * 2e6; app.go(a, a + 200000) }"},
 	{"moving, a hundred operations wide", 180,
-		"{ const d = app.view.duration, a = d * 0.41 + n * 2e7; app.go(a, a + 1e7) }"},
-	{"moving, a tenth of the run wide", 180, "{ const d = app.view.duration, a = d * 0.8 * n; app.go(a, a + d / 10) }"},
+		"{ const d = app.state.view.duration, a = d * 0.41 + n * 2e7; app.go(a, a + 1e7) }"},
+	{"moving, a tenth of the run wide", 180, "{ const d = app.state.view.duration, a = d * 0.8 * n; app.go(a, a + d / 10) }"},
 	{"moving, a tenth of the run wide, with the critical path", 180,
-		"{ const d = app.view.duration, a = d * 0.8 * n; app.path.on = n < 0.99; app.go(a, a + d / 10) }"},
-	{"moving over the rows, a tenth of the run wide", 120, "app.scroll(n < 0.5 ? 30 : -30)"},
+		"{ const d = app.state.view.duration, a = d * 0.8 * n; app.stage.path.on = n < 0.99; app.go(a, a + d / 10) }"},
+	{"moving over the rows, a tenth of the run wide", 120, "app.state.scroll(n < 0.5 ? 30 : -30)"},
 }
 
 func main() {
@@ -195,7 +195,7 @@ func (o *outcome) look(ctx context.Context, url string) error {
 	if bars != o.Regions {
 		return fmt.Errorf("the page has %d regions, the archive %d", bars, o.Regions)
 	}
-	if err := p.Eval("window.__timeline.rows.setAll(true), window.__timeline.resize()",
+	if err := p.Eval("window.__timeline.state.rows.setAll(true), window.__timeline.stage.resize()",
 		nil); err != nil { // all rows are open
 		return err
 	}
@@ -211,11 +211,11 @@ func (o *outcome) look(ctx context.Context, url string) error {
 			const step = (now) => {
 				if (last > 0) apart.push(now - last);
 				last = now;
-				if (i > 0) times.push(app.frames.at(-1)); // drawn just before, as what follows had asked for it
+				if (i > 0) times.push(app.stage.frames.at(-1)); // drawn just before, as what follows had asked for it
 				if (i === %[1]d) {
 					times.sort((a, b) => a - b);
 					apart.sort((a, b) => a - b);
-					done({ count: times.length, median_ms: times[times.length >> 1], p99_ms: times[Math.ceil(0.99 * times.length) - 1], max_ms: times.at(-1), apart_ms: apart[apart.length >> 1], boxes: app.painted.boxes.length });
+					done({ count: times.length, median_ms: times[times.length >> 1], p99_ms: times[Math.ceil(0.99 * times.length) - 1], max_ms: times.at(-1), apart_ms: apart[apart.length >> 1], boxes: app.stage.painted.boxes.length });
 					return;
 				}
 				const n = i++ / %[1]d;

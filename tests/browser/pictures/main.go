@@ -33,9 +33,9 @@ const late = `(async () => {
 	const row = head.rows.findIndex((r, i) => r.kind === "rank" && (r.parent === worst.row || head.rows[r.parent].parent === worst.row));
 	const lane = app.store.lanes[head.rows[row].lanes[0]];
 	for (let k = 0; k * head.chunk < lane.count; k++) {
-		const bars = await app.store.bars(lane, k);
+		const bars = await app.store.bars(lane, k).promise;
 		const i = bars.start.indexOf(worst.worstAt);
-		if (i >= 0) await app.select(lane.first + k * head.chunk + i, false);
+		if (i >= 0) await app.selection.select(lane.first + k * head.chunk + i, "stay");
 	}
 })()`
 
@@ -43,8 +43,8 @@ const late = `(async () => {
 const path = `(async () => {
 	await ` + late + `;
 	const app = window.__timeline;
-	app.unselect();
-	app.path.on || document.getElementById("show-path").click();
+	app.commands.unselect();
+	app.stage.path.on || document.getElementById("show-path").click();
 	document.getElementById("tab-path").click();
 })()`
 
@@ -73,7 +73,7 @@ var pictures = []picture{
 	{"timeline-ranks.png", 1280, 480, false, 1, ranks, ""},
 	{"timeline-waits.png", 1280, 900, false, 1, chart("waits", ""), "#panel"},
 	{"timeline-operations.png", 1280, 900, false, 1, chart("operations", ""), "#panel"},
-	{"timeline-matrix.png", 1280, 900, false, 1, chart("matrix", `await app.matrix.show("waiting")`), "#panel"},
+	{"timeline-matrix.png", 1280, 900, false, 1, chart("matrix", `await app.panel.matrix.show("waiting")`), "#panel"},
 }
 
 func main() {

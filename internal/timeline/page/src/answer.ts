@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report's answer below its verdict: when ranks waited, where the waiting went, which operations cost the most.
+// The report's verdict and, below it, its answer: when ranks waited, where the waiting went, which operations cost the most.
 // Each sentence links to its place.
 
-import { byId, el, svg } from "./dom";
+import { byId, el, svg, table } from "./dom";
 import * as f from "./format";
-import type { Said, Window, Worst } from "./head";
+import type { Culprit, Said, Window, Worst } from "./head";
 import type { Host } from "./host";
 
 // Size of the picture of waiting over time, in its own units.
@@ -54,7 +54,7 @@ function overTime(host: Host): Node[] {
 
 function said(host: Host, l: Said): HTMLElement[] {
   const go = l.to !== undefined ? () => host.go(l.from ?? 0, l.to!) : l.search !== undefined ? () => host.list(l.search!) : undefined;
-  const text = go ? el("button", { type: "button", class: "sentence", title: l.to !== undefined ? "Show that time" : "List these operations", onclick: go }, l.text) : el("span", null, l.text);
+  const text = go ? el("button", { class: "sentence", title: l.to !== undefined ? "Show that time" : "List these operations", onclick: go }, l.text) : el("span", null, l.text);
   return [el("span", { class: "sub" }, l.name), text];
 }
 
@@ -63,23 +63,15 @@ function worst(host: Host): Node[] {
   const { answer, ranks } = host.store.head;
   if (answer.worst.length === 0) return [];
   const phases = answer.worst.some((w) => w.phase);
-  const head = (text: string) => el("th", { scope: "col" }, text);
-  return [
-    el("h3", null, "What cost the most"),
-    el(
-      "table", { class: "worst" }, el("tr", null, head("operation"), head("waited for"), head("all waited"), el("th", { scope: "col", title: "The uncertainty of the waiting, as far as that of the times is known" }, "±")),
-      ...answer.worst.map((w) =>
-        el(
-          "tr", null,
-          el(
-            "td", null, el("button", { type: "button", class: "sentence", title: `Go to ${f.exact(w.at)}`, onclick: () => go(host, w) }, `${w.operation} ${f.count(w.ordinal)}`),
-            el("span", { class: "sub" }, [w.comm, phases && w.phase, f.time(w.at)].filter((s) => s).join(" · ")),
-          ),
-          el("td", null, w.rank >= 0 ? ranks[w.rank]!.name : "?"), el("td", null, f.time(w.caused)), el("td", null, w.uncertainty === null ? "?" : f.time(w.uncertainty)),
-        ),
-      ),
-    ),
-  ];
+  const rows = answer.worst.map((w) => [
+    [
+      el("button", { class: "sentence", title: `Go to ${f.exact(w.at)}`, onclick: () => go(host, w) }, `${w.operation} ${f.count(w.ordinal)}`),
+      el("span", { class: "sub" }, [w.comm, phases && w.phase, f.time(w.at)].filter((s) => s).join(" · ")),
+    ],
+    w.rank >= 0 ? ranks[w.rank]!.name : "?", f.time(w.caused), w.uncertainty === null ? "?" : f.time(w.uncertainty),
+  ]);
+  const uncertainty = el("th", { scope: "col", title: "The uncertainty of the waiting, as far as that of the times is known" }, "±");
+  return [el("h3", null, "What cost the most"), table("worst", ["operation", "waited for", "all waited", uncertainty], rows)];
 }
 
 function go(host: Host, w: Worst): void {
@@ -90,7 +82,41 @@ function go(host: Host, w: Worst): void {
 }
 
 function more(host: Host): Node[] {
-  const link = (text: string, tab: "waits" | "path" | "steps" | "bandwidth") => el("button", { type: "button", class: "link", onclick: () => host.tab(tab) }, text);
+  const link = (text: string, tab: "waits" | "path" | "steps" | "bandwidth") => el("button", { class: "link", onclick: () => host.tab(tab) }, text);
   const { head } = host.store;
   return [el("h3", null, "More"), link("Waiting by rank", "waits"), ...(head.path ? [link("Critical path by rank and operation", "path")] : []), ...((head.phases ?? []).length > 0 ? [link("Phases, and a comparison of two", "steps")] : []), ...(head.bandwidth ? [link("Bandwidth over size", "bandwidth")] : [])];
+}
+
+// fillVerdict shows the verdict on what made the ranks wait: its sentence, and each culprit with the evidence. If files of
+// the archive are damaged or missing, that comes first, because the page is then incomplete.
+export function fillVerdict(host: Host): void {
+  const { verdict, problems } = host.store.head;
+  const section = byId("verdict");
+  section.hidden = verdict.text === "" && problems.length === 0;
+  const more = problems.length > 1 ? ` (and ${problems.length - 1} more, see About)` : "";
+  const damage = problems.length > 0 ? [el("p", { class: "damage alarm", role: "alert" }, `Not all of the archive is shown: ${problems[0]}${more}`)] : [];
+  section.replaceChildren(...damage, el("p", { class: verdict.culprits.length > 0 ? "answer found" : "answer" }, verdict.text), ...verdict.culprits.map((c) => culprit(host, c)));
+}
+
+function culprit(host: Host, c: Culprit): HTMLElement {
+  const rank = host.store.head.ranks[c.rank];
+  const name = rank?.name ?? `Rank ${c.rank}`;
+  const figures = [
+    f.cause(c.kind),
+    c.share > 0 && `${f.percent(c.share, 1)} of all waiting`,
+    c.time_share > 0 && `${f.percent(c.time_share, 1)} of the run`,
+    c.pattern !== "" && c.pattern,
+    `confidence ${c.confidence > 0.999 ? "> 99.9 %" : f.percent(c.confidence, 1)}`,
+  ].filter((s) => s !== false);
+  return el(
+    "button",
+    {
+      class: "culprit", title: c.late > 0 ? `Go to where it cost the most: ${f.time(c.late)} late` : "Show its row",
+      onclick: () => {
+        if (c.late > 0) host.go(c.at - 3 * c.late, c.at + 2 * c.late);
+        if (rank && rank.row >= 0) host.focus(rank.row);
+      },
+    },
+    el("b", null, name), el("span", { class: "figures" }, figures.join(" · ")), !host.store.head.verdict.text.includes(c.evidence) && el("span", { class: "sub" }, c.evidence),
+  );
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bandwidth over size: the plot that the tool lays out (internal/report/plot.go), both axes logarithmic, and its table.
 
-import { byId, el, svg } from "./dom";
+import { byId, el, svg, table } from "./dom";
 import * as f from "./format";
 import type { Plot, PlotLine, PlotPoint, Tick } from "./head";
 import type { Host } from "./host";
@@ -29,7 +29,7 @@ export function fillBandwidth(host: Host): void {
     el("p", { class: "sub" }, "GB/s by the size of an operation, medians, start-up left out. Both axes are logarithmic."),
     picture(plot, say), readout, names(plot),
     plot.left > 0 && el("p", { class: "sub" }, `${f.plural(plot.left, "more curve", "more curves")} of fewer bytes are not drawn.`) || "",
-    el("details", null, el("summary", null, "Figures"), table(plot)),
+    el("details", null, el("summary", null, "Figures"), numbers(plot)),
   );
 }
 
@@ -98,13 +98,9 @@ function names(plot: Plot): HTMLElement {
   );
 }
 
-function table(plot: Plot): HTMLElement {
-  const head = (text: string) => el("th", { scope: "col" }, text);
-  return el(
-    "table", null, el("tr", null, head("size"), head("GB/s"), head("algorithm"), head("operations")),
-    ...plot.lines.flatMap((line) => [
-      el("tr", null, el("th", { scope: "rowgroup", colspan: "4" }, line.name)),
-      ...line.points.map((p) => el("tr", null, el("th", { scope: "row" }, p.size), el("td", null, p.busbw), el("td", null, p.algbw), el("td", null, f.count(p.operations)))),
-    ]),
-  );
+function numbers(plot: Plot): HTMLElement {
+  const rows = plot.lines.flatMap((line) => [
+    [el("th", { scope: "rowgroup", colspan: "4" }, line.name)], ...line.points.map((p) => [el("th", { scope: "row" }, p.size), p.busbw, p.algbw, f.count(p.operations)]),
+  ]);
+  return table("", ["size", "GB/s", "algorithm", "operations"], rows);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matrix of ranks in bins of several ranks where there is no room for all.
 
-import type { Pair } from "./rangeflows";
+import { addFlow, noFlow, type FlowSums, type Pair } from "./rangeflows";
 
 // Window is the range of ranks shown, the same for senders and receivers.
 export interface Window {
@@ -9,11 +9,7 @@ export interface Window {
   count: number;
 }
 
-export interface Bin {
-  count: number;
-  bytes: number;
-  time: number;
-  timed: number;
+export interface Bin extends FlowSums {
   most: Pair | undefined; // the pair with the largest shown value
 }
 
@@ -26,7 +22,7 @@ export class Bins {
     readonly window: Window,
     room: number, // bins that fit
     pairs: Iterable<Pair>,
-    of: (p: { count: number; bytes: number; time: number; timed: number }) => number,
+    of: (p: FlowSums) => number,
   ) {
     this.per = Math.max(1, Math.ceil(window.count / Math.max(1, room)));
     this.size = Math.ceil(window.count / this.per);
@@ -35,11 +31,8 @@ export class Bins {
       if (from < 0 || to < 0) continue;
       const key = from * this.size + to;
       let bin = this.all.get(key);
-      if (!bin) this.all.set(key, (bin = { count: 0, bytes: 0, time: 0, timed: 0, most: undefined }));
-      bin.count += p.count;
-      bin.bytes += p.bytes;
-      bin.time += p.time;
-      bin.timed += p.timed;
+      if (!bin) this.all.set(key, (bin = { ...noFlow(), most: undefined }));
+      addFlow(bin, p);
       if (!bin.most || of(p) > of(bin.most)) bin.most = p;
     }
   }

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding the blocks of the archive that ../../blocks.go writes.
+// Decoding the blocks of the archive: ../../blocks.go writes them, and ../../steps.go, ../../waited.go and
+// ../../charges.go the critical path, the waits sorted by time, and their causes. Columns are read in their order.
 
-import { Columns, Notes } from "./columns";
+import { Notes, type Columns } from "./columns";
 
-export interface Bars {
-  start: Float64Array;
-  length: Float64Array;
-  region: Uint32Array;
-  wait: Float64Array;
+export type Bars = ReturnType<typeof readBars>;
+
+export function readBars(c: Columns, n: number) {
+  const [gap, length, region, wait] = [c.next(), c.next(), c.next(), c.next()];
+  const b = { start: new Float64Array(n), length: length.fill(new Float64Array(n)), region: region.fill(new Uint32Array(n)), wait: wait.fill(new Float64Array(n)) };
+  for (let i = 0, at = 0; i < n; i++) {
+    b.start[i] = at += gap.next();
+    at += b.length[i]!;
+  }
+  return b;
 }
 
 export interface Wait {
@@ -16,31 +22,46 @@ export interface Wait {
   first: boolean;
 }
 
-export interface BarNotes {
-  parent: Float64Array; // bar, −1
-  kids: Uint32Array; // by bar of the block, plus one: index into kid
-  kid: Float64Array;
-  waits: Map<number, Wait>; // by place in the block
-  attributes: Notes;
+export type BarNotes = ReturnType<typeof readBarNotes>;
+
+export function readBarNotes(c: Columns, n: number) {
+  const parent = c.next().signedSums(new Float64Array(n), -1); // bar, −1
+  const kids = new Uint32Array(n + 1); // by bar of the block, plus one: index into kid
+  c.next().sums(kids.subarray(1));
+  const kid = c.next().signedSums(new Float64Array(kids[n]!));
+  const waits = new Map<number, Wait>(); // by place in the block
+  for (const w = c.next(); w.more; ) waits.set(w.next(), { kind: w.next(), rank: w.next(), first: w.next() === 1 });
+  return { parent, kids, kid, waits, attributes: new Notes(c) };
 }
 
-export interface Transfers {
-  start: Float64Array;
-  length: Float64Array; // −1: not known
-  row: Int32Array; // −1: not known
-  bytes: Float64Array;
-  parent: Float64Array;
-  attributes: Notes;
+export type Transfers = ReturnType<typeof readTransfers>;
+
+export function readTransfers(c: Columns, n: number) {
+  return {
+    start: c.next().sums(new Float64Array(n)),
+    length: c.next().fill(new Float64Array(n), -1), // −1: unknown
+    row: c.next().fill(new Int32Array(n), -1), // −1: unknown
+    bytes: c.next().fill(new Float64Array(n)),
+    parent: c.next().signedSums(new Float64Array(n), -1),
+    attributes: new Notes(c),
+  };
 }
 
-export interface Operations {
-  bar: Float64Array;
-  instance: Uint32Array;
-  sent: Float64Array;
-  received: Float64Array;
-  root: Float64Array; // −1: none
-  size: Float64Array; // bytes, as nccl-tests count them
-  attributes: Notes;
+export type Operations = ReturnType<typeof readOperations>;
+
+export function readOperations(c: Columns) {
+  const bars: number[] = [];
+  for (const bar = c.next(); bar.more; ) bars.push((bars.at(-1) ?? 0) + bar.next());
+  const n = bars.length;
+  return {
+    bar: Float64Array.from(bars),
+    instance: c.next().signedSums(new Uint32Array(n)),
+    sent: c.next().fill(new Float64Array(n)),
+    received: c.next().fill(new Float64Array(n)),
+    root: c.next().fill(new Float64Array(n), -1), // −1: none
+    size: c.next().fill(new Float64Array(n)), // bytes, as nccl-tests count them
+    attributes: new Notes(c),
+  };
 }
 
 export interface Instance {
@@ -51,81 +72,6 @@ export interface Instance {
   ordinal: number;
   expected: number;
   parts: { rank: number; bar: number }[];
-}
-
-export function readBars(c: Columns, n: number): Bars {
-  const [start, length, region, wait] = [c.next(), c.next(), c.next(), c.next()];
-  const b: Bars = { start: new Float64Array(n), length: new Float64Array(n), region: new Uint32Array(n), wait: new Float64Array(n) };
-  let at = 0;
-  for (let i = 0; i < n; i++) {
-    at += start.next();
-    b.start[i] = at;
-    const l = length.next();
-    b.length[i] = l;
-    at += l;
-    b.region[i] = region.next();
-    b.wait[i] = wait.next();
-  }
-  return b;
-}
-
-export function readBarNotes(c: Columns, n: number): BarNotes {
-  const [parent, kids, kid, waits] = [c.next(), c.next(), c.next(), c.next()];
-  const b: BarNotes = { parent: new Float64Array(n), kids: new Uint32Array(n + 1), kid: new Float64Array(0), waits: new Map(), attributes: new Notes(c) };
-  let at = 0;
-  for (let i = 0; i < n; i++) {
-    at += parent.signed();
-    b.parent[i] = at - 1;
-    b.kids[i + 1] = b.kids[i]! + kids.next();
-  }
-  b.kid = new Float64Array(b.kids[n]!);
-  at = 0;
-  for (let i = 0; i < b.kid.length; i++) {
-    at += kid.signed();
-    b.kid[i] = at;
-  }
-  while (waits.more) b.waits.set(waits.next(), { kind: waits.next(), rank: waits.next(), first: waits.next() === 1 });
-  return b;
-}
-
-export function readTransfers(c: Columns, n: number): Transfers {
-  const [start, length, row, bytes, parent] = [c.next(), c.next(), c.next(), c.next(), c.next()];
-  const t: Transfers = {
-    start: new Float64Array(n), length: new Float64Array(n), row: new Int32Array(n), bytes: new Float64Array(n), parent: new Float64Array(n), attributes: new Notes(c),
-  };
-  let at = 0;
-  let up = 0;
-  for (let i = 0; i < n; i++) {
-    at += start.next();
-    t.start[i] = at;
-    t.length[i] = length.next() - 1;
-    t.row[i] = row.next() - 1;
-    t.bytes[i] = bytes.next();
-    up += parent.signed();
-    t.parent[i] = up - 1;
-  }
-  return t;
-}
-
-export function readOperations(c: Columns): Operations {
-  const [bar, instance, sent, received, root, size] = [c.next(), c.next(), c.next(), c.next(), c.next(), c.next()];
-  const all: number[][] = [];
-  let at = 0;
-  let number = 0;
-  while (bar.more) {
-    at += bar.next();
-    number += instance.signed();
-    all.push([at, number, sent.next(), received.next(), root.next() - 1, size.next()]);
-  }
-  return {
-    bar: Float64Array.from(all, (o) => o[0]!),
-    instance: Uint32Array.from(all, (o) => o[1]!),
-    sent: Float64Array.from(all, (o) => o[2]!),
-    received: Float64Array.from(all, (o) => o[3]!),
-    root: Float64Array.from(all, (o) => o[4]!),
-    size: Float64Array.from(all, (o) => o[5]!),
-    attributes: new Notes(c),
-  };
 }
 
 export function readInstances(c: Columns): Instance[] {
@@ -145,4 +91,45 @@ export function readInstances(c: Columns): Instance[] {
     all.push(one);
   }
   return all;
+}
+
+// Segments are consecutive parts of the critical path.
+export type Segments = ReturnType<typeof readSegments>;
+
+export function readSegments(c: Columns, n: number, begin: number) {
+  const start = new Float64Array(n);
+  const length = c.next().fill(new Float64Array(n));
+  for (let i = 0, at = begin; i < n; at += length[i++]!) start[i] = at;
+  // rank −1: of no rank; what: index into the head's list
+  return { start, length, rank: c.next().signedSums(new Int32Array(n), -1), what: c.next().fill(new Uint16Array(n)) };
+}
+
+// Charges are the operations with waiting, in the order of their first arrivals.
+export type Charges = ReturnType<typeof readCharges>;
+
+export function readCharges(c: Columns, n: number) {
+  const start = c.next().sums(new Float64Array(n));
+  c.next(); // is for other readers
+  const first = new Uint32Array(n + 1); // by operation, plus one: index into rank, kind and ns
+  c.next().sums(first.subarray(1));
+  const all = first[n]!;
+  // rank −1: all further ranks; kind: index into the head's list
+  return { start, first, rank: c.next().fill(new Int32Array(all), -1), kind: c.next().fill(new Uint8Array(all)), ns: c.next().fill(new Float64Array(all)) };
+}
+
+// TimedWaits are waits in the order of their operations' begins.
+export type TimedWaits = ReturnType<typeof readWaits>;
+
+export function readWaits(c: Columns, n: number) {
+  const w = {
+    start: c.next().sums(new Float64Array(n)), // begin of the operation on its first member
+    length: c.next().fill(new Float64Array(n)),
+    rank: c.next().fill(new Int32Array(n), -1), // −1: unknown
+    by: c.next().fill(new Int32Array(n), -1), // that was waited for; −1: unknown
+    first: c.next().fill(new Uint8Array(n)), // 1: in the first operation of a communicator
+    comm: c.next().fill(new Uint32Array(n)),
+    fn: c.next().fill(new Uint16Array(n)),
+  };
+  const after = c.next();
+  return { ...w, begin: w.start.map((at) => at + after.next()) }; // begin of the wait
 }

@@ -23,7 +23,7 @@ export class Cache {
   loading = 0;
   budget = 8_000_000; // of bars that are unpacked at the same time, beyond those in the picture
   held = 0; // bars, or as much as
-  private readonly cache = new Map<string, Entry<unknown>>();
+  private readonly cache = new Map<number, Entry<unknown>>();
   private running = 0;
   private readonly waiting: (() => void)[] = [];
   private tick = 0;
@@ -37,8 +37,8 @@ export class Cache {
     return this.source.block(block);
   }
 
-  load<T>(key: string, block: number, size: number, make: (c: Columns) => T): Entry<T> {
-    let e = this.cache.get(key) as Entry<T> | undefined;
+  load<T>(block: number, size: number, make: (c: Columns) => T): Entry<T> {
+    let e = this.cache.get(block) as Entry<T> | undefined;
     if (!e) {
       this.loading++;
       const entry: Entry<T> = {
@@ -56,7 +56,7 @@ export class Cache {
         this.onError(err);
       });
       e = entry;
-      this.cache.set(key, e as Entry<unknown>);
+      this.cache.set(block, e as Entry<unknown>);
       this.held += size;
     }
     e.used = this.tick;
@@ -85,9 +85,9 @@ export class Cache {
     this.tick++;
     if (this.held <= this.budget) return;
     const old = [...this.cache].filter(([, e]) => e.value !== undefined && e.used < this.tick - 1).sort((a, b) => a[1].used - b[1].used);
-    for (const [key, e] of old) {
+    for (const [block, e] of old) {
       if (this.held <= this.budget * 0.8) break;
-      this.cache.delete(key);
+      this.cache.delete(block);
       this.held -= e.size;
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of numbers, as ../../format.go describes them.
 
+type Numbers = Float64Array | Int32Array | Uint32Array | Uint16Array | Uint8Array;
+
 // Column reads the values of a column one after the other.
 export class Column {
   constructor(private readonly bytes: Uint8Array, private at: number, private readonly end: number) {}
@@ -27,6 +29,24 @@ export class Column {
   signed(): number {
     const v = this.next();
     return v % 2 === 0 ? v / 2 : -(v + 1) / 2;
+  }
+
+  // fill reads as many numbers as an array has room for; plus is added to each.
+  fill<T extends Numbers>(into: T, plus = 0): T {
+    for (let i = 0; i < into.length; i++) into[i] = this.next() + plus;
+    return into;
+  }
+
+  // sums reads what each number of an array has more than the one before.
+  sums<T extends Numbers>(into: T): T {
+    for (let i = 0, at = 0; i < into.length; i++) into[i] = at += this.next();
+    return into;
+  }
+
+  // signedSums reads differences between the numbers of an array; plus is added to each.
+  signedSums<T extends Numbers>(into: T, plus = 0): T {
+    for (let i = 0, at = 0; i < into.length; i++) into[i] = (at += this.signed()) + plus;
+    return into;
   }
 
   // double reads a number of 8 bytes.

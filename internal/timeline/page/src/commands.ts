@@ -56,15 +56,14 @@ export class Commands {
     const { state } = this.parts;
     const { from, to } = state.store.head.answer;
     if (to <= from) return this.fit();
-    state.onJump();
-    state.go(from - 0.02 * (to - from), to + 0.02 * (to - from));
+    state.jump(from - 0.02 * (to - from), to + 0.02 * (to - from));
   }
 
   zoomToSelection(): void {
     const { state } = this.parts;
-    if (state.range) return state.onJump(), state.go(state.range.from, state.range.to);
+    if (state.range) return state.jump(state.range.from, state.range.to);
     const b = state.selected && state.store.peekBar(state.selected.bar);
-    if (b) state.onJump(), state.go(b.start - 0.5 * b.length - 20, b.start + 1.5 * b.length + 20);
+    if (b) state.jump(b.start - 0.5 * b.length - 20, b.start + 1.5 * b.length + 20);
   }
 
   setMode(mode: Mode): void {

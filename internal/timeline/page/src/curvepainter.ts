@@ -22,10 +22,7 @@ export class CurvePainter {
   private area = new Float64Array(0);
   private time = new Float64Array(0);
 
-  constructor(
-    private readonly store: Store,
-    private readonly view: View,
-  ) {}
+  constructor(private readonly store: Store, private readonly view: View) {}
 
   // paint draws the curves of the rows that are in the picture.
   paint(c: CanvasRenderingContext2D, ratio: number, items: Item[]): void {

@@ -116,7 +116,7 @@ export class Curves {
   private entry(curve: Curve, k: number) {
     const s = curve.series;
     const n = Math.min(this.head.chunk, s.count - k * this.head.chunk);
-    return this.cache.load("m" + (s.block + k), s.block + k, n * (1 + s.members.length), (c) => readPoints(c, n, s, k === Math.ceil(s.count / this.head.chunk) - 1));
+    return this.cache.load(s.block + k, n * (1 + s.members.length), (c) => readPoints(c, n, s, k === Math.ceil(s.count / this.head.chunk) - 1));
   }
 
   peek(curve: Curve, k: number): Points | undefined {
@@ -180,8 +180,6 @@ export class Curves {
   }
 }
 
-const ends = { min: Infinity, max: -Infinity };
-
 function addEntry(out: Sums, level: Level, member: number, i: number, count: number): void {
   const of = level.of[member]!;
   out.min = Math.min(out.min, of.min[i]!);
@@ -218,7 +216,7 @@ function pyramid(lowest: Level): Level[] {
     const level: Level = { start: new Float64Array(n + 1), each: below.each * fan, of: [] };
     for (let i = 0; i <= n; i++) level.start[i] = below.start[Math.min(i * fan, entries)]!;
     for (const b of below.of) {
-      const one = { min: new Float64Array(n).fill(ends.min), max: new Float64Array(n).fill(ends.max), area: new Float64Array(n), missing: new Float64Array(n) };
+      const one = { min: new Float64Array(n).fill(Infinity), max: new Float64Array(n).fill(-Infinity), area: new Float64Array(n), missing: new Float64Array(n) };
       for (let j = 0; j < entries; j++) {
         const i = Math.floor(j / fan);
         one.min[i] = Math.min(one.min[i]!, b.min[j]!);

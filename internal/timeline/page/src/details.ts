@@ -3,28 +3,20 @@
 
 import { lowerBound } from "./bounds";
 import type { Curve, Reading, Sums } from "./curves";
-import { byId, el, swatch } from "./dom";
-import type { Family } from "./family";
+import { byId, definitions, el, swatch, table } from "./dom";
+import { statesOf, type Family } from "./family";
 import * as f from "./format";
 import type { Head } from "./head";
 import type { Host } from "./host";
-import { Kin } from "./relations";
-import { statesOf } from "./states";
 import type { Tips } from "./tips";
 import type { Words } from "./words";
 
 export class Details {
   private readonly head: Head;
-  private readonly kin: Kin;
   private asked = 0;
 
-  constructor(
-    private readonly host: Host,
-    private readonly words: Words,
-    private readonly tips: Tips,
-  ) {
+  constructor(private readonly host: Host, private readonly words: Words, private readonly tips: Tips) {
     this.head = host.store.head;
-    this.kin = new Kin(host);
   }
 
   // forget cancels pending lookups when the selection changes.
@@ -45,19 +37,14 @@ export class Details {
       ...(metric.description ? [el("p", null, metric.description)] : []),
       ...(reading ? [el("h3", null, "Here"), ...this.tips.curve(curve, reading, undefined).slice(2)] : []),
       el("h3", null, "In the whole run"),
-      el(
-        "dl", null,
-        ...(
-          [
-            ["least", write(whole.min)],
-            ["mean", this.host.store.curves.mean(curve, whole)],
-            ["greatest", write(whole.max)],
-            ["values", f.count(series.count - (series.closed ? 1 : 0))],
-            ["unit", curve.unit || "–"],
-            ["mode", `${metric.mode}: ${modes[metric.timing]}`],
-          ] as const
-        ).flatMap(([k, v]) => [el("dt", null, k), el("dd", null, v)]),
-      ),
+      definitions([
+        ["least", write(whole.min)],
+        ["mean", this.host.store.curves.mean(curve, whole)],
+        ["greatest", write(whole.max)],
+        ["values", f.count(series.count - (series.closed ? 1 : 0))],
+        ["unit", curve.unit || "–"],
+        ["mode", `${metric.mode}: ${modes[metric.timing]}`],
+      ]),
     );
     section.scrollTop = 0;
   }
@@ -67,13 +54,12 @@ export class Details {
     const ask = ++this.asked;
     const { store } = this.host;
     const b = await store.bar(bar);
-    const at = bar - b.lane.first;
-    const chunk = this.head.chunk;
-    const notes = await store.notes(b.lane, Math.floor(at / chunk));
-    const operations = await store.operations(b.lane.row, bar);
-    const parents = await Promise.all(family.parents.map((p) => this.kin.link(p)));
+    const { chunk, at } = store.placeOf(bar);
+    const notes = await store.notes(b.lane, chunk).promise;
+    const operations = await store.operations(b.lane.row, bar)?.promise;
+    const parents = await Promise.all(family.parents.map((p) => this.link(p)));
     const isEvent = this.head.rows[b.lane.row]!.kind === "event";
-    const children = await this.kin.caused(isEvent ? family.children.filter((c) => store.laneOf(c).row !== b.lane.row) : family.children);
+    const children = await this.caused(isEvent ? family.children.filter((c) => store.laneOf(c).row !== b.lane.row) : family.children);
     const states = isEvent && b.lane.depth === 0 ? await this.states(await statesOf(store, b.lane.row, b.start, b.start + b.length), b.start) : [];
     const sections: Node[] = [];
     if (operations) {
@@ -100,38 +86,35 @@ export class Details {
         sections.push(
           el("h3", null, instance.message ? "Message" : "Collective"),
           el("h2", null, name),
-          el("dl", null, ...rows.flatMap(([k, v]) => [el("dt", null, k), el("dd", null, v)]), ...this.words.notes(operations.attributes.of(i))),
-          ...(instance.message ? (other ? [await this.kin.link(other.bar)] : []) : await this.kin.parts(instance.parts, bar)),
+          definitions(rows, ...this.words.notes(operations.attributes.of(i))),
+          ...(instance.message ? (other ? [await this.link(other.bar)] : []) : await this.parts(instance.parts, bar)),
         );
       }
       if (family.instances.length > 32) sections.push(el("p", { class: "sub" }, `and ${family.instances.length - 32} more operations`));
     }
-    const wait = notes.waits.get(at % chunk);
+    const wait = notes.waits.get(at);
     if (ask !== this.asked) return;
     const section = byId("details");
     section.classList.remove("empty");
     section.replaceChildren(
       el("h2", null, swatch(this.host.colors().css[b.region]!), this.head.regions[b.region]!.name),
       el("p", { class: "sub" }, this.words.path(b.lane.row)),
-      el(
-        "dl", null,
-        ...(isEvent ? [el("dt", null, "type"), el("dd", null, this.head.regions[b.region]!.name.replace(/^ncclProfiler?/, ""))] : []),
-        el("dt", null, "begin"), el("dd", null, f.exact(b.start)),
-        el("dt", null, "end"), el("dd", null, f.exact(b.start + b.length)),
-        el("dt", null, "length"), el("dd", null, f.exact(b.length)),
+      definitions([
+        ...(isEvent ? [["type", this.head.regions[b.region]!.name.replace(/^ncclProfiler?/, "")] as const] : []),
+        ["begin", f.exact(b.start)],
+        ["end", f.exact(b.start + b.length)],
+        ["length", f.exact(b.length)],
         ...(wait
-          ? [
-              el("dt", null, "waited"),
-              el("dd", { class: "alarm" }, `${f.exact(b.wait)} (${f.percent(b.wait, b.length)}) for ${this.head.ranks[wait.rank]?.name ?? "?"}`),
-              el("dt", null, "cause"),
-              el("dd", null, (this.head.waitKinds[wait.kind] ?? "?") + (wait.first ? ", starting up" : "")),
-            ]
+          ? ([
+              ["waited", `${f.exact(b.wait)} (${f.percent(b.wait, b.length)}) for ${this.head.ranks[wait.rank]?.name ?? "?"}`, "alarm"],
+              ["cause", (this.head.waitKinds[wait.kind] ?? "?") + (wait.first ? ", starting up" : "")],
+            ] as const)
           : []),
-        el("dt", null, "group"), el("dd", null, this.head.categories[this.head.regions[b.region]!.category] ?? "?"),
-        ...(this.head.realtime ? [el("dt", null, "clock"), el("dd", null, this.words.clock(b.start))] : []),
-      ),
+        ["group", this.head.categories[this.head.regions[b.region]!.category] ?? "?"],
+        ...(this.head.realtime ? [["clock", this.words.clock(b.start)] as const] : []),
+      ]),
       ...sections,
-      ...(notes.attributes.of(at % chunk).length > 0 ? [el("h3", null, "Attributes"), el("dl", null, ...this.words.notes(notes.attributes.of(at % chunk)))] : []),
+      ...(notes.attributes.of(at).length > 0 ? [el("h3", null, "Attributes"), definitions([], ...this.words.notes(notes.attributes.of(at)))] : []),
       ...states,
       ...(parents.length > 0 ? [el("h3", null, isEvent ? (b.lane.depth > 0 ? "State of" : "Parent") : "Caused by"), ...parents] : []),
       ...children,
@@ -139,19 +122,55 @@ export class Details {
     section.scrollTop = 0;
   }
 
+  // link creates a link to a bar.
+  private async link(bar: number): Promise<HTMLElement> {
+    const b = await this.host.store.bar(bar);
+    return this.linkTo(bar, f.time(b.length), b.region, ` · ${this.head.rows[b.lane.row]!.name}`);
+  }
+
+  // linkTo creates a link to a bar of a region, after a figure and with what follows the region's name.
+  private linkTo(bar: number, figure: string, region: number, more = "", className = "link"): HTMLElement {
+    const name = this.head.regions[region]!.name;
+    return el("button", { class: className, onclick: () => this.host.select(bar) }, el("span", { class: "sub" }, figure), swatch(this.host.colors().css[region]!), name + more);
+  }
+
+  // parts lists when the members of a collective arrived and how long they were in it.
+  private async parts(parts: { rank: number; bar: number }[], bar: number): Promise<Node[]> {
+    const shown = parts.slice(0, 64);
+    const bars = await Promise.all(shown.map((p) => this.host.store.bar(p.bar)));
+    const first = Math.min(...bars.map((b) => b.start));
+    const rows = shown.map((p, i) => {
+      const b = bars[i]!;
+      const name = el("button", { class: "link", onclick: () => this.host.select(p.bar) }, p.bar === bar ? `${p.rank} (this)` : String(p.rank));
+      return [name, "+" + f.time(b.start - first), f.time(b.length), b.wait > 0 ? f.time(b.wait) : ""];
+    });
+    const more = parts.length - shown.length;
+    return [table("", ["rank", "arrival", "length", "waited"], rows), ...(more > 0 ? [el("p", { class: "sub" }, `and ${more} more ranks`)] : [])];
+  }
+
+  // caused summarizes the effects of a bar.
+  private async caused(children: number[]): Promise<Node[]> {
+    if (children.length === 0) return [];
+    const sums = new Map<string, { bar: number; region: number; row: string; count: number; time: number }>();
+    for (const c of children.slice(0, 5000)) {
+      const b = await this.host.store.bar(c);
+      const key = `${b.region} ${b.lane.row}`;
+      const s = sums.get(key) ?? { bar: c, region: b.region, row: this.head.rows[b.lane.row]!.name, count: 0, time: 0 };
+      s.count++;
+      s.time += b.length;
+      sums.set(key, s);
+    }
+    return [
+      el("h3", null, `Caused (${f.count(children.length)})`),
+      ...[...sums.values()].slice(0, 60).map((s) => this.linkTo(s.bar, (s.count > 1 ? `${f.count(s.count)} × · ` : "") + f.time(s.time), s.region, ` · ${s.row}`)),
+    ];
+  }
+
   // states lists the states of an event that begins at a given time.
   private async states(bars: number[], begin: number): Promise<Node[]> {
     if (bars.length === 0) return [];
     const found = await Promise.all(bars.map((bar) => this.host.store.bar(bar)));
-    return [
-      el("h3", null, `States (${bars.length})`),
-      ...found.map((s, i) =>
-        el(
-          "button", { class: "link state", type: "button", onclick: () => this.host.select(bars[i]!, true) },
-          el("span", { class: "sub" }, "+" + f.time(s.start - begin)), swatch(this.host.colors().css[s.region]!), this.head.regions[s.region]!.name,
-        ),
-      ),
-    ];
+    return [el("h3", null, `States (${bars.length})`), ...found.map((s, i) => this.linkTo(bars[i]!, "+" + f.time(s.start - begin), s.region, "", "link state"))];
   }
 }
 
@@ -161,3 +180,42 @@ const modes = {
   last: "a value is for the time since the one before",
   rate: "the counter's growth per second between two values",
 };
+
+// showLegend shows the colors and how much of each there is, while nothing is selected.
+export function showLegend(host: Host): void {
+  const head = host.store.head;
+  const colors = host.colors();
+  const sums = head.categories.map(() => ({ count: 0, time: 0 }));
+  for (const lane of host.store.lanes) {
+    if (host.store.repeats(lane)) continue;
+    for (const s of lane.sums) {
+      const sum = sums[head.regions[s.region]!.category]!;
+      sum.count += s.count;
+      sum.time += s.time;
+    }
+  }
+  const entries = head.categories.map((name, i) => ({ name, i, ...sums[i]! })).filter((e) => e.count > 0);
+  const legend = entries.map((e) => {
+    const options = { class: "legend", "aria-pressed": String(host.highlighted() === e.i), title: "Highlight these", onclick: () => host.highlight(e.i) };
+    return el("button", options, swatch(colors.category[e.i]!), e.name, el("span", { class: "sub" }, `${f.count(e.count)} · ${f.time(e.time)}`));
+  });
+  const section = byId("details");
+  section.classList.add("empty");
+  section.replaceChildren(
+    el("p", { class: "hint" }, "Click a bar to see all that is known about it. Drag on the ruler, or drag with Shift, for statistics of a range. Press ? for all keys."),
+    el("h3", null, "Regions"),
+    ...(legend.length > 0 ? legend : [el("p", { class: "sub" }, "The archive has no regions.")]),
+    el("h3", null, "Marks"),
+    mark(colors.wait, "waiting for another rank"),
+    mark(colors.collective, "members of one collective"),
+    mark(colors.message, "message, sender to receiver"),
+    mark(colors.transfer, "transfer over the network"),
+    mark(colors.parent, "call to what it caused"),
+    ...(head.path ? [mark(colors.path, "critical path (V)")] : []),
+    ...(host.store.curves.all.length > 0 ? [mark("var(--metric)", "metric; pale: least to greatest of a pixel")] : []),
+  );
+}
+
+function mark(color: string, text: string): HTMLElement {
+  return el("div", { class: "legend" }, swatch(color), text);
+}

@@ -15,24 +15,36 @@ export interface Family {
 
 export async function familyOf(store: Store, bar: number): Promise<Family> {
   const family: Family = { bar, parents: [], children: [], instances: [] };
-  const chunk = store.head.chunk;
-  for (let at = bar; at >= 0 && family.parents.length < 16; ) {
-    const lane = store.laneOf(at);
-    const i = at - lane.first;
-    const notes = await store.notes(lane, Math.floor(i / chunk));
-    if (at === bar) {
-      const k = i % chunk;
-      family.children = [...notes.kid.slice(notes.kids[k]!, notes.kids[k + 1]!)];
-    }
-    const parent = notes.parent[i % chunk]!;
+  for (let child = bar; family.parents.length < 16; ) {
+    const { lane, chunk, at } = store.placeOf(child);
+    const notes = await store.notes(lane, chunk).promise;
+    if (child === bar) family.children = [...notes.kid.slice(notes.kids[at]!, notes.kids[at + 1]!)];
+    const parent = notes.parent[at]!;
     if (parent < 0 || family.parents.includes(parent)) break;
     family.parents.push(parent);
-    at = parent;
+    child = parent;
   }
-  const lane = store.laneOf(bar);
-  const o = await store.operations(lane.row, bar);
+  const o = await store.operations(store.laneOf(bar).row, bar)?.promise;
   if (o) {
     for (let i = lowerBound(o.bar, bar); i < o.bar.length && o.bar[i] === bar; i++) family.instances.push(await store.instance(o.instance[i]!));
   }
   return family;
+}
+
+const mostStates = 200;
+
+// statesOf lists the bars within a bar of a row of events, sorted by time, at most 200.
+export async function statesOf(store: Store, row: number, from: number, to: number): Promise<number[]> {
+  const found: { bar: number; start: number }[] = [];
+  const { chunk, rows } = store.head;
+  const [first, end] = rows[row]!.lanes;
+  for (const lane of store.lanes.slice(first + 1, end)) {
+    for (const k of store.chunksIn(lane, from, to)) {
+      if (found.length >= mostStates) break;
+      const { start } = await store.bars(lane, k).promise;
+      for (let i = lowerBound(start, from); i < start.length && start[i]! <= to; i++) found.push({ bar: lane.first + k * chunk + i, start: start[i]! });
+    }
+  }
+  found.sort((a, b) => a.start - b.start || a.bar - b.bar);
+  return found.slice(0, mostStates).map((s) => s.bar);
 }

@@ -37,20 +37,9 @@ export function amount(text: string, units: Record<string, number>): number | un
   return m && Object.hasOwn(units, unit) ? Number(m[1]) * units[unit]! : undefined;
 }
 
-function compare(by: Comparison, v: number, to: number): boolean {
-  switch (by) {
-    case ">":
-      return v > to;
-    case "<":
-      return v < to;
-    case ">=":
-      return v >= to;
-    case "<=":
-      return v <= to;
-    default:
-      return v === to;
-  }
-}
+const compares: Record<Comparison, (v: number, to: number) => boolean> = {
+  ">": (v, to) => v > to, "<": (v, to) => v < to, ">=": (v, to) => v >= to, "<=": (v, to) => v <= to, "=": (v, to) => v === to, ":": (v, to) => v === to,
+};
 
 // numbers parses lists such as 3,5-7.
 function numbers(text: string): ((n: number) => boolean) | undefined {
@@ -71,19 +60,19 @@ function condition(key: string, by: Comparison, value: string): Test | undefined
   if (Object.hasOwn(figures, key)) {
     const figure = figures[key]!;
     const to = amount(value, figure[1]);
-    return to === undefined ? undefined : (o) => compare(by, figure[0](o), to);
+    return to === undefined ? undefined : (o) => compares[by](figure[0](o), to);
   }
   const exact = by === ":" || by === "=";
   if (key === "rank" || key === "number") {
     const of = key === "rank" ? (o: Subject) => o.rank : (o: Subject) => o.number;
     const among = exact ? numbers(value) : undefined;
     const to = amount(value, { "": 1 });
-    return among ? (o) => among(of(o)) : to === undefined ? undefined : (o) => compare(by, of(o), to);
+    return among ? (o) => among(of(o)) : to === undefined ? undefined : (o) => compares[by](of(o), to);
   }
   if (key === "comm" || key === "communicator") return exact ? (o) => o.comm.includes(value) : undefined;
   if (exact) return (o) => o.attribute(key).some((t) => t.includes(value));
   const to = amount(value, bytes);
-  return to === undefined ? undefined : (o) => o.attribute(key).some((t) => compare(by, Number(t), to));
+  return to === undefined ? undefined : (o) => o.attribute(key).some((t) => compares[by](Number(t), to));
 }
 
 const own = new Set([...Object.keys(figures), "rank", "number", "comm", "communicator"]);

@@ -2,7 +2,7 @@
 // The search: the text entered, and stepping from match to match.
 
 import { byId, tell } from "./dom";
-import { parseFilter } from "./filter";
+import { parseFilter, type Filter } from "./filter";
 import * as f from "./format";
 import { Lister, type Operation } from "./listing";
 import { next, parse, waits, type Query } from "./search";
@@ -12,6 +12,7 @@ import type { Toggles } from "./toggles";
 
 const start = { time: -Infinity, bar: -1 };
 const end = { time: Infinity, bar: Infinity };
+const none = new Set<number>();
 const mostFound = 100_000; // operations found by conditions, at most
 
 export class Finder {
@@ -19,47 +20,35 @@ export class Finder {
   private asked = 0;
   private found: Operation[] | undefined; // that meet conditions, in the order of their begins; undefined: nobody asked, or they are being looked for
 
-  constructor(
-    private readonly state: State,
-    private readonly selection: Selection,
-    private readonly toggles: Toggles,
-  ) {
+  constructor(private readonly state: State, private readonly selection: Selection, private readonly toggles: Toggles) {
     this.lister = new Lister(state.store);
   }
 
-  // search looks for names or, if the text has conditions, for operations (filter.ts).
+  // search looks for names or, if the text has conditions, for operations (filter.ts). For these nothing is faded: only
+  // some operations of a name match.
   search(text: string): void {
     const { state } = this;
     const ask = ++this.asked;
-    this.found = undefined;
     const filter = parseFilter(text);
-    if (filter.conditional) return void this.conditions(text, ask);
-    const query = (state.query = parse(state.store, text));
+    const all = { text, regions: new Set(state.store.head.regions.keys()), on: () => none, rows: undefined, count: 0, metrics: [] };
+    const query = filter.conditional ? all : parse(state.store, text);
+    this.found = undefined;
+    state.query = query;
     const input = byId<HTMLInputElement>("query");
     if (input.value !== text) input.value = text;
     byId("search").classList.toggle("active", query !== undefined);
-    byId("hits").textContent = query ? (query.count > 0 ? f.count(query.count) : query.metrics.length > 0 ? f.plural(query.metrics.length, "metric", "metrics") : "none") : "";
-    if (query?.count === 0 && query.metrics.length > 0 && !state.rows.metrics) this.toggles.metrics();
+    const metrics = query?.count === 0 ? query.metrics.length : 0;
+    byId("hits").textContent = filter.conditional ? "…" : !query ? "" : query.count > 0 ? f.count(query.count) : metrics > 0 ? f.plural(metrics, "metric", "metrics") : "none";
+    if (metrics > 0 && !state.rows.metrics) this.toggles.metrics();
     // A search for rows shows only the rows found.
     state.rows.show(query?.rows);
     state.relayout();
     state.recolor();
+    if (filter.conditional) void this.findOperations(filter, ask);
   }
 
-  // conditions looks for operations that match. Nothing is faded: only some operations of a name match.
-  private async conditions(text: string, ask: number): Promise<void> {
-    const { state } = this;
-    const { head } = state.store;
-    const none = new Set<number>();
-    const input = byId<HTMLInputElement>("query");
-    if (input.value !== text) input.value = text;
-    state.query = { text, regions: new Set(head.regions.keys()), on: () => none, rows: undefined, count: 0, metrics: [] };
-    state.rows.show(undefined);
-    state.relayout();
-    state.recolor();
-    byId("search").classList.add("active");
-    byId("hits").textContent = "…";
-    const filter = parseFilter(text);
+  private async findOperations(filter: Filter, ask: number): Promise<void> {
+    const { head } = this.state.store;
     try {
       const list = await this.lister.list(head.begin, head.duration + 1, filter, mostFound, (share) => {
         if (ask === this.asked) byId("hits").textContent = `${Math.round(100 * share)} %`;
@@ -70,7 +59,7 @@ export class Finder {
       const n = this.found.length;
       byId("hits").textContent = filter.wrong.length > 0 ? `not understood: ${filter.wrong.join(" ")}` : n === 0 ? "none" : `${list.left ? "> " : ""}${f.count(n)}`;
     } catch (e) {
-      state.fail(e);
+      this.state.fail(e);
     }
   }
 

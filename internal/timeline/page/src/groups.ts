@@ -2,7 +2,7 @@
 // Groups of ranks: by host, or by position on the host.
 
 import type { Rank } from "./head";
-import type { Pair } from "./rangeflows";
+import { addFlow, noFlow, type Pair } from "./rangeflows";
 
 export const groupings = ["ranks", "hosts", "places"] as const;
 export type Grouping = (typeof groupings)[number];
@@ -42,14 +42,7 @@ export function together(pairs: Pair[], groups: Groups): Pair[] {
   for (const p of pairs) {
     const [from, to] = [p.from < 0 ? -1 : groups.of[p.from]!, p.to < 0 ? -1 : groups.of[p.to]!];
     const key = (from + 1) * n + to + 1;
-    const sum = all.get(key);
-    if (!sum) all.set(key, { ...p, from, to });
-    else {
-      sum.count += p.count;
-      sum.bytes += p.bytes;
-      sum.time += p.time;
-      sum.timed += p.timed;
-    }
+    all.set(key, addFlow(all.get(key) ?? { from, to, ...noFlow() }, p));
   }
   return [...all.values()];
 }

@@ -5,7 +5,6 @@
 import { firstAfter, lowerBound } from "./bounds";
 import type { Curve } from "./curves";
 import { fan } from "./levels";
-import type { Lister } from "./listing";
 import type { Points } from "./points";
 import type { Lane, Store } from "./store";
 
@@ -33,22 +32,19 @@ export class Heat {
   coarse = 0; // entries whose bars are not unpacked yet
   private fine = false;
 
-  constructor(
-    readonly store: Store,
-    private readonly lister: Lister,
-  ) {
+  constructor(readonly store: Store) {
     const { head } = store;
     head.ranks.forEach(() => (this.lanes.push([]), this.waiting.push([]), this.curves.push([])));
     for (const lane of store.lanes) {
       const row = head.rows[lane.row]!;
-      const rank = lister.rank(lane.row);
+      const rank = store.rankOf(lane.row);
       if (rank < 0) continue;
       const own = row.kind === "rank" && lane.depth === 0;
       if (own) this.lanes[rank]!.push(lane);
       if (own || (row.kind !== "rank" && row.operations.count > 0)) this.waiting[rank]!.push(lane);
     }
     for (const curve of store.curves.all) {
-      const rank = head.rows[curve.row]!.name === "NCCL busbw" ? lister.rank(curve.row) : -1;
+      const rank = head.rows[curve.row]!.name === "NCCL busbw" ? store.rankOf(curve.row) : -1;
       if (rank >= 0) this.curves[rank]!.push(curve);
     }
   }
@@ -80,7 +76,7 @@ export class Heat {
     const from = firstAfter(waits.ends, cells.from);
     const to = lowerBound(waits.starts, cells.to);
     if ((to - from) * chunk > fewWaits) return undefined;
-    const blocks = Array.from({ length: Math.max(0, to - from) }, (_, i) => this.store.peekWaits(from + i));
+    const blocks = Array.from({ length: Math.max(0, to - from) }, (_, i) => this.store.waits(from + i).value);
     const missing = blocks.filter((b) => !b).length;
     this.coarse += missing;
     if (missing > 0) return undefined;
@@ -131,7 +127,7 @@ export class Heat {
   private bars(lane: Lane, entry: number, waiting: boolean, cells: Cells, each: number, out: Float64Array): boolean {
     const { leaf, chunk } = this.store.head;
     const first = entry * leaf;
-    const bars = this.store.peekBars(lane, Math.floor(first / chunk));
+    const bars = this.store.bars(lane, Math.floor(first / chunk)).value;
     if (!bars) {
       this.coarse++;
       return false;
@@ -177,12 +173,10 @@ export class Heat {
 
   // exact computes a cell of a rank from its bars.
   async exact(rank: number, measure: "waiting" | "operations", from: number, to: number): Promise<number> {
-    const { chunk, leaf } = this.store.head;
     let sum = 0;
     for (const lane of this.of(measure)[rank]!) {
-      const level = lane.levels[0]!;
-      for (let k = Math.floor((firstAfter(level.end, from) * leaf) / chunk); k * chunk < lane.count && level.start[(k * chunk) / leaf]! < to; k++) {
-        const bars = await this.store.bars(lane, k);
+      for (const k of this.store.chunksIn(lane, from, to)) {
+        const bars = await this.store.bars(lane, k).promise;
         for (let i = 0; i < bars.start.length && bars.start[i]! < to; i++) {
           const length = measure === "waiting" ? Math.min(bars.wait[i]!, bars.length[i]!) : bars.length[i]!;
           sum += Math.max(0, Math.min(bars.start[i]! + length, to) - Math.max(bars.start[i]!, from));
@@ -196,8 +190,8 @@ export class Heat {
   // first member; undefined: that would need too many bars.
   async late(cells: Cells, going: () => boolean): Promise<Float64Array[] | undefined> {
     const { store } = this;
-    const { leaf, chunk } = store.head;
-    if (this.lister.count(cells.from, cells.to).operations > mostLate) return undefined;
+    const { chunk } = store.head;
+    if (store.countOperations(cells.from, cells.to).operations > mostLate) return undefined;
     const each = (cells.to - cells.from) / cells.columns;
     const first = new Map<number, { start: number; members: number }>(); // by operation
     const parts: { rank: number; start: number; instance: number }[] = [];
@@ -208,15 +202,15 @@ export class Heat {
       for (const lane of lanes) {
         if (n % atOnce === 0) await store.ahead(all.slice(n, n + atOnce), cells.from, cells.to, { operations: true });
         n++;
-        const level = lane.levels[0]!;
-        for (let k = Math.floor((firstAfter(level.end, cells.from) * leaf) / chunk); k * chunk < lane.count && level.start[(k * chunk) / leaf]! <= cells.to; k++) {
-          const bars = await store.bars(lane, k);
+        for (const k of store.chunksIn(lane, cells.from, cells.to)) {
+          const bars = await store.bars(lane, k).promise;
           for (let i = 0; i < bars.start.length && bars.start[i]! <= cells.to; i++) {
             const start = bars.start[i]!;
             if (start + bars.length[i]! < cells.from) continue;
             const bar = lane.first + k * chunk + i;
-            const o = store.peekOperations(lane.row, bar) ?? (await store.operations(lane.row, bar));
-            if (!o) continue;
+            const entry = store.operations(lane.row, bar);
+            if (!entry) continue;
+            const o = entry.value ?? (await entry.promise);
             for (let j = lowerBound(o.bar, bar); o.bar[j] === bar; j++) {
               const instance = o.instance[j]!;
               const known = first.get(instance);

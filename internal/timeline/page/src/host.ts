@@ -11,7 +11,7 @@ export type Tab = (typeof tabs)[number];
 export interface Host {
   store: Store;
   colors: () => Colors;
-  select(bar: number, go: boolean): void;
+  select(bar: number): void;
   selectAt(row: number, time: number): void; // selects the bar below a row that begins at a time
   go(from: number, to: number): void;
   focus(row: number): void;

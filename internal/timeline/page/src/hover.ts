@@ -2,7 +2,7 @@
 // The tip for the object under the pointer.
 
 import type { Curve } from "./curves";
-import { byId, el } from "./dom";
+import { byId, definitions, el } from "./dom";
 import * as f from "./format";
 import { pick } from "./pick";
 import type { RankMap } from "./rankmap";
@@ -62,7 +62,7 @@ export class Hover {
         if (!r) return;
         const rank = state.store.head.ranks[r.rank]!;
         const rows: [string, string][] = [[r.name.toLowerCase(), r.text], ["from", f.exact(Math.round(r.from))], ["to", f.exact(Math.round(r.to))]];
-        tip.replaceChildren(el("b", null, rank.name), el("span", { class: "sub" }, rank.host), el("dl", null, ...rows.flatMap(([k, v]) => [el("dt", null, k), el("dd", null, v)])));
+        tip.replaceChildren(el("b", null, rank.name), el("span", { class: "sub" }, rank.host), definitions(rows));
         place();
       },
       (e: unknown) => state.fail(e),

@@ -24,10 +24,7 @@ export class Input {
 
   private readonly view: View;
 
-  constructor(
-    private readonly parts: Parts,
-    private readonly commands: Commands,
-  ) {
+  constructor(private readonly parts: Parts, private readonly commands: Commands) {
     this.view = parts.state.view;
     this.picture();
     this.ruler();
@@ -140,18 +137,16 @@ export class Input {
   private ruler(): void {
     const { view } = this;
     const { ranges } = this.parts;
-    const ruler = byId<HTMLCanvasElement>("ruler");
-    let anchor: number | undefined;
-    ruler.addEventListener("pointerdown", (e) => {
-      ruler.setPointerCapture(e.pointerId);
-      anchor = view.time(this.point(e).x);
-    });
-    ruler.addEventListener("pointermove", (e) => anchor !== undefined && ranges.set({ from: anchor, to: view.time(this.point(e).x) }));
-    ruler.addEventListener("pointerup", (e) => {
-      const to = view.time(this.point(e).x);
-      if (anchor !== undefined && Math.abs(to - anchor) * view.scale > calm) void ranges.sum();
+    const ruler = byId("ruler");
+    const time = (e: PointerEvent) => view.time(this.point(e).x);
+    let anchor = 0;
+    const begin = (e: PointerEvent) => {
+      anchor = time(e);
+      return (m: PointerEvent) => ranges.set({ from: anchor, to: time(m) });
+    };
+    drag(ruler, begin, (e) => {
+      if (Math.abs(time(e) - anchor) * view.scale > calm) void ranges.sum();
       else ranges.set(undefined);
-      anchor = undefined;
     });
     this.wheelZooms(ruler, (e) => this.point(e).x);
   }
@@ -170,45 +165,41 @@ export class Input {
       const { margin, begin } = view;
       return begin - margin + ((e.clientX - box.left) / box.width) * (view.duration - begin + 2 * margin);
     };
-    let grip: "from" | "to" | "move" | undefined;
-    let offset = 0;
-    map.addEventListener("pointerdown", (e) => {
-      map.setPointerCapture(e.pointerId);
+    drag(map, (e) => {
       const t = time(e);
       const near = (((view.duration - view.begin) * 1.02) / map.clientWidth) * 7;
       const { from, to } = view;
-      if (Math.abs(t - from) < near) grip = "from";
-      else if (Math.abs(t - to) < near) grip = "to";
-      else {
-        grip = "move";
-        if (t < from || t > to) state.go(t - (to - from) / 2, t + (to - from) / 2);
-        offset = t - view.from;
-      }
+      if (Math.abs(t - from) < near) return (m) => state.go(Math.min(time(m), view.to - 20), view.to);
+      if (Math.abs(t - to) < near) return (m) => state.go(view.from, Math.max(time(m), view.from + 20));
+      if (t < from || t > to) state.go(t - (to - from) / 2, t + (to - from) / 2);
+      const offset = t - view.from;
+      return (m) => state.go(time(m) - offset, time(m) - offset + view.to - view.from);
     });
-    map.addEventListener("pointermove", (e) => {
-      if (!grip) return;
-      const t = time(e);
-      const { from, to } = view;
-      if (grip === "from") state.go(Math.min(t, to - 20), to);
-      else if (grip === "to") state.go(from, Math.max(t, from + 20));
-      else state.go(t - offset, t - offset + to - from);
-    });
-    const end = () => (grip = undefined);
-    map.addEventListener("pointerup", end);
-    map.addEventListener("pointercancel", end);
     this.wheelZooms(map, (e) => view.x(time(e)));
   }
 
   // Dragging changes the width of the names.
   private names(): void {
-    const handle = byId("handle");
-    handle.addEventListener("pointerdown", (e) => handle.setPointerCapture(e.pointerId));
-    handle.addEventListener("pointermove", (e) => {
-      if (!handle.hasPointerCapture(e.pointerId)) return;
+    drag(byId("handle"), () => (e) => {
       const width = e.clientX - byId("chart").getBoundingClientRect().left;
       document.documentElement.style.setProperty("--names", Math.max(60, Math.min(width, innerWidth * 0.6)) + "px");
     });
   }
+}
+
+// drag follows a pointer from where it is pressed until it is released: begin returns what its moves do.
+function drag(element: HTMLElement, begin: (e: PointerEvent) => (e: PointerEvent) => void, end: (e: PointerEvent) => void = () => {}): void {
+  let move: ((e: PointerEvent) => void) | undefined;
+  element.addEventListener("pointerdown", (e) => {
+    element.setPointerCapture(e.pointerId);
+    move = begin(e);
+  });
+  element.addEventListener("pointermove", (e) => move?.(e));
+  element.addEventListener("pointercancel", () => (move = undefined));
+  element.addEventListener("pointerup", (e) => {
+    if (move) end(e);
+    move = undefined;
+  });
 }
 
 function clamp(v: number, most: number): number {

@@ -4,14 +4,66 @@
 import type { Instance } from "./blocks";
 import { lowerBound } from "./bounds";
 import type { Box } from "./boxes";
-import { Courses } from "./partpositions";
 import type { Family } from "./family";
-import { arrowHead, distance, type Point } from "./geometry";
+import { arrowHead, distance, type Point } from "./canvas";
 import type { Rows } from "./rows";
 import type { Shown } from "./state";
 import type { Lane, Store } from "./store";
 import type { Colors } from "./theme";
 import type { View } from "./view";
+
+interface Course {
+  bars: number[]; // from top to bottom
+  heights: Float64Array; // of the bars, from the top of all rows
+}
+
+// Courses are the positions of collectives' parts among the shown rows. A collective can have ten thousand parts, each
+// with its bar in a block of its own, so only those in the picture are unpacked.
+class Courses {
+  private items: unknown; // layout for which the courses hold
+  private known = new WeakMap<Instance, Course | false>();
+
+  constructor(private readonly store: Store, private readonly rows: Rows) {}
+
+  // height is the distance of a lane, or of the closed group around it, from the top of all rows, at its middle.
+  height(lane: Lane): number | undefined {
+    const item = this.rows.of(lane.row);
+    if (!item) return undefined;
+    const at = item.lanes.find((l) => l.lane === lane);
+    return item.y + (at ? at.y + at.height / 2 : item.height / 2);
+  }
+
+  // between returns a collective's parts between two heights, and one above and below; undefined: one is not
+  // shown.
+  between(i: Instance, top: number, bottom: number): { bar: number; y: number }[] | undefined {
+    const course = this.of(i);
+    if (!course) return undefined;
+    const { bars, heights } = course;
+    const first = Math.max(0, lowerBound(heights, top) - 1);
+    return bars.slice(first, lowerBound(heights, bottom) + 1).map((bar, k) => ({ bar, y: heights[first + k]! }));
+  }
+
+  private of(i: Instance): Course | false {
+    if (this.items !== this.rows.items) {
+      this.items = this.rows.items;
+      this.known = new WeakMap();
+    }
+    let course = this.known.get(i);
+    if (course === undefined) this.known.set(i, (course = this.make(i)));
+    return course;
+  }
+
+  private make(i: Instance): Course | false {
+    const all: [number, number][] = [];
+    for (const { bar } of i.parts) {
+      const y = this.height(this.store.laneOf(bar));
+      if (y === undefined) return false;
+      all.push([bar, y]);
+    }
+    all.sort((p, q) => p[1] - q[1]);
+    return { bars: all.map((p) => p[0]), heights: Float64Array.from(all, (p) => p[1]) };
+  }
+}
 
 // Limits on lines of a kind in a picture: more would hide it. The page states which kinds are incomplete.
 const most = { parents: 400, collectives: 300, transfers: 1500 };
@@ -35,11 +87,7 @@ export class Lines {
   colors!: Colors;
   wires: Wire[] = [];
   private readonly courses: Courses;
-  constructor(
-    private readonly store: Store,
-    private readonly rows: Rows,
-    private readonly view: View,
-  ) {
+  constructor(private readonly store: Store, private readonly rows: Rows, private readonly view: View) {
     this.courses = new Courses(store, rows);
   }
 
@@ -96,10 +144,8 @@ export class Lines {
 
   // toParent returns the ends of the line from a bar's parent to the bar; undefined: there is none to draw.
   private toParent(bar: number): [Point, Point] | undefined {
-    const lane = this.store.laneOf(bar);
-    const at = bar - lane.first;
-    const notes = this.store.peekNotes(lane, Math.floor(at / this.store.head.chunk));
-    const parent = notes?.parent[at % this.store.head.chunk] ?? -1;
+    const { lane, chunk, at } = this.store.placeOf(bar);
+    const parent = this.store.notes(lane, chunk).value?.parent[at] ?? -1;
     return parent < 0 ? undefined : this.between(parent, bar);
   }
 
@@ -153,7 +199,7 @@ export class Lines {
 
   // instancesOf lists the operations of a bar that are unpacked.
   instancesOf(lane: Lane, bar: number): number[] {
-    const o = this.store.peekOperations(lane.row, bar);
+    const o = this.store.operations(lane.row, bar)?.value;
     if (!o) return [];
     const out: number[] = [];
     for (let i = lowerBound(o.bar, bar); i < o.bar.length && o.bar[i] === bar; i++) out.push(o.instance[i]!);
@@ -211,7 +257,7 @@ export class Lines {
       const y = this.rowHeight(part.row);
       if (y === undefined) continue;
       for (let at = part.first; at < part.last && drawn.transfers < most.transfers; at++) {
-        const t = this.store.peekTransfers(part.row, Math.floor(at / chunk));
+        const t = this.store.transfers(part.row, Math.floor(at / chunk)).value;
         if (!t) {
           at += chunk - (at % chunk) - 1;
           continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of the operations that begin in a range of time.
 
+import type { BarNotes } from "./blocks";
 import { lowerBound } from "./bounds";
 import type { Note } from "./columns";
 import type { Filter, Subject } from "./filter";
@@ -40,47 +41,15 @@ export const mostRows = 2048;
 
 export class Lister {
   private readonly words: Words;
-  private readonly rankOf = new Map<number, number>(); // by row
 
   constructor(private readonly store: Store) {
-    const { head } = store;
-    this.words = new Words(head);
-    const processes = new Map(head.ranks.map((r, i) => [r.row, i]));
-    head.rows.forEach((_, row) => {
-      let r = row;
-      while (r >= 0 && !processes.has(r)) r = head.rows[r]!.parent;
-      this.rankOf.set(row, r < 0 ? -1 : processes.get(r)!);
-    });
-  }
-
-  // rank returns the rank of the job that a row belongs to; −1: none.
-  rank(row: number): number {
-    return this.rankOf.get(row) ?? -1;
-  }
-
-  // count estimates how many operations begin in a range, and on how many rows, for ranks that can match the
-  // filter.
-  count(from: number, to: number, filter?: Filter): { operations: number; rows: number } {
-    const { leaf } = this.store.head;
-    const out = { operations: 0, rows: 0 };
-    for (const lane of this.lanes(filter)) {
-      const level = lane.levels[0]!;
-      const n = Math.min(lane.count, leaf * (lowerBound(level.start, to) - Math.max(0, lowerBound(level.end, from))));
-      out.operations += Math.max(0, n);
-      if (n > 0) out.rows++;
-    }
-    return out;
-  }
-
-  // lanes are the lanes with operations of ranks that can match a filter.
-  lanes(filter?: Filter): Lane[] {
-    return this.store.lanes.filter((l) => this.store.head.rows[l.row]!.operations.count > 0 && (!filter || filter.onRank(this.rank(l.row))));
+    this.words = new Words(store.head);
   }
 
   // list lists at most most operations that match a filter, rank by rank. It stops when going returns false.
   async list(from: number, to: number, filter: Filter, most: number, going: (share: number) => boolean = () => true): Promise<Listing | undefined> {
     const out: Listing = { from, to, all: [], looked: 0, left: false };
-    const lanes = this.lanes(filter);
+    const lanes = this.store.operationLanes(filter);
     let shown = performance.now();
     for (const [n, lane] of lanes.entries()) {
       if (n % atOnce === 0) await this.store.ahead(lanes.slice(n, n + atOnce), from, to, { operations: true, notes: true }); // for whom was waited is in these
@@ -99,30 +68,31 @@ export class Lister {
     const { store } = this;
     const { chunk, leaf, comms, functions } = store.head;
     const level = lane.levels[0]!;
-    const rank = this.rank(lane.row);
+    const rank = this.store.rankOf(lane.row);
     const first = Math.max(0, lowerBound(level.start, out.from) - 1);
     for (let k = Math.floor((first * leaf) / chunk); k * chunk < lane.count; k++) {
       if (level.start[(k * chunk) / leaf]! >= out.to) return;
-      const bars = await store.bars(lane, k);
-      let notes: Awaited<ReturnType<Store["notes"]>> | undefined;
+      const bars = await store.bars(lane, k).promise;
+      let notes: BarNotes | undefined;
       for (let i = lowerBound(bars.start, out.from); i < bars.start.length && bars.start[i]! < out.to; i++) {
         const bar = lane.first + k * chunk + i;
-        const o = await this.now(store.peekOperations(lane.row, bar), () => store.operations(lane.row, bar));
-        if (!o) continue;
+        const entry = store.operations(lane.row, bar);
+        if (!entry) continue;
+        const o = entry.value ?? (await entry.promise); // does not wait for what is there
         const at = lowerBound(o.bar, bar);
         let together = 0;
         while (o.bar[at + together] === bar) together++;
         if (together === 0) continue;
-        if (filter.attributes || bars.wait[i]! > 0) notes ??= await store.notes(lane, k);
+        if (filter.attributes || bars.wait[i]! > 0) notes ??= await store.notes(lane, k).promise;
         for (let j = at; j < at + together; j++) {
-          const instance = await this.now(store.peekInstance(o.instance[j]!), () => store.instance(o.instance[j]!));
+          const instance = store.peekInstance(o.instance[j]!) ?? (await store.instance(o.instance[j]!));
           const index = i;
           const wait = notes?.waits.get(i);
           const own = o.attributes;
           const of: Operation = {
-            bar, row: lane.row, rank, comm: instance!.comm, fn: functions[instance!.fn] ?? "?", ordinal: instance!.ordinal, size: o.size[j]!, start: bars.start[i]!, length: bars.length[i]!,
+            bar, row: lane.row, rank, comm: instance.comm, fn: functions[instance.fn] ?? "?", ordinal: instance.ordinal, size: o.size[j]!, start: bars.start[i]!, length: bars.length[i]!,
             wait: bars.wait[i]!, waitFor: wait?.rank ?? -1, startUp: wait?.first ?? false, together,
-            notes: () => [...own.of(j), ...(store.peekNotes(lane, k)?.attributes.of(index) ?? [])],
+            notes: () => [...own.of(j), ...(store.notes(lane, k).value?.attributes.of(index) ?? [])],
           };
           out.looked++;
           if (!filter.meets(this.subject(of, comms[of.comm]?.name ?? ""))) continue;
@@ -134,11 +104,6 @@ export class Lister {
         }
       }
     }
-  }
-
-  // now returns a value that is loaded without waiting for it.
-  private now<T>(there: T | undefined, wait: () => Promise<T | undefined>): T | Promise<T | undefined> {
-    return there ?? wait();
   }
 
   private subject(o: Operation, comm: string): Subject {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { App } from "./app";
+import { startApp, type App } from "./app";
 import { fail } from "./failure";
 import { open } from "./source";
 import { Store } from "./store";
@@ -25,7 +25,7 @@ async function start(): Promise<void> {
   try {
     const store = new Store(await open());
     await store.open();
-    window.__timeline = new App(store);
+    window.__timeline = startApp(store);
   } catch (e) {
     fail(e);
   }

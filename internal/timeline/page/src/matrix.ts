@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matrix of ranks: traffic, bandwidth, and waiting between them; in bins if there are many ranks.
 
-import { Bins, narrow, type Bin, type Window } from "./bins";
-import { byId, el } from "./dom";
+import { Bins, narrow, type Window } from "./bins";
+import { byId, choice, el, message, table } from "./dom";
 import * as f from "./format";
-import { groupings, groupsOf, together, type Grouping, type Groups } from "./groups";
+import { groupsOf, together, type Grouping, type Groups } from "./groups";
 import type { Head } from "./head";
 import type { Host } from "./host";
-import { Lister } from "./listing";
-import { sentIn, waitingIn, type Pair } from "./rangeflows";
+import { addFlow, noFlow, sentIn, waitingIn, type FlowSums as Sums, type Pair } from "./rangeflows";
 import type { Scope } from "./scope";
 
 const side = 344; // pixels of the picture, at least
 const fewest = 2; // pixels of a bin
 const cells = 10; // ranks up to which cells show numbers
 const roomyCells = 4; // ranks up to which these have their units
-
-type Sums = Pick<Bin, "count" | "bytes" | "time" | "timed">;
 
 // Measure is the quantity that cells show.
 interface Measure {
@@ -57,7 +54,6 @@ const kinds = {
 
 export class Matrix {
   private readonly head: Head;
-  private readonly lister: Lister;
   private kind: keyof typeof kinds;
   private measure: keyof typeof measures = "bytes";
   private window: Window;
@@ -69,12 +65,8 @@ export class Matrix {
   private from = -1; // the begin of that time
   private asked = 0;
 
-  constructor(
-    private readonly host: Host,
-    private readonly scope: Scope,
-  ) {
+  constructor(private readonly host: Host, private readonly scope: Scope) {
     this.head = host.store.head;
-    this.lister = new Lister(host.store);
     this.kind = this.head.matrix.transfers.length > 0 ? "network" : this.head.matrix.nominal.length > 0 ? "operations" : "network";
     this.groups = groupsOf(this.head.ranks, this.grouping);
     this.window = { first: 0, count: this.head.ranks.length };
@@ -84,7 +76,7 @@ export class Matrix {
 
   // total sums up all cells, including those of unknown ranks.
   get total(): Sums {
-    return this.pairs.reduce(plus, { count: 0, bytes: 0, time: 0, timed: 0 });
+    return this.pairs.reduce<Sums>(addFlow, noFlow());
   }
   get shownFrom(): number {
     return this.from;
@@ -124,7 +116,7 @@ export class Matrix {
     try {
       let pairs: Pair[] | undefined;
       if (this.kind === "operations") pairs = flows(m.nominal);
-      else if (this.kind === "network") pairs = this.scope.all && this.measure !== "bandwidth" && this.measure !== "under" ? flows(m.transfers) : await sentIn(this.host.store, this.lister, from, to, going);
+      else if (this.kind === "network") pairs = this.scope.all && this.measure !== "bandwidth" && this.measure !== "under" ? flows(m.transfers) : await sentIn(this.host.store, from, to, going);
       else pairs = (await waitingIn(this.host.store, from, to, going))?.pairs;
       if (!pairs || ask !== this.asked) return;
       this.pairs = together(pairs, this.groups);
@@ -132,12 +124,8 @@ export class Matrix {
       this.from = from;
       this.draw();
     } catch (e) {
-      byId("matrix").replaceChildren(el("p", { class: "alarm" }, e instanceof Error ? e.message : String(e)));
+      byId("matrix").replaceChildren(el("p", { class: "alarm" }, message(e)));
     }
-  }
-
-  private choice<K extends string>(label: string, all: readonly K[], name: (k: K) => string, chosen: K, choose: (k: K) => void): HTMLElement {
-    return el("div", { class: "choice", role: "group", "aria-label": label }, ...all.map((k) => el("button", { type: "button", "aria-pressed": String(k === chosen), onclick: () => choose(k) }, name(k))));
   }
 
   draw(): void {
@@ -146,12 +134,9 @@ export class Matrix {
     const { names } = this.groups;
     const { pairs, window } = this;
     const head = [
-      this.choice("What the matrix shows", Object.keys(kinds) as (keyof typeof kinds)[], (k) => kinds[k].name, this.kind, (k) => void this.show(k)),
-      el(
-        "div", { class: "tools" }, this.choice("Measure", kind.measures, (k) => measures[k].name, this.measure, (k) => void this.show(this.kind, k)),
-        kind.follows ? this.scope.choice() : "",
-      ),
-      this.choice("Rows and columns", groupings, (k) => ({ ranks: "Ranks", hosts: "Hosts", places: "Places on hosts" })[k], this.grouping, (k) => void this.group(k)),
+      choice("What the matrix shows", (Object.keys(kinds) as (keyof typeof kinds)[]).map((k) => [k, kinds[k].name]), this.kind, (k) => void this.show(k)),
+      el("div", { class: "tools" }, choice("Measure", kind.measures.map((k) => [k, measures[k].name]), this.measure, (k) => void this.show(this.kind, k)), kind.follows && this.scope.choice()),
+      choice<Grouping>("Rows and columns", [["ranks", "Ranks"], ["hosts", "Hosts"], ["places", "Places on hosts"]], this.grouping, (k) => void this.group(k)),
     ];
     const about = el("p", { class: "sub" }, kind.follows ? `${kind.about}; what begins in ${this.when}.` : `${kind.about}.`, el("span", { class: "progress" }));
     if (pairs.length === 0) {
@@ -167,14 +152,14 @@ export class Matrix {
     let most = 0;
     for (const b of bins.all.values()) most = Math.max(most, measure.of(b));
     const say = (from: number, to: number) => void (readout.textContent = this.reading(bins, from, to, measure));
-    const body = names.length <= cells ? this.table(bins, most, measure, say) : this.canvas(bins, most, measure, width, say);
+    const body = names.length <= cells ? this.cells(bins, most, measure, say) : this.canvas(bins, most, measure, width, say);
     const whole = window.count === names.length;
     const what = this.grouping === "ranks" ? "ranks" : this.grouping;
     byId("matrix").replaceChildren(
       ...head, el("h2", null, measure.write(total)), about, body, readout,
-      whole ? "" : el("button", { type: "button", class: "link", onclick: () => this.zoom({ first: 0, count: names.length }) }, `All ${what} (shown: ${window.first} to ${window.first + window.count - 1})`),
+      whole ? "" : el("button", { class: "link", onclick: () => this.zoom({ first: 0, count: names.length }) }, `All ${what} (shown: ${window.first} to ${window.first + window.count - 1})`),
       bins.per > 1 ? el("p", { class: "sub" }, `Each cell stands for ${bins.per} × ${bins.per} ${what}; click to see fewer.`) : "",
-      lost.length > 0 ? el("p", { class: "alarm" }, `${measure.write(lost.reduce(plus, { count: 0, bytes: 0, time: 0, timed: 0 }))} belong to unknown ranks.`) : "",
+      lost.length > 0 ? el("p", { class: "alarm" }, `${measure.write(lost.reduce<Sums>(addFlow, noFlow()))} belong to unknown ranks.`) : "",
       ...this.remarks.map((r) => el("p", { class: "sub" }, r)),
     );
   }
@@ -195,25 +180,19 @@ export class Matrix {
     return `${between}: ${measure.write(bin)}${also}` + (bins.per > 1 ? `; the most ${names[m.from]} ${this.kind === "waiting" ? "for" : "→"} ${names[m.to]}: ${measure.write(m)}` : "");
   }
 
-  private table(bins: Bins, most: number, measure: Measure, say: (from: number, to: number) => void): HTMLElement {
+  private cells(bins: Bins, most: number, measure: Measure, say: (from: number, to: number) => void): HTMLElement {
     const { names } = this.groups;
     const roomy = names.length <= roomyCells && measure === measures.bytes;
-    const table = el("table", { class: "cells" }, el("tr", null, el("th", null, this.kind === "waiting" ? "who ↓ for →" : "from ↓ to →"), ...names.map((name, i) => el("th", { scope: "col", title: name }, this.grouping === "hosts" ? name : String(i)))));
-    names.forEach((name, from) => {
-      table.append(
-        el(
-          "tr", null, el("th", { scope: "row", title: name }, name),
-          ...names.map((_, to) => {
-            const bin = bins.bin(from, to);
-            const cell = el("td", null, bin ? (roomy ? measure.write : measure.short)(bin) : "");
-            if (bin) shade(cell, measure.of(bin) / Math.max(most, Number.MIN_VALUE), this.kind);
-            cell.addEventListener("mouseenter", () => say(from, to));
-            return cell;
-          }),
-        ),
-      );
-    });
-    return table;
+    const cell = (from: number, to: number) => {
+      const bin = bins.bin(from, to);
+      const style = bin ? shade(measure.of(bin) / Math.max(most, Number.MIN_VALUE), this.kind) : {};
+      return el("td", { style, onmouseenter: () => say(from, to) }, bin ? (roomy ? measure.write : measure.short)(bin) : "");
+    };
+    const headings = names.map((name, i) => el("th", { scope: "col", title: name }, this.grouping === "hosts" ? name : String(i)));
+    return table(
+      "cells", [el("th", null, this.kind === "waiting" ? "who ↓ for →" : "from ↓ to →"), ...headings],
+      names.map((name, from) => [el("th", { scope: "row", title: name }, name), ...names.map((_, to) => cell(from, to))]),
+    );
   }
 
   private canvas(bins: Bins, most: number, measure: Measure, width: number, say: (from: number, to: number) => void): HTMLElement {
@@ -252,10 +231,6 @@ export class Matrix {
   }
 }
 
-function plus(s: Sums, p: Sums): Sums {
-  return { count: s.count + p.count, bytes: s.bytes + p.bytes, time: s.time + p.time, timed: s.timed + p.timed };
-}
-
 function short(text: string): string {
   return text.replace(/ ?i?B$/, "").replace(" ", "");
 }
@@ -266,7 +241,6 @@ function heat(share: number, kind: keyof typeof kinds): string {
   return `hsl(${h} ${s}% ${l}% / ${(0.14 + 0.86 * Math.sqrt(share)).toFixed(3)})`;
 }
 
-function shade(cell: HTMLElement, share: number, kind: keyof typeof kinds): void {
-  cell.style.background = heat(share, kind);
-  if (share > 0.3) cell.style.color = "#fff";
+function shade(share: number, kind: keyof typeof kinds): Partial<CSSStyleDeclaration> {
+  return { background: heat(share, kind), ...(share > 0.3 ? { color: "#fff" } : {}) };
 }

@@ -2,7 +2,7 @@
 // The table of operations that begin in the visible time: filtered, sorted, and linked with the picture.
 
 import { csvOf } from "./csv";
-import { byId, el, tell } from "./dom";
+import { byId, el, message, table, tell } from "./dom";
 import { parseFilter } from "./filter";
 import * as f from "./format";
 import type { Host } from "./host";
@@ -13,14 +13,12 @@ const page = 200; // rows shown at first and added each time
 const most = 20_000; // rows that are kept
 const tooMany = 400_000; // operations that are read without confirmation
 
-interface Column {
-  name: string;
-  of: (o: Operation) => number | string;
-}
-
 export class OperationTable {
   private readonly lister: Lister;
-  private readonly query = el("input", { type: "search", class: "filter", id: "operations-query", placeholder: "AllReduce >1MiB rank:3 wait>1ms algo:ring", "aria-label": "Filter operations" });
+  private readonly query = el("input", {
+    type: "search", class: "filter", id: "operations-query", placeholder: "AllReduce >1MiB rank:3 wait>1ms algo:ring", "aria-label": "Filter operations", autocomplete: "off", spellcheck: "false",
+    oninput: () => void this.update(), onkeydown: (e) => e.stopPropagation(),
+  });
   private readonly said = el("p", { class: "sub", role: "status" });
   private readonly body = el("div", { class: "wide" });
   private readonly tools = el("div", { class: "tools" });
@@ -33,31 +31,23 @@ export class OperationTable {
   private step = 1; // precision of begins, ns
   private asked = 0;
   private selected = -1;
-  private readonly columns: Column[];
+  private readonly columns: Record<string, (o: Operation) => number | string>; // what they are sorted by
 
-  constructor(
-    private readonly host: Host,
-    private readonly scope: Scope,
-  ) {
+  constructor(private readonly host: Host, private readonly scope: Scope) {
     const { head } = host.store;
     this.lister = new Lister(host.store);
-    this.columns = [
-      { name: "begin", of: (o) => o.start },
-      { name: "operation", of: (o) => o.fn },
-      { name: "communicator", of: (o) => head.comms[o.comm]?.name ?? "?" },
-      { name: "rank", of: (o) => o.rank },
-      { name: "number", of: (o) => o.ordinal },
-      { name: "size", of: (o) => o.size },
-      { name: "algorithm", of: (o) => this.lister.attribute(o, "algo")[0] ?? "" },
-      { name: "time", of: (o) => o.length },
-      { name: "wait", of: (o) => o.wait },
-    ];
-    this.query.autocomplete = "off";
-    this.query.spellcheck = false;
-    this.query.addEventListener("input", () => void this.update());
-    this.query.addEventListener("keydown", (e) => e.stopPropagation());
-    const copy = el("button", { type: "button", onclick: () => void this.copy() }, "Copy as CSV");
-    this.tools.append(this.choice, copy);
+    this.columns = {
+      begin: (o) => o.start,
+      operation: (o) => o.fn,
+      communicator: (o) => head.comms[o.comm]?.name ?? "?",
+      rank: (o) => o.rank,
+      number: (o) => o.ordinal,
+      size: (o) => o.size,
+      algorithm: (o) => this.lister.attribute(o, "algo")[0] ?? "",
+      time: (o) => o.length,
+      wait: (o) => o.wait,
+    };
+    this.tools.append(this.choice, el("button", { onclick: () => void this.copy() }, "Copy as CSV"));
     byId("operations").replaceChildren(this.query, this.tools, this.said, this.body);
     scope.charts.push({ visible: () => !byId("operations").hidden, update: () => void this.update() });
   }
@@ -117,12 +107,12 @@ export class OperationTable {
     const choice = this.scope.choice();
     this.choice.replaceWith(choice);
     this.choice = choice;
-    const about = this.lister.count(from, to, filter);
+    const about = this.host.store.countOperations(from, to, filter);
     if (!all && (about.operations > tooMany || about.rows > mostRows)) {
       this.listing = undefined;
       this.sorted = [];
       this.say(`About ${f.plural(about.operations, "operation", "operations")} on ${f.plural(about.rows, "row", "rows")} begin in ${when}: zoom in, choose ranks (rank:0-7), or `);
-      this.said.append(el("button", { type: "button", class: "sentence", onclick: () => void this.update(true) }, "look at all of them"));
+      this.said.append(el("button", { class: "sentence", onclick: () => void this.update(true) }, "look at all of them"));
       this.body.replaceChildren();
       return undefined;
     }
@@ -140,7 +130,7 @@ export class OperationTable {
       await this.sort();
       return listing;
     } catch (e) {
-      this.say(e instanceof Error ? e.message : String(e));
+      this.say(message(e));
       return undefined;
     }
   }
@@ -152,11 +142,10 @@ export class OperationTable {
   // sort sorts by a column; on the second call, in reverse.
   private async sort(): Promise<void> {
     const ask = this.asked;
-    const column = this.columns.find((c) => c.name === this.by)!;
     const all = [...(this.listing?.all ?? [])];
-    if (column.name === "algorithm") await this.unpack(all);
+    if (this.by === "algorithm") await this.unpack(all);
     if (ask !== this.asked) return;
-    const keys = new Map(all.map((o) => [o, column.of(o)]));
+    const keys = new Map(all.map((o) => [o, this.columns[this.by]!(o)]));
     const sign = this.falling ? -1 : 1;
     all.sort((a, b) => {
       const [x, y] = [keys.get(a)!, keys.get(b)!];
@@ -169,15 +158,8 @@ export class OperationTable {
   // unpack loads the attributes of operations.
   private async unpack(all: Operation[]): Promise<void> {
     const { store } = this.host;
-    const wanted = new Map<string, Operation>();
-    for (const o of all) {
-      const lane = store.laneOf(o.bar);
-      wanted.set(`${lane.index} ${Math.floor((o.bar - lane.first) / store.head.chunk)}`, o);
-    }
-    for (const o of wanted.values()) {
-      const lane = store.laneOf(o.bar);
-      await store.notes(lane, Math.floor((o.bar - lane.first) / store.head.chunk));
-    }
+    const places = new Map(all.map((o) => store.placeOf(o.bar)).map((p) => [p.lane.block + 2 * p.chunk, p]));
+    for (const { lane, chunk } of places.values()) await store.notes(lane, chunk).promise;
   }
 
   private async draw(): Promise<void> {
@@ -189,25 +171,18 @@ export class OperationTable {
     const left = this.sorted.length - rows.length;
     this.step = 10 ** Math.floor(Math.log10(Math.max(1, (this.listing!.to - this.listing!.from) / 1000)));
     this.body.replaceChildren(
-      el("table", { class: "operations" }, el("tr", null, ...this.headings()), ...rows.map((o) => this.row(o))),
-      left > 0 && el("button", { type: "button", class: "link", onclick: () => ((this.shown += page), void this.draw()) }, `${f.count(left)} more`) || "",
+      table("operations", this.headings(), rows.map((o) => this.row(o))),
+      left > 0 && el("button", { class: "link", onclick: () => ((this.shown += page), void this.draw()) }, `${f.count(left)} more`) || "",
     );
   }
 
   private headings(): HTMLElement[] {
-    const button = (name: string) =>
-      el(
-        "button",
-        {
-          type: "button", class: "sort", title: `Sort by ${name}`,
-          onclick: () => {
-            this.falling = this.by === name ? !this.falling : ["size", "time", "wait"].includes(name);
-            this.by = name;
-            void this.sort();
-          },
-        },
-        name, this.by === name && (this.falling ? " ↓" : " ↑"),
-      );
+    const sort = (name: string) => {
+      this.falling = this.by === name ? !this.falling : ["size", "time", "wait"].includes(name);
+      this.by = name;
+      void this.sort();
+    };
+    const button = (name: string) => el("button", { class: "sort", title: `Sort by ${name}`, onclick: () => sort(name) }, name, this.by === name && (this.falling ? " ↓" : " ↑"));
     const heading = (...names: string[]) => {
       const th = el("th", { scope: "col" }, ...names.map(button));
       if (names.includes(this.by)) th.setAttribute("aria-sort", this.falling ? "descending" : "ascending");
@@ -219,14 +194,12 @@ export class OperationTable {
   private row(o: Operation): HTMLElement {
     const { head } = this.host.store;
     const under = [head.comms[o.comm]?.name ?? "?", this.lister.attribute(o, "algo")[0]?.toUpperCase(), o.together > 1 && `launched with ${o.together - 1} more`].filter((s) => s);
-    const go = () => this.host.select(o.bar, true);
-    const row = el(
-      "tr", { class: o.bar === this.selected ? "chosen" : "" },
-      el("td", null, el("button", { type: "button", class: "sentence", title: "Select it in the picture", onclick: go }, `${o.fn} ${f.count(o.ordinal)}`), el("span", { class: "sub" }, under.join(" · "))),
+    const go = () => this.host.select(o.bar);
+    return el(
+      "tr", { class: o.bar === this.selected ? "chosen" : "", "data-bar": String(o.bar) },
+      el("td", null, el("button", { class: "sentence", title: "Select it in the picture", onclick: go }, `${o.fn} ${f.count(o.ordinal)}`), el("span", { class: "sub" }, under.join(" · "))),
       el("td", null, f.onRuler(o.start, this.step)), el("td", null, o.rank < 0 ? "?" : String(o.rank)), el("td", null, f.bytes(o.size)), el("td", null, f.time(o.length)),
       el("td", o.wait > 0 ? { class: "waited", title: o.waitFor < 0 ? "" : `for ${head.ranks[o.waitFor]?.name ?? "?"}${o.startUp ? ", starting up" : ""}` } : null, o.wait > 0 ? f.time(o.wait) : "–"),
     );
-    row.dataset["bar"] = String(o.bar);
-    return row;
   }
 }

@@ -177,7 +177,7 @@ export class Painter {
   private bars(entry: number): boolean {
     const first = entry * this.store.head.leaf;
     const chunk = Math.floor(first / this.store.head.chunk);
-    const bars = this.store.peekBars(this.lane, chunk);
+    const bars = this.store.bars(this.lane, chunk).value;
     if (!bars) {
       this.out.coarse++;
       return false;

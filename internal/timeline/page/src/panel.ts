@@ -3,12 +3,11 @@
 // archive.
 
 import { fillAbout } from "./about";
-import { fillAnswer } from "./answer";
+import { fillAnswer, fillVerdict } from "./answer";
 import { fillBandwidth } from "./bandwidth";
-import { Details } from "./details";
+import { Details, showLegend } from "./details";
 import { byId, narrow } from "./dom";
 import { tabs, type Host, type Tab } from "./host";
-import { showLegend } from "./legend";
 import { Matrix } from "./matrix";
 import { PathTable } from "./pathtable";
 import type { PhaseBand } from "./phaseband";
@@ -17,7 +16,6 @@ import { RangeTable } from "./rangetable";
 import type { Scope } from "./scope";
 import { StepTable } from "./steptable";
 import { Tips } from "./tips";
-import { fillVerdict } from "./verdict";
 import { Waits } from "./waits";
 import { Words } from "./words";
 
@@ -33,11 +31,7 @@ export class Panel {
   tab: Tab = "answer"; // that is shown
   onTab: () => void = () => {};
 
-  constructor(
-    private readonly host: Host,
-    private readonly scope: Scope,
-    band: PhaseBand,
-  ) {
+  constructor(private readonly host: Host, private readonly scope: Scope, band: PhaseBand) {
     const words = new Words(host.store.head);
     this.tips = new Tips(host.store, words);
     this.details = new Details(host, words, this.tips);

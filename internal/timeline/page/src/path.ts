@@ -2,7 +2,6 @@
 // The critical path as a line through the ranks that it visits.
 
 import { lastAtMost } from "./bounds";
-import { Lister } from "./listing";
 import type { Lines } from "./lines";
 import type { RankRows } from "./rankrows";
 import type { Store } from "./store";
@@ -73,11 +72,7 @@ export class PathLine {
   private height: (rank: number, what: number) => number | undefined = () => undefined; // of the last picture
   private rows: Map<number, number>[] | undefined; // by communicator: rows by rank of the job
 
-  constructor(
-    private readonly store: Store,
-    private readonly view: View,
-    private readonly lines: Lines,
-  ) {}
+  constructor(private readonly store: Store, private readonly view: View, private readonly lines: Lines) {}
 
   // draw draws the visible path: in the picture of all ranks, or in the rows.
   draw(c: CanvasRenderingContext2D, ranks: RankRows | undefined): void {
@@ -99,7 +94,7 @@ export class PathLine {
     const { view } = this;
     const runs = new Runs();
     for (let k = Math.max(0, lastAtMost(path.starts, view.from)); k < path.starts.length && path.starts[k]! < view.to; k++) {
-      const s = this.store.peekSegments(k);
+      const s = this.store.segments(k).value;
       if (!s) {
         this.coarse++;
         runs.add(0, 0, undefined);
@@ -121,7 +116,7 @@ export class PathLine {
     if (!this.on || !path) return undefined;
     const time = this.view.time(x);
     const k = lastAtMost(path.starts, time);
-    const s = k < 0 ? undefined : this.store.peekSegments(k);
+    const s = k < 0 ? undefined : this.store.segments(k).value;
     const i = s ? lastAtMost(s.start, time) : -1;
     if (!s || i < 0 || time > s.start[i]! + s.length[i]!) return undefined;
     const at = this.height(s.rank[i]!, s.what[i]!);
@@ -163,11 +158,7 @@ export class PathLine {
   }
 
   private commRows(): Map<number, number>[] {
-    if (!this.rows) {
-      const lister = new Lister(this.store);
-      this.rows = this.store.head.comms.map((c) => new Map(c.members.filter((row) => row >= 0).map((row) => [lister.rank(row), row])));
-    }
-    return this.rows;
+    return (this.rows ??= this.store.head.comms.map((c) => new Map(c.members.filter((row) => row >= 0).map((row) => [this.store.rankOf(row), row]))));
   }
 }
 
@@ -183,7 +174,7 @@ export async function pathIn(store: Store, from: number, to: number, going: () =
   const path = store.head.path!;
   const out: PathSums = { all: 0, what: new Float64Array(path.what.length), ranks: new Map() };
   for (let k = Math.max(0, lastAtMost(path.starts, from)); k < path.starts.length && path.starts[k]! < to; k++) {
-    const s = await store.segments(k);
+    const s = await store.segments(k).promise;
     if (!going()) return undefined;
     for (let i = Math.max(0, lastAtMost(s.start, from)); i < s.start.length && s.start[i]! < to; i++) {
       const ns = Math.min(to, s.start[i]! + s.length[i]!) - Math.max(from, s.start[i]!);

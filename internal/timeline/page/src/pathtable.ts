@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The composition of the critical path by activity, rank and operation: of the whole run, or of the visible time.
 
-import { byId, el } from "./dom";
+import { byId, el, message, table } from "./dom";
 import * as f from "./format";
 import type { Host } from "./host";
 import { isOwn, pathIn, type PathSums } from "./path";
@@ -16,10 +16,7 @@ export class PathTable {
   private asked = 0;
   shown: (PathSums & { from: number }) | undefined;
 
-  constructor(
-    private readonly host: Host,
-    private readonly scope: Scope,
-  ) {
+  constructor(private readonly host: Host, private readonly scope: Scope) {
     byId("tab-path").hidden = !host.store.head.path;
     if (host.store.head.path) scope.charts.push({ visible: () => !byId("path").hidden, update: () => void this.update() });
   }
@@ -32,7 +29,7 @@ export class PathTable {
       const sums = await pathIn(this.host.store, from, to, () => ask === this.asked);
       if (sums && ask === this.asked) this.draw(sums, text, from);
     } catch (e) {
-      byId("path").replaceChildren(el("p", { class: "alarm" }, e instanceof Error ? e.message : String(e)));
+      byId("path").replaceChildren(el("p", { class: "alarm" }, message(e)));
     }
   }
 
@@ -44,18 +41,14 @@ export class PathTable {
     const on = [...activities].filter(([, ns]) => ns > 0).sort((a, b) => b[1] - a[1]);
     const counted = on.filter(([name]) => name in kinds);
     const all = counted.reduce((n, [, ns]) => n + ns, 0);
-    const bar = el("div", { class: "stack", role: "img", "aria-label": counted.map(([name, ns]) => `${name} ${f.percent(ns, all)}`).join(", ") });
-    for (const [name, ns] of counted) {
-      const part = el("span", { class: kinds[name]! });
-      part.style.width = `${(100 * ns) / all}%`;
-      bar.append(part);
-    }
+    const label = counted.map(([name, ns]) => `${name} ${f.percent(ns, all)}`).join(", ");
+    const bar = el("div", { class: "stack", role: "img", "aria-label": label }, ...counted.map(([name, ns]) => el("span", { class: kinds[name]!, style: { width: `${(100 * ns) / all}%` } })));
     byId("path").replaceChildren(
       this.scope.choice(), el("h2", null, `Critical path of ${f.time(all)}`),
       el("p", { class: "sub" }, `The chain of activities, without waiting, that leads to the end of the run; its part in ${text}.`),
-      el("button", { type: "button", class: "link", "aria-pressed": String(this.host.pathShown()), onclick: () => (this.host.showPath(), void this.update()) }, this.host.pathShown() ? "Do not draw it (V)" : "Draw it (V)"),
+      el("button", { class: "link", "aria-pressed": String(this.host.pathShown()), onclick: () => (this.host.showPath(), void this.update()) }, this.host.pathShown() ? "Do not draw it (V)" : "Draw it (V)"),
       bar,
-      el("table", null, titles("activity", "time", "share"), ...on.map(([name, ns]) => el("tr", null, el("td", null, el("i", { class: `swatch ${kinds[name] ?? ""}`, "aria-hidden": "true" }), name), el("td", null, f.time(ns)), el("td", null, name in kinds ? f.percent(ns, all) : "–")))),
+      table("", ["activity", "time", "share"], on.map(([name, ns]) => [[el("i", { class: `swatch ${kinds[name] ?? ""}`, "aria-hidden": "true" }), name], f.time(ns), name in kinds ? f.percent(ns, all) : "–"])),
       ...this.ranks(sums, all), ...this.operations(sums, all),
     );
   }
@@ -65,16 +58,13 @@ export class PathTable {
     const { what } = head.path!;
     const rows = [...sums.ranks].sort((a, b) => b[1] - a[1]).map(([key, ns]) => ({ rank: Math.floor(key / what.length), name: what[key % what.length]!.activity, ns }));
     if (rows.length === 0) return [];
+    const cells = rows.slice(0, most).map((r) => {
+      const rank = head.ranks[r.rank];
+      const name = rank && rank.row >= 0 ? el("button", { class: "sentence", title: "Show its row", onclick: () => this.host.focus(rank.row) }, rank.name) : (rank?.name ?? `Rank ${r.rank}`);
+      return [name, r.name, f.time(r.ns), f.percent(r.ns, all)];
+    });
     return [
-      el("h3", null, "Ranks"),
-      el(
-        "table", null, titles("rank", "activity", "time", "share"),
-        ...rows.slice(0, most).map((r) => {
-          const rank = head.ranks[r.rank];
-          const name = rank && rank.row >= 0 ? el("button", { type: "button", class: "sentence", title: "Show its row", onclick: () => this.host.focus(rank.row) }, rank.name) : (rank?.name ?? `Rank ${r.rank}`);
-          return el("tr", null, el("td", null, name), el("td", null, r.name), el("td", null, f.time(r.ns)), el("td", null, f.percent(r.ns, all)));
-        }),
-      ),
+      el("h3", null, "Ranks"), table("", ["rank", "activity", "time", "share"], cells),
       ...(rows.length > most ? [el("p", { class: "sub" }, `The ${most} of ${f.count(rows.length)} with the most time.`)] : []),
     ];
   }
@@ -86,18 +76,9 @@ export class PathTable {
       .filter(({ w, ns }) => w.activity === "operation" && ns > 0)
       .sort((a, b) => b.ns - a.ns);
     if (rows.length === 0) return [];
-    return [
-      el("h3", null, "Operations, from their last arrivals on"),
-      el(
-        "table", null, titles("operation", "communicator", "time", "share"),
-        ...rows.slice(0, most).map(({ w, ns }) => el("tr", null, el("td", null, w.operation ?? "not compared"), el("td", null, head.comms[w.comm]?.name ?? ""), el("td", null, f.time(ns)), el("td", null, f.percent(ns, all)))),
-      ),
-    ];
+    const cells = rows.slice(0, most).map(({ w, ns }) => [w.operation ?? "not compared", head.comms[w.comm]?.name ?? "", f.time(ns), f.percent(ns, all)]);
+    return [el("h3", null, "Operations, from their last arrivals on"), table("", ["operation", "communicator", "time", "share"], cells)];
   }
-}
-
-function titles(...names: string[]): HTMLElement {
-  return el("tr", null, ...names.map((n) => el("th", { scope: "col" }, n)));
 }
 
 // ownOf returns the times of ranks' own activities and of operations in sums.

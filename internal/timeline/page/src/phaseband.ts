@@ -32,7 +32,7 @@ export class PhaseBand {
     });
     canvas.addEventListener("dblclick", (e) => {
       const p = at(e);
-      if (p) state.onJump(), state.go(p.from - 0.02 * (p.to - p.from), p.to + 0.02 * (p.to - p.from));
+      if (p) state.jump(p.from - 0.02 * (p.to - p.from), p.to + 0.02 * (p.to - p.from));
     });
     canvas.addEventListener("mousemove", (e) => {
       const p = at(e);

@@ -51,7 +51,7 @@ function look({ store, view }: State, lane: Lane, x: number, within: number, wor
   let most = -Infinity;
   let looked = 0;
   for (let n = firstAfter(level.end, from); n < level.start.length && level.start[n]! <= to && looked < 4000; n++) {
-    const bars = store.peekBars(lane, Math.floor((n * leaf) / chunk));
+    const bars = store.bars(lane, Math.floor((n * leaf) / chunk)).value;
     if (!bars) continue;
     const first = (n * leaf) % chunk;
     for (let i = first; i < Math.min(first + leaf, bars.start.length); i++, looked++) {

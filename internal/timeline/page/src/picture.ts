@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exporting the view as PNG or SVG.
+// Exporting the view as PNG or SVG, and printing it.
 
 import { byId, tell } from "./dom";
 import type { PhaseBand } from "./phaseband";
+import type { Panel } from "./panel";
 import type { RankMap } from "./rankmap";
 import type { Stage } from "./stage";
 import type { State } from "./state";
 import { escaped, hatch, SvgContext } from "./svgcontext";
+import { useMode } from "./theme";
 
 export type Format = "png" | "svg";
 
@@ -165,4 +167,44 @@ function sheet(width: number, height: number): HTMLCanvasElement {
   canvas.width = Math.max(1, width * fine);
   canvas.height = Math.max(1, height * fine);
   return canvas;
+}
+
+// preparePrint shows the visible picture in light colors while the page is printed.
+export function preparePrint(state: State, stage: Stage, panel: Panel): void {
+  const { view } = state;
+  const picture = byId("picture").style;
+  const chart = byId("chart").style;
+  const phases = byId("phase-bar").style;
+  let before: { mode: State["mode"]; width: number; height: number; top: number } | undefined;
+  const redraw = () => {
+    useMode(state.mode);
+    state.recolor();
+    panel.repaint();
+    stage.draw();
+  };
+  addEventListener("beforeprint", () => {
+    before = { mode: state.mode, width: view.width, height: view.height, top: view.top };
+    state.mode = "light";
+    view.width = 760;
+    view.height = Math.min(state.rows.height, 560);
+    chart.width = "960px";
+    chart.height = view.height + 26 + "px";
+    chart.gridTemplateColumns = "200px 760px";
+    phases.width = "960px";
+    phases.gridTemplateColumns = chart.gridTemplateColumns;
+    picture.width = "760px";
+    redraw();
+  });
+  addEventListener("afterprint", () => {
+    if (before) {
+      state.mode = before.mode;
+      chart.width = chart.height = chart.gridTemplateColumns = "";
+      view.width = before.width;
+      view.height = before.height;
+      view.top = before.top;
+    }
+    picture.width = phases.width = phases.gridTemplateColumns = "";
+    redraw();
+    stage.resize();
+  });
 }

@@ -2,17 +2,30 @@
 // Waiting and traffic between ranks that begin in a range of time.
 
 import { firstAfter, lastAtMost, lowerBound } from "./bounds";
-import type { Lister } from "./listing";
 import type { Store } from "./store";
 
 // Pair is the waiting or traffic between two ranks, given as indices into the head's ranks; −1: unknown.
-export interface Pair {
+export interface Pair extends FlowSums {
   from: number;
   to: number;
+}
+
+export interface FlowSums {
   count: number; // of transfers, or waits
   bytes: number;
   time: number; // of transfers whose end is known
   timed: number; // bytes of the transfers whose end is known
+}
+
+export const noFlow = (): FlowSums => ({ count: 0, bytes: 0, time: 0, timed: 0 });
+
+// addFlow adds to sums.
+export function addFlow<T extends FlowSums>(to: T, p: FlowSums): T {
+  to.count += p.count;
+  to.bytes += p.bytes;
+  to.time += p.time;
+  to.timed += p.timed;
+  return to;
 }
 
 // Waiting is the waiting by rank, without the first operation of each communicator.
@@ -44,7 +57,7 @@ class Pairs {
   of(from: number, to: number): Pair {
     const key = (from + 1) * (this.ranks + 1) + to + 1;
     let p = this.all.get(key);
-    if (!p) this.all.set(key, (p = { from, to, count: 0, bytes: 0, time: 0, timed: 0 }));
+    if (!p) this.all.set(key, (p = { from, to, ...noFlow() }));
     return p;
   }
 
@@ -80,7 +93,7 @@ export async function waitingIn(store: Store, from: number, to: number, going: G
   const begin = Math.max(0, lastAtMost(waits.starts, from) - 1);
   const end = lowerBound(waits.starts, to);
   for (let k = begin; k < end; k++) {
-    const w = await store.waits(k);
+    const w = await store.waits(k).promise;
     for (let i = lowerBound(w.start, from); i < w.start.length && w.start[i]! < to; i++) {
       const length = w.length[i]!;
       if (w.first[i] === 1) {
@@ -109,7 +122,7 @@ export async function waitingIn(store: Store, from: number, to: number, going: G
 }
 
 // sentIn sums up the transfers that begin in a range.
-export async function sentIn(store: Store, lister: Lister, from: number, to: number, going: Going): Promise<Pair[] | undefined> {
+export async function sentIn(store: Store, from: number, to: number, going: Going): Promise<Pair[] | undefined> {
   const { chunk, leaf, rows } = store.head;
   const pairs = new Pairs(store.head.ranks.length);
   const pause = new Pause(going);
@@ -119,9 +132,9 @@ export async function sentIn(store: Store, lister: Lister, from: number, to: num
     const { count } = rows[row]!.transfers;
     const last = Math.min(count, firstAfter(level.start, to) * leaf);
     for (let k = Math.floor((Math.max(0, lowerBound(level.start, from) - 1) * leaf) / chunk); k * chunk < last; k++) {
-      const t = await store.transfers(row, k);
+      const t = await store.transfers(row, k).promise;
       for (let i = lowerBound(t.start, from); i < t.start.length && t.start[i]! < to; i++) {
-        const p = pairs.of(lister.rank(row), t.row[i]! < 0 ? -1 : lister.rank(t.row[i]!));
+        const p = pairs.of(store.rankOf(row), store.rankOf(t.row[i]!));
         p.count++;
         p.bytes += t.bytes[i]!;
         if (t.length[i]! < 0) continue;
@@ -132,4 +145,39 @@ export async function sentIn(store: Store, lister: Lister, from: number, to: num
     if (await pause.over(n++ / store.transferLevels.size)) return undefined;
   }
   return pairs.list();
+}
+
+// Backs are the waits in a range of time by the rank that caused them, as the tool charges them (../../charges.go).
+export interface Backs {
+  by: Float64Array; // by rank
+  kinds: Float64Array[]; // the same by kind of delay, as the head lists them
+  rest: number; // of all further ranks
+}
+
+export async function goesBackIn(store: Store, from: number, to: number, going: () => boolean = () => true): Promise<Backs | undefined> {
+  const { charges, ranks } = store.head;
+  const out: Backs = { by: new Float64Array(ranks.length), kinds: (charges?.kinds ?? []).map(() => new Float64Array(ranks.length)), rest: 0 };
+  if (!charges) return out;
+  for (let k = Math.max(0, lastAtMost(charges.starts, from) - 1); k < charges.starts.length && charges.starts[k]! < to; k++) {
+    const c = await store.charges(k).promise;
+    if (!going()) return undefined;
+    for (let i = lowerBound(c.start, from); i < c.start.length && c.start[i]! < to; i++) {
+      for (let j = c.first[i]!; j < c.first[i + 1]!; j++) {
+        const rank = c.rank[j]!;
+        if (rank < 0) out.rest += c.ns[j]!;
+        else {
+          out.by[rank]! += c.ns[j]!;
+          out.kinds[c.kind[j]!]![rank]! += c.ns[j]!;
+        }
+      }
+    }
+  }
+  return out;
+}
+
+// greatestOf returns the rank that caused the most waiting; −1: none.
+export function greatestOf(by: ArrayLike<number>): number {
+  let best = -1;
+  for (let r = 0; r < by.length; r++) if (by[r]! > 0 && (best < 0 || by[r]! > by[best]!)) best = r;
+  return best;
 }

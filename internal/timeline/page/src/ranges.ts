@@ -5,7 +5,7 @@ import { firstAfter, lowerBound } from "./bounds";
 import { mostRows } from "./listing";
 import * as f from "./format";
 import type { Panel } from "./panel";
-import { addBars, type Range, type RangeSums } from "./rangesums";
+import { addLane, type Range, type RangeSums } from "./rangesums";
 import type { State } from "./state";
 import type { Lane } from "./store";
 
@@ -17,10 +17,7 @@ export class Ranges {
   private asked = 0;
   private last = ""; // range and row that are added up, or are being
 
-  constructor(
-    private readonly state: State,
-    private readonly panel: Panel,
-  ) {}
+  constructor(private readonly state: State, private readonly panel: Panel) {}
 
   set(range: Range | undefined): void {
     const { state } = this;
@@ -70,7 +67,7 @@ export class Ranges {
   // inside reports whether a row is the chosen row or below it.
   private inside(row: number): boolean {
     const { focus, store } = this.state;
-    return row >= 0 && (row === focus || this.inside(store.head.rows[row]!.parent));
+    return store.around(row).includes(focus);
   }
 
   // lanes are the lanes of the chosen row and its children, or all lanes.
@@ -89,8 +86,8 @@ export class Ranges {
     try {
       let shown = performance.now();
       for (const [n, lane] of lanes.entries()) {
-        if (lanes.length > manyLanes && n % atOnce === 0) await store.ahead(lanes.slice(n, n + atOnce), range.from, range.to, {});
-        await this.lane(lane, sums);
+        if (lanes.length > manyLanes && n % atOnce === 0) await store.ahead(lanes.slice(n, n + atOnce), range.from, range.to);
+        await addLane(sums, store, lane);
         if (ask !== this.asked) return undefined;
         if (performance.now() - shown > 100) {
           shown = performance.now();
@@ -109,17 +106,6 @@ export class Ranges {
       this.state.fail(e);
     }
     return sums;
-  }
-
-  private async lane(lane: Lane, sums: RangeSums): Promise<void> {
-    const { store } = this.state;
-    const { chunk, leaf } = store.head;
-    const level = lane.levels[0]!;
-    const begin = firstAfter(level.end, sums.from);
-    for (let k = Math.floor((begin * leaf) / chunk); k * chunk < lane.count; k++) {
-      if (level.start[(k * chunk) / leaf]! > sums.to) return;
-      if (!addBars(sums, await store.bars(lane, k))) return;
-    }
   }
 }
 

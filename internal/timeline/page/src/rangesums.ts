@@ -3,6 +3,7 @@
 
 import type { Bars } from "./blocks";
 import type { Curve, Sums } from "./curves";
+import type { Lane, Store } from "./store";
 
 export interface Range {
   from: number;
@@ -16,6 +17,11 @@ export interface RangeSums extends Range {
   waited: number;
   regions: Map<number, { count: number; time: number; whole: number; max: number }>;
   metrics: { curve: Curve; sums: Sums }[];
+}
+
+// addLane adds the bars of a lane that overlap the range.
+export async function addLane(sums: RangeSums, store: Store, lane: Lane): Promise<void> {
+  for (const k of store.chunksIn(lane, sums.from, sums.to)) if (!addBars(sums, await store.bars(lane, k).promise)) return;
 }
 
 // addBars adds the parts of a block's bars that lie in the range; false: the block ends after the range.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The statistics of a range of time.
 
-import { byId, el, swatch } from "./dom";
+import { byId, definitions, el, swatch, table } from "./dom";
 import * as f from "./format";
 import type { Head } from "./head";
 import type { Host } from "./host";
@@ -18,7 +18,7 @@ export class RangeTable {
   // none is shown while there are no sums; all computes them.
   none(why: string, all?: () => void): void {
     byId("range").replaceChildren(
-      el("p", { class: "sub" }, `${why} `, all ? el("button", { type: "button", class: "sentence", onclick: all }, "add up all of them") : "", all ? "." : ""),
+      el("p", { class: "sub" }, `${why} `, all ? el("button", { class: "sentence", onclick: all }, "add up all of them") : "", all ? "." : ""),
       el("p", { class: "hint" }, "To select a range, drag on the ruler, or hold Shift and drag in the picture; on a touch screen, press and hold, then drag."),
     );
   }
@@ -35,25 +35,15 @@ export class RangeTable {
     byId("range").replaceChildren(
       el("h2", null, `${f.time(span)} ${selected ? "selected" : "shown"}`),
       el("p", { class: "sub" }, `${f.exact(r.from)} to ${f.exact(r.to)}, ${r.scope}`),
-      el(
-        "dl", null,
-        el("dt", null, "regions"), el("dd", null, f.count(r.count)),
-        el("dt", null, "waiting"), el("dd", null, f.time(r.waited)),
-      ),
-      ...(selected ? [el("button", { type: "button", class: "link", onclick: () => this.host.go(r.from, r.to) }, "Zoom to the range")] : []),
+      definitions([["regions", f.count(r.count)], ["waiting", f.time(r.waited)]]),
+      ...(selected ? [el("button", { class: "link", onclick: () => this.host.go(r.from, r.to) }, "Zoom to the range")] : []),
       ...(rows.length === 0
         ? [el("p", { class: "hint" }, "Nothing happened in this range.")]
         : [
             el("h3", null, "By region"),
-            el(
-              "table", null,
-              el("tr", null, ...["region", "count", "time", "mean", "max"].map((h) => el("th", { scope: "col" }, h))),
-              ...rows.map(([region, s]) =>
-                el(
-                  "tr", null, el("td", null, swatch(colors.css[region]!), this.head.regions[region]!.name), el("td", null, f.count(s.count)), el("td", null, f.time(s.time)),
-                  el("td", null, f.time(s.whole / s.count)), el("td", null, f.time(s.max)),
-                ),
-              ),
+            table(
+              "", ["region", "count", "time", "mean", "max"],
+              rows.map(([region, s]) => [[swatch(colors.css[region]!), this.head.regions[region]!.name], f.count(s.count), f.time(s.time), f.time(s.whole / s.count), f.time(s.max)]),
             ),
             el("p", { class: "sub" }, "Time counts only what lies in the range; mean and max are those of whole regions that overlap it. The time of a nested region also counts in the region around it."),
           ]),
@@ -63,20 +53,12 @@ export class RangeTable {
 
   private metricSums(all: RangeSums["metrics"]): HTMLElement[] {
     if (all.length === 0) return [];
-    return [
-      el("h3", null, "By metric"),
-      el(
-        "table", { class: "metrics" },
-        el("tr", null, ...["metric", "min", "mean", "max"].map((h) => el("th", { scope: "col" }, h))),
-        ...all.map(({ curve, sums }) => {
-          const row = this.head.rows[curve.row]!;
-          const { curves } = this.host.store;
-          const texts = sums.min <= sums.max ? [curves.write(curve, sums.min), curves.mean(curve, sums), curves.write(curve, sums.max)] : ["–", "–", "–"];
-          const name = el("td", null, row.name, el("span", { class: "sub" }, this.head.rows[row.parent]?.name ?? ""));
-          return el("tr", null, name, ...texts.map((text) => el("td", null, text)));
-        }),
-      ),
-      el("p", { class: "sub" }, "Only metrics that are shown; means are over time."),
-    ];
+    const { curves } = this.host.store;
+    const rows = all.map(({ curve, sums }) => {
+      const row = this.head.rows[curve.row]!;
+      const texts = sums.min <= sums.max ? [curves.write(curve, sums.min), curves.mean(curve, sums), curves.write(curve, sums.max)] : ["–", "–", "–"];
+      return [[row.name, el("span", { class: "sub" }, this.head.rows[row.parent]?.name ?? "")], ...texts];
+    });
+    return [el("h3", null, "By metric"), table("metrics", ["metric", "min", "mean", "max"], rows), el("p", { class: "sub" }, "Only metrics that are shown; means are over time.")];
   }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The picture of all ranks: rank by time, in place of the rows.
 
-import { byId, el } from "./dom";
+import { byId, el, select } from "./dom";
 import * as f from "./format";
 import { Heat, measures, type Cells, type Measure } from "./heat";
-import { Lister, mostRows } from "./listing";
+import { mostRows } from "./listing";
 import { byCommunicator, byLikeness } from "./rankorders";
 import { orders, RankRows, type Order } from "./rankrows";
 import type { State } from "./state";
@@ -35,7 +35,6 @@ export class RankMap {
   measure: Measure = "waiting";
   readonly rows: RankRows;
   readonly heat: Heat;
-  private readonly lister: Lister;
   pixels = 0; // cells with a value above 0
   private lines: (Float64Array | Float32Array)[] = []; // by line of the picture
   private waits: Float32Array | undefined; // of all ranks, if they could be read from the waits sorted by time
@@ -51,26 +50,16 @@ export class RankMap {
   private readonly bar = byId("rank-bar");
   private readonly legend = el("span", { class: "scale" });
   private readonly note = el("span", { class: "sub" });
-  private readonly everybody = el("button", { type: "button", onclick: () => this.all() }, "All ranks");
+  private readonly everybody = el("button", { onclick: () => this.all() }, "All ranks");
   private readonly choose: HTMLSelectElement;
   private readonly sorts: HTMLSelectElement;
 
   constructor(private readonly state: State) {
     const { head } = state.store;
     this.rows = new RankRows(head.ranks);
-    this.lister = new Lister(state.store);
-    this.heat = new Heat(state.store, this.lister);
-    const select = (label: string, names: [string, string][], change: (v: string) => void) => {
-      const e = el("select", { "aria-label": label }, ...names.map(([v, text]) => {
-        const o = el("option", null, text);
-        o.value = v;
-        return o;
-      }));
-      e.addEventListener("change", () => change(e.value));
-      return e;
-    };
-    this.choose = select("What is shown of each rank", measures.filter((m) => this.heat.has(m)).map((m) => [m, scales[m].name]), (v) => this.show(v as Measure, this.rows.by));
-    this.sorts = select("Order of the ranks", orders.map((o) => [o, orderNames[o]]), (v) => this.show(this.measure, v as Order));
+    this.heat = new Heat(state.store);
+    this.choose = select("What is shown of each rank", measures.filter((m) => this.heat.has(m)).map((m) => [m, scales[m].name]), this.measure, (v) => this.show(v as Measure, this.rows.by));
+    this.sorts = select("Order of the ranks", orders.map((o) => [o, orderNames[o]]), this.rows.by, (v) => this.show(this.measure, v as Order));
     this.bar.replaceChildren(el("label", null, "Show ", this.choose), el("label", null, "by ", this.sorts), this.legend, this.note, this.everybody);
     byId("show-ranks").hidden = head.ranks.length === 0 || !this.heat.has("waiting");
   }
@@ -88,7 +77,7 @@ export class RankMap {
     this.measure = measure;
     this.choose.value = measure;
     this.sorts.value = order;
-    this.rows.sort(order, order === "role" ? byCommunicator(this.state.store.head, this.lister) : order === "likeness" ? byLikeness(this.heat, this.measure, this.state.view) : undefined);
+    this.rows.sort(order, order === "role" ? byCommunicator(this.state.store) : order === "likeness" ? byLikeness(this.heat, this.measure, this.state.view) : undefined);
     this.state.onChange();
   }
 
@@ -231,8 +220,7 @@ export class RankMap {
   private say(scale: Scale): void {
     const { mode } = this.state.colors;
     const [r, g, b] = mode === "dark" ? scale.dark : scale.light;
-    const gradient = el("i", null);
-    gradient.style.background = `linear-gradient(to right, rgb(${r} ${g} ${b} / .06), rgb(${r} ${g} ${b} / .4) 15%, rgb(${r} ${g} ${b}))`;
+    const gradient = el("i", { style: { background: `linear-gradient(to right, rgb(${r} ${g} ${b} / .06), rgb(${r} ${g} ${b} / .4) 15%, rgb(${r} ${g} ${b}))` } });
     this.legend.replaceChildren("0", gradient, this.top > 0 ? scale.write(this.top) : "–");
     const { per, whole, count } = this.rows;
     const several = per > 1 ? `each line: the ${this.measure === "bandwidth" ? "least" : "most"} of ${per} ranks; click to see fewer` : "";

@@ -14,13 +14,8 @@ export class RankNames {
   constructor(
     private readonly state: State,
     private readonly map: RankMap,
-    open: (rank: number) => void,
-  ) {
-    this.root.addEventListener("click", (e) => {
-      const rank = (e.target as HTMLElement).closest<HTMLElement>("button")?.dataset["rank"];
-      if (rank !== undefined) open(Number(rank));
-    });
-  }
+    private readonly open: (rank: number) => void,
+  ) {}
 
   draw(): void {
     const { rows } = this.map;
@@ -37,12 +32,10 @@ export class RankNames {
       const r = ranks[rank!]!;
       if (line * rows.height < free) continue;
       free = line * rows.height + distance;
-      const e = el("button", { type: "button", class: "rank-name", title: `Show the rows of ${r.name} on ${r.host}` }, r.name, el("span", { class: "sub" }, r.host === host ? "" : r.host));
-      e.dataset["rank"] = String(rank);
-      e.style.top = `${line * rows.height}px`;
-      e.style.height = `${Math.max(distance, rows.height)}px`;
+      const style = { top: `${line * rows.height}px`, height: `${Math.max(distance, rows.height)}px` };
+      const onclick = () => this.open(rank!);
+      out.push(el("button", { class: "rank-name", title: `Show the rows of ${r.name} on ${r.host}`, style, onclick }, r.name, el("span", { class: "sub" }, r.host === host ? "" : r.host)));
       if (rows.by === "host") host = r.host;
-      out.push(e);
     }
     this.root.replaceChildren(...out);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rows are shown, and where.
 
+import { lastAtMost } from "./bounds";
 import type { Head, HeadRow } from "./head";
 import type { Lane, Store } from "./store";
 
@@ -27,6 +28,7 @@ export class Rows {
   readonly pinned = new Set<number>(); // pinned above all others, with their children
   readonly hidden = new Set<number>(); // with their children
   items: Item[] = [];
+  private tops: number[] = []; // of the items
   height = 0;
   metrics = true; // whether metrics are shown
   stretch = 1; // factor for the heights if there is room
@@ -159,6 +161,7 @@ export class Rows {
     for (const row of this.pinned) add(row, 0);
     this.head.rows.forEach((r, i) => r.parent < 0 && add(i, 0));
     this.height = y;
+    this.tops = this.items.map((item) => item.y);
   }
 
   // strip returns the lanes that stand for a closed group: its communicator ranks, or all lanes if it has none.
@@ -190,14 +193,7 @@ export class Rows {
 
   // at returns the item at a height.
   at(y: number): Item | undefined {
-    let lo = 0;
-    let hi = this.items.length - 1;
-    while (lo < hi) {
-      const mid = (lo + hi + 1) >> 1;
-      if (this.items[mid]!.y <= y) lo = mid;
-      else hi = mid - 1;
-    }
-    const item = this.items[lo];
+    const item = this.items[lastAtMost(this.tops, y)];
     return item && y >= item.y && y < item.y + item.height ? item : undefined;
   }
 }

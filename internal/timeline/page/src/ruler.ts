@@ -16,10 +16,7 @@ const height = 26;
 
 export class Ruler {
   private readonly canvas = byId<HTMLCanvasElement>("ruler");
-  constructor(
-    private readonly store: Store,
-    private readonly view: View,
-  ) {}
+  constructor(private readonly store: Store, private readonly view: View) {}
 
   // draw draws the ruler and returns the positions of its ticks for the grid.
   draw(colors: Colors, range: Range | undefined): number[] {
@@ -81,10 +78,7 @@ export class Overview {
   private key = "";
   readonly whole: View;
 
-  constructor(
-    private readonly store: Store,
-    private readonly view: View,
-  ) {
+  constructor(private readonly store: Store, private readonly view: View) {
     this.whole = new View(store.head.duration, store.head.begin);
   }
 

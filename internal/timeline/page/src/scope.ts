@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The time covered by charts beside the picture: the selected range, the visible time, or on request the whole run.
 
-import { el } from "./dom";
+import { choice } from "./dom";
 import * as f from "./format";
 import type { Range } from "./rangesums";
 import type { State } from "./state";
@@ -46,19 +46,11 @@ export class Scope {
 
   // choice creates the buttons for it.
   choice(): HTMLElement {
-    const button = (whole: boolean, text: string, title: string) =>
-      el(
-        "button",
-        {
-          type: "button", title, "aria-pressed": String(this.whole === whole),
-          onclick: () => {
-            this.whole = whole;
-            this.update();
-          },
-        },
-        text,
-      );
-    return el("div", { class: "choice", role: "group", "aria-label": "Part of the run" }, button(false, this.state.range ? "Range" : "Shown", "The selected range, or else the part shown"), button(true, "Whole run", "Everything on the page"));
+    const choose = (whole: boolean) => {
+      this.whole = whole;
+      this.update();
+    };
+    return choice("Part of the run", [[false, this.state.range ? "Range" : "Shown", "The selected range, or else the part shown"], [true, "Whole run", "Everything on the page"]], this.whole, choose);
   }
 
   // follow notes a change of the visible time.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searching regions and rows by name.
 
-import type { Head } from "./head";
 import type { Lane, Store } from "./store";
 
 export interface Query {
@@ -23,7 +22,7 @@ export function parse(store: Store, text: string): Query | undefined {
   const known = new Map<string, Set<number>>(); // by the words left for the region
   let rowsMeant = false;
   const byRow = head.rows.map((_, row) => {
-    const inside = path(head, row).toLowerCase();
+    const inside = path(store, row);
     const left = words.filter((w) => !inside.includes(w));
     if (left.length < words.length) rowsMeant = true;
     const key = left.join(" ");
@@ -48,7 +47,7 @@ export function parse(store: Store, text: string): Query | undefined {
   const metrics: number[] = [];
   for (const { row } of store.curves.all) {
     const own = head.rows[row]!.name.toLowerCase();
-    const inside = path(head, row).toLowerCase();
+    const inside = path(store, row);
     if (!words.every((w) => inside.includes(w))) continue;
     found.add(row);
     if (words.some((w) => own.includes(w))) metrics.push(row);
@@ -56,10 +55,8 @@ export function parse(store: Store, text: string): Query | undefined {
   return { text, regions, on: (row) => byRow[row]!, rows: rowsMeant ? (row) => found.has(row) : undefined, count, metrics };
 }
 
-function path(head: Head, row: number): string {
-  let name = "";
-  for (let r = row; r >= 0; r = head.rows[r]!.parent) name += " " + head.rows[r]!.name;
-  return name;
+function path(store: Store, row: number): string {
+  return store.around(row).map((r) => " " + store.head.rows[r]!.name).join("").toLowerCase();
 }
 
 // waits are all regions that waited.
@@ -96,7 +93,7 @@ async function onLane(
   else for (k = chunks - 1; k > 0 && startOf(k) > after.time; ) k--;
   for (; k >= 0 && k < chunks; k += forward ? 1 : -1) {
     if (limit !== undefined && (forward ? startOf(k) > limit : (startOf(k + 1) ?? Infinity) < limit)) return undefined;
-    const bars = await store.bars(lane, k);
+    const bars = await store.bars(lane, k).promise;
     const n = bars.start.length;
     for (let j = 0; j < n; j++) {
       const i = forward ? j : n - 1 - j;

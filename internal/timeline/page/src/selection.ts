@@ -15,10 +15,7 @@ export type Going = "stay" | "pan" | "jump";
 export class Selection {
   private asked = 0; // number of the last request, the only one that counts
 
-  constructor(
-    private readonly state: State,
-    private readonly panel: Panel,
-  ) {}
+  constructor(private readonly state: State, private readonly panel: Panel) {}
 
   // select selects a bar and shows its details.
   async select(bar: number, go: Going): Promise<void> {
@@ -105,7 +102,7 @@ export class Selection {
     if (!lane) return;
     const n = Math.min(firstAfter(lane.levels[0]!.end, view.from), lane.levels[0]!.start.length - 1);
     const at = n * head.leaf;
-    const bars = await store.bars(lane, Math.floor(at / head.chunk));
+    const bars = await store.bars(lane, Math.floor(at / head.chunk)).promise;
     let i = at % head.chunk;
     while (i + 1 < bars.start.length && bars.start[i]! + bars.length[i]! < view.from) i++;
     await this.select(lane.first + at - (at % head.chunk) + i, "pan");
@@ -115,14 +112,13 @@ export class Selection {
   async at(row: number, time: number): Promise<void> {
     const { store } = this.state;
     const { head } = store;
-    const inside = (r: number): boolean => r >= 0 && (r === row || inside(head.rows[r]!.parent));
     try {
       for (const lane of store.lanes) {
-        if (head.rows[lane.row]!.operations.count === 0 || !inside(lane.row)) continue;
+        if (head.rows[lane.row]!.operations.count === 0 || !store.around(lane.row).includes(row)) continue;
         const n = lastAtMost(lane.levels[0]!.start, time);
         if (n < 0) continue;
         const chunk = Math.floor((n * head.leaf) / head.chunk);
-        const bars = await store.bars(lane, chunk);
+        const bars = await store.bars(lane, chunk).promise;
         const i = bars.start.indexOf(time);
         if (i < 0) continue;
         this.state.reveal(lane.row); // with many ranks it is rarely visible already

@@ -44,10 +44,7 @@ export class State {
   onError: (text: string) => void = () => {};
   onJump: () => void = () => {}; // before a jump from which one can go back
 
-  constructor(
-    readonly store: Store,
-    public mode: Mode,
-  ) {
+  constructor(readonly store: Store, public mode: Mode) {
     this.view = new View(store.head.duration, store.head.begin);
     this.rows = new Rows(store);
     this.recolor();
@@ -91,6 +88,12 @@ export class State {
   go(from: number, to: number): void {
     this.view.set(from, to);
     this.onChange();
+  }
+
+  // jump shows a range of time; one can go back to what was shown before.
+  jump(from: number, to: number): void {
+    this.onJump();
+    this.go(from, to);
   }
 
   // reveal scrolls to a row.

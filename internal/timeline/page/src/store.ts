@@ -2,13 +2,14 @@
 // The data of the archive, unpacked on demand.
 
 import {
-  readBarNotes, readBars, readInstances, readOperations, readTransfers, type BarNotes, type Bars, type Instance, type Operations, type Transfers,
+  readBarNotes, readBars, readCharges, readInstances, readOperations, readSegments, readTransfers, readWaits,
+  type BarNotes, type Bars, type Charges, type Instance, type Operations, type Segments, type TimedWaits, type Transfers,
 } from "./blocks";
-import { firstAfter, lastAtMost } from "./bounds";
+import { firstAfter, lastAtMost, lowerBound } from "./bounds";
 import { Cache, type Entry } from "./cache";
 import { Columns } from "./columns";
 import { Curves } from "./curves";
-import { readCharges, readSegments, readWaits, type Charges, type Segments, type TimedWaits } from "./segments";
+import type { Series } from "./head";
 import { emptyLevel, pyramid, type Level } from "./levels";
 import type { Source } from "./source";
 
@@ -23,16 +24,58 @@ export interface Lane {
   sums: { region: number; count: number; time: number }[];
 }
 
-// Store returns bars and the objects that belong to them. Functions that begin with "peek" return loaded data, and
-// otherwise request them: onLoad is called when they are loaded.
+export interface Bar {
+  lane: Lane;
+  start: number;
+  length: number;
+  region: number;
+  wait: number;
+}
+
+// Store returns bars and the objects that belong to them. What is not loaded yet is requested; onLoad is called when it
+// is there. Pictures use the value of an entry, if there is one, and others wait for its promise.
 export class Store extends Cache {
   readonly curves: Curves;
   lanes: Lane[] = [];
+  private firsts: number[] = []; // of the lanes
+  private readonly ranks: number[]; // by row
   transferLevels = new Map<number, Level[]>(); // by row
 
   constructor(source: Source) {
     super(source);
     this.curves = new Curves(this);
+    const processes = new Map(this.head.ranks.map((r, i) => [r.row, i]));
+    this.ranks = this.head.rows.map((_, row) => processes.get(this.around(row).find((r) => processes.has(r)) ?? -1) ?? -1);
+  }
+
+  // around lists a row and the groups around it.
+  around(row: number): number[] {
+    const all: number[] = [];
+    for (let r = row; r >= 0; r = this.head.rows[r]!.parent) all.push(r);
+    return all;
+  }
+
+  // rankOf returns the rank of the job that a row belongs to; −1: none.
+  rankOf(row: number): number {
+    return this.ranks[row] ?? -1;
+  }
+
+  // operationLanes lists the lanes with operations of ranks that can match a filter.
+  operationLanes(filter?: { onRank(rank: number): boolean }): Lane[] {
+    return this.lanes.filter((l) => this.head.rows[l.row]!.operations.count > 0 && (!filter || filter.onRank(this.rankOf(l.row))));
+  }
+
+  // countOperations estimates how many operations begin in a range, and on how many rows, for ranks that can match a
+  // filter.
+  countOperations(from: number, to: number, filter?: { onRank(rank: number): boolean }): { operations: number; rows: number } {
+    const out = { operations: 0, rows: 0 };
+    for (const lane of this.operationLanes(filter)) {
+      const level = lane.levels[0]!;
+      const n = Math.min(lane.count, this.head.leaf * (lowerBound(level.start, to) - Math.max(0, lowerBound(level.end, from))));
+      out.operations += Math.max(0, n);
+      if (n > 0) out.rows++;
+    }
+    return out;
   }
 
   // repeats reports whether a lane repeats what other rows show, so that summing up both would count it twice.
@@ -45,15 +88,12 @@ export class Store extends Cache {
     const c = new Columns(await this.raw(this.head.nodes));
     const [start, length, busy, region, wait, regions] = [c.next(), c.next(), c.next(), c.next(), c.next(), c.next()];
     const read = (things: number): Level[] => {
-      const n = Math.ceil(things / this.head.leaf);
-      const level: Level = emptyLevel(n);
-      let at = 0;
-      for (let i = 0; i < n; i++) {
-        at += start.next();
-        level.start[i] = at;
-        level.end[i] = at + length.next();
+      const level: Level = emptyLevel(Math.ceil(things / this.head.leaf));
+      start.sums(level.start);
+      region.fill(level.region);
+      for (let i = 0; i < level.start.length; i++) {
+        level.end[i] = level.start[i]! + length.next();
         level.busy[i] = busy.next() / 255;
-        level.region[i] = region.next();
         level.wait[i] = wait.next() / 255;
       }
       return pyramid(level);
@@ -66,6 +106,7 @@ export class Store extends Cache {
         this.lanes.push({ index: i, row: r, depth: i - row.lanes[0], first: l.first, count: l.count, block: l.block, levels, sums });
       }
     });
+    this.firsts = this.lanes.map((l) => l.first);
     this.head.rows.forEach((row, r) => {
       if (row.transfers.count > 0) this.transferLevels.set(r, read(row.transfers.count));
     });
@@ -73,141 +114,96 @@ export class Store extends Cache {
     if (metrics.series.length > 0) this.curves.open(await this.raw(metrics.nodes));
   }
 
-  private barsEntry(lane: Lane, chunk: number): Entry<Bars> {
-    const n = Math.min(this.head.chunk, lane.count - chunk * this.head.chunk);
-    return this.load("b" + (lane.block + 2 * chunk), lane.block + 2 * chunk, n, (c) => readBars(c, n));
+  // block requests a block of a series of things: chunk k of them, each of which counts as weight bars.
+  private block<T>(series: Series, k: number, weight: number, read: (c: Columns, n: number) => T): Entry<T> {
+    const n = Math.min(this.head.chunk, series.count - k * this.head.chunk);
+    return this.load(series.block + k, weight * n, (c) => read(c, n));
   }
-  peekBars(lane: Lane, chunk: number): Bars | undefined {
-    return this.barsEntry(lane, chunk).value;
+
+  bars(lane: Lane, chunk: number): Entry<Bars> {
+    return this.block({ block: lane.block + chunk, count: lane.count }, chunk, 1, readBars);
   }
-  bars(lane: Lane, chunk: number): Promise<Bars> {
-    return this.barsEntry(lane, chunk).promise;
+
+  notes(lane: Lane, chunk: number): Entry<BarNotes> {
+    return this.block({ block: lane.block + chunk + 1, count: lane.count }, chunk, 4, readBarNotes);
+  }
+
+  transfers(row: number, chunk: number): Entry<Transfers> {
+    return this.block(this.head.rows[row]!.transfers, chunk, 4, readTransfers);
+  }
+
+  // operations are those in the block of a row in which those of a bar are; undefined: it has none.
+  operations(row: number, bar: number): Entry<Operations> | undefined {
+    const chunk = lastAtMost(this.head.rows[row]!.firstOps ?? [], bar);
+    const { block, count } = this.head.rows[row]!.operations;
+    return chunk < 0 ? undefined : this.load(block + chunk, 4 * Math.min(this.head.chunk, count), readOperations);
+  }
+
+  private instances(n: number): Entry<Instance[]> {
+    return this.block(this.head.instances, Math.floor(n / this.head.chunk), 4, readInstances);
+  }
+  peekInstance(n: number): Instance | undefined {
+    return this.instances(n).value?.[n % this.head.chunk];
+  }
+  async instance(n: number): Promise<Instance> {
+    return (await this.instances(n).promise)[n % this.head.chunk]!;
+  }
+
+  segments(chunk: number): Entry<Segments> {
+    const path = this.head.path!;
+    return this.block(path, chunk, 1, (c, n) => readSegments(c, n, path.starts[chunk]!));
+  }
+
+  waits(chunk: number): Entry<TimedWaits> {
+    return this.block(this.head.waits!, chunk, 2, readWaits);
+  }
+
+  charges(chunk: number): Entry<Charges> {
+    return this.block(this.head.charges!, chunk, 4, readCharges);
+  }
+
+  // chunksIn lists the chunks of a lane whose bars may overlap a range of time.
+  chunksIn(lane: Lane, from: number, to: number): number[] {
+    const { chunk, leaf } = this.head;
+    const level = lane.levels[0]!;
+    const all: number[] = [];
+    for (let k = Math.floor((firstAfter(level.end, from) * leaf) / chunk); k * chunk < lane.count && level.start[(k * chunk) / leaf]! <= to; k++) all.push(k);
+    return all;
   }
 
   // ahead requests the data of lanes in a range of time at once, because blocks requested one after the other
   // come late. There should be few lanes.
-  async ahead(lanes: Lane[], from: number, to: number, what: { notes?: boolean; operations?: boolean }): Promise<void> {
-    const { chunk, leaf } = this.head;
-    const all: Promise<unknown>[] = [];
-    for (const lane of lanes) {
-      const level = lane.levels[0]!;
-      for (let k = Math.floor((firstAfter(level.end, from) * leaf) / chunk); k * chunk < lane.count && level.start[(k * chunk) / leaf]! <= to; k++) {
-        all.push(this.bars(lane, k));
-        if (what.notes) all.push(this.notes(lane, k));
-        if (what.operations) all.push(this.operations(lane.row, lane.first + k * chunk));
-      }
-    }
-    await Promise.all(all);
-  }
-
-  private notesEntry(lane: Lane, chunk: number): Entry<BarNotes> {
-    const n = Math.min(this.head.chunk, lane.count - chunk * this.head.chunk);
-    const block = lane.block + 2 * chunk + 1;
-    return this.load("n" + block, block, 4 * n, (c) => readBarNotes(c, n));
-  }
-  peekNotes(lane: Lane, chunk: number): BarNotes | undefined {
-    return this.notesEntry(lane, chunk).value;
-  }
-  notes(lane: Lane, chunk: number): Promise<BarNotes> {
-    return this.notesEntry(lane, chunk).promise;
-  }
-
-  private transfersEntry(row: number, chunk: number): Entry<Transfers> {
-    const s = this.head.rows[row]!.transfers;
-    const n = Math.min(this.head.chunk, s.count - chunk * this.head.chunk);
-    return this.load("t" + (s.block + chunk), s.block + chunk, 4 * n, (c) => readTransfers(c, n));
-  }
-  peekTransfers(row: number, chunk: number): Transfers | undefined {
-    return this.transfersEntry(row, chunk).value;
-  }
-  transfers(row: number, chunk: number): Promise<Transfers> {
-    return this.transfersEntry(row, chunk).promise;
-  }
-
-  private operationsEntry(row: number, chunk: number): Entry<Operations> {
-    const s = this.head.rows[row]!.operations;
-    return this.load("o" + (s.block + chunk), s.block + chunk, 4 * Math.min(this.head.chunk, s.count), readOperations);
-  }
-
-  // chunkOfOperations returns the block of a row with the operations of a bar; −1: it has none.
-  private chunkOfOperations(row: number, bar: number): number {
-    return lastAtMost(this.head.rows[row]!.firstOps ?? [], bar);
-  }
-  peekOperations(row: number, bar: number): Operations | undefined {
-    const chunk = this.chunkOfOperations(row, bar);
-    return chunk < 0 ? undefined : this.operationsEntry(row, chunk).value;
-  }
-  async operations(row: number, bar: number): Promise<Operations | undefined> {
-    const chunk = this.chunkOfOperations(row, bar);
-    return chunk < 0 ? undefined : this.operationsEntry(row, chunk).promise;
-  }
-
-  private instancesEntry(n: number): Entry<Instance[]> {
-    const block = this.head.instances.block + Math.floor(n / this.head.chunk);
-    return this.load("i" + block, block, 4 * Math.min(this.head.chunk, this.head.instances.count), readInstances);
-  }
-  peekInstance(n: number): Instance | undefined {
-    return this.instancesEntry(n).value?.[n % this.head.chunk];
-  }
-  async instance(n: number): Promise<Instance> {
-    return (await this.instancesEntry(n).promise)[n % this.head.chunk]!;
-  }
-
-  private segmentsEntry(chunk: number): Entry<Segments> {
-    const { block, count, starts } = this.head.path!;
-    const n = Math.min(this.head.chunk, count - chunk * this.head.chunk);
-    return this.load("p" + (block + chunk), block + chunk, n, (c) => readSegments(c, n, starts[chunk]!));
-  }
-  peekSegments(chunk: number): Segments | undefined {
-    return this.segmentsEntry(chunk).value;
-  }
-  segments(chunk: number): Promise<Segments> {
-    return this.segmentsEntry(chunk).promise;
-  }
-
-  private waitsEntry(chunk: number): Entry<TimedWaits> {
-    const { block, count } = this.head.waits!;
-    const n = Math.min(this.head.chunk, count - chunk * this.head.chunk);
-    return this.load("w" + (block + chunk), block + chunk, 2 * n, (c) => readWaits(c, n));
-  }
-  peekWaits(chunk: number): TimedWaits | undefined {
-    return this.waitsEntry(chunk).value;
-  }
-  waits(chunk: number): Promise<TimedWaits> {
-    return this.waitsEntry(chunk).promise;
-  }
-
-  charges(chunk: number): Promise<Charges> {
-    const { block, count } = this.head.charges!;
-    const n = Math.min(this.head.chunk, count - chunk * this.head.chunk);
-    return this.load("c" + (block + chunk), block + chunk, 4 * n, (c) => readCharges(c, n)).promise;
+  async ahead(lanes: Lane[], from: number, to: number, what: { notes?: boolean; operations?: boolean } = {}): Promise<void> {
+    await Promise.all(
+      lanes.flatMap((lane) =>
+        this.chunksIn(lane, from, to).flatMap((k) => [
+          this.bars(lane, k).promise, what.notes && this.notes(lane, k).promise, what.operations && this.operations(lane.row, lane.first + k * this.head.chunk)?.promise,
+        ]),
+      ),
+    );
   }
 
   // laneOf returns the lane of a bar.
   laneOf(bar: number): Lane {
-    let lo = 0;
-    let hi = this.lanes.length - 1;
-    while (lo < hi) {
-      const mid = (lo + hi + 1) >> 1;
-      if (this.lanes[mid]!.first <= bar) lo = mid;
-      else hi = mid - 1;
-    }
-    return this.lanes[lo]!;
+    return this.lanes[Math.max(0, lastAtMost(this.firsts, bar))]!;
+  }
+
+  // placeOf returns the lane of a bar, the chunk of it in which the bar is, and its place there.
+  placeOf(bar: number): { lane: Lane; chunk: number; at: number } {
+    const lane = this.laneOf(bar);
+    return { lane, chunk: Math.floor((bar - lane.first) / this.head.chunk), at: (bar - lane.first) % this.head.chunk };
   }
 
   // peekBar returns what is needed to draw a bar.
-  peekBar(bar: number): { lane: Lane; start: number; length: number; region: number; wait: number } | undefined {
-    const lane = this.laneOf(bar);
-    const at = bar - lane.first;
-    const bars = this.peekBars(lane, Math.floor(at / this.head.chunk));
-    if (!bars) return undefined;
-    const i = at % this.head.chunk;
-    return { lane, start: bars.start[i]!, length: bars.length[i]!, region: bars.region[i]!, wait: bars.wait[i]! };
+  peekBar(bar: number): Bar | undefined {
+    const { lane, chunk, at } = this.placeOf(bar);
+    const bars = this.bars(lane, chunk).value;
+    return bars && { lane, start: bars.start[at]!, length: bars.length[at]!, region: bars.region[at]!, wait: bars.wait[at]! };
   }
 
-  async bar(bar: number): Promise<{ lane: Lane; start: number; length: number; region: number; wait: number }> {
-    const lane = this.laneOf(bar);
-    await this.bars(lane, Math.floor((bar - lane.first) / this.head.chunk));
+  async bar(bar: number): Promise<Bar> {
+    const { lane, chunk } = this.placeOf(bar);
+    await this.bars(lane, chunk).promise;
     return this.peekBar(bar)!;
   }
 }

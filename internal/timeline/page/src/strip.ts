@@ -13,10 +13,7 @@ export class Strip {
   private readonly stripContext = this.strip.getContext("2d", { willReadFrequently: false })!;
   private image: ImageData | undefined;
   private words: Uint32Array = new Uint32Array(0);
-  private red = new Float32Array(0);
-  private green = new Float32Array(0);
-  private blue = new Float32Array(0);
-  private weight = new Float32Array(0);
+  private sums = new Float32Array(0); // by pixel: red, green, blue, and their weight
   private touched = false;
   private ratio = 1;
   private lines: { y: number; height: number }[] = [];
@@ -25,11 +22,8 @@ export class Strip {
     this.room = room;
     this.ratio = ratio;
     this.pixels = 0;
-    if (this.weight.length !== room) {
-      this.red = new Float32Array(room);
-      this.green = new Float32Array(room);
-      this.blue = new Float32Array(room);
-      this.weight = new Float32Array(room);
+    if (this.sums.length !== 4 * room) {
+      this.sums = new Float32Array(4 * room);
       this.image = undefined;
     }
     this.lines = [];
@@ -60,21 +54,10 @@ export class Strip {
   }
 
   deposit(at: number, weight: number, region: number, wait: number): void {
-    const rgb = this.colors.rgb;
-    const i = 3 * region;
-    if (wait > 0 && this.showWaits && this.colors.faded[region] === 0) {
-      const [r, g, b] = this.colors.waitRGB;
-      const w = weight * wait;
-      const rest = weight - w;
-      this.red[at]! += rgb[i]! * rest + r * w;
-      this.green[at]! += rgb[i + 1]! * rest + g * w;
-      this.blue[at]! += rgb[i + 2]! * rest + b * w;
-    } else {
-      this.red[at]! += rgb[i]! * weight;
-      this.green[at]! += rgb[i + 1]! * weight;
-      this.blue[at]! += rgb[i + 2]! * weight;
-    }
-    this.weight[at]! += weight;
+    const { rgb, waitRGB, faded } = this.colors;
+    const w = wait > 0 && this.showWaits && faded[region] === 0 ? weight * wait : 0;
+    for (let k = 0; k < 3; k++) this.sums[4 * at + k]! += rgb[3 * region + k]! * (weight - w) + waitRGB[k]! * w;
+    this.sums[4 * at + 3]! += weight;
     this.touched = true;
     this.pixels++;
   }
@@ -85,20 +68,12 @@ export class Strip {
     this.touched = false;
     const base = this.lines.length * this.room;
     for (let i = 0; i < this.room; i++) {
-      const w = this.weight[i]!;
-      if (w === 0) {
-        this.words[base + i] = 0;
-        continue;
-      }
-      const alpha = Math.min(1, 0.35 + 0.65 * w);
-      const f = 1 / w;
-      this.words[base + i] =
-        (Math.round(255 * alpha) << 24) | ((this.blue[i]! * f) << 16) | ((this.green[i]! * f) << 8) | (this.red[i]! * f);
+      const w = this.sums[4 * i + 3]!;
+      const alpha = Math.round(255 * Math.min(1, 0.35 + 0.65 * w));
+      const mean = (k: number) => this.sums[4 * i + k]! * (1 / w);
+      this.words[base + i] = w === 0 ? 0 : (alpha << 24) | (mean(2) << 16) | (mean(1) << 8) | mean(0);
     }
-    this.red.fill(0);
-    this.green.fill(0);
-    this.blue.fill(0);
-    this.weight.fill(0);
+    this.sums.fill(0);
     this.lines.push({ y, height });
   }
 

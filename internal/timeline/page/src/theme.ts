@@ -13,14 +13,10 @@ export function useMode(mode: Mode): void {
 // Regions of waiting and idling are pale.
 const quiet = /\b(wait|idle|sleep)\b/i;
 
-interface Hue {
-  h: number;
-  s: number;
-  light: number;
-  dark: number;
-}
+type RGB = [red: number, green: number, blue: number];
 
-const hues: Record<string, Hue> = {
+// Hues by group, with the lightness in both modes.
+const hues: Record<string, { h: number; s: number; light: number; dark: number }> = {
   "NCCL collectives": { h: 217, s: 58, light: 50, dark: 60 },
   "NCCL point-to-point": { h: 172, s: 52, light: 36, dark: 46 },
   "NCCL API": { h: 222, s: 12, light: 54, dark: 52 },
@@ -36,34 +32,7 @@ const hues: Record<string, Hue> = {
 };
 const spare = [330, 195, 140, 250, 350, 60];
 
-export interface Colors {
-  mode: Mode;
-  css: string[]; // by region
-  rgb: Uint8Array; // by region, three each
-  text: string[]; // by region: text color that is readable on it
-  faded: Uint8Array; // by region: 1 if it is faded
-  category: string[]; // by group
-  paper: string;
-  stripe: string;
-  line: string;
-  grid: string;
-  ink: string;
-  faint: string;
-  wait: string;
-  waitRGB: [number, number, number];
-  collective: string;
-  parent: string;
-  transfer: string;
-  message: string;
-  select: string;
-  range: string;
-  path: string;
-  phase: [string, string]; // alternating
-  phaseChosen: string;
-  metric: { css: string; words: [number, number, number, number] }; // words of pixels: range, fill, both, line
-}
-
-function hslToRGB(h: number, s: number, l: number): [number, number, number] {
+function hslToRGB(h: number, s: number, l: number): RGB {
   const a = (s / 100) * Math.min(l / 100, 1 - l / 100);
   const f = (n: number) => {
     const k = (n + h / 30) % 12;
@@ -72,26 +41,29 @@ function hslToRGB(h: number, s: number, l: number): [number, number, number] {
   return [f(0), f(8), f(4)];
 }
 
-const css = ([r, g, b]: [number, number, number]) => `rgb(${r},${g},${b})`;
+const css = ([r, g, b]: RGB) => `rgb(${r},${g},${b})`;
 
-function curveColors(rgb: [number, number, number]): Colors["metric"] {
+// curveColors returns a color as CSS, and words of pixels for range, fill, both, and line.
+function curveColors(rgb: RGB) {
   const word = (alpha: number) => ((alpha << 24) | (rgb[2] << 16) | (rgb[1] << 8) | rgb[0]) >>> 0;
-  return { css: css(rgb), words: [word(70), word(56), word(105), word(255)] };
+  return { css: css(rgb), words: [word(70), word(56), word(105), word(255)] as const };
 }
 
+export type Colors = ReturnType<typeof colors>;
+
 // colors computes the palette. shown selects the regions that are not faded; undefined: all.
-export function colors(head: Head, mode: Mode, shown?: (region: number) => boolean): Colors {
+export function colors(head: Head, mode: Mode, shown?: (region: number) => boolean) {
   const dark = mode === "dark";
-  const paper: [number, number, number] = dark ? [21, 24, 30] : [255, 255, 255];
+  const paper: RGB = dark ? [21, 24, 30] : [255, 255, 255];
   let next = 0;
   const hueOf = head.categories.map((name) => hues[name] ?? { h: spare[next++ % spare.length]!, s: 34, light: 52, dark: 56 });
   const seen = head.categories.map(() => 0);
-  const out: Colors = {
+  const out = {
     mode,
-    css: [],
-    rgb: new Uint8Array(3 * head.regions.length),
-    text: [],
-    faded: new Uint8Array(head.regions.length),
+    css: [] as string[], // by region
+    rgb: new Uint8Array(3 * head.regions.length), // by region, three each
+    text: [] as string[], // by region: text color that is readable on it
+    faded: new Uint8Array(head.regions.length), // by region: 1 if it is faded
     category: hueOf.map((c) => css(hslToRGB(c.h, c.s, dark ? c.dark : c.light))),
     paper: css(paper),
     stripe: dark ? "#1a1e25" : "#f7f8fa",
@@ -100,7 +72,7 @@ export function colors(head: Head, mode: Mode, shown?: (region: number) => boole
     ink: dark ? "#e6e9ee" : "#1d2430",
     faint: dark ? "#8b94a3" : "#68717f",
     wait: dark ? "#ff9f43" : "#e8790c",
-    waitRGB: dark ? [255, 159, 67] : [232, 121, 12],
+    waitRGB: (dark ? [255, 159, 67] : [232, 121, 12]) as RGB,
     collective: dark ? "#8db4ff" : "#1f4fa8",
     parent: dark ? "#c9cfda" : "#4a5260",
     transfer: dark ? "#a6d178" : "#4c7a22",
@@ -108,7 +80,7 @@ export function colors(head: Head, mode: Mode, shown?: (region: number) => boole
     select: dark ? "#ffffff" : "#10151d",
     range: dark ? "rgba(141,180,255,.16)" : "rgba(31,79,168,.10)",
     path: dark ? "#ff6b8b" : "#c4123f",
-    phase: dark ? ["#262c36", "#323a47"] : ["#e9edf3", "#d8dfe9"],
+    phase: dark ? ["#262c36", "#323a47"] : ["#e9edf3", "#d8dfe9"], // alternating
     phaseChosen: dark ? "#3f5f99" : "#b3cdf5",
     metric: curveColors(dark ? [222, 132, 178] : [168, 62, 118]),
   };
@@ -127,7 +99,7 @@ export function colors(head: Head, mode: Mode, shown?: (region: number) => boole
     let rgb = hslToRGB((c.h + [0, 10, -10, 5, -14, 14, 18][n % 7]! + 360) % 360, s, Math.max(16, Math.min(90, l)));
     const faded = shown !== undefined && !shown(i);
     out.faded[i] = faded ? 1 : 0;
-    if (faded) rgb = rgb.map((v, k) => Math.round(paper[k]! + (0.3 * v + 0.7 * 128 - paper[k]!) * 0.16)) as [number, number, number];
+    if (faded) rgb = rgb.map((v, k) => Math.round(paper[k]! + (0.3 * v + 0.7 * 128 - paper[k]!) * 0.16)) as RGB;
     out.css.push(css(rgb));
     out.rgb.set(rgb, 3 * i);
     const luminance = 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2];

@@ -2,7 +2,7 @@
 // Short descriptions for tips.
 
 import type { Curve, Reading, Sums } from "./curves";
-import { el } from "./dom";
+import { definitions, el } from "./dom";
 import * as f from "./format";
 import type { Head } from "./head";
 import type { Part } from "./path";
@@ -12,10 +12,7 @@ import type { Words } from "./words";
 export class Tips {
   private readonly head: Head;
 
-  constructor(
-    private readonly store: Store,
-    private readonly words: Words,
-  ) {
+  constructor(private readonly store: Store, private readonly words: Words) {
     this.head = store.head;
   }
 
@@ -23,40 +20,34 @@ export class Tips {
   async bar(bar: number): Promise<HTMLElement[]> {
     const { store } = this;
     const b = await store.bar(bar);
-    const at = bar - b.lane.first;
-    const chunk = this.head.chunk;
-    const notes = await store.notes(b.lane, Math.floor(at / chunk));
-    const wait = notes.waits.get(at % chunk);
-    const out = [
+    const { chunk, at } = store.placeOf(bar);
+    const notes = await store.notes(b.lane, chunk).promise;
+    const wait = notes.waits.get(at);
+    return [
       el("b", null, this.head.regions[b.region]!.name),
       el("span", { class: "sub" }, this.words.path(b.lane.row)),
-      el(
-        "dl", null,
-        el("dt", null, "begin"), el("dd", null, f.exact(b.start)),
-        el("dt", null, "length"), el("dd", null, f.exact(b.length)),
-        ...(wait ? [el("dt", null, "waited"), el("dd", { class: "alarm" }, `${f.time(b.wait)} for ${this.head.ranks[wait.rank]?.name ?? "?"}`)] : []),
-        ...this.words.notes(notes.attributes.of(at % chunk)),
+      definitions(
+        [["begin", f.exact(b.start)], ["length", f.exact(b.length)], ...(wait ? [["waited", `${f.time(b.wait)} for ${this.head.ranks[wait.rank]?.name ?? "?"}`, "alarm"] as const] : [])],
+        ...this.words.notes(notes.attributes.of(at)),
       ),
     ];
-    return out;
   }
 
   // transfer describes a transfer; a transfer that is drawn is unpacked.
   transfer(row: number, index: number): HTMLElement[] {
     const chunk = this.head.chunk;
-    const t = this.store.peekTransfers(row, Math.floor(index / chunk));
+    const t = this.store.transfers(row, Math.floor(index / chunk)).value;
     if (!t) return [];
     const i = index % chunk;
     const length = t.length[i]!;
     return [
       el("b", null, "Transfer"),
       el("span", { class: "sub" }, `${this.words.path(row)} → ${t.row[i]! >= 0 ? this.words.path(t.row[i]!) : "?"}`),
-      el(
-        "dl", null,
-        el("dt", null, "bytes"), el("dd", null, f.bytes(t.bytes[i]!)),
-        el("dt", null, "begin"), el("dd", null, f.exact(t.start[i]!)),
-        el("dt", null, "length"), el("dd", null, length < 0 ? "its end was not recorded" : f.exact(length)),
-        ...(length > 0 ? [el("dt", null, "bandwidth"), el("dd", null, `${f.digits(t.bytes[i]! / length)} GB/s`)] : []),
+      definitions(
+        [
+          ["bytes", f.bytes(t.bytes[i]!)], ["begin", f.exact(t.start[i]!)], ["length", length < 0 ? "its end was not recorded" : f.exact(length)],
+          ...(length > 0 ? [["bandwidth", `${f.digits(t.bytes[i]! / length)} GB/s`] as const] : []),
+        ],
         ...this.words.notes(t.attributes.of(i)),
       ),
     ];
@@ -68,7 +59,7 @@ export class Tips {
     const name = what.operation ? `${what.operation}${what.comm >= 0 ? ` on ${this.head.comms[what.comm]!.name}` : ""}` : what.activity;
     return [
       el("b", null, `Critical path: ${name}`), el("span", { class: "sub" }, this.head.ranks[part.rank]?.name ?? ""),
-      el("dl", null, el("dt", null, "begin"), el("dd", null, f.exact(part.start)), el("dt", null, "length"), el("dd", null, f.exact(part.length))),
+      definitions([["begin", f.exact(part.start)], ["length", f.exact(part.length)]]),
     ];
   }
 
@@ -91,7 +82,7 @@ export class Tips {
     return [
       el("b", null, this.head.rows[curve.row]!.name),
       el("span", { class: "sub" }, this.words.path(this.head.rows[curve.row]!.parent)),
-      el("dl", null, ...rows.flatMap(([k, v]) => [el("dt", null, k), el("dd", null, v)])),
+      definitions(rows),
     ];
   }
 }

@@ -8,10 +8,7 @@ import type { Shown, State } from "./state";
 const names = ["waits", "collectives", "transfers", "parents"] as const satisfies readonly (keyof Shown)[];
 
 export class Toggles {
-  constructor(
-    private readonly state: State,
-    private readonly line: PathLine,
-  ) {
+  constructor(private readonly state: State, private readonly line: PathLine) {
     byId("show-metrics").hidden = state.store.curves.all.length === 0;
     byId("show-metrics").addEventListener("click", () => this.metrics());
     byId("show-path").hidden = !state.store.head.path;

@@ -11,10 +11,7 @@ export class Trail {
   private jumped = false;
   private written = "";
 
-  constructor(
-    private readonly now: () => Place,
-    private readonly show: (place: Place) => void,
-  ) {}
+  constructor(private readonly now: () => Place, private readonly show: (place: Place) => void) {}
 
   // begin shows the place in the address; false: it has none.
   begin(): boolean {

@@ -21,14 +21,6 @@ export class Tree {
     });
   }
 
-  // processOf names the process of a row.
-  private processOf(row: number): string {
-    const { rows } = this.state.store.head;
-    let r = row;
-    while (rows[r]!.kind !== "process" && rows[r]!.parent >= 0) r = rows[r]!.parent;
-    return rows[r]!.name;
-  }
-
   draw(): void {
     const { store, rows, view, focus } = this.state;
     const seen = new Set<number>();
@@ -40,7 +32,9 @@ export class Tree {
       let e = this.made.get(item.row);
       if (!e) {
         const curve = store.curves.of(item.row);
-        const title = curve?.metric.description ? `${r.name}: ${curve.metric.description}` : r.kind === "event" ? `${r.name} · ${this.processOf(item.row)}` : r.name;
+        const around = store.around(item.row);
+        const process = around.find((a) => store.head.rows[a]!.kind === "process") ?? around.at(-1)!;
+        const title = curve?.metric.description ? `${r.name}: ${curve.metric.description}` : r.kind === "event" ? `${r.name} · ${store.head.rows[process]!.name}` : r.name;
         e = el("div", { class: "row " + r.kind, role: "treeitem", id: "row" + item.row, title, "aria-level": String(item.level + 1) }, el("span", { class: "twist", "aria-hidden": "true" }), el("span", { class: "name" }, r.name));
         if (curve) e.append(el("span", { class: "axis", title: "The top of its axis" }, store.curves.write(curve, curve.axis.to)));
         e.dataset["row"] = String(item.row);

@@ -8,10 +8,7 @@ export class View {
   width = 1; // of the picture, CSS pixels
   height = 1;
 
-  constructor(
-    readonly duration: number,
-    readonly begin = 0,
-  ) {
+  constructor(readonly duration: number, readonly begin = 0) {
     this.fit();
   }
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting between ranks: for the whole run as in the report, or for the visible time.
 
-import { goesBackIn, most as greatestOf } from "./charges";
-import { byId, el, swatch } from "./dom";
+import { byId, el, message, swatch, table } from "./dom";
 import * as f from "./format";
 import type { Host } from "./host";
-import { Lister } from "./listing";
-import { waitingIn, type WaitingOf } from "./rangeflows";
+import { goesBackIn, greatestOf, waitingIn, type WaitingOf } from "./rangeflows";
 import type { Scope } from "./scope";
 
 const most = 64; // ranks that are shown
@@ -32,14 +30,9 @@ interface In {
 
 export class Waits {
   private asked = 0;
-  private readonly lister: Lister;
   shown: Sums & { from: number } = { waited: [], caused: [], back: [], kinds: [], of: [], total: 0, startUp: -1, from: 0 };
 
-  constructor(
-    private readonly host: Host,
-    private readonly scope: Scope,
-  ) {
-    this.lister = new Lister(host.store);
+  constructor(private readonly host: Host, private readonly scope: Scope) {
     scope.charts.push({ visible: () => !byId("waits").hidden, ofRow: host.store.head.ranks.length > most, update: () => void this.update() });
     this.draw(this.whole());
   }
@@ -65,7 +58,7 @@ export class Waits {
       const backs = sums && (await goesBackIn(store, from, to, () => ask === this.asked));
       if (backs && ask === this.asked) this.draw({ ...sums, back: backs.by, kinds: backs.kinds, of: this.named(sums.of) }, text, from);
     } catch (e) {
-      byId("waits").replaceChildren(el("p", { class: "alarm" }, e instanceof Error ? e.message : String(e)));
+      byId("waits").replaceChildren(el("p", { class: "alarm" }, message(e)));
     }
   }
 
@@ -87,7 +80,7 @@ export class Waits {
     const all = ranks.map((_, i) => i);
     const culprit = all.reduce((a, b) => (sums.caused[b]! > sums.caused[a]! ? b : a));
     const greatest = Math.max(1, ...all.map((r) => Math.max(sums.waited[r]!, sums.caused[r]!, sums.back[r]!)));
-    const chosen = this.host.focused() < 0 ? -1 : this.lister.rank(this.host.focused());
+    const chosen = this.host.store.rankOf(this.host.focused());
     const worst = ranks.length > most ? [...all].sort((a, b) => weight(b) - weight(a)).slice(0, most) : all;
     const shown = chosen < 0 || worst.includes(chosen) ? worst : [chosen, ...worst];
     const without = sums.startUp <= 0 ? "without the first collective of each communicator" : `without ${f.time(sums.startUp)} in the first operations of communicators`;
@@ -127,31 +120,20 @@ export class Waits {
     const { comms } = this.host.store.head;
     const all = sums.of;
     if (all.length === 0) return [];
-    const titles = ["operation", "communicator", "waits", "waited", "share"];
+    const rows = all.slice(0, mostOperations).map((o) => [o.name, comms[o.comm]?.name ?? "?", f.count(o.waits), f.time(o.waited), f.percent(o.waited, sums.total)]);
     return [
-      el("h3", null, "By operation and communicator"),
-      el(
-        "table", null, el("tr", null, ...titles.map((t) => el("th", { scope: "col" }, t))),
-        ...all.slice(0, mostOperations).map((o) =>
-          el("tr", null, el("td", null, o.name), el("td", null, comms[o.comm]?.name ?? "?"), el("td", null, f.count(o.waits)), el("td", null, f.time(o.waited)), el("td", null, f.percent(o.waited, sums.total))),
-        ),
-      ),
+      el("h3", null, "By operation and communicator"), table("", ["operation", "communicator", "waits", "waited", "share"], rows),
       ...(all.length > mostOperations ? [el("p", { class: "sub" }, `The ${mostOperations} with the most waiting.`)] : []),
     ];
   }
 
   private row(rank: number, sums: Sums, greatest: number): HTMLElement {
     const r = this.host.store.head.ranks[rank]!;
-    const meter = (kind: string, v: number) => {
-      const m = el("span", { class: "meter " + kind });
-      m.style.width = `${(100 * v) / greatest}%`;
-      m.hidden = v === 0;
-      return m;
-    };
+    const meter = (kind: string, v: number) => el("span", { class: "meter " + kind, hidden: v === 0, style: { width: `${(100 * v) / greatest}%` } });
     return el(
       "button",
       {
-        class: "wait-row", type: "button", title: `${r.worst > 0 ? `Go to the longest wait of the run that it caused: ${f.time(r.worst)}` : "Show its row"}${sums.back[rank]! > 0 ? `. Goes back to it: ${f.time(sums.back[rank]!)}${this.lateIn(rank, sums)}` : ""}`,
+        class: "wait-row", title: `${r.worst > 0 ? `Go to the longest wait of the run that it caused: ${f.time(r.worst)}` : "Show its row"}${sums.back[rank]! > 0 ? `. Goes back to it: ${f.time(sums.back[rank]!)}${this.lateIn(rank, sums)}` : ""}`,
         onclick: () => {
           if (r.worst > 0) this.host.go(r.worstAt - 3 * r.worst, r.worstAt + 2 * r.worst);
           if (r.row >= 0) this.host.focus(r.row);

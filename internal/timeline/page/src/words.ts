@@ -40,15 +40,12 @@ export class Words {
   }
 
   // notes lists attributes in the order of their definitions.
-  notes(notes: Note[], leave: string[] = []): HTMLElement[] {
-    return [...notes]
-      .filter((n) => !leave.includes(this.attributes.get(n.id)?.name ?? ""))
-      .sort((a, b) => a.id - b.id)
-      .flatMap((n) => {
-        const a = this.attributes.get(n.id);
-        const name = a?.name ?? `attribute ${n.id}`;
-        return [el("dt", { title: a?.description ?? name }, readable(name)), el("dd", null, this.value(n))];
-      });
+  notes(notes: Note[]): HTMLElement[] {
+    return [...notes].sort((a, b) => a.id - b.id).flatMap((n) => {
+      const a = this.attributes.get(n.id);
+      const name = a?.name ?? `attribute ${n.id}`;
+      return [el("dt", { title: a?.description ?? name }, readable(name)), el("dd", null, this.value(n))];
+    });
   }
 
   // path names a row and the groups around it.

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { groupsOf, together } from "../src/groups";
 import type { Rank } from "../src/head";
-import { likeness } from "../src/likeness";
+import { likeness } from "../src/rankorders";
 
 const ranks = ["b", "b", "a", "a"].map((host, i): Rank => ({ name: `Rank ${i}`, host, row: i, time: 0, waited: 0, caused: 0, back: 0, last: 0, worst: 0, worstAt: 0 }));
 const pair = (from: number, to: number, bytes: number) => ({ from, to, count: 1, bytes, time: 2 * bytes, timed: bytes });

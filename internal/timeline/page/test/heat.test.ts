@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Rank } from "../src/head";
 import { Heat, type Cells } from "../src/heat";
-import { Lister } from "../src/listing";
 import { Store } from "../src/store";
 import { archive, twoRanks } from "./archive";
 
@@ -15,8 +14,8 @@ async function heat(): Promise<Heat> {
   (source.head as { ranks: Rank[] }).ranks = [rank("Rank 0", 1), rank("Rank 1", 4)];
   const store = new Store(source);
   await store.open();
-  for (const lane of store.lanes) for (let k = 0; k * store.head.chunk < lane.count; k++) await store.bars(lane, k);
-  const h = new Heat(store, new Lister(store));
+  for (const lane of store.lanes) for (let k = 0; k * store.head.chunk < lane.count; k++) await store.bars(lane, k).promise;
+  const h = new Heat(store);
   h.begin([0, 1]);
   return h;
 }
@@ -39,7 +38,7 @@ test("cells have the share of their time that was waited, and that was in operat
 
 test("all waits in the order of time say the same of each rank", async () => {
   const h = await heat();
-  await h.store.waits(0);
+  await h.store.waits(0).promise;
   for (const c of [cells(0, 1000, 4), cells(300, 2600, 7), cells(0, 10_000, 3)]) {
     const all = h.waits(c)!;
     const each = (c.to - c.from) / c.columns;

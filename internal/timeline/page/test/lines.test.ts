@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import type { Box } from "../src/boxes";
 import { familyOf } from "../src/family";
-import { arrowHead, distance } from "../src/geometry";
+import { arrowHead, distance } from "../src/canvas";
 import { Lines } from "../src/lines";
 import { State } from "../src/state";
 import { open, twoRanks } from "./archive";
@@ -31,11 +31,11 @@ async function picture() {
   state.resize(1000, 1000);
   state.go(0, 10_000);
   for (const lane of store.lanes) {
-    for (let k = 0; k * store.head.chunk < lane.count; k++) await Promise.all([store.bars(lane, k), store.notes(lane, k)]);
+    for (let k = 0; k * store.head.chunk < lane.count; k++) await Promise.all([store.bars(lane, k).promise, store.notes(lane, k).promise]);
   }
-  for (let bar = 1; bar <= 5; bar++) await store.operations(3, bar);
+  for (let bar = 1; bar <= 5; bar++) await store.operations(3, bar)?.promise;
   for (let i = 0; i < 5; i++) await store.instance(i);
-  store.peekTransfers(3, 0);
+  store.transfers(3, 0).value;
   await new Promise<void>((done) => (store.onLoad = done));
   const lines = new Lines(store, state.rows, state.view);
   lines.colors = state.colors;

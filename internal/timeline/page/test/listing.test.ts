@@ -33,13 +33,13 @@ test("filters choose", async () => {
 });
 
 test("only rows of ranks that can meet a filter are looked at", async () => {
-  const lister = new Lister(await open(twoRanks));
-  const all = lister.lanes();
-  const rank = lister.rank(all[0]!.row);
+  const store = await open(twoRanks);
+  const all = store.operationLanes();
+  const rank = store.rankOf(all[0]!.row);
   for (const [text, rows] of [["", 1], ["allreduce", 1], ["rank>5", 0], ["rank:7 wait>0", 0]] as const) {
     const filter = parseFilter(text);
-    assert.equal(lister.lanes(filter).length, rows, text);
-    assert.deepEqual(lister.count(0, 10_000, filter), rows === 0 ? { operations: 0, rows: 0 } : lister.count(0, 10_000), text);
+    assert.equal(store.operationLanes(filter).length, rows, text);
+    assert.deepEqual(store.countOperations(0, 10_000, filter), rows === 0 ? { operations: 0, rows: 0 } : store.countOperations(0, 10_000), text);
   }
   assert.equal(rank, -1);
   assert.equal((await list("rank:7")).looked, 0);
@@ -52,11 +52,11 @@ test("no more than wanted", async () => {
 });
 
 test("about how many there are is known without looking", async () => {
-  const lister = new Lister(await open(twoRanks));
-  const whole = lister.count(0, 10_000);
+  const store = await open(twoRanks);
+  const whole = store.countOperations(0, 10_000);
   assert(whole.operations >= 5);
   assert.equal(whole.rows, 1);
-  assert(lister.count(5500, 10_000).operations < whole.operations);
+  assert(store.countOperations(5500, 10_000).operations < whole.operations);
 });
 
 test("what is no longer wanted ends", async () => {

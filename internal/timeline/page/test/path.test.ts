@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Columns } from "../src/columns";
 import { Runs } from "../src/path";
-import { readCharges, readSegments } from "../src/segments";
+import { readCharges, readSegments } from "../src/blocks";
 import { block, Bytes } from "./archive";
 
 const runs = (...parts: [number, number, number | undefined][]) => {

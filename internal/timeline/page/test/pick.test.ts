@@ -11,7 +11,7 @@ import { open, twoRanks } from "./archive";
 test("sums of a range count what lies in it", async () => {
   const store = await open(twoRanks);
   const sums: RangeSums = { from: 500, to: 3200, scope: "", count: 0, waited: 0, regions: new Map(), metrics: [] };
-  assert.equal(addBars(sums, await store.bars(store.lanes[1]!, 0)), false);
+  assert.equal(addBars(sums, await store.bars(store.lanes[1]!, 0).promise), false);
   assert.deepEqual(Object.fromEntries(sums.regions), { 0: { count: 2, time: 500 + 1000, whole: 1900, max: 1000 }, 2: { count: 1, time: 200, whole: 500, max: 500 } });
   assert.deepEqual([sums.count, sums.waited], [3, 500]);
 });
@@ -32,6 +32,6 @@ test("a point means the bar below it, or the nearest one", async () => {
   assert.equal(pick(state, boxes, 50, state.rows.of(1)!.y + 1), undefined);
   // What is too small to be a box is found among the bars.
   const lane = state.store.lanes[1]!;
-  await state.store.bars(lane, 1);
+  await state.store.bars(lane, 1).promise;
   assert.equal(pick(state, boxes, 650, y), 5);
 });

@@ -11,13 +11,13 @@ test("bars are decoded as they were", async () => {
   const store = await open(twoRanks);
   const [thread, zero, one] = store.lanes;
   assert.deepEqual(store.lanes.map((l) => [l.row, l.first, l.count]), [[2, 0, 1], [3, 1, 5], [5, 6, 4]]);
-  const first = await store.bars(zero!, 0);
+  const first = await store.bars(zero!, 0).promise;
   assert.deepEqual([...first.start], [100, 2000, 3000, 4000]);
   assert.deepEqual([...first.length], [900, 1000, 500, 1000]);
   assert.deepEqual([...first.region], [0, 0, 2, 0]);
   assert.deepEqual([...first.wait], [400, 500, 0, 0]);
-  assert.deepEqual([...(await store.bars(zero!, 1)).start], [6000]);
-  assert.deepEqual([...(await store.bars(one!, 0)).start], [500, 2500, 3100, 4000]);
+  assert.deepEqual([...(await store.bars(zero!, 1).promise).start], [6000]);
+  assert.deepEqual([...(await store.bars(one!, 0).promise).start], [500, 2500, 3100, 4000]);
   assert.equal(store.laneOf(0), thread);
   assert.equal(store.laneOf(5), zero);
   assert.equal(store.laneOf(6), one);
@@ -27,7 +27,7 @@ test("bars are decoded as they were", async () => {
 test("what belongs to bars is decoded as it was", async () => {
   const store = await open(twoRanks);
   const zero = store.lanes[1]!;
-  const notes = await store.notes(zero, 0);
+  const notes = await store.notes(zero, 0).promise;
   assert.deepEqual([...notes.parent], [0, -1, -1, -1]);
   assert.deepEqual(notes.waits.get(0), { kind: 2, rank: 1, first: true });
   assert.deepEqual(notes.waits.get(1), { kind: 2, rank: 1, first: false });
@@ -35,29 +35,29 @@ test("what belongs to bars is decoded as it was", async () => {
   assert.deepEqual(notes.attributes.of(0), [{ id: 3, value: 7n }, { id: 5, value: 1n << 63n }]);
   assert.deepEqual(notes.attributes.of(2), []);
   assert.deepEqual(notes.attributes.of(3), [{ id: 3, value: 9n }, { id: 5, value: 2n }]);
-  const caller = await store.notes(store.lanes[0]!, 0);
+  const caller = await store.notes(store.lanes[0]!, 0).promise;
   assert.deepEqual([[...caller.kids], [...caller.kid]], [[0, 1], [1]]);
 });
 
 test("operations and instances are decoded as they were", async () => {
   const store = await open(twoRanks);
-  const first = (await store.operations(3, 1))!;
+  const first = (await store.operations(3, 1)?.promise)!;
   assert.deepEqual([...first.bar], [1, 2, 3, 4]);
   assert.deepEqual([...first.instance], [0, 1, 3, 2]);
   assert.deepEqual([...first.sent], [64, 64, 128, 64]);
   assert.deepEqual([...first.root], [-1, 0, -1, -1]);
-  assert.deepEqual([...(await store.operations(3, 5))!.bar], [5]);
-  assert.equal(await store.operations(2, 0), undefined);
-  assert.equal(await store.operations(3, 0), undefined);
+  assert.deepEqual([...(await store.operations(3, 5)?.promise)!.bar], [5]);
+  assert.equal(await store.operations(2, 0)?.promise, undefined);
+  assert.equal(await store.operations(3, 0)?.promise, undefined);
   assert.deepEqual(await store.instance(3), { message: true, unlike: false, comm: 0, fn: 1, ordinal: 5, expected: 2, parts: [{ rank: 0, bar: 3 }, { rank: 1, bar: 8 }] });
   assert.deepEqual(await store.instance(4), { message: false, unlike: true, comm: 0, fn: 0, ordinal: 3, expected: 2, parts: [{ rank: 0, bar: 5 }] });
 });
 
 test("transfers are decoded as they were", async () => {
   const store = await open(twoRanks);
-  assert.equal(store.peekTransfers(3, 0), undefined);
+  assert.equal(store.transfers(3, 0).value, undefined);
   await new Promise<void>((done) => (store.onLoad = done));
-  const t = store.peekTransfers(3, 0)!;
+  const t = store.transfers(3, 0).value!;
   assert.deepEqual([...t.start], [3100, 3200, 3300]);
   assert.deepEqual([...t.length], [300, -1, 10]);
   assert.deepEqual([...t.row], [5, -1, 5]);
@@ -89,15 +89,15 @@ test("what no picture needs goes when there is too much", async () => {
   let reads = 0;
   const store = new Store({ head: source.head, block: (n) => (reads++, source.block(n)) });
   await store.open();
-  await store.bars(store.lanes[1]!, 0);
+  await store.bars(store.lanes[1]!, 0).promise;
   const before = reads;
-  await store.bars(store.lanes[1]!, 0);
+  await store.bars(store.lanes[1]!, 0).promise;
   assert.equal(reads, before);
   assert.equal(store.held, 4);
   store.budget = 3;
   for (let i = 0; i < 3; i++) store.frame();
   assert.equal(store.held, 0);
-  await store.bars(store.lanes[1]!, 0);
+  await store.bars(store.lanes[1]!, 0).promise;
   assert.equal(reads, before + 1);
 });
 
@@ -111,7 +111,7 @@ test("few blocks are unpacked at the same time, the last asked for first", async
     block: (n) => (n === source.head.nodes ? source.block(n) : new Promise((done) => (order.push(n), open.push([n, () => done(source.block(n))])))),
   });
   await store.open();
-  const all = Array.from({ length: 10 }, (_, k) => store.bars(store.lanes[0]!, k));
+  const all = Array.from({ length: 10 }, (_, k) => store.bars(store.lanes[0]!, k).promise);
   assert.deepEqual(order, [0, 2, 4, 6]);
   assert.equal(store.loading, 10);
   while (open.length > 0) {
@@ -131,7 +131,7 @@ test("a block that cannot be had is told of", async () => {
   await store.open();
   let reported: unknown;
   store.onError = (e) => (reported = e);
-  await assert.rejects(() => store.bars(store.lanes[0]!, 0), /gone/);
+  await assert.rejects(() => store.bars(store.lanes[0]!, 0).promise, /gone/);
   assert(reported instanceof Error);
   assert.equal(store.loading, 0);
 });
