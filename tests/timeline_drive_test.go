@@ -192,7 +192,7 @@ func driveWaits(d *driven) {
 	}
 	if by := eval[[]float64](
 		d.tab, `app.panel.waits.shown.kinds.map((by) => by.reduce((n, ns) => n + ns, 0)).concat(app.panel.waits.shown.back.reduce((n, ns) => n + ns, 0))`); len(by) == 3 {
-		d.same("what goes back in a part, by kinds", by[0]+by[1], by[2])
+		d.same("waiting caused in a part, by kinds", by[0]+by[1], by[2])
 	}
 	d.anew()
 }

@@ -139,8 +139,8 @@ func TestTimelinePath(t *testing.T) {
 	tb.noErrors()
 }
 
-// To whom waits go back follows the zoom: in step 3 rank 3 comes last to all, and it goes back to rank 2.
-func TestTimelineGoesBack(t *testing.T) {
+// Who caused the waiting follows the zoom: in step 3 rank 3 comes last to all, and rank 2 causes it.
+func TestTimelineCausesOfWaiting(t *testing.T) {
 	t.Parallel()
 	tb, _ := showPage(t, steppedJob(t), desktop)
 	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
@@ -155,7 +155,7 @@ func TestTimelineGoesBack(t *testing.T) {
 	}
 	late, usual := back("step 3"), back("step 4")
 	if len(late) != 4 || late[2] < 16e6 || late[0]+late[1]+late[3] > late[2]/10 || math.Abs(usual[2]) > late[2]/10 {
-		t.Errorf("in step 3 %v go back to the ranks, in step 4 %v", late, usual)
+		t.Errorf("the ranks caused %v in step 3, %v in step 4", late, usual)
 	}
 	tb.key("0")
 	tb.await(`app.panel.waits.shown.back[2] === app.store.head.ranks[2].back && app.panel.waits.shown.back[2] > 0`)

@@ -147,7 +147,7 @@ func TestTimelineGroups(t *testing.T) {
 		t.Errorf("by communicator: %v", got)
 	}
 	if got := order("back"); got[0] != 2 {
-		t.Errorf("by what goes back to them: %v", got)
+		t.Errorf("by the waiting caused by them: %v", got)
 	}
 	similar := order("likeness")
 	if at := slices.Index(similar, 0); slices.Index(similar, 1) != at+1 && slices.Index(similar, 1) != at-1 {

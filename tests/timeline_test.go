@@ -709,7 +709,7 @@ func TestTimelineVerdict(t *testing.T) {
 		if o.Width > 900 {
 			tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
 			tb.await(
-				`/goes back to Rank [0-9]+: .*host late/.test(document.querySelector("#waits .origin")?.innerText ?? "")`)
+				`/^Rank [0-9]+ caused most of it: .*host late/.test(document.querySelector("#waits .origin")?.innerText ?? "")`)
 		}
 		tb.noErrors()
 	}

@@ -34,7 +34,7 @@ import (
 //	             (differences; from 0), length, rank + 1, rank that was waited for + 1, whether in start-up, communicator,
 //	             function, begin of the wait (from that of the operation)
 //	charges      up to chunk operations: begin (differences; from 0), last begin (from the first), number of charges; of each
-//	             rank + 1, kind (index into the head's list), ns that go back to that
+//	             rank + 1, kind (index into the head's list), ns of waiting that it caused
 //	metrics      of a series, up to chunk intervals: time of the points around them (differences; one more than there are
 //	             intervals), then of each member its values there: integers as signed differences in 64 bits that wrap,
 //	             doubles as they are, in 8 bytes, the lowest first

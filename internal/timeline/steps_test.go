@@ -137,11 +137,11 @@ func TestPathOfManySteps(t *testing.T) {
 	}
 }
 
-// What waits go back to is on the page, operation by operation: in all what the windows of the report have.
+// The waiting that ranks caused is on the page, operation by operation: in all what the windows of the report have.
 func TestChargesAreTheReports(t *testing.T) {
 	d, h, all := readTimeline(t, jobtest.Open(t, lateRun(t)))
 	if h.Charges == nil {
-		t.Fatal("nothing goes back to anybody")
+		t.Fatal("no rank caused waiting")
 	}
 	by, kinds := make(map[int]uint64), make(map[verdict.Kind]uint64) // by rank; of rank 2 by in what it was late
 	for k := range h.Charges.Starts {
@@ -165,21 +165,21 @@ func TestChargesAreTheReports(t *testing.T) {
 		}
 	}
 	if own := by[2]; back == 0 || own+uint64(len(h.Charges.Starts)*chunk) < back || own > back*11/10 {
-		t.Errorf("%d ns go back to rank 2, %d in the windows where it is the most", own, back)
+		t.Errorf("rank 2 caused %d ns, %d in the windows where it is the most", own, back)
 	}
 	sum := uint64(0)
 	for i, ns := range h.Ranks[2].BackBy {
 		sum += ns
 		if got := kinds[h.Charges.Kinds[i]]; got < ns*9/10 || got > ns*11/10+chunk {
-			t.Errorf("%d ns go back to rank 2 as it was %s, in the report %d", got, h.Charges.Kinds[i], ns)
+			t.Errorf("rank 2 caused %d ns as it was %s, in the report %d", got, h.Charges.Kinds[i], ns)
 		}
 	}
 	if sum+2 < h.Ranks[2].Back || sum > h.Ranks[2].Back+2 || kinds[verdict.HostLate] == 0 ||
 		kinds[verdict.GPULate] == 0 {
-		t.Errorf("of %d ns that go back to rank 2 %v are told apart, in all %d", h.Ranks[2].Back, kinds, sum)
+		t.Errorf("of %d ns that rank 2 caused %v are told apart, in all %d", h.Ranks[2].Back, kinds, sum)
 	}
 	if h.Ranks[2].Back == 0 || by[2] < h.Ranks[2].Back*9/10 || by[2] > h.Ranks[2].Back*11/10 {
-		t.Errorf("%d ns go back to rank 2, in the report %d", by[2], h.Ranks[2].Back)
+		t.Errorf("rank 2 caused %d ns, in the report %d", by[2], h.Ranks[2].Back)
 	}
 }
 

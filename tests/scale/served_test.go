@@ -29,7 +29,7 @@ const servedCommand = "go test ./tests/scale -ranks 1024,10000 -served -page"
 // has been read before.
 var looked = []struct{ name, do string }{
 	{"all ranks in one picture, waiting", `app.ranks.toggle(true); await settled()`},
-	{"waits and what they go back to, of a tenth of the run",
+	{"waits and what caused them, of a tenth of the run",
 		`document.getElementById("tab-waits").click(); await of(0.1, () => app.panel.waits.shown.from)`},
 	{"critical path of a tenth of the run",
 		`document.getElementById("tab-path").click(); await of(0.3, () => app.panel.path.shown?.from)`},
@@ -49,7 +49,7 @@ var looked = []struct{ name, do string }{
 		`app.ranges.set(undefined); app.state.focusRow(-1); part(0.4); if (!await app.commands.list("rank:3")) throw new Error("it asks")`},
 	{"until it asks: operations of all ranks, of a tenth of the run",
 		`part(0.8); if (await app.commands.list("")) throw new Error("it does not ask")`},
-	{"the first 20 000 of these, when it is told to look at all", `await app.commands.list("", true)`},
+	{"the first 20 000 of these, when it is told to read all", `await app.commands.list("", true)`},
 	{"until it asks: statistics of all ranks, of a tenth of the run",
 		`select(0.8); if (await app.ranges.sum()) throw new Error("it does not ask")`},
 	{"statistics of all ranks, of a tenth of the run, when it is told to add up all",

@@ -17,7 +17,7 @@ export function fillAbout(host: Host, words: Words): void {
       ? [
           el("h3", null, `Markers (${h.markers.length})`),
           ...h.markers.slice(0, 200).map((m) => {
-            const onclick = () => host.go(m.time - h.duration / 200, m.time + m.length + h.duration / 200);
+            const onclick = () => host.state.jump(m.time - h.duration / 200, m.time + m.length + h.duration / 200);
             return el("button", { class: "link", onclick }, el("span", { class: "sub" }, f.time(m.time)), m.text || m.kind);
           }),
         ]

@@ -20,8 +20,8 @@ export function fillAnswer(host: Host): void {
 
 // place is the text of a window: when, and how much was waited.
 function place(host: Host, w: Window): string {
-  const back = w.rank >= 0 && w.waited > 0 ? `, ${f.percent(Math.min(w.back, w.waited), w.waited)} of it goes back to ${host.store.head.ranks[w.rank]!.name}` : "";
-  return `${f.time(w.from)} to ${f.time(w.to)}: ranks waited ${f.percent(w.share, 1)} of the time${back}`;
+  const caused = w.rank >= 0 && w.waited > 0 ? `, ${f.percent(Math.min(w.back, w.waited), w.waited)} of it caused by ${host.store.head.ranks[w.rank]!.name}` : "";
+  return `${f.time(w.from)} to ${f.time(w.to)}: ranks waited ${f.percent(w.share, 1)} of the time${caused}`;
 }
 
 // overTime draws the share of the ranks' time that was waiting, by window.
@@ -41,7 +41,7 @@ function overTime(host: Host): Node[] {
       w.share > 0 && svg("rect", { class: "waited", x: a.toFixed(2), y: (height * (1 - w.share / most)).toFixed(2), width: Math.max(1, b - a - 0.6).toFixed(2), height: ((height * w.share) / most).toFixed(2) }),
     );
     g.addEventListener("mouseenter", () => void (readout.textContent = place(host, w)));
-    g.addEventListener("click", () => host.go(w.from, w.to));
+    g.addEventListener("click", () => host.state.jump(w.from, w.to));
     return g;
   });
   const label = `Waiting over time, at most ${f.percent(most, 1)} of the ranks' time: ${place(host, worst)}`;
@@ -53,7 +53,7 @@ function overTime(host: Host): Node[] {
 }
 
 function said(host: Host, l: Said): HTMLElement[] {
-  const go = l.to !== undefined ? () => host.go(l.from ?? 0, l.to!) : l.search !== undefined ? () => host.list(l.search!) : undefined;
+  const go = l.to !== undefined ? () => host.state.jump(l.from ?? 0, l.to!) : l.search !== undefined ? () => host.list(l.search!) : undefined;
   const text = go ? el("button", { class: "sentence", title: l.to !== undefined ? "Show that time" : "List these operations", onclick: go }, l.text) : el("span", null, l.text);
   return [el("span", { class: "sub" }, l.name), text];
 }
@@ -76,7 +76,7 @@ function worst(host: Host): Node[] {
 
 function go(host: Host, w: Worst): void {
   const skew = Math.max(1000, w.at - w.since);
-  host.go(w.since - 0.5 * skew, w.at + skew);
+  host.state.jump(w.since - 0.5 * skew, w.at + skew);
   const row = host.store.head.ranks[w.rank]?.row ?? -1;
   if (row >= 0) host.selectAt(row, w.at);
 }
@@ -113,8 +113,8 @@ function culprit(host: Host, c: Culprit): HTMLElement {
     {
       class: "culprit", title: c.late > 0 ? `Go to where it cost the most: ${f.time(c.late)} late` : "Show its row",
       onclick: () => {
-        if (c.late > 0) host.go(c.at - 3 * c.late, c.at + 2 * c.late);
-        if (rank && rank.row >= 0) host.focus(rank.row);
+        if (c.late > 0) host.state.jump(c.at - 3 * c.late, c.at + 2 * c.late);
+        if (rank && rank.row >= 0) host.state.focusRow(rank.row);
       },
     },
     el("b", null, name), el("span", { class: "figures" }, figures.join(" · ")), !host.store.head.verdict.text.includes(c.evidence) && el("span", { class: "sub" }, c.evidence),

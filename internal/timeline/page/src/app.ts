@@ -41,20 +41,14 @@ export function startApp(store: Store) {
   const stage = new Stage(state, tree, ranks, new RankNames(state, ranks, (rank) => commands.showRank(rank)), band);
   const scope = new Scope(state);
   const panel = new Panel({
-    store,
-    colors: () => state.colors,
+    store, state,
     select: (bar) => void selection.select(bar, "jump"),
     selectAt: (row, time) => void selection.at(row, time),
-    go: (from, to) => state.jump(from, to),
+    highlight: (c) => commands.highlight(c),
     tab: (name) => panel.show(name),
     list: (filter) => void commands.list(filter),
-    focus: (row) => state.focusRow(row),
-    focused: () => state.focus,
-    highlight: (c) => commands.highlight(c),
-    highlighted: () => state.category,
     pathShown: () => stage.path.on,
     showPath: () => toggles.path(),
-    redraw: () => state.onChange(),
   }, scope, band);
   const selection = new Selection(state, panel);
   const toggles = new Toggles(state, stage.path);

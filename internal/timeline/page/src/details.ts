@@ -97,7 +97,7 @@ export class Details {
     const section = byId("details");
     section.classList.remove("empty");
     section.replaceChildren(
-      el("h2", null, swatch(this.host.colors().css[b.region]!), this.head.regions[b.region]!.name),
+      el("h2", null, swatch(this.host.state.colors.css[b.region]!), this.head.regions[b.region]!.name),
       el("p", { class: "sub" }, this.words.path(b.lane.row)),
       definitions([
         ...(isEvent ? [["type", this.head.regions[b.region]!.name.replace(/^ncclProfiler?/, "")] as const] : []),
@@ -131,7 +131,7 @@ export class Details {
   // linkTo creates a link to a bar of a region, after a figure and with what follows the region's name.
   private linkTo(bar: number, figure: string, region: number, more = "", className = "link"): HTMLElement {
     const name = this.head.regions[region]!.name;
-    return el("button", { class: className, onclick: () => this.host.select(bar) }, el("span", { class: "sub" }, figure), swatch(this.host.colors().css[region]!), name + more);
+    return el("button", { class: className, onclick: () => this.host.select(bar) }, el("span", { class: "sub" }, figure), swatch(this.host.state.colors.css[region]!), name + more);
   }
 
   // parts lists when the members of a collective arrived and how long they were in it.
@@ -184,7 +184,7 @@ const modes = {
 // showLegend shows the colors and how much of each there is, while nothing is selected.
 export function showLegend(host: Host): void {
   const head = host.store.head;
-  const colors = host.colors();
+  const colors = host.state.colors;
   const sums = head.categories.map(() => ({ count: 0, time: 0 }));
   for (const lane of host.store.lanes) {
     if (host.store.repeats(lane)) continue;
@@ -196,7 +196,7 @@ export function showLegend(host: Host): void {
   }
   const entries = head.categories.map((name, i) => ({ name, i, ...sums[i]! })).filter((e) => e.count > 0);
   const legend = entries.map((e) => {
-    const options = { class: "legend", "aria-pressed": String(host.highlighted() === e.i), title: "Highlight these", onclick: () => host.highlight(e.i) };
+    const options = { class: "legend", "aria-pressed": String(host.state.category === e.i), title: "Highlight these regions", onclick: () => host.highlight(e.i) };
     return el("button", options, swatch(colors.category[e.i]!), e.name, el("span", { class: "sub" }, `${f.count(e.count)} · ${f.time(e.time)}`));
   });
   const section = byId("details");
@@ -212,7 +212,7 @@ export function showLegend(host: Host): void {
     mark(colors.transfer, "transfer over the network"),
     mark(colors.parent, "call to what it caused"),
     ...(head.path ? [mark(colors.path, "critical path (V)")] : []),
-    ...(host.store.curves.all.length > 0 ? [mark("var(--metric)", "metric; pale: least to greatest of a pixel")] : []),
+    ...(host.store.curves.all.length > 0 ? [mark("var(--metric)", "metric; pale: lowest to highest value within a pixel")] : []),
   );
 }
 

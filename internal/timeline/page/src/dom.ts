@@ -35,7 +35,7 @@ export function table(className: string, headings: Cell[], rows: (Cell[] | HTMLE
 }
 
 // definitions creates a list of names, each with what it is, and the class of that.
-export function definitions(pairs: (readonly [name: string, is: Child, className?: string])[], ...more: HTMLElement[]): HTMLElement {
+export function definitions(pairs: readonly (readonly [name: string, is: Child, className?: string])[], ...more: HTMLElement[]): HTMLElement {
   return el("dl", null, ...pairs.flatMap(([name, is, className]) => [el("dt", null, name), el("dd", className ? { class: className } : null, is)]), ...more);
 }
 

@@ -91,7 +91,7 @@ export class Finder {
     }
     try {
       const bar = (await find(this.begin(forward))) ?? (await find(forward ? start : end));
-      if (bar === undefined) tell("There is none");
+      if (bar === undefined) tell("There is no match");
       else await this.selection.select(bar, "jump");
     } catch (e) {
       state.fail(e);

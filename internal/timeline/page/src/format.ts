@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formatting of numbers.
 
-const units: [number, string][] = [
-  [1e9, "s"],
-  [1e6, "ms"],
-  [1e3, "µs"],
-  [1, "ns"],
-];
+const units: [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 
 // time formats a duration with three significant digits.
 export function time(ns: number): string {

@@ -228,7 +228,7 @@ export interface Head {
   path?: Path; // not there: not known
   waits?: TimedSeries & { ends: number[] }; // ends: by block, when the last wait of it and of those before ends; not there: nobody waited
   waiting?: { comm: number; name: string; waits: number; waited: number }[]; // by operation and communicator, those with the most waiting
-  charges?: TimedSeries & { kinds: string[] }; // in what ranks were late: "host_late"; not there: nothing goes back to anybody
+  charges?: TimedSeries & { kinds: string[] }; // in what ranks were late: "host_late"; not there: no rank caused waiting
   phases?: Phase[]; // in the order of their begins
   blocks?: [number, number, number][];
 }

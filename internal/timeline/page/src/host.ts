@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interface of the page to the parts of the panel.
 
+import type { State } from "./state";
 import type { Store } from "./store";
-import type { Colors } from "./theme";
 
 // Tab is what stands beside the picture.
 export const tabs = ["answer", "details", "range", "waits", "path", "steps", "operations", "matrix", "bandwidth", "about"] as const;
@@ -10,17 +10,12 @@ export type Tab = (typeof tabs)[number];
 
 export interface Host {
   store: Store;
-  colors: () => Colors;
+  state: State;
   select(bar: number): void;
   selectAt(row: number, time: number): void; // selects the bar below a row that begins at a time
-  go(from: number, to: number): void;
-  focus(row: number): void;
-  focused(): number; // the chosen row; −1: none
   highlight(category: number): void;
-  highlighted(): number;
   tab(name: Tab): void;
   list(filter: string): void; // of operations
   pathShown(): boolean; // whether the critical path is drawn
   showPath(): void; // toggles the critical path
-  redraw(): void;
 }

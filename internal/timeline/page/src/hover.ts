@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tip for the object under the pointer.
 
-import type { Curve } from "./curves";
 import { byId, definitions, el } from "./dom";
 import * as f from "./format";
 import { pick } from "./pick";
@@ -12,7 +11,7 @@ import type { Tips } from "./tips";
 
 export class Hover {
   private readonly tip = byId("tip");
-  private asked = 0; // counts requests to the picture of all ranks
+  private asked = 0; // counts requests for tips
 
   constructor(
     private readonly state: State,
@@ -21,90 +20,74 @@ export class Hover {
     private readonly tips: Tips,
   ) {}
 
+  // at shows what is at a point.
   at(x: number, y: number): void {
-    const { state, tip } = this;
+    const { state, ranks } = this;
     const { store, view, rows } = state;
-    const bar = this.ranks.on ? -1 : (pick(state, this.stage.painted.boxes, x, y) ?? -1);
+    const bar = ranks.on ? -1 : (pick(state, this.stage.painted.boxes, x, y) ?? -1);
     byId("cursor").textContent = f.exact(Math.max(0, Math.min(store.head.duration, view.time(x))));
-    const place = () => {
-      const w = tip.offsetWidth;
-      const h = tip.offsetHeight;
-      tip.style.left = Math.max(4, Math.min(x + 14, view.width - w - 6)) + "px";
-      tip.style.top = (y + 18 + h > view.height ? Math.max(4, y - h - 12) : y + 18) + "px";
-    };
-    if (this.ranks.on) return this.rank(x, y, place);
-    if (bar >= 0) return this.bar(bar, place);
-    if (state.hovered >= 0 || state.pointed) {
-      state.hovered = -1;
-      state.pointed = undefined;
-      state.onMark();
-    }
-    const item = rows.at(y + view.top);
+    if (bar >= 0 && bar === state.hovered) return this.place(x, y);
+    const item = ranks.on || bar >= 0 ? undefined : rows.at(y + view.top);
     const curve = item && store.curves.of(item.row);
-    if (curve) return this.curve(curve, x, place);
+    const marked = state.hovered !== bar || (state.pointed && !curve); // the dot on a curve moves when its value is known
+    state.hovered = bar;
+    state.pointed = curve && { curve, time: view.time(x) };
+    if (marked) state.onMark();
+    if (ranks.on) this.show(x, y, this.rank(x, y));
+    else if (bar >= 0) this.show(x, y, this.tips.bar(bar));
+    else this.show(x, y, state.pointed ? this.curve(state.pointed) : this.line(x, y));
+  }
+
+  // show shows a tip as soon as it is known, if the pointer is still there; undefined: there is none.
+  private show(x: number, y: number, content: Promise<HTMLElement[] | undefined>): void {
+    const ask = ++this.asked;
+    content.then(
+      (c) => {
+        if (ask !== this.asked) return;
+        this.tip.hidden = !c;
+        if (!c) return;
+        this.tip.replaceChildren(...c);
+        this.place(x, y);
+      },
+      (e: unknown) => this.state.fail(e),
+    );
+  }
+
+  private place(x: number, y: number): void {
+    const { tip } = this;
+    const { view } = this.state;
+    const [w, h] = [tip.offsetWidth, tip.offsetHeight];
+    tip.style.left = Math.max(4, Math.min(x + 14, view.width - w - 6)) + "px";
+    tip.style.top = (y + 18 + h > view.height ? Math.max(4, y - h - 12) : y + 18) + "px";
+  }
+
+  // line describes the transfer or the part of the critical path that is drawn at a point.
+  private async line(x: number, y: number): Promise<HTMLElement[] | undefined> {
     const wire = this.stage.lines.wireAt(x, y);
     const part = wire ? undefined : this.stage.path.at(x, y);
-    tip.hidden = !wire && !part;
-    if (wire) tip.replaceChildren(...this.tips.transfer(wire.row, wire.index));
-    else if (part) tip.replaceChildren(...this.tips.path(part));
-    else return;
-    place();
+    return wire ? this.tips.transfer(wire.row, wire.index) : part && this.tips.path(part);
   }
 
-  // rank shows the tip of a point in the picture of all ranks.
-  private rank(x: number, y: number, place: () => void): void {
-    const { state, tip } = this;
-    const ask = ++this.asked;
-    this.ranks.reading(x, y).then(
-      (r) => {
-        if (ask !== this.asked) return;
-        tip.hidden = r === undefined;
-        if (!r) return;
-        const rank = state.store.head.ranks[r.rank]!;
-        const rows: [string, string][] = [[r.name.toLowerCase(), r.text], ["from", f.exact(Math.round(r.from))], ["to", f.exact(Math.round(r.to))]];
-        tip.replaceChildren(el("b", null, rank.name), el("span", { class: "sub" }, rank.host), definitions(rows));
-        place();
-      },
-      (e: unknown) => state.fail(e),
-    );
+  // rank describes a point in the picture of all ranks.
+  private async rank(x: number, y: number): Promise<HTMLElement[] | undefined> {
+    const r = await this.ranks.reading(x, y);
+    if (!r) return undefined;
+    const rank = this.state.store.head.ranks[r.rank]!;
+    const rows = [[r.name.toLowerCase(), r.text], ["from", f.exact(Math.round(r.from))], ["to", f.exact(Math.round(r.to))]] as const;
+    return [el("b", null, rank.name), el("span", { class: "sub" }, rank.host), definitions(rows)];
   }
 
-  private bar(bar: number, place: () => void): void {
-    const { state, tip } = this;
-    state.pointed = undefined;
-    if (bar === state.hovered) return place();
-    state.hovered = bar;
+  // curve describes the value of a curve at a time.
+  private async curve(pointed: Pointed): Promise<HTMLElement[] | undefined> {
+    const { state } = this;
+    const { curves } = state.store;
+    const { curve, time } = pointed;
+    const half = 0.5 / state.view.scale;
+    const [reading, sums] = await Promise.all([curves.reading(curve, time), curves.sums(curve, time - half, time + half)]);
+    if (state.pointed !== pointed || !reading) return undefined;
+    pointed.value = reading.value;
     state.onMark();
-    this.tips.bar(bar).then(
-      (content) => {
-        if (state.hovered !== bar) return;
-        tip.replaceChildren(...content);
-        tip.hidden = false;
-        place();
-      },
-      (e: unknown) => state.fail(e),
-    );
-  }
-
-  // curve shows the value of a curve at x.
-  private curve(curve: Curve, x: number, place: () => void): void {
-    const { state, tip } = this;
-    const { view, store } = state;
-    const pointed: Pointed = { curve, time: view.time(x) };
-    state.pointed = pointed;
-    const half = 0.5 / view.scale;
-    Promise.all([store.curves.reading(curve, pointed.time), store.curves.sums(curve, pointed.time - half, pointed.time + half)]).then(
-      ([reading, sums]) => {
-        if (state.pointed !== pointed) return;
-        tip.hidden = reading === undefined;
-        if (!reading) return;
-        pointed.value = reading.value;
-        state.onMark();
-        tip.replaceChildren(...this.tips.curve(curve, reading, sums));
-        place();
-      },
-      (e: unknown) => state.fail(e),
-    );
+    return this.tips.curve(curve, reading, sums);
   }
 
   leave(): void {

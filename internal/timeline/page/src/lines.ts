@@ -299,10 +299,7 @@ export class Lines {
   family(c: CanvasRenderingContext2D, family: Family): Drawn {
     const drawn: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] };
     const stroke = (color: string, draw: () => void) => {
-      for (const [width, style] of [
-        [4, this.colors.paper],
-        [1.8, color],
-      ] as const) {
+      for (const [width, style] of [[4, this.colors.paper], [1.8, color]] as const) {
         c.beginPath();
         c.lineWidth = width;
         c.strokeStyle = style;

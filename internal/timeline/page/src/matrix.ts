@@ -202,7 +202,7 @@ export class Matrix {
     const each = Math.max(1, Math.floor(width / n));
     canvas.width = canvas.height = n * each;
     const c = canvas.getContext("2d")!;
-    c.fillStyle = this.host.colors().stripe;
+    c.fillStyle = this.host.state.colors.stripe;
     c.fillRect(0, 0, n * each, n * each);
     for (const [key, bin] of bins.all) {
       const v = measure.of(bin);

@@ -112,7 +112,7 @@ export class OperationTable {
       this.listing = undefined;
       this.sorted = [];
       this.say(`About ${f.plural(about.operations, "operation", "operations")} on ${f.plural(about.rows, "row", "rows")} begin in ${when}: zoom in, choose ranks (rank:0-7), or `);
-      this.said.append(el("button", { class: "sentence", onclick: () => void this.update(true) }, "look at all of them"));
+      this.said.append(el("button", { class: "sentence", onclick: () => void this.update(true) }, "read all of them"));
       this.body.replaceChildren();
       return undefined;
     }

@@ -45,7 +45,7 @@ export class PathTable {
     const bar = el("div", { class: "stack", role: "img", "aria-label": label }, ...counted.map(([name, ns]) => el("span", { class: kinds[name]!, style: { width: `${(100 * ns) / all}%` } })));
     byId("path").replaceChildren(
       this.scope.choice(), el("h2", null, `Critical path of ${f.time(all)}`),
-      el("p", { class: "sub" }, `The chain of activities, without waiting, that leads to the end of the run; its part in ${text}.`),
+      el("p", { class: "sub" }, `The chain of activities, without waiting, that determines when the run ends, in ${text}.`),
       el("button", { class: "link", "aria-pressed": String(this.host.pathShown()), onclick: () => (this.host.showPath(), void this.update()) }, this.host.pathShown() ? "Do not draw it (V)" : "Draw it (V)"),
       bar,
       table("", ["activity", "time", "share"], on.map(([name, ns]) => [[el("i", { class: `swatch ${kinds[name] ?? ""}`, "aria-hidden": "true" }), name], f.time(ns), name in kinds ? f.percent(ns, all) : "–"])),
@@ -60,7 +60,7 @@ export class PathTable {
     if (rows.length === 0) return [];
     const cells = rows.slice(0, most).map((r) => {
       const rank = head.ranks[r.rank];
-      const name = rank && rank.row >= 0 ? el("button", { class: "sentence", title: "Show its row", onclick: () => this.host.focus(rank.row) }, rank.name) : (rank?.name ?? `Rank ${r.rank}`);
+      const name = rank && rank.row >= 0 ? el("button", { class: "sentence", title: "Show its row", onclick: () => this.host.state.focusRow(rank.row) }, rank.name) : (rank?.name ?? `Rank ${r.rank}`);
       return [name, r.name, f.time(r.ns), f.percent(r.ns, all)];
     });
     return [

@@ -35,14 +35,14 @@ export interface Waiting {
   pairs: Pair[]; // from waited for to during time
   total: number;
   startUp: number; // waited in the first operations of communicators
-  of: Map<number, WaitingOf>;
+  of: WaitingOf[]; // those with the most waiting first
 }
 
 // WaitingOf is the waiting in the operations of a function on a communicator.
 export interface WaitingOf {
   comm: number; // index into the head's
-  fn: number; // the same
-  count: number;
+  name: string;
+  waits: number;
   waited: number;
 }
 
@@ -84,8 +84,9 @@ class Pause {
 
 // waitingIn sums up the waits in operations whose first member begins in a range, as the report's --from and --to do.
 export async function waitingIn(store: Store, from: number, to: number, going: Going): Promise<Waiting | undefined> {
-  const { ranks, waits } = store.head;
-  const out: Waiting = { waited: new Float64Array(ranks.length), caused: new Float64Array(ranks.length), pairs: [], total: 0, startUp: 0, of: new Map() };
+  const { ranks, waits, functions } = store.head;
+  const out: Waiting = { waited: new Float64Array(ranks.length), caused: new Float64Array(ranks.length), pairs: [], total: 0, startUp: 0, of: [] };
+  const of = new Map<number, WaitingOf>();
   if (!waits) return out;
   const pairs = new Pairs(ranks.length);
   const pause = new Pause(going);
@@ -108,16 +109,15 @@ export async function waitingIn(store: Store, from: number, to: number, going: G
       p.count++;
       p.time += length;
       const key = w.comm[i]! * 65536 + w.fn[i]!;
-      const sum = out.of.get(key);
-      if (!sum) out.of.set(key, { comm: w.comm[i]!, fn: w.fn[i]!, count: 1, waited: length });
-      else {
-        sum.count++;
-        sum.waited += length;
-      }
+      const sum = of.get(key) ?? { comm: w.comm[i]!, name: functions[w.fn[i]!] ?? "?", waits: 0, waited: 0 };
+      sum.waits++;
+      sum.waited += length;
+      of.set(key, sum);
     }
     if (await pause.over((k - begin) / (end - begin))) return undefined;
   }
   out.pairs = pairs.list();
+  out.of = [...of.values()].sort((a, b) => b.waited - a.waited);
   return out;
 }
 
@@ -154,7 +154,7 @@ export interface Backs {
   rest: number; // of all further ranks
 }
 
-export async function goesBackIn(store: Store, from: number, to: number, going: () => boolean = () => true): Promise<Backs | undefined> {
+export async function chargesIn(store: Store, from: number, to: number, going: () => boolean = () => true): Promise<Backs | undefined> {
   const { charges, ranks } = store.head;
   const out: Backs = { by: new Float64Array(ranks.length), kinds: (charges?.kinds ?? []).map(() => new Float64Array(ranks.length)), rest: 0 };
   if (!charges) return out;

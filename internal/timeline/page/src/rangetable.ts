@@ -29,14 +29,14 @@ export class RangeTable {
 
   // show shows the sums of a selected range, or of the visible time.
   show(r: RangeSums, selected: boolean): void {
-    const colors = this.host.colors();
+    const colors = this.host.state.colors;
     const span = r.to - r.from;
     const rows = [...r.regions.entries()].sort((a, b) => b[1].time - a[1].time);
     byId("range").replaceChildren(
       el("h2", null, `${f.time(span)} ${selected ? "selected" : "shown"}`),
       el("p", { class: "sub" }, `${f.exact(r.from)} to ${f.exact(r.to)}, ${r.scope}`),
       definitions([["regions", f.count(r.count)], ["waiting", f.time(r.waited)]]),
-      ...(selected ? [el("button", { class: "link", onclick: () => this.host.go(r.from, r.to) }, "Zoom to the range")] : []),
+      ...(selected ? [el("button", { class: "link", onclick: () => this.host.state.jump(r.from, r.to) }, "Zoom to the range")] : []),
       ...(rows.length === 0
         ? [el("p", { class: "hint" }, "Nothing happened in this range.")]
         : [

@@ -26,7 +26,7 @@ const scales: Record<Measure, Scale> = {
   late: { name: "Late by", light: [150, 30, 24], dark: [246, 116, 98], write: f.time, asks: "Who comes late, and by how much?" },
 };
 
-const orderNames: Record<Order, string> = { rank: "rank", host: "host", waiting: "waiting", caused: "wait caused", back: "what goes back to them", role: "communicator", likeness: "likeness" };
+const orderNames: Record<Order, string> = { rank: "rank", host: "host", waiting: "waiting", caused: "waiting for them", back: "waiting caused by them", role: "communicator", likeness: "likeness" };
 const cell = 2; // pixels of a column
 const manyRanks = 128;
 
@@ -224,7 +224,7 @@ export class RankMap {
     this.legend.replaceChildren("0", gradient, this.top > 0 ? scale.write(this.top) : "–");
     const { per, whole, count } = this.rows;
     const several = per > 1 ? `each line: the ${this.measure === "bandwidth" ? "least" : "most"} of ${per} ranks; click to see fewer` : "";
-    const missing = this.measure === "late" && this.late && !this.late.lines && !this.pending ? (this.rows.order.length > mostRows ? "Too many ranks: the tab Waits shows for whom others waited" : "Too many operations: zoom in") : this.pending ? "Looking…" : "";
+    const missing = this.measure === "late" && this.late && !this.late.lines && !this.pending ? (this.rows.order.length > mostRows ? "Too many ranks: the tab Waits shows for whom others waited" : "Too many operations: zoom in") : this.pending ? "Reading…" : "";
     this.note.textContent = [whole ? "" : `${f.count(count)} of ${f.plural(this.rows.order.length, "rank", "ranks")}`, missing || several].filter((s) => s).join(" · ");
     this.everybody.hidden = whole;
     byId("base").setAttribute("aria-label", this.on ? `All ranks over time: ${scale.name}. ${scale.asks} The tab Waits has the sums by rank.` : rowsLabel);

@@ -10,7 +10,7 @@ import { mostRows } from "./listing";
 import { pathIn, type PathSums } from "./path";
 import { ownOf } from "./pathtable";
 import type { PhaseBand } from "./phaseband";
-import { goesBackIn, greatestOf, waitingIn, type Backs, type Waiting } from "./rangeflows";
+import { chargesIn, greatestOf, waitingIn, type Backs, type Waiting } from "./rangeflows";
 import { addLane, type RangeSums } from "./rangesums";
 import type { Store } from "./store";
 
@@ -27,7 +27,7 @@ interface StepSums {
 async function stepSums(store: Store, phase: Phase, all: boolean, going: (share: number) => boolean): Promise<StepSums | undefined> {
   const { from, to } = phase;
   const waiting = await waitingIn(store, from, to, going);
-  const backs = await goesBackIn(store, from, to, () => going(0.5));
+  const backs = await chargesIn(store, from, to, () => going(0.5));
   if (!waiting || !backs) return undefined;
   const path = store.head.path ? await pathIn(store, from, to, () => going(0.5)) : undefined;
   const sums: RangeSums = { from, to, scope: "", count: 0, waited: 0, regions: new Map(), metrics: [] };
@@ -71,7 +71,7 @@ export class StepTable {
     };
     this.onPair = (pair) => {
       band.chosen = pair;
-      host.redraw();
+      host.state.onChange();
     };
   }
 
@@ -103,7 +103,7 @@ export class StepTable {
     const longest = [...this.all].sort((a, b) => b.time / b.count - a.time / a.count).slice(0, listed);
     section.replaceChildren(
       this.kinds.length > 1 ? el("label", null, "Phases ", kinds) : el("h2", null, this.kind), names,
-      el("p", { class: "sub" }, `${f.plural(this.all.length, "phase", "phases")}: mean time of the ranks, and above it that of the slowest. Click a phase to compare it with the second one; Shift and click to make it the second one.`),
+      el("p", { class: "sub" }, `${f.plural(this.all.length, "phase", "phases")}: the mean time of the ranks, and above it the time of the slowest. Click a phase to compare it with the second one; Shift and click to make it the second one.`),
       this.chart(), el("div", { class: "versus" }, this.input(0), el("span", null, "and"), this.input(1)), el("div", { id: "versus", role: "status" }, el("p", { class: "sub progress" }, "Reading…")),
       el("h3", null, "The longest"),
       table(
@@ -117,7 +117,7 @@ export class StepTable {
   }
 
   private go(p: Phase): void {
-    this.host.go(p.from - 0.02 * (p.to - p.from), p.to + 0.02 * (p.to - p.from));
+    this.host.state.jump(p.from - 0.02 * (p.to - p.from), p.to + 0.02 * (p.to - p.from));
   }
 
   private input(which: 0 | 1): HTMLElement {
@@ -142,7 +142,7 @@ export class StepTable {
     requestAnimationFrame(() => {
       const width = canvas.clientWidth;
       const { c } = sized(canvas, width, height);
-      const colors = this.host.colors();
+      const colors = this.host.state.colors;
       c.clearRect(0, 0, width, height);
       const each = width / this.all.length;
       this.all.forEach((p, i) => {
@@ -196,13 +196,13 @@ export class StepTable {
     const [p, q] = [sums(a), sums(b)];
     const of = (s: StepSums, region: number) => s.regions?.get(region)?.time ?? 0;
     const differ = [...new Set([...(a.regions?.keys() ?? []), ...(b.regions?.keys() ?? [])])].sort((x, y) => Math.abs(of(a, y) - of(b, y)) - Math.abs(of(a, x) - of(b, x)) || x - y);
-    const left = a.regions ? "" : el("p", { class: "sub" }, "Times of operations are not added up, as they are on many rows: the tab Range shows those of the chosen row, or ", el("button", { class: "sentence", onclick: () => this.addUpAll() }, "add up all of them"), ".");
+    const left = a.regions ? "" : el("p", { class: "sub" }, "The times of operations are not added up, because they are on many rows: the tab Range shows those of the chosen row, or ", el("button", { class: "sentence", onclick: () => this.addUpAll() }, "add up all of them"), ".");
     return el("div", null, table("compared", ["", a.phase.name, b.phase.name, "difference"], [
       row("first begin to last end", a.phase.to - a.phase.from, b.phase.to - b.phase.from),
       row("mean of the ranks", a.phase.time / a.phase.count, b.phase.time / b.phase.count),
       row("slowest rank", a.phase.most, b.phase.most, `${rank(a.phase.slowest)}; ${rank(b.phase.slowest)}`),
       row("waited, all ranks", a.waiting.total, b.waiting.total),
-      row("largest part that goes back to one rank", a.backs.by[backs[0]] ?? 0, b.backs.by[backs[1]] ?? 0, `${rank(backs[0])}; ${rank(backs[1])}`),
+      row("largest part caused by one rank", a.backs.by[backs[0]] ?? 0, b.backs.by[backs[1]] ?? 0, `${rank(backs[0])}; ${rank(backs[1])}`),
       ...(a.path ? [row("critical path: ranks' own", p.own, q.own), row("critical path: operations", p.operations, q.operations)] : []),
       ...differ.slice(0, regions).map((r) => row(`${names[r]!.name}, all ranks`, of(a, r), of(b, r))),
     ]), left);

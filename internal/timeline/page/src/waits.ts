@@ -4,7 +4,7 @@
 import { byId, el, message, swatch, table } from "./dom";
 import * as f from "./format";
 import type { Host } from "./host";
-import { goesBackIn, greatestOf, waitingIn, type WaitingOf } from "./rangeflows";
+import { chargesIn, greatestOf, waitingIn, type WaitingOf } from "./rangeflows";
 import type { Scope } from "./scope";
 
 const most = 64; // ranks that are shown
@@ -17,15 +17,7 @@ export interface Sums {
   kinds: ArrayLike<number>[]; // the same by kind of delay, as the head lists these
   total: number;
   startUp: number; // −1: unknown
-  of: In[]; // by operation and communicator, those with the most waiting first
-}
-
-// In is the waiting in the operations of a function on a communicator.
-interface In {
-  comm: number;
-  name: string;
-  waits: number;
-  waited: number;
+  of: WaitingOf[]; // those with the most waiting first
 }
 
 export class Waits {
@@ -55,8 +47,8 @@ export class Waits {
         if (ask === this.asked) byId("waits").querySelector(".progress")?.replaceChildren(`Reading… ${Math.round(100 * share)} %`);
         return ask === this.asked;
       });
-      const backs = sums && (await goesBackIn(store, from, to, () => ask === this.asked));
-      if (backs && ask === this.asked) this.draw({ ...sums, back: backs.by, kinds: backs.kinds, of: this.named(sums.of) }, text, from);
+      const backs = sums && (await chargesIn(store, from, to, () => ask === this.asked));
+      if (backs && ask === this.asked) this.draw({ ...sums, back: backs.by, kinds: backs.kinds }, text, from);
     } catch (e) {
       byId("waits").replaceChildren(el("p", { class: "alarm" }, message(e)));
     }
@@ -80,26 +72,26 @@ export class Waits {
     const all = ranks.map((_, i) => i);
     const culprit = all.reduce((a, b) => (sums.caused[b]! > sums.caused[a]! ? b : a));
     const greatest = Math.max(1, ...all.map((r) => Math.max(sums.waited[r]!, sums.caused[r]!, sums.back[r]!)));
-    const chosen = this.host.store.rankOf(this.host.focused());
+    const chosen = this.host.store.rankOf(this.host.state.focus);
     const worst = ranks.length > most ? [...all].sort((a, b) => weight(b) - weight(a)).slice(0, most) : all;
     const shown = chosen < 0 || worst.includes(chosen) ? worst : [chosen, ...worst];
     const without = sums.startUp <= 0 ? "without the first collective of each communicator" : `without ${f.time(sums.startUp)} in the first operations of communicators`;
     section.replaceChildren(
       choice, el("h2", null, `Others waited ${f.time(sums.caused[culprit]!)} for ${ranks[culprit]!.name}`),
-      el("p", { class: "sub" }, `${f.percent(sums.caused[culprit]!, sums.total)} of all waiting (${f.time(sums.total)}) in operations that begin in ${when}, ${without}.`),
+      el("p", { class: "sub" }, `${f.percent(sums.caused[culprit]!, sums.total)} of all waiting (${f.time(sums.total)}, summed over ${f.plural(ranks.length, "rank", "ranks")}) in operations that begin in ${when}, ${without}.`),
       ...this.origin(sums),
-      el("p", { class: "keys" }, ...[["--wait", "waited for others"], ["--faint", "wait caused, as it came last"], ["--path", "goes back to it"]].map(([color, text]) => el("span", null, swatch(`var(${color})`), text!))),
+      el("p", { class: "keys" }, ...[["--wait", "waited for others"], ["--faint", "others waited for it, as it came last"], ["--path", "caused by it"]].map(([color, text]) => el("span", null, swatch(`var(${color})`), text!))),
       ...shown.map((r) => this.row(r, sums, greatest)),
       ...this.operations(sums),
       worst.length < ranks.length ? el("p", { class: "sub" }, `The ${worst.length} of ${f.count(ranks.length)} ranks with the most waiting${shown.length > worst.length ? ", and above them the one whose row is chosen" : "; one whose row is chosen stands above them"}.`) : "",
     );
   }
 
-  // origin names the rank that caused the most waiting: the rank that arrived last may have waited itself.
+  // origin names the rank that caused the most waiting: the one that came last may have waited itself.
   private origin(sums: Sums): HTMLElement[] {
     const rank = greatestOf(sums.back);
-    if (rank < 0) return [el("p", { class: "sub" }, "It is not known to which rank it goes back.")];
-    return [el("p", { class: "origin" }, `Most of it goes back to ${this.host.store.head.ranks[rank]!.name}: ${f.time(sums.back[rank]!)}, ${f.percent(Math.min(sums.back[rank]!, sums.total), sums.total)}${this.lateIn(rank, sums)}.`)];
+    if (rank < 0) return [el("p", { class: "sub" }, "It is not known which rank caused it.")];
+    return [el("p", { class: "origin" }, `${this.host.store.head.ranks[rank]!.name} caused most of it: ${f.time(sums.back[rank]!)}, ${f.percent(Math.min(sums.back[rank]!, sums.total), sums.total)}${this.lateIn(rank, sums)}.`)];
   }
 
   // lateIn returns the kind of delay of a rank; "": it caused no waiting.
@@ -108,11 +100,6 @@ export class Waits {
     const parts = names.map((name, k) => ({ name: f.cause(name), ns: sums.kinds[k]![rank]! })).filter((p) => p.ns > 0).sort((a, b) => b.ns - a.ns);
     if (parts.length === 0) return "";
     return parts.length === 1 ? `, ${parts[0]!.name}` : `; ${parts.map((p) => `${p.name} ${f.time(p.ns)}`).join(", ")}`;
-  }
-
-  private named(of: ReadonlyMap<number, WaitingOf>): In[] {
-    const { functions } = this.host.store.head;
-    return [...of.values()].map((o) => ({ comm: o.comm, name: functions[o.fn] ?? "?", waits: o.count, waited: o.waited })).sort((a, b) => b.waited - a.waited);
   }
 
   // operations lists the operations with the most waiting.
@@ -133,10 +120,10 @@ export class Waits {
     return el(
       "button",
       {
-        class: "wait-row", title: `${r.worst > 0 ? `Go to the longest wait of the run that it caused: ${f.time(r.worst)}` : "Show its row"}${sums.back[rank]! > 0 ? `. Goes back to it: ${f.time(sums.back[rank]!)}${this.lateIn(rank, sums)}` : ""}`,
+        class: "wait-row", title: `${r.worst > 0 ? `Go to the longest wait of the run that it caused: ${f.time(r.worst)}` : "Show its row"}${sums.back[rank]! > 0 ? `. Caused by it: ${f.time(sums.back[rank]!)}${this.lateIn(rank, sums)}` : ""}`,
         onclick: () => {
-          if (r.worst > 0) this.host.go(r.worstAt - 3 * r.worst, r.worstAt + 2 * r.worst);
-          if (r.row >= 0) this.host.focus(r.row);
+          if (r.worst > 0) this.host.state.jump(r.worstAt - 3 * r.worst, r.worstAt + 2 * r.worst);
+          if (r.row >= 0) this.host.state.focusRow(r.row);
         },
       },
       el("span", { class: "numbers" }, `${f.time(sums.waited[rank]!)} · ${f.time(sums.caused[rank]!)} · ${f.time(sums.back[rank]!)}`), `${r.name} `, el("span", { class: "sub" }, r.host),

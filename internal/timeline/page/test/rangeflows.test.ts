@@ -21,7 +21,7 @@ test("waits of what begins in a range, without start-up", async () => {
   const all = (await waitingIn(store, 0, 10_000, () => true))!;
   assert.deepEqual([...all.waited, ...all.caused, all.total, all.startUp], [500, 0, 0, 500, 500, 400]);
   assert.deepEqual(all.pairs, [{ from: 0, to: 1, count: 1, bytes: 0, time: 500, timed: 0 }]);
-  assert.deepEqual([...all.of.values()], [{ comm: 0, fn: 0, count: 1, waited: 500 }]);
+  assert.deepEqual(all.of, [{ comm: 0, name: "AllReduce", waits: 1, waited: 500 }]);
   const before = (await waitingIn(store, 0, 2000, () => true))!;
   assert.deepEqual([before.total, before.startUp], [0, 400]);
   const after = (await waitingIn(store, 2001, 10_000, () => true))!;
