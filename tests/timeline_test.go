@@ -709,7 +709,7 @@ func TestTimelineVerdict(t *testing.T) {
 		if o.Width > 900 {
 			tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
 			tb.await(
-				`/^Rank [0-9]+ caused most of it: .*host late/.test(document.querySelector("#waits .origin")?.innerText ?? "")`)
+				`/^Rank [0-9]+ caused the largest part of it: .*host late/.test(document.querySelector("#waits .origin")?.innerText ?? "")`)
 		}
 		tb.noErrors()
 	}

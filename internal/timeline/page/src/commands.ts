@@ -30,40 +30,39 @@ export interface Parts {
 }
 
 export class Commands {
-  constructor(private readonly parts: Parts) {}
+  private readonly state: State;
 
-  zoom(factor: number, x = this.parts.state.view.width / 2): void {
-    const { state } = this.parts;
-    state.view.zoom(factor, x);
-    state.onChange();
+  constructor(private readonly parts: Parts) {
+    this.state = parts.state;
+  }
+
+  zoom(factor: number, x = this.state.view.width / 2): void {
+    this.state.view.zoom(factor, x);
+    this.state.onChange();
   }
 
   pan(dx: number): void {
-    const { state } = this.parts;
-    state.view.pan(dx);
-    state.onChange();
+    this.state.view.pan(dx);
+    this.state.onChange();
   }
 
   fit(): void {
-    const { state } = this.parts;
-    state.onJump();
-    state.view.fit();
-    state.onChange();
+    this.state.onJump();
+    this.state.view.fit();
+    this.state.onChange();
   }
 
   // steady shows the run without start-up, or the whole run if that is unknown.
   steady(): void {
-    const { state } = this.parts;
-    const { from, to } = state.store.head.answer;
+    const { from, to } = this.state.store.head.answer;
     if (to <= from) return this.fit();
-    state.jump(from - 0.02 * (to - from), to + 0.02 * (to - from));
+    this.state.jump(from - 0.02 * (to - from), to + 0.02 * (to - from));
   }
 
   zoomToSelection(): void {
-    const { state } = this.parts;
-    if (state.range) return state.jump(state.range.from, state.range.to);
-    const b = state.selected && state.store.peekBar(state.selected.bar);
-    if (b) state.jump(b.start - 0.5 * b.length - 20, b.start + 1.5 * b.length + 20);
+    if (this.state.range) return this.state.jump(this.state.range.from, this.state.range.to);
+    const b = this.state.selected && this.state.store.peekBar(this.state.selected.bar);
+    if (b) this.state.jump(b.start - 0.5 * b.length - 20, b.start + 1.5 * b.length + 20);
   }
 
   setMode(mode: Mode): void {
@@ -76,7 +75,7 @@ export class Commands {
   }
 
   toggleTheme(): void {
-    this.setMode(this.parts.state.mode === "dark" ? "light" : "dark");
+    this.setMode(this.state.mode === "dark" ? "light" : "dark");
   }
 
   // highlight fades all groups of regions except one; on the second call, none.
@@ -129,41 +128,38 @@ export class Commands {
   }
 
   toggleAll(): void {
-    const { state } = this.parts;
-    state.rows.setAll(state.rows.closed.size > 0);
-    state.relayout();
+    this.state.rows.setAll(this.state.rows.closed.size > 0);
+    this.state.relayout();
   }
 
   // pinRow pins the chosen row above all others, or unpins it.
-  pinRow(row = this.parts.state.focus): void {
-    const { rows } = this.parts.state;
+  pinRow(row = this.state.focus): void {
+    const { rows } = this.state;
     if (row < 0) return;
     const pinned = rows.pinned.has(row) ? [...rows.pinned].filter((r) => r !== row) : [...rows.pinned, row];
     this.arrange(pinned, rows.hidden, rows.pinned.has(row) ? "unpinned" : "pinned", row);
   }
 
   // hideRow hides the chosen row with its children and chooses the next one.
-  hideRow(row = this.parts.state.focus): void {
-    const { state } = this.parts;
-    const { rows } = state;
+  hideRow(row = this.state.focus): void {
+    const { rows } = this.state;
     if (row < 0) return;
     const at = rows.items.findIndex((i) => i.row === row);
     const level = rows.items[at]?.level ?? 0;
     const next = rows.items.find((i, n) => n > at && i.level <= level) ?? rows.items[at - 1];
     this.arrange(rows.pinned, [...rows.hidden, row], "hidden", row);
-    if (state.focus === row) state.focusRow(next && rows.of(next.row)?.row === next.row ? next.row : -1);
+    if (this.state.focus === row) this.state.focusRow(next && rows.of(next.row)?.row === next.row ? next.row : -1);
   }
 
   showHidden(): void {
-    this.arrange(this.parts.state.rows.pinned, [], "All rows are shown");
+    this.arrange(this.state.rows.pinned, [], "All rows are shown");
   }
 
   private arrange(pinned: Iterable<number>, hidden: Iterable<number>, said: string, row = -1): void {
-    const { state } = this.parts;
-    state.onJump();
-    state.rows.arrange([...pinned], [...hidden]);
-    state.relayout();
-    tell(row < 0 ? said : `${state.store.head.rows[row]!.name}: ${said}`);
+    this.state.onJump();
+    this.state.rows.arrange([...pinned], [...hidden]);
+    this.state.relayout();
+    tell(row < 0 ? said : `${this.state.store.head.rows[row]!.name}: ${said}`);
   }
 
   moveFocus(step: number): void {

@@ -2,13 +2,13 @@
 // The matrix of ranks: traffic, bandwidth, and waiting between them; in bins if there are many ranks.
 
 import { Bins, narrow, type Window } from "./bins";
-import { byId, choice, el, message, table } from "./dom";
+import { byId, choice, el, table } from "./dom";
 import * as f from "./format";
 import { groupsOf, together, type Grouping, type Groups } from "./groups";
 import type { Head } from "./head";
 import type { Host } from "./host";
 import { addFlow, noFlow, sentIn, waitingIn, type FlowSums as Sums, type Pair } from "./rangeflows";
-import type { Scope } from "./scope";
+import { Reader, type Scope } from "./scope";
 
 const side = 344; // pixels of the picture, at least
 const fewest = 2; // pixels of a bin
@@ -45,10 +45,7 @@ interface Kind {
 
 const kinds = {
   network: { name: "Network", about: "Recorded transfers over the network, by sender and receiver", none: "No transfers were recorded: NCCL_OTF2_EVENTS=net records them.", measures: ["bytes", "count", "bandwidth", "under"], follows: true },
-  operations: {
-    name: "Operations", about: "Operations of the whole run, by sender and receiver",
-    none: "There are no such operations.", measures: ["bytes", "operations"], follows: false,
-  },
+  operations: { name: "Operations", about: "Operations of the whole run, by sender and receiver", none: "There are no such operations.", measures: ["bytes", "operations"], follows: false },
   waiting: { name: "Waiting", about: "Who waited (rows) for whom (columns), without the first operation of each communicator", none: "No rank waited for another.", measures: ["waited", "waits"], follows: true },
 } satisfies Record<string, Kind>;
 
@@ -63,7 +60,7 @@ export class Matrix {
   private remarks: string[] = [];
   private when = ""; // the time of the numbers
   private from = -1; // the begin of that time
-  private asked = 0;
+  private readonly reader = new Reader("matrix");
 
   constructor(private readonly host: Host, private readonly scope: Scope) {
     this.head = host.store.head;
@@ -102,30 +99,22 @@ export class Matrix {
   }
 
   // update reads the numbers of the visible time. Those of the whole run come from the report.
-  async update(): Promise<void> {
-    const ask = ++this.asked;
+  update(): Promise<void> {
     const m = this.head.matrix;
-    const { from, to } = this.scope.range;
-    const when = this.scope.text;
-    const going = (share: number) => {
-      if (ask === this.asked) byId("matrix").querySelector(".progress")?.replaceChildren(`Reading… ${Math.round(100 * share)} %`);
-      return ask === this.asked;
-    };
+    const { all, range: { from, to }, text } = this.scope;
     const flows = (list: typeof m.transfers): Pair[] => list.map((x) => ({ from: x.from, to: x.to, count: x.count, bytes: x.bytes, time: 0, timed: 0 }));
     this.remarks = this.kind === "waiting" ? [] : m.remarks;
-    try {
+    return this.reader.read(async (going) => {
       let pairs: Pair[] | undefined;
       if (this.kind === "operations") pairs = flows(m.nominal);
-      else if (this.kind === "network") pairs = this.scope.all && this.measure !== "bandwidth" && this.measure !== "under" ? flows(m.transfers) : await sentIn(this.host.store, from, to, going);
+      else if (this.kind === "network") pairs = all && this.measure !== "bandwidth" && this.measure !== "under" ? flows(m.transfers) : await sentIn(this.host.store, from, to, going);
       else pairs = (await waitingIn(this.host.store, from, to, going))?.pairs;
-      if (!pairs || ask !== this.asked) return;
+      if (!pairs || !going()) return;
       this.pairs = together(pairs, this.groups);
-      this.when = when;
+      this.when = text;
       this.from = from;
       this.draw();
-    } catch (e) {
-      byId("matrix").replaceChildren(el("p", { class: "alarm" }, message(e)));
-    }
+    });
   }
 
   draw(): void {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The composition of the critical path by activity, rank and operation: of the whole run, or of the visible time.
 
-import { byId, el, message, table } from "./dom";
+import { byId, el, table } from "./dom";
 import * as f from "./format";
 import type { Host } from "./host";
 import { isOwn, pathIn, type PathSums } from "./path";
-import type { Scope } from "./scope";
+import { Reader, type Scope } from "./scope";
 
 const most = 20; // rows of a table
 
@@ -13,7 +13,7 @@ const most = 20; // rows of a table
 const kinds: Record<string, string> = { application: "application", "NCCL call": "call", GPU: "gpu", own: "own", operation: "operation" };
 
 export class PathTable {
-  private asked = 0;
+  private readonly reader = new Reader("path");
   shown: (PathSums & { from: number }) | undefined;
 
   constructor(private readonly host: Host, private readonly scope: Scope) {
@@ -21,16 +21,12 @@ export class PathTable {
     if (host.store.head.path) scope.charts.push({ visible: () => !byId("path").hidden, update: () => void this.update() });
   }
 
-  async update(): Promise<void> {
-    const ask = ++this.asked;
-    const { from, to } = this.scope.range;
-    const { text } = this.scope;
-    try {
-      const sums = await pathIn(this.host.store, from, to, () => ask === this.asked);
-      if (sums && ask === this.asked) this.draw(sums, text, from);
-    } catch (e) {
-      byId("path").replaceChildren(el("p", { class: "alarm" }, message(e)));
-    }
+  update(): Promise<void> {
+    const { range: { from, to }, text } = this.scope;
+    return this.reader.read(async (going) => {
+      const sums = await pathIn(this.host.store, from, to, going);
+      if (sums && going()) this.draw(sums, text, from);
+    });
   }
 
   private draw(sums: PathSums, text: string, from: number): void {

@@ -2,6 +2,7 @@
 // Waiting and traffic between ranks that begin in a range of time.
 
 import { firstAfter, lastAtMost, lowerBound } from "./bounds";
+import type { Going } from "./scope";
 import type { Store } from "./store";
 
 // Pair is the waiting or traffic between two ranks, given as indices into the head's ranks; −1: unknown.
@@ -45,9 +46,6 @@ export interface WaitingOf {
   waits: number;
   waited: number;
 }
-
-// Going is called regularly; when it returns false, the sums are abandoned.
-export type Going = (share: number) => boolean;
 
 class Pairs {
   private readonly all = new Map<number, Pair>();

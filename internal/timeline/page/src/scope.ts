@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The time covered by charts beside the picture: the selected range, the visible time, or on request the whole run.
 
-import { choice } from "./dom";
+import { byId, choice, el, message } from "./dom";
 import * as f from "./format";
 import type { Range } from "./rangesums";
 import type { State } from "./state";
@@ -76,5 +76,29 @@ export class Scope {
     this.last = `${from} ${to}`;
     this.row = this.state.focus;
     for (const c of this.charts) if (c.visible()) c.update();
+  }
+}
+
+// Going is called with the share that is done; when it returns false, what is read is no longer wanted.
+export type Going = (share?: number) => boolean;
+
+// Reader reads what a chart shows. Only what was asked for last counts.
+export class Reader {
+  private asked = 0;
+
+  constructor(private readonly section: string) {}
+
+  // read shows how far the work is and, if it fails, why.
+  async read(work: (going: Going) => Promise<void>): Promise<void> {
+    const ask = ++this.asked;
+    const section = byId(this.section);
+    try {
+      await work((share) => {
+        if (share !== undefined && ask === this.asked) section.querySelector(".progress")?.replaceChildren(`Reading… ${Math.round(100 * share)} %`);
+        return ask === this.asked;
+      });
+    } catch (e) {
+      section.replaceChildren(el("p", { class: "alarm" }, message(e)));
+    }
   }
 }

@@ -2,7 +2,7 @@
 // The application's phases: their durations, and the causes of differences.
 
 import { sized } from "./canvas";
-import { byId, el, message, select, table, type Cell } from "./dom";
+import { byId, el, select, table, type Cell } from "./dom";
 import * as f from "./format";
 import type { Phase } from "./head";
 import type { Host } from "./host";
@@ -12,6 +12,7 @@ import { ownOf } from "./pathtable";
 import type { PhaseBand } from "./phaseband";
 import { chargesIn, greatestOf, waitingIn, type Backs, type Waiting } from "./rangeflows";
 import { addLane, type RangeSums } from "./rangesums";
+import { Reader, type Going } from "./scope";
 import type { Store } from "./store";
 
 // StepSums is the composition of a phase.
@@ -24,7 +25,7 @@ interface StepSums {
 }
 
 // stepSums sums up a phase; all: also the operations if they are on too many rows for that without confirmation.
-async function stepSums(store: Store, phase: Phase, all: boolean, going: (share: number) => boolean): Promise<StepSums | undefined> {
+async function stepSums(store: Store, phase: Phase, all: boolean, going: Going): Promise<StepSums | undefined> {
   const { from, to } = phase;
   const waiting = await waitingIn(store, from, to, going);
   const backs = await chargesIn(store, from, to, () => going(0.5));
@@ -51,7 +52,7 @@ export class StepTable {
   private readonly kinds: string[];
   private kind: string;
   private all: Phase[] = []; // of the kind
-  private asked = 0;
+  private readonly reader = new Reader("versus");
   private everything = false; // operations are summed up on any number of rows
   compared: [StepSums, StepSums] | undefined;
   readonly pair: (Phase | undefined)[] = [undefined, undefined];
@@ -166,24 +167,17 @@ export class StepTable {
     void this.compare();
   }
 
-  private async compare(): Promise<void> {
-    const ask = ++this.asked;
+  private compare(): Promise<void> {
     const [a, b] = this.pair;
-    if (!a || !b) return;
     const { store } = this.host;
-    const going = (from: number) => (share: number) => {
-      if (ask === this.asked) byId("steps").querySelector(".progress")?.replaceChildren(`Reading… ${Math.round(100 * (from + share / 2))} %`);
-      return ask === this.asked;
-    };
-    try {
-      const first = await stepSums(store, a, this.everything, going(0));
-      const second = first && (await stepSums(store, b, this.everything, going(0.5)));
-      if (!first || !second || ask !== this.asked) return;
+    return this.reader.read(async (going) => {
+      if (!a || !b) return;
+      const first = await stepSums(store, a, this.everything, (share) => going(share && share / 2));
+      const second = first && (await stepSums(store, b, this.everything, (share) => going(share && (1 + share) / 2)));
+      if (!first || !second || !going()) return;
       this.compared = [first, second];
       byId("versus").replaceChildren(this.comparison(first, second));
-    } catch (e) {
-      byId("versus").replaceChildren(el("p", { class: "alarm" }, message(e)));
-    }
+    });
   }
 
   private comparison(a: StepSums, b: StepSums): HTMLElement {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting between ranks: for the whole run as in the report, or for the visible time.
 
-import { byId, el, message, swatch, table } from "./dom";
+import { byId, el, swatch, table } from "./dom";
 import * as f from "./format";
 import type { Host } from "./host";
 import { chargesIn, greatestOf, waitingIn, type WaitingOf } from "./rangeflows";
-import type { Scope } from "./scope";
+import { Reader, type Scope } from "./scope";
 
 const most = 64; // ranks that are shown
 const mostOperations = 20;
@@ -21,7 +21,7 @@ export interface Sums {
 }
 
 export class Waits {
-  private asked = 0;
+  private readonly reader = new Reader("waits");
   shown: Sums & { from: number } = { waited: [], caused: [], back: [], kinds: [], of: [], total: 0, startUp: -1, from: 0 };
 
   constructor(private readonly host: Host, private readonly scope: Scope) {
@@ -36,22 +36,15 @@ export class Waits {
   }
 
   // update sums up the waits that begin in the visible time. Those of the whole run come from the report.
-  async update(): Promise<void> {
-    const ask = ++this.asked;
+  update(): Promise<void> {
     const { store } = this.host;
-    const { text } = this.scope;
-    const { from, to } = this.scope.range;
-    if (this.scope.all) return this.draw(this.whole(), text, from);
-    try {
-      const sums = await waitingIn(store, from, to, (share) => {
-        if (ask === this.asked) byId("waits").querySelector(".progress")?.replaceChildren(`Reading… ${Math.round(100 * share)} %`);
-        return ask === this.asked;
-      });
-      const backs = sums && (await chargesIn(store, from, to, () => ask === this.asked));
-      if (backs && ask === this.asked) this.draw({ ...sums, back: backs.by, kinds: backs.kinds }, text, from);
-    } catch (e) {
-      byId("waits").replaceChildren(el("p", { class: "alarm" }, message(e)));
-    }
+    const { all, range: { from, to }, text } = this.scope;
+    return this.reader.read(async (going) => {
+      if (all) return this.draw(this.whole(), text, from);
+      const sums = await waitingIn(store, from, to, going);
+      const backs = sums && (await chargesIn(store, from, to, going));
+      if (backs && going()) this.draw({ ...sums, back: backs.by, kinds: backs.kinds }, text, from);
+    });
   }
 
   private draw(sums: Sums, when = this.scope.text, from = this.scope.range.from): void {
@@ -91,7 +84,7 @@ export class Waits {
   private origin(sums: Sums): HTMLElement[] {
     const rank = greatestOf(sums.back);
     if (rank < 0) return [el("p", { class: "sub" }, "It is not known which rank caused it.")];
-    return [el("p", { class: "origin" }, `${this.host.store.head.ranks[rank]!.name} caused most of it: ${f.time(sums.back[rank]!)}, ${f.percent(Math.min(sums.back[rank]!, sums.total), sums.total)}${this.lateIn(rank, sums)}.`)];
+    return [el("p", { class: "origin" }, `${this.host.store.head.ranks[rank]!.name} caused the largest part of it: ${f.time(sums.back[rank]!)}, ${f.percent(Math.min(sums.back[rank]!, sums.total), sums.total)}${this.lateIn(rank, sums)}.`)];
   }
 
   // lateIn returns the kind of delay of a rank; "": it caused no waiting.
@@ -120,7 +113,7 @@ export class Waits {
     return el(
       "button",
       {
-        class: "wait-row", title: `${r.worst > 0 ? `Go to the longest wait of the run that it caused: ${f.time(r.worst)}` : "Show its row"}${sums.back[rank]! > 0 ? `. Caused by it: ${f.time(sums.back[rank]!)}${this.lateIn(rank, sums)}` : ""}`,
+        class: "wait-row", title: `${r.worst > 0 ? `Go to the longest wait for it in the run: ${f.time(r.worst)}` : "Show its row"}${sums.back[rank]! > 0 ? `. Caused by it: ${f.time(sums.back[rank]!)}${this.lateIn(rank, sums)}` : ""}`,
         onclick: () => {
           if (r.worst > 0) this.host.state.jump(r.worstAt - 3 * r.worst, r.worstAt + 2 * r.worst);
           if (r.row >= 0) this.host.state.focusRow(r.row);
