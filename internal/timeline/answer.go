@@ -54,8 +54,8 @@ type headWorst struct {
 // since converts a time to the page's time.
 func (d *Data) since(t otf2.Timestamp) uint64 { return uint64(t - min(t, d.origin)) }
 
-// answer returns the report's answer. place finds a rank by its name and host.
-func (d *Data) answer(place func(name, host string) int) headAnswer {
+// answer returns the report's answer.
+func (d *Data) answer(ranks rankIndex) headAnswer {
 	s := d.report.WaitStates
 	a := headAnswer{Lines: []headSaid{}, Windows: []headWindow{}, Worst: []headWorst{}}
 	if p := d.report.CriticalPath; p != nil && p.Steady > 0 {
@@ -75,7 +75,7 @@ func (d *Data) answer(place func(name, host string) int) headAnswer {
 	}
 	for _, w := range s.Worst {
 		a.Worst = append(a.Worst, headWorst{w.Communicator, w.Operation, w.Ordinal, d.since(w.Since), d.since(w.At),
-			place(w.Rank, w.Host), w.Phase, w.Caused, w.Uncertainty})
+			ranks.find(w.Rank, w.Host), w.Phase, w.Caused, w.Uncertainty})
 	}
 	return a
 }

@@ -218,10 +218,10 @@ func (d *Data) head(p *plan, o *Options) *head {
 	if s := d.selected.Describe(); s != nil {
 		h.Selection = s.Text
 	}
-	place := d.addRanks(h)
-	h.Matrix = headMatrix{Transfers: flowsOf(d.matrix.Ranks, place), Nominal: flowsOf(d.matrix.Nominal, place),
+	ranks := d.addRanks(h)
+	h.Matrix = headMatrix{Transfers: flowsOf(d.matrix.Ranks, ranks), Nominal: flowsOf(d.matrix.Nominal, ranks),
 		Remarks: orEmpty(d.matrix.Remarks)}
-	h.Verdict, h.Answer = d.verdict(), d.answer(place)
+	h.Verdict, h.Answer = d.verdict(), d.answer(ranks)
 	if p := report.NewPlot(bandwidth.Curves(d.report.Operations), plotTicks); p.HasLine() {
 		h.Bandwidth = p
 	}
@@ -273,9 +273,23 @@ func (d *Data) addRows(h *head, p *plan) {
 	}
 }
 
-// addRanks adds ranks and their waiting to the head; place finds one by name and host, −1: there is none.
-func (d *Data) addRanks(h *head) (place func(name, host string) int) {
-	index := make(map[[2]string]int)
+// rankName is the name of a rank, and its host.
+type rankName struct{ name, host string }
+
+// rankIndex finds ranks in the head by name.
+type rankIndex map[rankName]int
+
+// find returns the index of a rank, −1 if there is none.
+func (x rankIndex) find(name, host string) int {
+	if i, ok := x[rankName{name, host}]; ok {
+		return i
+	}
+	return -1
+}
+
+// addRanks adds ranks and their waiting to the head.
+func (d *Data) addRanks(h *head) rankIndex {
+	index := make(rankIndex)
 	at := 0 // index in the report, which has the selected ranks
 	for i, r := range d.ranks {
 		one := headRank{Name: r.name, Host: r.host, Row: rowNumber(r.row)}
@@ -290,14 +304,9 @@ func (d *Data) addRanks(h *head) (place func(name, host string) int) {
 			}
 		}
 		h.Ranks = append(h.Ranks, one)
-		index[[2]string{r.name, r.host}] = i
+		index[rankName{r.name, r.host}] = i
 	}
-	return func(name, host string) int {
-		if i, ok := index[[2]string{name, host}]; ok {
-			return i
-		}
-		return -1
-	}
+	return index
 }
 
 // backBy returns the waiting charged to a rank by kind of delay; nil: none.
@@ -318,10 +327,11 @@ func (d *Data) backBy(rank int) []uint64 {
 }
 
 // flowsOf returns the traffic between pairs of ranks.
-func flowsOf(all []matrix.Flow, place func(name, host string) int) []headFlow {
+func flowsOf(all []matrix.Flow, ranks rankIndex) []headFlow {
 	flows := []headFlow{}
 	for _, f := range all {
-		flows = append(flows, headFlow{place(f.From, f.FromHost), place(f.To, f.ToHost), f.Transfers, f.Bytes})
+		from, to := ranks.find(f.From, f.FromHost), ranks.find(f.To, f.ToHost)
+		flows = append(flows, headFlow{from, to, f.Transfers, f.Bytes})
 	}
 	return flows
 }

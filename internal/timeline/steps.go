@@ -4,6 +4,7 @@ package timeline
 
 import (
 	"encoding/binary"
+	"iter"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
@@ -72,7 +73,9 @@ func (p *pathSteps) follow(r *criticalpath.Result) {
 		n = read.step(n).Before
 	}
 	slices.Reverse(p.own)
-	p.eachSegment(func(*segment) { p.count++ })
+	for range p.segments() {
+		p.count++
+	}
 }
 
 // stepReader reads steps that are close to each other in the file.
@@ -114,43 +117,51 @@ type segment struct {
 	what   int32 // index of the activity in criticalpath
 }
 
-// eachSegment calls f with the segments of the path in order. The segment is valid until f returns.
-func (p *pathSteps) eachSegment(f func(*segment)) {
-	if p.trace == nil {
-		return
-	}
-	one := segment{start: p.origin}
-	to := func(until otf2.Timestamp, rank int32, what criticalpath.Activity) {
-		if until > one.start {
-			one.length, one.rank, one.what = uint64(until-one.start), rank, int32(what)
-			f(&one)
-			one.start = until
+// segments iterates over the segments of the path in order.
+func (p *pathSteps) segments() iter.Seq[segment] {
+	return func(yield func(segment) bool) {
+		if p.trace == nil {
+			return
+		}
+		var parts []segment
+		if p.trace.Since > p.origin {
+			parts = append(parts, segment{p.origin, uint64(p.trace.Since - p.origin), -1, int32(p.trace.First)})
+		}
+		read := stepReader{of: p}
+		for n := 0; ; n++ {
+			for _, s := range parts {
+				if !yield(s) {
+					return
+				}
+			}
+			switch parts = parts[:0]; {
+			case n < len(p.own):
+				parts = appendSegments(parts, read.step(p.own[n]))
+			case n == len(p.own):
+				parts = appendSegments(parts, &p.trace.Last)
+			default:
+				return
+			}
 		}
 	}
-	to(p.trace.Since, -1, p.trace.First)
-	read := stepReader{of: p}
-	for _, n := range p.own {
-		one.eachSegment(read.step(n), f)
-	}
-	one.eachSegment(&p.trace.Last, f)
 }
 
-// eachSegment calls f with the segments of a step.
-func (one *segment) eachSegment(s *criticalpath.Step, f func(*segment)) {
-	one.start = s.Start
-	part := func(ns uint64, rank, what int32) {
+// appendSegments appends the segments of a step, which follow each other.
+func appendSegments(to []segment, s *criticalpath.Step) []segment {
+	start := s.Start
+	add := func(ns uint64, rank, what int32) {
 		if ns > 0 {
-			one.length, one.rank, one.what = ns, rank, what
-			f(one)
-			one.start += otf2.Timestamp(ns)
+			to = append(to, segment{start, ns, rank, what})
+			start += otf2.Timestamp(ns)
 		}
 	}
-	part(s.In, s.Rank, s.What)
-	part(s.Unknown, -1, int32(criticalpath.Unknown))
-	part(s.StartUp, -1, int32(criticalpath.StartUp))
+	add(s.In, s.Rank, s.What)
+	add(s.Unknown, -1, int32(criticalpath.Unknown))
+	add(s.StartUp, -1, int32(criticalpath.StartUp))
 	for k, ns := range s.Own {
-		part(ns, s.Rank, int32(k))
+		add(ns, s.Rank, int32(k))
 	}
+	return to
 }
 
 // headPath is the index of the critical path in the head.
@@ -193,7 +204,7 @@ func (w *writer) writePath() {
 	}
 	var length, rank, what column
 	at := 0
-	w.steps.eachSegment(func(s *segment) {
+	for s := range w.steps.segments() {
 		if at%chunk == 0 {
 			h.Starts = append(h.Starts, w.since(s.start))
 		}
@@ -203,6 +214,6 @@ func (w *writer) writePath() {
 		if at++; at%chunk == 0 || at == h.Count {
 			w.block(newBlock(&length, &rank, &what))
 		}
-	})
+	}
 	w.plan.path = h
 }

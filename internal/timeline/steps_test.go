@@ -126,12 +126,12 @@ func TestPathOfManySteps(t *testing.T) {
 		t.Fatalf("%d steps, %d segments: %v", len(p.own), p.count, keep.failed())
 	}
 	at := p.origin
-	p.eachSegment(func(s *segment) {
+	for s := range p.segments() {
 		if s.start != at || s.rank == 9 {
 			t.Fatalf("a segment of rank %d begins at %d, the one before ends at %d", s.rank, s.start, at)
 		}
 		at += otf2.Timestamp(s.length)
-	})
+	}
 	if at != 100+steps*20+7 {
 		t.Errorf("the path ends at %d", at)
 	}
