@@ -30,7 +30,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // figure is a number as a product shows it, and by how much the shown one may differ, relatively, from what it is of.
@@ -166,11 +166,7 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 	for _, what := range f.disagreements() {
 		t.Error(what)
 	}
-	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 	report, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)

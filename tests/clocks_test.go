@@ -20,6 +20,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // hostClock is a pretended host's clock: what it shows at a true time.
@@ -383,11 +384,7 @@ func sameTimes(t *testing.T, a *otf2.Archive, l otf2.LocationRef, want []*event)
 // correctClocks gives the locations of each process clock offsets in place of those that they have.
 func correctClocks(t *testing.T, anchor string, by [][]otf2.ClockOffset) {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	for _, l := range a.Defs.Locations {
 		maps, _, err := a.LocalDefs(l.Self)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // notFinite finds numbers that are none, and what stands for no minimum or maximum.
@@ -32,11 +32,7 @@ func TestRealCubeLib(t *testing.T) {
 	for _, name := range []string{"02-allcoll-4p-net", "03-onethread-4r-groups", "05-p2p-3p", "09-straggler-4p"} {
 		t.Run(name, func(t *testing.T) {
 			dir, _ := play(t, recording(t, name), clock(replay.ClockRecorded))
-			a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Close()
+			a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 			p, _, err := cubex.FromArchive(a)
 			if err != nil {
 				t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // playKernels plays a recording with its kernels on the fake CUPTI.
@@ -278,11 +278,7 @@ func TestWithoutCupti(t *testing.T) {
 					t.Errorf("%d launches, want %d", got, want)
 				}
 			}
-			a, err := otf2.Open(unified(t, dir), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Close()
+			a := jobtest.Open(t, unified(t, dir))
 			said := slices.ContainsFunc(analysis.SelfReport(a).Recording, func(v analysis.SelfValue) bool {
 				return v.Name == "CUPTI_STATE" && v.Processes == "all" && strings.HasPrefix(v.Value, tc.state+": ") &&
 					strings.Contains(v.Value, tc.line)

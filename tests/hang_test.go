@@ -28,8 +28,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // hanging is a job in which some ranks never come to an operation.
@@ -226,11 +226,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 			}
 			path := unified(t, dir)
 			checkSound(t, path, check.Note)
-			a, err := otf2.Open(path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Close()
+			a := jobtest.Open(t, path)
 			for where, culprits := range map[string][]verdict.Culprit{"the shards": r.Jobs[0].Culprits,
 				"the archive": waitfor.OfArchive(a.Anchor)} {
 				if len(culprits) != 1 || culprits[0].Kind != tc.kind || culprits[0].Rank != tc.culprit ||
@@ -255,11 +251,7 @@ func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	collectors.Await(t, dir)
-	a, err := otf2.Open(unified(t, dir), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, unified(t, dir))
 	stretches, unnamed := facts.Stretches(a.Anchor)
 	if len(stretches) != 1 || unnamed > 0 || stretches[0].First != 7 || stretches[0].Last != 7 ||
 		stretches[0].Detail != "Rank 1 asked for 10000 elements, Ranks 0,2 asked for 20000 elements" {

@@ -14,8 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // shownKernel is a kernel on the row of a CUDA stream.
@@ -193,11 +193,7 @@ func TestKernelsOfBadRecords(t *testing.T) {
 // checkBuffersOut holds what an archive says of the buffers that CUPTI has not given back.
 func checkBuffersOut(t *testing.T, dir string, want uint64) {
 	t.Helper()
-	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 	self := analysis.SelfReport(a)
 	i := slices.IndexFunc(self.Counts, func(c analysis.SelfCount) bool {
 		return c.Kind == "ODDITIES" &&

@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Of every communicator of the labeled recordings that came from another one, archive and report say of which, and how;
@@ -28,11 +29,7 @@ func TestParentsOfRecordedCommunicators(t *testing.T) {
 			}
 			want := truthOfChildren(t, folder)
 			dir, _ := play(t, rec)
-			a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Close()
+			a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 			ids := make(map[otf2.LocationRef]uint64)
 			for _, p := range a.Defs.LocationProperties {
 				if a.Defs.String(p.Name) == facts.PropCommID.Key() {

@@ -19,8 +19,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // ofNetwork is what reports say of the network.
@@ -36,11 +36,7 @@ type ofNetwork struct {
 
 func networkOf(t *testing.T, dir string) (n ofNetwork) {
 	t.Helper()
-	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 	report, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
@@ -53,11 +53,7 @@ func TestJobWithoutCalls(t *testing.T) {
 	t.Parallel()
 	o := playScenario(t, withoutCalls(false), env("NCCL_ENQUEUE_REARCH_ENABLE=1"))
 	anchor := filepath.Join(o.dir, "traces.otf2")
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 type stretch struct{ begin, end uint64 }
@@ -56,11 +56,7 @@ func TestOverlapOfRecordings(t *testing.T) {
 		t.Run(rec.Name, func(t *testing.T) {
 			t.Parallel()
 			dir, _, got := playKernelsUnified(t, rec)
-			a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Close()
+			a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 			report := overlap.Read(a, nil)
 
 			operations, kernels, number := make(map[uint64][]stretch), make(map[uint64][]stretch),

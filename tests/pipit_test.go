@@ -20,6 +20,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // simplePlays are recordings, played with all events, and with those that tell of operations only.
@@ -148,11 +149,7 @@ func simpleView(t *testing.T, name string, changes []change) (*otf2.Archive, *vi
 
 func opened(t *testing.T, anchor string) *otf2.Archive {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { a.Close() })
+	a := jobtest.Open(t, anchor)
 	return a
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Profiles of all recordings' archives are sound, and their sums are those of the reports. That profile mode gives the
@@ -20,11 +20,7 @@ func TestProfilesOfRecordings(t *testing.T) {
 		t.Run(rec.Name, func(t *testing.T) {
 			t.Parallel()
 			dir, _ := play(t, rec)
-			a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Close()
+			a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 			p, report, err := cubex.FromArchive(a)
 			if err != nil {
 				t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 const noRealScorep = "SKIPPED, NOT TESTED: no Score-P on the PATH; tests/fakescorep stands for it"
@@ -146,11 +147,7 @@ func buildRealHost(dir string, kind realHostKind) error {
 // their ends.
 func readMeasurement(t *testing.T, dir string) [][]userRegion {
 	t.Helper()
-	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 	text := func(s otf2.StringRef) string { return a.Defs.String(s) }
 	regions := make(map[otf2.RegionRef]string)
 	for _, r := range a.Defs.Regions {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
@@ -441,11 +441,7 @@ func TestScorepStateIsVisible(t *testing.T) {
 					t.Errorf("the plugin says %q", said)
 				}
 			}
-			a, err := otf2.Open(unified(t, dir), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Close()
+			a := jobtest.Open(t, unified(t, dir))
 			self := analysis.SelfReport(a)
 			if !slices.ContainsFunc(self.Recording, func(v analysis.SelfValue) bool {
 				return v.Name == "SCOREP_STATE" && v.Processes == "all" && strings.HasPrefix(v.Value, tc.state)

@@ -20,6 +20,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 )
 
@@ -234,11 +235,7 @@ func TestStreamsReachTheArchive(t *testing.T) {
 	checkSound(t, anchor)
 	checkStreams(t, readArchive(t, anchor), ops)
 
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	got := make(map[string]string)
 	for _, p := range a.Anchor.Properties {
 		if name, ok := strings.CutPrefix(p.Name, "NCCL_OTF2::CUPTI::"); ok {

@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Collectors are killed in the middle of a job. Each process stays one process, each communicator one communicator, and
@@ -73,11 +74,7 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 			got[function] += int(n)
 		}
 	}
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	processes := 0
 	for _, g := range a.Defs.LocationGroups {
 		if g.Type == otf2.LocationGroupTypeProcess {

@@ -15,16 +15,13 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // valuesOf reads the values of metrics event by event, by location and name: time and value.
 func valuesOf(t *testing.T, anchor string) map[string][]string {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	all := make(map[string][]string)
 	for _, l := range a.Defs.Locations {
 		for ev, err := range a.EventsOf(l.Self) {

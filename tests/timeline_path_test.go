@@ -72,11 +72,7 @@ func steppedJob(t *testing.T) string {
 func TestTimelinePath(t *testing.T) {
 	t.Parallel()
 	anchor := steppedJob(t)
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -76,11 +75,7 @@ func TestTimelineRanks(t *testing.T) {
 func TestTimelineFollows(t *testing.T) {
 	t.Parallel()
 	anchor := lateJob(t)
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	tb, _ := showPage(t, anchor, desktop)
 	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
 	const ms = 1_000_000

@@ -30,6 +30,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -213,11 +214,7 @@ type shownBar struct {
 // channelsOf are the rows of channels.
 func channelsOf(t *testing.T, anchor string) map[string]bool {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	channel := regexp.MustCompile(` ch [0-9]+$`)
 	rows := make(map[string]bool)
 	for _, l := range a.Defs.Locations {
@@ -231,11 +228,7 @@ func channelsOf(t *testing.T, anchor string) map[string]bool {
 // barsOf reads the regions of an archive event by event.
 func barsOf(t *testing.T, anchor string) (all []shownBar) {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	for _, l := range a.Defs.Locations {
 		var open []int
 		for ev, err := range a.EventsOf(l.Self) {

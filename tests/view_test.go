@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
@@ -106,11 +107,7 @@ func expectedRecords(e *expected) (records map[string]int, collectives, messages
 // recordsOf counts an archive's records of MPI operations.
 func recordsOf(t *testing.T, anchor string) map[string]int {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	records := make(map[string]int)
 	for _, l := range a.Defs.Locations {
 		rank := func(comm uint64) int {

@@ -11,7 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
@@ -43,11 +43,7 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 				t.Parallel()
 				dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS="+preset))
 				anchor := filepath.Join(dir, "traces.otf2")
-				a, err := otf2.Open(anchor, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer a.Close()
+				a := jobtest.Open(t, anchor)
 				var all, rooted, outlasted uint64
 				_, err = operations.Observe(a, &operations.Observer{Waited: func(w *waits.Wait) {
 					all += w.Waited

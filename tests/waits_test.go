@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // waitLimit is the greatest error of a wait of one rank in one collective.
@@ -23,11 +23,7 @@ const waitLimit = 100 * time.Microsecond
 func TestWaitsAgainstTruth(t *testing.T) {
 	rec := recording(t, "09-straggler-4p")
 	dir, _ := play(t, rec)
-	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)

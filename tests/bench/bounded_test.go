@@ -14,6 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // heap keeps the largest size of Go's heap, garbage and unused room in it included.
@@ -92,11 +93,7 @@ func TestBoundedMemory(t *testing.T) {
 	finish(t, dir, locations, written/locations)
 
 	h = newHeap()
-	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 	var read, sum uint64
 	for e, err := range a.Events(nil) {
 		if err != nil {
@@ -150,11 +147,7 @@ func TestOpenFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 	perLocation := make([]int, locations)
 	last, peak, n := otf2.Timestamp(0), 0, 0
 	for e, err := range a.Events(nil) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -21,11 +20,7 @@ func TestRowsAreThoseOfTheReport(t *testing.T) {
 		"network": jobtest.WithNetwork(t),
 	} {
 		for _, first := range []bool{false, true} {
-			a := jobtest.Open(t, path)
-			r, err := operations.Observe(a, new(operations.Observer))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := jobtest.Operations(t, path)
 			if first {
 				r.KeepFirst()
 			}

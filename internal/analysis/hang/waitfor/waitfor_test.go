@@ -14,9 +14,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -260,11 +260,7 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				a, err := otf2.Open(r.Runs[0].Archive, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer a.Close()
+				a := jobtest.Open(t, r.Runs[0].Archive)
 				check(t, tc.kind, tc.culprits, tc.peer, tc.says, waitfor.OfArchive(a.Anchor))
 			})
 		}
