@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -46,9 +47,7 @@ func TestCommunicatorsHaveTheirParents(t *testing.T) {
 		want[c.name] = [2]string{c.parent, c.how}
 	}
 	unified, err := Unify(dir, &UnifyOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	merged, _ := merge(t, linkable(t, mpiTSC.dir), dir, nil)
 	for name, anchor := range map[string]string{"unified": unified.Runs[0].Archive, "merged": merged.Archive} {
 		t.Run(name, func(t *testing.T) {

@@ -20,9 +20,7 @@ import (
 func halfFlushed(t *testing.T, dir string) (checkpoint []byte, bytes int64) {
 	t.Helper()
 	host, err := os.Hostname() // of others nobody knows whether their processes still run
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for r := range 2 {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(host, 100+r).Launched("slurm", r, 2)
 		world := p.Comm(experiment.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000})
@@ -50,9 +48,7 @@ func serial(t *testing.T, text []byte, n int) []byte {
 	testkit.Must(t, json.Unmarshal(text, &p))
 	p["serial"] = n
 	text, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return text
 }
 
@@ -60,9 +56,7 @@ func serial(t *testing.T, text []byte, n int) []byte {
 func TestDamagedShards(t *testing.T) {
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	write := func(path string, text []byte) { t.Helper(); must(os.WriteFile(path, text, 0o600)) }
 	sound := t.TempDir()
@@ -144,9 +138,7 @@ func TestDamagedShards(t *testing.T) {
 			checkpoint, bytes := halfFlushed(t, dir)
 			c.spoil(filepath.Join(dir, "shards", "p0"), checkpoint, bytes)
 			res, err := Unify(dir, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			run := &res.Runs[0]
 			if c.name == "events whose definitions are missing" &&
 				!strings.Contains(strings.Join(run.Problems, "\n"), "shards/p0/2.evt, with 5 events, is left out") {

@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -36,9 +37,7 @@ func processNames(a *otf2.Archive) []string {
 func runsOf(t *testing.T, parts []*jobs.Process) []*jobs.Run {
 	t.Helper()
 	runs, err := jobs.Separate(parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return runs
 }
 
@@ -244,9 +243,7 @@ func TestCountsAndMarkersOfProcessesAreInTheArchive(t *testing.T) {
 		fmt.Fprintf(&text, "%s = %s\n", p.Name, p.Value)
 	}
 	defs, markers, err := a.Markers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, d := range defs {
 		fmt.Fprintf(&text, "kind %d: %s, %s, %v\n", d.Self, d.Group, d.Category, d.Severity)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -107,9 +108,7 @@ func lastDurations(t *testing.T, a *otf2.Archive) (all []uint64) {
 	reader := facts.NewReader(facts.ArchiveNames(a.Defs, comms), facts.FindAttributes(a.Defs))
 	reader.Operation = func(o *facts.Operation) { last[o.Location] = o.Duration() / 1000 }
 	for ev, err := range a.Events(nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		reader.Event(ev)
 	}
 	for _, c := range comms {
@@ -138,17 +137,13 @@ func TestMovedEndsKeepTheOrder(t *testing.T) {
 	row := uint32(procs[1].Shard.Comms[0].Location)
 	chunk := procs[1].Shard.EventChunkSize
 	before, err := otf2.ScanEventFile(experiment.EventFile(procs[1].Dir, row), chunk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	res := unify(t, dir, nil)
 	a := open(t, res.Runs[0].Archive)
 	var times []uint64
 	for _, c := range facts.Communicators(a.Defs) {
 		for ev, err := range a.EventsOf(c.Members[1]) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if ev.Kind == otf2.EventEnter || ev.Kind == otf2.EventLeave {
 				times = append(times, (uint64(ev.Time)-t0)/us)
 			}

@@ -25,9 +25,7 @@ func FuzzShardDescription(f *testing.F) {
 	}) {
 		p.Finish()
 		text, err := os.ReadFile(filepath.Join(p.Dir, "shard.json"))
-		if err != nil {
-			f.Fatal(err)
-		}
+		testkit.Must(f, err)
 		f.Add(text)
 	}
 	f.Add([]byte(`{"version":2,"eventChunkSize":262144,"comms":[{"nranks":2,"rank":1,"location":-1,"gpu":7}]}`))
@@ -44,9 +42,7 @@ func FuzzShardDescription(f *testing.F) {
 		}
 		for _, r := range res.Runs {
 			a, err := otf2.Open(r.Archive, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if uint64(len(a.Defs.Order)) != a.Anchor.GlobalDefs {
 				t.Errorf("%d definitions, the anchor says %d", len(a.Defs.Order), a.Anchor.GlobalDefs)
 			}
@@ -67,9 +63,7 @@ func FuzzMerge(f *testing.F) {
 			return
 		}
 		a, err := otf2.Open(res.Archive, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		a.Close()
 	})
 }

@@ -47,9 +47,7 @@ func (tr *trace) processIDs(t testing.TB, a *otf2.Archive) []int {
 	var pids []int
 	for i, g := range a.Defs.LocationGroups {
 		for e, err := range a.EventsOf(otf2.LocationRef(g.Self)) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			pids = append(pids, int(e.Attributes[0].Bits))
 			break
 		}
@@ -114,9 +112,7 @@ func (tr *trace) job(t testing.TB, change func(rank int, p *shardtest.Process)) 
 func merge(t testing.TB, measurement, dir string, opts *MergeOptions) (*MergeResult, *otf2.Archive) {
 	t.Helper()
 	res, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return res, open(t, res.Archive)
 }
 
@@ -157,9 +153,7 @@ func eventText(e *otf2.Event) string {
 func eventsOf(t testing.TB, a *otf2.Archive, l otf2.LocationRef) (all []string) {
 	t.Helper()
 	for e, err := range a.EventsOf(l) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		all = append(all, eventText(e))
 	}
 	return all
@@ -170,9 +164,7 @@ func eventsOf(t testing.TB, a *otf2.Archive, l otf2.LocationRef) (all []string) 
 func timesByPrint(t testing.TB, anchor string) map[uint64][]uint64 {
 	t.Helper()
 	out, err := exec.Command(need.Reference(t, "otf2-print"), anchor).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	line := regexp.MustCompile(`(?m)^[A-Z_]+ +(\d+) +(\d+) `)
 	all := make(map[uint64][]uint64)
 	for _, m := range line.FindAllSubmatch(out, -1) {
@@ -210,13 +202,9 @@ with otf2.reader.open(sys.argv[1]) as trace:
 func sameFile(t testing.TB, a, b string) bool {
 	t.Helper()
 	x, err := os.Stat(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	y, err := os.Stat(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return os.SameFile(x, y)
 }
 
@@ -304,13 +292,9 @@ func (tr *trace) checkTimes(t testing.TB, dir string, theirs, merged *otf2.Archi
 	for rank := range theirs.Defs.LocationGroups {
 		shardDir := filepath.Join(dir, "shards", fmt.Sprintf("uuid-%d", rank))
 		p, err := experiment.Read(shardDir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		_, offsets, err := theirs.LocalDefs(otf2.LocationRef(rank))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, l := range p.Locations {
 			self := rowOf(t, merged, rank, len(theirs.Defs.Locations), int(l.Number))
 			name := filepath.Join(strings.TrimSuffix(merged.Path(), ".otf2"), files.Name(self, ".evt"))
@@ -365,13 +349,9 @@ func rowOf(t testing.TB, a *otf2.Archive, rank, theirs, n int) otf2.LocationRef 
 func eventsWithTimes(t testing.TB, a *otf2.Archive, l otf2.LocationRef, raw bool) (times []uint64) {
 	t.Helper()
 	a, err := otf2.Open(a.Path(), &otf2.ReadOptions{Raw: raw})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for e, err := range a.EventsOf(l) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		times = append(times, uint64(e.Time))
 	}
 	return times
@@ -460,9 +440,7 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 					continue
 				}
 				for e, err := range merged.EventsOf(l.Self) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, err)
 					if e.Kind == otf2.EventEnter {
 						regions = append(regions, merged.Defs.String(
 							merged.Defs.Region(otf2.RegionRef(e.Args[0])).Name))
@@ -498,9 +476,7 @@ func withDefinitions(t testing.TB, dir string, add func(w *otf2.GlobalDefWriter,
 	a := open(t, filepath.Join(to, "traces.otf2"))
 	path := filepath.Join(to, "traces.def")
 	w, err := otf2.CreateGlobalDefWriter(path, a.Anchor.DefChunkSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testkit.Must(t, w.Copy(path, a.Anchor.DefChunkSize))
 	add(w, a.Defs)
 	a.Anchor.GlobalDefs = w.Count()
@@ -548,17 +524,11 @@ func TestMergeKeepsProcessesOfOneSide(t *testing.T) {
 	// clock by rounding only. Its own readings do not count.
 	theirs := open(t, filepath.Join(measurement, "traces.otf2"))
 	_, offsets, err := theirs.LocalDefs(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	zero, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	one, err := experiment.Read(filepath.Join(dir, "shards", "uuid-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	self := rowOf(t, merged, 4, 4, 0)
 	mapped, raw := eventsWithTimes(t, merged, self, false), eventsWithTimes(t, merged, self, true)
 	for i := range raw {
@@ -613,9 +583,7 @@ func mergeByReadings(t *testing.T, measurement, dir, timer string, clock func(c 
 		t.Errorf("%+v", res)
 	}
 	p, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	self := rowOf(t, merged, 0, 4, 0)
 	mapped, raw := eventsWithTimes(t, merged, self, false), eventsWithTimes(t, merged, self, true)
 	if len(raw) == 0 {
@@ -663,9 +631,7 @@ func (tr *trace) checkRow(t testing.TB, dir string, merged *otf2.Archive, rank, 
 	self := rowOf(t, merged, rank, 4, row)
 	raw := eventsWithTimes(t, merged, self, true)
 	a, err := otf2.ReadAnchor(merged.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	scan, err := otf2.ScanEventFile(merged.EventFile(self), a.EventChunkSize)
 	if err != nil || !scan.Complete || len(raw) != events || scan.Events != uint64(events) {
 		t.Errorf("%d events, want %d: %+v, %v", len(raw), events, scan, err)
@@ -699,9 +665,7 @@ func TestMergeExtends(t *testing.T) {
 	}
 	last := uint64(0)
 	for e, err := range merged.Events(nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		last = max(last, uint64(e.Time))
 	}
 	if end := merged.Defs.Clock.Offset + merged.Defs.Clock.Length; last > end || end > last+3_000_000_000 {
@@ -714,9 +678,7 @@ func TestMergeKeepsWhatItDoesNotKnow(t *testing.T) {
 	measurement := linkable(t, mpiTSC.dir)
 	addUnknown(t, measurement)
 	w, err := otf2.CreateMarkerWriter(filepath.Join(measurement, "traces.marker"), 256<<10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_ = w.DefMarker(3, "theirs", "Remark", otf2.MarkerSeverityMedium)
 	_ = w.Marker(9_326_436_571_318, 5, 3, otf2.MarkerScopeGlobal, 1<<64-1, "of Score-P")
 	testkit.Must(t, w.Close())
@@ -750,9 +712,7 @@ func addUnknown(t testing.TB, dir string) {
 	b = append(b[:len(b)-2], 200, 3, 1, 2, 3, 2, 1)
 	testkit.Must(t, os.WriteFile(path, b, 0o600))
 	anchor, err := otf2.ReadAnchor(filepath.Join(dir, "traces.otf2"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	anchor.GlobalDefs++
 	testkit.Must(t, otf2.WriteAnchor(filepath.Join(dir, "traces.otf2"), anchor))
 }
@@ -763,9 +723,7 @@ func TestMergeOfContinuedAndMissingProcesses(t *testing.T) {
 		p.Shard.Comms[0].NRanks, p.Shard.Launcher.Size = 5, 5
 	})
 	zero, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p := shardtest.New(t, dir, "uuid-9").On("vm", 13575).Launched("openmpi", 0, 5)
 	p.Shard.PIDStart, p.Shard.Clock, p.Shard.Tag = zero.PIDStart, zero.Clock, zero.Tag
 	p.Shard.BootID = zero.BootID
@@ -865,9 +823,7 @@ func TestMergeOfSeveralJobsAndDoubles(t *testing.T) {
 	other.Finish()
 	twin := shardtest.New(t, dir, "uuid-twin").On("vm", 13578).Launched("openmpi", 3, 4)
 	three, err := experiment.Read(filepath.Join(dir, "shards", "uuid-3"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	twin.Shard.Clock, twin.Shard.PIDStart = three.Clock, 4711
 	twin.Comm(experiment.Comm{ID: 8, NRanks: 1, InitTime: three.FirstTime})
 	twin.Finish()
@@ -901,13 +857,9 @@ func TestMergeJoinsJobsOfOneMeasurement(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	zero, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	three, err := experiment.Read(filepath.Join(dir, "shards", "uuid-3"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	self := rowOf(t, merged, 4, 4, 0)
 	mapped, raw := eventsWithTimes(t, merged, self, false), eventsWithTimes(t, merged, self, true)
 	for i := range raw {
@@ -931,17 +883,13 @@ func TestMergeDoesNotReadEvents(t *testing.T) {
 	for rank := range 4 {
 		path := filepath.Join(dir, "shards", fmt.Sprintf("uuid-%d", rank))
 		p, err := experiment.Read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for i := range p.Locations {
 			p.Locations[i].Bytes = large
 			files = append(files, filepath.Join(path, fmt.Sprintf("%d.evt", p.Locations[i].Number)))
 		}
 		text, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		testkit.Must(t, os.WriteFile(filepath.Join(path, "shard.json"), text, 0o600))
 	}
 	for _, f := range files { // what follows the events takes no room
@@ -949,9 +897,7 @@ func TestMergeDoesNotReadEvents(t *testing.T) {
 	}
 	read, written := ioBytes(t)
 	res, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	readAfter, writtenAfter := ioBytes(t)
 	if res.Linked != len(files) || res.Copied != 0 {
 		t.Errorf("%d event files: %+v", len(files), res)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -79,9 +80,7 @@ func TestGPUsAndMetrics(t *testing.T) {
 	rows := make(map[otf2.LocationRef]row)
 	for _, l := range a.Defs.Locations {
 		for e, err := range a.EventsOf(l.Self) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if e.Kind != otf2.EventMetric {
 				continue
 			}

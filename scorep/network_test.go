@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -38,9 +39,7 @@ func transferPuts(t *testing.T, a *otf2.Archive) []put {
 	}
 	var all []put
 	for ev, err := range a.Events(nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if ev.Kind != otf2.EventRmaPut {
 			continue
 		}
@@ -267,9 +266,7 @@ func TestOriginatorsThatAreNotCertainAreNotGuessed(t *testing.T) {
 			accept(t, run.Archive)
 			a := open(t, run.Archive)
 			_, markers, err := a.Markers()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			var text []string
 			for _, m := range markers {
 				if strings.Contains(m.Text, " sent for communicator ") {

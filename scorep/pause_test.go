@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -130,9 +131,7 @@ func TestPauses(t *testing.T) {
 				t.Errorf("complete: %v", run.Complete)
 			}
 			_, markers, err := a.Markers()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			paused := 0
 			for _, m := range markers {
 				if strings.Contains(m.Text, "not recorded") ||

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // failing makes the n-th rename that puts an archive in place fail, and so many in all, from there on. It returns how
@@ -38,9 +40,7 @@ func filesBelow(t *testing.T, dir string) (all []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return all
 }
 

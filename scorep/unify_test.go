@@ -67,18 +67,14 @@ func finish(procs []*shardtest.Process) {
 func unify(t testing.TB, dir string, opts *UnifyOptions) *Result {
 	t.Helper()
 	res, err := Unify(dir, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return res
 }
 
 func open(t testing.TB, path string) *otf2.Archive {
 	t.Helper()
 	a, err := otf2.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { a.Close() })
 	return a
 }
@@ -128,9 +124,7 @@ print(n)
 	cmd := exec.Command(print, "-G", anchor)
 	cmd.Env = append(os.Environ(), "TZ=UTC")
 	defs, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return withoutStrings(string(defs))
 }
 
@@ -180,9 +174,7 @@ func TestAFinishedJobBecomesAnArchive(t *testing.T) {
 		t.Errorf("operations timed on the GPU: %q", got)
 	}
 	evt, err := os.Stat(a.EventFile(1<<32 | 3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if n := evt.Sys().(*syscall.Stat_t).Nlink; n != 2 {
 		t.Errorf("event file has %d links, want 2", n)
 	}
@@ -199,9 +191,7 @@ func archiveBytes(t *testing.T, dir string) map[string]string {
 		all[strings.TrimPrefix(path, dir)] = string(b)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return all
 }
 
@@ -305,9 +295,7 @@ func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
 			}
 			accept(t, run.Archive)
 			_, markers, err := open(t, run.Archive).Markers()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if len(markers) == 0 || !strings.Contains(
 				markers[0].Text+markers[len(markers)-1].Text, "Rank 2 (node0:1002)") {
 				t.Errorf("markers: %+v", markers)
@@ -368,9 +356,7 @@ func TestOnlyOneUnifiesAtATime(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 1, 1, nil))
 	hold, err := experiment.Lock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, err = Unify(dir, nil)
 	if !errors.Is(err, experiment.ErrBusy) || !strings.Contains(err.Error(), "pid "+strconv.Itoa(os.Getpid())) {
 		t.Errorf("got %v", err)
@@ -483,9 +469,7 @@ func TestMissingMembersKeepTheirPlaces(t *testing.T) {
 		t.Errorf("properties: %+v", a.Anchor.Properties)
 	}
 	_, markers, err := a.Markers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var texts []string
 	for _, m := range markers {
 		texts = append(texts, m.Text)
@@ -559,9 +543,7 @@ func TestClocksOfOneBootAreAligned(t *testing.T) {
 	for loc, want := range map[otf2.LocationRef]otf2.Timestamp{0: t0, 1 << 32: t0, 1: t0 + 40_000,
 		1<<32 | 1: t0 + 40_000} {
 		for ev, err := range a.EventsOf(loc) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if ev.Time != want {
 				t.Errorf("location %d begins at %d, want %d", loc, ev.Time, want)
 			}

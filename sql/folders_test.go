@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A table is one file, or all of its parts; what is missing, or there twice, is said.
@@ -27,9 +29,7 @@ func TestFilesOfATable(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for _, name := range c.there {
-			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o666))
 		}
 		got, err := filesOf(dir, "operations")
 		for i, path := range got {

@@ -99,9 +99,7 @@ func labeled(t *testing.T) (all []*replay.Recording) {
 	}
 	for _, file := range files {
 		rec, err := replay.Load(filepath.Dir(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		all = append(all, rec)
 	}
 	return all
@@ -138,9 +136,7 @@ func TestProductsAgree(t *testing.T) {
 func productsAgree(t *testing.T, rec *replay.Recording, events, channels string) {
 	dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS="+events, "NCCL_OTF2_CHANNELS="+channels))
 	f, err := figuresOf(outputs(t, dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, p := range []string{"report", "report, CSV", "export --jsonl", "export --perfetto",
 		"export --parquet", "timeline", "report --tally", "profile --summary"} {
 		if n := f.shared(p); n < 2 {
@@ -160,17 +156,13 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 	if err == nil {
 		err = readSummary(f, "profile mode", map[string][]byte{"": text})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, what := range f.disagreements() {
 		t.Error(what)
 	}
 	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 	report, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cubextest.Load(t, filepath.Join(dir, "profile.cubex")).Agrees(t, report, tally.Read(a, nil))
 }
 
@@ -182,9 +174,7 @@ func bump(pattern string) func(t *testing.T, file string, text []byte) []byte {
 			t.Fatalf("%s has no %s", file, pattern)
 		}
 		v, err := strconv.ParseFloat(string(text[at[2]:at[3]]), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return slices.Concat(text[:at[2]], []byte(strconv.FormatFloat(v*1.25+1, 'f', -1, 64)), text[at[3]:])
 	}
 }
@@ -194,9 +184,7 @@ func ofPage(pattern string) func(t *testing.T, file string, text []byte) []byte 
 	return func(t *testing.T, file string, text []byte) []byte {
 		at := pageHead.FindSubmatchIndex(text)
 		packed, err := base64.StdEncoding.DecodeString(string(text[at[2]:at[3]]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		plain, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 		testkit.Must(t, err)
 		var out bytes.Buffer
@@ -261,9 +249,7 @@ func TestDisagreementsAreFound(t *testing.T) {
 	dir, _ := play(t, recording(t, "02-allcoll-4p-net"), env("NCCL_OTF2_EVENTS=all", "NCCL_OTF2_CHANNELS=on"))
 	all := outputs(t, dir)
 	f, err := figuresOf(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if d := f.disagreements(); len(d) > 0 {
 		t.Fatalf("before anything is changed: %q", d)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // archive is what the reference binding (python3-otf2) read from an archive, see reference/dump.py.
@@ -137,9 +139,7 @@ func readArchive(t *testing.T, anchor string) *archive {
 		t.Fatalf("python3-otf2 on %s: %v\n%s", anchor, err, tail(stderr.String()))
 	}
 	a, err := parseDump(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return a
 }
 

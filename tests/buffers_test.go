@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 )
 
@@ -89,9 +90,7 @@ func checkClasses(t *testing.T, rec *replay.Recording, res *replay.Result, got *
 				continue
 			}
 			operations, err := got.operations(c.Members[ctx.Rank])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for key, list := range want.operations[member{commKey(ctx), ctx.Rank}] {
 				for n, w := range list {
 					if n >= len(operations[key]) {

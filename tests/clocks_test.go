@@ -42,9 +42,7 @@ func pretendHosts(t *testing.T, dir string, clocks []hostClock) {
 	t.Helper()
 	check := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	anchor := filepath.Join(dir, "traces.otf2")
 	raw, err := otf2.Open(anchor, &otf2.ReadOptions{Raw: true})
@@ -260,9 +258,7 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 					otf2Print(t, anchor)
 					got := readArchive(t, anchor)
 					a, err := otf2.Open(anchor, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, err)
 					worst, late, covered, total := make([]float64, len(clocks)), make([]float64, len(clocks)), 0, 0
 					far := make([]float64, len(clocks)) // from the operations that bind the most, ns
 					for l, events := range truth.events {
@@ -271,9 +267,7 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 							t.Fatalf("location %d has %d events, had %d", l, len(got.events[l]), len(events))
 						}
 						_, knots, err := a.LocalDefs(otf2.LocationRef(l))
-						if err != nil {
-							t.Fatal(err)
-						}
+						testkit.Must(t, err)
 						sameTimes(t, a, otf2.LocationRef(l), got.events[l])
 						for i, e := range events {
 							off := math.Abs(float64(int64(got.events[l][i].Time - e.Time)))
@@ -330,9 +324,7 @@ func firstDone(t *testing.T, a *archive) uint64 {
 		done := uint64(0)
 		for _, l := range c.Members {
 			ops, err := a.operations(l)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			end := uint64(math.MaxUint64)
 			for _, list := range ops {
 				for _, o := range list {
@@ -368,9 +360,7 @@ func sameTimes(t *testing.T, a *otf2.Archive, l otf2.LocationRef, want []*event)
 	t.Helper()
 	i := 0
 	for ev, err := range a.EventsOf(l) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if i < len(want) && uint64(ev.Time) != want[i].Time {
 			t.Fatalf("event %d of location %d: %d, the reference reader has %d", i, l, ev.Time, want[i].Time)
 		}
@@ -387,9 +377,7 @@ func correctClocks(t *testing.T, anchor string, by [][]otf2.ClockOffset) {
 	a := jobtest.Open(t, anchor)
 	for _, l := range a.Defs.Locations {
 		maps, _, err := a.LocalDefs(l.Self)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		tables := make([]*otf2.MappingTable, len(maps))
 		for i := range maps {
 			tables[i] = &maps[i]
@@ -430,9 +418,7 @@ func TestClockOffsetsAreAppliedTheSame(t *testing.T) {
 	otf2Print(t, anchor)
 	after := readArchive(t, anchor)
 	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	moved := 0
 	for l, events := range after.events {
 		sameTimes(t, a, otf2.LocationRef(l), events)
@@ -468,9 +454,7 @@ func TestClocksAreLeftAloneOnRequest(t *testing.T) {
 		all := make(map[string]string)
 		for _, pattern := range []string{"traces.*", "traces/*.def", "traces/*.evt"} {
 			names, err := filepath.Glob(filepath.Join(dir, pattern))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for _, name := range names {
 				b := testkit.Read(t, name)
 				all[strings.TrimPrefix(name, dir)] = string(b)

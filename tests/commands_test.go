@@ -56,9 +56,7 @@ func TestCommandsOfPagesFindTheirTests(t *testing.T) {
 func testCode(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var all strings.Builder
 	for _, f := range files {
 		text := testkit.Read(t, f)

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // demonstrations show by results what lines of docs/conformance.md say: what is run on the archive of which recording,
@@ -203,9 +205,7 @@ func TestConformance(t *testing.T) {
 func conformanceLines(t *testing.T) map[string][2]string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/conformance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	lines := make(map[string][2]string)
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -34,13 +35,9 @@ func TestRealCubeLib(t *testing.T) {
 			dir, _ := play(t, recording(t, name), clock(replay.ClockRecorded))
 			a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 			p, _, err := cubex.FromArchive(a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			file, remapped := filepath.Join(dir, "profile.cubex"), filepath.Join(dir, "summary.cubex")
-			if err := p.Write(file, false); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, p.Write(file, false))
 			cubeTool(t, "cube_remap2", "-d", "-s", "-o", remapped, file)
 			cubeTool(t, "cube_exclusify", "-o", filepath.Join(dir, "exclusive.cubex"), file)
 			metrics := strings.Fields(cubeTool(t, "cube_info", "-l", remapped))

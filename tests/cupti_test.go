@@ -14,6 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -43,24 +44,16 @@ type activities struct {
 func readSpool(t *testing.T, path string) *activities {
 	t.Helper()
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer file.Close()
 	info, err := file.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	spool, err := shm.OpenSpool(file, info.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	got := &activities{kinds: map[uint32][][]byte{}, names: map[string]string{}, version: map[uint64]bool{}}
 	for ended := false; !ended; {
 		round, err := spool.Refresh()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		ended = round.Ended
 		for _, ring := range spool.Rings() {
 			for rec := new(shm.Record); ring.Next(rec); {

@@ -49,9 +49,7 @@ func modulesOf(t *testing.T, pkg string) map[string]bool {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	modules := make(map[string]bool)
 	for m := range bytes.FieldsSeq(out) {
 		modules[string(m)] = true
@@ -109,9 +107,7 @@ func knows(t *testing.T, flag string) bool {
 func wantBranchTargets(t *testing.T, name string, f *elf.File) {
 	t.Helper()
 	symbols, err := f.DynamicSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	functions := make(map[string]uint64) // addresses
 	var tables []elf.Symbol
 	for _, s := range symbols {
@@ -124,9 +120,7 @@ func wantBranchTargets(t *testing.T, name string, f *elf.File) {
 		}
 	}
 	relocations, err := f.Section(".rela.dyn").Data()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for ; len(relocations) >= 24; relocations = relocations[24:] { // Elf64_Rela: offset, info, addend
 		at, info, to := f.ByteOrder.Uint64(relocations), f.ByteOrder.Uint64(relocations[8:]),
 			f.ByteOrder.Uint64(relocations[16:])
@@ -165,9 +159,7 @@ func atAddress(f *elf.File, address uint64) (begin []byte, code bool) {
 func openELF(t *testing.T, path string) *elf.File {
 	t.Helper()
 	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -175,9 +167,7 @@ func openELF(t *testing.T, path string) *elf.File {
 func imports(t *testing.T, f *elf.File) []string {
 	t.Helper()
 	symbols, err := f.ImportedSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	names := make(map[string]bool)
 	for _, s := range symbols {
 		names[s.Name] = true

@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // ran is when the GPU ran something, on CLOCK_MONOTONIC_RAW.
@@ -371,9 +372,7 @@ func TestIntervalsOfAGPU(t *testing.T) {
 			for _, ctx := range p.Contexts {
 				c := got.communicatorOf(t, ctx, p)
 				shown, err := got.operations(c.Members[ctx.Rank])
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				for k, list := range want.operations[member{commKey(ctx), ctx.Rank}] {
 					for i, w := range list {
 						o, is := shown[k][i], issueOf(t, p, w.event.Parent.Start.T)
@@ -443,9 +442,7 @@ func causes(t *testing.T) (all []*replay.Recording) {
 	}
 	for _, folder := range folders {
 		rec, err := replay.Load(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		all = append(all, rec)
 	}
 	return all
@@ -491,9 +488,7 @@ func againstTruth(t *testing.T, rec *replay.Recording, changes ...change) *measu
 			}
 			c := got.communicatorOf(t, ctx, p)
 			shown, err := got.operations(c.Members[ctx.Rank])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			truth := truthOf(t, rec, p, ctx)
 			m.rank(t, truth, fmt.Sprintf("%s rank %d", c.Name, ctx.Rank), shown,
 				want.operations[member{commKey(ctx), ctx.Rank}], raw)

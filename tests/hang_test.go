@@ -168,9 +168,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			rec, err := replay.Load(filepath.Join("../testdata/nccl-causes", tc.name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			var run struct {
 				Truth struct {
 					KilledAt uint64 `json:"killedAt"`
@@ -180,9 +178,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 			if err == nil {
 				err = json.Unmarshal(text, &run)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			dir := filepath.Join(t.TempDir(), "experiment")
 			opt := usual(t, dir, clock(replay.ClockLive), env("NCCL_OTF2_EVENTS=gpu"))
 			opt.Pace = replay.PaceRecorded
@@ -211,9 +207,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 				t.Error(fault)
 			}
 			r, err := hang.Find(dir, time.Now(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			c := &r.Jobs[0].Communicators[0]
 			var missing []int
 			for _, m := range c.Members {
@@ -242,9 +236,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 	t.Parallel()
 	rec, err := replay.Load("../testdata/nccl-causes/c14-count-mismatch-3p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	dir := filepath.Join(t.TempDir(), "experiment")
 	if _, err := replay.Run(t.Context(), rec,
 		usual(t, dir, clock(replay.ClockRecorded), env("NCCL_OTF2_EVENTS=gpu"))); err != nil {
@@ -261,9 +253,7 @@ func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	r, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if s := &r.Summary; s.Operations != 11 || s.LeftOut != 3 || len(s.Deviations) != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -467,36 +457,26 @@ func filtered(t *testing.T, rec *replay.Recording, keep func(process int, c *rep
 	if err == nil {
 		err = json.Unmarshal(text, &run)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, counted := range []string{"files", "calls", "starts", "states"} {
 		delete(run, counted)
 	}
 	if text, err = json.Marshal(run); err == nil {
 		err = os.WriteFile(filepath.Join(dir, "run.json"), text, 0o666)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i, p := range rec.Processes {
 		calls := make(map[[2]int]*replay.Call)
 		for _, c := range p.Calls {
 			calls[[2]int{c.Open, c.Seq}] = c
 		}
 		in, err := os.Open(filepath.Join(rec.Dir, fmt.Sprintf("p%d.rec.jsonl.gz", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer in.Close()
 		unzipped, err := gzip.NewReader(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		file, err := os.Create(filepath.Join(dir, fmt.Sprintf("p%d.rec.jsonl.gz", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		out := gzip.NewWriter(file)
 		open, seq := -1, 0
 		lines := bufio.NewScanner(unzipped)
@@ -527,8 +507,6 @@ func filtered(t *testing.T, rec *replay.Recording, keep func(process int, c *rep
 		testkit.Must(t, errors.Join(out.Close(), file.Close()))
 	}
 	shorter, err := replay.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return shorter
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
@@ -32,9 +33,7 @@ func (h *hazard) load(t *testing.T, release string) *replay.Recording {
 	s := scenario.New(h.name, release)
 	h.script(s)
 	rec, err := s.Load(filepath.Join(t.TempDir(), h.name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return rec
 }
 
@@ -60,9 +59,7 @@ func TestHazards(t *testing.T) {
 	for _, h := range hazards {
 		for _, release := range h.releases {
 			native, err := scenario.NativeAPI(release)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			t.Run(fmt.Sprintf("%s/v%d", h.name, native), func(t *testing.T) {
 				t.Parallel()
 				s := scenario.New(h.name, release)

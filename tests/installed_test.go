@@ -52,9 +52,7 @@ func install(t *testing.T, to string, names ...string) {
 func replayInstalled(t *testing.T, tool, recording string) (string, error) {
 	t.Helper()
 	recording, err := filepath.Abs(filepath.Join("../testdata/nccl-callbacks", recording))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cmd := exec.Command(tool, "replay", recording, "--clock", "recorded", "--dir", "exp")
 	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput()

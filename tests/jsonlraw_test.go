@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // With raw events the records are the minimal profiler's: one for each event and each state that NCCL delivered, none
@@ -42,9 +44,7 @@ func TestRawRecordsAreAll(t *testing.T) {
 	starts, states := make(map[string]int), make(map[string]int)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		events, named := make(map[string]bool), make(map[string]bool)
 		for line := range bytes.Lines(text) {
 			var r struct {
@@ -53,9 +53,7 @@ func TestRawRecordsAreAll(t *testing.T) {
 				CommID                            *uint64
 				Start, Stop                       struct{ TID *int }
 			}
-			if err := json.Unmarshal(line, &r); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal(line, &r))
 			switch {
 			case r.RecordType == "state":
 				states[r.Name]++
@@ -100,9 +98,7 @@ func operationsIn(t *testing.T, report []byte) any {
 			Size, Count                              uint64
 		}
 	}
-	if err := json.Unmarshal(report, &r); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(report, &r))
 	if len(r.Operations) == 0 {
 		t.Error("the report has no operations")
 	}

@@ -23,9 +23,7 @@ func burnCPU(t *testing.T, processes int) (all loops) {
 	t.Helper()
 	for range processes {
 		c := exec.Command("sh", "-c", "while :; do :; done")
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.Start())
 		t.Cleanup(func() {
 			_ = c.Process.Kill()
 			_ = c.Wait()

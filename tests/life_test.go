@@ -110,9 +110,7 @@ func startUnder(t *testing.T, wrapper []string, dir string, k keeper, count int,
 	env ...string) *job {
 	t.Helper()
 	host, err := lifeHost()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	j := &job{t: t, dir: dir}
 	args := append(slices.Clone(wrapper), host, builtFile(t, "libnccl-profiler-otf2.so"), strconv.Itoa(count), way,
 		strconv.Itoa(further))
@@ -125,9 +123,7 @@ func startUnder(t *testing.T, wrapper []string, dir string, k keeper, count int,
 		t.Fatal(err)
 	}
 	stdout, err := j.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	j.stdout = bufio.NewReader(stdout)
 	testkit.Must(t, j.cmd.Start())
 	t.Cleanup(func() {
@@ -309,9 +305,7 @@ func shards(t *testing.T, dir string) []*experiment.Process {
 	var out []*experiment.Process
 	for _, f := range files {
 		p, err := experiment.Read(filepath.Dir(f))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		out = append(out, p)
 	}
 	return out
@@ -474,9 +468,7 @@ func TestCollectorIsHeldUp(t *testing.T) {
 func leftInShm(t *testing.T, pid int) []string {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/dev/shm/*nccl-otf2*-%d-*", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return files
 }
 
@@ -667,9 +659,7 @@ func TestOrphansInShm(t *testing.T) {
 func TestContainersWithEqualNames(t *testing.T) {
 	const count = 300
 	name, err := os.Hostname() // all have the same; what comes from elsewhere may still be written to
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	wrapper := []string{"unshare", "--pid", "--fork", "--mount", "--mount-proc", "--uts", "--kill-child"}
 	if os.Geteuid() != 0 {
 		wrapper = append(wrapper, "--user", "--map-root-user")
@@ -792,9 +782,7 @@ func waitFlushed(t *testing.T, dir string, k keeper, processes int) {
 func TestNoWaitGoesByAClockThatCanBeSet(t *testing.T) {
 	for _, library := range []string{"libnccl-profiler-otf2.so", "libscorep_substrate_nccl_otf2.so"} {
 		file, err := elf.Open(builtFile(t, library))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		symbols, err := file.ImportedSymbols()
 		file.Close()
 		if err != nil || len(symbols) == 0 {

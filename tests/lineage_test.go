@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -24,9 +25,7 @@ func TestParentsOfRecordedCommunicators(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join("../testdata/nccl-causes", name)
 			rec, err := replay.Load(folder)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			want := truthOfChildren(t, folder)
 			dir, _ := play(t, rec)
 			a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
@@ -45,10 +44,8 @@ func TestParentsOfRecordedCommunicators(t *testing.T) {
 			}
 			rows := make(map[otf2.CommRef]operations.CommunicatorRow)
 			var report operations.Report
-			if err := json.Unmarshal([]byte(runTool(t, builtFile(t, "nccl-otf2"), "report", dir, "--format", "json")),
-				&report); err != nil {
-				t.Fatal(err)
-			}
+			text := runTool(t, builtFile(t, "nccl-otf2"), "report", dir, "--format", "json")
+			testkit.Must(t, json.Unmarshal([]byte(text), &report))
 			for _, row := range report.Communicators {
 				rows[row.Comm] = row
 			}
@@ -91,9 +88,7 @@ type childOf struct {
 func truthOfChildren(t *testing.T, folder string) map[uint64]childOf {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(folder, "run.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var run struct {
 		Truth struct {
 			Communicators []struct {
@@ -103,15 +98,11 @@ func truthOfChildren(t *testing.T, folder string) map[uint64]childOf {
 			}
 		}
 	}
-	if err := json.Unmarshal(b, &run); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(b, &run))
 	all := make(map[uint64]childOf)
 	for _, c := range run.Truth.Communicators {
 		id, err := strconv.ParseUint(c.CommID, 0, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if parent, err := strconv.ParseUint(c.ParentCommID, 0, 64); err == nil {
 			all[id] = childOf{parent, c.ChildCount, c.Color}
 		}

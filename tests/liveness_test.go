@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // All commands say the same of who lives, where files can be locked, and where that fails for the job, for the reader,
@@ -22,9 +24,7 @@ import (
 func TestCommandsAgreeOnWhoLives(t *testing.T) {
 	t.Parallel()
 	program, err := sandboxed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	sandbox := func(errno unix.Errno) []string {
 		return []string{program, fmt.Sprint(unix.SYS_FLOCK), fmt.Sprint(int(errno))}
 	}

@@ -57,9 +57,7 @@ const module = "github.com/nccl-otf2/nccl-otf2"
 func TestLibrariesServeOtherModules(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	sums := testkit.Read(t, "../go.sum")
 	dir := t.TempDir()
 	put(t, dir, map[string]string{"main.go": strings.ReplaceAll(reader, "MODULE", module), "go.sum": string(sums)})
@@ -81,9 +79,7 @@ func TestModuleGetsAnotherPath(t *testing.T) {
 	outside(t, dir, "git", "init", "-q")
 	outside(t, dir, "git", "add", ".")
 	script, err := filepath.Abs("../scripts/module-path.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	outside(t, dir, script, "example.org/group/tracer")
 	outside(t, dir, "go", "vet", "./...")
 	if got := outside(t, dir, "go", "list", "-m"); got != "example.org/group/tracer\n" {

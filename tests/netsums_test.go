@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -38,9 +39,7 @@ func networkOf(t *testing.T, dir string) (n ofNetwork) {
 	t.Helper()
 	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 	report, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	n.waits, n.verdict, n.matrix = report.WaitStates, report.Verdict, matrix.Read(a, nil)
 	for _, g := range tally.Read(a, nil).Groups {
 		if g.Group == regions.GroupNetwork {
@@ -131,9 +130,7 @@ func TestProductsAgreeOnNetSums(t *testing.T) {
 			t.Parallel()
 			dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS=net-sums"))
 			f, err := figuresOf(outputs(t, dir))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for _, what := range []string{"transfers", "bytes of transfers"} {
 				for _, product := range []string{"export --jsonl", "export --perfetto", "export --parquet"} {
 					if v, shown := f[what][product]; shown && v.value != 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
@@ -66,9 +67,7 @@ func TestJobWithoutCalls(t *testing.T) {
 	}
 
 	res, err := view.Scalasca(anchor, filepath.Join(o.dir, "scalasca"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if res.Collectives != 12 || res.Messages != 4 || res.Lost() > 0 || len(res.Problems) > 0 {
 		t.Errorf("view: %+v", res)
 	}
@@ -78,13 +77,9 @@ func TestJobWithoutCalls(t *testing.T) {
 	}
 
 	p, report, err := cubex.FromArchive(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	file := filepath.Join(o.dir, "profile.cubex")
-	if err := p.Write(file, false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.Write(file, false))
 	made := cubextest.Load(t, file)
 	made.Sound(t)
 	made.Agrees(t, report, tally.Read(a, nil))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
@@ -31,9 +32,7 @@ type outcome struct {
 func playScenario(t *testing.T, s *scenario.Scenario, changes ...change) *outcome {
 	t.Helper()
 	rec, err := s.Load(filepath.Join(t.TempDir(), s.Name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	o := &outcome{t: t, dir: filepath.Join(t.TempDir(), "experiment")}
 	o.result = run(t, rec, usual(t, o.dir, changes...))
 	for i := range o.result.Processes {

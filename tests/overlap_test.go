@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -67,9 +68,7 @@ func TestOverlapOfRecordings(t *testing.T) {
 						continue
 					}
 					shown, err := got.operations(loc)
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, err)
 					for _, list := range shown {
 						for _, o := range list {
 							if o.source != "gpu" {
@@ -82,9 +81,7 @@ func TestOverlapOfRecordings(t *testing.T) {
 				}
 			}
 			shown, err := got.kernels()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for process, list := range shown {
 				for _, k := range list {
 					if !strings.Contains(k.region, "nccl") {

@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -41,9 +42,7 @@ func TestSimpleViewsOfRecordings(t *testing.T) {
 			t.Parallel()
 			native, res := simpleView(t, name, changes)
 			found, err := check.Archive(res.Archive, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			var want []check.Finding
 			if res.Transfers > 0 {
 				want = []check.Finding{{Severity: check.Note, Rule: check.RuleMessage,
@@ -99,9 +98,7 @@ func TestPipitReadsSimpleViews(t *testing.T) {
 				}
 				Matrix [][]float64
 			}
-			if err := json.Unmarshal(out, &got); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal(out, &got))
 			a := opened(t, res.Archive)
 			first := make(map[otf2.LocationGroupRef]otf2.LocationRef)
 			for _, l := range slices.Backward(a.Defs.Locations) {
@@ -138,9 +135,7 @@ func simpleView(t *testing.T, name string, changes []change) (*otf2.Archive, *vi
 	}
 	dir, _ := play(t, recording(t, name), append(changes, clock(replay.ClockRecorded))...)
 	res, err := view.Simple(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "simple"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(res.Problems) > 0 || res.Others+res.Unplaced > 0 {
 		t.Errorf("%+v", res)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 )
 
@@ -22,9 +23,7 @@ import (
 func builtFile(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "build", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("%s is not built: run `make build` first", name)
 	}
@@ -34,9 +33,7 @@ func builtFile(t *testing.T, name string) string {
 func recording(t *testing.T, name string) *replay.Recording {
 	t.Helper()
 	rec, err := replay.Load(filepath.Join("../testdata/nccl-callbacks", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return rec
 }
 
@@ -128,9 +125,7 @@ func run(t *testing.T, rec *replay.Recording, opt replay.Options) *replay.Result
 	if err == nil {
 		err = res.Err()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return res
 }
 
@@ -192,9 +187,7 @@ func unified(t *testing.T, dir string) (anchor string) {
 func checkSound(t *testing.T, anchor string, mayBe ...check.Severity) {
 	t.Helper()
 	checked, err := check.Archive(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, f := range checked.Findings {
 		said := f.Severity == check.Note && strings.HasPrefix(f.Text, "not compared, as members differ: ")
 		if !said && !slices.Contains(mayBe, f.Severity) {
@@ -210,9 +203,7 @@ func shardsOf(t *testing.T, dir string) (out []*experiment.Process) {
 	files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
 	for _, f := range files {
 		p, err := experiment.Read(filepath.Dir(f))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		out = append(out, p)
 	}
 	return out

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // What is said of a recording that is looked at is what is said of the archive that playing it makes: the plugin and
@@ -20,9 +22,7 @@ import (
 func TestRecordingsAreLookedAt(t *testing.T) {
 	t.Parallel()
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, rec := range recordings(t, "02-allcoll-4p-net", "03-onethread-4r-groups", "07-twocomms-streams",
 		"10-graph-3p") {
 		t.Run(rec.Name, func(t *testing.T) {
@@ -52,9 +52,7 @@ func reported(t *testing.T, dir, section, host string) any {
 		t.Fatalf("%q: %v", args, err)
 	}
 	var said any
-	if err := json.Unmarshal(out, &said); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(out, &said))
 	if left, _ := filepath.Glob(filepath.Join(cmd.Env[len(cmd.Env)-1][len("TMPDIR="):], "*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/tests/powercut"
@@ -194,17 +195,11 @@ func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *ra
 	skip func(call, path string) bool) string {
 	t.Helper()
 	d, err := j.record.At(moment, skip)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	to, err := os.MkdirTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer os.RemoveAll(to)
-	if err := d.Cut(to, luck, r); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.Cut(to, luck, r))
 	dir := filepath.Join(to, "below", "experiment")
 
 	anchor := filepath.Join(dir, "traces.otf2")
@@ -274,9 +269,7 @@ func needTracedJob(t *testing.T, backlog string) *recordedJob {
 	_, err := straceWorks()
 	need.NoError(t, "strace, to see in what order things come to the disk", err)
 	job, err := tracedJobs[backlog]()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return job
 }
 
@@ -387,9 +380,7 @@ func TestSlowDisk(t *testing.T) {
 		}
 	}
 	record, err := powercut.Read(trace, root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	written := 0 // on a busy machine one process may have nothing to write just then
 	for _, e := range shardsOf(t, dir) {
 		in := filepath.Join(dir, experiment.Folder, e.UUID)

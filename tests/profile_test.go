@@ -9,6 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -22,13 +23,9 @@ func TestProfilesOfRecordings(t *testing.T) {
 			dir, _ := play(t, rec)
 			a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 			p, report, err := cubex.FromArchive(a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			file := filepath.Join(dir, "profile.cubex")
-			if err := p.Write(file, false); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, p.Write(file, false))
 			made := cubextest.Load(t, file)
 			made.Sound(t)
 			made.Agrees(t, report, tally.Read(a, nil))

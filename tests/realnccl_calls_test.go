@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
@@ -113,9 +114,7 @@ func calledOperations(t *testing.T, logs map[int]*suite.Process, replays bool) c
 		add := func(c *suite.Call) {
 			key := calledRank{pid, c.WorldRank, c.Comm, c.CommRank, c.NRanks, c.CommName}
 			ops, err := operationsOfCall(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if out[key] == nil {
 				out[key] = make(map[string][]*operation)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
 
@@ -45,15 +46,11 @@ func TestRealNCCL(t *testing.T) {
 		t.Skip("NOT CHECKED here: `make real-nccl` runs programs inside the real NCCL")
 	}
 	wanted, err := regexp.Compile(*realPrograms)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	suite.Limit = *realLimit
 	for dir := range strings.SplitSeq(*realBeds, ":") {
 		bed, err := suite.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		results := &releaseResults{bed: bed, ways: strings.Split(*realWays, ","),
 			of: make(map[string]map[string]string)}
 		t.Run(bed.Release, func(t *testing.T) {

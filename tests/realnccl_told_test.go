@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
 
@@ -37,9 +38,7 @@ func TestCallsAsOperations(t *testing.T) {
 		{driverCall("a2a", 10), "Send 0 40/0, Recv 0 0/40, Send 1 40/0, Recv 1 0/40, Send 2 40/0, Recv 2 0/40"},
 	} {
 		ops, err := operationsOfCall(&test.call)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var got []string
 		for _, o := range ops {
 			got = append(got, strings.Join([]string{o.Name, strconv.FormatInt(o.Root, 10),

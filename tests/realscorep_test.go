@@ -16,6 +16,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -60,9 +61,7 @@ func realHost(t *testing.T, kind string) string {
 	defer realHosts.Unlock()
 	if realHosts.dir == "" {
 		dir, err := filepath.Abs("../build/realscorep")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		realHosts.dir = dir
 	}
 	dir := filepath.Join(realHosts.dir, kind)
@@ -71,9 +70,7 @@ func realHost(t *testing.T, kind string) string {
 		err = buildRealHost(dir, realHostKinds[kind])
 		realHosts.built[kind] = err
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return filepath.Join(dir, "host")
 }
 
@@ -167,9 +164,7 @@ func readMeasurement(t *testing.T, dir string) [][]userRegion {
 	for _, location := range a.Defs.Locations {
 		var stack, ended []userRegion
 		for e, err := range a.EventsOf(location.Self) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			switch e.Kind {
 			case otf2.EventEnter:
 				stack = append(stack, userRegion{name: regions[e.Enter().Region], bytes: unsized})
@@ -203,9 +198,7 @@ func readMeasurement(t *testing.T, dir string) [][]userRegion {
 func checkProfile(t *testing.T, dir string, threads [][]userRegion) {
 	t.Helper()
 	p, err := cube.Open(filepath.Join(dir, "profile.cubex"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer p.Close()
 	type sum struct{ visits, bytes uint64 }
 	got, want := make(map[string]sum), make(map[string]sum)
@@ -336,9 +329,7 @@ func TestRealScorepGetsTheCalls(t *testing.T) {
 func TestRealScorepKeepsItsMemory(t *testing.T) {
 	needRealScorep(t)
 	out, err := exec.Command("scorep", "--version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var release int
 	if _, err := fmt.Sscanf(string(out), "Score-P %d", &release); err != nil {
 		t.Fatalf("%q: %v", out, err)

@@ -56,9 +56,7 @@ func grownJob(t *testing.T, tool string) (dir string, old, young uint64) {
 func wholeArchive(t *testing.T, dir string) uint64 {
 	t.Helper()
 	res, err := check.Archive(filepath.Join(dir, "traces.otf2"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, f := range res.Findings {
 		if f.Severity == check.Error {
 			t.Errorf("the archive is not whole: %v", f)

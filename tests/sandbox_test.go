@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // sandboxed is the program of life/sandboxed.c, built once for all tests.
@@ -20,9 +22,7 @@ var sandboxed = sync.OnceValues(func() (string, error) { return lifeProgram("san
 func TestSandboxes(t *testing.T) {
 	const count = 500
 	program, err := sandboxed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	calls := []struct {
 		name string
 		call int

@@ -128,9 +128,7 @@ func (c *checker) play(t *testing.T, rec *replay.Recording, opt replay.Options) 
 	keeper := "NCCL_OTF2_COLLECTOR=" + map[bool]string{false: builtFile(t, "nccl-otf2"), true: "spool"}[opt.Spool]
 	opt.Env = slices.Concat(settings(dir), []string{"NCCL_OTF2_MEMORY=64M", keeper}, c.env, opt.Env)
 	res, err := replay.Run(ctx, rec, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := res.Err(); err != nil {
 		t.Errorf("%v\n%s", err, stderr.String())
 	}

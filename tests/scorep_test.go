@@ -17,6 +17,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
@@ -155,9 +156,7 @@ func regionsText(regions []userRegion) string {
 func readUserRegions(t *testing.T, path string) (threads [][]userRegion, ignored int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	open := map[int][]userRegion{}
 	threads = [][]userRegion{nil}
 	ended := false
@@ -313,9 +312,7 @@ func TestScorepLivesWithRandomJobs(t *testing.T) {
 	for seed := range uint64(24) {
 		rec, err := scenario.Random(seed, scenario.RandomOptions{Release: withAPI[seed%3], Hazards: seed%2 == 1}).Load(
 			t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		model := scorepModels[seed/2%3]
 		got, _ := playInstrumented(t, rec, model)
 		for i, p := range rec.Processes {
@@ -343,9 +340,7 @@ func callsOfManyThreads(t *testing.T) *replay.Recording {
 	}
 	scenario.Leave(ranks)
 	rec, err := s.Load(filepath.Join(t.TempDir(), "many-threads"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return rec
 }
 

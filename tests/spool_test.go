@@ -22,9 +22,7 @@ func TestUnifyWhileProcessesSpool(t *testing.T) {
 	unify := func() *scorep.RunResult {
 		t.Helper()
 		res, err := unifyAll(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if len(res.Problems) > 0 || len(res.Runs) != 1 {
 			t.Fatalf("%d runs, problems %q", len(res.Runs), res.Problems)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -52,9 +53,7 @@ func newStreamJob(t *testing.T, rank int) *streamJob {
 	begin := shm.ClockTuple{Ticks: streamTicks(0), Raw: streamTicks(0), Mono: streamTicks(0), Real: streamTicks(0)}
 	job, err := shmtest.New(shmtest.Options{Chunks: 256, Clock: shm.ClockMonotonic, Created: begin, PID: 4000 + rank,
 		PIDStart: 1, Tag: 0x1111 * uint16(rank+1), APIVersion: 6})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { job.Close() })
 	s := &streamJob{t: t, job: job}
 	job.Header().RecordMask =
@@ -225,9 +224,7 @@ func TestStreamsReachTheArchive(t *testing.T) {
 		s.leave(dir)
 	}
 	res, err := unifyAll(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(res.Runs) != 1 || len(res.Problems) > 0 {
 		t.Fatalf("%+v", res)
 	}
@@ -259,9 +256,7 @@ func TestStreamsReachTheArchive(t *testing.T) {
 	checkDevices(t, a)
 
 	found, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var text bytes.Buffer
 	if err := report.WriteStyled(found, &text, report.Style{}); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -98,9 +99,7 @@ func checkPauses(t *testing.T, p *experiment.Process, dir string) {
 	a := jobtest.Open(t, filepath.Join(dir, "experiment", "traces.otf2"))
 	var switches []otf2.MeasurementMode
 	for e, err := range a.Events(&otf2.Selection{Kinds: otf2.Kinds(otf2.EventMeasurementOnOff)}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		switches = append(switches, e.MeasurementOnOff().MeasurementMode)
 	}
 	if !slices.Equal(switches, []otf2.MeasurementMode{otf2.MeasurementOff, otf2.MeasurementOn}) {
@@ -200,9 +199,7 @@ func threadsInTrace(t *testing.T, dir string) map[otf2.LocationRef][]int {
 	}
 	threads := make(map[otf2.LocationRef][]int)
 	for e, err := range a.Events(nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, attribute := range e.Attributes {
 			if name := names[attribute.ID]; name == "ProcessId" || name == "ThreadId" {
 				if tid := int(attribute.Bits); !slices.Contains(threads[e.Location], tid) {

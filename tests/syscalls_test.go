@@ -22,6 +22,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 )
@@ -136,14 +137,10 @@ func systemFaults(opened int) []systemFault {
 // cgo it has none.
 func openedByLoader(t *testing.T) int {
 	file, err := elf.Open(builtFile(t, "nccl-otf2"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer file.Close()
 	libraries, err := file.ImportedLibraries()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(libraries) == 0 {
 		return 0
 	}
@@ -258,9 +255,7 @@ func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines in
 		t.Fatal(err)
 	}
 	entries, err := experiment.List(o.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if e == refused {
 		if len(entries) > 0 {
 			t.Errorf("left behind: %v", entries)
@@ -311,9 +306,7 @@ func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines in
 	if errors.Is(err, fs.ErrNotExist) && e == whichever && lines == len(rec.Processes) {
 		return // nothing has been recorded, and that was said
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(u.Problems) > 0 && e != whichever {
 		t.Errorf("problems: %v", u.Problems)
 	}
@@ -351,9 +344,7 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 					}
 					compareCounts(t, o.dir, o.result)
 					entries, err := experiment.List(o.dir)
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, err)
 					errors := uint64(0)
 					for _, e := range entries {
 						if e.Process == nil || !e.Process.Finished || e.State != experiment.Done ||
@@ -370,9 +361,7 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 						return
 					}
 					u, err := unifyAll(o.dir)
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, err)
 					if len(u.Problems) > 0 {
 						t.Errorf("problems: %v", u.Problems)
 					}
@@ -445,9 +434,7 @@ func TestEventFilesFailForGood(t *testing.T) {
 				}
 				reached.Add(1)
 				entries, err := experiment.List(o.dir)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				found := 0
 				for _, e := range entries {
 					p := e.Process
@@ -481,9 +468,7 @@ func TestEventFilesFailForGood(t *testing.T) {
 					t.Errorf("%d shards of %d processes", found, len(rec.Processes))
 				}
 				u, err := unifyAll(o.dir)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				if u.Runs[0].Complete {
 					t.Error("the archive is said to be complete")
 				}

@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -87,9 +88,7 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 	}
 	for _, l := range a.Defs.Locations {
 		for e, err := range a.EventsOf(l.Self) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			switch e.Kind {
 			case otf2.EventMpiIsend:
 				got["Send"]++

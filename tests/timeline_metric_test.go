@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -25,9 +26,7 @@ func valuesOf(t *testing.T, anchor string) map[string][]string {
 	all := make(map[string][]string)
 	for _, l := range a.Defs.Locations {
 		for ev, err := range a.EventsOf(l.Self) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if ev.Kind != otf2.EventMetric {
 				continue
 			}
@@ -80,9 +79,7 @@ func curvesOf(t *tab) map[string][]string {
 		for i, v := range c.Values {
 			if c.Double {
 				f, err := strconv.ParseFloat(v, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				v = strconv.FormatFloat(f, 'g', -1, 64)
 			}
 			all[c.Key] = append(all[c.Key], fmt.Sprintf("%d %s", c.Times[i], v))
@@ -100,14 +97,10 @@ const (
 func metricArchive(t *testing.T) (anchor string) {
 	t.Helper()
 	a, err := otf2.Create(t.TempDir(), "traces", &otf2.ArchiveOptions{Creator: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	d := a.Definitions()
 	must(d.ClockProperties(1_000_000_000, epoch, 0, 0))

@@ -74,9 +74,7 @@ func TestTimelinePath(t *testing.T) {
 	anchor := steppedJob(t)
 	a := jobtest.Open(t, anchor)
 	r, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	tb, url := showPage(t, anchor, desktop)
 	if eval[bool](tb, `app.stage.path.on || document.getElementById("show-path").hidden`) {
 		t.Fatal("the path is drawn before anybody wants it, or cannot be")

@@ -19,6 +19,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // textsOf reads an SVG as XML and gives its texts, and how many shapes of each kind it has.
@@ -72,13 +74,9 @@ func TestTimelinePictures(t *testing.T) {
 		return btoa(text);
 	}`)
 	raw, err := base64.StdEncoding.DecodeString(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	img, err := png.Decode(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if b := img.Bounds(); b.Dx() != 2*size[0] {
 		t.Errorf("the PNG is %v, the page shows %d px", b, size[0])
 	}

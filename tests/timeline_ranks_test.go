@@ -12,6 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -84,13 +85,9 @@ func TestTimelineFollows(t *testing.T) {
 		begin := uint64(a.Defs.Clock.Offset)
 		selected, err := selection.Resolve(a, selection.Spec{From: fmt.Sprintf("@%.9fs", float64(begin+c[0])/1e9),
 			To: fmt.Sprintf("@%.9fs", float64(begin+c[1])/1e9)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		r, err := operations.Observe(a, &operations.Observer{Selection: selected})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		eval[any](tb, fmt.Sprintf("app.go(%d, %d)", c[0], c[1]))
 		want := make([]float64, 0, 8)
 		for _, row := range r.WaitStates.Ranks {
@@ -105,9 +102,7 @@ func TestTimelineFollows(t *testing.T) {
 	tb.key("0")
 	tb.await(fmt.Sprintf(`app.panel.waits.shown.total === %d`, func() uint64 {
 		r, err := operations.Observe(a, new(operations.Observer))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return r.WaitStates.Total.Waited
 	}()))
 	tb.noErrors()
@@ -117,9 +112,7 @@ func TestTimelineFollows(t *testing.T) {
 func TestTimelineManyRanks(t *testing.T) {
 	t.Parallel()
 	path, err := jobtest.NewLarge(60_000, 256).Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	tb, url := showPage(t, path, browser.Options{Width: 390, Height: 600})
 	tb.key("g")
 	if got := eval[[]float64](

@@ -42,9 +42,7 @@ func needBrowser(t *testing.T) *browser.Browser {
 	_, err := browser.Find()
 	need.NoError(t, "the browser that the timeline's page is tested in", err)
 	b, err := startBrowser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return b
 }
 
@@ -71,9 +69,7 @@ func openTab(t *testing.T, url string, o browser.Options) *tab {
 	}
 	o.Timeout = 30 * time.Minute // what is tested is not how busy the machine is
 	p, err := needBrowser(t).Open(url, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(p.Close)
 	tb := &tab{t, p}
 	tb.settle()
@@ -180,20 +176,14 @@ func (t *tab) box(row, region string, nth int) box {
 func writePage(t *testing.T, anchor string) (url string, page []byte) {
 	t.Helper()
 	a, err := otf2.Open(anchor, &otf2.ReadOptions{Nanoseconds: true}) // as the tool does
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer a.Close()
 	d, err := timeline.Read(a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer d.Close()
 	path := filepath.Join(t.TempDir(), "page.html")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testkit.Must(t, d.WritePage(f, timeline.Options{Title: "a test", Tool: "tests"}))
 	testkit.Must(t, f.Close())
 	if page, err = os.ReadFile(path); err != nil {
@@ -232,9 +222,7 @@ func barsOf(t *testing.T, anchor string) (all []shownBar) {
 	for _, l := range a.Defs.Locations {
 		var open []int
 		for ev, err := range a.EventsOf(l.Self) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			at := uint64(ev.Time) - a.Defs.Clock.Offset
 			switch ev.Kind {
 			case otf2.EventEnter:
@@ -279,13 +267,9 @@ func TestTimelinePage(t *testing.T) {
 	dir, _ := play(t, recording(t, "02-allcoll-4p-net"), env("NCCL_OTF2_CHANNELS=on"))
 	anchor := filepath.Join(dir, "traces.otf2")
 	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	report, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	url, page := writePage(t, anchor)
 	text := strings.ReplaceAll(string(page), `"http://www.w3.org/2000/svg"`, "") // a name, which nobody fetches
 	for _, foreign := range []string{"http://", "https://", "src="} {
@@ -659,20 +643,14 @@ func rowOf(b shownBar) (l otf2.LocationRef) {
 // cost the most.
 func TestTimelineVerdict(t *testing.T) {
 	rec, err := replay.Load("../testdata/nccl-causes/c01-host-late-4p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	dir, _ := play(t, rec)
 	anchor := filepath.Join(dir, "traces.otf2")
 	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r, err := operations.Observe(a, new(operations.Observer))
 	a.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(r.Verdict.Culprits) != 1 || r.Verdict.Culprits[0].Worst == nil {
 		t.Fatalf("%+v", r.Verdict)
 	}
@@ -841,14 +819,10 @@ func TestTimelineOfNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a, err := otf2.Create(dir, "traces", &otf2.ArchiveOptions{Creator: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	d := a.Definitions()
 	for _, err := range []error{d.ClockProperties(1_000_000_000, 0, 0, 0), d.String(0, ""), a.Close()} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	tb, _ := showPage(t, a.Path(), browser.Options{})
 	if note := tb.text("note"); note != "There are no regions in this archive." {
@@ -869,24 +843,16 @@ func TestTimelineServed(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
 	a, err := otf2.Open(hostileJob(t, "fine"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	d, err := timeline.Read(a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer d.Close()
 	s, err := timeline.NewServer("served")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer s.Close()
 	testkit.Must(t, s.Fill(d, timeline.Options{Title: "served"}))
 	l, err := s.Listen(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer l.Close()
 	if ip := l.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() {
 		t.Errorf("listening on %v", ip)

@@ -27,9 +27,7 @@ func TestTimeServicesOfPretendedHosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rec, err := replay.Load("../testdata/nccl-callbacks/" + name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			dir, _ := play(t, rec)
 			truth := readArchive(t, filepath.Join(dir, "traces.otf2"))
 			from, to := uint64(math.MaxUint64), uint64(0)

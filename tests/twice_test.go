@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // ids are what differs between processes that make the same calls: their own numbers, and those made of these.
@@ -29,16 +30,12 @@ func TestRecordedTimesGiveOneArchive(t *testing.T) {
 
 func playedTwice(t *testing.T, name string, times int) {
 	rec, err := replay.Load("../testdata/nccl-causes/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var first []string
 	for n := range times {
 		dir, _ := play(t, rec)
 		out, err := exec.Command(need.Reference(t, "otf2-print"), filepath.Join(dir, "traces.otf2")).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		lines := strings.Split(ids.ReplaceAllString(string(out), "$1"), "\n")
 		if n == 0 {
 			first = lines

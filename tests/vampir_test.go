@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -38,9 +39,7 @@ func TestWhatVampirNeeds(t *testing.T) {
 				t.Fatal(folders, err)
 			}
 			rec, err := replay.Load(folders[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			dir, _ := play(t, rec)
 			a := opened(t, filepath.Join(dir, "traces.otf2"))
 			for _, chart := range charts {
@@ -130,9 +129,7 @@ func vampirCollectives(t *testing.T, a *otf2.Archive) {
 	all := make(map[otf2.CommRef]map[otf2.LocationRef][]collective)
 	for ev, err := range a.Events(&otf2.Selection{Kinds: otf2.Kinds(
 		otf2.EventMpiCollectiveEnd, otf2.EventNonBlockingCollectiveComplete)}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		c, comm := collective{otf2.CollectiveOp(ev.Args[0]), ev.Args[2]}, otf2.CommRef(ev.Args[1])
 		members := membersOf(a, comm)
 		if !slices.Contains(members, uint64(ev.Location)) {
@@ -191,17 +188,13 @@ func membersOf(a *otf2.Archive, comm otf2.CommRef) (rows []uint64) {
 // vampirMarkers is for the marker view, and for where timelines have them.
 func vampirMarkers(t *testing.T, a *otf2.Archive) {
 	defs, markers, err := a.Markers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(markers) == 0 {
 		t.Error("there are no markers")
 	}
 	first, last := ^otf2.Timestamp(0), otf2.Timestamp(0)
 	for ev, err := range a.Events(nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		first, last = min(first, ev.Time), max(last, ev.Time)
 	}
 	for _, m := range markers {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -30,9 +31,7 @@ func TestViewsOfRecordings(t *testing.T) {
 				t.Parallel()
 				dir, _ := play(t, rec, clock(c))
 				res, err := view.Scalasca(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "scalasca"), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				cycles, untimed := res.Dropped[view.ReasonCycle], res.Dropped[view.ReasonUntimed]
 				if res.Collectives+res.Messages+cycles+untimed != collectives+messages ||
 					res.Lost() != cycles+untimed || len(res.Problems) > 0 || res.MembersWithoutData > 0 {
@@ -42,9 +41,7 @@ func TestViewsOfRecordings(t *testing.T) {
 					"check": check.Archive, "scout": scoutrules.Check,
 				} {
 					found, err := check(res.Archive, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, err)
 					for _, f := range found.Findings {
 						if c != replay.ClockLive || f.Rule != scoutrules.RuleScoutClock {
 							t.Errorf("%s: %v", name, f)
@@ -115,9 +112,7 @@ func recordsOf(t *testing.T, anchor string) map[string]int {
 		}
 		name := ""
 		for ev, err := range a.EventsOf(l.Self) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			x := ev.Args
 			switch ev.Kind {
 			case otf2.EventEnter:

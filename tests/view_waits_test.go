@@ -10,6 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
@@ -30,9 +31,7 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 	}
 	for _, f := range folders {
 		rec, err := replay.Load(filepath.Dir(f))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		presets := []string{"all"}
 		switch rec.Name {
 		case "02-allcoll-4p-net", "05-p2p-3p", "10-graph-3p", "c13-selfsend-4p": // times of GPUs, networks, and none
@@ -54,13 +53,9 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 						outlasted += w.Waited
 					}
 				}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				res, err := view.Scalasca(anchor, filepath.Join(dir, "scalasca"), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				if res.Waits.Shown != res.Waits.Recorded || res.Waits.Shown > all ||
 					all-res.Waits.Shown > rooted+outlasted+res.Waits.Masked {
 					t.Errorf(
@@ -70,9 +65,7 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 				for name, check := range map[string]func(string, *check.Options) (
 					*check.Result, error){"check": check.Archive, "scout": scoutrules.Check} {
 					found, err := check(res.Archive, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, err)
 					for _, f := range found.Findings {
 						t.Errorf("%s: %v", name, f)
 					}

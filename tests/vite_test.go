@@ -12,6 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -24,9 +25,7 @@ func TestViTEReadsArchives(t *testing.T) {
 			t.Parallel()
 			dir, _ := play(t, recording(t, name), clock(replay.ClockRecorded))
 			res, err := view.Simple(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "simple"), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for _, anchor := range []string{filepath.Join(dir, "traces.otf2"), res.Archive} {
 				picture := filepath.Join(t.TempDir(), "trace.svg")
 				cmd := exec.Command("vite", "-e", picture, anchor)
@@ -36,9 +35,7 @@ func TestViTEReadsArchives(t *testing.T) {
 					t.Fatalf("vite: %v\n%s", err, tail(string(out)))
 				}
 				drawn, err := os.ReadFile(picture)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				a := opened(t, anchor)
 				for _, l := range a.Defs.Locations {
 					if row := a.Defs.String(l.Name); l.Type != otf2.LocationTypeMetric && l.Events > 0 &&

@@ -81,9 +81,7 @@ func TestFewRecordedRanks(t *testing.T) {
 			} `json:"not_recorded"`
 		}
 	}
-	if err := json.Unmarshal([]byte(tool(t, "report", dir, "--format", "json")), &report); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(tool(t, "report", dir, "--format", "json")), &report))
 	if s := report.Summary; s.Processes != 4 || s.Ranks != size || s.NotRecorded.Processes != size-4 ||
 		s.NotRecorded.Ranks != "2-8999,9001-16382" {
 		t.Errorf("%+v", s)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestGPUTimesAreEnsuredWhereAllProcessesGetThem(t *testing.T) {
@@ -36,9 +37,7 @@ func TestGPUTimesAreEnsuredWhereAllProcessesGetThem(t *testing.T) {
 	} {
 		env := newEnvironment(strings.Fields(c.environment))
 		settings, err := config.Load(env.lookup)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		said := ensureGPUTimes(settings, env, strings.Fields(c.command))
 		if got := env.get(hidden.AllGatherV); got != c.value {
 			t.Errorf("%q with %q: %s is %q, want %q", c.command, c.environment, hidden.AllGatherV, got, c.value)

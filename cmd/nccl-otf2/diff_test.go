@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/compare"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -83,9 +84,7 @@ func TestDiffSaysWithItsExitCodeWhetherARunIsTooSlow(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	if err := os.Truncate(files[len(files)-1], 900); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Truncate(files[len(files)-1], 900))
 	out := new(strings.Builder)
 	if err := diff(out, before, damaged, compare.Options{MinChange: 0.01}, -1, "json"); !errors.Is(
 		err, exitCode(exitInput)) {

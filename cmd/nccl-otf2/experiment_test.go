@@ -71,19 +71,13 @@ func shardOf(t *testing.T, dir string, pid int) (release func()) {
 		start = 1
 	}
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	text, err := json.Marshal(experiment.Process{Version: experiment.Version, Host: host, BootID: experiment.BootID(),
 		PID: pid, PIDStart: start})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	write(t, filepath.Join(dir, "shard.json"), string(text))
 	f, err := os.Create(filepath.Join(dir, "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testkit.Must(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	return func() { f.Close() }
 }
@@ -174,15 +168,11 @@ func TestArchiveIsDueWhenTheLastProcessIsDone(t *testing.T) {
 			dir := t.TempDir()
 			for i, p := range c.parts {
 				text, err := json.Marshal(p)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				at := filepath.Join(dir, experiment.Folder, string(rune('a'+i)))
 				write(t, filepath.Join(at, "shard.json"), string(text))
 				lock, err := os.Create(filepath.Join(at, "lock"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				defer lock.Close()
 				if i == c.writing {
 					testkit.Must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Each command's help fits a line of helpWidth characters, but for examples, which are there to be copied.
@@ -18,9 +20,7 @@ func TestHelpFits(t *testing.T) {
 	walk = func(cmd *cobra.Command) {
 		var help bytes.Buffer
 		cmd.SetOut(&help)
-		if err := cmd.Help(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, cmd.Help())
 		for line := range strings.Lines(help.String()) {
 			line = strings.TrimRight(line, "\n")
 			if n := utf8.RuneCountInString(line); n > helpWidth && !strings.Contains(cmd.Example, line) {

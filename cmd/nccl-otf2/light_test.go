@@ -99,9 +99,7 @@ func (p *product) make(t *testing.T, dir string) []any {
 		}
 		for _, file := range files {
 			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			text += string(b)
 		}
 	}
@@ -131,9 +129,7 @@ func tables(t *testing.T, text string) (all []any) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.FieldsPerRecord = -1
 	rows, err := r.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var heads []string
 	for _, row := range rows {
 		if row[0] == "table" {

@@ -75,9 +75,7 @@ func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat
 				experiment.ClockTuple{Ticks: at, Raw: r, Mono: r, Real: p.Clock.AnchorReal + r - p.Clock.AnchorRaw})
 		}
 		text, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, "shards", p.UUID, "shard.json"), text, 0o600))
 	}
 	return all
@@ -121,9 +119,7 @@ func telling(a *otf2.Archive, e *otf2.Event) string {
 func streamOf(t *testing.T, a *otf2.Archive, l otf2.LocationRef) (texts []string, times []uint64) {
 	t.Helper()
 	for e, err := range a.EventsOf(l) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		texts, times = append(texts, telling(a, e)), append(times, uint64(e.Time))
 	}
 	return texts, times
@@ -203,9 +199,7 @@ func TestMergeOfRecordings(t *testing.T) {
 				len(res.Problems) > 0 {
 				t.Fatalf("%v: %s", err, got)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			merged := jobtest.Open(t, filepath.Join(out, "traces.otf2"))
 			readByReference(t, merged)
 			// Score-P's reductions in place look like nothing that check knows, whoever reads them.
@@ -242,14 +236,10 @@ func TestMergeOfRecordings(t *testing.T) {
 				}
 				linked(t, alone.EventFile(l.Self), merged.EventFile(self))
 				raw, err := otf2.Open(merged.Path(), &otf2.ReadOptions{Raw: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				_, rawTimes := streamOf(t, raw, self)
 				_, offsets, err := theirs.LocalDefs(otf2.LocationRef(rank))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				for k, at := range rawTimes {
 					off := new(big.Rat).Sub(new(big.Rat).SetFrac(new(big.Int).SetUint64(gotTimes[k]), big.NewInt(1)),
 						exactTime(processes[rank], c.direct, offsets, at))
@@ -273,13 +263,9 @@ func TestMergeOfRecordings(t *testing.T) {
 func linked(t *testing.T, a, b string) {
 	t.Helper()
 	x, err := os.Stat(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	y, err := os.Stat(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if !os.SameFile(x, y) {
 		t.Errorf("%s is not %s", b, a)
 	}

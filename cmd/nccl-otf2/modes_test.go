@@ -28,9 +28,7 @@ func TestModes(t *testing.T) {
 		"shards":        0o700, "shards/p0/shard.json": 0o600, "shards/unify.lock": 0o600,
 	} {
 		st, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got := st.Mode().Perm(); got != want&^umask {
 			t.Errorf("%s: %v, want %v", name, got, want&^umask)
 		}

@@ -69,9 +69,7 @@ func evilJob(t *testing.T) (dir string) {
 func tool(t *testing.T, args ...string) string {
 	t.Helper()
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	stdout, stderr := os.Stdout, os.Stderr
 	defer func() { os.Stdout, os.Stderr = stdout, stderr }()
 	os.Stdout, os.Stderr = write, write

@@ -78,9 +78,7 @@ func TestPrintWithoutLocations(t *testing.T) {
 		err = errors.Join(w.Definitions().ClockProperties(1_000_000_000, 0, 1, 0), w.Definitions().String(0, "x"),
 			w.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, reference := range []string{need.Reference(t, "otf2-print"), need.Tool(t, "otf2-3.2/otf2-print")} {
 		for _, options := range []string{"", "-G", "-I", "-A"} {
 			args := append(strings.Fields(options), filepath.Join(dir, "traces.otf2"))

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 const readme = "../../README.md"
@@ -26,9 +28,7 @@ func TestREADMEHasTheDemo(t *testing.T) {
 		t.Fatalf("replay: %v\n%s", err, out)
 	}
 	out, err := exec.Command(tool, "report", dir).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	text := strings.ReplaceAll(string(out), dir, "build/demo")
 	text = hostHead.ReplaceAllString(text, "rank    host   operations")
 	text = hostRow.ReplaceAllStringFunc(text, func(row string) string {
@@ -53,9 +53,7 @@ var (
 // TestREADMENamesEveryCommand keeps the list of commands complete.
 func TestREADMENamesEveryCommand(t *testing.T) {
 	text, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	root := rootCommand()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

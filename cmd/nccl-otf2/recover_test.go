@@ -43,9 +43,7 @@ func TestRecoverCommand(t *testing.T) {
 		DryRun bool
 	}
 	out, err = outputOf(recoverCommand(), "--format", "json", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := json.Unmarshal([]byte(out), &res); err != nil || res.Changed() || len(res.Files) < 10 ||
 		len(res.Lost) != 0 {
 		t.Errorf("second time: %v\n%s", err, out)

@@ -41,9 +41,7 @@ const buildFolder = "../../build"
 func toolWithParts(t *testing.T) string {
 	t.Helper()
 	tool, err := exec.LookPath("nccl-otf2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, name := range built {
 		from, to := filepath.Join(buildFolder, name), filepath.Join(filepath.Dir(tool), name)
 		if _, err := os.Stat(to); err == nil {
@@ -62,13 +60,9 @@ func toolWithParts(t *testing.T) string {
 func TestSessions(t *testing.T) {
 	tool := toolWithParts(t)
 	recordings, err := filepath.Abs("../../testdata/nccl-callbacks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	trace, err := filepath.Abs("../../tests/jobtest/testdata/scorep-mpi")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -196,14 +190,10 @@ func hasEvents(path string) bool {
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	in, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer in.Close()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o777)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := io.Copy(out, in); err != nil {
 		t.Fatal(err)
 	}

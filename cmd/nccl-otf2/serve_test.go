@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // reader ends the tool as soon as it has read that it may.
@@ -30,9 +32,7 @@ func TestServedPageCanBeEndedAtOnce(t *testing.T) {
 	out := new(reader)
 	cmd.SetOut(out)
 	cmd.SetArgs([]string{"../../otf2/testdata/collectives/nccl.otf2", "--serve"})
-	if err := cmd.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Execute())
 	if !bytes.Contains(out.Bytes(), []byte("http://127.0.0.1:")) {
 		t.Errorf("no address: %s", out.Bytes())
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // openTerminal gives both ends of a pseudo-terminal.
@@ -21,17 +23,11 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 		t.Skipf("SKIPPED: no pseudo-terminals here: %v", err)
 	}
 	t.Cleanup(func() { master.Close() })
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { slave.Close() })
 	return master, slave
 }
@@ -50,9 +46,7 @@ func TestColorsOnTerminalsOnly(t *testing.T) {
 		t.Errorf("in a buffer: %q", got)
 	}
 	file, err := os.Create(t.TempDir() + "/out")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer file.Close()
 	if got := paint(file, red, "x"); got != "x" {
 		t.Errorf("in a file: %q", got)
@@ -81,9 +75,7 @@ func TestProgressShowsOneLineAndTakesItAway(t *testing.T) {
 	buf := make([]byte, 256)
 	for !strings.HasSuffix(got.String(), "end") {
 		n, err := master.Read(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		got.Write(buf[:n])
 	}
 	if want := "\r\x1b[Kstep 2\r\x1b[Kend"; got.String() != want {
@@ -91,9 +83,7 @@ func TestProgressShowsOneLineAndTakesItAway(t *testing.T) {
 	}
 
 	file, err := os.Create(t.TempDir() + "/out")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer file.Close()
 	p = &progress{w: file, start: time.Now().Add(-time.Minute)}
 	p.say("step")

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Two runs make one page, with what diff says of them; what is not for two is said.
@@ -15,9 +17,7 @@ func TestTimelineOfTwoRuns(t *testing.T) {
 	before, after := steadyRun(t, 40, 100_000), steadyRun(t, 40, 108_000)
 	out := tool(t, "timeline", before, after)
 	page, err := os.ReadFile(filepath.Join(before, besideFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if n := strings.Count(string(page), "<iframe "); n != 2 || !strings.Contains(out, besideFile) {
 		t.Errorf("%d frames; said: %s", n, out)
 	}

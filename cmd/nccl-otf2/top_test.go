@@ -52,16 +52,12 @@ type terminalSession struct {
 func startOnTerminal(t *testing.T, columns, rows uint16, args ...string) *terminalSession {
 	t.Helper()
 	tool, err := exec.LookPath("nccl-otf2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	master, slave := openTerminal(t)
 	s := &terminalSession{t: t, master: master, cmd: exec.Command(tool, args...), drawn: make(chan string, 1000)}
 	s.resize(columns, rows)
 	before, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.before = *before
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
 	s.cmd.Env = append(os.Environ(), "TERM=xterm", "NO_COLOR=")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -22,9 +23,7 @@ func runCaptured(t *testing.T, args ...string) (stdout, stderr string, code int)
 	files := [2]*os.File{}
 	for i := range files {
 		f, err := os.CreateTemp(t.TempDir(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		files[i] = f
 	}
 	out, errs := os.Stdout, os.Stderr
@@ -37,9 +36,7 @@ func runCaptured(t *testing.T, args ...string) (stdout, stderr string, code int)
 			t.Fatal(err)
 		}
 		b, err := io.ReadAll(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return string(b)
 	}
 	return text(files[0]), text(files[1]), code

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -25,9 +26,7 @@ type numbered struct {
 func numbersOf(t *testing.T, path string) (numbers map[numbered]uint64, left []facts.Stretch) {
 	t.Helper()
 	a, err := analysis.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer a.Close()
 	numbers = make(map[numbered]uint64)
 	r := analysis.NewOperationReader(a.Defs, facts.Communicators(a.Defs), func(o *analysis.Operation) {
@@ -36,9 +35,7 @@ func numbersOf(t *testing.T, path string) (numbers map[numbered]uint64, left []f
 		}
 	})
 	for ev, err := range a.Events(nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		r.Event(ev)
 	}
 	left, _ = facts.Stretches(a.Anchor)

@@ -39,9 +39,7 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 	var text, table, markdown bytes.Buffer
 	for _, err := range []error{report.WriteRecordingText(s, &text), report.WriteRecordingCSV(s, &table),
 		report.WriteRecordingMarkdown(s, &markdown)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	golden.Text(t, "testdata/self.txt", text.String())
 	golden.Text(t, "testdata/self.csv", table.String())

@@ -248,14 +248,10 @@ func TestOutputRefusesWhatAnotherHasPlanted(t *testing.T) {
 func TestOutputFileReplacesNoDevice(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
-	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("pipe", link)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("pipe", link)))
 	for _, path := range []string{pipe, link, "/dev/null"} {
 		before, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if f, err := OutputFile(path, 0o644); err == nil {
 			f.Abandon()
 			t.Errorf("%s: no error", path)
@@ -278,13 +274,9 @@ func TestInPlace(t *testing.T) {
 		if err == nil {
 			err = f.Commit(Volatile)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if _, err := os.Stat(other); err != nil {
-			if err := os.Link(name, other); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Link(name, other))
 		}
 		if got, err := os.ReadFile(other); err != nil || string(got) != text {
 			t.Errorf("%q, %v; want %q", got, err, text)
@@ -294,9 +286,7 @@ func TestInPlace(t *testing.T) {
 		t.Errorf("%v, %v", files, err)
 	}
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink(name, link); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink(name, link))
 	if _, err := InPlace(link, 0o600); err == nil {
 		t.Error("written through a link")
 	}

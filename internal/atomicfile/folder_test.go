@@ -18,9 +18,7 @@ func TestFoldersOfResults(t *testing.T) {
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "a", "b")
 	for range 2 {
-		if err := MakeFolder(folder); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, MakeFolder(folder))
 	}
 	for mode, allowed := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o777: false, 0o775: false,
 		0o777 | os.ModeSticky: true} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/clocks"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -31,9 +32,7 @@ func hostsJob(t *testing.T, source [2]string, times func(rank int, i uint64) (be
 		p.Destroy(c, end)
 	})
 	fit, err := clocks.Fit(anchor, clocks.Hosts{0, 1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return fit
 }
 

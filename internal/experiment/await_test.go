@@ -21,9 +21,7 @@ import (
 func written(t *testing.T, dir, name string, p *Process) *Store {
 	t.Helper()
 	s, err := Create(dir, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	if p != nil {
 		one := *p

@@ -5,6 +5,8 @@ package experiment
 import (
 	"os"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestEndWords(t *testing.T) {
@@ -37,9 +39,7 @@ func TestEndWords(t *testing.T) {
 func TestTellStatus(t *testing.T) {
 	dir := t.TempDir()
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	known := uint32(9)
 	for uuid, p := range map[string]*Process{
 		"child": {PID: 10, Host: host, End: &End{}}, "other": {PID: 11, Host: host, End: &End{}},
@@ -54,14 +54,10 @@ func TestTellStatus(t *testing.T) {
 		if err == nil && p.End != nil {
 			err = s.Finish()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer s.Close()
 	}
-	if err := RecordStatus(dir, 10, 15); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, RecordStatus(dir, 10, 15))
 	entries, err := List(dir)
 	if err != nil || len(entries) != 5 {
 		t.Fatal(entries, err)

@@ -18,9 +18,7 @@ import (
 func openFiles(t *testing.T, folder string) (n int) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, l := range links {
 		if to, err := os.Readlink(l); err == nil && filepath.Dir(to) == folder && filepath.Ext(to) == eventSuffix {
 			n++
@@ -33,9 +31,7 @@ func openFiles(t *testing.T, folder string) (n int) {
 func TestFewEventFilesAreOpen(t *testing.T) {
 	const rows, rounds = 300, 5
 	s, err := Create(t.TempDir(), "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer s.Close()
 	s.files.most = 10
 	var announced int
@@ -53,9 +49,7 @@ func TestFewEventFilesAreOpen(t *testing.T) {
 		for i, w := range writers {
 			err := errors.Join(w.Enter(otf2.Timestamp(10*round+1), nil, otf2.RegionRef(i)),
 				w.Leave(otf2.Timestamp(10*round+2), nil, otf2.RegionRef(i)), w.Flush())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if n := openFiles(t, s.Path()); n > 10 {
 				t.Fatalf("%d event files are open", n)
 			}
@@ -70,9 +64,7 @@ func TestFewEventFilesAreOpen(t *testing.T) {
 	for i, w := range writers {
 		testkit.Must(t, w.Close())
 		tail, err := otf2.NewEventTail(s.EventFile(uint32(i)), 0, otf2.DefaultEventChunkSize)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		n := 0
 		for ev, err := range tail.Events() {
 			if err != nil || ev.Args[0] != uint64(i) {
@@ -92,16 +84,12 @@ func TestFewEventFilesAreOpen(t *testing.T) {
 // What must be on disk before events, and is not, keeps them out.
 func TestEventsWaitForWhatTheyReferTo(t *testing.T) {
 	s, err := Create(t.TempDir(), "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer s.Close()
 	no := errors.New("no room")
 	s.BeforeEvents(func() error { return no })
 	w, err := s.EventWriter(0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := errors.Join(w.Enter(1, nil, 1), w.Flush()); !errors.Is(err, no) {
 		t.Errorf("%v, want %v", err, no)
 	}
@@ -117,9 +105,7 @@ func TestEventsWaitForWhatTheyReferTo(t *testing.T) {
 func TestFilesAreOpenedAgainInTheShardItself(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Create(dir, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer s.Close()
 	s.files.most = 1
 	var writers [2]*otf2.EventWriter
@@ -154,9 +140,7 @@ func TestFilesAreOpenedAgainInTheShardItself(t *testing.T) {
 func TestPatientEventFiles(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Create(dir, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer s.Close()
 	way := s.EventFile(7)
 	if err := os.Symlink(way, way); err != nil { // nothing can be opened there

@@ -22,13 +22,9 @@ func TestWhoLives(t *testing.T) {
 	ended := exec.Command("true")
 	testkit.Must(t, ended.Run())
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	start, err := shm.ProcessStart(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	me := &writer{Host: host, Place: currentPlace(), PID: os.Getpid(), Start: start, Locked: true}
 	with := func(change func(*writer)) *writer {
 		w := *me
@@ -89,9 +85,7 @@ func TestWhoLives(t *testing.T) {
 func TestLockNamesItsWriter(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Create(dir, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer s.Close()
 	l, err := readEvidence(s.Path())
 	if err != nil || !l.held || l.noLocks || l.writer == nil || l.writer.PID != os.Getpid() || !l.writer.Locked ||
@@ -101,9 +95,7 @@ func TestLockNamesItsWriter(t *testing.T) {
 	// As a file system without locks leaves it.
 	l.writer.Locked = false
 	text, err := json.Marshal(l.writer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.Close()
 	testkit.Must(t, os.WriteFile(filepath.Join(s.Path(), lockFile), text, FileMode))
 	if got := Find(dir, "a").State; got != Starting {

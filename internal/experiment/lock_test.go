@@ -9,22 +9,18 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A lock that was given back is free, also while a child that is just being made still has the file.
 func TestUnlockedIsFree(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, Folder), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, Folder), 0o700))
 	hold, err := Lock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	child, err := unix.Dup(openedAs(t, filepath.Join(dir, Folder, UnifyLock))) // as a fork has it
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer unix.Close(child)
 	if _, err := Lock(dir); err == nil {
 		t.Fatal("two have the lock")
@@ -40,15 +36,11 @@ func TestUnlockedIsFree(t *testing.T) {
 func openedAs(t *testing.T, path string) int {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, e := range all {
 		if target, _ := os.Readlink("/proc/self/fd/" + e.Name()); target == path {
 			fd, err := strconv.Atoi(e.Name())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return fd
 		}
 	}

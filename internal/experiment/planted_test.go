@@ -75,9 +75,7 @@ func TestLinksThatOthersPlantedAreNotFollowed(t *testing.T) {
 func TestDescriptionsAreNotWrittenThroughLinks(t *testing.T) {
 	target, unharmed := victim(t)
 	s, err := Create(t.TempDir(), "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer s.Close()
 	for _, name := range []string{ProcessFile, doneFile} {
 		link(t, target, filepath.Join(s.Path(), name))
@@ -113,15 +111,11 @@ func TestNoLinkAndNoPipeIsRead(t *testing.T) {
 func TestAShardIsItsOwnersOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "experiment")
 	s, err := Create(dir, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer s.Close()
 	testkit.Must(t, s.Write(&Process{Version: Version}))
 	w, err := s.EventWriter(0, &otf2.EventWriterOptions{ChunkSize: otf2.MinChunkSize})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testkit.Must(t, w.Close())
 	if _, err := s.EventWriter(0, nil); !os.IsExist(err) {
 		t.Errorf("a second event file of the location: %v", err)
@@ -135,9 +129,7 @@ func TestAShardIsItsOwnersOnly(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 func link(t *testing.T, target, path string) {
@@ -174,9 +166,7 @@ func TestForeignFolders(t *testing.T) {
 	})
 	testkit.Must(t, os.RemoveAll(shards))
 	s, err := Create(dir, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer s.Close()
 	elsewhere := t.TempDir()
 	testkit.Must(t, errors.Join(os.Rename(filepath.Join(shards, "a"), filepath.Join(shards, "b")),

@@ -39,9 +39,7 @@ func TestStoreStates(t *testing.T) {
 		t.Fatalf("%v, %v", list, err)
 	}
 	s, err := Create(dir, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	state := func() Entry {
 		t.Helper()
 		list, err := List(dir)
@@ -80,9 +78,7 @@ func TestStoreStates(t *testing.T) {
 func TestCreateRefusesASecondWriter(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Create(dir, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer s.Close()
 	if _, err := Create(dir, "one"); !os.IsExist(err) {
 		t.Errorf("second writer: %v", err)
@@ -112,9 +108,7 @@ func TestReadRefuses(t *testing.T) {
 func TestShardThatWasNeverDescribedIsDeadInTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Create(dir, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	state := func() State {
 		t.Helper()
 		entries, err := List(dir)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -79,9 +80,7 @@ func traced(t testing.TB, p *shardtest.Process, comm int) {
 	}
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	at := func(us_ uint64) otf2.Timestamp { return otf2.Timestamp(t0 + us_*us) }
 	outer := p.Region("ncclReduceScatter", regions.GroupAPI, otf2.RegionRoleCollAll2All)

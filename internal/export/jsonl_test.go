@@ -24,9 +24,7 @@ import (
 func readLines(t *testing.T, path string) (events, states []map[string]any) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
 	addresses := make(map[string]bool)
 	s := bufio.NewScanner(f)
@@ -93,9 +91,7 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 	a := job(t)
 	dir := t.TempDir()
 	res, err := JSONL(a, dir, &Options{Job: "4711"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if names := list(t, dir); !slices.Equal(names,
 		[]string{"trace_4711_pid100.jsonl", "trace_4711_pid101.jsonl", "trace_4711_pid102.jsonl"}) {
 		t.Errorf("files %v", names)
@@ -182,9 +178,7 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 func TestFilesAreNamedAfterTheirTime(t *testing.T) {
 	dir := t.TempDir()
 	res, err := JSONL(job(t), dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got := filepath.Base(res.Files[0]); got != "trace_1760000000_pid100.jsonl" {
 		t.Errorf("%s", got)
 	}

@@ -35,9 +35,7 @@ func TestCallsWithoutOperationsHaveTheirCommunicator(t *testing.T) {
 		p.Finish()
 	}
 	res, err := JSONL(jobtest.Open(t, jobtest.Unify(t, dir)), filepath.Join(dir, "jsonl"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ranks := make(map[any]any)
 	for _, path := range res.Files {
 		events, _ := readLines(t, path)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -23,9 +24,7 @@ func TestParentsOfCommunicators(t *testing.T) {
 		}
 	}))
 	res, err := JSONL(a, t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := map[string]string{"world": "<nil> <nil> <nil> <nil>", "tp": "world 1.1259375e+07 2 1",
 		"rest": "world 1.1259375e+07 0 <nil>", "other": "<nil> <nil> <nil> <nil>"}
 	seen := 0

@@ -20,24 +20,18 @@ import (
 func readTable[T any](t *testing.T, path string) []T {
 	t.Helper()
 	all, err := parquet.ReadFile[T](path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return all
 }
 
 func TestTablesReadBack(t *testing.T) {
 	a := job(t)
 	report, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, codec := range Codecs() {
 		dir := filepath.Join(t.TempDir(), "new", codec)
 		res, err := Parquet(a, dir, codec, &Options{Version: "test"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		ops := readTable[Operation](t, filepath.Join(dir, OperationsFile))
 		waits := readTable[WaitRow](t, filepath.Join(dir, WaitsFile))
 		transfers := readTable[TransferRow](t, filepath.Join(dir, TransfersFile))
@@ -138,15 +132,11 @@ func TestExportsAreReproducible(t *testing.T) {
 			second(Perfetto(a, filepath.Join(dir, "t.pftrace.gz"), nil, nil)),
 			second(Prometheus(a, filepath.Join(dir, "m.prom"), nil, nil)),
 		} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 		}
 		all := make(map[string]string)
 		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, e := range entries {
 			b := testkit.Read(t, filepath.Join(dir, e.Name()))
 			all[e.Name()] = string(b)
@@ -177,9 +167,7 @@ func TestTablesHaveBoundedRowGroups(t *testing.T) {
 	}
 	testkit.Must(t, table.close())
 	f, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	sizes := []int64{}
 	for _, g := range f.RowGroups() {
 		sizes = append(sizes, g.NumRows())

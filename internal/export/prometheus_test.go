@@ -37,15 +37,11 @@ var inspectorLabels = map[string][]string{
 func TestMetricsAreInspectors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.prom")
 	res, err := Prometheus(job(t), path, nil, &Options{Job: "4711"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	text := testkit.Read(t, path)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	samples := 0
 	found := make(map[string]float64)
 	for name, f := range families {
@@ -167,9 +163,7 @@ func TestFilesAppearWhole(t *testing.T) {
 	path := filepath.Join(dir, "m.prom")
 	testkit.Write(t, path, []byte("old"))
 	f, err := create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	f.WriteString("half")
 	f.Flush()
 	if b, _ := os.ReadFile(path); string(b) != "old" {
@@ -201,9 +195,7 @@ func TestFilesAppearWhole(t *testing.T) {
 func list(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}

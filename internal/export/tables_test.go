@@ -34,18 +34,12 @@ var typeNames = map[string]string{
 func columnsOf(t *testing.T, path string) (columns []string) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	file, err := parquet.OpenFile(f, info.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if v, _ := file.Lookup("nccl-otf2.schema_version"); v != strconv.Itoa(schemaVersion) {
 		t.Errorf("%s is of schema %q", path, v)
 	}
@@ -91,9 +85,7 @@ func documented(t *testing.T, text []byte) map[string][]string {
 func TestTablesAreAsDocumented(t *testing.T) {
 	dir := t.TempDir()
 	res, err := Parquet(job(t), dir, "zstd", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	text := testkit.Read(t, "../../docs/tables.md")
 	want := documented(t, text)
 	written := make(map[string][]string)
@@ -148,9 +140,7 @@ func TestPhasesAreATable(t *testing.T) {
 	}
 	want, got := make(map[string]sum), make(map[string]sum)
 	report, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, r := range report.Phases {
 		want[r.Phase] = sum{r.Count, r.Time.Total, float64(r.NCCL)}
 	}

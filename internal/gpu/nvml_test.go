@@ -17,6 +17,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // machine is go-nvml's DGX A100 with what it leaves out.
@@ -93,9 +95,7 @@ func (m *machine) set(field, scope uint32, typ nvml.ValueType, value uint64) {
 func (m *machine) open(t *testing.T) Library {
 	t.Helper()
 	l, err := open(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(l.Close)
 	return l
 }
@@ -235,9 +235,7 @@ func TestFunctionsThatAreMissingAreNotCalled(t *testing.T) {
 	bare := &mock.Device{}
 	m.DeviceGetHandleByUUIDFunc = func(string) (nvml.Device, nvml.Return) { return bare, nvml.SUCCESS }
 	d, err := m.open(t).Find(Wanted{UUID: uuidA})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if diff := cmp.Diff(Identity{Index: -1}, d.Identity()); diff != "" {
 		t.Errorf("want (−), got (+):\n%s", diff)
 	}
@@ -300,9 +298,7 @@ func TestOrdinalsFollowTheVariables(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if id := d.Identity(); id.Index != c.want || id.Guess != c.guess {
 				t.Errorf("GPU %d by %q; want %d by %q", id.Index, id.Guess, c.want, c.guess)
 			}
@@ -389,9 +385,7 @@ func TestSensors(t *testing.T) {
 	m.set(nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, math.MaxUint32, nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 1000)
 	m.set(nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, math.MaxUint32, nvml.VALUE_TYPE_SIGNED_LONG_LONG, 0)
 	d, err := m.open(t).Find(Wanted{UUID: m.device(0).UUID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	list := d.Sensors()
 	for _, s := range list {
 		if slow := s.Quantity == PCIeSent || s.Quantity == pcIeReceived; s.Slow != slow {
@@ -424,9 +418,7 @@ func TestRates(t *testing.T) {
 	}
 	total(1000, 1000)
 	d, err := m.open(t).Find(Wanted{UUID: m.device(0).UUID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	list := d.Sensors()
 	for _, step := range []struct {
 		wait         time.Duration
@@ -461,9 +453,7 @@ func TestWhatADeviceLacksIsNotRead(t *testing.T) {
 	failing := nvml.ERROR_UNKNOWN
 	dev.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 1}, failing }
 	d, err := m.open(t).Find(Wanted{UUID: dev.UUID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	list := d.Sensors()
 	want := map[string]string{
 		"GPU SM clock": "1410", "GPU memory clock": "1215", "GPU utilization": "NVML error 999",
@@ -484,9 +474,7 @@ func TestALostDeviceIsReportedSeparately(t *testing.T) {
 	m := newMachine()
 	dev := m.device(0)
 	d, err := m.open(t).Find(Wanted{UUID: dev.UUID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	list := d.Sensors()
 	for _, ret := range []nvml.Return{nvml.ERROR_GPU_IS_LOST, nvml.ERROR_RESET_REQUIRED, nvml.ERROR_UNINITIALIZED} {
 		dev.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 0, ret }

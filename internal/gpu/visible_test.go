@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // variables is an environment: "NAME=value".
@@ -82,16 +84,10 @@ func TestEnvironmentIsThatOfTheProcess(t *testing.T) {
 	cmd := exec.Command("cat")
 	cmd.Env = []string{"CUDA_VISIBLE_DEVICES=3,GPU-89=x", "EMPTY=", "CUDA_VISIBLE_DEVICES=1"}
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	defer cmd.Wait()
 	defer in.Close()
 	if _, err := in.Write([]byte("x")); err != nil {
@@ -101,9 +97,7 @@ func TestEnvironmentIsThatOfTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	lookup, err := Environment(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	// Package os/exec keeps the last of equal names.
 	if v, set := lookup("CUDA_VISIBLE_DEVICES"); v != "1" || !set {
 		t.Errorf("%q, %v", v, set)

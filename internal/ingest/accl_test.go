@@ -34,17 +34,13 @@ func TestACCLProfiler(t *testing.T) {
 			"accl_profiler_rank%d_gpu_host_%d_pid%d_0x7f8c496ae9f661.jsonl", rank, rank, 100+rank)), []byte(text))
 	}
 	res, err := Import([]string{in}, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if res.Processes != 2 || res.Malformed != 0 || res.Records["operations"] != 7 {
 		t.Errorf("%+v", res)
 	}
 	a := unify(t, dir, false)
 	report, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := &report.Summary
 	if s.Hosts != 2 || s.Operations != 3 || s.Timing["DURATION"] != 7 || s.Lost["DROPPED_BY_PROFILER::COLL"] != 3 ||
 		report.Verdict.StandsOut {
@@ -67,9 +63,7 @@ func TestACCLProfilerWithoutFrame(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	report, err := operations.Observe(unify(t, dir, false), new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if s := &report.Summary; s.Operations != 1 || s.Missing != 1 || report.Operations[0].Time.Avg != 50000 ||
 		report.Operations[0].Communicator != "ncclComm 0xbeef" {
 		t.Errorf("%+v", report.Operations)

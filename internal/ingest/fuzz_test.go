@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
@@ -17,9 +18,7 @@ import (
 // FuzzImport imports any bytes: every line is accounted for, and what comes of it is an archive that can be read.
 func FuzzImport(f *testing.F) {
 	rec, err := replay.Load("../../testdata/nccl-callbacks/08-v5-nccl228-3p")
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	text := dump(rec.Processes[0]).out.String()
 	for at := 0; at < len(text); at += 20_000 { // pieces: an init, and what follows somewhere
 		head, _, _ := strings.Cut(text, "\n")
@@ -42,9 +41,7 @@ func FuzzImport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "trace_1_pid1.jsonl")
-		if err := os.WriteFile(path, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, b, 0o666))
 		out := filepath.Join(dir, "out")
 		res, err := Import([]string{path}, out, nil)
 		if err != nil {
@@ -71,14 +68,10 @@ func FuzzImport(f *testing.F) {
 			}
 		}
 		made, err := scorep.Unify(out, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, r := range made.Runs {
 			a, err := otf2.Open(r.Archive, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for _, err := range a.Events(nil) {
 				if err != nil {
 					t.Error(err)

@@ -36,17 +36,13 @@ const (
 func canonical(t testing.TB, a *otf2.Archive) []export.Operation {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tables")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer os.RemoveAll(dir)
 	if _, err := export.Parquet(a, dir, "none", nil); err != nil {
 		t.Fatal(err)
 	}
 	all, err := parquet.ReadFile[export.Operation](filepath.Join(dir, export.OperationsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := range all {
 		all[i].Location, all[i].Plan, all[i].EventID, all[i].ParentID = 0, nil, nil, nil
 	}
@@ -76,9 +72,7 @@ func transfersOf(a *otf2.Archive) map[string][]matrix.Cell {
 func waitsOf(t testing.TB, a *otf2.Archive) waits.Sums {
 	t.Helper()
 	r, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r.WaitStates.Total
 }
 
@@ -166,25 +160,17 @@ func put(p *shardtest.Process, comm, peer int, begin, end, bytes, step uint64) {
 func TestOurOwnExportComesBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer os.RemoveAll(dir)
 		randomJob(rt, t, dir)
-		a, err := otf2.Open(jobtest.Unify(t, dir), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
+		a := jobtest.Open(t, jobtest.Unify(t, dir))
 		lines := filepath.Join(dir, "jsonl")
 		if _, err := export.JSONL(a, lines, nil); err != nil {
 			t.Fatal(err)
 		}
 		back := filepath.Join(dir, "back")
 		res, err := Import([]string{lines}, back, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if res.Malformed+res.Truncated > 0 || len(res.NotUsed) > 0 || len(res.Problems) > 0 {
 			rt.Fatalf("%+v", res)
 		}
@@ -235,9 +221,7 @@ func TestEachLineIsAccountedFor(t *testing.T) {
 	testkit.Write(t, path, []byte(text))
 	out := filepath.Join(dir, "out")
 	res, err := Import([]string{path}, out, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if res.Lines != 12 || res.Malformed != 5 || res.Truncated != 1 || !strings.HasPrefix(res.First, path+":3: ") ||
 		res.Records["events"] != 2 ||
 		!cmp.Equal(res.NotUsed, map[string]uint64{"OTHER_RECORDS": 1, "UNKNOWN_TYPES": 1, "STATES_WITHOUT_EVENT": 1,
@@ -313,13 +297,9 @@ func TestClocksOfUnknownHosts(t *testing.T) {
 	}{{false, 2}, {true, 3}} {
 		out := filepath.Join(t.TempDir(), "out")
 		res, err := Import([]string{dir}, out, &Options{SeparateClocks: c.separate})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		made, err := scorep.Unify(out, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		r := made.Runs[0]
 		if r.Hosts != c.hosts || len(res.Problems) != 1 ||
 			!strings.Contains(res.Problems[0], fmt.Sprintf("%d different clocks", c.hosts)) || r.Last-r.First > 3e9 ||

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // inspectorLine is a line as inspector_json.cc writes it (NCCL, June 2026); trace is event_trace_ts, "" without.
@@ -26,9 +27,7 @@ func inspectorLine(rank int, function string, number, size, took uint64, source 
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 }
 
 // With event traces operations lie where the host heard of them; their length is the GPU's.
@@ -49,9 +48,7 @@ func TestInspectorWithEventTraces(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "made")
 	res, err := Import([]string{in}, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if res.Records["operations"] != 8 || len(res.NotUsed) > 0 || len(res.Problems) > 0 {
 		t.Errorf("%+v", res)
 	}
@@ -95,17 +92,13 @@ func TestInspectorWithoutEventTraces(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "made")
 	res, err := Import([]string{in}, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "root") {
 		t.Errorf("problems %v", res.Problems)
 	}
 	a := unify(t, dir, false)
 	report, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	seen := make(map[string]bool)
 	for _, r := range report.Operations {
 		seen[r.Operation] = true
@@ -144,9 +137,7 @@ func TestMissingOperationsOfInspectorAreSeen(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "made")
 	res, err := Import([]string{in}, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "1 operation is not in the input") {
 		t.Errorf("problems %v", res.Problems)
 	}
@@ -190,9 +181,7 @@ func TestInspectorLaterFormats(t *testing.T) {
 		}
 		dir := filepath.Join(t.TempDir(), "made")
 		res, err := Import([]string{in}, dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if res.Malformed != 0 || res.Records["operations"] != 6 || len(res.Problems) != 2 ||
 			!strings.Contains(res.Problems[0], "dropped 3 collectives") {
 			t.Errorf("%s: %+v", version, res)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestRankIsBounded(t *testing.T) {
@@ -14,9 +16,7 @@ func TestRankIsBounded(t *testing.T) {
 		1_000_000: false} {
 		l := line{RecordType: "event", Type: "ncclProfileColl", Rank: &rank}
 		at := []byte(`{"start":{"ts":1},"stop":{"ts":2}}`)
-		if err := json.Unmarshal(at, &l); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal(at, &l))
 		if _, err := l.kind(); fine != (err == nil) {
 			t.Errorf("rank %d: %v", rank, err)
 		}

@@ -40,13 +40,9 @@ func importText(t *testing.T, name, text string) (*Result, *operations.Report) {
 	testkit.Write(t, in, []byte(text))
 	dir := filepath.Join(t.TempDir(), "made")
 	res, err := Import([]string{in}, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	report, err := operations.Observe(unify(t, dir, false), new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if v := report.Verdict; v.StandsOut || !strings.HasPrefix(v.Text, "Not known who made the others wait: ") {
 		t.Errorf("accused: %s", v.Text)
 	}

@@ -17,8 +17,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // profiler plays the minimal profiler: it writes what that writes of the callbacks of a recorded process. Its events
@@ -189,27 +191,19 @@ func (m *profiler) stop(e *replay.Event) {
 func unify(t testing.TB, dir string, sync bool) *otf2.Archive {
 	t.Helper()
 	res, err := scorep.Unify(dir, &scorep.UnifyOptions{Sync: sync})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(res.Runs) != 1 {
 		t.Fatalf("%d archives: %v", len(res.Runs), res.Problems)
 	}
 	checked, err := check.Archive(res.Runs[0].Archive, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, f := range checked.Findings {
 		if f.Severity != check.Note || !strings.Contains(f.Text, "members differ") && f.Rule != check.RuleLoss &&
 			f.Rule != check.RuleMessage { // which the tests ask the archive for
 			t.Errorf("check: %v", f)
 		}
 	}
-	a, err := otf2.Open(res.Runs[0].Archive, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { a.Close() })
+	a := jobtest.Open(t, res.Runs[0].Archive)
 	return a
 }
 
@@ -228,9 +222,7 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 	for _, name := range []string{"08-v5-nccl228-3p", "07-twocomms-streams"} {
 		t.Run(name, func(t *testing.T) {
 			rec, err := replay.Load(filepath.Join("../../testdata/nccl-callbacks", name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			in := t.TempDir()
 			type operation struct {
 				function   string
@@ -243,10 +235,8 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 			for _, p := range rec.Processes {
 				m := dump(p)
 				reused += m.reused
-				if err := os.WriteFile(filepath.Join(in, fmt.Sprintf("trace_1760000000_pid%d.jsonl", p.PID)),
-					m.out.Bytes(), 0o666); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.WriteFile(filepath.Join(in, fmt.Sprintf("trace_1760000000_pid%d.jsonl", p.PID)),
+					m.out.Bytes(), 0o666))
 				for _, e := range p.Events {
 					if e.Stop == nil || e.Context == nil || e.Context.NRanks < 2 {
 						continue
@@ -272,9 +262,7 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 			}
 			dir := filepath.Join(t.TempDir(), "made")
 			res, err := Import([]string{in}, dir, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if res.Malformed+res.Truncated > 0 || len(res.NotUsed) > 0 || len(res.Problems) > 0 ||
 				res.Processes != len(rec.Processes) {
 				t.Errorf("%+v", res)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/mend"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestWhatPrintfMakesOfJSON(t *testing.T) {
@@ -43,9 +45,7 @@ func FuzzJSON(f *testing.F) {
 		if json.Unmarshal(text, &want) != nil {
 			return
 		}
-		if err := json.Unmarshal(got, &is); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal(got, &is))
 		a, _ := json.Marshal(want)
 		if b, _ := json.Marshal(is); !bytes.Equal(a, b) {
 			t.Errorf("%s became %s", a, b)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"math"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Bandwidths are of medians, size by size, also of cells that were added up, or read from a file.
@@ -18,13 +20,9 @@ func TestSpeedsAreOfMedians(t *testing.T) {
 	other.addOperation(50, 75, 10)
 	one.Merge(&other)
 	text, err := json.Marshal(one)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var back Speeds
-	if err := json.Unmarshal(text, &back); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(text, &back))
 	for _, s := range []*Speeds{&one, &back} {
 		alg, bus := s.Sums()
 		if alg.Bytes != 4050 || bus.Bytes != 4*1500+75 || alg.Time != 4*41+10 || bus.Time != alg.Time {

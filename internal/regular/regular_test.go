@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestOnlyRegularFiles(t *testing.T) {
@@ -24,14 +26,10 @@ func TestOnlyRegularFiles(t *testing.T) {
 		os.WriteFile(at("file"), []byte("text"), 0o600),
 		os.Symlink("file", at("link")), os.Symlink("/dev/zero", at("zero")), os.Symlink("pipe", at("link to a pipe")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	socket, err := net.Listen("unix", at("socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer socket.Close()
 	for _, name := range []string{"pipe", "folder", "zero", "socket", "link to a pipe"} {
 		if _, err := Read(at(name), 10); !errors.Is(err, ErrIrregular) || !strings.Contains(err.Error(), name) {
@@ -80,9 +78,7 @@ func TestGunzip(t *testing.T) {
 	}
 	z.Close()
 	in, err := Gunzip(&bomb, int64(bomb.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if n, err := io.Copy(io.Discard, in); !errors.Is(err, ErrTooLarge) || n > unfolded {
 		t.Errorf("%d bytes, %v", n, err)
 	}

@@ -10,15 +10,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // hear reads what the plugin of one process wrote down, in order.
 func hear(t testing.TB, dir string, rank int) []*heard {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("p%d.jsonl", rank)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var all []*heard
 	for line := range bytes.Lines(text) {
 		h := new(heard)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 const recordings = "../../testdata/nccl-callbacks"
@@ -27,9 +29,7 @@ func onGPU(name string) bool { return strings.Contains(name, "-gpu-few-2p") }
 func load(t testing.TB, name string) *Recording {
 	t.Helper()
 	rec, err := Load(filepath.Join(recordings, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return rec
 }
 
@@ -50,9 +50,7 @@ func play(t testing.TB, rec *Recording, opt Options) (*Result, string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	res, err := Run(ctx, rec, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return res, out
 }
 
@@ -60,9 +58,7 @@ func play(t testing.TB, rec *Recording, opt Options) (*Result, string) {
 func mustPlay(t testing.TB, rec *Recording, opt Options) (*Result, string) {
 	t.Helper()
 	res, out := play(t, rec, opt)
-	if err := res.Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, res.Err())
 	if sum := res.Total(); sum.Errors != 0 || sum.Unwritten != 0 {
 		t.Fatalf("faults of the plugin: %d errors, %d handles unwritten", sum.Errors, sum.Unwritten)
 	}

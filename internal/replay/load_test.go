@@ -168,13 +168,9 @@ func rewrite(t *testing.T, path string, f func(lines []string) []string) {
 	t.Helper()
 	text := testkit.Read(t, path)
 	in, err := gzip.NewReader(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	plain, err := io.ReadAll(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	lines := f(strings.SplitAfter(string(plain), "\n"))
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
@@ -303,9 +299,7 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 func TestPrograms(t *testing.T) {
 	rec := load(t, "07-twocomms-streams")
 	first, err := Compile(rec, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	again, err := Compile(load(t, "07-twocomms-streams"), 1)
 	if err != nil || !bytes.Equal(first, again) {
 		t.Errorf("two compilations differ (%v)", err)
@@ -315,17 +309,11 @@ func TestPrograms(t *testing.T) {
 // FuzzRecLines: whatever a rec file holds, it is loaded or refused, and what is loaded compiles.
 func FuzzRecLines(f *testing.F) {
 	text, err := os.ReadFile(filepath.Join(recordings, "05-p2p-3p", "p0.rec.jsonl.gz"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	in, err := gzip.NewReader(bytes.NewReader(text))
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	plain, err := io.ReadAll(in)
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	lines := strings.SplitAfter(string(plain), "\n")
 	f.Add(strings.Join(lines[:60], ""))
 	f.Add(strings.Join(lines[:16], "") + lines[0] + lines[1])
@@ -352,9 +340,7 @@ func FuzzRecLines(f *testing.F) {
 func FuzzRun(f *testing.F) {
 	from := filepath.Join(recordings, "01-allreduce-2p")
 	text, err := os.ReadFile(filepath.Join(from, recording.RunFile))
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	f.Add(text)
 	f.Add(text[:len(text)/2])
 	for _, run := range []string{
@@ -373,13 +359,9 @@ func FuzzRun(f *testing.F) {
 			if err == nil {
 				err = os.Symlink(path, filepath.Join(dir, name))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, recording.RunFile), run, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, recording.RunFile), run, 0o600))
 		rec, err := Load(dir)
 		if (rec == nil) == (err == nil) {
 			t.Fatalf("%v, %v", rec, err)

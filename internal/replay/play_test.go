@@ -94,13 +94,9 @@ func TestDumpSaysWhatIsPlayed(t *testing.T) {
 		calls, starts, states := map[string]int{}, map[string]int{}, map[string]int{}
 		for k, p := range rec.Processes {
 			program, err := Compile(rec, k)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			out, err := exec.Command(host, "--dump", programFile(t, program)).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
 			if len(lines) != len(p.Calls)+1 {
 				t.Fatalf("%s: %d lines for %d calls", name, len(lines), len(p.Calls))
@@ -577,9 +573,7 @@ func TestABrokenProgramIsRefused(t *testing.T) {
 	host := filepath.Join(replaytest.Build(t, ""), HostFile)
 	rec := load(t, "05-p2p-3p")
 	good, err := Compile(rec, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	refused := func(what string, program []byte) {
 		t.Helper()
 		cmd := exec.Command(host, programFile(t, program))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // The recordings with most going on at the same time, with reloading, and with each kind of event.
@@ -54,9 +55,7 @@ func TestTheHostIsCleanUnderValgrind(t *testing.T) {
 	dir := replaytest.Build(t, "")
 	rec := load(t, "07-twocomms-streams")
 	program, err := Compile(rec, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	path := programFile(t, program)
 	for _, flags := range [][]string{nil, {"--clock", "recorded"}, {"--no-finalize"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // madeCurves are bandwidths as links have them: a latency, and a speed that large messages come near to.
@@ -44,9 +45,7 @@ func madeCurves() []bandwidth.Curve {
 func picture(t *testing.T, curves []bandwidth.Curve) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := report.WriteCurves(&b, "exp1/traces.otf2: medians, start-up left out", curves); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, report.WriteCurves(&b, "exp1/traces.otf2: medians, start-up left out", curves))
 	return b.String()
 }
 

@@ -18,9 +18,7 @@ func FuzzCheck(f *testing.F) {
 	names := [2]string{"traces.def", filepath.Join("traces", "1.evt")}
 	for i, name := range names {
 		b, err := os.ReadFile(filepath.Join(from, name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		testkit.Must(f, err)
 		files[i] = b
 	}
 	f.Add(files[0], files[1])

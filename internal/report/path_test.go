@@ -8,6 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A critical path says in two lines what matters, and in tables all of it.
@@ -43,9 +44,7 @@ func TestCriticalPath(t *testing.T) {
 		CriticalPath(r).WriteStyled(&text, Style{Width: 100}), CriticalPath(r).WriteCSV(&csv),
 		CriticalPath(r).WriteMarkdown(&markdown), CriticalPath(nil).WriteText(&none),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	golden.Text(t, "testdata/path.txt", text.String()+"\n\n"+none.String())
 	golden.Text(t, "testdata/path.csv", csv.String())

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Percentiles are off by no more than is stated, however values are spread and merged, also after a way over the disk.
@@ -31,13 +33,9 @@ func TestPercentilesAreAsGoodAsStated(t *testing.T) {
 		}
 		h.Merge(&other)
 		text, err := json.Marshal(h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var back Distribution[uint64]
-		if err := json.Unmarshal(text, &back); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal(text, &back))
 		if len(h.exact) > h.Keep || h.Approximate() != (len(values) > h.Keep) {
 			t.Fatalf("%d values are kept of %d, at most %d are to be", len(h.exact), len(values), h.Keep)
 		}

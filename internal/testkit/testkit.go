@@ -10,8 +10,11 @@ import (
 	"testing"
 )
 
-// Must ends the test if there is an error.
-func Must(t testing.TB, err error) {
+// Must ends the test, or the case that rapid has drawn, if there is an error.
+func Must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overtime"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -38,14 +39,10 @@ func lateJob(t *testing.T) *otf2.Archive {
 func TestAnswer(t *testing.T) {
 	a := lateJob(t)
 	d, err := Read(a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer d.Close()
 	p, err := d.write(new(collector), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	h := d.head(p, new(Options))
 	got := h.Answer
 	path, s := d.report.CriticalPath, d.report.WaitStates

@@ -21,9 +21,7 @@ import (
 func TestAssetIsMadeOfItsSources(t *testing.T) {
 	names := []string{"build.mjs", "package-lock.json", "package.json", "tsconfig.json"}
 	entries, err := os.ReadDir("page/src")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, e := range entries {
 		names = append(names, "src/"+e.Name())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -44,22 +45,14 @@ func sizesJob(t *testing.T, sizes ...uint64) *otf2.Archive {
 func shownBandwidth(t *testing.T, a *otf2.Archive, selected *selection.Selection) *report.Plot {
 	t.Helper()
 	d, err := Read(a, selected)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer d.Close()
 	p, err := d.write(new(collector), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	b, err := json.Marshal(d.head(p, new(Options)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var h struct{ Bandwidth *report.Plot }
-	if err := json.Unmarshal(b, &h); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(b, &h))
 	return h.Bandwidth
 }
 
@@ -69,23 +62,17 @@ func TestBandwidthsAreTheReports(t *testing.T) {
 	for _, spec := range []selection.Spec{{}, {Ranks: "1-2"}, {From: "5ms"}} {
 		t.Run(spec.String(), func(t *testing.T) {
 			selected, err := selection.Resolve(a, spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			rows, problems := bandwidth.Read(a, false, selected)
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
 			var b bytes.Buffer
-			if err := report.WriteCurves(&b, "", bandwidth.Curves(rows)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, report.WriteCurves(&b, "", bandwidth.Curves(rows)))
 			var drawn struct {
 				Points []string `xml:"g>title"`
 			}
-			if err := xml.Unmarshal(b.Bytes(), &drawn); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, xml.Unmarshal(b.Bytes(), &drawn))
 			plot := shownBandwidth(t, a, selected)
 			if plot == nil {
 				t.Fatal("the page has no bandwidths")

@@ -8,20 +8,18 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A page of two runs has both pages whole, in attributes, and names as text.
 func TestBesideHasBothPages(t *testing.T) {
 	d, err := Read(lateJob(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer d.Close()
 	var alone, both bytes.Buffer
 	a := Beside{d, Options{Title: `A <b>"x"&`}}
-	if err := d.WritePage(&alone, a.Options); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.WritePage(&alone, a.Options))
 	if err := WriteBeside(&both, [2]Beside{a, {d, Options{Title: "B"}}}, `1 < 2 & "3"`); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 )
@@ -115,9 +116,7 @@ func (s *Server) blocksOf(t *testing.T, numbers []string) (body []byte) {
 					t.Fatal(err)
 				}
 				plain, err := io.ReadAll(flate.NewReader(bytes.NewReader(b)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				body, found = append(binary.LittleEndian.AppendUint32(body, uint32(len(plain))), plain...), true
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -19,13 +20,9 @@ func TestTheMatrixOfOperationsIsThatOfTheReport(t *testing.T) {
 	a := jobtest.Open(t, jobtest.Unify(t, dir))
 	for _, spec := range []selection.Spec{{}, {Ranks: "2-5"}, {From: "10ms", To: "20ms"}} {
 		selected, err := selection.Resolve(a, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		d, err := Read(a, selected)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		d.Close()
 		want := matrix.Read(a, selected)
 		if len(want.Nominal) == 0 || matrix.OfOperations(a, selected) == nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -42,9 +43,7 @@ const (
 func newMeasured(t testing.TB) *measured {
 	t.Helper()
 	a, err := otf2.Create(t.TempDir(), "traces", &otf2.ArchiveOptions{Creator: "test", CheckNesting: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	m := &measured{t, a.Definitions(), a, make(map[string]otf2.StringRef), 0}
 	m.must(m.ClockProperties(1e9, 1000, 1000, 0))
 	m.must(m.SystemTreeNode(0, m.text("vm0"), m.text("node"), otf2.UndefinedSystemTreeNode))
@@ -306,9 +305,7 @@ func TestMetricsThatAreNotShown(t *testing.T) {
 // columnsOf unpacks a block of raw and varint columns.
 func columnsOf(t *testing.T, packed []byte) (all [][]byte) {
 	b, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for len(b) > 0 {
 		n, size := binary.Uvarint(b)
 		all = append(all, b[size:size+int(n)])

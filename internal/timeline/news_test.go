@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // ask asks a server for what is behind the token.
@@ -25,9 +27,7 @@ func ask(s *Server, path string) *httptest.ResponseRecorder {
 // newest is what a page that waits is told, which knows of the news before version.
 func newest(t *testing.T, s *Server, version string) (news progress) {
 	t.Helper()
-	if err := json.Unmarshal(ask(s, "/progress/"+version).Body.Bytes(), &news); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(ask(s, "/progress/"+version).Body.Bytes(), &news))
 	return news
 }
 
@@ -97,9 +97,7 @@ func TestReadingTellsHowFarItIs(t *testing.T) {
 		}
 		most[what] = max(most[what], done)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	d.Close()
 	if got := most["Reading events"]; got < total/2 || len(most) != 3 {
 		t.Errorf("of %d events it tells: %v", total, most)

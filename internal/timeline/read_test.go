@@ -68,13 +68,9 @@ func makeJob(t testing.TB) string {
 func read(t testing.TB, anchor string) *Data {
 	t.Helper()
 	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	d, err := Read(a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return d
 }
 
@@ -160,9 +156,7 @@ func TestForeignArchives(t *testing.T) {
 	for _, pattern := range []string{"../../tests/jobtest/testdata/*/*.otf2", "../../otf2/testdata/*/*.otf2",
 		"../../otf2/testdata/*/*/*.otf2"} {
 		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		anchors = append(anchors, found...)
 	}
 	if len(anchors) < 3 {
@@ -216,15 +210,11 @@ func TestDamagedArchive(t *testing.T) {
 // late, twice, in another process or never; regions that lie very deep, are not defined or never end.
 func randomArchive(t *rapid.T, dir string) *otf2.Archive {
 	w, err := otf2.Create(dir, "traces", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer w.Abort()
 	must := func(errs ...error) {
 		for _, err := range errs {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 		}
 	}
 	defs := w.Definitions()
@@ -327,9 +317,7 @@ func TestPagesOfRandomArchives(t *testing.T) {
 		a := randomArchive(t, filepath.Join(os.Getenv("TMPDIR"), fmt.Sprint(n)))
 		defer a.Close()
 		d, err := readKeeping(a, nil, rapid.SampledFrom([]int{1, 200, keptBytes}).Draw(t, "kept"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer d.Close()
 		want := expect(t, a, d)
 		for range 2 { // it can be written again
@@ -359,9 +347,7 @@ func TestLargeArchive(t *testing.T) {
 		size := jobtest.NewLarge(regions*16/5, 2)
 		size.Jitter = true
 		anchor, err := size.Write(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		before := liveHeap()
 		if a, err = otf2.Open(anchor, nil); err != nil {
 			t.Fatal(err)

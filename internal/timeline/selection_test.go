@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Of a selection there are the rows that can have something of it, the regions that begin in it, and their operations
@@ -40,19 +41,11 @@ func TestSelection(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a, err := otf2.Open(anchor, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Close()
+			a := jobtest.Open(t, anchor)
 			selected, err := selection.Resolve(a, c.spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			d, err := Read(a, selected)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer d.Close()
 			s := show(t, d)
 			var rows, bars []string
@@ -70,9 +63,7 @@ func TestSelection(t *testing.T) {
 				on[d.regions[s.bars[o[1]][4]].name]++
 			}
 			p, err := d.write(new(collector), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			h := d.head(p, new(Options))
 			var waited []uint64
 			for _, r := range h.Ranks {

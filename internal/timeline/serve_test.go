@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func serve(t testing.TB) *Server {
@@ -29,14 +31,10 @@ func serve(t testing.TB) *Server {
 func unfilled(t testing.TB) *Server {
 	t.Helper()
 	s, err := NewServer("job")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { s.Close() })
 	l, err := s.Listen(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return s
 }
@@ -45,9 +43,7 @@ func unfilled(t testing.TB) *Server {
 func TestServerAnswers(t *testing.T) {
 	s := serve(t)
 	at, err := url.Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	good := strings.TrimSuffix(at.Path, "/")
 	if len(good) < 33 {
 		t.Fatalf("the token is short: %s", good)
@@ -117,13 +113,9 @@ func TestServerSendsTheBlocks(t *testing.T) {
 		t.Error("the page cannot ask for its data")
 	}
 	packed, err := io.ReadAll(flate.NewReader(bytes.NewReader(get("/head"))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var h head
-	if err := json.Unmarshal(packed, &h); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(packed, &h))
 	if h.Title != "job" || h.Nodes != len(s.blocks)-1 || h.Blocks != nil {
 		t.Errorf("%d blocks, the nodes are %d, title %q", len(s.blocks), h.Nodes, h.Title)
 	}
@@ -136,9 +128,7 @@ func TestServerSendsTheBlocks(t *testing.T) {
 		got := get(fmt.Sprintf("/blocks/%d,%d", i, other))
 		for _, packed := range [][]byte{want[i], want[other]} {
 			block, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			length := int(binary.LittleEndian.Uint32(got))
 			if length != len(block) || !bytes.Equal(got[4:4+length], block) {
 				t.Fatalf("blocks %d and %d: %d bytes, want %d", i, other, length, len(block))

@@ -14,7 +14,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Entries come out in the order of their keys, those with equal ones as they came, however few are kept in memory; and
@@ -58,9 +60,7 @@ func TestSorter(t *testing.T) {
 				t.Fatalf("there is one more: %d %d", m.a, m.b)
 			}
 		}
-		if err := temp.failed(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, temp.failed())
 	})
 }
 
@@ -115,11 +115,7 @@ func TestNoRoomForTemporaryFiles(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	d := read(t, anchor)
 	room := t.TempDir()
 	t.Setenv("TMPDIR", filepath.Join(room, "nowhere"))
@@ -127,17 +123,13 @@ func TestNoRoomForTemporaryFiles(t *testing.T) {
 		_, err := readKeeping(a, nil, 1, nil)
 		advice(t, err, os.ErrNotExist)
 		s, err := NewServer("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		err = s.Fill(d, Options{})
 		advice(t, err, os.ErrNotExist)
 	})
 	t.Run("disk full", func(t *testing.T) {
 		full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Setenv("TMPDIR", room)
 		d := &Data{defs: a.Defs, origin: otf2.Timestamp(a.Defs.Clock.Offset), rows: makeRows(a.Defs),
 			store: newStore(1)}

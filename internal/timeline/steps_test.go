@@ -11,6 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -21,15 +22,11 @@ import (
 func readTimeline(t *testing.T, a *otf2.Archive) (*Data, *head, collector) {
 	t.Helper()
 	d, err := Read(a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { d.Close() })
 	var all collector
 	p, err := d.write(&all, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return d, d.head(p, new(Options)), all
 }
 
@@ -232,9 +229,7 @@ func TestPhasesOfRanks(t *testing.T) {
 			p.Shard.Regions[region].Paradigm = otf2.ParadigmUser
 			for _, err := range []error{thread.Enter(otf2.Timestamp(begin+from), nil, region),
 				thread.Leave(otf2.Timestamp(begin+to), nil, region)} {
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 			}
 		}
 		own := uint64(r) * 5
@@ -263,9 +258,7 @@ func TestPhasesOfRanks(t *testing.T) {
 	}
 	var rows uint64
 	report, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, row := range report.Phases {
 		rows += row.Count
 	}

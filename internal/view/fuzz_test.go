@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
@@ -35,15 +36,11 @@ func FuzzView(f *testing.F) {
 	rank0 := ""
 	read := func(path string) []byte {
 		b, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		testkit.Must(f, err)
 		return b
 	}
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(anchor), "traces", "*.evt"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	for _, path := range files { // the largest that is there first
 		if rank0 == "" || len(read(path)) > len(read(rank0)) {
 			rank0 = path
@@ -70,9 +67,7 @@ func FuzzView(f *testing.F) {
 			return
 		}
 		found, err := scoutrules.Check(res.Archive, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, f := range found.Findings {
 			if f.Severity == check.Error {
 				t.Errorf("%v", f)
@@ -106,11 +101,7 @@ func readSimple(t *testing.T, anchor string) {
 	if err != nil {
 		return
 	}
-	a, err := otf2.Open(made.Archive, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, made.Archive)
 	for _, l := range a.Defs.Locations {
 		n, last := uint64(0), otf2.Timestamp(0)
 		for e, err := range a.EventsOf(l.Self) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -54,9 +55,7 @@ type item struct {
 func makeJob(t testing.TB, ranks int) *made {
 	t.Helper()
 	dir, err := os.MkdirTemp(t.TempDir(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	m := &made{t: t, dir: dir}
 	for r := range ranks {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r/2), 100+r).Launched("slurm", r, ranks)
@@ -87,9 +86,7 @@ func (r *member) plan(t testing.TB, begin, end uint64, source, name string, item
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	if name == "" {
 		name = fmt.Sprintf("Group (%d ops)", len(items))
@@ -164,16 +161,12 @@ func (m *made) unify() string {
 func viewOf(t testing.TB, anchor string, opts *Options, but ...check.Rule) *Result {
 	t.Helper()
 	res, err := Scalasca(anchor, filepath.Join(filepath.Dir(anchor), "scalasca"), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for name, check := range map[string]func(string, *check.Options) (*check.Result, error){
 		"check": check.Archive, "scout": scoutrules.Check,
 	} {
 		found, err := check(res.Archive, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, f := range found.Findings {
 			if !slices.Contains(but, f.Rule) {
 				t.Errorf("%s: %v", name, f)

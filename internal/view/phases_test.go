@@ -12,8 +12,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // thread is one of a rank, on which its application marks phases and calls NCCL.
@@ -83,16 +85,10 @@ func (th *thread) asks(at uint64, function string, graph bool) uint64 {
 // operation the regions around it; all without calls, if they are not wanted.
 func pathsOf(t testing.TB, anchor string, rank int, calls bool) (list []string) {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	var path []string
 	for ev, err := range a.EventsOf(otf2.LocationRef(rank)) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if ev.Kind != otf2.EventEnter && ev.Kind != otf2.EventLeave {
 			continue
 		}
@@ -341,11 +337,7 @@ func TestManyPhasesShareAName(t *testing.T) {
 			if diff := gocmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
-			a, err := otf2.Open(res.Archive, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Close()
+			a := jobtest.Open(t, res.Archive)
 			defined := 0
 			for _, r := range a.Defs.Regions {
 				if strings.HasPrefix(a.Defs.String(r.Name), "step ") {

@@ -11,6 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // severities are the wait states that scout finds in an archive, ns by metric and rank, computed anew from what
@@ -19,11 +20,7 @@ type severities map[string][]int64
 
 func severitiesOf(t testing.TB, anchor string) severities {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	ranks := len(a.Defs.LocationGroups)
 	sum := make(severities)
 	add := func(metric string, rank int, from, to, cut otf2.Timestamp) {
@@ -64,9 +61,7 @@ func severitiesOf(t testing.TB, anchor string) severities {
 		seen := make(map[uint64]int)
 		open := -1
 		for ev, err := range a.EventsOf(otf2.LocationRef(rank)) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			x := ev.Args
 			switch ev.Kind {
 			case otf2.EventEnter:

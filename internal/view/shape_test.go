@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -25,11 +26,7 @@ import (
 // regionsOf lists the names of a rank's regions of MPI with their begins and ends, from t0.
 func regionsOf(t testing.TB, anchor string, rank int) (list []string) {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	type entry struct {
 		begin otf2.Timestamp
 		text  string
@@ -37,9 +34,7 @@ func regionsOf(t testing.TB, anchor string, rank int) (list []string) {
 	var stack []otf2.Timestamp
 	var all []entry
 	for ev, err := range a.EventsOf(otf2.LocationRef(rank)) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		switch ev.Kind {
 		case otf2.EventEnter:
 			stack = append(stack, ev.Time)

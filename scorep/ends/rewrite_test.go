@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A launch's end is moved with all that is there at its end, and its bandwidths become what they are in the longer
@@ -20,9 +22,7 @@ func TestRewrite(t *testing.T) {
 	const chunk = 256 << 10
 	path := filepath.Join(t.TempDir(), "1.evt")
 	w, err := otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: chunk})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	double, number := []otf2.Type{otf2.TypeDouble, otf2.TypeDouble}, []otf2.Type{otf2.TypeUint64}
 	bandwidths := []uint64{math.Float64bits(8), math.Float64bits(4)}
 	for i := range otf2.Timestamp(2) {
@@ -39,9 +39,7 @@ func TestRewrite(t *testing.T) {
 			}
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Close())
 	if err := Rewrite(path, chunk, []Move{{enter: 1, first: 4, last: 7, by: 300, longer: 4}}); err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +61,7 @@ func TestRewrite(t *testing.T) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	// Times that would go back are refused, and the file stays as it is.
 	if err := Rewrite(path, chunk, []Move{{enter: 1, first: 4, last: 7, by: 1 << 40, longer: 2}}); err == nil {
 		t.Error("a move beyond what follows was made")

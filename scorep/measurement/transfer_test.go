@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -43,9 +44,7 @@ func TestRecordsAreExactToTheTick(t *testing.T) {
 			at += uint64(perNs * float64(rapid.Uint64Range(1e9, 1e11).Draw(t, "distance")))
 		}
 		tr, err := newTransfer(p, by, clock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		tr.Shift = rapid.Int64Range(-1e9, 1e9).Draw(t, "shift")
 		first := p.Clock.AnchorReal + rapid.Uint64Range(0, 1e9).Draw(t, "first")
 		last := first + rapid.Uint64Range(0, 4e12).Draw(t, "last")

@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 var pathsFlag = flag.Int(
@@ -77,9 +78,7 @@ func TestPathsOfRecordings(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, err := pathOf(t, dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			sum := uint64(0)
 			for _, c := range tr.culprits {
 				w, ok := r.faster(c)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // causes are the words of recordings for what held ranks up.
@@ -84,9 +85,7 @@ func known(t *testing.T) map[string]truth {
 	}
 	for _, file := range labeled {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var run struct{ Truth label }
 		if err := json.Unmarshal(text, &run); err != nil {
 			t.Fatalf("%s: %v", file, err)
@@ -125,9 +124,7 @@ func TestRecordings(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				v, err := play(t, folder, "net")
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				c := tr.compare(v)
 				faults := append(c.faults(), c.off()...)
 				for _, f := range faults {
@@ -163,9 +160,7 @@ func TestRecordingsByDefault(t *testing.T) {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
 			v, err := play(t, folder, "gpu")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if !tr.inside {
 				c := tr.compare(v)
 				for _, f := range c.faults() {

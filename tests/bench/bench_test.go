@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // TestMain lets the test binary run single cases, as the program does.
@@ -21,9 +23,7 @@ func TestMain(m *testing.M) {
 // TestCompare runs the cases small. Both sides do the same work, or it fails; times are not looked at.
 func TestCompare(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Chdir(t.TempDir()) // wherever the program is started
 	b := &bench{self: self, dir: t.TempDir(), rounds: 1, scale: 0.001,
 		match: regexp.MustCompile(`^(write|read|print|1000 .* 256 KiB)`)}
@@ -31,9 +31,7 @@ func TestCompare(t *testing.T) {
 	if errors.Is(err, errNoLibotf2) {
 		need.NoError(t, "libotf2", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if want := 3*3 + 6 + 4 + 3; len(r.Rows) != want {
 		t.Errorf("%d rows, want %d", len(r.Rows), want)
 	}

@@ -49,9 +49,7 @@ func TestBoundedMemory(t *testing.T) {
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, "traces"), 0o755))
 	for l := range writers {
 		w, err := otf2.CreateEventWriter(filepath.Join(dir, "traces", fmt.Sprintf("%d.evt", l)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		writers[l] = w
 	}
 	var list otf2.AttributeList
@@ -96,9 +94,7 @@ func TestBoundedMemory(t *testing.T) {
 	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 	var read, sum uint64
 	for e, err := range a.Events(nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		sum += uint64(e.Time)
 		if e.Kind == otf2.EventEnter {
 			sum += e.Attributes[0].Bits
@@ -121,9 +117,7 @@ func TestBoundedMemory(t *testing.T) {
 func finish(t *testing.T, dir string, locations, events uint64) {
 	t.Helper()
 	n, err := writeDefinitions(filepath.Join(dir, "traces.def"), locations, events)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testkit.Must(t, otf2.WriteAnchor(filepath.Join(dir, "traces.otf2"),
 		&otf2.Anchor{Locations: locations, GlobalDefs: n, TraceID: 1}))
 }
@@ -144,16 +138,12 @@ func TestOpenFiles(t *testing.T) {
 		}
 	}()
 	before, err := openFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
 	perLocation := make([]int, locations)
 	last, peak, n := otf2.Timestamp(0), 0, 0
 	for e, err := range a.Events(nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if e.Time <= last {
 			t.Fatalf("event %d: time %d follows %d", n, e.Time, last)
 		}
@@ -161,9 +151,7 @@ func TestOpenFiles(t *testing.T) {
 		perLocation[e.Location]++
 		if n%500 == 0 {
 			now, err := openFiles()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			peak = max(peak, now)
 		}
 		n++

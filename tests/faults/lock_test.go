@@ -13,6 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
@@ -21,9 +22,7 @@ func TestUnifyLocksOnce(t *testing.T) {
 	needInjection(t)
 	rec, err := scenario.Random(1, scenario.RandomOptions{Release: "2.29.7", Processes: 2, Calls: 300}).Load(
 		filepath.Join(t.TempDir(), "recording"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), mostTime)
 	defer cancel()
 	dir, log := filepath.Join(t.TempDir(), "experiment"), filepath.Join(t.TempDir(), "log")
@@ -35,9 +34,7 @@ func TestUnifyLocksOnce(t *testing.T) {
 	if err == nil {
 		err = res.Err()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	// Who takes the lock writes into its file who that is.
 	cmd := exec.Command(builtFile(t, "inject"), "unify", dir)
 	cmd.Env = append(os.Environ(), "INJECT_PROGRAM="+builtFile(t, "nccl-otf2"),
@@ -47,9 +44,7 @@ func TestUnifyLocksOnce(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if n := strings.Count(string(text), "call "); n != 1 {
 		t.Errorf("the lock was taken %d times:\n%s", n, text)
 	}

@@ -10,14 +10,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // What docs/reliability.md promises names the tests that hold it: they, the files, and the faults of ours are there.
 func TestReliabilityPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reliability.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	declared := make(map[string]bool)
 	declaration := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -35,9 +35,7 @@ func TestReliabilityPage(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	names := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(page), -1)
 	if len(names) < 20 {
 		t.Errorf("only %d names of tests on the page", len(names))

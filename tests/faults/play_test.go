@@ -22,6 +22,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
@@ -77,9 +78,7 @@ func folder(t *testing.T, p *plan, name string) string {
 	if err == nil {
 		err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Mkdir(path, 0o700))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return path
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
@@ -21,9 +22,7 @@ func TestStopsBehindCommunicators(t *testing.T) {
 	s := scenario.Random(p.job, scenario.RandomOptions{Release: p.release, Processes: p.processes, Calls: p.calls,
 		Hazards: p.hazards})
 	rec, err := s.Load(filepath.Join(t.TempDir(), "recording"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	stops := make(map[int]int)
 	ahead := 0
 	for k, process := range rec.Processes {
@@ -56,9 +55,7 @@ func TestStopsBehindCommunicators(t *testing.T) {
 		StopAt:  func(process int) int { return stops[process] },
 		Stopped: func(_, pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for k, r := range res.Processes {
 		if r.Signal != syscall.SIGKILL {
 			t.Errorf("process %d: signal %v, status %d", k, r.Signal, r.ExitCode)

@@ -27,9 +27,7 @@ type fakeJob struct {
 func builtFile(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("../../build", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("%s is not built: run `make build` first", name)
 	}
@@ -48,15 +46,11 @@ func newFakeJob(t *testing.T, name string, more ...string) *fakeJob {
 func fakeJobOf(t *testing.T, folder string, log func(rec *replay.Recording, k int) []byte) *fakeJob {
 	t.Helper()
 	rec, err := replay.Load(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	f := &fakeJob{dir: t.TempDir(), ranks: len(rec.Processes)}
 	for k := range rec.Processes {
 		program, err := replay.Compile(rec, k)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		testkit.Write(t, filepath.Join(f.dir, fmt.Sprintf("p%d.program", k)), program)
 		testkit.Write(t, filepath.Join(f.dir, fmt.Sprintf("rank%d.jsonl", k)), log(rec, k))
 	}

@@ -25,9 +25,7 @@ import (
 func mustCompile(t *testing.T, pattern string) *regexp.Regexp {
 	t.Helper()
 	r, err := regexp.Compile(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
@@ -200,9 +198,7 @@ func checkedRecording(t *testing.T, name string, change func([]*jobLog, *archive
 		t.Fatal(v.failures)
 	}
 	a, err := readArchive(filepath.Join(dir, "experiment"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	change(logs, a)
 	v = new(verdict)
 	v.check(c, logs, a)
@@ -270,9 +266,7 @@ func TestWholeRun(t *testing.T) {
 		t, "01-allreduce-2p",
 		`{"f":"cost","op":"AllReduce","bytes":8,"calls":50,"host_ns":[10000,12000,14000],"gpu_ns":[20000]}`)
 	host, err := caller.Build("../..", "../../build", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	build := t.TempDir()
 	for from, to := range map[string]string{host.Plugin: "libnccl-profiler-otf2.so", host.Tool: "nccl-otf2",
 		host.Empty: "gpu/libnccl-profiler-empty.so"} {
@@ -283,9 +277,7 @@ func TestWholeRun(t *testing.T) {
 	o := &options{cases: "^(collectives/(gpu/2p$|gpu/4p)|few/|" + overheadName + ")", time: time.Hour, out: out,
 		build: build, python: f.python, script: "job.py", rounds: 1}
 	bad, err := o.run(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	text := testkit.Read(t, filepath.Join(out, "report.md"))
 	report := string(text)
 	for _, want := range []string{
@@ -301,9 +293,7 @@ func TestWholeRun(t *testing.T) {
 		t.Fatalf("%d cases failed or were not run, want 1:\n%s", bad, report)
 	}
 	rec, err := replay.Load(filepath.Join(out, "recording"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(rec.Processes) != 2 || len(rec.Processes[1].Issues) != 9 || len(rec.Processes[1].Events) == 0 ||
 		rec.Run.Name != "gpu-few-2p" {
 		t.Errorf("the recording that is kept is not the one that was made: %+v", rec.Run)
@@ -390,16 +380,12 @@ func TestJobProgramCompiles(t *testing.T) {
 // all else together. What runs on a GPU is tested there, by `make gpu-test`.
 func TestJobProgramOnTheCPU(t *testing.T) {
 	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := exec.Command(python, "-c", "import torch").Run(); err != nil {
 		t.Skip("NOT RUN ON THE CPU: PyTorch is missing")
 	}
 	job0, err := filepath.Abs("job.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, mode := range []string{"collectives", "exchange", "groups", "training", "loader", "late-host",
 		"late-never"} {
 		t.Run(mode, func(t *testing.T) {
@@ -603,9 +589,7 @@ func TestTreesOfAGPU(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	a, err := readArchive(experiment)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	v = verdict{}
 	if v.overlaps(a); v.passed() {
 		t.Error("the stamped ends overlap, too: the recording shows nothing")

@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Check checks an archive that can be read.
 func Check(t testing.TB, path string) *check.Result {
 	t.Helper()
 	res, err := check.Archive(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return res
 }
 

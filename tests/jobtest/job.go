@@ -6,6 +6,7 @@ package jobtest
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -28,9 +29,7 @@ func Make(t testing.TB, ranks, perHost int, draw func(rank int, p *shardtest.Pro
 func Unify(t testing.TB, dir string) string {
 	t.Helper()
 	res, err := scorep.Unify(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(res.Runs) != 1 {
 		t.Fatalf("%d runs", len(res.Runs))
 	}
@@ -41,9 +40,7 @@ func Unify(t testing.TB, dir string) string {
 func Open(t testing.TB, anchor string) *otf2.Archive {
 	t.Helper()
 	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { a.Close() })
 	return a
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -69,9 +70,7 @@ type Sample struct {
 func Load(t testing.TB, path string) *Sample {
 	t.Helper()
 	a, err := otf2.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer a.Close()
 	s := &Sample{
 		t: t, Anchor: *a.Anchor, Defs: a.Defs, Events: make(map[otf2.LocationRef][]otf2.Event),
@@ -79,9 +78,7 @@ func Load(t testing.TB, path string) *Sample {
 	}
 	for _, l := range a.Defs.Locations {
 		for ev, err := range a.EventsOf(l.Self) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			s.Events[l.Self] = append(s.Events[l.Self], ev.Clone())
 		}
 	}
@@ -281,20 +278,14 @@ func (s *Sample) With(l otf2.LocationRef, kind otf2.EventKind, n int, other otf2
 func Operations(t testing.TB, path string) *operations.Report {
 	t.Helper()
 	a, err := otf2.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer a.Close()
 	r, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
 func Try(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }

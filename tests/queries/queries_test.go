@@ -92,9 +92,7 @@ func reports(t *testing.T, dir string) *reported {
 	form := func(flags ...string) []byte {
 		return tool(t, nil, append([]string{"report", dir, "--format", "json"}, flags...)...)
 	}
-	if err := r.read(form(), form("--waits"), form("--matrix")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.read(form(), form("--waits"), form("--matrix")))
 	return r
 }
 
@@ -113,9 +111,7 @@ func answers(t *testing.T, all []ask) [][]row {
 	}
 	need.NoError(t, *engine+" for Python (make engines, make spark-test)", err)
 	in, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testkit.Watch(t, ".")
 	cmd := exec.Command("python3", "-B", "run.py", *engine)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "SPARK_LOCAL_DIRS="+t.TempDir())

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // root is the module's folder, from which make works.
@@ -123,9 +125,7 @@ func TestAGivenLibraryHasToBeOne(t *testing.T) {
 	empty, headless, static := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, file := range []string{filepath.Join(headless, "libnccl.so.2"), filepath.Join(static, "libnccl.so.2"),
 		filepath.Join(static, "nccl.h")} {
-		if err := os.WriteFile(file, nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, nil, 0o666))
 	}
 	for _, test := range []struct{ dir, says string }{
 		{"/nonexistent/nccl", "no folder /nonexistent/nccl"},

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -57,9 +58,7 @@ type cost struct {
 func ask(t *testing.T, dir string, args ...string) cost {
 	t.Helper()
 	tool, err := filepath.Abs("../../build/nccl-otf2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	args = append([]string(nil), args...)
 	for i, a := range args {
 		if a == "DIR" {
@@ -97,9 +96,7 @@ func TestLateRankAmongMany(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(ask(t, dir, "report", "DIR", "--format", "json").out), &report); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(ask(t, dir, "report", "DIR", "--format", "json").out), &report))
 		v := report.Verdict
 		if len(v.Culprits) != 1 || v.Culprits[0].Rank != late || v.Culprits[0].Share < 0.95 ||
 			v.Culprits[0].Kind != "host_late" {
@@ -132,9 +129,7 @@ func TestScale(t *testing.T) {
 	for number := range strings.SplitSeq(*many, ",") {
 		ranks := numberOf(t, number)
 		dir, err := os.MkdirTemp("", "scale")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		jobtest.WriteTraining(t, dir, ranks, ranks/2+3)
 		head, rule = head+fmt.Sprintf(" %d ranks |", ranks), rule+"---|"
 		for i, a := range asked {

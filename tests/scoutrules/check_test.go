@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
@@ -17,9 +18,7 @@ import (
 func checkScalasca(t testing.TB, path string) *check.Result {
 	t.Helper()
 	res, err := scoutrules.Check(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return res
 }
 
@@ -344,9 +343,7 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 func TestScalascaWantsItsNameForAnchors(t *testing.T) {
 	path := jobtest.SmallestOfScalasca(t).Write()
 	other := strings.TrimSuffix(path, ".otf2") + ".trace"
-	if err := os.Rename(path, other); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Rename(path, other))
 	res, err := scoutrules.Check(other, nil)
 	if err == nil && !strings.Contains(jobtest.Lines(res), "scout-anchor: the anchor's name, traces.trace") {
 		t.Errorf("got:\n%s", jobtest.Lines(res))

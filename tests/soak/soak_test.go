@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/usage"
 )
@@ -37,9 +38,7 @@ func TestSoakSmoke(t *testing.T) {
 	if errors.Is(err, caller.ErrUnavailable) {
 		need.NoError(t, "plugin and compiler", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Log(r.text())
 	for _, f := range r.faults {
 		t.Error(f)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 const page = "# A page\n\n```sh\nx=1\nprintf 'a   b c\\nvm is here\\n'\n```\n\nprints\n\n```text\na b…\nnode1 is\n```\n\n```sh\necho $x; cat >f <<'END'\nq\nEND\n```\n\n```text\n1\n```\n"
@@ -15,9 +17,7 @@ const page = "# A page\n\n```sh\nx=1\nprintf 'a   b c\\nvm is here\\n'\n```\n\np
 func play(t *testing.T, page string) (missing []string, err error) {
 	t.Helper()
 	blocks, err := Blocks(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := exec.Command("bash", "-euo", "pipefail")
 	c.Dir, c.Stdin = t.TempDir(), strings.NewReader(Script(blocks))
 	out, err := c.CombinedOutput()

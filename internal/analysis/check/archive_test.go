@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -269,9 +270,7 @@ func TestFindingsAreLimitedByRule(t *testing.T) {
 		}
 	}
 	res, err := check.Archive(s.Write(), &check.Options{Limit: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if n := uint64(2*6 - 3); res.Dropped[check.RuleReference] != n || res.Errors() < int(n)+3 {
 		t.Errorf("dropped %v, %d errors:\n%s", res.Dropped, res.Errors(), jobtest.Lines(res))
 	}
@@ -282,9 +281,7 @@ func TestNoArchiveIsAnError(t *testing.T) {
 		t.Error("no error")
 	}
 	path := filepath.Join(t.TempDir(), "traces.otf2")
-	if err := os.WriteFile(path, []byte("no archive"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte("no archive"), 0o666))
 	if _, err := check.Archive(path, nil); err == nil {
 		t.Error("no error")
 	}
@@ -304,9 +301,7 @@ func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
 		p.Crash(-1, nil)
 	}
 	out, err := scorep.Unify(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if out.Runs[0].Crashed != 3 || out.Runs[0].Missing != 1 {
 		t.Errorf("%+v", out.Runs[0])
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -184,8 +185,6 @@ func TestContinuedProcessesAreSound(t *testing.T) {
 func hostname(t *testing.T) string {
 	t.Helper()
 	name, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return name
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -15,9 +16,7 @@ import (
 // An observer is shown every event, operation and wait that the report counts, and of the regions that they are in.
 func TestObserve(t *testing.T) {
 	a, err := otf2.Open(jobtest.Typical(t, nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var events atomic.Uint64
 	parts, waited := uint64(0), map[bool]uint64{}
 	type region struct {
@@ -29,9 +28,7 @@ func TestObserve(t *testing.T) {
 	for _, l := range a.Defs.Locations {
 		n := uint64(0)
 		for ev, err := range a.EventsOf(l.Self) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if ev.Kind == otf2.EventEnter {
 				begins[region{l.Self, n}] = ev.Time
 				n++
@@ -56,9 +53,7 @@ func TestObserve(t *testing.T) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if events.Load() != r.Summary.Events || parts != r.Summary.Calls {
 		t.Errorf("%d events and %d parts, the report counts %d and %d", events.Load(), parts, r.Summary.Events,
 			r.Summary.Calls)

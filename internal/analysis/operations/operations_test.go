@@ -254,9 +254,7 @@ func TestReportAsText(t *testing.T) {
 
 func TestReportAsJSONHasStableNames(t *testing.T) {
 	b, err := json.Marshal(jobtest.Operations(t, jobtest.Typical(t, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, want := range []string{`"busbw":`, `"avg_ns":30000`, `"caused_ns":60000`, `"duration_ns":600000`,
 		`"min_calls_per_rank":2`} {
 		if !strings.Contains(string(b), want) {

@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -21,9 +22,7 @@ import (
 func TestPartsAddUpToTheReport(t *testing.T) {
 	a := jobtest.Open(t, jobtest.WithNetwork(t))
 	report, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	calls := make(map[string]uint64)
 	for _, r := range report.Operations {
 		calls[r.Operation] += r.Calls
@@ -77,9 +76,7 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 func TestWaitsAddUpToTheReport(t *testing.T) {
 	a := jobtest.Open(t, jobtest.WithWaits(t))
 	report, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	gather := func() (all []waits.Wait) {
 		if problems := operations.EachMatch(a, &operations.Matches{Wait: func(
 			w *waits.Wait) {

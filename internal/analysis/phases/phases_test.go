@@ -17,6 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -221,9 +222,7 @@ func TestPhasesInTheReport(t *testing.T) {
 		}
 	})
 	r, err := operations.Observe(a, new(operations.Observer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	rows := phasesOf(t, a)
 	if diff := cmp.Diff(rows, r.Phases); diff != "" {
 		t.Error("Operations and Phases differ:", diff)
@@ -240,9 +239,7 @@ func TestPhasesInTheReport(t *testing.T) {
 	}
 	golden.Text(t, "testdata/phases.txt", b.String())
 	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, name := range []string{`"phase":"step *"`, `"nccl_ns":300000`, `"gpu_avg_ns":260000`, `"spread_ns":150000`,
 		`"slowest_rank":"Rank 1"`, `"timed":14`, `"last":null`, `"PUT_BYTES":3000`} {
 		if !strings.Contains(string(text), name) {

@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -34,27 +35,21 @@ func jobs(t *testing.T) map[string]string {
 func selected(t *testing.T, path string, spec selection.Spec) *selection.Selection {
 	t.Helper()
 	s, err := selection.Resolve(jobtest.Open(t, path), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
 func reportOf(t *testing.T, path string, s *selection.Selection) *operations.Report {
 	t.Helper()
 	r, err := operations.Observe(jobtest.Open(t, path), &operations.Observer{Selection: s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
 func text(t *testing.T, values ...any) string {
 	t.Helper()
 	b, err := json.MarshalIndent(values, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(b)
 }
 
@@ -187,9 +182,7 @@ func TestTimesAreReadAsTheyAreShown(t *testing.T) {
 	begin := uint64(reportOf(t, path, nil).Summary.Begin)
 	for _, at := range []string{"300us", "0.0003s", "0.000300 s", fmt.Sprintf("@%dns", begin+300_000)} {
 		s, err := selection.Resolve(a, selection.Spec{From: at})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if d := s.Describe(); *d.From != 300_000 || d.To != nil {
 			t.Errorf("%s is %d ns after the begin", at, *d.From)
 		}
@@ -236,9 +229,7 @@ func TestPhasesAreSelected(t *testing.T) {
 // another one.
 func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
 	a, err := otf2.Open("../../../tests/jobtest/testdata/scorep-mpi/traces.otf2", &otf2.ReadOptions{Nanoseconds: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer a.Close()
 	type message struct {
 		comm     otf2.CommRef

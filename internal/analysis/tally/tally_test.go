@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -70,9 +71,7 @@ func TestCallsOnDeviceMemory(t *testing.T) {
 		alone.Uint64(regions.AttrParentID, 7)
 		for _, err := range []error{w.Enter(at, &in, group), w.Enter(at+10, &alone, call), w.Leave(at+30, nil, call),
 			w.Leave(at+100, nil, group)} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 		}
 		p.CallFor("ncclAllReduce", 9, at+200, at+300)
 		p.CallFor("ncclAllGather", 10, at+400, at+500)
@@ -119,9 +118,7 @@ func TestTallyCountsOperationsOnce(t *testing.T) {
 			p.Region("AllReduce", regions.GroupCollectives, otf2.RegionRoleCollAll2All)
 		for _, err := range []error{w.Enter(shardtest.Epoch+2_000_100, nil, region),
 			w.Leave(shardtest.Epoch+2_999_900, nil, region)} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 		}
 		p.Finish()
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // sight is a process as its machine saw it: in which job it was, where, with which rank of which communicators, and
@@ -89,9 +91,7 @@ func TestJobsWhateverTheClocksSay(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, %v s", tc.name, lead), func(t *testing.T) {
 				runs, err := Separate(seenBy(tc.all, map[string]float64{"b": lead, "c": -lead}))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				var got []string
 				for _, r := range runs {
 					count := make(map[string]int)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // truthOf reads what a labeled recording says of its communicators.
@@ -27,32 +28,24 @@ func truthOf(t *testing.T, file string) (all []struct {
 }) {
 	t.Helper()
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	run := struct{ Truth struct{ Communicators any } }{}
 	run.Truth.Communicators = &all
-	if err := json.Unmarshal(b, &run); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(b, &run))
 	return all
 }
 
 func hex(t *testing.T, s string) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(s, 0, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return n
 }
 
 // NCCL makes the ids of children as commid.Child does, in all recordings that say who the parent was.
 func TestIDsOfRecordedChildren(t *testing.T) {
 	files, err := filepath.Glob("../../../testdata/nccl-causes/*/run.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	children := 0
 	for _, file := range files {
 		for _, c := range truthOf(t, file) {

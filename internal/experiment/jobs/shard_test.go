@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -47,9 +48,7 @@ func TestUnfinishedShardsOfOtherHosts(t *testing.T) {
 		}
 	}
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p.On(host, 1).Flush()
 	got, err := readShard(p.Dir, time.Now())
 	if err != nil || got.State != Crashed {

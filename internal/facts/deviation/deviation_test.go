@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -105,9 +106,7 @@ func TestOnlyWhatDeviatesIsNamed(t *testing.T) {
 				p.Finish()
 			}
 			r, err := scorep.Unify(dir, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			var got []string
 			var deviant []int
 			for i, d := range r.Runs[0].Differences {
@@ -135,15 +134,11 @@ func TestFilesThatLackOperations(t *testing.T) {
 		}
 		p.Finish()
 		if rank == 1 {
-			if err := os.Remove(filepath.Join(p.Dir, "1.evt")); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Remove(filepath.Join(p.Dir, "1.evt")))
 		}
 	}
 	r, err := scorep.Unify(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if d := r.Runs[0].Differences; len(d) != 1 || d[0].First != 64 || d[0].Last != 99 {
 		t.Errorf("%+v", d)
 	}

@@ -34,8 +34,6 @@ func FuzzAggregates(f *testing.F) {
 		builder.add(a, location)
 		p := builder.build()
 		p.Summary()
-		if err := p.definitions().Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, p.definitions().Check())
 	})
 }

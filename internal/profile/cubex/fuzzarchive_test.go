@@ -5,6 +5,7 @@ package cubex
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 )
@@ -22,8 +23,6 @@ func FuzzArchiveProfile(f *testing.F) {
 			return
 		}
 		p.Summary()
-		if err := p.definitions().Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, p.definitions().Check())
 	})
 }

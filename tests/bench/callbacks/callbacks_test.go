@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
@@ -22,15 +23,11 @@ func TestCallbacks(t *testing.T) {
 	if errors.Is(err, caller.ErrUnavailable) {
 		need.NoError(t, "plugin and compiler", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	b := &bench{mode: "trace", host: host, dir: t.TempDir(), rounds: 1, scale: 0.005,
 		match: regexp.MustCompile(`thread`)}
 	r, err := b.run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(r.Costs) != len(costCases) {
 		t.Errorf("%d rows, want %d", len(r.Costs), len(costCases))
 	}
@@ -69,9 +66,7 @@ func TestCallbacks(t *testing.T) {
 	}
 
 	got, err := b.try(t.Context(), 100_000, 0.5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got.Calls == 0 || got.Calls%callsPerOperation != 0 || got.Events == 0 || got.Bytes == 0 || got.Lost != 0 {
 		t.Errorf("100 000 callbacks a second: %+v", got)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
@@ -20,9 +21,7 @@ func TestNoPageFaults(t *testing.T) {
 	if errors.Is(err, caller.ErrUnavailable) {
 		need.NoError(t, "plugin and compiler", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	const spooled = "spool"
 	for _, c := range []struct {
 		name     string
@@ -42,9 +41,7 @@ func TestNoPageFaults(t *testing.T) {
 			const ranks, rate, seconds = 2, 150, 1.5
 			run, err := host.Start(t.Context(), host.Plugin, append(c.settings, "NCCL_OTF2_DIR="+dir), "job", ranks, 0,
 				ranks, rate, seconds, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			var job caller.Job
 			if log, err := run.Wait(&job); err != nil || log != "" {
 				t.Fatalf("%v: %s", err, log)

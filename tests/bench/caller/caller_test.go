@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func build(t *testing.T) *Host {
@@ -17,9 +19,7 @@ func build(t *testing.T) *Host {
 	if errors.Is(err, ErrUnavailable) {
 		need.NoError(t, "plugin and compiler", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return h
 }
 
@@ -32,9 +32,7 @@ func TestJobIsCountedTheSame(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "experiment")
 	run, err := h.Start(t.Context(), h.Plugin, []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=net"}, "job", 2, 0, 2,
 		100, 0.5, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var j Job
 	if log, err := run.Wait(&j); err != nil || log != "" {
 		t.Fatal(log, err)
@@ -48,9 +46,7 @@ func TestJobIsCountedTheSame(t *testing.T) {
 		t.Errorf("%d callbacks, want %d", j.Calls(), want)
 	}
 	recorded, err := Await(t.Context(), dir, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if recorded.Calls != j.Calls() || recorded.Lost != 0 {
 		t.Errorf("recorded %+v of %d callbacks", recorded, j.Calls())
 	}
@@ -76,9 +72,7 @@ func TestFailuresAreNamed(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			run, err := h.Start(t.Context(), test.plugin, nil, test.mode, test.args...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if _, err := run.Wait(new(Cost)); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}

@@ -6,14 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestSplice(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	write := func(text string) {
-		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(page, []byte(text), 0o644))
 	}
 	const other = "<!-- other:begin -->\nstays\n<!-- other:end -->\n"
 	write("a\n" + other + "<!-- table:begin -->\nold\n<!-- table:end -->\nb\n")

@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestPluginsOfTheCommandLine(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "other.so")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, nil, 0o644))
 	var l List
 	for _, bad := range []string{"", "name", "=" + file, "name=" + file + ".not", "name=" + file + ",VALUE",
 		"name=" + file + ",kept=("} {
@@ -33,12 +33,8 @@ func TestPluginsOfTheCommandLine(t *testing.T) {
 	run := filepath.Join(dir, "run")
 	for name, text := range map[string]string{"a": "\"op\": 1 \"op\":11\n", "below/b": "\"op\":1\n\"op\":2"} {
 		path := filepath.Join(run, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testkit.Must(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	if left, err := p.Look(run); err != nil || left.Operations != 3 || left.Bytes != 16+13 {
 		t.Errorf("%+v, %v", left, err)

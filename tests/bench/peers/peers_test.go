@@ -19,9 +19,7 @@ func TestPeers(t *testing.T) {
 	if errors.Is(err, caller.ErrUnavailable) {
 		need.NoError(t, "plugin and compiler", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var further peer.List
 	if err := further.Set("another=" + host.Empty + ",ANY={dir},kept=x"); err != nil {
 		t.Fatal(err)
@@ -29,9 +27,7 @@ func TestPeers(t *testing.T) {
 	b := &bench{host: host, dir: t.TempDir(), rounds: 1, ranks: numbers{2, 1}, operations: 100, seconds: 0.1,
 		events: "gpu"}
 	r, err := b.run(t.Context(), further)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(r.Rows) != 12 {
 		t.Fatalf("%+v", r.Rows)
 	}

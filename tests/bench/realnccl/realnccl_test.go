@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/peer"
 )
@@ -96,10 +97,8 @@ func TestWithoutNCCLItSaysWhatToDo(t *testing.T) {
 		t.Error(err)
 	}
 	build := t.TempDir()
-	if err := errors.Join(os.MkdirAll(filepath.Join(build, "realnccl"), 0o755),
-		os.WriteFile(filepath.Join(build, "realnccl/beds"), []byte("/nowhere\n/elsewhere\n"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(os.MkdirAll(filepath.Join(build, "realnccl"), 0o755),
+		os.WriteFile(filepath.Join(build, "realnccl/beds"), []byte("/nowhere\n/elsewhere\n"), 0o644)))
 	b := new(bench)
 	if err := b.prepare(".", build, t.TempDir()); !errors.Is(err, errNoBed) || b.bed != "/nowhere" {
 		t.Errorf("%q: %v", b.bed, err)

@@ -19,37 +19,27 @@ import (
 // TestOf sees memory and descriptors come and go.
 func TestOf(t *testing.T) {
 	before, err := Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if before.Own < 1<<20 || before.Threads < 1 || before.Files < 3 {
 		t.Errorf("this process has %+v", before)
 	}
 	const size = 32 << 20
 	fd, err := unix.MemfdCreate("nccl-otf2", unix.MFD_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	memory := os.NewFile(uintptr(fd), "nccl-otf2")
 	defer memory.Close()
 	testkit.Must(t, unix.Ftruncate(fd, size))
 	shared, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer unix.Munmap(shared)
 	own, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer unix.Munmap(own)
 	for i := 0; i < size; i += os.Getpagesize() {
 		shared[i], own[i] = 1, 1
 	}
 	after, err := Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if after.Shared-before.Shared != size || after.Own-before.Own < size*9/10 || after.Files != before.Files+1 {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
@@ -59,13 +49,9 @@ func TestOf(t *testing.T) {
 	fork.ExtraFiles = []*os.File{memory}
 	fork.Env = append(os.Environ(), shares+"=3")
 	in, err := fork.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, err := fork.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testkit.Must(t, fork.Start())
 	defer fork.Wait()
 	defer in.Close()
@@ -89,9 +75,7 @@ func TestShares(t *testing.T) {
 		return // the other process's part of TestOf
 	}
 	fd, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_SHARED); err != nil {
 		t.Fatal(err)
 	}

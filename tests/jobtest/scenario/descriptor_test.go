@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // TestDescriptorsAreWrittenAsTheyAreRead: each member of each type's descriptor comes back.
@@ -28,9 +30,7 @@ func TestDescriptorsAreWrittenAsTheyAreRead(t *testing.T) {
 			}
 		}
 		text, err := marshalDescr(d.Interface())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		again := reflect.New(d.Elem().Type())
 		if err := json.Unmarshal(text, again.Interface()); err != nil {
 			t.Fatalf("%s: %v", i, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestMain(m *testing.M) { replaytest.Main(m) }
@@ -49,9 +50,7 @@ func play(t testing.TB, s *Scenario, opt replay.Options) *heard {
 		dir = replaytest.Build(t, "")
 	}
 	rec, err := s.Load(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out := t.TempDir()
 	opt.Host = filepath.Join(dir, replay.HostFile)
 	if opt.Plugin == "" {
@@ -61,9 +60,7 @@ func play(t testing.TB, s *Scenario, opt replay.Options) *heard {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	res, err := replay.Run(ctx, rec, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := range res.Processes {
 		if p := &res.Processes[i]; p.Err() != nil {
 			t.Fatalf("%v\n%s", p.Err(), p.Stderr)
@@ -76,9 +73,7 @@ func play(t testing.TB, s *Scenario, opt replay.Options) *heard {
 	for k := range rec.Processes {
 		h.lines = append(h.lines, nil)
 		text, err := os.ReadFile(filepath.Join(out, fmt.Sprintf("p%d.jsonl", k)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for text := range bytes.Lines(text) {
 			l := new(line)
 			dec := json.NewDecoder(bytes.NewReader(text))

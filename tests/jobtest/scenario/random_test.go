@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestRandomJobsAreTheSameForOneSeed(t *testing.T) {
@@ -20,9 +22,7 @@ func TestRandomJobsAreTheSameForOneSeed(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			text, err := os.ReadFile(filepath.Join(dir, "p0.rec.jsonl.gz"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			files[i] = text
 		}
 		if !bytes.Equal(files[0], files[1]) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // releases are one of each release whose calls differ, with the version that it speaks.
@@ -52,9 +54,7 @@ func TestEveryVersionHearsWhatItCan(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/v%d", rel.name, version), func(t *testing.T) {
 				s := mixed(rel.name)
 				rec, err := s.Load(t.TempDir())
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				want := map[string]int{}
 				for _, p := range rec.Processes {
 					for _, e := range p.Events {

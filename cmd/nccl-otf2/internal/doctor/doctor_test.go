@@ -104,9 +104,7 @@ func TestReadLibrary(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := readLibrary(c.path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if l.version != c.version || l.learned != c.learned || l.exports("ncclGetVersion") != c.nccl {
 				t.Errorf("version %q by %q, ncclGetVersion %v; want %q by %q, %v", l.version, l.learned,
 					l.exports("ncclGetVersion"), c.version, c.learned, c.nccl)
@@ -172,9 +170,7 @@ func TestLoaderCacheAsLdconfigReadsIt(t *testing.T) {
 		t.Skip("this machine has no ldconfig or no loader cache")
 	}
 	out, err := exec.Command(ldconfig, "-p").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var want []string
 	for line := range strings.Lines(string(out)) {
 		if _, p, ok := strings.Cut(line, " => "); ok {
@@ -569,9 +565,7 @@ func TestOrphans(t *testing.T) {
 	f := newInstallation(t)
 	const none = "/dev/shm/nccl-otf2-%d-%d-4a0b-%d"
 	start, err := shm.ProcessStart(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	f.write(t, fmt.Sprintf(none, os.Geteuid(), os.Getpid(), start), "mine")
 	f.write(t, fmt.Sprintf(none, os.Geteuid()+1, 4711, 1), "another user's")
 	f.write(t, "/dev/shm/nccl-AbCdEf", "NCCL's")
@@ -589,9 +583,7 @@ func TestOrphans(t *testing.T) {
 	}
 
 	job, err := shmtest.New(shmtest.Options{PID: 4711, PIDStart: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer job.Close()
 	experiment := t.TempDir()
 	copy(job.Header().Place[:], experiment)

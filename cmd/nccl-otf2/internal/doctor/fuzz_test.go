@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // FuzzLibrary: whatever stands in a file that is named as a library, it says something of itself or is refused, and
@@ -30,9 +32,7 @@ func FuzzLibrary(f *testing.F) {
 		f.Fatalf("%s", out)
 	}
 	whole, err := os.ReadFile(library)
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	f.Add(whole)
 	for _, at := range []int{16, 40, 60, 64, 200, len(whole) / 2, len(whole) - 200, len(whole) - 100} {
 		damaged := bytes.Clone(whole)
@@ -42,9 +42,7 @@ func FuzzLibrary(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(t.TempDir(), "libnccl.so.2")
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, b, 0o600))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		l, err := readLibrary(path)
@@ -74,9 +72,7 @@ func FuzzLoaderCache(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(t.TempDir(), "ld.so.cache")
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, b, 0o600))
 		all := loaderCache(path)
 		if len(all) > len(b)/entry {
 			t.Fatalf("%d libraries in %d bytes", len(all), len(b))

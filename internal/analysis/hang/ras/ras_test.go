@@ -24,9 +24,7 @@ const sample = "testdata/userguide.json"
 // serve answers as NCCL's RAS does; refuse: as one without JSON.
 func serve(t *testing.T, refuse bool) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	text := testkit.Read(t, sample)
 	if refuse {
@@ -59,9 +57,7 @@ func serve(t *testing.T, refuse bool) (address string) {
 func TestTheSampleOfNCCLsUserGuide(t *testing.T) {
 	for _, source := range []string{sample, serve(t, false)} {
 		s, err := ras.Read(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if s.NCCL != "2.29.1" || len(s.Communicators) != 1 {
 			t.Fatalf("%+v", s)
 		}
@@ -91,9 +87,7 @@ func TestWhatIsNoAnswerOfRAS(t *testing.T) {
 // NCCL 2.28.9 leaves out a comma before the status of missing ranks.
 func TestJSONWithoutComma(t *testing.T) {
 	s, err := ras.Read("testdata/no-comma.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := s.Communicators[0]
 	if w := s.Witness(job(t)); len(w.Sentences) != 2 ||
 		w.Sentences[1] != "RAS gets no answer from rank 2 of communicator 0x97baf99a3daae59f (process 1002 on "+
@@ -110,9 +104,7 @@ func TestJSONWithoutComma(t *testing.T) {
 func TestTextOfRAS(t *testing.T) {
 	for _, source := range []string{"testdata/text.txt", serve(t, true)} {
 		s, err := ras.Read(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if s.NCCL != "2.26.2" || len(s.Communicators) != 1 {
 			t.Fatalf("%+v", s)
 		}
@@ -130,9 +122,7 @@ func TestTextOfRAS(t *testing.T) {
 		}
 	}
 	s, err := ras.Parse(strings.NewReader("NCCL version 2.26.2\n#0-0 (ae94423cfbb2ef4a) MISMATCH\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if w := s.Witness(job(t)); len(w.Sentences) != 1 ||
 		w.Sentences[0] != "RAS reports MISMATCH on tp, and not of whom" || w.Foreign {
 		t.Errorf("%+v", w)
@@ -142,9 +132,7 @@ func TestTextOfRAS(t *testing.T) {
 			"NCCL version 2.24.3\n#0-0 (ae94423cfbb2ef4a) INCOMPLETE\n  Missing communicator data from 1 rank\n  The " +
 				"missing rank: 1\n\n#0-0 (ae94423cfbb2ef4a) ERROR\n  Asynchronous error on 1 rank\n  Rank 0 reported " +
 				"Remote process error -- GPU 0 managed by process 5 on node 10.0.0.1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if w := s.Witness(job(t)); len(w.Silent) != 1 || w.Silent[0].Text != "RAS gets no answer from Rank 0" ||
 		!slices.Equal(w.Sentences, []string{"RAS: Rank 1 has asynchronous error 6 on tp"}) {
 		t.Errorf("%+v", w)
@@ -162,17 +150,13 @@ func job(t testing.TB) *jobs.Job {
 		p.Flush()
 	}
 	all, _, err := jobs.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return all[0]
 }
 
 func TestItsWordIsOfRanksOfTheWorld(t *testing.T) {
 	s, err := ras.Read(sample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	j := job(t)
 	w := s.Witness(j)
 	if len(w.Silent) != 1 || !slices.Equal(w.Silent[0].Culprits, []int{0}) ||

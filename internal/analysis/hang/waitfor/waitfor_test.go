@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -257,9 +258,7 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 				}
 				check(t, tc.kind, tc.culprits, tc.peer, tc.says, got)
 				r, err := scorep.Unify(dir, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				a := jobtest.Open(t, r.Runs[0].Archive)
 				check(t, tc.kind, tc.culprits, tc.peer, tc.says, waitfor.OfArchive(a.Anchor))
 			})
