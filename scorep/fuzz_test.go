@@ -24,8 +24,7 @@ func FuzzShardDescription(f *testing.F) {
 		p.Shard.Counts.Lost = map[string]map[string]uint64{"ring": {"Coll": 1}}
 	}) {
 		p.Finish()
-		text, err := os.ReadFile(filepath.Join(p.Dir, "shard.json"))
-		testkit.Must(f, err)
+		text := testkit.Read(f, filepath.Join(p.Dir, "shard.json"))
 		f.Add(text)
 	}
 	f.Add([]byte(`{"version":2,"eventChunkSize":262144,"comms":[{"nranks":2,"rank":1,"location":-1,"gpu":7}]}`))

@@ -204,8 +204,7 @@ func TestConformance(t *testing.T) {
 // conformanceLines are the lines of the page: whether what was asked for is there, and where, or why not.
 func conformanceLines(t *testing.T) map[string][2]string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/conformance.md")
-	testkit.Must(t, err)
+	text := testkit.Read(t, "../docs/conformance.md")
 	lines := make(map[string][2]string)
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")

@@ -43,8 +43,7 @@ func TestRawRecordsAreAll(t *testing.T) {
 	}
 	starts, states := make(map[string]int), make(map[string]int)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		testkit.Must(t, err)
+		text := testkit.Read(t, file)
 		events, named := make(map[string]bool), make(map[string]bool)
 		for line := range bytes.Lines(text) {
 			var r struct {

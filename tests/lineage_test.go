@@ -5,7 +5,6 @@ package tests
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -87,8 +86,7 @@ type childOf struct {
 // truthOfChildren is what a labeled recording says of communicators that came from others, by id.
 func truthOfChildren(t *testing.T, folder string) map[uint64]childOf {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(folder, "run.json"))
-	testkit.Must(t, err)
+	b := testkit.Read(t, filepath.Join(folder, "run.json"))
 	var run struct {
 		Truth struct {
 			Communicators []struct {

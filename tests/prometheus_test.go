@@ -264,8 +264,7 @@ type dashboard struct {
 
 func readDashboard(t *testing.T) *dashboard {
 	t.Helper()
-	text, err := os.ReadFile("../docs/grafana.json")
-	testkit.Must(t, err)
+	text := testkit.Read(t, "../docs/grafana.json")
 	var board dashboard
 	testkit.Must(t, json.Unmarshal(text, &board))
 	return &board

@@ -155,8 +155,7 @@ func regionsText(regions []userRegion) string {
 // balanced, and values are those of the region that they lie in.
 func readUserRegions(t *testing.T, path string) (threads [][]userRegion, ignored int) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	testkit.Must(t, err)
+	text := testkit.Read(t, path)
 	open := map[int][]userRegion{}
 	threads = [][]userRegion{nil}
 	ended := false

@@ -34,8 +34,7 @@ func TestViTEReadsArchives(t *testing.T) {
 				if err != nil || !bytes.Contains(out, []byte("0 errors and 0 warnings were found")) {
 					t.Fatalf("vite: %v\n%s", err, tail(string(out)))
 				}
-				drawn, err := os.ReadFile(picture)
-				testkit.Must(t, err)
+				drawn := testkit.Read(t, picture)
 				a := opened(t, anchor)
 				for _, l := range a.Defs.Locations {
 					if row := a.Defs.String(l.Name); l.Type != otf2.LocationTypeMetric && l.Events > 0 &&

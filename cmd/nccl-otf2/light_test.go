@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -98,8 +97,7 @@ func (p *product) make(t *testing.T, dir string) []any {
 			t.Fatal(p.args, err)
 		}
 		for _, file := range files {
-			b, err := os.ReadFile(file)
-			testkit.Must(t, err)
+			b := testkit.Read(t, file)
 			text += string(b)
 		}
 	}

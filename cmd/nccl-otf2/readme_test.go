@@ -52,8 +52,7 @@ var (
 
 // TestREADMENamesEveryCommand keeps the list of commands complete.
 func TestREADMENamesEveryCommand(t *testing.T) {
-	text, err := os.ReadFile(readme)
-	testkit.Must(t, err)
+	text := testkit.Read(t, readme)
 	root := rootCommand()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,8 +15,7 @@ import (
 func TestTimelineOfTwoRuns(t *testing.T) {
 	before, after := steadyRun(t, 40, 100_000), steadyRun(t, 40, 108_000)
 	out := tool(t, "timeline", before, after)
-	page, err := os.ReadFile(filepath.Join(before, besideFile))
-	testkit.Must(t, err)
+	page := testkit.Read(t, filepath.Join(before, besideFile))
 	if n := strings.Count(string(page), "<iframe "); n != 2 || !strings.Contains(out, besideFile) {
 		t.Errorf("%d frames; said: %s", n, out)
 	}

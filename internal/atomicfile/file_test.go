@@ -28,8 +28,7 @@ func names(t *testing.T, dir string) (all []string) {
 
 func content(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	testkit.Must(t, err)
+	text := testkit.Read(t, path)
 	return string(text)
 }
 

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,8 +16,7 @@ import (
 // hear reads what the plugin of one process wrote down, in order.
 func hear(t testing.TB, dir string, rank int) []*heard {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("p%d.jsonl", rank)))
-	testkit.Must(t, err)
+	text := testkit.Read(t, filepath.Join(dir, fmt.Sprintf("p%d.jsonl", rank)))
 	var all []*heard
 	for line := range bytes.Lines(text) {
 		h := new(heard)

@@ -308,8 +308,7 @@ func TestPrograms(t *testing.T) {
 
 // FuzzRecLines: whatever a rec file holds, it is loaded or refused, and what is loaded compiles.
 func FuzzRecLines(f *testing.F) {
-	text, err := os.ReadFile(filepath.Join(recordings, "05-p2p-3p", "p0.rec.jsonl.gz"))
-	testkit.Must(f, err)
+	text := testkit.Read(f, filepath.Join(recordings, "05-p2p-3p", "p0.rec.jsonl.gz"))
 	in, err := gzip.NewReader(bytes.NewReader(text))
 	testkit.Must(f, err)
 	plain, err := io.ReadAll(in)
@@ -339,8 +338,7 @@ func FuzzRecLines(f *testing.F) {
 // FuzzRun: whatever stands in run.json, the recording is refused, or can be made into programs.
 func FuzzRun(f *testing.F) {
 	from := filepath.Join(recordings, "01-allreduce-2p")
-	text, err := os.ReadFile(filepath.Join(from, recording.RunFile))
-	testkit.Must(f, err)
+	text := testkit.Read(f, filepath.Join(from, recording.RunFile))
 	f.Add(text)
 	f.Add(text[:len(text)/2])
 	for _, run := range []string{

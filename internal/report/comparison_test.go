@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/compare"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -26,14 +27,14 @@ func TestComparisonInAllFormats(t *testing.T) {
 	c.A.Archive, c.B.Archive = "before/traces.otf2", "after/traces.otf2"
 	var text, values, markdown bytes.Buffer
 	d := Comparison(c, 0.05)
-	jobtest.Try(t, d.WriteText(&text))
-	jobtest.Try(t, d.WriteCSV(&values))
-	jobtest.Try(t, d.WriteMarkdown(&markdown))
+	testkit.Must(t, d.WriteText(&text))
+	testkit.Must(t, d.WriteCSV(&values))
+	testkit.Must(t, d.WriteMarkdown(&markdown))
 	golden.Text(t, "testdata/compare.txt", text.String())
 	golden.Text(t, "testdata/compare.csv", values.String())
 	golden.Text(t, "testdata/compare.md", markdown.String())
 	j, err := json.MarshalIndent(c, "", "  ")
-	jobtest.Try(t, err)
+	testkit.Must(t, err)
 	golden.Text(t, "testdata/compare.json", string(j)+"\n")
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -172,9 +173,9 @@ func FuzzAnalysis(f *testing.F) {
 func FuzzHang(f *testing.F) {
 	base := filepath.Join(filepath.Dir(jobtest.WithWaits(f)), "shards")
 	text, err := os.ReadFile(filepath.Join(base, "p1", "shard.json"))
-	jobtest.Try(f, err)
+	testkit.Must(f, err)
 	var p experiment.Process
-	jobtest.Try(f, json.Unmarshal(text, &p))
+	testkit.Must(f, json.Unmarshal(text, &p))
 	for _, pending := range [][]experiment.Pending{
 		{{Function: "AllReduce", Ordinal: 2, Since: t0 + 300*us, State: "running"}},
 		{{Function: "Send>2", Ordinal: math.MaxUint64, Since: 1, State: "enqueued"}},
@@ -183,20 +184,20 @@ func FuzzHang(f *testing.F) {
 	} {
 		p.Pending = pending
 		text, err := json.Marshal(&p)
-		jobtest.Try(f, err)
+		testkit.Must(f, err)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, description []byte) {
 		dir := t.TempDir()
-		jobtest.Try(t, os.CopyFS(filepath.Join(dir, "shards"), os.DirFS(base)))
-		jobtest.Try(t, os.WriteFile(filepath.Join(dir, "shards", "p1", "shard.json"), description, 0o600))
+		testkit.Must(t, os.CopyFS(filepath.Join(dir, "shards"), os.DirFS(base)))
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "shards", "p1", "shard.json"), description, 0o600))
 		now := time.Unix(1_760_000_001, 0)
 		live := live.New(dir, 10*time.Second)
 		for range 2 {
 			if v, err := live.Look(now); err == nil {
-				jobtest.Try(t, Live(v, 1, 1).WriteText(io.Discard))
+				testkit.Must(t, Live(v, 1, 1).WriteText(io.Discard))
 				_, err := json.Marshal(v)
-				jobtest.Try(t, err)
+				testkit.Must(t, err)
 			}
 		}
 		r, err := hang.Find(dir, now, nil)
@@ -204,7 +205,7 @@ func FuzzHang(f *testing.F) {
 			return
 		}
 		for _, write := range []func(io.Writer) error{Hang(r).WriteText, Hang(r).WriteCSV, Hang(r).WriteMarkdown} {
-			jobtest.Try(t, write(io.Discard))
+			testkit.Must(t, write(io.Discard))
 		}
 	})
 }
@@ -217,15 +218,15 @@ func FuzzLive(f *testing.F) {
 	}
 	j.Flush()
 	files, err := filepath.Glob(filepath.Join(j.Dir, "shards", "p1", "*.evt"))
-	jobtest.Try(f, err)
+	testkit.Must(f, err)
 	slices.Sort(files)
 	var names []string
 	var contents [][]byte
 	for _, path := range files {
 		name, err := filepath.Rel(j.Dir, path)
-		jobtest.Try(f, err)
+		testkit.Must(f, err)
 		b, err := os.ReadFile(path)
-		jobtest.Try(f, err)
+		testkit.Must(f, err)
 		names, contents = append(names, name), append(contents, b)
 	}
 	for i, b := range contents {
@@ -236,14 +237,14 @@ func FuzzLive(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, file uint8, at uint32, patch []byte, later bool) {
 		dir := t.TempDir()
-		jobtest.Try(t, os.CopyFS(dir, os.DirFS(j.Dir)))
+		testkit.Must(t, os.CopyFS(dir, os.DirFS(j.Dir)))
 		i := int(file) % len(names)
 		damage := func() {
 			b := slices.Clone(contents[i])
 			if len(b) > 0 {
 				copy(b[int(at)%len(b):], patch)
 			}
-			jobtest.Try(t, os.WriteFile(filepath.Join(dir, names[i]), b, 0o600))
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, names[i]), b, 0o600))
 		}
 		if !later {
 			damage()
@@ -252,9 +253,9 @@ func FuzzLive(f *testing.F) {
 		for ms := range 2 {
 			v, err := live.Look(time.Unix(0, int64(jobtest.LiveAt(float64(300+100*ms)))))
 			if err == nil {
-				jobtest.Try(t, Live(v, 1, 1).WriteText(io.Discard))
+				testkit.Must(t, Live(v, 1, 1).WriteText(io.Discard))
 				_, err = json.Marshal(v)
-				jobtest.Try(t, err)
+				testkit.Must(t, err)
 			}
 			damage()
 		}

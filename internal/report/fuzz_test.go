@@ -17,8 +17,7 @@ func FuzzCheck(f *testing.F) {
 	var files [2][]byte
 	names := [2]string{"traces.def", filepath.Join("traces", "1.evt")}
 	for i, name := range names {
-		b, err := os.ReadFile(filepath.Join(from, name))
-		testkit.Must(f, err)
+		b := testkit.Read(f, filepath.Join(from, name))
 		files[i] = b
 	}
 	f.Add(files[0], files[1])

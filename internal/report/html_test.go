@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -99,7 +100,7 @@ func same(s sheet, top int) [][]string {
 func TestPageSaysWhatTheReportSays(t *testing.T) {
 	r := jobtest.Operations(t, jobtest.WithWaits(t))
 	var page bytes.Buffer
-	jobtest.Try(t, WriteHTML(r, &page, HTML{Version: "1.2.3"}))
+	testkit.Must(t, WriteHTML(r, &page, HTML{Version: "1.2.3"}))
 	got := readPage(t, page.Bytes())
 	w := r.WaitStates
 	for _, want := range []string{
@@ -154,7 +155,7 @@ func TestPageOfHostileNames(t *testing.T) {
 			float64(r.WaitStates.OverTime[i].Waited)
 	}
 	var page bytes.Buffer
-	jobtest.Try(t, WriteHTML(r, &page, HTML{}))
+	testkit.Must(t, WriteHTML(r, &page, HTML{}))
 	if got := readPage(t, page.Bytes()); strings.Count(got.text, hostile) < 3 {
 		t.Errorf("the names are missing in %q", got.text)
 	}
@@ -166,7 +167,7 @@ func TestPageOfNothing(t *testing.T) {
 	empty := &operations.Report{Summary: r.Summary, WaitStates: r.WaitStates}
 	empty.WaitStates.Total.Parts = 0
 	var page bytes.Buffer
-	jobtest.Try(t, WriteHTML(empty, &page, HTML{}))
+	testkit.Must(t, WriteHTML(empty, &page, HTML{}))
 	got := readPage(t, page.Bytes())
 	if len(got.tables) > 0 || len(got.pictures) > 0 ||
 		!strings.Contains(got.text, "no operation has comparable times on two ranks") {

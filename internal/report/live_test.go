@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/live"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -30,18 +31,18 @@ func TestLiveInAllFormats(t *testing.T) {
 	}
 	j.Processes[3].Finish()
 	v, err := live.New(j.Dir, time.Second).Look(time.Unix(0, int64(jobtest.LiveAt(3000))))
-	jobtest.Try(t, err)
+	testkit.Must(t, err)
 	v.Directory, v.Time = "exp", v.Time.UTC()
 	var all, short strings.Builder
-	jobtest.Try(t, Live(v, 0, 0).WriteText(&all))
-	jobtest.Try(t, Live(v, 1, 2).WriteText(&short))
+	testkit.Must(t, Live(v, 0, 0).WriteText(&all))
+	testkit.Must(t, Live(v, 1, 2).WriteText(&short))
 	golden.Text(t, "testdata/live.txt", all.String()+"\nin short:\n\n"+short.String())
 	b, err := json.MarshalIndent(v, "", "  ")
-	jobtest.Try(t, err)
+	testkit.Must(t, err)
 	golden.Text(t, "testdata/live.json", string(b)+"\n")
 	waiting := live.View{Directory: "exp", State: live.LiveWaiting}
 	var text strings.Builder
-	jobtest.Try(t, Live(&waiting, 0, 0).WriteText(&text))
+	testkit.Must(t, Live(&waiting, 0, 0).WriteText(&text))
 	if text.String() != "exp: waiting for a job to be recorded here\n" {
 		t.Error(text.String())
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -36,8 +37,8 @@ func TestColorsTakeNoRoom(t *testing.T) {
 			"terminal to tell"}
 	for _, width := range []int{0, 40, 60, 80, 133} {
 		var plain, colored bytes.Buffer
-		jobtest.Try(t, WriteStyled(r, &plain, Style{Width: width}))
-		jobtest.Try(t, WriteStyled(r, &colored, Style{Width: width, Color: true}))
+		testkit.Must(t, WriteStyled(r, &plain, Style{Width: width}))
+		testkit.Must(t, WriteStyled(r, &colored, Style{Width: width, Color: true}))
 		if n := bytes.Count(colored.Bytes(), []byte("\x1b[1m")); n != 1 {
 			t.Errorf("width %d: the answer stands out %d times", width, n)
 		}

@@ -35,8 +35,7 @@ func FuzzView(f *testing.F) {
 	anchor := m.unify()
 	rank0 := ""
 	read := func(path string) []byte {
-		b, err := os.ReadFile(path)
-		testkit.Must(f, err)
+		b := testkit.Read(f, path)
 		return b
 	}
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(anchor), "traces", "*.evt"))

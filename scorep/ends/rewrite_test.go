@@ -60,8 +60,7 @@ func TestRewrite(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	before, err := os.ReadFile(path)
-	testkit.Must(t, err)
+	before := testkit.Read(t, path)
 	// Times that would go back are refused, and the file stays as it is.
 	if err := Rewrite(path, chunk, []Move{{enter: 1, first: 4, last: 7, by: 1 << 40, longer: 2}}); err == nil {
 		t.Error("a move beyond what follows was made")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -84,8 +83,7 @@ func known(t *testing.T) map[string]truth {
 		t.Fatalf("no labeled recordings: %v", err)
 	}
 	for _, file := range labeled {
-		text, err := os.ReadFile(file)
-		testkit.Must(t, err)
+		text := testkit.Read(t, file)
 		var run struct{ Truth label }
 		if err := json.Unmarshal(text, &run); err != nil {
 			t.Fatalf("%s: %v", file, err)

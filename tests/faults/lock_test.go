@@ -43,8 +43,7 @@ func TestUnifyLocksOnce(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	text, err := os.ReadFile(log)
-	testkit.Must(t, err)
+	text := testkit.Read(t, log)
 	if n := strings.Count(string(text), "call "); n != 1 {
 		t.Errorf("the lock was taken %d times:\n%s", n, text)
 	}

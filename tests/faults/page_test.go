@@ -16,11 +16,10 @@ import (
 
 // What docs/reliability.md promises names the tests that hold it: they, the files, and the faults of ours are there.
 func TestReliabilityPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reliability.md")
-	testkit.Must(t, err)
+	page := testkit.Read(t, "../../docs/reliability.md")
 	declared := make(map[string]bool)
 	declaration := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -99,15 +100,15 @@ func WithWaits(t testing.TB) string {
 			var a otf2.AttributeList
 			a.Uint32(regions.AttrPeer, peer)
 			region := p.Region(name, regions.GroupNetwork, otf2.RegionRoleDataTransfer)
-			Try(t, w.Enter(otf2.Timestamp(begin), &a, region))
-			Try(t, w.Leave(otf2.Timestamp(end), nil, region))
+			testkit.Must(t, w.Enter(otf2.Timestamp(begin), &a, region))
+			testkit.Must(t, w.Leave(otf2.Timestamp(end), nil, region))
 		}
-		Try(t, w.Enter(begin, &a, group))
-		Try(t, w.MpiIsend(begin, nil, next, 0, 0, 64, 1001))
-		Try(t, w.MpiIrecvRequest(begin, nil, 1002))
-		Try(t, w.MpiIsendComplete(end, nil, 1001))
-		Try(t, w.MpiIrecv(end, nil, previous, 0, 0, 64, 1002))
-		Try(t, w.Leave(end, nil, group))
+		testkit.Must(t, w.Enter(begin, &a, group))
+		testkit.Must(t, w.MpiIsend(begin, nil, next, 0, 0, 64, 1001))
+		testkit.Must(t, w.MpiIrecvRequest(begin, nil, 1002))
+		testkit.Must(t, w.MpiIsendComplete(end, nil, 1001))
+		testkit.Must(t, w.MpiIrecv(end, nil, previous, 0, 0, 64, 1002))
+		testkit.Must(t, w.Leave(end, nil, group))
 		// Phases of transfers, each rank's longer than those of the one before it.
 		for i, l := range p.Shard.Locations {
 			w, k := p.Writer(i), uint64(r+1)

@@ -5,6 +5,7 @@ package jobtest
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -25,8 +26,8 @@ func newKernelRow(t testing.TB, p *shardtest.Process, name string) *kernelRow {
 func (s *kernelRow) Kernel(name string, begin, end uint64) {
 	s.t.Helper()
 	region := s.p.Region(name, "CUDA kernels", otf2.RegionRoleFunction)
-	Try(s.t, s.w.Enter(otf2.Timestamp(begin), nil, region))
-	Try(s.t, s.w.Leave(otf2.Timestamp(end), nil, region))
+	testkit.Must(s.t, s.w.Enter(otf2.Timestamp(begin), nil, region))
+	testkit.Must(s.t, s.w.Leave(otf2.Timestamp(end), nil, region))
 }
 
 // InTheWay is how many of the operations of WithKernelsInTheWay rank 1 was late to, of how many.

@@ -69,9 +69,7 @@ type Sample struct {
 
 func Load(t testing.TB, path string) *Sample {
 	t.Helper()
-	a, err := otf2.Open(path, nil)
-	testkit.Must(t, err)
-	defer a.Close()
+	a := Open(t, path)
 	s := &Sample{
 		t: t, Anchor: *a.Anchor, Defs: a.Defs, Events: make(map[otf2.LocationRef][]otf2.Event),
 		Drop: make(map[otf2.LocationRef]bool),
@@ -138,9 +136,7 @@ func (s *Sample) Write() string {
 	s.t.Helper()
 	must := func(err error) {
 		s.t.Helper()
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.Must(s.t, err)
 	}
 	dir := s.t.TempDir()
 	must(os.Mkdir(filepath.Join(dir, "traces"), 0o777))
@@ -242,9 +238,7 @@ func (s *Sample) Patch(l otf2.LocationRef, change func(b []byte) []byte) {
 		if err == nil {
 			err = os.WriteFile(path, change(b), 0o666)
 		}
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.Must(s.t, err)
 	}
 }
 
@@ -275,17 +269,10 @@ func (s *Sample) With(l otf2.LocationRef, kind otf2.EventKind, n int, other otf2
 	return ev
 }
 
+// Operations are what an analysis finds in an archive.
 func Operations(t testing.TB, path string) *operations.Report {
 	t.Helper()
-	a, err := otf2.Open(path, nil)
-	testkit.Must(t, err)
-	defer a.Close()
-	r, err := operations.Observe(a, new(operations.Observer))
+	r, err := operations.Observe(Open(t, path), new(operations.Observer))
 	testkit.Must(t, err)
 	return r
-}
-
-func Try(t testing.TB, err error) {
-	t.Helper()
-	testkit.Must(t, err)
 }

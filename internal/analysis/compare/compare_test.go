@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -22,10 +23,10 @@ import (
 func compareArchives(t testing.TB, a, b string) *Comparison {
 	t.Helper()
 	x, err := otf2.Open(a, nil)
-	jobtest.Try(t, err)
+	testkit.Must(t, err)
 	defer x.Close()
 	y, err := otf2.Open(b, nil)
-	jobtest.Try(t, err)
+	testkit.Must(t, err)
 	defer y.Close()
 	return Runs(x, y, Options{MinChange: 0.01, WarmUp: 3})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -122,7 +123,7 @@ func TestHangVerdicts(t *testing.T) {
 				t.Fatal(r, err)
 			}
 			var text bytes.Buffer
-			jobtest.Try(t, report.Hang(r).WriteText(&text))
+			testkit.Must(t, report.Hang(r).WriteText(&text))
 			if !strings.Contains(text.String(), tc.says) {
 				t.Errorf("no %q in\n%s", tc.says, text.String())
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -24,7 +25,7 @@ import (
 func look(t testing.TB, l *Follower, ms float64) *View {
 	t.Helper()
 	v, err := l.Look(time.Unix(0, int64(jobtest.LiveAt(ms))))
-	jobtest.Try(t, err)
+	testkit.Must(t, err)
 	return v
 }
 
@@ -230,7 +231,7 @@ func TestLiveSaysWhatStopsAJob(t *testing.T) {
 	}
 	v := look(t, l, 7030)
 	r, err := hang.Find(j.Dir, v.Time, nil)
-	jobtest.Try(t, err)
+	testkit.Must(t, err)
 	if len(v.Stops) != 1 || v.Stops[0].Kind != verdict.Missing || !slices.Equal(v.Stops[0].Culprits, []int{2}) ||
 		v.Stops[0].Sentence() != r.Jobs[0].Stops[0].Sentence() {
 		t.Errorf("got %+v, report --hang has %+v", v.Stops, r.Jobs[0].Stops)

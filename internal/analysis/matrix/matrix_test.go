@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -49,10 +50,10 @@ func TestMatrixOfTransfers(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	var text bytes.Buffer
-	jobtest.Try(t, report.Matrix(r).WriteText(&text))
+	testkit.Must(t, report.Matrix(r).WriteText(&text))
 	golden.Text(t, "testdata/matrix.txt", text.String())
 	text.Reset()
-	jobtest.Try(t, report.Matrix(r).WriteCSV(&text))
+	testkit.Must(t, report.Matrix(r).WriteCSV(&text))
 	golden.Text(t, "testdata/matrix.csv", text.String())
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -32,7 +33,7 @@ func TestOverlap(t *testing.T) {
 		t.Error(diff)
 	}
 	var text bytes.Buffer
-	jobtest.Try(t, report.Overlap(r).WriteText(&text))
+	testkit.Must(t, report.Overlap(r).WriteText(&text))
 	golden.Text(t, "testdata/overlap.txt", text.String())
 }
 

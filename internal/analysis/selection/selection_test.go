@@ -199,10 +199,10 @@ func withPhases(t *testing.T) string {
 			step := p.Region(fmt.Sprint("step ", i+1), regions.GroupApplication, otf2.RegionRoleCode)
 			p.Shard.Regions[step].Paradigm = otf2.ParadigmUser
 			begin := 200*(i+1) + 100*r
-			jobtest.Try(t, thread.Enter(otf2.Timestamp(at(begin)), nil, step))
+			testkit.Must(t, thread.Enter(otf2.Timestamp(at(begin)), nil, step))
 			p.AllReduce(world, at(begin+10), at(200*(i+1)+120), 100)
 			p.AllReduce(world, at(200*(i+1)+130+r), at(200*(i+1)+140), 100)
-			jobtest.Try(t, thread.Leave(otf2.Timestamp(at(200*(i+1)+150)), nil, step))
+			testkit.Must(t, thread.Leave(otf2.Timestamp(at(200*(i+1)+150)), nil, step))
 		}
 		p.Destroy(world, at(1000))
 	})

@@ -26,10 +26,10 @@ func TestTally(t *testing.T) {
 	s.Remove(jobtest.Thread(0), last, 1) // an end is missing
 	r := tally.Read(jobtest.Open(t, s.Write()), nil)
 	var text bytes.Buffer
-	jobtest.Try(t, report.Tally(r).WriteText(&text))
+	testkit.Must(t, report.Tally(r).WriteText(&text))
 	golden.Text(t, "testdata/tally.txt", text.String())
 	text.Reset()
-	jobtest.Try(t, report.Tally(r).WriteCSV(&text))
+	testkit.Must(t, report.Tally(r).WriteCSV(&text))
 	golden.Text(t, "testdata/tally.csv", text.String())
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -146,7 +147,7 @@ func TestUncertaintyOfWaits(t *testing.T) {
 		t.Errorf("%+v", w.Worst[0])
 	}
 	var b bytes.Buffer
-	jobtest.Try(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteText(&b))
+	testkit.Must(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteText(&b))
 	if want :=
 		"waited 255 µs of 940 µs, 27.1 %, ± 114 µs; 50 µs of it in 6 waits no longer than the " +
 			"uncertainty\n"; !bytes.Contains(b.Bytes(), []byte(want)) {
@@ -221,7 +222,7 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 			func(d *report.Document, b *bytes.Buffer) error { return d.WriteMarkdown(b) },
 		} {
 			var b bytes.Buffer
-			jobtest.Try(t, format(report.Waits(w, report.Clock{Begin: jobtest.T0}), &b))
+			testkit.Must(t, format(report.Waits(w, report.Clock{Begin: jobtest.T0}), &b))
 			if !bytes.Contains(b.Bytes(), []byte("Enqueue arrival")) || bytes.Contains(b.Bytes(), []byte("By rank")) {
 				t.Error(b.String())
 			}
@@ -311,14 +312,14 @@ func TestWaitsInAllFormats(t *testing.T) {
 	uncertain(s, func(rank int) uint64 { return uint64(rank+1) * 4 * us })
 	w := jobtest.Operations(t, s.Write()).WaitStates
 	var text, values, markdown bytes.Buffer
-	jobtest.Try(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteText(&text))
-	jobtest.Try(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteCSV(&values))
-	jobtest.Try(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteMarkdown(&markdown))
+	testkit.Must(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteText(&text))
+	testkit.Must(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteCSV(&values))
+	testkit.Must(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteMarkdown(&markdown))
 	golden.Text(t, "testdata/waits.txt", text.String())
 	golden.Text(t, "testdata/waits.csv", values.String())
 	golden.Text(t, "testdata/waits.md", markdown.String())
 	b, err := json.MarshalIndent(w, "", "  ")
-	jobtest.Try(t, err)
+	testkit.Must(t, err)
 	golden.Text(t, "testdata/waits.json", string(b)+"\n")
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,8 +26,7 @@ func truthOf(t *testing.T, file string) (all []struct {
 	ChildCount   uint32  `json:"childCount"`
 }) {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	testkit.Must(t, err)
+	b := testkit.Read(t, file)
 	run := struct{ Truth struct{ Communicators any } }{}
 	run.Truth.Communicators = &all
 	testkit.Must(t, json.Unmarshal(b, &run))

@@ -134,8 +134,7 @@ func lay(t *testing.T, run string, processes ...string) *Recording {
 // What the plugin has written down in record mode, with an event of each type, comes back whole: as records, and as
 // lines of them.
 func TestTranscriptsComeBack(t *testing.T) {
-	text, err := os.ReadFile("../../collector/testdata/transcript.jsonl")
-	testkit.Must(t, err)
+	text := testkit.Read(t, "../../collector/testdata/transcript.jsonl")
 	text = bytes.ReplaceAll(text, []byte(`"pid":PID`), []byte(`"pid":4`))
 	rec := lay(t, `{"nccl":"2.31.2"}`, string(text))
 	if !rec.numbers.own {

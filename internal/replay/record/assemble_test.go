@@ -4,7 +4,6 @@ package record
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -80,8 +79,7 @@ func TestAssemble(t *testing.T) {
 		t.Fatalf("%v, %v", folders, err)
 	}
 	for folder, want := range map[string]int{"": 2, "run-2": 2, "run-3": 1} {
-		text, err := os.ReadFile(filepath.Join(dir, Folder, folder, recording.RunFile))
-		testkit.Must(t, err)
+		text := testkit.Read(t, filepath.Join(dir, Folder, folder, recording.RunFile))
 		var run recording.Run
 		testkit.Must(t, json.Unmarshal(text, &run))
 		if run.Processes != want || len(run.Files) != want || run.NCCL != "2.29.7" || !run.ExitOK ||

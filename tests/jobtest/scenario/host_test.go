@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -72,8 +71,7 @@ func play(t testing.TB, s *Scenario, opt replay.Options) *heard {
 	h := &heard{Result: res, t: t}
 	for k := range rec.Processes {
 		h.lines = append(h.lines, nil)
-		text, err := os.ReadFile(filepath.Join(out, fmt.Sprintf("p%d.jsonl", k)))
-		testkit.Must(t, err)
+		text := testkit.Read(t, filepath.Join(out, fmt.Sprintf("p%d.jsonl", k)))
 		for text := range bytes.Lines(text) {
 			l := new(line)
 			dec := json.NewDecoder(bytes.NewReader(text))

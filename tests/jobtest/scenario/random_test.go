@@ -4,7 +4,6 @@ package scenario
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -21,8 +20,7 @@ func TestRandomJobsAreTheSameForOneSeed(t *testing.T) {
 			if err := Random(seed, RandomOptions{Hazards: true}).Write(dir); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			text, err := os.ReadFile(filepath.Join(dir, "p0.rec.jsonl.gz"))
-			testkit.Must(t, err)
+			text := testkit.Read(t, filepath.Join(dir, "p0.rec.jsonl.gz"))
 			files[i] = text
 		}
 		if !bytes.Equal(files[0], files[1]) {

@@ -31,8 +31,7 @@ func FuzzLibrary(f *testing.F) {
 		need.NoError(f, "a C compiler", err)
 		f.Fatalf("%s", out)
 	}
-	whole, err := os.ReadFile(library)
-	testkit.Must(f, err)
+	whole := testkit.Read(f, library)
 	f.Add(whole)
 	for _, at := range []int{16, 40, 60, 64, 200, len(whole) / 2, len(whole) - 200, len(whole) - 100} {
 		damaged := bytes.Clone(whole)
