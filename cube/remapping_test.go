@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A specification lists metrics as a tree, with their texts escaped, and refuses what cube_remap2 would make a damaged
@@ -18,10 +20,7 @@ func TestRemappingOfMetrics(t *testing.T) {
 		{UniqueName: "visits", Type: Uint64, Unit: "occ", Kind: Exclusive, Parent: None},
 		{UniqueName: "ghost", Type: Double, Unit: "sec", Kind: Exclusive, Parent: None, Hidden: true},
 	}
-	text, err := Remapping(metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Value(Remapping(metrics))(t)
 	var got []string
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "<metric ") ||

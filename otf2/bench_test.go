@@ -79,10 +79,7 @@ func BenchmarkRead(b *testing.B) {
 				r := newEventReader(&fileSource{path: filepath.Join(dir, "0.evt"), budget: newOpenFiles(1), size: -1},
 					DefaultEventChunkSize, maxWindow)
 				for {
-					ok, err := r.next()
-					if err != nil {
-						b.Fatal(err)
-					}
+					ok := testkit.Value(r.next())(b)
 					if !ok {
 						break
 					}

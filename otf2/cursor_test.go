@@ -8,27 +8,20 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A cursor gives what the iteration gives, also of damaged files, and of what is selected.
 func TestCursorGivesTheSameEvents(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/mapping")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.CopyFS(dir, os.DirFS("testdata/mapping")))
 	path := filepath.Join(dir, "mapping.otf2")
 	for _, damaged := range []bool{false, true} {
-		a, err := Open(path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := testkit.Value(Open(path, nil))(t)
 		if damaged {
-			if err := os.Truncate(a.EventFile(a.Defs.Locations[0].Self), 60); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Remove(a.EventFile(a.Defs.Locations[1].Self)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Truncate(a.EventFile(a.Defs.Locations[0].Self), 60))
+			testkit.Must(t, os.Remove(a.EventFile(a.Defs.Locations[1].Self)))
 		}
 		for _, sel := range []*Selection{nil, {Locations: []LocationRef{a.Defs.Locations[0].Self}},
 			{Kinds: Kinds(EventEnter)}} {

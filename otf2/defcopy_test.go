@@ -18,15 +18,9 @@ import (
 func TestCopiedDefinitionsAreUnchanged(t *testing.T) {
 	for _, path := range fixtures(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			anchor, err := ReadAnchor(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			anchor := testkit.Value(ReadAnchor(path))(t)
 			from := strings.TrimSuffix(path, ".otf2") + ".def"
-			want, err := ReadGlobalDefs(from, anchor.DefChunkSize)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := testkit.Value(ReadGlobalDefs(from, anchor.DefChunkSize))(t)
 			for _, chunk := range []uint64{MinChunkSize, MaxChunkSize} {
 				to := filepath.Join(t.TempDir(), "copy.def")
 				w := newDefs(t, to, chunk)
@@ -37,10 +31,7 @@ func TestCopiedDefinitionsAreUnchanged(t *testing.T) {
 				const last = 1 << 30
 				_ = w.String(last, "behind them")
 				testkit.Must(t, w.Close())
-				got, err := ReadGlobalDefs(to, chunk)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := testkit.Value(ReadGlobalDefs(to, chunk))(t)
 				n := len(got.Order) - 1
 				if got.Order[n] != DefString || got.String(last) != "behind them" {
 					t.Errorf("at the end: %v", got.Order[n])
@@ -57,11 +48,7 @@ func TestCopiedDefinitionsAreUnchanged(t *testing.T) {
 
 func newDefs(t *testing.T, path string, chunk uint64) *GlobalDefWriter {
 	t.Helper()
-	w, err := CreateGlobalDefWriter(path, chunk)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return testkit.Value(CreateGlobalDefWriter(path, chunk))(t)
 }
 
 // Kinds of later versions are copied, those that are not wanted are not, and damage is reported.

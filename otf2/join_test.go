@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Pieces of a location become one: with the ids of the whole, times that do not go back, and what is said once said
@@ -47,10 +49,7 @@ func TestJoinEvents(t *testing.T) {
 	second.Maps = []*MappingTable{nil, NewDenseMapping(MappingRegion, []uint64{5, 6}),
 		NewDenseMapping(MappingString, []uint64{0, 7})}
 	to := filepath.Join(dir, "both")
-	n, err := JoinEvents(to, MinChunkSize, []EventPiece{first, second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := testkit.Value(JoinEvents(to, MinChunkSize, []EventPiece{first, second}))(t)
 	type event struct {
 		Time Timestamp
 		Kind EventKind
@@ -60,10 +59,7 @@ func TestJoinEvents(t *testing.T) {
 	defer r.close()
 	var got []event
 	for {
-		ok, err := r.next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok := testkit.Value(r.next())(t)
 		if !ok {
 			break
 		}

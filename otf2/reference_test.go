@@ -50,10 +50,7 @@ func text(t *testing.T, write func(*bytes.Buffer) error) string {
 func compareAll(t *testing.T, anchor string) {
 	t.Helper()
 	need.Reference(t, "otf2-print")
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
 	for _, c := range []struct {
 		args   []string
 		opts   otf2print.Options
@@ -90,10 +87,7 @@ func compareAll(t *testing.T, anchor string) {
 func TestReferenceToolReadsOurArchive(t *testing.T) {
 	anchor := sampleArchive(t, t.TempDir(), 12_000) // several chunks
 	compareAll(t, anchor)
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
 	var b bytes.Buffer
 	testkit.Must(t, otf2print.Markers(&b, a, nil))
 	golden.SameLines(t, "markers", b.String(), output(t, need.Reference(t, "otf2-marker"), anchor))

@@ -86,18 +86,12 @@ func TestTailReadsWhatIsFlushed(t *testing.T) {
 
 func TestTailSkipsToATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.evt")
-	w, err := CreateEventWriter(path, &EventWriterOptions{ChunkSize: MinChunkSize})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testkit.Value(CreateEventWriter(path, &EventWriterOptions{ChunkSize: MinChunkSize}))(t)
 	for i := range 100_000 {
 		testkit.Must(t, w.Enter(Timestamp(i), nil, RegionRef(i)))
 	}
 	testkit.Must(t, w.Flush())
-	tail, err := NewEventTail(path, 0, MinChunkSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tail := testkit.Value(NewEventTail(path, 0, MinChunkSize))(t)
 	first := func() uint64 {
 		for ev, err := range tail.Events() {
 			if err != nil {
@@ -121,10 +115,7 @@ func TestTailSkipsToATime(t *testing.T) {
 	if last := first(); last < 75_000 {
 		t.Errorf("skipping to the end goes on at %d", last)
 	}
-	missing, err := NewEventTail(path+".none", 0, MinChunkSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	missing := testkit.Value(NewEventTail(path+".none", 0, MinChunkSize))(t)
 	if err := missing.SkipTo(5); err != nil {
 		t.Error(err)
 	}
@@ -136,10 +127,7 @@ func TestTailSkipsToATime(t *testing.T) {
 // Damage is an error of each reading, and nothing behind it is taken for events.
 func TestTailOfADamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.evt")
-	w, err := CreateEventWriter(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testkit.Value(CreateEventWriter(path, nil))(t)
 	for i := range 10 {
 		testkit.Must(t, w.Enter(Timestamp(i), nil, RegionRef(i)))
 	}
@@ -147,10 +135,7 @@ func TestTailOfADamagedFile(t *testing.T) {
 	b := testkit.Read(t, path)
 	b[len(b)-2] = 7 // no record has this id
 	testkit.Write(t, path, b)
-	tail, err := NewEventTail(path, 0, DefaultEventChunkSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tail := testkit.Value(NewEventTail(path, 0, DefaultEventChunkSize))(t)
 	for round, want := range []int{10, 0} {
 		n, failures := 0, 0
 		for _, err := range tail.Events() {

@@ -30,7 +30,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // figure is a number as a product shows it, and by how much the shown one may differ, relatively, from what it is of.
@@ -98,8 +98,7 @@ func labeled(t *testing.T) (all []*replay.Recording) {
 		t.Fatalf("%d labeled recordings: %v", len(files), err)
 	}
 	for _, file := range files {
-		rec, err := replay.Load(filepath.Dir(file))
-		testkit.Must(t, err)
+		rec := testkit.Value(replay.Load(filepath.Dir(file)))(t)
 		all = append(all, rec)
 	}
 	return all
@@ -135,8 +134,7 @@ func TestProductsAgree(t *testing.T) {
 
 func productsAgree(t *testing.T, rec *replay.Recording, events, channels string) {
 	dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS="+events, "NCCL_OTF2_CHANNELS="+channels))
-	f, err := figuresOf(outputs(t, dir))
-	testkit.Must(t, err)
+	f := testkit.Value(figuresOf(outputs(t, dir)))(t)
 	for _, p := range []string{"report", "report, CSV", "export --jsonl", "export --perfetto",
 		"export --parquet", "timeline", "report --tally", "profile --summary"} {
 		if n := f.shared(p); n < 2 {
@@ -160,9 +158,9 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 	for _, what := range f.disagreements() {
 		t.Error(what)
 	}
-	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
-	report, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
+	defer a.Close()
+	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	cubextest.Load(t, filepath.Join(dir, "profile.cubex")).Agrees(t, report, tally.Read(a, nil))
 }
 
@@ -173,8 +171,7 @@ func bump(pattern string) func(t *testing.T, file string, text []byte) []byte {
 		if at == nil {
 			t.Fatalf("%s has no %s", file, pattern)
 		}
-		v, err := strconv.ParseFloat(string(text[at[2]:at[3]]), 64)
-		testkit.Must(t, err)
+		v := testkit.Value(strconv.ParseFloat(string(text[at[2]:at[3]]), 64))(t)
 		return slices.Concat(text[:at[2]], []byte(strconv.FormatFloat(v*1.25+1, 'f', -1, 64)), text[at[3]:])
 	}
 }
@@ -183,8 +180,7 @@ func bump(pattern string) func(t *testing.T, file string, text []byte) []byte {
 func ofPage(pattern string) func(t *testing.T, file string, text []byte) []byte {
 	return func(t *testing.T, file string, text []byte) []byte {
 		at := pageHead.FindSubmatchIndex(text)
-		packed, err := base64.StdEncoding.DecodeString(string(text[at[2]:at[3]]))
-		testkit.Must(t, err)
+		packed := testkit.Value(base64.StdEncoding.DecodeString(string(text[at[2]:at[3]])))(t)
 		plain, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 		testkit.Must(t, err)
 		var out bytes.Buffer
@@ -248,8 +244,7 @@ func TestDisagreementsAreFound(t *testing.T) {
 	t.Parallel()
 	dir, _ := play(t, recording(t, "02-allcoll-4p-net"), env("NCCL_OTF2_EVENTS=all", "NCCL_OTF2_CHANNELS=on"))
 	all := outputs(t, dir)
-	f, err := figuresOf(all)
-	testkit.Must(t, err)
+	f := testkit.Value(figuresOf(all))(t)
 	if d := f.disagreements(); len(d) > 0 {
 		t.Fatalf("before anything is changed: %q", d)
 	}

@@ -138,9 +138,7 @@ func readArchive(t *testing.T, anchor string) *archive {
 	if err != nil {
 		t.Fatalf("python3-otf2 on %s: %v\n%s", anchor, err, tail(stderr.String()))
 	}
-	a, err := parseDump(out)
-	testkit.Must(t, err)
-	return a
+	return testkit.Value(parseDump(out))(t)
 }
 
 func parseDump(out []byte) (*archive, error) {

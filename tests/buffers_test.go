@@ -89,8 +89,7 @@ func checkClasses(t *testing.T, rec *replay.Recording, res *replay.Result, got *
 			if c == nil {
 				continue
 			}
-			operations, err := got.operations(c.Members[ctx.Rank])
-			testkit.Must(t, err)
+			operations := testkit.Value(got.operations(c.Members[ctx.Rank]))(t)
 			for key, list := range want.operations[member{commKey(ctx), ctx.Rank}] {
 				for n, w := range list {
 					if n >= len(operations[key]) {

@@ -20,7 +20,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // hostClock is a pretended host's clock: what it shows at a true time.
@@ -257,8 +256,7 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 					}
 					otf2Print(t, anchor)
 					got := readArchive(t, anchor)
-					a, err := otf2.Open(anchor, nil)
-					testkit.Must(t, err)
+					a := testkit.Value(otf2.Open(anchor, nil))(t)
 					worst, late, covered, total := make([]float64, len(clocks)), make([]float64, len(clocks)), 0, 0
 					far := make([]float64, len(clocks)) // from the operations that bind the most, ns
 					for l, events := range truth.events {
@@ -323,8 +321,7 @@ func firstDone(t *testing.T, a *archive) uint64 {
 		}
 		done := uint64(0)
 		for _, l := range c.Members {
-			ops, err := a.operations(l)
-			testkit.Must(t, err)
+			ops := testkit.Value(a.operations(l))(t)
 			end := uint64(math.MaxUint64)
 			for _, list := range ops {
 				for _, o := range list {
@@ -374,7 +371,8 @@ func sameTimes(t *testing.T, a *otf2.Archive, l otf2.LocationRef, want []*event)
 // correctClocks gives the locations of each process clock offsets in place of those that they have.
 func correctClocks(t *testing.T, anchor string, by [][]otf2.ClockOffset) {
 	t.Helper()
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
 	for _, l := range a.Defs.Locations {
 		maps, _, err := a.LocalDefs(l.Self)
 		testkit.Must(t, err)
@@ -417,8 +415,7 @@ func TestClockOffsetsAreAppliedTheSame(t *testing.T) {
 	correctClocks(t, anchor, knots)
 	otf2Print(t, anchor)
 	after := readArchive(t, anchor)
-	a, err := otf2.Open(anchor, nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
 	moved := 0
 	for l, events := range after.events {
 		sameTimes(t, a, otf2.LocationRef(l), events)
@@ -453,8 +450,7 @@ func TestClocksAreLeftAloneOnRequest(t *testing.T) {
 	files := func() map[string]string {
 		all := make(map[string]string)
 		for _, pattern := range []string{"traces.*", "traces/*.def", "traces/*.evt"} {
-			names, err := filepath.Glob(filepath.Join(dir, pattern))
-			testkit.Must(t, err)
+			names := testkit.Value(filepath.Glob(filepath.Join(dir, pattern)))(t)
 			for _, name := range names {
 				b := testkit.Read(t, name)
 				all[strings.TrimPrefix(name, dir)] = string(b)

@@ -55,8 +55,7 @@ func TestCommandsOfPagesFindTheirTests(t *testing.T) {
 // testCode is the text of a folder's tests.
 func testCode(t *testing.T, dir string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))
-	testkit.Must(t, err)
+	files := testkit.Value(filepath.Glob(filepath.Join("..", dir, "*_test.go")))(t)
 	var all strings.Builder
 	for _, f := range files {
 		text := testkit.Read(t, f)

@@ -16,7 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // notFinite finds numbers that are none, and what stands for no minimum or maximum.
@@ -33,7 +33,8 @@ func TestRealCubeLib(t *testing.T) {
 	for _, name := range []string{"02-allcoll-4p-net", "03-onethread-4r-groups", "05-p2p-3p", "09-straggler-4p"} {
 		t.Run(name, func(t *testing.T) {
 			dir, _ := play(t, recording(t, name), clock(replay.ClockRecorded))
-			a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
+			a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
+			defer a.Close()
 			p, _, err := cubex.FromArchive(a)
 			testkit.Must(t, err)
 			file, remapped := filepath.Join(dir, "profile.cubex"), filepath.Join(dir, "summary.cubex")

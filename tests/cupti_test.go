@@ -15,9 +15,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // playKernels plays a recording with its kernels on the fake CUPTI.
@@ -43,17 +43,13 @@ type activities struct {
 
 func readSpool(t *testing.T, path string) *activities {
 	t.Helper()
-	file, err := os.Open(path)
-	testkit.Must(t, err)
+	file := testkit.Value(os.Open(path))(t)
 	defer file.Close()
-	info, err := file.Stat()
-	testkit.Must(t, err)
-	spool, err := shm.OpenSpool(file, info.Size())
-	testkit.Must(t, err)
+	info := testkit.Value(file.Stat())(t)
+	spool := testkit.Value(shm.OpenSpool(file, info.Size()))(t)
 	got := &activities{kinds: map[uint32][][]byte{}, names: map[string]string{}, version: map[uint64]bool{}}
 	for ended := false; !ended; {
-		round, err := spool.Refresh()
-		testkit.Must(t, err)
+		round := testkit.Value(spool.Refresh())(t)
 		ended = round.Ended
 		for _, ring := range spool.Rings() {
 			for rec := new(shm.Record); ring.Next(rec); {
@@ -271,7 +267,8 @@ func TestWithoutCupti(t *testing.T) {
 					t.Errorf("%d launches, want %d", got, want)
 				}
 			}
-			a := jobtest.Open(t, unified(t, dir))
+			a := testkit.Value(otf2.Open(unified(t, dir), nil))(t)
+			defer a.Close()
 			said := slices.ContainsFunc(analysis.SelfReport(a).Recording, func(v analysis.SelfValue) bool {
 				return v.Name == "CUPTI_STATE" && v.Processes == "all" && strings.HasPrefix(v.Value, tc.state+": ") &&
 					strings.Contains(v.Value, tc.line)

@@ -48,8 +48,7 @@ func modulesOf(t *testing.T, pkg string) map[string]bool {
 	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	testkit.Must(t, err)
+	out := testkit.Value(cmd.Output())(t)
 	modules := make(map[string]bool)
 	for m := range bytes.FieldsSeq(out) {
 		modules[string(m)] = true
@@ -106,8 +105,7 @@ func knows(t *testing.T, flag string) bool {
 // that says that it may be jumped to (CET). That all functions do is not in a library's notes: the C library's start files may do without.
 func wantBranchTargets(t *testing.T, name string, f *elf.File) {
 	t.Helper()
-	symbols, err := f.DynamicSymbols()
-	testkit.Must(t, err)
+	symbols := testkit.Value(f.DynamicSymbols())(t)
 	functions := make(map[string]uint64) // addresses
 	var tables []elf.Symbol
 	for _, s := range symbols {
@@ -119,8 +117,7 @@ func wantBranchTargets(t *testing.T, name string, f *elf.File) {
 			tables = append(tables, s)
 		}
 	}
-	relocations, err := f.Section(".rela.dyn").Data()
-	testkit.Must(t, err)
+	relocations := testkit.Value(f.Section(".rela.dyn").Data())(t)
 	for ; len(relocations) >= 24; relocations = relocations[24:] { // Elf64_Rela: offset, info, addend
 		at, info, to := f.ByteOrder.Uint64(relocations), f.ByteOrder.Uint64(relocations[8:]),
 			f.ByteOrder.Uint64(relocations[16:])
@@ -158,16 +155,14 @@ func atAddress(f *elf.File, address uint64) (begin []byte, code bool) {
 
 func openELF(t *testing.T, path string) *elf.File {
 	t.Helper()
-	f, err := elf.Open(path)
-	testkit.Must(t, err)
+	f := testkit.Value(elf.Open(path))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
 
 func imports(t *testing.T, f *elf.File) []string {
 	t.Helper()
-	symbols, err := f.ImportedSymbols()
-	testkit.Must(t, err)
+	symbols := testkit.Value(f.ImportedSymbols())(t)
 	names := make(map[string]bool)
 	for _, s := range symbols {
 		names[s.Name] = true

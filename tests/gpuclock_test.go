@@ -371,8 +371,7 @@ func TestIntervalsOfAGPU(t *testing.T) {
 		for _, p := range rec.Processes {
 			for _, ctx := range p.Contexts {
 				c := got.communicatorOf(t, ctx, p)
-				shown, err := got.operations(c.Members[ctx.Rank])
-				testkit.Must(t, err)
+				shown := testkit.Value(got.operations(c.Members[ctx.Rank]))(t)
 				for k, list := range want.operations[member{commKey(ctx), ctx.Rank}] {
 					for i, w := range list {
 						o, is := shown[k][i], issueOf(t, p, w.event.Parent.Start.T)
@@ -441,8 +440,7 @@ func causes(t *testing.T) (all []*replay.Recording) {
 		t.Fatalf("no labeled recordings: %v", err)
 	}
 	for _, folder := range folders {
-		rec, err := replay.Load(folder)
-		testkit.Must(t, err)
+		rec := testkit.Value(replay.Load(folder))(t)
 		all = append(all, rec)
 	}
 	return all
@@ -487,8 +485,7 @@ func againstTruth(t *testing.T, rec *replay.Recording, changes ...change) *measu
 				continue
 			}
 			c := got.communicatorOf(t, ctx, p)
-			shown, err := got.operations(c.Members[ctx.Rank])
-			testkit.Must(t, err)
+			shown := testkit.Value(got.operations(c.Members[ctx.Rank]))(t)
 			truth := truthOf(t, rec, p, ctx)
 			m.rank(t, truth, fmt.Sprintf("%s rank %d", c.Name, ctx.Rank), shown,
 				want.operations[member{commKey(ctx), ctx.Rank}], raw)

@@ -28,8 +28,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // hanging is a job in which some ranks never come to an operation.
@@ -167,8 +167,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			rec, err := replay.Load(filepath.Join("../testdata/nccl-causes", tc.name))
-			testkit.Must(t, err)
+			rec := testkit.Value(replay.Load(filepath.Join("../testdata/nccl-causes", tc.name)))(t)
 			var run struct {
 				Truth struct {
 					KilledAt uint64 `json:"killedAt"`
@@ -199,15 +198,12 @@ func TestHangUntilTheEnd(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 			defer cancel()
-			if _, err := replay.Run(ctx, rec, opt); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Value(replay.Run(ctx, rec, opt))(t)
 			collectors.Await(t, dir)
 			if fault := ending("kill").fault(dir, rec, tc.missing, least, time.Since(began)); fault != "" {
 				t.Error(fault)
 			}
-			r, err := hang.Find(dir, time.Now(), nil)
-			testkit.Must(t, err)
+			r := testkit.Value(hang.Find(dir, time.Now(), nil))(t)
 			c := &r.Jobs[0].Communicators[0]
 			var missing []int
 			for _, m := range c.Members {
@@ -220,7 +216,8 @@ func TestHangUntilTheEnd(t *testing.T) {
 			}
 			path := unified(t, dir)
 			checkSound(t, path, check.Note)
-			a := jobtest.Open(t, path)
+			a := testkit.Value(otf2.Open(path, nil))(t)
+			defer a.Close()
 			for where, culprits := range map[string][]verdict.Culprit{"the shards": r.Jobs[0].Culprits,
 				"the archive": waitfor.OfArchive(a.Anchor)} {
 				if len(culprits) != 1 || culprits[0].Kind != tc.kind || culprits[0].Rank != tc.culprit ||
@@ -235,15 +232,13 @@ func TestHangUntilTheEnd(t *testing.T) {
 // Of a job in which one rank asked for other arguments once, that operation alone is left out, and the rank is named.
 func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 	t.Parallel()
-	rec, err := replay.Load("../testdata/nccl-causes/c14-count-mismatch-3p")
-	testkit.Must(t, err)
+	rec := testkit.Value(replay.Load("../testdata/nccl-causes/c14-count-mismatch-3p"))(t)
 	dir := filepath.Join(t.TempDir(), "experiment")
-	if _, err := replay.Run(t.Context(), rec,
-		usual(t, dir, clock(replay.ClockRecorded), env("NCCL_OTF2_EVENTS=gpu"))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(replay.Run(t.Context(), rec,
+		usual(t, dir, clock(replay.ClockRecorded), env("NCCL_OTF2_EVENTS=gpu"))))(t)
 	collectors.Await(t, dir)
-	a := jobtest.Open(t, unified(t, dir))
+	a := testkit.Value(otf2.Open(unified(t, dir), nil))(t)
+	defer a.Close()
 	stretches, unnamed := facts.Stretches(a.Anchor)
 	if len(stretches) != 1 || unnamed > 0 || stretches[0].First != 7 || stretches[0].Last != 7 ||
 		stretches[0].Detail != "Rank 1 asked for 10000 elements, Ranks 0,2 asked for 20000 elements" {
@@ -252,8 +247,7 @@ func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 	if c := waitfor.OfArchive(a.Anchor); len(c) != 1 || c[0].Kind != verdict.Mismatch || c[0].Rank != 1 {
 		t.Errorf("%+v", c)
 	}
-	r, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	if s := &r.Summary; s.Operations != 11 || s.LeftOut != 3 || len(s.Deviations) != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -470,13 +464,10 @@ func filtered(t *testing.T, rec *replay.Recording, keep func(process int, c *rep
 		for _, c := range p.Calls {
 			calls[[2]int{c.Open, c.Seq}] = c
 		}
-		in, err := os.Open(filepath.Join(rec.Dir, fmt.Sprintf("p%d.rec.jsonl.gz", i)))
-		testkit.Must(t, err)
+		in := testkit.Value(os.Open(filepath.Join(rec.Dir, fmt.Sprintf("p%d.rec.jsonl.gz", i))))(t)
 		defer in.Close()
-		unzipped, err := gzip.NewReader(in)
-		testkit.Must(t, err)
-		file, err := os.Create(filepath.Join(dir, fmt.Sprintf("p%d.rec.jsonl.gz", i)))
-		testkit.Must(t, err)
+		unzipped := testkit.Value(gzip.NewReader(in))(t)
+		file := testkit.Value(os.Create(filepath.Join(dir, fmt.Sprintf("p%d.rec.jsonl.gz", i))))(t)
 		out := gzip.NewWriter(file)
 		open, seq := -1, 0
 		lines := bufio.NewScanner(unzipped)
@@ -499,14 +490,10 @@ func filtered(t *testing.T, rec *replay.Recording, keep func(process int, c *rep
 				t.Fatalf("no %s in %s", was, lines.Text())
 			}
 			seq++
-			if _, err := fmt.Fprintln(out, strings.Replace(lines.Text(), was, now, 1)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Value(fmt.Fprintln(out, strings.Replace(lines.Text(), was, now, 1)))(t)
 		}
 		testkit.Must(t, lines.Err())
 		testkit.Must(t, errors.Join(out.Close(), file.Close()))
 	}
-	shorter, err := replay.Load(dir)
-	testkit.Must(t, err)
-	return shorter
+	return testkit.Value(replay.Load(dir))(t)
 }

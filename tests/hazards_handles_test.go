@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
@@ -239,10 +240,7 @@ var handleHazards = []hazard{
 		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 7)
-			checked, err := check.Archive(filepath.Join(o.dir, "traces.otf2"), nil)
-			if err != nil {
-				o.t.Fatal(err)
-			}
+			checked := testkit.Value(check.Archive(filepath.Join(o.dir, "traces.otf2"), nil))(o.t)
 			if !slices.ContainsFunc(checked.Findings, func(f check.Finding) bool {
 				return f.Rule == check.RuleCollectiveMate &&
 					strings.Contains(f.Text, "rank 0 has 4 operations, rank 1 has 3 operations")

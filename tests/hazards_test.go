@@ -32,9 +32,7 @@ func (h *hazard) load(t *testing.T, release string) *replay.Recording {
 	t.Helper()
 	s := scenario.New(h.name, release)
 	h.script(s)
-	rec, err := s.Load(filepath.Join(t.TempDir(), h.name))
-	testkit.Must(t, err)
-	return rec
+	return testkit.Value(s.Load(filepath.Join(t.TempDir(), h.name)))(t)
 }
 
 // One release of each version of the profiler API.
@@ -58,8 +56,7 @@ func TestHazards(t *testing.T) {
 	t.Parallel()
 	for _, h := range hazards {
 		for _, release := range h.releases {
-			native, err := scenario.NativeAPI(release)
-			testkit.Must(t, err)
+			native := testkit.Value(scenario.NativeAPI(release))(t)
 			t.Run(fmt.Sprintf("%s/v%d", h.name, native), func(t *testing.T) {
 				t.Parallel()
 				s := scenario.New(h.name, release)

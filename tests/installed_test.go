@@ -51,8 +51,7 @@ func install(t *testing.T, to string, names ...string) {
 // replayInstalled plays a recording with an installed tool, in an empty folder.
 func replayInstalled(t *testing.T, tool, recording string) (string, error) {
 	t.Helper()
-	recording, err := filepath.Abs(filepath.Join("../testdata/nccl-callbacks", recording))
-	testkit.Must(t, err)
+	recording = testkit.Value(filepath.Abs(filepath.Join("../testdata/nccl-callbacks", recording)))(t)
 	cmd := exec.Command(tool, "replay", recording, "--clock", "recorded", "--dir", "exp")
 	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput()

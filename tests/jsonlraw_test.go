@@ -43,7 +43,7 @@ func TestRawRecordsAreAll(t *testing.T) {
 	}
 	starts, states := make(map[string]int), make(map[string]int)
 	for _, file := range files {
-		text := testkit.Read(t, file)
+		text := testkit.Value(os.ReadFile(file))(t)
 		events, named := make(map[string]bool), make(map[string]bool)
 		for line := range bytes.Lines(text) {
 			var r struct {

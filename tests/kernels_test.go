@@ -14,8 +14,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // shownKernel is a kernel on the row of a CUDA stream.
@@ -193,7 +194,8 @@ func TestKernelsOfBadRecords(t *testing.T) {
 // checkBuffersOut holds what an archive says of the buffers that CUPTI has not given back.
 func checkBuffersOut(t *testing.T, dir string, want uint64) {
 	t.Helper()
-	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
+	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
+	defer a.Close()
 	self := analysis.SelfReport(a)
 	i := slices.IndexFunc(self.Counts, func(c analysis.SelfCount) bool {
 		return c.Kind == "ODDITIES" &&
@@ -227,10 +229,7 @@ type linkage struct {
 }
 
 func (l *linkage) check(res *replay.Result) {
-	shown, err := l.got.kernels()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	shown := testkit.Value(l.got.kernels())(l.t)
 	anchor := l.rec.Processes[0].Opens[0]
 	raw := func(t uint64) int64 { return int64(t - anchor.Real + anchor.T) }
 	comms := communicatorsByKey(l.t, l.want, l.got)
@@ -249,10 +248,7 @@ func (l *linkage) check(res *replay.Result) {
 				continue
 			}
 			process, known = l.got.processOf(c.Members[ctx.Rank]), true
-			operations, err := l.got.operations(c.Members[ctx.Rank])
-			if err != nil {
-				l.t.Fatal(err)
-			}
+			operations := testkit.Value(l.got.operations(c.Members[ctx.Rank]))(l.t)
 			byOrder, ordered := planTruth(l.t, p, ctx)
 			for key, list := range l.want.operations[member{commKey(ctx), ctx.Rank}] {
 				for n, w := range list {

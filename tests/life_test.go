@@ -122,8 +122,7 @@ func startUnder(t *testing.T, wrapper []string, dir string, k keeper, count int,
 	if j.stdin, err = j.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	stdout, err := j.cmd.StdoutPipe()
-	testkit.Must(t, err)
+	stdout := testkit.Value(j.cmd.StdoutPipe())(t)
 	j.stdout = bufio.NewReader(stdout)
 	testkit.Must(t, j.cmd.Start())
 	t.Cleanup(func() {
@@ -172,9 +171,7 @@ func (j *job) settle() {
 // goOn lets the host do what its way is.
 func (j *job) goOn() {
 	j.t.Helper()
-	if _, err := io.WriteString(j.stdin, "go on\n"); err != nil {
-		j.t.Fatal(err)
-	}
+	testkit.Value(io.WriteString(j.stdin, "go on\n"))(j.t)
 }
 
 // end waits for the end of the process: its exit status, or minus the signal.
@@ -304,8 +301,7 @@ func shards(t *testing.T, dir string) []*experiment.Process {
 	files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
 	var out []*experiment.Process
 	for _, f := range files {
-		p, err := experiment.Read(filepath.Dir(f))
-		testkit.Must(t, err)
+		p := testkit.Value(experiment.Read(filepath.Dir(f)))(t)
 		out = append(out, p)
 	}
 	return out
@@ -467,9 +463,7 @@ func TestCollectorIsHeldUp(t *testing.T) {
 // leftInShm are the files of a process in /dev/shm.
 func leftInShm(t *testing.T, pid int) []string {
 	t.Helper()
-	files, err := filepath.Glob(fmt.Sprintf("/dev/shm/*nccl-otf2*-%d-*", pid))
-	testkit.Must(t, err)
-	return files
+	return testkit.Value(filepath.Glob(fmt.Sprintf("/dev/shm/*nccl-otf2*-%d-*", pid)))(t)
 }
 
 // A collector that is killed is replaced, and what it had not saved is still in the memory.
@@ -658,8 +652,7 @@ func TestOrphansInShm(t *testing.T) {
 // two processes of one job.
 func TestContainersWithEqualNames(t *testing.T) {
 	const count = 300
-	name, err := os.Hostname() // all have the same; what comes from elsewhere may still be written to
-	testkit.Must(t, err)
+	name := testkit.Value(os.Hostname())(t)
 	wrapper := []string{"unshare", "--pid", "--fork", "--mount", "--mount-proc", "--uts", "--kill-child"}
 	if os.Geteuid() != 0 {
 		wrapper = append(wrapper, "--user", "--map-root-user")
@@ -781,8 +774,7 @@ func waitFlushed(t *testing.T, dir string, k keeper, processes int) {
 // A wait until an instant of the real-time clock takes as long as the clock is put back meanwhile.
 func TestNoWaitGoesByAClockThatCanBeSet(t *testing.T) {
 	for _, library := range []string{"libnccl-profiler-otf2.so", "libscorep_substrate_nccl_otf2.so"} {
-		file, err := elf.Open(builtFile(t, library))
-		testkit.Must(t, err)
+		file := testkit.Value(elf.Open(builtFile(t, library)))(t)
 		symbols, err := file.ImportedSymbols()
 		file.Close()
 		if err != nil || len(symbols) == 0 {

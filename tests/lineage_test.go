@@ -5,6 +5,7 @@ package tests
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -14,7 +15,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Of every communicator of the labeled recordings that came from another one, archive and report say of which, and how;
@@ -23,11 +23,11 @@ func TestParentsOfRecordedCommunicators(t *testing.T) {
 	for _, name := range []string{"c01-host-late-4p", "c02-mesh-row-late-6p", "c12-lineage-6p"} {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join("../testdata/nccl-causes", name)
-			rec, err := replay.Load(folder)
-			testkit.Must(t, err)
+			rec := testkit.Value(replay.Load(folder))(t)
 			want := truthOfChildren(t, folder)
 			dir, _ := play(t, rec)
-			a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
+			a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
+			defer a.Close()
 			ids := make(map[otf2.LocationRef]uint64)
 			for _, p := range a.Defs.LocationProperties {
 				if a.Defs.String(p.Name) == facts.PropCommID.Key() {
@@ -43,8 +43,9 @@ func TestParentsOfRecordedCommunicators(t *testing.T) {
 			}
 			rows := make(map[otf2.CommRef]operations.CommunicatorRow)
 			var report operations.Report
-			text := runTool(t, builtFile(t, "nccl-otf2"), "report", dir, "--format", "json")
-			testkit.Must(t, json.Unmarshal([]byte(text), &report))
+			testkit.Must(t, json.Unmarshal([]byte(runTool(t, builtFile(t, "nccl-otf2"), "report", dir, "--format",
+				"json")),
+				&report))
 			for _, row := range report.Communicators {
 				rows[row.Comm] = row
 			}
@@ -86,7 +87,7 @@ type childOf struct {
 // truthOfChildren is what a labeled recording says of communicators that came from others, by id.
 func truthOfChildren(t *testing.T, folder string) map[uint64]childOf {
 	t.Helper()
-	b := testkit.Read(t, filepath.Join(folder, "run.json"))
+	b := testkit.Value(os.ReadFile(filepath.Join(folder, "run.json")))(t)
 	var run struct {
 		Truth struct {
 			Communicators []struct {
@@ -99,8 +100,7 @@ func truthOfChildren(t *testing.T, folder string) map[uint64]childOf {
 	testkit.Must(t, json.Unmarshal(b, &run))
 	all := make(map[uint64]childOf)
 	for _, c := range run.Truth.Communicators {
-		id, err := strconv.ParseUint(c.CommID, 0, 64)
-		testkit.Must(t, err)
+		id := testkit.Value(strconv.ParseUint(c.CommID, 0, 64))(t)
 		if parent, err := strconv.ParseUint(c.ParentCommID, 0, 64); err == nil {
 			all[id] = childOf{parent, c.ChildCount, c.Color}
 		}

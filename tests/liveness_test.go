@@ -23,8 +23,7 @@ import (
 // or for both: of a job that runs, one whose collector was killed with it, and one that has ended in order.
 func TestCommandsAgreeOnWhoLives(t *testing.T) {
 	t.Parallel()
-	program, err := sandboxed()
-	testkit.Must(t, err)
+	program := testkit.Value(sandboxed())(t)
 	sandbox := func(errno unix.Errno) []string {
 		return []string{program, fmt.Sprint(unix.SYS_FLOCK), fmt.Sprint(int(errno))}
 	}

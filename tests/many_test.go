@@ -14,6 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -88,10 +89,7 @@ func (c *crowd) archive(calls, rows int) *otf2.Archive {
 	c.t.Helper()
 	c.tool("unify", c.dir)
 	anchor := filepath.Join(c.dir, "traces.otf2")
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	a := testkit.Value(otf2.Open(anchor, nil))(c.t)
 	c.t.Cleanup(func() { a.Close() })
 	count := otf2.UndefinedAttribute
 	for _, d := range a.Defs.Attributes {

@@ -56,8 +56,7 @@ const module = "github.com/nccl-otf2/nccl-otf2"
 // As README.md says it is done until the module is published.
 func TestLibrariesServeOtherModules(t *testing.T) {
 	t.Parallel()
-	root, err := filepath.Abs("..")
-	testkit.Must(t, err)
+	root := testkit.Value(filepath.Abs(".."))(t)
 	sums := testkit.Read(t, "../go.sum")
 	dir := t.TempDir()
 	put(t, dir, map[string]string{"main.go": strings.ReplaceAll(reader, "MODULE", module), "go.sum": string(sums)})
@@ -78,8 +77,7 @@ func TestModuleGetsAnotherPath(t *testing.T) {
 	})
 	outside(t, dir, "git", "init", "-q")
 	outside(t, dir, "git", "add", ".")
-	script, err := filepath.Abs("../scripts/module-path.sh")
-	testkit.Must(t, err)
+	script := testkit.Value(filepath.Abs("../scripts/module-path.sh"))(t)
 	outside(t, dir, script, "example.org/group/tracer")
 	outside(t, dir, "go", "vet", "./...")
 	if got := outside(t, dir, "go", "list", "-m"); got != "example.org/group/tracer\n" {

@@ -20,8 +20,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // ofNetwork is what reports say of the network.
@@ -37,9 +37,9 @@ type ofNetwork struct {
 
 func networkOf(t *testing.T, dir string) (n ofNetwork) {
 	t.Helper()
-	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
-	report, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
+	defer a.Close()
+	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	n.waits, n.verdict, n.matrix = report.WaitStates, report.Verdict, matrix.Read(a, nil)
 	for _, g := range tally.Read(a, nil).Groups {
 		if g.Group == regions.GroupNetwork {
@@ -129,8 +129,7 @@ func TestProductsAgreeOnNetSums(t *testing.T) {
 		t.Run(rec.Name, func(t *testing.T) {
 			t.Parallel()
 			dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS=net-sums"))
-			f, err := figuresOf(outputs(t, dir))
-			testkit.Must(t, err)
+			f := testkit.Value(figuresOf(outputs(t, dir)))(t)
 			for _, what := range []string{"transfers", "bytes of transfers"} {
 				for _, product := range []string{"export --jsonl", "export --perfetto", "export --parquet"} {
 					if v, shown := f[what][product]; shown && v.value != 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
@@ -54,7 +54,8 @@ func TestJobWithoutCalls(t *testing.T) {
 	t.Parallel()
 	o := playScenario(t, withoutCalls(false), env("NCCL_ENQUEUE_REARCH_ENABLE=1"))
 	anchor := filepath.Join(o.dir, "traces.otf2")
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
 	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)
@@ -66,8 +67,7 @@ func TestJobWithoutCalls(t *testing.T) {
 		t.Errorf("not visible: %+v", h)
 	}
 
-	res, err := view.Scalasca(anchor, filepath.Join(o.dir, "scalasca"), nil)
-	testkit.Must(t, err)
+	res := testkit.Value(view.Scalasca(anchor, filepath.Join(o.dir, "scalasca"), nil))(t)
 	if res.Collectives != 12 || res.Messages != 4 || res.Lost() > 0 || len(res.Problems) > 0 {
 		t.Errorf("view: %+v", res)
 	}

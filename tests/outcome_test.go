@@ -31,8 +31,7 @@ type outcome struct {
 // reference tools: whatever NCCL did, the archive must be sound.
 func playScenario(t *testing.T, s *scenario.Scenario, changes ...change) *outcome {
 	t.Helper()
-	rec, err := s.Load(filepath.Join(t.TempDir(), s.Name))
-	testkit.Must(t, err)
+	rec := testkit.Value(s.Load(filepath.Join(t.TempDir(), s.Name)))(t)
 	o := &outcome{t: t, dir: filepath.Join(t.TempDir(), "experiment")}
 	o.result = run(t, rec, usual(t, o.dir, changes...))
 	for i := range o.result.Processes {
@@ -109,10 +108,7 @@ func (o *outcome) oddity(name string) (n int) {
 
 // properties are the archive's own.
 func (o *outcome) properties() map[string]string {
-	a, err := otf2.ReadAnchor(filepath.Join(o.dir, "traces.otf2"))
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	a := testkit.Value(otf2.ReadAnchor(filepath.Join(o.dir, "traces.otf2")))(o.t)
 	all := make(map[string]string)
 	for _, p := range a.Properties {
 		all[p.Name] = p.Value
@@ -122,10 +118,7 @@ func (o *outcome) properties() map[string]string {
 
 // markers counts the markers of a category.
 func (o *outcome) markers(category string) (n int) {
-	a, err := otf2.Open(filepath.Join(o.dir, "traces.otf2"), nil)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	a := testkit.Value(otf2.Open(filepath.Join(o.dir, "traces.otf2"), nil))(o.t)
 	defer a.Close()
 	defs, all, err := a.Markers()
 	if err != nil {

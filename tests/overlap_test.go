@@ -11,7 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 type stretch struct{ begin, end uint64 }
@@ -57,7 +57,8 @@ func TestOverlapOfRecordings(t *testing.T) {
 		t.Run(rec.Name, func(t *testing.T) {
 			t.Parallel()
 			dir, _, got := playKernelsUnified(t, rec)
-			a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
+			a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
+			defer a.Close()
 			report := overlap.Read(a, nil)
 
 			operations, kernels, number := make(map[uint64][]stretch), make(map[uint64][]stretch),
@@ -67,8 +68,7 @@ func TestOverlapOfRecordings(t *testing.T) {
 					if !strings.Contains(got.locations[loc].Name, " rank ") {
 						continue
 					}
-					shown, err := got.operations(loc)
-					testkit.Must(t, err)
+					shown := testkit.Value(got.operations(loc))(t)
 					for _, list := range shown {
 						for _, o := range list {
 							if o.source != "gpu" {
@@ -80,8 +80,7 @@ func TestOverlapOfRecordings(t *testing.T) {
 					}
 				}
 			}
-			shown, err := got.kernels()
-			testkit.Must(t, err)
+			shown := testkit.Value(got.kernels())(t)
 			for process, list := range shown {
 				for _, k := range list {
 					if !strings.Contains(k.region, "nccl") {

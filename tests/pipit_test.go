@@ -21,7 +21,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // simplePlays are recordings, played with all events, and with those that tell of operations only.
@@ -41,8 +40,7 @@ func TestSimpleViewsOfRecordings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			native, res := simpleView(t, name, changes)
-			found, err := check.Archive(res.Archive, nil)
-			testkit.Must(t, err)
+			found := testkit.Value(check.Archive(res.Archive, nil))(t)
 			var want []check.Finding
 			if res.Transfers > 0 {
 				want = []check.Finding{{Severity: check.Note, Rule: check.RuleMessage,
@@ -134,8 +132,7 @@ func simpleView(t *testing.T, name string, changes []change) (*otf2.Archive, *vi
 		name = name[:len("05-p2p-3p")]
 	}
 	dir, _ := play(t, recording(t, name), append(changes, clock(replay.ClockRecorded))...)
-	res, err := view.Simple(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "simple"), nil)
-	testkit.Must(t, err)
+	res := testkit.Value(view.Simple(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "simple"), nil))(t)
 	if len(res.Problems) > 0 || res.Others+res.Unplaced > 0 {
 		t.Errorf("%+v", res)
 	}
@@ -144,7 +141,8 @@ func simpleView(t *testing.T, name string, changes []change) (*otf2.Archive, *vi
 
 func opened(t *testing.T, anchor string) *otf2.Archive {
 	t.Helper()
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	t.Cleanup(func() { a.Close() })
 	return a
 }
 

@@ -22,8 +22,7 @@ import (
 // builtFile is a file that `make build` makes.
 func builtFile(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "build", name))
-	testkit.Must(t, err)
+	path := testkit.Value(filepath.Abs(filepath.Join("..", "build", name)))(t)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("%s is not built: run `make build` first", name)
 	}
@@ -32,9 +31,7 @@ func builtFile(t *testing.T, name string) string {
 
 func recording(t *testing.T, name string) *replay.Recording {
 	t.Helper()
-	rec, err := replay.Load(filepath.Join("../testdata/nccl-callbacks", name))
-	testkit.Must(t, err)
-	return rec
+	return testkit.Value(replay.Load(filepath.Join("../testdata/nccl-callbacks", name)))(t)
 }
 
 // recordings are those of the names, all if there are none.
@@ -173,12 +170,8 @@ func waitDone(t *testing.T, dir string, processes int) {
 // unified makes the archive of what is there, as `nccl-otf2 unify` does.
 func unified(t *testing.T, dir string) (anchor string) {
 	t.Helper()
-	if _, err := collector.Salvage(dir); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := unifyAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(collector.Salvage(dir))(t)
+	testkit.Value(unifyAll(dir))(t)
 	return filepath.Join(dir, "traces.otf2")
 }
 
@@ -186,8 +179,7 @@ func unified(t *testing.T, dir string) (anchor string) {
 // has said (SEQUENCES_DIFFER, which tests ask for where it matters), and read by the reference tool without a warning.
 func checkSound(t *testing.T, anchor string, mayBe ...check.Severity) {
 	t.Helper()
-	checked, err := check.Archive(anchor, nil)
-	testkit.Must(t, err)
+	checked := testkit.Value(check.Archive(anchor, nil))(t)
 	for _, f := range checked.Findings {
 		said := f.Severity == check.Note && strings.HasPrefix(f.Text, "not compared, as members differ: ")
 		if !said && !slices.Contains(mayBe, f.Severity) {
@@ -202,8 +194,7 @@ func shardsOf(t *testing.T, dir string) (out []*experiment.Process) {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
 	for _, f := range files {
-		p, err := experiment.Read(filepath.Dir(f))
-		testkit.Must(t, err)
+		p := testkit.Value(experiment.Read(filepath.Dir(f)))(t)
 		out = append(out, p)
 	}
 	return out

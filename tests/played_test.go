@@ -21,8 +21,7 @@ import (
 // the library.
 func TestRecordingsAreLookedAt(t *testing.T) {
 	t.Parallel()
-	host, err := os.Hostname()
-	testkit.Must(t, err)
+	host := testkit.Value(os.Hostname())(t)
 	for _, rec := range recordings(t, "02-allcoll-4p-net", "03-onethread-4r-groups", "07-twocomms-streams",
 		"10-graph-3p") {
 		t.Run(rec.Name, func(t *testing.T) {

@@ -195,9 +195,10 @@ func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *ra
 	skip func(call, path string) bool) string {
 	t.Helper()
 	d, err := j.record.At(moment, skip)
-	testkit.Must(t, err)
-	to, err := os.MkdirTemp(t.TempDir(), "")
-	testkit.Must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := testkit.Value(os.MkdirTemp(t.TempDir(), ""))(t)
 	defer os.RemoveAll(to)
 	testkit.Must(t, d.Cut(to, luck, r))
 	dir := filepath.Join(to, "below", "experiment")
@@ -268,9 +269,7 @@ func needTracedJob(t *testing.T, backlog string) *recordedJob {
 	t.Helper()
 	_, err := straceWorks()
 	need.NoError(t, "strace, to see in what order things come to the disk", err)
-	job, err := tracedJobs[backlog]()
-	testkit.Must(t, err)
-	return job
+	return testkit.Value(tracedJobs[backlog]())(t)
 }
 
 // Whenever the power goes, and whatever of what was not brought to the disk is there then: what a durable checkpoint
@@ -379,8 +378,7 @@ func TestSlowDisk(t *testing.T) {
 			t.Errorf("process %d has lost %v", p.PID, p.Counts.Lost)
 		}
 	}
-	record, err := powercut.Read(trace, root)
-	testkit.Must(t, err)
+	record := testkit.Value(powercut.Read(trace, root))(t)
 	written := 0 // on a busy machine one process may have nothing to write just then
 	for _, e := range shardsOf(t, dir) {
 		in := filepath.Join(dir, experiment.Folder, e.UUID)

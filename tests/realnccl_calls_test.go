@@ -113,8 +113,7 @@ func calledOperations(t *testing.T, logs map[int]*suite.Process, replays bool) c
 		replayed := make(map[[2]int]bool)
 		add := func(c *suite.Call) {
 			key := calledRank{pid, c.WorldRank, c.Comm, c.CommRank, c.NRanks, c.CommName}
-			ops, err := operationsOfCall(c)
-			testkit.Must(t, err)
+			ops := testkit.Value(operationsOfCall(c))(t)
 			if out[key] == nil {
 				out[key] = make(map[string][]*operation)
 			}

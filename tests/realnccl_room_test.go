@@ -72,8 +72,7 @@ func TestRealNCCLWithoutRoom(t *testing.T) {
 	}
 	plugin := builtFile(t, "libnccl-profiler-otf2.so")
 	for dir := range strings.SplitSeq(*realBeds, ":") {
-		bed, err := suite.Open(dir)
-		testkit.Must(t, err)
+		bed := testkit.Value(suite.Open(dir))(t)
 		run := func(t *testing.T, setup, options, program string, env ...string) (
 			status int, said string, results []string) {
 			script := filepath.Join(t.TempDir(), "skip.gdb")

@@ -45,12 +45,10 @@ func TestRealNCCL(t *testing.T) {
 	if *realBeds == "" {
 		t.Skip("NOT CHECKED here: `make real-nccl` runs programs inside the real NCCL")
 	}
-	wanted, err := regexp.Compile(*realPrograms)
-	testkit.Must(t, err)
+	wanted := testkit.Value(regexp.Compile(*realPrograms))(t)
 	suite.Limit = *realLimit
 	for dir := range strings.SplitSeq(*realBeds, ":") {
-		bed, err := suite.Open(dir)
-		testkit.Must(t, err)
+		bed := testkit.Value(suite.Open(dir))(t)
 		results := &releaseResults{bed: bed, ways: strings.Split(*realWays, ","),
 			of: make(map[string]map[string]string)}
 		t.Run(bed.Release, func(t *testing.T) {
@@ -184,10 +182,7 @@ func (r *realRun) outcome(base *suite.Result) string {
 
 // recorded looks at what the plugin left.
 func (r *realRun) recorded() string {
-	logs, err := suite.Logs(r.logs())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	logs := testkit.Value(suite.Logs(r.logs()))(r.t)
 	if len(r.shards) == 0 && !anyReported(logs) {
 		return "ok" // nothing was called of which NCCL tells anything
 	}

@@ -37,8 +37,7 @@ func TestCallsAsOperations(t *testing.T) {
 		{driverCall("gather", 10, "2"), "Send 2 40/0"},
 		{driverCall("a2a", 10), "Send 0 40/0, Recv 0 0/40, Send 1 40/0, Recv 1 0/40, Send 2 40/0, Recv 2 0/40"},
 	} {
-		ops, err := operationsOfCall(&test.call)
-		testkit.Must(t, err)
+		ops := testkit.Value(operationsOfCall(&test.call))(t)
 		var got []string
 		for _, o := range ops {
 			got = append(got, strings.Join([]string{o.Name, strconv.FormatInt(o.Root, 10),

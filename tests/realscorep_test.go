@@ -18,7 +18,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 const noRealScorep = "SKIPPED, NOT TESTED: no Score-P on the PATH; tests/fakescorep stands for it"
@@ -60,8 +59,7 @@ func realHost(t *testing.T, kind string) string {
 	realHosts.Lock()
 	defer realHosts.Unlock()
 	if realHosts.dir == "" {
-		dir, err := filepath.Abs("../build/realscorep")
-		testkit.Must(t, err)
+		dir := testkit.Value(filepath.Abs("../build/realscorep"))(t)
 		realHosts.dir = dir
 	}
 	dir := filepath.Join(realHosts.dir, kind)
@@ -144,7 +142,8 @@ func buildRealHost(dir string, kind realHostKind) error {
 // their ends.
 func readMeasurement(t *testing.T, dir string) [][]userRegion {
 	t.Helper()
-	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
+	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
+	defer a.Close()
 	text := func(s otf2.StringRef) string { return a.Defs.String(s) }
 	regions := make(map[otf2.RegionRef]string)
 	for _, r := range a.Defs.Regions {
@@ -197,8 +196,7 @@ func readMeasurement(t *testing.T, dir string) [][]userRegion {
 // checkProfile holds a measurement's profile against its trace: visits and bytes of each region of ours.
 func checkProfile(t *testing.T, dir string, threads [][]userRegion) {
 	t.Helper()
-	p, err := cube.Open(filepath.Join(dir, "profile.cubex"))
-	testkit.Must(t, err)
+	p := testkit.Value(cube.Open(filepath.Join(dir, "profile.cubex")))(t)
 	defer p.Close()
 	type sum struct{ visits, bytes uint64 }
 	got, want := make(map[string]sum), make(map[string]sum)
@@ -223,9 +221,7 @@ func checkProfile(t *testing.T, dir string, threads [][]userRegion) {
 			if metric.UniqueName != "visits" && metric.UniqueName != "nccl_bytes" {
 				continue
 			}
-			if _, err := p.Row(cube.MetricID(m), cube.CnodeID(i), &row); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Value(p.Row(cube.MetricID(m), cube.CnodeID(i), &row))(t)
 			for l := range p.Locations {
 				if v := uint64(row.At(cube.LocationID(l)).Float64()); metric.UniqueName == "visits" {
 					s.visits += v
@@ -328,8 +324,7 @@ func TestRealScorepGetsTheCalls(t *testing.T) {
 
 func TestRealScorepKeepsItsMemory(t *testing.T) {
 	needRealScorep(t)
-	out, err := exec.Command("scorep", "--version").Output()
-	testkit.Must(t, err)
+	out := testkit.Value(exec.Command("scorep", "--version").Output())(t)
 	var release int
 	if _, err := fmt.Sscanf(string(out), "Score-P %d", &release); err != nil {
 		t.Fatalf("%q: %v", out, err)

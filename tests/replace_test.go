@@ -55,8 +55,7 @@ func grownJob(t *testing.T, tool string) (dir string, old, young uint64) {
 // wholeArchive is how many events the archive of a directory has, which must be whole.
 func wholeArchive(t *testing.T, dir string) uint64 {
 	t.Helper()
-	res, err := check.Archive(filepath.Join(dir, "traces.otf2"), nil)
-	testkit.Must(t, err)
+	res := testkit.Value(check.Archive(filepath.Join(dir, "traces.otf2"), nil))(t)
 	for _, f := range res.Findings {
 		if f.Severity == check.Error {
 			t.Errorf("the archive is not whole: %v", f)

@@ -21,8 +21,7 @@ var sandboxed = sync.OnceValues(func() (string, error) { return lifeProgram("san
 // the collector, or by the plugin itself, which then says why.
 func TestSandboxes(t *testing.T) {
 	const count = 500
-	program, err := sandboxed()
-	testkit.Must(t, err)
+	program := testkit.Value(sandboxed())(t)
 	calls := []struct {
 		name string
 		call int

@@ -127,8 +127,7 @@ func (c *checker) play(t *testing.T, rec *replay.Recording, opt replay.Options) 
 	opt.Stderr = &stderr
 	keeper := "NCCL_OTF2_COLLECTOR=" + map[bool]string{false: builtFile(t, "nccl-otf2"), true: "spool"}[opt.Spool]
 	opt.Env = slices.Concat(settings(dir), []string{"NCCL_OTF2_MEMORY=64M", keeper}, c.env, opt.Env)
-	res, err := replay.Run(ctx, rec, opt)
-	testkit.Must(t, err)
+	res := testkit.Value(replay.Run(ctx, rec, opt))(t)
 	if err := res.Err(); err != nil {
 		t.Errorf("%v\n%s", err, stderr.String())
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
@@ -155,7 +155,7 @@ func regionsText(regions []userRegion) string {
 // balanced, and values are those of the region that they lie in.
 func readUserRegions(t *testing.T, path string) (threads [][]userRegion, ignored int) {
 	t.Helper()
-	text := testkit.Read(t, path)
+	text := testkit.Value(os.ReadFile(path))(t)
 	open := map[int][]userRegion{}
 	threads = [][]userRegion{nil}
 	ended := false
@@ -309,9 +309,9 @@ func TestScorepLivesWithHazards(t *testing.T) {
 func TestScorepLivesWithRandomJobs(t *testing.T) {
 	calls := 0
 	for seed := range uint64(24) {
-		rec, err := scenario.Random(seed, scenario.RandomOptions{Release: withAPI[seed%3], Hazards: seed%2 == 1}).Load(
-			t.TempDir())
-		testkit.Must(t, err)
+		rec := testkit.Value(scenario.Random(seed, scenario.RandomOptions{Release: withAPI[seed%3],
+			Hazards: seed%2 == 1}).Load(
+			t.TempDir()))(t)
 		model := scorepModels[seed/2%3]
 		got, _ := playInstrumented(t, rec, model)
 		for i, p := range rec.Processes {
@@ -338,9 +338,7 @@ func callsOfManyThreads(t *testing.T) *replay.Recording {
 		}
 	}
 	scenario.Leave(ranks)
-	rec, err := s.Load(filepath.Join(t.TempDir(), "many-threads"))
-	testkit.Must(t, err)
-	return rec
+	return testkit.Value(s.Load(filepath.Join(t.TempDir(), "many-threads")))(t)
 }
 
 // checkManyThreads wants the calls of some threads, all of those.
@@ -435,7 +433,8 @@ func TestScorepStateIsVisible(t *testing.T) {
 					t.Errorf("the plugin says %q", said)
 				}
 			}
-			a := jobtest.Open(t, unified(t, dir))
+			a := testkit.Value(otf2.Open(unified(t, dir), nil))(t)
+			defer a.Close()
 			self := analysis.SelfReport(a)
 			if !slices.ContainsFunc(self.Recording, func(v analysis.SelfValue) bool {
 				return v.Name == "SCOREP_STATE" && v.Processes == "all" && strings.HasPrefix(v.Value, tc.state)

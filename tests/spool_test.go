@@ -21,8 +21,7 @@ func TestUnifyWhileProcessesSpool(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "experiment")
 	unify := func() *scorep.RunResult {
 		t.Helper()
-		res, err := unifyAll(dir)
-		testkit.Must(t, err)
+		res := testkit.Value(unifyAll(dir))(t)
 		if len(res.Problems) > 0 || len(res.Runs) != 1 {
 			t.Fatalf("%d runs, problems %q", len(res.Runs), res.Problems)
 		}

@@ -21,7 +21,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 )
 
@@ -51,9 +50,8 @@ func cuptiTime(us float64) uint64 { return streamTicks(us) + streamShift }
 func newStreamJob(t *testing.T, rank int) *streamJob {
 	t.Helper()
 	begin := shm.ClockTuple{Ticks: streamTicks(0), Raw: streamTicks(0), Mono: streamTicks(0), Real: streamTicks(0)}
-	job, err := shmtest.New(shmtest.Options{Chunks: 256, Clock: shm.ClockMonotonic, Created: begin, PID: 4000 + rank,
-		PIDStart: 1, Tag: 0x1111 * uint16(rank+1), APIVersion: 6})
-	testkit.Must(t, err)
+	job := testkit.Value(shmtest.New(shmtest.Options{Chunks: 256, Clock: shm.ClockMonotonic, Created: begin,
+		PID: 4000 + rank, PIDStart: 1, Tag: 0x1111 * uint16(rank+1), APIVersion: 6}))(t)
 	t.Cleanup(func() { job.Close() })
 	s := &streamJob{t: t, job: job}
 	job.Header().RecordMask =
@@ -193,24 +191,16 @@ func (s *streamJob) play(rank int, ops uint64) {
 func (s *streamJob) flush(us float64) {
 	s.t.Helper()
 	at := streamTicks(us)
-	if err := s.job.Spool(&s.out, shm.ClockTuple{Ticks: at, Raw: at, Mono: at, Real: at}); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, s.job.Spool(&s.out, shm.ClockTuple{Ticks: at, Raw: at, Mono: at, Real: at}))
 }
 
 // leave writes the spool file.
 func (s *streamJob) leave(dir string) {
 	s.t.Helper()
-	if err := shmtest.SpoolEnd(&s.out); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, shmtest.SpoolEnd(&s.out))
 	path := filepath.Join(dir, "shards", s.job.PathName())
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, s.out.Bytes(), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	testkit.Must(s.t, os.WriteFile(path, s.out.Bytes(), 0o600))
 }
 
 // Kernels, copies and waits go all the way into an archive that readers of all kinds accept: linked with launches and
@@ -223,8 +213,7 @@ func TestStreamsReachTheArchive(t *testing.T) {
 		s.play(rank, ops)
 		s.leave(dir)
 	}
-	res, err := unifyAll(dir)
-	testkit.Must(t, err)
+	res := testkit.Value(unifyAll(dir))(t)
 	if len(res.Runs) != 1 || len(res.Problems) > 0 {
 		t.Fatalf("%+v", res)
 	}
@@ -232,7 +221,8 @@ func TestStreamsReachTheArchive(t *testing.T) {
 	checkSound(t, anchor)
 	checkStreams(t, readArchive(t, anchor), ops)
 
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
 	got := make(map[string]string)
 	for _, p := range a.Anchor.Properties {
 		if name, ok := strings.CutPrefix(p.Name, "NCCL_OTF2::CUPTI::"); ok {
@@ -255,12 +245,9 @@ func TestStreamsReachTheArchive(t *testing.T) {
 	}
 	checkDevices(t, a)
 
-	found, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	found := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	var text bytes.Buffer
-	if err := report.WriteStyled(found, &text, report.Style{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, report.WriteStyled(found, &text, report.Style{}))
 	for _, line := range []string{
 		fmt.Sprintf(
 			"  kernels        %d recorded, %d of them linked with their launches; %d of NCCL's not linked; 2 records "+

@@ -18,7 +18,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 const pauseCalls, pauseThreads = 5, 3
@@ -96,7 +95,8 @@ func checkPauses(t *testing.T, p *experiment.Process, dir string) {
 	if n := p.Counts.Paused["CollApi"]; n != pauseCalls {
 		t.Errorf("%d calls in the pause", n)
 	}
-	a := jobtest.Open(t, filepath.Join(dir, "experiment", "traces.otf2"))
+	a := testkit.Value(otf2.Open(filepath.Join(dir, "experiment", "traces.otf2"), nil))(t)
+	defer a.Close()
 	var switches []otf2.MeasurementMode
 	for e, err := range a.Events(&otf2.Selection{Kinds: otf2.Kinds(otf2.EventMeasurementOnOff)}) {
 		testkit.Must(t, err)
@@ -192,7 +192,8 @@ func TestRealScorepSubstrate(t *testing.T) {
 // threads.
 func threadsInTrace(t *testing.T, dir string) map[otf2.LocationRef][]int {
 	t.Helper()
-	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
+	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
+	defer a.Close()
 	names := make(map[otf2.AttributeRef]string)
 	for _, d := range a.Defs.Attributes {
 		names[d.Self] = a.Defs.String(d.Name)

@@ -136,11 +136,9 @@ func systemFaults(opened int) []systemFault {
 // openedByLoader is how many files are opened for the tool's libraries: each, and the loader's list of them. Without
 // cgo it has none.
 func openedByLoader(t *testing.T) int {
-	file, err := elf.Open(builtFile(t, "nccl-otf2"))
-	testkit.Must(t, err)
+	file := testkit.Value(elf.Open(builtFile(t, "nccl-otf2")))(t)
 	defer file.Close()
-	libraries, err := file.ImportedLibraries()
-	testkit.Must(t, err)
+	libraries := testkit.Value(file.ImportedLibraries())(t)
 	if len(libraries) == 0 {
 		return 0
 	}
@@ -251,11 +249,8 @@ func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines in
 	t.Helper()
 	// What was put off is on the disk, so nobody has to be told that its events are not: `unify` makes them, and begins
 	// with this.
-	if _, err := collector.Salvage(o.dir); err != nil {
-		t.Fatal(err)
-	}
-	entries, err := experiment.List(o.dir)
-	testkit.Must(t, err)
+	testkit.Value(collector.Salvage(o.dir))(t)
+	entries := testkit.Value(experiment.List(o.dir))(t)
 	if e == refused {
 		if len(entries) > 0 {
 			t.Errorf("left behind: %v", entries)
@@ -343,8 +338,7 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 						}
 					}
 					compareCounts(t, o.dir, o.result)
-					entries, err := experiment.List(o.dir)
-					testkit.Must(t, err)
+					entries := testkit.Value(experiment.List(o.dir))(t)
 					errors := uint64(0)
 					for _, e := range entries {
 						if e.Process == nil || !e.Process.Finished || e.State != experiment.Done ||
@@ -360,8 +354,7 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 					if mode != "trace" {
 						return
 					}
-					u, err := unifyAll(o.dir)
-					testkit.Must(t, err)
+					u := testkit.Value(unifyAll(o.dir))(t)
 					if len(u.Problems) > 0 {
 						t.Errorf("problems: %v", u.Problems)
 					}
@@ -433,8 +426,7 @@ func TestEventFilesFailForGood(t *testing.T) {
 					return
 				}
 				reached.Add(1)
-				entries, err := experiment.List(o.dir)
-				testkit.Must(t, err)
+				entries := testkit.Value(experiment.List(o.dir))(t)
 				found := 0
 				for _, e := range entries {
 					p := e.Process
@@ -467,8 +459,7 @@ func TestEventFilesFailForGood(t *testing.T) {
 				if found != len(rec.Processes) {
 					t.Errorf("%d shards of %d processes", found, len(rec.Processes))
 				}
-				u, err := unifyAll(o.dir)
-				testkit.Must(t, err)
+				u := testkit.Value(unifyAll(o.dir))(t)
 				if u.Runs[0].Complete {
 					t.Error("the archive is said to be complete")
 				}

@@ -15,7 +15,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // Collectors are killed in the middle of a job. Each process stays one process, each communicator one communicator, and
@@ -75,7 +74,8 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 			got[function] += int(n)
 		}
 	}
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
 	processes := 0
 	for _, g := range a.Defs.LocationGroups {
 		if g.Type == otf2.LocationGroupTypeProcess {

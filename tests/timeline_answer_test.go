@@ -9,7 +9,10 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -44,7 +47,9 @@ func lateJob(t *testing.T) string {
 func TestTimelineAnswer(t *testing.T) {
 	t.Parallel()
 	anchor := lateJob(t)
-	r := jobtest.Operations(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
+	r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	url, _ := writePage(t, anchor)
 	for _, o := range []browser.Options{{Width: 1440, Height: 900}, {Width: 1024, Height: 768, Dark: true},
 		{Width: 390, Height: 800}} {

@@ -16,13 +16,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // valuesOf reads the values of metrics event by event, by location and name: time and value.
 func valuesOf(t *testing.T, anchor string) map[string][]string {
 	t.Helper()
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
 	all := make(map[string][]string)
 	for _, l := range a.Defs.Locations {
 		for ev, err := range a.EventsOf(l.Self) {
@@ -78,8 +78,7 @@ func curvesOf(t *tab) map[string][]string {
 	}`) {
 		for i, v := range c.Values {
 			if c.Double {
-				f, err := strconv.ParseFloat(v, 64)
-				testkit.Must(t, err)
+				f := testkit.Value(strconv.ParseFloat(v, 64))(t)
 				v = strconv.FormatFloat(f, 'g', -1, 64)
 			}
 			all[c.Key] = append(all[c.Key], fmt.Sprintf("%d %s", c.Times[i], v))
@@ -96,8 +95,7 @@ const (
 // metricArchive has all kinds of values, of a thread: a counter and a gauge in one class, and many doubles.
 func metricArchive(t *testing.T) (anchor string) {
 	t.Helper()
-	a, err := otf2.Create(t.TempDir(), "traces", &otf2.ArchiveOptions{Creator: "test"})
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Create(t.TempDir(), "traces", &otf2.ArchiveOptions{Creator: "test"}))(t)
 	must := func(err error) {
 		t.Helper()
 		testkit.Must(t, err)

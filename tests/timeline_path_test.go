@@ -72,9 +72,9 @@ func steppedJob(t *testing.T) string {
 func TestTimelinePath(t *testing.T) {
 	t.Parallel()
 	anchor := steppedJob(t)
-	a := jobtest.Open(t, anchor)
-	r, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
+	r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	tb, url := showPage(t, anchor, desktop)
 	if eval[bool](tb, `app.stage.path.on || document.getElementById("show-path").hidden`) {
 		t.Fatal("the path is drawn before anybody wants it, or cannot be")

@@ -18,9 +18,8 @@ import (
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
 
-	"github.com/nccl-otf2/nccl-otf2/tests/browser"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 )
 
 // textsOf reads an SVG as XML and gives its texts, and how many shapes of each kind it has.
@@ -73,10 +72,8 @@ func TestTimelinePictures(t *testing.T) {
 		for (const b of bytes) text += String.fromCharCode(b);
 		return btoa(text);
 	}`)
-	raw, err := base64.StdEncoding.DecodeString(data)
-	testkit.Must(t, err)
-	img, err := png.Decode(bytes.NewReader(raw))
-	testkit.Must(t, err)
+	raw := testkit.Value(base64.StdEncoding.DecodeString(data))(t)
+	img := testkit.Value(png.Decode(bytes.NewReader(raw)))(t)
 	if b := img.Bounds(); b.Dx() != 2*size[0] {
 		t.Errorf("the PNG is %v, the page shows %d px", b, size[0])
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -76,18 +77,18 @@ func TestTimelineRanks(t *testing.T) {
 func TestTimelineFollows(t *testing.T) {
 	t.Parallel()
 	anchor := lateJob(t)
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
 	tb, _ := showPage(t, anchor, desktop)
 	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
 	const ms = 1_000_000
 	for _, c := range [][2]uint64{{912 * ms, 930 * ms}, {930 * ms, 960 * ms}, {925 * ms, 934 * ms},
 		{936 * ms, 942 * ms}} {
 		begin := uint64(a.Defs.Clock.Offset)
-		selected, err := selection.Resolve(a, selection.Spec{From: fmt.Sprintf("@%.9fs", float64(begin+c[0])/1e9),
-			To: fmt.Sprintf("@%.9fs", float64(begin+c[1])/1e9)})
-		testkit.Must(t, err)
-		r, err := operations.Observe(a, &operations.Observer{Selection: selected})
-		testkit.Must(t, err)
+		selected := testkit.Value(selection.Resolve(a, selection.Spec{From: fmt.Sprintf("@%.9fs",
+			float64(begin+c[0])/1e9),
+			To: fmt.Sprintf("@%.9fs", float64(begin+c[1])/1e9)}))(t)
+		r := testkit.Value(operations.Observe(a, &operations.Observer{Selection: selected}))(t)
 		eval[any](tb, fmt.Sprintf("app.go(%d, %d)", c[0], c[1]))
 		want := make([]float64, 0, 8)
 		for _, row := range r.WaitStates.Ranks {
@@ -100,9 +101,8 @@ func TestTimelineFollows(t *testing.T) {
 		}
 	}
 	tb.key("0")
-	tb.await(fmt.Sprintf(`app.panel.waits.shown.total === %d`, func() uint64 {
-		r, err := operations.Observe(a, new(operations.Observer))
-		testkit.Must(t, err)
+	tb.await(fmt.Sprintf(`app.waitsShown.total === %d`, func() uint64 {
+		r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 		return r.WaitStates.Total.Waited
 	}()))
 	tb.noErrors()
@@ -111,8 +111,7 @@ func TestTimelineFollows(t *testing.T) {
 // Of 256 ranks all are seen, and the matrix shows them in bins that a click opens.
 func TestTimelineManyRanks(t *testing.T) {
 	t.Parallel()
-	path, err := jobtest.NewLarge(60_000, 256).Write(t.TempDir())
-	testkit.Must(t, err)
+	path := testkit.Value(jobtest.NewLarge(60_000, 256).Write(t.TempDir()))(t)
 	tb, url := showPage(t, path, browser.Options{Width: 390, Height: 600})
 	tb.key("g")
 	if got := eval[[]float64](

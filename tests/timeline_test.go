@@ -30,7 +30,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -41,9 +40,7 @@ func needBrowser(t *testing.T) *browser.Browser {
 	t.Helper()
 	_, err := browser.Find()
 	need.NoError(t, "the browser that the timeline's page is tested in", err)
-	b, err := startBrowser()
-	testkit.Must(t, err)
-	return b
+	return testkit.Value(startBrowser())(t)
 }
 
 // tab is a page with helpers that fail the test.
@@ -68,8 +65,7 @@ func openTab(t *testing.T, url string, o browser.Options) *tab {
 		o.Width, o.Height = 1400, 1000
 	}
 	o.Timeout = 30 * time.Minute // what is tested is not how busy the machine is
-	p, err := needBrowser(t).Open(url, o)
-	testkit.Must(t, err)
+	p := testkit.Value(needBrowser(t).Open(url, o))(t)
 	t.Cleanup(p.Close)
 	tb := &tab{t, p}
 	tb.settle()
@@ -178,12 +174,10 @@ func writePage(t *testing.T, anchor string) (url string, page []byte) {
 	a, err := otf2.Open(anchor, &otf2.ReadOptions{Nanoseconds: true}) // as the tool does
 	testkit.Must(t, err)
 	defer a.Close()
-	d, err := timeline.Read(a, nil)
-	testkit.Must(t, err)
+	d := testkit.Value(timeline.Read(a, nil))(t)
 	defer d.Close()
 	path := filepath.Join(t.TempDir(), "page.html")
-	f, err := os.Create(path)
-	testkit.Must(t, err)
+	f := testkit.Value(os.Create(path))(t)
 	testkit.Must(t, d.WritePage(f, timeline.Options{Title: "a test", Tool: "tests"}))
 	testkit.Must(t, f.Close())
 	if page, err = os.ReadFile(path); err != nil {
@@ -204,7 +198,8 @@ type shownBar struct {
 // channelsOf are the rows of channels.
 func channelsOf(t *testing.T, anchor string) map[string]bool {
 	t.Helper()
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
 	channel := regexp.MustCompile(` ch [0-9]+$`)
 	rows := make(map[string]bool)
 	for _, l := range a.Defs.Locations {
@@ -218,7 +213,8 @@ func channelsOf(t *testing.T, anchor string) map[string]bool {
 // barsOf reads the regions of an archive event by event.
 func barsOf(t *testing.T, anchor string) (all []shownBar) {
 	t.Helper()
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
 	for _, l := range a.Defs.Locations {
 		var open []int
 		for ev, err := range a.EventsOf(l.Self) {
@@ -266,10 +262,8 @@ func TestTimelinePage(t *testing.T) {
 	t.Parallel()
 	dir, _ := play(t, recording(t, "02-allcoll-4p-net"), env("NCCL_OTF2_CHANNELS=on"))
 	anchor := filepath.Join(dir, "traces.otf2")
-	a, err := otf2.Open(anchor, nil)
-	testkit.Must(t, err)
-	report, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	url, page := writePage(t, anchor)
 	text := strings.ReplaceAll(string(page), `"http://www.w3.org/2000/svg"`, "") // a name, which nobody fetches
 	for _, foreign := range []string{"http://", "https://", "src="} {
@@ -642,12 +636,10 @@ func rowOf(b shownBar) (l otf2.LocationRef) {
 // The page says first what the report says first, whole and in sight at all widths, and each culprit leads to where it
 // cost the most.
 func TestTimelineVerdict(t *testing.T) {
-	rec, err := replay.Load("../testdata/nccl-causes/c01-host-late-4p")
-	testkit.Must(t, err)
+	rec := testkit.Value(replay.Load("../testdata/nccl-causes/c01-host-late-4p"))(t)
 	dir, _ := play(t, rec)
 	anchor := filepath.Join(dir, "traces.otf2")
-	a, err := otf2.Open(anchor, nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
 	r, err := operations.Observe(a, new(operations.Observer))
 	a.Close()
 	testkit.Must(t, err)
@@ -756,9 +748,7 @@ func hostileJob(t *testing.T, name string) string {
 		p.Destroy(world, t0+300_000)
 		p.Finish()
 	}
-	if _, err := scorep.Unify(dir, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(scorep.Unify(dir, nil))(t)
 	return filepath.Join(dir, "traces.otf2")
 }
 
@@ -818,8 +808,7 @@ func TestTimelineOfADamagedArchive(t *testing.T) {
 func TestTimelineOfNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	a, err := otf2.Create(dir, "traces", &otf2.ArchiveOptions{Creator: "test"})
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Create(dir, "traces", &otf2.ArchiveOptions{Creator: "test"}))(t)
 	d := a.Definitions()
 	for _, err := range []error{d.ClockProperties(1_000_000_000, 0, 0, 0), d.String(0, ""), a.Close()} {
 		testkit.Must(t, err)
@@ -842,17 +831,13 @@ func TestTimelineOfNothing(t *testing.T) {
 func TestTimelineServed(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
-	a, err := otf2.Open(hostileJob(t, "fine"), nil)
-	testkit.Must(t, err)
-	d, err := timeline.Read(a, nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(hostileJob(t, "fine"), nil))(t)
+	d := testkit.Value(timeline.Read(a, nil))(t)
 	defer d.Close()
-	s, err := timeline.NewServer("served")
-	testkit.Must(t, err)
+	s := testkit.Value(timeline.NewServer("served"))(t)
 	defer s.Close()
 	testkit.Must(t, s.Fill(d, timeline.Options{Title: "served"}))
-	l, err := s.Listen(0)
-	testkit.Must(t, err)
+	l := testkit.Value(s.Listen(0))(t)
 	defer l.Close()
 	if ip := l.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() {
 		t.Errorf("listening on %v", ip)

@@ -26,8 +26,7 @@ func TestTimeServicesOfPretendedHosts(t *testing.T) {
 	for _, name := range []string{"01-allreduce-2p", "09-straggler-4p"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rec, err := replay.Load("../testdata/nccl-callbacks/" + name)
-			testkit.Must(t, err)
+			rec := testkit.Value(replay.Load("../testdata/nccl-callbacks/" + name))(t)
 			dir, _ := play(t, rec)
 			truth := readArchive(t, filepath.Join(dir, "traces.otf2"))
 			from, to := uint64(math.MaxUint64), uint64(0)

@@ -29,13 +29,12 @@ func TestRecordedTimesGiveOneArchive(t *testing.T) {
 }
 
 func playedTwice(t *testing.T, name string, times int) {
-	rec, err := replay.Load("../testdata/nccl-causes/" + name)
-	testkit.Must(t, err)
+	rec := testkit.Value(replay.Load("../testdata/nccl-causes/" + name))(t)
 	var first []string
 	for n := range times {
 		dir, _ := play(t, rec)
-		out, err := exec.Command(need.Reference(t, "otf2-print"), filepath.Join(dir, "traces.otf2")).Output()
-		testkit.Must(t, err)
+		out := testkit.Value(exec.Command(need.Reference(t, "otf2-print"), filepath.Join(dir,
+			"traces.otf2")).Output())(t)
 		lines := strings.Split(ids.ReplaceAllString(string(out), "$1"), "\n")
 		if n == 0 {
 			first = lines

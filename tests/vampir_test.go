@@ -38,8 +38,7 @@ func TestWhatVampirNeeds(t *testing.T) {
 			if err != nil || len(folders) != 1 {
 				t.Fatal(folders, err)
 			}
-			rec, err := replay.Load(folders[0])
-			testkit.Must(t, err)
+			rec := testkit.Value(replay.Load(folders[0]))(t)
 			dir, _ := play(t, rec)
 			a := opened(t, filepath.Join(dir, "traces.otf2"))
 			for _, chart := range charts {

@@ -14,7 +14,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
@@ -30,8 +29,8 @@ func TestViewsOfRecordings(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", rec.Name, c), func(t *testing.T) {
 				t.Parallel()
 				dir, _ := play(t, rec, clock(c))
-				res, err := view.Scalasca(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "scalasca"), nil)
-				testkit.Must(t, err)
+				res := testkit.Value(view.Scalasca(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "scalasca"),
+					nil))(t)
 				cycles, untimed := res.Dropped[view.ReasonCycle], res.Dropped[view.ReasonUntimed]
 				if res.Collectives+res.Messages+cycles+untimed != collectives+messages ||
 					res.Lost() != cycles+untimed || len(res.Problems) > 0 || res.MembersWithoutData > 0 {
@@ -40,8 +39,7 @@ func TestViewsOfRecordings(t *testing.T) {
 				for name, check := range map[string]func(string, *check.Options) (*check.Result, error){
 					"check": check.Archive, "scout": scoutrules.Check,
 				} {
-					found, err := check(res.Archive, nil)
-					testkit.Must(t, err)
+					found := testkit.Value(check(res.Archive, nil))(t)
 					for _, f := range found.Findings {
 						if c != replay.ClockLive || f.Rule != scoutrules.RuleScoutClock {
 							t.Errorf("%s: %v", name, f)
@@ -104,7 +102,8 @@ func expectedRecords(e *expected) (records map[string]int, collectives, messages
 // recordsOf counts an archive's records of MPI operations.
 func recordsOf(t *testing.T, anchor string) map[string]int {
 	t.Helper()
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
 	records := make(map[string]int)
 	for _, l := range a.Defs.Locations {
 		rank := func(comm uint64) int {

@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
@@ -30,8 +30,7 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 		folders = append(folders, found...)
 	}
 	for _, f := range folders {
-		rec, err := replay.Load(filepath.Dir(f))
-		testkit.Must(t, err)
+		rec := testkit.Value(replay.Load(filepath.Dir(f)))(t)
 		presets := []string{"all"}
 		switch rec.Name {
 		case "02-allcoll-4p-net", "05-p2p-3p", "10-graph-3p", "c13-selfsend-4p": // times of GPUs, networks, and none
@@ -42,9 +41,10 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 				t.Parallel()
 				dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS="+preset))
 				anchor := filepath.Join(dir, "traces.otf2")
-				a := jobtest.Open(t, anchor)
+				a := testkit.Value(otf2.Open(anchor, nil))(t)
+				defer a.Close()
 				var all, rooted, outlasted uint64
-				_, err = operations.Observe(a, &operations.Observer{Waited: func(w *waits.Wait) {
+				testkit.Value(operations.Observe(a, &operations.Observer{Waited: func(w *waits.Wait) {
 					all += w.Waited
 					switch {
 					case w.Kind == "early reduce" || w.Kind == "late broadcast":
@@ -52,10 +52,8 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 					case w.Kind == "late receiver" && w.Waited == w.Time:
 						outlasted += w.Waited
 					}
-				}})
-				testkit.Must(t, err)
-				res, err := view.Scalasca(anchor, filepath.Join(dir, "scalasca"), nil)
-				testkit.Must(t, err)
+				}}))(t)
+				res := testkit.Value(view.Scalasca(anchor, filepath.Join(dir, "scalasca"), nil))(t)
 				if res.Waits.Shown != res.Waits.Recorded || res.Waits.Shown > all ||
 					all-res.Waits.Shown > rooted+outlasted+res.Waits.Masked {
 					t.Errorf(
@@ -64,8 +62,7 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 				}
 				for name, check := range map[string]func(string, *check.Options) (
 					*check.Result, error){"check": check.Archive, "scout": scoutrules.Check} {
-					found, err := check(res.Archive, nil)
-					testkit.Must(t, err)
+					found := testkit.Value(check(res.Archive, nil))(t)
 					for _, f := range found.Findings {
 						t.Errorf("%s: %v", name, f)
 					}

@@ -24,8 +24,7 @@ func TestViTEReadsArchives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, _ := play(t, recording(t, name), clock(replay.ClockRecorded))
-			res, err := view.Simple(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "simple"), nil)
-			testkit.Must(t, err)
+			res := testkit.Value(view.Simple(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "simple"), nil))(t)
 			for _, anchor := range []string{filepath.Join(dir, "traces.otf2"), res.Archive} {
 				picture := filepath.Join(t.TempDir(), "trace.svg")
 				cmd := exec.Command("vite", "-e", picture, anchor)
@@ -34,7 +33,7 @@ func TestViTEReadsArchives(t *testing.T) {
 				if err != nil || !bytes.Contains(out, []byte("0 errors and 0 warnings were found")) {
 					t.Fatalf("vite: %v\n%s", err, tail(string(out)))
 				}
-				drawn := testkit.Read(t, picture)
+				drawn := testkit.Value(os.ReadFile(picture))(t)
 				a := opened(t, anchor)
 				for _, l := range a.Defs.Locations {
 					if row := a.Defs.String(l.Name); l.Type != otf2.LocationTypeMetric && l.Events > 0 &&

@@ -12,7 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // waitLimit is the greatest error of a wait of one rank in one collective.
@@ -23,7 +24,8 @@ const waitLimit = 100 * time.Microsecond
 func TestWaitsAgainstTruth(t *testing.T) {
 	rec := recording(t, "09-straggler-4p")
 	dir, _ := play(t, rec)
-	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
+	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
+	defer a.Close()
 	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)

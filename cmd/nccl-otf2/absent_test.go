@@ -88,12 +88,10 @@ func TestFewRecordedRanks(t *testing.T) {
 	}
 	for _, folder := range []string{filepath.Join(dir, "traces"), out + ".view"} {
 		files := 0
-		if err := filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
+		testkit.Must(t, filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
 			files++
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if files > 48 {
 			t.Errorf("%s: %d files", folder, files)
 		}

@@ -36,8 +36,7 @@ func TestGPUTimesAreEnsuredWhereAllProcessesGetThem(t *testing.T) {
 		{"python train.py", "NCCL_OTF2_ENABLE=off", "", ""},
 	} {
 		env := newEnvironment(strings.Fields(c.environment))
-		settings, err := config.Load(env.lookup)
-		testkit.Must(t, err)
+		settings := testkit.Value(config.Load(env.lookup))(t)
 		said := ensureGPUTimes(settings, env, strings.Fields(c.command))
 		if got := env.get(hidden.AllGatherV); got != c.value {
 			t.Errorf("%q with %q: %s is %q, want %q", c.command, c.environment, hidden.AllGatherV, got, c.value)

@@ -70,14 +70,11 @@ func shardOf(t *testing.T, dir string, pid int) (release func()) {
 	if err != nil {
 		start = 1
 	}
-	host, err := os.Hostname()
-	testkit.Must(t, err)
-	text, err := json.Marshal(experiment.Process{Version: experiment.Version, Host: host, BootID: experiment.BootID(),
-		PID: pid, PIDStart: start})
-	testkit.Must(t, err)
+	host := testkit.Value(os.Hostname())(t)
+	text := testkit.Value(json.Marshal(experiment.Process{Version: experiment.Version, Host: host,
+		BootID: experiment.BootID(), PID: pid, PIDStart: start}))(t)
 	write(t, filepath.Join(dir, "shard.json"), string(text))
-	f, err := os.Create(filepath.Join(dir, "lock"))
-	testkit.Must(t, err)
+	f := testkit.Value(os.Create(filepath.Join(dir, "lock")))(t)
 	testkit.Must(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	return func() { f.Close() }
 }
@@ -167,12 +164,10 @@ func TestArchiveIsDueWhenTheLastProcessIsDone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for i, p := range c.parts {
-				text, err := json.Marshal(p)
-				testkit.Must(t, err)
+				text := testkit.Value(json.Marshal(p))(t)
 				at := filepath.Join(dir, experiment.Folder, string(rune('a'+i)))
 				write(t, filepath.Join(at, "shard.json"), string(text))
-				lock, err := os.Create(filepath.Join(at, "lock"))
-				testkit.Must(t, err)
+				lock := testkit.Value(os.Create(filepath.Join(at, "lock")))(t)
 				defer lock.Close()
 				if i == c.writing {
 					testkit.Must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))

@@ -48,15 +48,13 @@ func TestIrregularFiles(t *testing.T) {
 	}
 	var files []string
 	whole := wholeJob(t)
-	if err := filepath.WalkDir(whole, func(path string, d fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(whole, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			path, err = filepath.Rel(whole, path)
 			files = append(files, path)
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	files = append(files, filepath.Join("shards", "x.spool"), filepath.Join("shards", "p0", "checkpoint.json"),
 		filepath.Join("shards", "p0", "status.json"), "control.json")
 	files = slices.DeleteFunc(files, func(f string) bool { // one of each sort is enough

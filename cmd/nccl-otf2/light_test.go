@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,7 +98,7 @@ func (p *product) make(t *testing.T, dir string) []any {
 			t.Fatal(p.args, err)
 		}
 		for _, file := range files {
-			b := testkit.Read(t, file)
+			b := testkit.Value(os.ReadFile(file))(t)
 			text += string(b)
 		}
 	}
@@ -126,8 +127,7 @@ func lines(_ *testing.T, text string) (all []any) {
 func tables(t *testing.T, text string) (all []any) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.FieldsPerRecord = -1
-	rows, err := r.ReadAll()
-	testkit.Must(t, err)
+	rows := testkit.Value(r.ReadAll())(t)
 	var heads []string
 	for _, row := range rows {
 		if row[0] == "table" {

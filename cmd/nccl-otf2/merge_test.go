@@ -74,8 +74,7 @@ func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat
 			p.Clock.Tuples = append(p.Clock.Tuples,
 				experiment.ClockTuple{Ticks: at, Raw: r, Mono: r, Real: p.Clock.AnchorReal + r - p.Clock.AnchorRaw})
 		}
-		text, err := json.Marshal(p)
-		testkit.Must(t, err)
+		text := testkit.Value(json.Marshal(p))(t)
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, "shards", p.UUID, "shard.json"), text, 0o600))
 	}
 	return all
@@ -235,8 +234,7 @@ func TestMergeOfRecordings(t *testing.T) {
 					t.Errorf("row %q differs", merged.Defs.String(rows[i].Name))
 				}
 				linked(t, alone.EventFile(l.Self), merged.EventFile(self))
-				raw, err := otf2.Open(merged.Path(), &otf2.ReadOptions{Raw: true})
-				testkit.Must(t, err)
+				raw := testkit.Value(otf2.Open(merged.Path(), &otf2.ReadOptions{Raw: true}))(t)
 				_, rawTimes := streamOf(t, raw, self)
 				_, offsets, err := theirs.LocalDefs(otf2.LocationRef(rank))
 				testkit.Must(t, err)
@@ -262,10 +260,8 @@ func TestMergeOfRecordings(t *testing.T) {
 
 func linked(t *testing.T, a, b string) {
 	t.Helper()
-	x, err := os.Stat(a)
-	testkit.Must(t, err)
-	y, err := os.Stat(b)
-	testkit.Must(t, err)
+	x := testkit.Value(os.Stat(a))(t)
+	y := testkit.Value(os.Stat(b))(t)
 	if !os.SameFile(x, y) {
 		t.Errorf("%s is not %s", b, a)
 	}

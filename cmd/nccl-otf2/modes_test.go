@@ -27,8 +27,7 @@ func TestModes(t *testing.T) {
 		"timeline.html": 0o644,
 		"shards":        0o700, "shards/p0/shard.json": 0o600, "shards/unify.lock": 0o600,
 	} {
-		st, err := os.Stat(filepath.Join(dir, name))
-		testkit.Must(t, err)
+		st := testkit.Value(os.Stat(filepath.Join(dir, name)))(t)
 		if got := st.Mode().Perm(); got != want&^umask {
 			t.Errorf("%s: %v, want %v", name, got, want&^umask)
 		}
@@ -47,9 +46,7 @@ func TestPermissionDenied(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	testkit.Must(t, unix.Setfsuid(65534))
 	_, err := anchorPath(dir)
-	if back := unix.Setfsuid(0); back != nil {
-		t.Fatal(back)
-	}
+	testkit.Must(t, unix.Setfsuid(0))
 	if err == nil || !strings.Contains(err.Error(), "permission denied") ||
 		strings.Contains(err.Error(), "no archive") {
 		t.Errorf("%v", err)

@@ -27,8 +27,7 @@ func TestREADMEHasTheDemo(t *testing.T) {
 		"--dir", dir).CombinedOutput(); err != nil {
 		t.Fatalf("replay: %v\n%s", err, out)
 	}
-	out, err := exec.Command(tool, "report", dir).Output()
-	testkit.Must(t, err)
+	out := testkit.Value(exec.Command(tool, "report", dir).Output())(t)
 	text := strings.ReplaceAll(string(out), dir, "build/demo")
 	text = hostHead.ReplaceAllString(text, "rank    host   operations")
 	text = hostRow.ReplaceAllStringFunc(text, func(row string) string {
@@ -52,7 +51,7 @@ var (
 
 // TestREADMENamesEveryCommand keeps the list of commands complete.
 func TestREADMENamesEveryCommand(t *testing.T) {
-	text := testkit.Read(t, readme)
+	text := testkit.Value(os.ReadFile(readme))(t)
 	root := rootCommand()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

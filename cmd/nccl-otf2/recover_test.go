@@ -42,8 +42,7 @@ func TestRecoverCommand(t *testing.T) {
 		otf2.RecoverResult
 		DryRun bool
 	}
-	out, err = outputOf(recoverCommand(), "--format", "json", dir)
-	testkit.Must(t, err)
+	out = testkit.Value(outputOf(recoverCommand(), "--format", "json", dir))(t)
 	if err := json.Unmarshal([]byte(out), &res); err != nil || res.Changed() || len(res.Files) < 10 ||
 		len(res.Lost) != 0 {
 		t.Errorf("second time: %v\n%s", err, out)

@@ -40,8 +40,7 @@ const buildFolder = "../../build"
 // toolWithParts gives the test program under the tool's name, with the parts in C beside it.
 func toolWithParts(t *testing.T) string {
 	t.Helper()
-	tool, err := exec.LookPath("nccl-otf2")
-	testkit.Must(t, err)
+	tool := testkit.Value(exec.LookPath("nccl-otf2"))(t)
 	for _, name := range built {
 		from, to := filepath.Join(buildFolder, name), filepath.Join(filepath.Dir(tool), name)
 		if _, err := os.Stat(to); err == nil {
@@ -59,10 +58,8 @@ func toolWithParts(t *testing.T) string {
 // Score-P's.
 func TestSessions(t *testing.T) {
 	tool := toolWithParts(t)
-	recordings, err := filepath.Abs("../../testdata/nccl-callbacks")
-	testkit.Must(t, err)
-	trace, err := filepath.Abs("../../tests/jobtest/testdata/scorep-mpi")
-	testkit.Must(t, err)
+	recordings := testkit.Value(filepath.Abs("../../testdata/nccl-callbacks"))(t)
+	trace := testkit.Value(filepath.Abs("../../internal/analysis/archivetest/testdata/scorep-mpi"))(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -189,13 +186,9 @@ func hasEvents(path string) bool {
 
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
-	in, err := os.Open(from)
-	testkit.Must(t, err)
+	in := testkit.Value(os.Open(from))(t)
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o777)
-	testkit.Must(t, err)
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Value(os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o777))(t)
+	testkit.Value(io.Copy(out, in))(t)
 	testkit.Must(t, out.Close())
 }

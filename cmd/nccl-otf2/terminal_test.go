@@ -24,10 +24,8 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 	}
 	t.Cleanup(func() { master.Close() })
 	testkit.Must(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	testkit.Must(t, err)
-	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	testkit.Must(t, err)
+	n := testkit.Value(unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN))(t)
+	slave = testkit.Value(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { slave.Close() })
 	return master, slave
 }
@@ -45,8 +43,7 @@ func TestColorsOnTerminalsOnly(t *testing.T) {
 	if got := paint(new(bytes.Buffer), red, "x"); got != "x" {
 		t.Errorf("in a buffer: %q", got)
 	}
-	file, err := os.Create(t.TempDir() + "/out")
-	testkit.Must(t, err)
+	file := testkit.Value(os.Create(t.TempDir() + "/out"))(t)
 	defer file.Close()
 	if got := paint(file, red, "x"); got != "x" {
 		t.Errorf("in a file: %q", got)
@@ -74,16 +71,14 @@ func TestProgressShowsOneLineAndTakesItAway(t *testing.T) {
 	var got strings.Builder
 	buf := make([]byte, 256)
 	for !strings.HasSuffix(got.String(), "end") {
-		n, err := master.Read(buf)
-		testkit.Must(t, err)
+		n := testkit.Value(master.Read(buf))(t)
 		got.Write(buf[:n])
 	}
 	if want := "\r\x1b[Kstep 2\r\x1b[Kend"; got.String() != want {
 		t.Errorf("got %q, want %q", got.String(), want)
 	}
 
-	file, err := os.Create(t.TempDir() + "/out")
-	testkit.Must(t, err)
+	file := testkit.Value(os.Create(t.TempDir() + "/out"))(t)
 	defer file.Close()
 	p = &progress{w: file, start: time.Now().Add(-time.Minute)}
 	p.say("step")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 func TestTimelineOfTwoRuns(t *testing.T) {
 	before, after := steadyRun(t, 40, 100_000), steadyRun(t, 40, 108_000)
 	out := tool(t, "timeline", before, after)
-	page := testkit.Read(t, filepath.Join(before, besideFile))
+	page := testkit.Value(os.ReadFile(filepath.Join(before, besideFile)))(t)
 	if n := strings.Count(string(page), "<iframe "); n != 2 || !strings.Contains(out, besideFile) {
 		t.Errorf("%d frames; said: %s", n, out)
 	}

@@ -51,13 +51,11 @@ type terminalSession struct {
 
 func startOnTerminal(t *testing.T, columns, rows uint16, args ...string) *terminalSession {
 	t.Helper()
-	tool, err := exec.LookPath("nccl-otf2")
-	testkit.Must(t, err)
+	tool := testkit.Value(exec.LookPath("nccl-otf2"))(t)
 	master, slave := openTerminal(t)
 	s := &terminalSession{t: t, master: master, cmd: exec.Command(tool, args...), drawn: make(chan string, 1000)}
 	s.resize(columns, rows)
-	before, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS)
-	testkit.Must(t, err)
+	before := testkit.Value(unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS))(t)
 	s.before = *before
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
 	s.cmd.Env = append(os.Environ(), "TERM=xterm", "NO_COLOR=")
@@ -84,10 +82,8 @@ func startOnTerminal(t *testing.T, columns, rows uint16, args ...string) *termin
 
 func (s *terminalSession) resize(columns, rows uint16) {
 	s.t.Helper()
-	if err := unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ,
-		&unix.Winsize{Col: columns, Row: rows}); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ,
+		&unix.Winsize{Col: columns, Row: rows}))
 }
 
 // until waits until the tool has drawn something, and gives all since the last call.
@@ -122,9 +118,7 @@ func pageLines(drawn string) []string {
 
 func (s *terminalSession) press(keys string) {
 	s.t.Helper()
-	if _, err := s.master.WriteString(keys); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Value(s.master.WriteString(keys))(s.t)
 }
 
 func TestTopOnATerminal(t *testing.T) {

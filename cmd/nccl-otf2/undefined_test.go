@@ -22,8 +22,7 @@ func runCaptured(t *testing.T, args ...string) (stdout, stderr string, code int)
 	t.Helper()
 	files := [2]*os.File{}
 	for i := range files {
-		f, err := os.CreateTemp(t.TempDir(), "")
-		testkit.Must(t, err)
+		f := testkit.Value(os.CreateTemp(t.TempDir(), ""))(t)
 		files[i] = f
 	}
 	out, errs := os.Stdout, os.Stderr
@@ -32,11 +31,8 @@ func runCaptured(t *testing.T, args ...string) (stdout, stderr string, code int)
 	code = Main(args)
 	text := func(f *os.File) string {
 		defer f.Close()
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(f)
-		testkit.Must(t, err)
+		testkit.Value(f.Seek(0, io.SeekStart))(t)
+		b := testkit.Value(io.ReadAll(f))(t)
 		return string(b)
 	}
 	return text(files[0]), text(files[1]), code

@@ -17,10 +17,7 @@ import (
 // The texts of profiles of other writers, and of one of ours with one of everything.
 func TestTexts(t *testing.T) {
 	for _, name := range []string{"minimal", "nccl-2x2", "cubew-sparse", "scorep-serial", "sample"} {
-		p, err := cube.Open("../testdata/" + name + ".cubex")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := testkit.Value(cube.Open("../testdata/" + name + ".cubex"))(t)
 		var b bytes.Buffer
 		testkit.Must(t, Print(&b, p, nil))
 		golden.Text(t, "../testdata/"+name+".print.txt", b.String())
@@ -34,10 +31,7 @@ func TestTexts(t *testing.T) {
 func TestVariantsHaveOneText(t *testing.T) {
 	texts := make(map[string]string)
 	for _, name := range []string{"nccl-2x2", "nccl-2x2-zdata", "nccl-2x2-bigendian"} {
-		p, err := cube.Open("../testdata/" + name + ".cubex")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := testkit.Value(cube.Open("../testdata/" + name + ".cubex"))(t)
 		var b strings.Builder
 		testkit.Must(t, Print(&b, p, nil))
 		head, rest, _ := strings.Cut(b.String(), "\nfiles\n")

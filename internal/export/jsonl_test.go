@@ -23,8 +23,7 @@ import (
 // records, their types, and that states have their event.
 func readLines(t *testing.T, path string) (events, states []map[string]any) {
 	t.Helper()
-	f, err := os.Open(path)
-	testkit.Must(t, err)
+	f := testkit.Value(os.Open(path))(t)
 	defer f.Close()
 	addresses := make(map[string]bool)
 	s := bufio.NewScanner(f)
@@ -90,8 +89,7 @@ func readLines(t *testing.T, path string) (events, states []map[string]any) {
 func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 	a := job(t)
 	dir := t.TempDir()
-	res, err := JSONL(a, dir, &Options{Job: "4711"})
-	testkit.Must(t, err)
+	res := testkit.Value(JSONL(a, dir, &Options{Job: "4711"}))(t)
 	if names := list(t, dir); !slices.Equal(names,
 		[]string{"trace_4711_pid100.jsonl", "trace_4711_pid101.jsonl", "trace_4711_pid102.jsonl"}) {
 		t.Errorf("files %v", names)
@@ -146,10 +144,8 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 		t.Errorf("calls %v, parents of operations %v", calls, parents)
 	}
 	want := make(map[string]int)
-	if _, err := operations.EachPart(a, nil, analysis.Slice{},
-		func(p *operations.Part) error { want[p.Function]++; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(operations.EachPart(a, nil, analysis.Slice{},
+		func(p *operations.Part) error { want[p.Function]++; return nil }))(t)
 	if diff := cmp.Diff(want, counted); diff != "" {
 		t.Errorf("operations (archive, records):\n%s", diff)
 	}
@@ -177,8 +173,7 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 // Without a job's id, files are named after the time at which the archive begins.
 func TestFilesAreNamedAfterTheirTime(t *testing.T) {
 	dir := t.TempDir()
-	res, err := JSONL(job(t), dir, nil)
-	testkit.Must(t, err)
+	res := testkit.Value(JSONL(job(t), dir, nil))(t)
 	if got := filepath.Base(res.Files[0]); got != "trace_1760000000_pid100.jsonl" {
 		t.Errorf("%s", got)
 	}

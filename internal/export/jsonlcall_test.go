@@ -34,8 +34,7 @@ func TestCallsWithoutOperationsHaveTheirCommunicator(t *testing.T) {
 		testkit.Must(t, p.Writer(0).Leave(otf2.Timestamp(shardtest.Epoch+4000), nil, region))
 		p.Finish()
 	}
-	res, err := JSONL(jobtest.Open(t, jobtest.Unify(t, dir)), filepath.Join(dir, "jsonl"), nil)
-	testkit.Must(t, err)
+	res := testkit.Value(JSONL(jobtest.Open(t, jobtest.Unify(t, dir)), filepath.Join(dir, "jsonl"), nil))(t)
 	ranks := make(map[any]any)
 	for _, path := range res.Files {
 		events, _ := readLines(t, path)

@@ -38,12 +38,8 @@ func TestNodesAreNCCLs(t *testing.T) {
 		}
 		a := jobtest.Open(t, jobtest.Unify(t, dir))
 		out := filepath.Join(dir, "m.prom")
-		if _, err := Prometheus(a, out, nil, nil); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := JSONL(a, filepath.Join(dir, "jsonl"), nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Value(Prometheus(a, out, nil, nil))(t)
+		testkit.Value(JSONL(a, filepath.Join(dir, "jsonl"), nil))(t)
 		text := testkit.Read(t, out)
 		if !strings.Contains(string(text), c.prometheus) {
 			t.Errorf("%s: no %s in\n%s", c.name, c.prometheus, text)

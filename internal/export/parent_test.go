@@ -23,8 +23,7 @@ func TestParentsOfCommunicators(t *testing.T) {
 			p.AllReduce(comm, c.InitTime+10*us, c.InitTime+20*us, 1000)
 		}
 	}))
-	res, err := JSONL(a, t.TempDir(), nil)
-	testkit.Must(t, err)
+	res := testkit.Value(JSONL(a, t.TempDir(), nil))(t)
 	want := map[string]string{"world": "<nil> <nil> <nil> <nil>", "tp": "world 1.1259375e+07 2 1",
 		"rest": "world 1.1259375e+07 0 <nil>", "other": "<nil> <nil> <nil> <nil>"}
 	seen := 0

@@ -19,19 +19,15 @@ import (
 
 func readTable[T any](t *testing.T, path string) []T {
 	t.Helper()
-	all, err := parquet.ReadFile[T](path)
-	testkit.Must(t, err)
-	return all
+	return testkit.Value(parquet.ReadFile[T](path))(t)
 }
 
 func TestTablesReadBack(t *testing.T) {
 	a := job(t)
-	report, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	for _, codec := range Codecs() {
 		dir := filepath.Join(t.TempDir(), "new", codec)
-		res, err := Parquet(a, dir, codec, &Options{Version: "test"})
-		testkit.Must(t, err)
+		res := testkit.Value(Parquet(a, dir, codec, &Options{Version: "test"}))(t)
 		ops := readTable[Operation](t, filepath.Join(dir, OperationsFile))
 		waits := readTable[WaitRow](t, filepath.Join(dir, WaitsFile))
 		transfers := readTable[TransferRow](t, filepath.Join(dir, TransfersFile))
@@ -135,8 +131,7 @@ func TestExportsAreReproducible(t *testing.T) {
 			testkit.Must(t, err)
 		}
 		all := make(map[string]string)
-		entries, err := os.ReadDir(dir)
-		testkit.Must(t, err)
+		entries := testkit.Value(os.ReadDir(dir))(t)
 		for _, e := range entries {
 			b := testkit.Read(t, filepath.Join(dir, e.Name()))
 			all[e.Name()] = string(b)
@@ -166,8 +161,7 @@ func TestTablesHaveBoundedRowGroups(t *testing.T) {
 		testkit.Must(t, table.add(WaitRow{Kind: "collective", Waited: int64(i)}))
 	}
 	testkit.Must(t, table.close())
-	f, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
-	testkit.Must(t, err)
+	f := testkit.Value(parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len())))(t)
 	sizes := []int64{}
 	for _, g := range f.RowGroups() {
 		sizes = append(sizes, g.NumRows())

@@ -99,9 +99,7 @@ func TestPartsReplaceOthers(t *testing.T) {
 	a, dir := job(t), t.TempDir()
 	testkit.Must(t, os.WriteFile(filepath.Join(dir, "operations-mine.parquet"), nil, 0o666))
 	for _, c := range []struct{ parts, files int }{{3, 3 + 6 + 1}, {0, 5 + 1}, {2, 3 + 4 + 1}, {4, 3 + 8 + 1}} {
-		if _, err := Parquet(a, dir, "zstd", &Options{Parts: c.parts}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Value(Parquet(a, dir, "zstd", &Options{Parts: c.parts}))(t)
 		if all := folder(t, dir); len(all) != c.files {
 			t.Errorf("%d parts: %d files, want %d", c.parts, len(all), c.files)
 		}

@@ -36,12 +36,10 @@ var inspectorLabels = map[string][]string{
 
 func TestMetricsAreInspectors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.prom")
-	res, err := Prometheus(job(t), path, nil, &Options{Job: "4711"})
-	testkit.Must(t, err)
+	res := testkit.Value(Prometheus(job(t), path, nil, &Options{Job: "4711"}))(t)
 	text := testkit.Read(t, path)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	testkit.Must(t, err)
+	families := testkit.Value(parser.TextToMetricFamilies(bytes.NewReader(text)))(t)
 	samples := 0
 	found := make(map[string]float64)
 	for name, f := range families {
@@ -194,8 +192,7 @@ func TestFilesAppearWhole(t *testing.T) {
 
 func list(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	testkit.Must(t, err)
+	entries := testkit.Value(os.ReadDir(dir))(t)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}

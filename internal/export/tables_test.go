@@ -33,13 +33,10 @@ var typeNames = map[string]string{
 // columnsOf are the columns of a file that was written: name, type, and ○ if it can be null.
 func columnsOf(t *testing.T, path string) (columns []string) {
 	t.Helper()
-	f, err := os.Open(path)
-	testkit.Must(t, err)
+	f := testkit.Value(os.Open(path))(t)
 	defer f.Close()
-	info, err := f.Stat()
-	testkit.Must(t, err)
-	file, err := parquet.OpenFile(f, info.Size())
-	testkit.Must(t, err)
+	info := testkit.Value(f.Stat())(t)
+	file := testkit.Value(parquet.OpenFile(f, info.Size()))(t)
 	if v, _ := file.Lookup("nccl-otf2.schema_version"); v != strconv.Itoa(schemaVersion) {
 		t.Errorf("%s is of schema %q", path, v)
 	}
@@ -84,8 +81,7 @@ func documented(t *testing.T, text []byte) map[string][]string {
 // The contract names each column of each table that is written, in order, with its type and whether it can be null.
 func TestTablesAreAsDocumented(t *testing.T) {
 	dir := t.TempDir()
-	res, err := Parquet(job(t), dir, "zstd", nil)
-	testkit.Must(t, err)
+	res := testkit.Value(Parquet(job(t), dir, "zstd", nil))(t)
 	text := testkit.Read(t, "../../docs/tables.md")
 	want := documented(t, text)
 	written := make(map[string][]string)
@@ -131,16 +127,13 @@ func TestPhasesAreATable(t *testing.T) {
 		}
 	}))
 	dir := t.TempDir()
-	if _, err := Parquet(a, dir, "zstd", &Options{Job: "17"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(Parquet(a, dir, "zstd", &Options{Job: "17"}))(t)
 	type sum struct {
 		Count       uint64
 		Total, NCCL float64
 	}
 	want, got := make(map[string]sum), make(map[string]sum)
-	report, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	for _, r := range report.Phases {
 		want[r.Phase] = sum{r.Count, r.Time.Total, float64(r.NCCL)}
 	}

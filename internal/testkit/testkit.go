@@ -21,12 +21,21 @@ func Must(t interface {
 	}
 }
 
+// Value gives what a call returns beside its error, and ends the test if there is an error:
+//
+//	archive := testkit.Value(otf2.Open(anchor, nil))(t)
+func Value[T any](value T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Must(t, err)
+		return value
+	}
+}
+
 // Read reads a file.
 func Read(t testing.TB, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	Must(t, err)
-	return data
+	return Value(os.ReadFile(path))(t)
 }
 
 // Write writes a file, which is made if it is not there.

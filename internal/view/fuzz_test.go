@@ -12,7 +12,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 	"github.com/nccl-otf2/nccl-otf2/regions"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
@@ -35,11 +34,9 @@ func FuzzView(f *testing.F) {
 	anchor := m.unify()
 	rank0 := ""
 	read := func(path string) []byte {
-		b := testkit.Read(f, path)
-		return b
+		return testkit.Value(os.ReadFile(path))(f)
 	}
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(anchor), "traces", "*.evt"))
-	testkit.Must(f, err)
+	files := testkit.Value(filepath.Glob(filepath.Join(filepath.Dir(anchor), "traces", "*.evt")))(f)
 	for _, path := range files { // the largest that is there first
 		if rank0 == "" || len(read(path)) > len(read(rank0)) {
 			rank0 = path
@@ -65,8 +62,7 @@ func FuzzView(f *testing.F) {
 		if err != nil {
 			return
 		}
-		found, err := scoutrules.Check(res.Archive, nil)
-		testkit.Must(t, err)
+		found := testkit.Value(scoutrules.Check(res.Archive, nil))(t)
 		for _, f := range found.Findings {
 			if f.Severity == check.Error {
 				t.Errorf("%v", f)
@@ -100,7 +96,8 @@ func readSimple(t *testing.T, anchor string) {
 	if err != nil {
 		return
 	}
-	a := jobtest.Open(t, made.Archive)
+	a := testkit.Value(otf2.Open(made.Archive, nil))(t)
+	defer a.Close()
 	for _, l := range a.Defs.Locations {
 		n, last := uint64(0), otf2.Timestamp(0)
 		for e, err := range a.EventsOf(l.Self) {

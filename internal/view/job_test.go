@@ -54,8 +54,7 @@ type item struct {
 
 func makeJob(t testing.TB, ranks int) *made {
 	t.Helper()
-	dir, err := os.MkdirTemp(t.TempDir(), "job")
-	testkit.Must(t, err)
+	dir := testkit.Value(os.MkdirTemp(t.TempDir(), "job"))(t)
 	m := &made{t: t, dir: dir}
 	for r := range ranks {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r/2), 100+r).Launched("slurm", r, ranks)
@@ -160,13 +159,11 @@ func (m *made) unify() string {
 // viewOf makes the view of an archive, which must be sound. but are rules that it may break, as the times do.
 func viewOf(t testing.TB, anchor string, opts *Options, but ...check.Rule) *Result {
 	t.Helper()
-	res, err := Scalasca(anchor, filepath.Join(filepath.Dir(anchor), "scalasca"), opts)
-	testkit.Must(t, err)
+	res := testkit.Value(Scalasca(anchor, filepath.Join(filepath.Dir(anchor), "scalasca"), opts))(t)
 	for name, check := range map[string]func(string, *check.Options) (*check.Result, error){
 		"check": check.Archive, "scout": scoutrules.Check,
 	} {
-		found, err := check(res.Archive, nil)
-		testkit.Must(t, err)
+		found := testkit.Value(check(res.Archive, nil))(t)
 		for _, f := range found.Findings {
 			if !slices.Contains(but, f.Rule) {
 				t.Errorf("%s: %v", name, f)

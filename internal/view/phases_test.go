@@ -15,7 +15,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // thread is one of a rank, on which its application marks phases and calls NCCL.
@@ -85,7 +84,8 @@ func (th *thread) asks(at uint64, function string, graph bool) uint64 {
 // operation the regions around it; all without calls, if they are not wanted.
 func pathsOf(t testing.TB, anchor string, rank int, calls bool) (list []string) {
 	t.Helper()
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
 	var path []string
 	for ev, err := range a.EventsOf(otf2.LocationRef(rank)) {
 		testkit.Must(t, err)
@@ -337,7 +337,8 @@ func TestManyPhasesShareAName(t *testing.T) {
 			if diff := gocmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
-			a := jobtest.Open(t, res.Archive)
+			a := testkit.Value(otf2.Open(res.Archive, nil))(t)
+			defer a.Close()
 			defined := 0
 			for _, r := range a.Defs.Regions {
 				if strings.HasPrefix(a.Defs.String(r.Name), "step ") {

@@ -11,7 +11,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // severities are the wait states that scout finds in an archive, ns by metric and rank, computed anew from what
@@ -20,7 +19,8 @@ type severities map[string][]int64
 
 func severitiesOf(t testing.TB, anchor string) severities {
 	t.Helper()
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
 	ranks := len(a.Defs.LocationGroups)
 	sum := make(severities)
 	add := func(metric string, rank int, from, to, cut otf2.Timestamp) {

@@ -26,7 +26,8 @@ import (
 // regionsOf lists the names of a rank's regions of MPI with their begins and ends, from t0.
 func regionsOf(t testing.TB, anchor string, rank int) (list []string) {
 	t.Helper()
-	a := jobtest.Open(t, anchor)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	defer a.Close()
 	type entry struct {
 		begin otf2.Timestamp
 		text  string

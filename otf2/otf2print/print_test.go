@@ -24,19 +24,10 @@ func reference(t *testing.T, path string) string {
 	if b, err := os.ReadFile(path); err == nil {
 		return string(b)
 	}
-	f, err := os.Open(path + ".gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Value(os.Open(path + ".gz"))(t)
 	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := testkit.Value(gzip.NewReader(f))(t)
+	b := testkit.Value(io.ReadAll(z))(t)
 	return string(b)
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -30,7 +31,7 @@ func ReadFiles(t testing.TB, anchor string) *Files {
 	name := strings.TrimSuffix(filepath.Base(anchor), ".otf2")
 	all := make(map[string][]byte)
 	dir := filepath.Dir(anchor)
-	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+	testkit.Must(t, fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -40,10 +41,7 @@ func ReadFiles(t testing.TB, anchor string) *Files {
 			all[path], err = os.ReadFile(filepath.Join(dir, path))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return &Files{filepath.Base(anchor), all}
 }
 
@@ -62,12 +60,8 @@ func (f *Files) With(t testing.TB, name string, content []byte) (anchor string) 
 			b = content
 		}
 		path := filepath.Join(dir, n)
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		testkit.Must(t, os.WriteFile(path, b, 0o666))
 	}
 	return filepath.Join(dir, f.anchor)
 }
@@ -106,10 +100,7 @@ const unknownRecord = 250
 // turn. All else is left, also what refers to the location, and its events.
 func EachWithoutLocation(t *testing.T, anchor string, use func(t *testing.T, anchor string)) {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
 	files := ReadFiles(t, anchor)
 	name := strings.TrimSuffix(files.anchor, ".otf2") + ".def"
 	for _, l := range a.Defs.Locations {

@@ -22,8 +22,7 @@ func TestMain(m *testing.M) {
 
 // TestCompare runs the cases small. Both sides do the same work, or it fails; times are not looked at.
 func TestCompare(t *testing.T) {
-	self, err := os.Executable()
-	testkit.Must(t, err)
+	self := testkit.Value(os.Executable())(t)
 	t.Chdir(t.TempDir()) // wherever the program is started
 	b := &bench{self: self, dir: t.TempDir(), rounds: 1, scale: 0.001,
 		match: regexp.MustCompile(`^(write|read|print|1000 .* 256 KiB)`)}

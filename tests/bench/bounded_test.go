@@ -14,7 +14,6 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
 // heap keeps the largest size of Go's heap, garbage and unused room in it included.
@@ -48,8 +47,7 @@ func TestBoundedMemory(t *testing.T) {
 	var writers [locations]*otf2.EventWriter
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, "traces"), 0o755))
 	for l := range writers {
-		w, err := otf2.CreateEventWriter(filepath.Join(dir, "traces", fmt.Sprintf("%d.evt", l)), nil)
-		testkit.Must(t, err)
+		w := testkit.Value(otf2.CreateEventWriter(filepath.Join(dir, "traces", fmt.Sprintf("%d.evt", l)), nil))(t)
 		writers[l] = w
 	}
 	var list otf2.AttributeList
@@ -91,7 +89,8 @@ func TestBoundedMemory(t *testing.T) {
 	finish(t, dir, locations, written/locations)
 
 	h = newHeap()
-	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
+	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
+	defer a.Close()
 	var read, sum uint64
 	for e, err := range a.Events(nil) {
 		testkit.Must(t, err)
@@ -116,8 +115,7 @@ func TestBoundedMemory(t *testing.T) {
 // finish writes what makes event files an archive.
 func finish(t *testing.T, dir string, locations, events uint64) {
 	t.Helper()
-	n, err := writeDefinitions(filepath.Join(dir, "traces.def"), locations, events)
-	testkit.Must(t, err)
+	n := testkit.Value(writeDefinitions(filepath.Join(dir, "traces.def"), locations, events))(t)
 	testkit.Must(t, otf2.WriteAnchor(filepath.Join(dir, "traces.otf2"),
 		&otf2.Anchor{Locations: locations, GlobalDefs: n, TraceID: 1}))
 }
@@ -126,9 +124,7 @@ func finish(t *testing.T, dir string, locations, events uint64) {
 func TestOpenFiles(t *testing.T) {
 	const locations, events, most = 10_000, 20, 256
 	dir := t.TempDir()
-	if _, err := writeArchive(enterLeave, locations, events, 0, dir); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(writeArchive(enterLeave, locations, events, 0, dir))(t)
 	var old unix.Rlimit
 	testkit.Must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
 	testkit.Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: old.Max}))
@@ -137,9 +133,9 @@ func TestOpenFiles(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	before, err := openFiles()
-	testkit.Must(t, err)
-	a := jobtest.Open(t, filepath.Join(dir, "traces.otf2"))
+	before := testkit.Value(openFiles())(t)
+	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
+	defer a.Close()
 	perLocation := make([]int, locations)
 	last, peak, n := otf2.Timestamp(0), 0, 0
 	for e, err := range a.Events(nil) {
@@ -150,8 +146,7 @@ func TestOpenFiles(t *testing.T) {
 		last = e.Time
 		perLocation[e.Location]++
 		if n%500 == 0 {
-			now, err := openFiles()
-			testkit.Must(t, err)
+			now := testkit.Value(openFiles())(t)
 			peak = max(peak, now)
 		}
 		n++

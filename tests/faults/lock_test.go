@@ -20,9 +20,8 @@ import (
 // unify converts raw files and makes the archive under one lock: nobody else can get in between.
 func TestUnifyLocksOnce(t *testing.T) {
 	needInjection(t)
-	rec, err := scenario.Random(1, scenario.RandomOptions{Release: "2.29.7", Processes: 2, Calls: 300}).Load(
-		filepath.Join(t.TempDir(), "recording"))
-	testkit.Must(t, err)
+	rec := testkit.Value(scenario.Random(1, scenario.RandomOptions{Release: "2.29.7", Processes: 2, Calls: 300}).Load(
+		filepath.Join(t.TempDir(), "recording")))(t)
 	ctx, cancel := context.WithTimeout(context.Background(), mostTime)
 	defer cancel()
 	dir, log := filepath.Join(t.TempDir(), "experiment"), filepath.Join(t.TempDir(), "log")
@@ -43,7 +42,7 @@ func TestUnifyLocksOnce(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	text := testkit.Read(t, log)
+	text := testkit.Value(os.ReadFile(log))(t)
 	if n := strings.Count(string(text), "call "); n != 1 {
 		t.Errorf("the lock was taken %d times:\n%s", n, text)
 	}

@@ -16,10 +16,10 @@ import (
 
 // What docs/reliability.md promises names the tests that hold it: they, the files, and the faults of ours are there.
 func TestReliabilityPage(t *testing.T) {
-	page := testkit.Read(t, "../../docs/reliability.md")
+	page := testkit.Value(os.ReadFile("../../docs/reliability.md"))(t)
 	declared := make(map[string]bool)
 	declaration := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -33,8 +33,7 @@ func TestReliabilityPage(t *testing.T) {
 			declared[string(m[1])] = true
 		}
 		return err
-	})
-	testkit.Must(t, err)
+	}))
 	names := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(page), -1)
 	if len(names) < 20 {
 		t.Errorf("only %d names of tests on the page", len(names))

@@ -21,8 +21,7 @@ func TestStopsBehindCommunicators(t *testing.T) {
 	p := planned(21, 1982)
 	s := scenario.Random(p.job, scenario.RandomOptions{Release: p.release, Processes: p.processes, Calls: p.calls,
 		Hazards: p.hazards})
-	rec, err := s.Load(filepath.Join(t.TempDir(), "recording"))
-	testkit.Must(t, err)
+	rec := testkit.Value(s.Load(filepath.Join(t.TempDir(), "recording")))(t)
 	stops := make(map[int]int)
 	ahead := 0
 	for k, process := range rec.Processes {
@@ -48,14 +47,13 @@ func TestStopsBehindCommunicators(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), mostTime)
 	defer cancel()
 	dir := filepath.Join(t.TempDir(), "experiment")
-	res, err := replay.Run(ctx, rec, replay.Options{
+	res := testkit.Value(replay.Run(ctx, rec, replay.Options{
 		Host: builtFile(t, replay.HostFile), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockLive,
 		Pace: replay.PaceRecorded, Ledger: true,
 		Env:     []string{"NCCL_OTF2_DIR=" + dir},
 		StopAt:  func(process int) int { return stops[process] },
 		Stopped: func(_, pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) },
-	})
-	testkit.Must(t, err)
+	}))(t)
 	for k, r := range res.Processes {
 		if r.Signal != syscall.SIGKILL {
 			t.Errorf("process %d: signal %v, status %d", k, r.Signal, r.ExitCode)

@@ -26,8 +26,7 @@ type fakeJob struct {
 
 func builtFile(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../../build", name))
-	testkit.Must(t, err)
+	path := testkit.Value(filepath.Abs(filepath.Join("../../build", name)))(t)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("%s is not built: run `make build` first", name)
 	}
@@ -45,12 +44,10 @@ func newFakeJob(t *testing.T, name string, more ...string) *fakeJob {
 // fakeJobOf plays the recording of a folder; log gives what a rank leaves.
 func fakeJobOf(t *testing.T, folder string, log func(rec *replay.Recording, k int) []byte) *fakeJob {
 	t.Helper()
-	rec, err := replay.Load(folder)
-	testkit.Must(t, err)
+	rec := testkit.Value(replay.Load(folder))(t)
 	f := &fakeJob{dir: t.TempDir(), ranks: len(rec.Processes)}
 	for k := range rec.Processes {
-		program, err := replay.Compile(rec, k)
-		testkit.Must(t, err)
+		program := testkit.Value(replay.Compile(rec, k))(t)
 		testkit.Write(t, filepath.Join(f.dir, fmt.Sprintf("p%d.program", k)), program)
 		testkit.Write(t, filepath.Join(f.dir, fmt.Sprintf("rank%d.jsonl", k)), log(rec, k))
 	}

@@ -24,9 +24,7 @@ import (
 
 func mustCompile(t *testing.T, pattern string) *regexp.Regexp {
 	t.Helper()
-	r, err := regexp.Compile(pattern)
-	testkit.Must(t, err)
-	return r
+	return testkit.Value(regexp.Compile(pattern))(t)
 }
 
 // Archives of real NCCL calls agree with what was called, from the start of the ranks to the report.
@@ -197,8 +195,7 @@ func checkedRecording(t *testing.T, name string, change func([]*jobLog, *archive
 	if !v.passed() {
 		t.Fatal(v.failures)
 	}
-	a, err := readArchive(filepath.Join(dir, "experiment"))
-	testkit.Must(t, err)
+	a := testkit.Value(readArchive(filepath.Join(dir, "experiment")))(t)
 	change(logs, a)
 	v = new(verdict)
 	v.check(c, logs, a)
@@ -265,8 +262,7 @@ func TestWholeRun(t *testing.T) {
 	f := newFakeJob(
 		t, "01-allreduce-2p",
 		`{"f":"cost","op":"AllReduce","bytes":8,"calls":50,"host_ns":[10000,12000,14000],"gpu_ns":[20000]}`)
-	host, err := caller.Build("../..", "../../build", t.TempDir())
-	testkit.Must(t, err)
+	host := testkit.Value(caller.Build("../..", "../../build", t.TempDir()))(t)
 	build := t.TempDir()
 	for from, to := range map[string]string{host.Plugin: "libnccl-profiler-otf2.so", host.Tool: "nccl-otf2",
 		host.Empty: "gpu/libnccl-profiler-empty.so"} {
@@ -276,8 +272,7 @@ func TestWholeRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	o := &options{cases: "^(collectives/(gpu/2p$|gpu/4p)|few/|" + overheadName + ")", time: time.Hour, out: out,
 		build: build, python: f.python, script: "job.py", rounds: 1}
-	bad, err := o.run(context.Background())
-	testkit.Must(t, err)
+	bad := testkit.Value(o.run(context.Background()))(t)
 	text := testkit.Read(t, filepath.Join(out, "report.md"))
 	report := string(text)
 	for _, want := range []string{
@@ -292,8 +287,7 @@ func TestWholeRun(t *testing.T) {
 	if bad != 1 || t.Failed() { // there are only two ranks to play
 		t.Fatalf("%d cases failed or were not run, want 1:\n%s", bad, report)
 	}
-	rec, err := replay.Load(filepath.Join(out, "recording"))
-	testkit.Must(t, err)
+	rec := testkit.Value(replay.Load(filepath.Join(out, "recording")))(t)
 	if len(rec.Processes) != 2 || len(rec.Processes[1].Issues) != 9 || len(rec.Processes[1].Events) == 0 ||
 		rec.Run.Name != "gpu-few-2p" {
 		t.Errorf("the recording that is kept is not the one that was made: %+v", rec.Run)
@@ -379,13 +373,11 @@ func TestJobProgramCompiles(t *testing.T) {
 // The job's program runs on the CPU where there is PyTorch, which these tests do not install: it is far larger than
 // all else together. What runs on a GPU is tested there, by `make gpu-test`.
 func TestJobProgramOnTheCPU(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	testkit.Must(t, err)
+	python := testkit.Value(exec.LookPath("python3"))(t)
 	if err := exec.Command(python, "-c", "import torch").Run(); err != nil {
 		t.Skip("NOT RUN ON THE CPU: PyTorch is missing")
 	}
-	job0, err := filepath.Abs("job.py")
-	testkit.Must(t, err)
+	job0 := testkit.Value(filepath.Abs("job.py"))(t)
 	for _, mode := range []string{"collectives", "exchange", "groups", "training", "loader", "late-host",
 		"late-never"} {
 		t.Run(mode, func(t *testing.T) {
@@ -588,8 +580,7 @@ func TestTreesOfAGPU(t *testing.T) {
 	if out, err := exec.Command(f.harness(t).tool, "unify", "--no-ends", experiment).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	a, err := readArchive(experiment)
-	testkit.Must(t, err)
+	a := testkit.Value(readArchive(experiment))(t)
 	v = verdict{}
 	if v.overlaps(a); v.passed() {
 		t.Error("the stamped ends overlap, too: the recording shows nothing")

@@ -110,8 +110,7 @@ func answers(t *testing.T, all []ask) [][]row {
 		_, err = os.Stat(filepath.Join(packages, "complete"))
 	}
 	need.NoError(t, *engine+" for Python (make engines, make spark-test)", err)
-	in, err := json.Marshal(all)
-	testkit.Must(t, err)
+	in := testkit.Value(json.Marshal(all))(t)
 	testkit.Watch(t, ".")
 	cmd := exec.Command("python3", "-B", "run.py", *engine)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "SPARK_LOCAL_DIRS="+t.TempDir())

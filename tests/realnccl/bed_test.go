@@ -31,9 +31,7 @@ func watch(t *testing.T) {
 			t.Fatalf("no %s (%v)", pattern, err)
 		}
 		for _, source := range sources {
-			if _, err := os.Stat(source); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Value(os.Stat(source))(t)
 		}
 	}
 }

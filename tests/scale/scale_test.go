@@ -57,8 +57,7 @@ type cost struct {
 
 func ask(t *testing.T, dir string, args ...string) cost {
 	t.Helper()
-	tool, err := filepath.Abs("../../build/nccl-otf2")
-	testkit.Must(t, err)
+	tool := testkit.Value(filepath.Abs("../../build/nccl-otf2"))(t)
 	args = append([]string(nil), args...)
 	for i, a := range args {
 		if a == "DIR" {
@@ -128,8 +127,7 @@ func TestScale(t *testing.T) {
 	rows := make([]string, len(asked)+1)
 	for number := range strings.SplitSeq(*many, ",") {
 		ranks := numberOf(t, number)
-		dir, err := os.MkdirTemp("", "scale")
-		testkit.Must(t, err)
+		dir := testkit.Value(os.MkdirTemp("", "scale"))(t)
 		jobtest.WriteTraining(t, dir, ranks, ranks/2+3)
 		head, rule = head+fmt.Sprintf(" %d ranks |", ranks), rule+"---|"
 		for i, a := range asked {

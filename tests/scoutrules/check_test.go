@@ -17,9 +17,7 @@ import (
 
 func checkScalasca(t testing.TB, path string) *check.Result {
 	t.Helper()
-	res, err := scoutrules.Check(path, nil)
-	testkit.Must(t, err)
-	return res
+	return testkit.Value(scoutrules.Check(path, nil))(t)
 }
 
 // defect is something that is wrong with an archive, and what a check is to say of it, see FindDefect.

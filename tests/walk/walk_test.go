@@ -16,8 +16,7 @@ const page = "# A page\n\n```sh\nx=1\nprintf 'a   b c\\nvm is here\\n'\n```\n\np
 // play walks a page without its test.
 func play(t *testing.T, page string) (missing []string, err error) {
 	t.Helper()
-	blocks, err := Blocks(page)
-	testkit.Must(t, err)
+	blocks := testkit.Value(Blocks(page))(t)
 	c := exec.Command("bash", "-euo", "pipefail")
 	c.Dir, c.Stdin = t.TempDir(), strings.NewReader(Script(blocks))
 	out, err := c.CombinedOutput()

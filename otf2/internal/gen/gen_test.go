@@ -7,15 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // The generated files are what the description says today.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	for _, out := range files() {
-		have, err := os.ReadFile(filepath.Join("..", "..", out.Name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		have := testkit.Value(os.ReadFile(filepath.Join("..", "..", out.Name)))(t)
 		if !bytes.Equal(have, out.Text) {
 			t.Errorf("%s differs from what the generator makes: run go generate in otf2", out.Name)
 		}
@@ -24,10 +23,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 	for _, out := range files() {
 		known[out.Name] = true
 	}
-	found, err := filepath.Glob("../../zz_*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := testkit.Value(filepath.Glob("../../zz_*.go"))(t)
 	for _, path := range found {
 		if !known[filepath.Base(path)] {
 			t.Errorf("%s is no output of the generator", path)

@@ -26,8 +26,7 @@ func TestCallbacks(t *testing.T) {
 	testkit.Must(t, err)
 	b := &bench{mode: "trace", host: host, dir: t.TempDir(), rounds: 1, scale: 0.005,
 		match: regexp.MustCompile(`thread`)}
-	r, err := b.run(t.Context())
-	testkit.Must(t, err)
+	r := testkit.Value(b.run(t.Context()))(t)
 	if len(r.Costs) != len(costCases) {
 		t.Errorf("%d rows, want %d", len(r.Costs), len(costCases))
 	}
@@ -65,8 +64,7 @@ func TestCallbacks(t *testing.T) {
 		}
 	}
 
-	got, err := b.try(t.Context(), 100_000, 0.5)
-	testkit.Must(t, err)
+	got := testkit.Value(b.try(t.Context(), 100_000, 0.5))(t)
 	if got.Calls == 0 || got.Calls%callsPerOperation != 0 || got.Events == 0 || got.Bytes == 0 || got.Lost != 0 {
 		t.Errorf("100 000 callbacks a second: %+v", got)
 	}

@@ -39,9 +39,9 @@ func TestNoPageFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			const ranks, rate, seconds = 2, 150, 1.5
-			run, err := host.Start(t.Context(), host.Plugin, append(c.settings, "NCCL_OTF2_DIR="+dir), "job", ranks, 0,
-				ranks, rate, seconds, 0)
-			testkit.Must(t, err)
+			run := testkit.Value(host.Start(t.Context(), host.Plugin, append(c.settings, "NCCL_OTF2_DIR="+dir), "job",
+				ranks, 0,
+				ranks, rate, seconds, 0))(t)
 			var job caller.Job
 			if log, err := run.Wait(&job); err != nil || log != "" {
 				t.Fatalf("%v: %s", err, log)

@@ -30,9 +30,9 @@ func TestJobIsCountedTheSame(t *testing.T) {
 	t.Setenv("NCCL_OTF2_EVENTS", "light")
 	t.Setenv("NCCL_OTF2_ENABLE", "off")
 	dir := filepath.Join(t.TempDir(), "experiment")
-	run, err := h.Start(t.Context(), h.Plugin, []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=net"}, "job", 2, 0, 2,
-		100, 0.5, 4)
-	testkit.Must(t, err)
+	run := testkit.Value(h.Start(t.Context(), h.Plugin, []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=net"}, "job",
+		2, 0, 2,
+		100, 0.5, 4))(t)
 	var j Job
 	if log, err := run.Wait(&j); err != nil || log != "" {
 		t.Fatal(log, err)
@@ -45,8 +45,7 @@ func TestJobIsCountedTheSame(t *testing.T) {
 	if want := j.Operations * (12 + 4*43 + 2*3); j.Calls() != want {
 		t.Errorf("%d callbacks, want %d", j.Calls(), want)
 	}
-	recorded, err := Await(t.Context(), dir, 1)
-	testkit.Must(t, err)
+	recorded := testkit.Value(Await(t.Context(), dir, 1))(t)
 	if recorded.Calls != j.Calls() || recorded.Lost != 0 {
 		t.Errorf("recorded %+v of %d callbacks", recorded, j.Calls())
 	}
@@ -71,8 +70,7 @@ func TestFailuresAreNamed(t *testing.T) {
 		{"no threads", h.Empty, "cost", []any{"proxy", 0, 0, 10, 0}, "number: 1 to 1024 wanted"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			run, err := h.Start(t.Context(), test.plugin, nil, test.mode, test.args...)
-			testkit.Must(t, err)
+			run := testkit.Value(h.Start(t.Context(), test.plugin, nil, test.mode, test.args...))(t)
 			if _, err := run.Wait(new(Cost)); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}

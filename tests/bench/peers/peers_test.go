@@ -21,13 +21,10 @@ func TestPeers(t *testing.T) {
 	}
 	testkit.Must(t, err)
 	var further peer.List
-	if err := further.Set("another=" + host.Empty + ",ANY={dir},kept=x"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, further.Set("another="+host.Empty+",ANY={dir},kept=x"))
 	b := &bench{host: host, dir: t.TempDir(), rounds: 1, ranks: numbers{2, 1}, operations: 100, seconds: 0.1,
 		events: "gpu"}
-	r, err := b.run(t.Context(), further)
-	testkit.Must(t, err)
+	r := testkit.Value(b.run(t.Context(), further))(t)
 	if len(r.Rows) != 12 {
 		t.Fatalf("%+v", r.Rows)
 	}

@@ -18,28 +18,23 @@ import (
 
 // TestOf sees memory and descriptors come and go.
 func TestOf(t *testing.T) {
-	before, err := Of(os.Getpid())
-	testkit.Must(t, err)
+	before := testkit.Value(Of(os.Getpid()))(t)
 	if before.Own < 1<<20 || before.Threads < 1 || before.Files < 3 {
 		t.Errorf("this process has %+v", before)
 	}
 	const size = 32 << 20
-	fd, err := unix.MemfdCreate("nccl-otf2", unix.MFD_CLOEXEC)
-	testkit.Must(t, err)
+	fd := testkit.Value(unix.MemfdCreate("nccl-otf2", unix.MFD_CLOEXEC))(t)
 	memory := os.NewFile(uintptr(fd), "nccl-otf2")
 	defer memory.Close()
 	testkit.Must(t, unix.Ftruncate(fd, size))
-	shared, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	testkit.Must(t, err)
+	shared := testkit.Value(unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED))(t)
 	defer unix.Munmap(shared)
-	own, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	testkit.Must(t, err)
+	own := testkit.Value(unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS))(t)
 	defer unix.Munmap(own)
 	for i := 0; i < size; i += os.Getpagesize() {
 		shared[i], own[i] = 1, 1
 	}
-	after, err := Of(os.Getpid())
-	testkit.Must(t, err)
+	after := testkit.Value(Of(os.Getpid()))(t)
 	if after.Shared-before.Shared != size || after.Own-before.Own < size*9/10 || after.Files != before.Files+1 {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
@@ -48,16 +43,12 @@ func TestOf(t *testing.T) {
 	fork := exec.Command(os.Args[0], "-test.run=^TestShares$")
 	fork.ExtraFiles = []*os.File{memory}
 	fork.Env = append(os.Environ(), shares+"=3")
-	in, err := fork.StdinPipe()
-	testkit.Must(t, err)
-	out, err := fork.StdoutPipe()
-	testkit.Must(t, err)
+	in := testkit.Value(fork.StdinPipe())(t)
+	out := testkit.Value(fork.StdoutPipe())(t)
 	testkit.Must(t, fork.Start())
 	defer fork.Wait()
 	defer in.Close()
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(out.Read(make([]byte, 1)))(t)
 	if len(mapped(fork.Process.Pid)) != 1 {
 		t.Error("the other process shares nothing")
 	}
@@ -74,11 +65,8 @@ func TestShares(t *testing.T) {
 	if text == "" {
 		return // the other process's part of TestOf
 	}
-	fd, err := strconv.Atoi(text)
-	testkit.Must(t, err)
-	if _, err := unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_SHARED); err != nil {
-		t.Fatal(err)
-	}
+	fd := testkit.Value(strconv.Atoi(text))(t)
+	testkit.Value(unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_SHARED))(t)
 	os.Stdout.WriteString("m")
 	io.Copy(io.Discard, os.Stdin)
 }

@@ -103,8 +103,7 @@ func TestReadLibrary(t *testing.T) {
 		{"a plugin", compile(t, filepath.Join(dir, "libplugin.so"), pluginSource), "", "", nil, false, []int{5, 6}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l, err := readLibrary(c.path)
-			testkit.Must(t, err)
+			l := testkit.Value(readLibrary(c.path))(t)
 			if l.version != c.version || l.learned != c.learned || l.exports("ncclGetVersion") != c.nccl {
 				t.Errorf("version %q by %q, ncclGetVersion %v; want %q by %q, %v", l.version, l.learned,
 					l.exports("ncclGetVersion"), c.version, c.learned, c.nccl)
@@ -169,8 +168,7 @@ func TestLoaderCacheAsLdconfigReadsIt(t *testing.T) {
 	if err != nil || !exists("/etc/ld.so.cache") {
 		t.Skip("this machine has no ldconfig or no loader cache")
 	}
-	out, err := exec.Command(ldconfig, "-p").Output()
-	testkit.Must(t, err)
+	out := testkit.Value(exec.Command(ldconfig, "-p").Output())(t)
 	var want []string
 	for line := range strings.Lines(string(out)) {
 		if _, p, ok := strings.Cut(line, " => "); ok {
@@ -564,8 +562,7 @@ func TestVersionCode(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	f := newInstallation(t)
 	const none = "/dev/shm/nccl-otf2-%d-%d-4a0b-%d"
-	start, err := shm.ProcessStart(os.Getpid())
-	testkit.Must(t, err)
+	start := testkit.Value(shm.ProcessStart(os.Getpid()))(t)
 	f.write(t, fmt.Sprintf(none, os.Geteuid(), os.Getpid(), start), "mine")
 	f.write(t, fmt.Sprintf(none, os.Geteuid()+1, 4711, 1), "another user's")
 	f.write(t, "/dev/shm/nccl-AbCdEf", "NCCL's")
@@ -582,8 +579,7 @@ func TestOrphans(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 
-	job, err := shmtest.New(shmtest.Options{PID: 4711, PIDStart: 1})
-	testkit.Must(t, err)
+	job := testkit.Value(shmtest.New(shmtest.Options{PID: 4711, PIDStart: 1}))(t)
 	defer job.Close()
 	experiment := t.TempDir()
 	copy(job.Header().Place[:], experiment)

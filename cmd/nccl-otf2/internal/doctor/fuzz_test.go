@@ -21,17 +21,15 @@ import (
 func FuzzLibrary(f *testing.F) {
 	dir := f.TempDir()
 	source, library := filepath.Join(dir, "l.c"), filepath.Join(dir, "l.so")
-	if err := os.WriteFile(
+	testkit.Must(f, os.WriteFile(
 		source, []byte(
-			`const char *f(void) { return "NCCL version 2.29.7+cuda13.0 ncclProfiler_v6"; } int ncclGetVersion(int *v) { return *v = 22907; }`), 0o600); err != nil {
-		f.Fatal(err)
-	}
+			`const char *f(void) { return "NCCL version 2.29.7+cuda13.0 ncclProfiler_v6"; } int ncclGetVersion(int *v) { return *v = 22907; }`), 0o600))
 	if out, err := exec.Command("cc", "-shared", "-fPIC", "-nostdlib", "-s", "-o", library,
 		source).CombinedOutput(); err != nil {
 		need.NoError(f, "a C compiler", err)
 		f.Fatalf("%s", out)
 	}
-	whole := testkit.Read(f, library)
+	whole := testkit.Value(os.ReadFile(library))(f)
 	f.Add(whole)
 	for _, at := range []int{16, 40, 60, 64, 200, len(whole) / 2, len(whole) - 200, len(whole) - 100} {
 		damaged := bytes.Clone(whole)
