@@ -2,6 +2,7 @@
 // Decoding the blocks of the archive: ../../blocks.go writes them, and ../../steps.go, ../../waited.go and
 // ../../charges.go the critical path, the waits sorted by time, and their causes. Columns are read in their order.
 
+import { lowerBound } from "./bounds";
 import { Notes, type Columns } from "./columns";
 
 export type Bars = ReturnType<typeof readBars>;
@@ -62,6 +63,13 @@ export function readOperations(c: Columns) {
     size: c.next().fill(new Float64Array(n)), // bytes, as nccl-tests count them
     attributes: new Notes(c),
   };
+}
+
+// placesOf lists the places of a bar's operations in a block.
+export function placesOf(o: Operations, bar: number): number[] {
+  const places: number[] = [];
+  for (let i = lowerBound(o.bar, bar); o.bar[i] === bar; i++) places.push(i);
+  return places;
 }
 
 export interface Instance {

@@ -17,12 +17,7 @@ export interface Box {
 }
 
 // Mark is a moment in a bar, a state of an event.
-export interface Mark {
-  region: number;
-  x: number;
-  y: number;
-  height: number;
-}
+export type Mark = Pick<Box, "region" | "x" | "y" | "height">;
 
 const font = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
 

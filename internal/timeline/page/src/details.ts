@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The details of the selected bar or curve.
 
-import { lowerBound } from "./bounds";
+import { placesOf } from "./blocks";
 import type { Curve, Reading, Sums } from "./curves";
 import { byId, definitions, el, swatch, table } from "./dom";
 import { statesOf, type Family } from "./family";
@@ -63,9 +63,8 @@ export class Details {
     const states = isEvent && b.lane.depth === 0 ? await this.states(await statesOf(store, b.lane.row, b.start, b.start + b.length), b.start) : [];
     const sections: Node[] = [];
     if (operations) {
-      const first = lowerBound(operations.bar, bar);
-      for (let i = first; i < operations.bar.length && operations.bar[i] === bar && i - first < 32; i++) {
-        const instance = family.instances[i - first]!;
+      for (const [n, i] of placesOf(operations, bar).slice(0, 32).entries()) {
+        const instance = family.instances[n]!;
         const rank = instance.parts.find((p) => p.bar === bar)?.rank ?? -1;
         const comm = this.head.comms[instance.comm]?.name ?? "?";
         const other = instance.parts.find((p) => p.bar !== bar);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The objects related to a bar.
 
-import type { Instance } from "./blocks";
+import { placesOf, type Instance } from "./blocks";
 import { lowerBound } from "./bounds";
 import type { Store } from "./store";
 
@@ -25,9 +25,7 @@ export async function familyOf(store: Store, bar: number): Promise<Family> {
     child = parent;
   }
   const o = await store.operations(store.laneOf(bar).row, bar)?.promise;
-  if (o) {
-    for (let i = lowerBound(o.bar, bar); i < o.bar.length && o.bar[i] === bar; i++) family.instances.push(await store.instance(o.instance[i]!));
-  }
+  for (const i of o ? placesOf(o, bar) : []) family.instances.push(await store.instance(o!.instance[i]!));
   return family;
 }
 

@@ -5,7 +5,7 @@ import { byId, tell } from "./dom";
 import { parseFilter, type Filter } from "./filter";
 import * as f from "./format";
 import { Lister, type Operation } from "./listing";
-import { next, parse, waits, type Query } from "./search";
+import { next, parse, waits, type Place, type Query } from "./search";
 import type { Selection } from "./selection";
 import type { State } from "./state";
 import type { Toggles } from "./toggles";
@@ -64,7 +64,7 @@ export class Finder {
   }
 
   // meeting returns the next operation found.
-  private meeting(found: Operation[], after: { time: number; bar: number }, forward: boolean): number | undefined {
+  private meeting(found: Operation[], after: Place, forward: boolean): number | undefined {
     const later = (o: Operation) => o.start > after.time || (o.start === after.time && o.bar > after.bar);
     const earlier = (o: Operation) => o.start < after.time || (o.start === after.time && o.bar < after.bar);
     return (forward ? found.find(later) : [...found].reverse().find(earlier))?.bar;
@@ -72,7 +72,7 @@ export class Finder {
 
   // begin returns where to start: at the selected bar if it is visible, else at the begin (backwards the end)
   // shown.
-  private begin(forward: boolean): { time: number; bar: number } {
+  private begin(forward: boolean): Place {
     const { selected, store, view } = this.state;
     const b = selected && store.peekBar(selected.bar);
     if (b && b.start + b.length >= view.from && b.start <= view.to) return { time: b.start, bar: selected!.bar };
@@ -84,7 +84,7 @@ export class Finder {
     if (!query) return;
     const { state } = this;
     const { store } = state;
-    const find = (after: { time: number; bar: number }) => (this.found && query === state.query ? Promise.resolve(this.meeting(this.found, after, forward)) : next(store, query, after, forward));
+    const find = (after: Place) => (this.found && query === state.query ? Promise.resolve(this.meeting(this.found, after, forward)) : next(store, query, after, forward));
     if (query.count === 0 && query.metrics.length > 0) {
       const at = query.metrics.indexOf(state.focus);
       return state.focusRow(query.metrics[(at + (forward ? 1 : query.metrics.length - 1 + Number(at < 0))) % query.metrics.length]!);

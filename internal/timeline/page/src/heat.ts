@@ -2,6 +2,7 @@
 // The activity of ranks over time, in cells: a line of numbers for each rank. For long times the numbers come from sums
 // over neighboring bars, as in the picture of the rows.
 
+import { placesOf } from "./blocks";
 import { firstAfter, lowerBound } from "./bounds";
 import type { Curve } from "./curves";
 import { fan } from "./levels";
@@ -211,7 +212,7 @@ export class Heat {
             const entry = store.operations(lane.row, bar);
             if (!entry) continue;
             const o = entry.value ?? (await entry.promise);
-            for (let j = lowerBound(o.bar, bar); o.bar[j] === bar; j++) {
+            for (const j of placesOf(o, bar)) {
               const instance = o.instance[j]!;
               const known = first.get(instance);
               if (known) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input by pointers and wheels.
 
+import type { Point } from "./canvas";
 import type { Commands, Parts } from "./commands";
 import { byId } from "./dom";
 import type { View } from "./view";
@@ -8,17 +9,12 @@ import type { View } from "./view";
 const calm = 5; // pixels that the pointer may move during a click
 const hold = 450; // ms after which a resting finger begins a range
 
-interface Pointer {
-  x: number;
-  y: number;
-}
-
 export class Input {
   private readonly base = byId<HTMLCanvasElement>("base");
-  private readonly pointers = new Map<number, Pointer>();
+  private readonly pointers = new Map<number, Point>();
   private mode: "none" | "press" | "pan" | "range" | "pinch" = "none";
-  private start: Pointer = { x: 0, y: 0 };
-  private last: Pointer = { x: 0, y: 0 };
+  private start: Point = { x: 0, y: 0 };
+  private last: Point = { x: 0, y: 0 };
   private anchor = 0;
   private timer = 0;
 
@@ -32,7 +28,7 @@ export class Input {
     this.names();
   }
 
-  private point(e: PointerEvent | WheelEvent | MouseEvent): Pointer {
+  private point(e: PointerEvent | WheelEvent | MouseEvent): Point {
     const box = this.base.getBoundingClientRect();
     return { x: e.clientX - box.left, y: e.clientY - box.top };
   }
@@ -115,13 +111,13 @@ export class Input {
     byId("tree").addEventListener("wheel", (e) => (e.preventDefault(), commands.scroll(e.deltaY * (e.deltaMode === 1 ? 18 : 1))), { passive: false });
   }
 
-  private beginRange(p: Pointer): void {
+  private beginRange(p: Point): void {
     this.mode = "range";
     this.anchor = this.view.time(p.x);
     this.parts.hover.leave();
   }
 
-  private pinch(id: number, p: Pointer): void {
+  private pinch(id: number, p: Point): void {
     const other = [...this.pointers].find(([i]) => i !== id)?.[1];
     const before = this.pointers.get(id)!;
     this.pointers.set(id, p);

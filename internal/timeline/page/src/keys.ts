@@ -35,6 +35,9 @@ export function bindKeys(parts: Parts, commands: Commands): void {
   byId("search").addEventListener("submit", (e) => e.preventDefault());
 }
 
+// same are keys that do what others do.
+const same: Record<string, string> = { a: "ArrowLeft", d: "ArrowRight", f: "z", s: "-", w: "+", "=": "+" };
+
 function press(e: KeyboardEvent, parts: Parts, commands: Commands): void {
   const { state, panel, selection, finder, toggles, picture } = parts;
   const { view } = state;
@@ -56,7 +59,6 @@ function press(e: KeyboardEvent, parts: Parts, commands: Commands): void {
     Enter: () => state.focus >= 0 && commands.toggleRow(state.focus),
     Escape: () => commands.unselect(),
     "+": () => commands.zoom(0.6),
-    "=": () => commands.zoom(0.6),
     "-": () => commands.zoom(1 / 0.6),
     "0": () => commands.fit(),
     "1": () => commands.steady(),
@@ -64,11 +66,8 @@ function press(e: KeyboardEvent, parts: Parts, commands: Commands): void {
     ".": () => void selection.neighbor(1),
     "/": () => byId("query").focus(),
     "?": () => commands.help(),
-    a: () => commands.pan(-far),
     c: () => toggles.shown("collectives"),
-    d: () => commands.pan(far),
     e: () => void picture.save(e.shiftKey ? "svg" : "png"),
-    f: () => commands.zoomToSelection(),
     g: () => commands.toggleRanks(),
     h: () => toggles.shown("waits"),
     i: () => panel.toggle(),
@@ -80,15 +79,14 @@ function press(e: KeyboardEvent, parts: Parts, commands: Commands): void {
     o: () => commands.pinRow(),
     p: () => toggles.shown("parents"),
     r: () => commands.toggleAll(),
-    s: () => commands.zoom(1 / 0.6),
     t: () => toggles.shown("transfers"),
     u: () => selection.kin(true),
     v: () => toggles.path(),
-    w: () => commands.zoom(0.6),
     x: () => void finder.stepWait(!e.shiftKey),
     z: () => commands.zoomToSelection(),
   };
-  const what = keys[e.key] ?? keys[e.key.toLowerCase()];
+  const key = e.key.length === 1 ? e.key.toLowerCase() : e.key;
+  const what = keys[same[key] ?? key];
   if (!what) return;
   e.preventDefault();
   what();

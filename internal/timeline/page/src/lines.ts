@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines between bars: from parents to children, through the parts of a collective, along messages and transfers.
 
-import type { Instance } from "./blocks";
+import { placesOf, type Instance } from "./blocks";
 import { lowerBound } from "./bounds";
 import type { Box } from "./boxes";
 import type { Family } from "./family";
@@ -200,10 +200,7 @@ export class Lines {
   // instancesOf lists the operations of a bar that are unpacked.
   instancesOf(lane: Lane, bar: number): number[] {
     const o = this.store.operations(lane.row, bar)?.value;
-    if (!o) return [];
-    const out: number[] = [];
-    for (let i = lowerBound(o.bar, bar); i < o.bar.length && o.bar[i] === bar; i++) out.push(o.instance[i]!);
-    return out;
+    return o ? placesOf(o, bar).map((i) => o.instance[i]!) : [];
   }
 
   // through draws a line through the begins of a collective's parts, or from a message's sender to its receiver.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of the operations that begin in a range of time.
 
-import type { BarNotes } from "./blocks";
+import { placesOf, type BarNotes } from "./blocks";
 import { lowerBound } from "./bounds";
 import type { Note } from "./columns";
 import type { Filter, Subject } from "./filter";
@@ -79,19 +79,17 @@ export class Lister {
         const entry = store.operations(lane.row, bar);
         if (!entry) continue;
         const o = entry.value ?? (await entry.promise); // does not wait for what is there
-        const at = lowerBound(o.bar, bar);
-        let together = 0;
-        while (o.bar[at + together] === bar) together++;
-        if (together === 0) continue;
+        const places = placesOf(o, bar);
+        if (places.length === 0) continue;
         if (filter.attributes || bars.wait[i]! > 0) notes ??= await store.notes(lane, k).promise;
-        for (let j = at; j < at + together; j++) {
+        for (const j of places) {
           const instance = store.peekInstance(o.instance[j]!) ?? (await store.instance(o.instance[j]!));
           const index = i;
           const wait = notes?.waits.get(i);
           const own = o.attributes;
           const of: Operation = {
             bar, row: lane.row, rank, comm: instance.comm, fn: functions[instance.fn] ?? "?", ordinal: instance.ordinal, size: o.size[j]!, start: bars.start[i]!, length: bars.length[i]!,
-            wait: bars.wait[i]!, waitFor: wait?.rank ?? -1, startUp: wait?.first ?? false, together,
+            wait: bars.wait[i]!, waitFor: wait?.rank ?? -1, startUp: wait?.first ?? false, together: places.length,
             notes: () => [...own.of(j), ...(store.notes(lane, k).value?.attributes.of(index) ?? [])],
           };
           out.looked++;

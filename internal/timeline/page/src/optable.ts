@@ -21,8 +21,8 @@ export class OperationTable {
   });
   private readonly said = el("p", { class: "sub", role: "status" });
   private readonly body = el("div", { class: "wide" });
-  private readonly tools = el("div", { class: "tools" });
-  private choice: HTMLElement = el("div", { class: "choice" });
+  private readonly copies = el("button", { onclick: () => void this.copy() }, "Copy as CSV");
+  private readonly tools = el("div", { class: "tools" }, this.copies);
   private listing: Listing | undefined;
   private sorted: Operation[] = [];
   private by = "begin";
@@ -47,7 +47,6 @@ export class OperationTable {
       time: (o) => o.length,
       wait: (o) => o.wait,
     };
-    this.tools.append(this.choice, el("button", { onclick: () => void this.copy() }, "Copy as CSV"));
     byId("operations").replaceChildren(this.query, this.tools, this.said, this.body);
     scope.charts.push({ visible: () => !byId("operations").hidden, update: () => void this.update() });
   }
@@ -104,9 +103,7 @@ export class OperationTable {
     const { from, to } = this.scope.range;
     const when = this.scope.text;
     const filter = parseFilter(this.query.value);
-    const choice = this.scope.choice();
-    this.choice.replaceWith(choice);
-    this.choice = choice;
+    this.tools.replaceChildren(this.scope.choice(), this.copies);
     const about = this.host.store.countOperations(from, to, filter);
     if (!all && (about.operations > tooMany || about.rows > mostRows)) {
       this.listing = undefined;

@@ -26,7 +26,7 @@ const scales: Record<Measure, Scale> = {
   late: { name: "Late by", light: [150, 30, 24], dark: [246, 116, 98], write: f.time, asks: "Who comes late, and by how much?" },
 };
 
-const orderNames: Record<Order, string> = { rank: "rank", host: "host", waiting: "waiting", caused: "waiting for them", back: "waiting caused by them", role: "communicator", likeness: "likeness" };
+const orderNames: Record<Order, string> = { rank: "rank", host: "host", waiting: "waiting", caused: "wait caused", back: "caused by what they did", role: "communicator", likeness: "likeness" };
 const cell = 2; // pixels of a column
 const manyRanks = 128;
 

@@ -66,10 +66,13 @@ export function waits(store: Store): Query {
   return { text: "", regions: all, on: (row) => (store.head.rows[row]!.operations.count > 0 ? all : none), rows: undefined, count: 0, metrics: [], waiting: true };
 }
 
+// Place is that of a bar.
+export type Place = { time: number; bar: number };
+
 // next returns the next match after a bar (or a time), over all rows; undefined: there is none.
-export async function next(store: Store, query: Query, after: { time: number; bar: number }, forward: boolean): Promise<number | undefined> {
-  const before = (a: { time: number; bar: number }, b: { time: number; bar: number }) => a.time < b.time || (a.time === b.time && a.bar < b.bar);
-  let best: { time: number; bar: number } | undefined;
+export async function next(store: Store, query: Query, after: Place, forward: boolean): Promise<number | undefined> {
+  const before = (a: Place, b: Place) => a.time < b.time || (a.time === b.time && a.bar < b.bar);
+  let best: Place | undefined;
   for (const lane of store.lanes) {
     const regions = query.on(lane.row);
     if (!lane.sums.some((s) => regions.has(s.region))) continue;
@@ -79,9 +82,7 @@ export async function next(store: Store, query: Query, after: { time: number; ba
   return best?.bar;
 }
 
-async function onLane(
-  store: Store, lane: Lane, query: Query, after: { time: number; bar: number }, forward: boolean, limit: number | undefined,
-): Promise<{ time: number; bar: number } | undefined> {
+async function onLane(store: Store, lane: Lane, query: Query, after: Place, forward: boolean, limit: number | undefined): Promise<Place | undefined> {
   const regions = query.on(lane.row);
   const chunk = store.head.chunk;
   const perChunk = chunk / store.head.leaf;

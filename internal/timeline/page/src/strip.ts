@@ -56,8 +56,12 @@ export class Strip {
   deposit(at: number, weight: number, region: number, wait: number): void {
     const { rgb, waitRGB, faded } = this.colors;
     const w = wait > 0 && this.showWaits && faded[region] === 0 ? weight * wait : 0;
-    for (let k = 0; k < 3; k++) this.sums[4 * at + k]! += rgb[3 * region + k]! * (weight - w) + waitRGB[k]! * w;
-    this.sums[4 * at + 3]! += weight;
+    const { sums } = this;
+    const [to, from, rest] = [4 * at, 3 * region, weight - w];
+    sums[to]! += rgb[from]! * rest + waitRGB[0] * w;
+    sums[to + 1]! += rgb[from + 1]! * rest + waitRGB[1] * w;
+    sums[to + 2]! += rgb[from + 2]! * rest + waitRGB[2] * w;
+    sums[to + 3]! += weight;
     this.touched = true;
     this.pixels++;
   }
@@ -66,12 +70,13 @@ export class Strip {
   line(y: number, height: number): void {
     if (!this.touched || !this.image) return;
     this.touched = false;
+    const { sums } = this;
     const base = this.lines.length * this.room;
     for (let i = 0; i < this.room; i++) {
-      const w = this.sums[4 * i + 3]!;
+      const w = sums[4 * i + 3]!;
       const alpha = Math.round(255 * Math.min(1, 0.35 + 0.65 * w));
-      const mean = (k: number) => this.sums[4 * i + k]! * (1 / w);
-      this.words[base + i] = w === 0 ? 0 : (alpha << 24) | (mean(2) << 16) | (mean(1) << 8) | mean(0);
+      const f = 1 / w;
+      this.words[base + i] = w === 0 ? 0 : (alpha << 24) | ((sums[4 * i + 2]! * f) << 16) | ((sums[4 * i + 1]! * f) << 8) | (sums[4 * i]! * f);
     }
     this.sums.fill(0);
     this.lines.push({ y, height });

@@ -73,7 +73,7 @@ export class Waits {
       choice, el("h2", null, `Others waited ${f.time(sums.caused[culprit]!)} for ${ranks[culprit]!.name}`),
       el("p", { class: "sub" }, `${f.percent(sums.caused[culprit]!, sums.total)} of all waiting (${f.time(sums.total)}, summed over ${f.plural(ranks.length, "rank", "ranks")}) in operations that begin in ${when}, ${without}.`),
       ...this.origin(sums),
-      el("p", { class: "keys" }, ...[["--wait", "waited for others"], ["--faint", "others waited for it, as it came last"], ["--path", "caused by it"]].map(([color, text]) => el("span", null, swatch(`var(${color})`), text!))),
+      el("p", { class: "keys" }, ...[["--wait", "waited for others"], ["--faint", "wait caused, as it came last"], ["--path", "caused by what it did itself"]].map(([color, text]) => el("span", null, swatch(`var(${color})`), text!))),
       ...shown.map((r) => this.row(r, sums, greatest)),
       ...this.operations(sums),
       worst.length < ranks.length ? el("p", { class: "sub" }, `The ${worst.length} of ${f.count(ranks.length)} ranks with the most waiting${shown.length > worst.length ? ", and above them the one whose row is chosen" : "; one whose row is chosen stands above them"}.`) : "",
@@ -113,7 +113,7 @@ export class Waits {
     return el(
       "button",
       {
-        class: "wait-row", title: `${r.worst > 0 ? `Go to the longest wait for it in the run: ${f.time(r.worst)}` : "Show its row"}${sums.back[rank]! > 0 ? `. Caused by it: ${f.time(sums.back[rank]!)}${this.lateIn(rank, sums)}` : ""}`,
+        class: "wait-row", title: `${r.worst > 0 ? `Go to the longest wait for it in the run: ${f.time(r.worst)}` : "Show its row"}${sums.back[rank]! > 0 ? `. Caused by what it did itself: ${f.time(sums.back[rank]!)}${this.lateIn(rank, sums)}` : ""}`,
         onclick: () => {
           if (r.worst > 0) this.host.state.jump(r.worstAt - 3 * r.worst, r.worstAt + 2 * r.worst);
           if (r.row >= 0) this.host.state.focusRow(r.row);
