@@ -77,7 +77,7 @@ type netSide struct {
 
 	head, tail *proxyStep
 	steps      int
-	bytes      int64  // of transfers under way, see Model.inFlight
+	bytes      int64  // of transfers under way, see network.inFlight
 	clock      uint64 // for sums of transfers: the latest time, as the row would have it
 	phase      openNetPhase
 }
