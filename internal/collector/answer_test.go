@@ -18,21 +18,15 @@ import (
 // answer has all of it at once.
 func TestNothingWaitsForTheWindowBehindTheLastCommunicator(t *testing.T) {
 	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer job.Close()
 	begun := job.Header().Created
 	a := newApplication(job, 0, func() uint64 { return begun.Ticks + 1000 })
 	a.allReduce(0)
 	fd, err := unix.Dup(job.FD())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	memory, err := shm.Map(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer memory.Close()
 	if n := memory.LiveComms(); n != 1 {
 		t.Fatalf("%d communicators are alive", n)
@@ -43,9 +37,7 @@ func TestNothingWaitsForTheWindowBehindTheLastCommunicator(t *testing.T) {
 	}
 	r, err := newRecording(memory, config.Recorded(map[string]string{"EVENTS": "all"}),
 		config.Launcher{Rank: -1, Size: -1}, t.TempDir(), uuid.NewString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := memory.Refresh(); err != nil {
 		t.Fatal(err)
 	}

@@ -316,7 +316,7 @@ func (b *backlog) empty(c *live) {
 	if b.spent.checkpoint == 0 {
 		return
 	}
-	if c.endSync(); c.syncer.over < b.spent.checkpoint {
+	if c.syncer.noteResult(c.recording); c.syncer.over < b.spent.checkpoint {
 		return
 	}
 	c.dead.removeBacklogs()

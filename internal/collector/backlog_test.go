@@ -71,8 +71,7 @@ func backlogEnvironment(dir string) []string {
 func TestBacklogUntilTheEnd(t *testing.T) {
 	lazily(t, time.Hour, mostBacklog)
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16})
 	wait := startRun(t, job, Options{Lookup: environment(backlogEnvironment(dir)...)})
 	n := uint64(0)
 	for range 20 {
@@ -130,8 +129,7 @@ func TestRestIsReported(t *testing.T) {
 	reportPeriod = time.Hour // it is told once, when some has been taken
 	t.Cleanup(func() { reportPeriod = was })
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
 	r := collect(t, job, dir)
 	c := newLive(r)
 	c.listener.begin(c)
@@ -174,8 +172,7 @@ func TestRestIsReported(t *testing.T) {
 func TestBacklogWhenTheJobIdles(t *testing.T) {
 	lazily(t, 50*time.Millisecond, mostBacklog)
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	wait := startRun(t, job, Options{Lookup: environment(backlogEnvironment(dir)...)})
 	n := uint64(0)
 	for range 3 {
@@ -206,8 +203,7 @@ func TestBacklogStaysUntilAllIsOnTheDisk(t *testing.T) {
 	lastSync = time.Hour
 	firstSync = time.Hour
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	r := collect(t, job, dir)
 	c := newPatient(r, "on")
 	const calls = 200
@@ -221,7 +217,7 @@ func TestBacklogStaysUntilAllIsOnTheDisk(t *testing.T) {
 		if c.flushes.due(c) {
 			c.flush()
 		}
-		c.endSync()
+		c.syncer.noteResult(r)
 	}
 	for range 3 {
 		_, err := c.round()
@@ -244,8 +240,7 @@ func TestBacklogStaysUntilAllIsOnTheDisk(t *testing.T) {
 func TestBacklogIsBounded(t *testing.T) {
 	lazily(t, time.Hour, 256<<10)
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	wait := startRun(t, job, Options{Lookup: environment(backlogEnvironment(dir)...)})
 	n, most, emptied, last := uint64(0), int64(0), 0, int64(0)
 	if !shmtest.Await(func() bool {
@@ -294,8 +289,7 @@ func TestKillsAtAnyMomentWithBacklogs(t *testing.T) {
 func TestBacklogsOfTheDeadAreSaved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
 	n := uint64(0)
 	for range 3 {
 		c := startCollector(t, job, "collector", backlogEnvironment(dir)...)
@@ -336,8 +330,7 @@ func TestBacklogsOfTheDeadAreSaved(t *testing.T) {
 func TestBacklogsPrecedeRawFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
 	n := uint64(0)
 	for range 2 {
 		c := startCollector(t, job, "collector", backlogEnvironment(dir)...)
@@ -368,8 +361,7 @@ func TestBacklogsPrecedeRawFiles(t *testing.T) {
 // The disk takes no backlog: records are taken as they come, and nothing is lost.
 func TestBacklogCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
 	c := startCollector(t, job, "collector with small files", backlogEnvironment(dir)...)
 	n := uint64(0)
 	for range 4 {
@@ -437,8 +429,7 @@ func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
 func TestMuchIsPutOffForARequest(t *testing.T) {
 	lazily(t, time.Hour, mostBacklog)
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128})
 	r := collect(t, job, dir)
 	c := newPatient(r, "auto")
 	n := uint64(0)
@@ -485,8 +476,7 @@ func TestMuchIsPutOffForARequest(t *testing.T) {
 func TestBacklogIsTakenForWhoLooks(t *testing.T) {
 	lazily(t, time.Hour, mostBacklog)
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	wait := startRun(t, job, Options{Lookup: environment(backlogEnvironment(dir)...)})
 	n := uint64(0)
 	for range 500 {
@@ -513,8 +503,7 @@ func TestBacklogIsTakenForWhoLooks(t *testing.T) {
 func TestBacklogOutlastsADiskThatFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
 	c := startCollector(t, job, "collector", backlogEnvironment(dir)...)
 	n := uint64(0)
 	for range 1000 {
@@ -549,8 +538,7 @@ func TestBacklogOutlastsADiskThatFails(t *testing.T) {
 // A collector can be killed in the first write to its backlog: then all is in the memory still, or gone with it.
 func TestBacklogThatWasJustBegun(t *testing.T) {
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic})
 	c := startCollector(t, job, "collector", backlogEnvironment(dir)...)
 	a.allReduce(0)
 	flushAll(t, job)
@@ -571,8 +559,7 @@ func TestFullBacklogs(t *testing.T) {
 	const most = 256 << 10
 	lazily(t, time.Hour, most)
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	r := collect(t, job, dir)
 	c := newPatient(r, "on")
 	n, counted := uint64(0), uint64(0)

@@ -61,8 +61,9 @@ func convert(spoolFile, directory string) (err error) {
 	if err := experiment.Remove(directory, name); err != nil {
 		return err
 	}
-	settings, launcher := spooled(spool)
-	r, err := newRecording(spool, settings, launcher, directory, name)
+	settings := statedSettings(&h)
+	settings["COLLECTOR"] = "spool"
+	r, err := newRecording(spool, config.Recorded(settings), config.Launcher{Rank: -1, Size: -1}, directory, name)
 	if err != nil {
 		return err
 	}
@@ -75,10 +76,11 @@ func convert(spoolFile, directory string) (err error) {
 	if err := r.drainSpool(spool); err != nil {
 		return err
 	}
+	c := &conversion{r, spool, size}
 	if written && !spool.Orderly() {
-		err = r.pauseConversion(spoolFile, size)
+		err = c.pause(spoolFile)
 	} else {
-		err = r.endConversion(spool, size)
+		err = c.end()
 	}
 	if err != nil {
 		return err
@@ -101,53 +103,61 @@ func convertedBefore(directory, name, size string) *experiment.Process {
 	return before.Process
 }
 
-// pauseConversion finishes the shard of a raw file that its process is still writing.
-func (r *recording) pauseConversion(spoolFile, size string) error {
-	r.shard.process.Settings[experiment.SettingSpooled], r.shard.process.Settings[settingWhole] = size, "false"
-	if err := r.finish(false); err != nil {
-		return err
-	}
-	// Its lock says of the shard, too, that there will be more. Without links it looks as if the process had been
-	// killed.
-	_ = r.shard.store.LockLike(spoolFile)
-	return nil
+// conversion makes a shard of a raw file whose records have all been taken.
+type conversion struct {
+	*recording
+	spool *shm.Spool
+	size  string // of the file
 }
 
-// endConversion takes what an ended process left in its memory, and finishes the shard.
-func (r *recording) endConversion(spool *shm.Spool, size string) error {
-	memory, left, err := openLeft(r.shard.process, time.Now().Add(releaseLimit))
+// pause finishes the shard of a raw file that its process is still writing.
+func (c *conversion) pause(spoolFile string) error {
+	c.shard.process.Settings[experiment.SettingSpooled], c.shard.process.Settings[settingWhole] = c.size, "false"
+	err := c.finish(false)
+	if err == nil {
+		// The lock of the raw file says of the shard, too, that there will be more. Without links it looks as if the
+		// process had been killed.
+		_ = c.shard.store.LockLike(spoolFile)
+	}
+	return err
+}
+
+// end takes what an ended process left in its memory, and finishes the shard.
+func (c *conversion) end() error {
+	p, orderly := c.shard.process, c.spool.Orderly()
+	memory, left, err := openLeft(p, time.Now().Add(releaseLimit))
 	saved := err == nil
-	if err != nil {
-		r.noteNotSaved(err)
+	if !saved {
+		c.noteNotSaved(err)
 	}
 	if memory != nil {
 		defer memory.Close()
-		if err := r.drainMemory(memory, spool); err != nil {
-			r.noteNotSaved(err)
+		if err := c.drainMemory(memory); err != nil {
+			c.noteNotSaved(err)
 		}
-	} else if saved && !spool.Orderly() {
-		r.describeBreak(spool)
+	} else if saved && !orderly {
+		c.noteBreak()
 	}
-	h := r.drain.source.Header()
-	if r.shard.end = (&experiment.End{Called: spool.Orderly() || h.Ended != 0}); !r.shard.end.Called &&
-		spool.Failed() != nil {
-		r.shard.end = nil // its exit may not have got to the disk either
-	}
+	h := c.drain.source.Header()
+	if called := orderly || h.Ended != 0; called || c.spool.Failed() == nil {
+		c.shard.end = &experiment.End{Called: called}
+	} // else its exit may not have got to the disk either
 	if saved { // else the next conversion makes the shard anew, with what is in the memory then
-		r.shard.process.Settings[experiment.SettingSpooled] = size
+		p.Settings[experiment.SettingSpooled] = c.size
 	}
-	r.shard.process.Settings[settingWhole] = strconv.FormatBool(spool.Orderly() && saved)
-	if err := r.finish(true); err != nil {
+	p.Settings[settingWhole] = strconv.FormatBool(orderly && saved)
+	if err := c.finish(true); err != nil {
 		return err
 	}
-	left.remove(r.shard.process.Memory)
-	r.removeBacklogs()
+	left.remove(p.Memory)
+	c.removeBacklogs()
 	return nil
 }
 
-// describeBreak says why a raw file lacks its end, and that nobody knows how much is missing, unless the process could
+// noteBreak says why a raw file lacks its end, and that nobody knows how much is missing, unless the process could
 // still count that.
-func (r *recording) describeBreak(spool *shm.Spool) {
+func (c *conversion) noteBreak() {
+	spool := c.spool
 	h, text := spool.Header(), "the raw file ends early"
 	if cut := spool.Cut(); cut != "" {
 		text += ": " + cut
@@ -155,9 +165,9 @@ func (r *recording) describeBreak(spool *shm.Spool) {
 	if err := spool.Failed(); err != nil {
 		text += fmt.Sprintf(": the rest could not be written (%v)", err)
 	}
-	r.mark(categoryRawFile, text)
+	c.mark(categoryRawFile, text)
 	if spool.Failed() == nil || h.Ended == 0 {
-		r.losses.uncounted = append(r.losses.uncounted, text+"; what the process recorded after that is lost")
+		c.losses.uncounted = append(c.losses.uncounted, text+"; what the process recorded after that is lost")
 	}
 }
 
@@ -234,15 +244,15 @@ type continued struct {
 }
 
 // noteNotSaved states that the rest of a process is lost, and that nobody knows how much it is.
-func (r *recording) noteNotSaved(err error) {
+func (c *conversion) noteNotSaved(err error) {
 	text := "what the process had in memory is not saved: " + err.Error()
-	r.mark(categoryRawFile, text)
-	r.losses.uncounted = append(r.losses.uncounted, text)
+	c.mark(categoryRawFile, text)
+	c.losses.uncounted = append(c.losses.uncounted, text)
 }
 
 // drainMemory goes on with the process's memory behind its spool file.
-func (r *recording) drainMemory(memory *shm.Memory, spool *shm.Spool) error {
-	for _, ring := range spool.Rings() {
+func (c *conversion) drainMemory(memory *shm.Memory) error {
+	for _, ring := range c.spool.Rings() {
 		if err := ring.Err(); err != nil {
 			return err
 		}
@@ -251,22 +261,14 @@ func (r *recording) drainMemory(memory *shm.Memory, spool *shm.Spool) error {
 	if err != nil {
 		return err
 	}
-	r.drain.source, r.drain.skip = continued{memory, spool}, r.drain.merge.taken.clone()
-	r.drain.line.add(round.Clock)
-	r.drainAll()
-	return r.disk.failed
+	c.drain.source, c.drain.skip = continued{memory, c.spool}, c.drain.merge.taken.clone()
+	c.drain.line.add(round.Clock)
+	c.drainAll()
+	return c.disk.failed
 }
 
 // spooledShard is the name of the shard that a process's spool file becomes.
 func spooledShard(h *shm.Header) string {
 	return uuid.NewSHA1(uuid.Nil, fmt.Appendf(
 		nil, "%s %s %d %d %x %d", h.Host(), h.Boot(), h.PID, h.PIDStart, h.Tag, h.Created.Real)).String()
-}
-
-// spooled gives the settings that a spool file's header tells of.
-func spooled(s *shm.Spool) (*config.Settings, config.Launcher) {
-	h := s.Header()
-	settings := statedSettings(&h)
-	settings["COLLECTOR"] = "spool"
-	return config.Recorded(settings), config.Launcher{Rank: -1, Size: -1}
 }

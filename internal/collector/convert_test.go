@@ -25,9 +25,7 @@ import (
 func spoolOf(t testing.TB, clock shm.ClockSource, each int) (file []byte, calls uint64) {
 	t.Helper()
 	job, err := shmtest.New(shmtest.Options{Clock: clock, Chunks: 256})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer job.Close()
 	job.Header().RecordMask = 0x0f07
 	ticks := uint64(1e9)
@@ -201,9 +199,7 @@ func TestDamagedRecords(t *testing.T) {
 		testkit.Must(t, err)
 		result, err := scorep.Unify(dir, &scorep.UnifyOptions{Hold: hold, Raw: ConvertAll(hold)})
 		hold.Release()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if result.Damaged != 1 || !strings.Contains(
 			strings.Join(result.Problems, "\n"), "the records of 1 thread are damaged") {
 			t.Errorf("%s: %d damaged: %v", kind, result.Damaged, result.Problems)
@@ -223,9 +219,7 @@ func TestDamagedCommunicators(t *testing.T) {
 	for _, size := range []shm.Comm{{NRanks: 1 << 30, Rank: 5}, {NRanks: -7, Rank: 0}, {NRanks: 4, Rank: 4},
 		{NRanks: 4, Rank: -1}, {Rank: 1 << 30}} {
 		job, err := shmtest.New(shmtest.Options{Clock: shm.ClockHost, Chunks: 16})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer job.Close()
 		job.Header().RecordMask = 0x0f07
 		ticks := uint64(1e9)

@@ -4,6 +4,7 @@ package collector
 
 import (
 	"encoding/binary"
+	"maps"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
@@ -33,19 +34,14 @@ func newProcess(h *shm.Header, s *config.Settings, launcher config.Launcher, nam
 	p := &experiment.Process{
 		Version: experiment.Version, UUID: name,
 		Host: h.Host(), BootID: h.Boot(), PID: int(h.PID), PIDStart: h.PIDStart, Tag: uint16(h.Tag),
-		Executable:     h.Exe(),
-		APIVersion:     int(h.APIVersion),
-		Library:        h.Library.String(),
-		LibraryVersion: int(h.LibraryVersion),
-		LibraryPath:    h.CallerPath(),
-		Memory:         experiment.Memory{Kind: "memfd"},
-		Launcher:       experiment.Launcher{Name: launcher.Name, Rank: launcher.Rank, Size: launcher.Size},
+		Executable: h.Exe(), APIVersion: int(h.APIVersion),
+		Library: h.Library.String(), LibraryVersion: int(h.LibraryVersion), LibraryPath: h.CallerPath(),
+		Memory:   experiment.Memory{Kind: "memfd"},
+		Launcher: experiment.Launcher(launcher),
 		Clock: experiment.Clock{Source: h.ClockSource.String(), AnchorRaw: h.Created.Raw,
 			AnchorReal: h.Created.Real},
-		Settings:       s.Texts(),
-		EventChunkSize: chunkSize,
-		Masks:          experiment.Masks{NetSums: s.NetSums && !s.Profile},
-		Markers:        []experiment.Marker{},
+		Settings: s.Texts(), EventChunkSize: chunkSize, Masks: experiment.Masks{NetSums: s.NetSums && !s.Profile},
+		Markers: []experiment.Marker{},
 	}
 	if h.MemoryKind == shm.MemoryShm {
 		p.Memory = experiment.Memory{Kind: memoryShm, Path: h.File()}
@@ -112,7 +108,7 @@ func (r *recording) snapshot() {
 	if p.Pending == nil {
 		p.Pending = []experiment.Pending{} // an empty list, not null
 	}
-	r.describeFinalized()
+	r.drain.describeFinalized(p.Comms)
 	if !r.drain.line.host {
 		p.Clock.Tuples = r.drain.line.kept.tuples()
 		p.Clock.Readings = r.service.taken()
@@ -134,36 +130,27 @@ func (r *recording) snapshot() {
 	r.others.describe(p, &h)
 	p.Costs = append(append(r.drain.line.costs(&h), r.scarcity.costs()...), r.backlog.costs()...)
 	p.Waited = time.Duration(h.Waited)
-	r.describeCounts(&h)
+	p.Counts.Network, p.Counts.Scorep, p.Counts.NullHandles = r.feed.model.Network(), h.ScorepCalls(), h.NullHandles
+	p.Counts.Filtered, p.Counts.Paused = shm.ByName(&h.Filtered), shm.ByName(&h.Paused)
+	for i := range p.Comms {
+		if n := p.Comms[i].Unreported; n > 0 {
+			p.Counts.Paused["OperationsByRAS"] += n
+		}
+	}
 	r.losses.describe(&p.Counts, &h, r.dead.operations)
 	r.output.describe(p)
 	r.describeOddities(&h)
 }
 
 // describeFinalized states when communicators ended whose FINALIZE record may have found no room.
-func (r *recording) describeFinalized() {
-	for i := range r.shard.process.Comms {
-		if c := &r.shard.process.Comms[i]; c.NRanks > 0 && c.FinalTime == 0 {
-			if e, ok := r.drain.source.Comm(i); ok && e.FinalTicks != 0 && e.FinalTicks <= r.drain.merge.taken.last {
-				c.FinalTime = r.drain.line.time(e.FinalTicks)
+func (d *drain) describeFinalized(comms []experiment.Comm) {
+	for i := range comms {
+		if c := &comms[i]; c.NRanks > 0 && c.FinalTime == 0 {
+			if e, ok := d.source.Comm(i); ok && e.FinalTicks != 0 && e.FinalTicks <= d.merge.taken.last {
+				c.FinalTime = d.line.time(e.FinalTicks)
 			}
 		}
 	}
-}
-
-// describeCounts states what was done and what the user asked not to be recorded.
-func (r *recording) describeCounts(h *shm.Header) {
-	p := r.shard.process
-	p.Counts.Scorep = h.ScorepCalls()
-	p.Counts.NullHandles = h.NullHandles
-	p.Counts.Network = r.feed.model.Network()
-	p.Counts.Paused = shm.ByName(&h.Paused)
-	for i := range p.Comms {
-		if n := p.Comms[i].Unreported; n > 0 {
-			p.Counts.Paused["OperationsByRAS"] += n
-		}
-	}
-	p.Counts.Filtered = shm.ByName(&h.Filtered)
 }
 
 // describeOddities states which counts of the collector and the plugin contradict the rules.
@@ -214,4 +201,54 @@ func (t *timeline) costs(h *shm.Header) []experiment.Cost {
 		}
 	}
 	return out
+}
+
+// losses are the events that the plugin could not record or the collector could not write.
+type losses struct {
+	drain     *drain
+	unwritten [shm.TypeCount]uint64 // records taken after writing had ended for good
+	uncounted []string              // see experiment.Counts.Uncounted
+}
+
+// collectives reports whether any collective has been lost so far.
+func (l *losses) collectives() bool {
+	return l.drain.lost(shm.EventColl, shm.LossStopMemory) || l.unwritten[shm.EventColl] > 0
+}
+
+// kernelParts are the types of events by which kernels are counted.
+var kernelParts = []shm.EventType{shm.EventGroup, shm.EventColl, shm.EventP2p, shm.EventKernelCh, shm.EventCollApi,
+	shm.EventKernelLaunch}
+
+// kernelParts reports whether any event has been lost by which kernels are counted. The model asks for each operation.
+func (l *losses) kernelParts() bool {
+	for _, t := range kernelParts {
+		if l.drain.lost(t) || l.unwritten[t] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// describe states what was lost, by reason, beside what the model could not draw.
+func (l *losses) describe(counts *experiment.Counts, h *shm.Header, withCollector map[string]uint64) {
+	lost := maps.Clone(counts.Lost)
+	if lost == nil {
+		lost = make(map[string]map[string]uint64)
+	}
+	for reason := range h.Lost {
+		if n := shm.ByName(&h.Lost[reason]); len(n) > 0 {
+			lost[shm.LossReason(reason).String()] = n
+		}
+	}
+	disk := l.unwritten
+	for t, n := range h.Lost[shm.LossDisk] {
+		disk[t] += n
+	}
+	if n := shm.ByName(&disk); len(n) > 0 {
+		lost[shm.LossDisk.String()] = n
+	}
+	if len(withCollector) > 0 {
+		lost[experiment.LostWithCollector] = withCollector
+	}
+	counts.Lost, counts.Uncounted = lost, l.uncounted
 }

@@ -14,25 +14,23 @@ import (
 // destination is what the records of a process become (setting MODE): a trace, a profile, or a transcript.
 type destination interface {
 	// addRecord adds a record of a ring, at a time of the time line. Its errors end the recording or are held.
-	addRecord(r *recording, ring int, t uint64, rec *shm.Record)
+	addRecord(ring int, t uint64, rec *shm.Record)
 	// wantsSkipped reports whether a record is needed although it is in the shard of a dead collector.
 	wantsSkipped(rec *shm.Record) bool
 
-	// eventWriter takes the events of a new location, and finishLocation is behind the last of them.
-	eventWriter(r *recording, loc experiment.Location) (regions.EventWriter, error)
-	finishLocation(number uint32)
+	regions.Sink
 	// widenChunks takes larger chunks for events where Score-P is in the process. The description must be written
 	// before further events are.
 	widenChunks(h *shm.Header)
 
 	// writeAll brings what has been added and shard.json to disk, in the order in which each speaks of the other.
-	writeAll(r *recording) error
+	writeAll() error
 	// checkpoint is behind writeAll. It says for a later collector what is on disk.
-	checkpoint(r *recording) error
+	checkpoint() error
 	// describe adds the destination's own part to the description of the process.
 	describe(p *experiment.Process)
 	// close closes the files. All that was added is in them, or what is not is lost.
-	close(r *recording)
+	close()
 	// remove removes what is not in the shard's folder.
 	remove()
 
@@ -51,12 +49,12 @@ type destination interface {
 }
 
 // newDestination is the destination that the settings ask for. remove works on it even if there is an error.
-func newDestination(settings *config.Settings, directory string, s *shard, source shm.Source, h *shm.Header) (
-	destination, error) {
-	trace := traceWriter{shard: s}
+func newDestination(r *recording, settings *config.Settings, directory string, h *shm.Header) (destination, error) {
+	s := &r.shard
+	trace := traceWriter{r: r}
 	switch {
 	case settings.Record:
-		transcript, err := record.Create(directory, s.process, source, h)
+		transcript, err := record.Create(directory, s.process, r.drain.source, h)
 		return &transcriptWriter{trace, transcript}, err
 	case settings.Profile:
 		return &profileWriter{traceWriter: trace, profile: profile.NewProcess(s.process)}, nil

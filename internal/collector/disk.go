@@ -99,8 +99,7 @@ func (r *recording) noteCloseError(err error) {
 }
 
 // retryWrite writes until that succeeds or the time for it is over.
-func (r *recording) retryWrite(write func() error) error {
-	d := &r.disk
+func (d *disk) retryWrite(r *recording, write func() error) error {
 	pause, counted := firstRetry, false
 	for {
 		err := write()
@@ -115,17 +114,16 @@ func (r *recording) retryWrite(write func() error) error {
 			d.final = cmp.Or(d.final, err)
 			return err
 		}
-		r.freeSpace(err)
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			r.freeSpace()
+		}
 		time.Sleep(pause)
 		pause = min(2*pause, lastRetry)
 	}
 }
 
-// freeSpace removes files of an ended process that nobody needs any more if a write failed for lack of space.
-func (r *recording) freeSpace(err error) {
-	if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
-		return
-	}
+// freeSpace removes files of an ended process that nobody needs any more.
+func (r *recording) freeSpace() {
 	_ = os.Remove(filepath.Join(r.shard.store.Path(), control.StatusFile))
 	if !r.outlives() {
 		_ = os.Remove(filepath.Join(r.shard.store.Path(), experiment.CheckpointFile))

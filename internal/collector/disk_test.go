@@ -79,8 +79,7 @@ func TestDiskComesBack(t *testing.T) {
 func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend func()), mode string, short bool) {
 	dir := filepath.Join(t.TempDir(), "experiment")
 	fail, mend := disk(t, dir)
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	settings := []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=light"}
 	if mode != "trace" {
 		settings = append(settings, "NCCL_OTF2_MODE="+mode)
@@ -133,9 +132,7 @@ func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend
 		t.Errorf("%d messages", n)
 	}
 	process.end()
-	if err := wait(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, wait())
 	e := onlyShard(t, dir)
 	p := e.Process
 	if e.State != experiment.Done || !p.Finished || starts(p) != recorded*perCall ||
@@ -205,8 +202,7 @@ func TestDiskStaysBroken(t *testing.T) {
 	for _, flushed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("flushed=%v", flushed), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "experiment")
-			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
-			a := newApplication(job, 0, monotonic)
+			job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")})
 			calls := uint64(0)
 			call := func(n int) {

@@ -22,10 +22,9 @@ func (r *recording) onDisk() uint64 {
 	return r.dead.bytes + r.shard.store.EventBytes() + r.output.size()
 }
 
-// checkCap has the plugin record nothing new once as much is on disk as the settings allow. What is in memory is still
+// check has the plugin record nothing new once as much is on disk as the settings allow. What is in memory is still
 // written, so that the timeline is complete up to there.
-func (r *recording) checkCap() {
-	c := &r.diskCap
+func (c *diskCap) check(r *recording) {
 	if c.most == 0 || c.reached != "" || r.onDisk() < c.most {
 		return
 	}

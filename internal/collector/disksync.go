@@ -43,8 +43,20 @@ type syncResult struct {
 // due reports whether another checkpoint may be synced.
 func (s *diskSyncer) due(now time.Time) bool { return s.busy == nil && !now.Before(s.next) }
 
+// sync begins to sync a checkpoint if that is due and the one before is on the disk.
+func (s *diskSyncer) sync(r *recording, c *experiment.Checkpoint) {
+	s.noteResult(r)
+	if s.due(time.Now()) {
+		s.begin(r, c)
+	}
+}
+
 // begin begins to sync a checkpoint and what belongs to it outside the shard's files.
-func (s *diskSyncer) begin(c *experiment.Checkpoint, profile []byte, files []string) {
+func (s *diskSyncer) begin(r *recording, c *experiment.Checkpoint) {
+	profile, files := r.output.toSync()
+	if path := r.backlog.waits(); path != "" {
+		files = append(files, path)
+	}
 	busy, since, before := make(chan syncResult, 1), s.sizes, s.before
 	s.busy, s.before = busy, nil
 	s.began++
@@ -61,8 +73,17 @@ func (s *diskSyncer) begin(c *experiment.Checkpoint, profile []byte, files []str
 	}()
 }
 
-// end notes the result of a sync that is over. It returns its error if it is the first one.
-func (s *diskSyncer) end(result syncResult) (first error) {
+// noteResult notes the result of a sync if one is over.
+func (s *diskSyncer) noteResult(r *recording) {
+	select {
+	case result := <-s.busy:
+		s.end(r, result)
+	default:
+	}
+}
+
+// end notes the result of a sync. The first failure is marked.
+func (s *diskSyncer) end(r *recording, result syncResult) {
 	s.busy, s.over = nil, result.number
 	// Syncs are rare enough to cost little on a slow file system, too.
 	if next := time.Now().Add(20 * result.took); next.After(s.next) {
@@ -70,63 +91,23 @@ func (s *diskSyncer) end(result syncResult) (first error) {
 	}
 	if result.err == nil {
 		s.sizes = result.sizes
-		return nil
+		return
 	}
 	if s.failures++; s.failures == 1 {
-		return result.err
-	}
-	return nil
-}
-
-// syncCheckpoint begins to sync a checkpoint if that is due and the one before is on the disk.
-func (r *recording) syncCheckpoint(c *experiment.Checkpoint) {
-	r.endSync()
-	if r.syncer.due(time.Now()) {
-		r.beginSync(c)
+		r.mark(regions.CategoryRecording, "what was recorded may not survive a power cut: "+result.err.Error())
 	}
 }
 
-// endSync notes the result of a sync if it is over.
-func (r *recording) endSync() {
-	select {
-	case result := <-r.syncer.busy:
-		r.noteSync(result)
-	default:
-	}
-}
-
-// syncDescription syncs the description in record mode, which has no checkpoints.
-func (r *recording) syncDescription() {
-	if c, err := r.shard.store.Describe(r.shard.process); err == nil {
-		r.syncCheckpoint(c)
-	}
-}
-
-func (r *recording) beginSync(c *experiment.Checkpoint) {
-	profile, files := r.output.toSync()
-	if path := r.backlog.waits(); path != "" {
-		files = append(files, path)
-	}
-	r.syncer.begin(c, profile, files)
-}
-
-func (r *recording) noteSync(result syncResult) {
-	if err := r.syncer.end(result); err != nil {
-		r.mark(regions.CategoryRecording, "what was recorded may not survive a power cut: "+err.Error())
-	}
-}
-
-// syncEnd syncs the description as it is now and all that it speaks of, and waits for that.
-func (r *recording) syncEnd() error {
-	s := &r.syncer
+// finish syncs the description as it is now and all that it speaks of, and waits for that.
+func (s *diskSyncer) finish(r *recording) error {
 	if s.busy != nil {
-		r.noteSync(<-s.busy)
+		s.end(r, <-s.busy)
 	}
 	c, err := r.shard.store.Describe(r.shard.process)
 	if err != nil {
 		return err
 	}
-	r.beginSync(c)
+	s.begin(r, c)
 	result := <-s.busy
 	s.busy = nil
 	return result.err

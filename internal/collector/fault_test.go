@@ -30,8 +30,7 @@ func flushAll(t *testing.T, job *shmtest.Job) {
 // At the cap the plugin is told to record nothing new; what it had recorded is all in the archive.
 func TestDiskCap(t *testing.T) {
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	wait := startRun(t, job, Options{Lookup: environment(
 		"NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_DISK=64K")})
 	memory := mapped(t, job)
@@ -61,9 +60,7 @@ func TestDiskCap(t *testing.T) {
 	job.Header().Lost[shm.LossDisk][shm.EventColl] = 3
 	flushAll(t, job)
 	process.end()
-	if err := wait(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, wait())
 	e := onlyShard(t, dir)
 	p := e.Process
 	if e.State != experiment.Done || !p.Finished || starts(p) != calls*perCall || p.Counts.Lost["disk"]["Coll"] != 3 ||
@@ -117,8 +114,7 @@ func TestDirectoryFaults(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "experiment")
-			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32})
-			a := newApplication(job, 0, monotonic)
+			job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32})
 			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})
 			a.allReduce(0)
 			flushAll(t, job)
@@ -235,8 +231,7 @@ func TestFullFileSystem(t *testing.T) {
 	needMount(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=192k"))
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	impatient(t)
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})
 	full := func() bool { _, record := job.Masks(); return record&shm.RecordFull != 0 }
 	calls := uint64(0)

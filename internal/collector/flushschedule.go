@@ -28,13 +28,13 @@ type flushSchedule struct {
 	changes  uint64 // see regions.Model.Changes, as of the last flush
 }
 
-// cameSoFar counts the records and samples that have come.
-func (c *live) cameSoFar() uint64 { return c.drain.records + c.sensors.values }
+// cameTo counts the records and samples that have come to a collector.
+func cameTo(c *live) uint64 { return c.drain.records + c.sensors.values }
 
 // unchanged reports whether everything is on the disk: nothing has come since the last flush, and nothing that waited
 // has been written.
 func (s *flushSchedule) unchanged(c *live) bool {
-	return c.cameSoFar() == s.came && c.feed.model.Changes() == s.changes
+	return cameTo(c) == s.came && c.feed.model.Changes() == s.changes
 }
 
 // canWait reports whether what a request asks for can wait for the next flush: the process goes on, what it recorded
@@ -53,7 +53,7 @@ func (s *flushSchedule) due(c *live) bool {
 	if s.unchanged(c) {
 		return b.bytes != b.flushed && now.Sub(s.last) >= lastSync
 	}
-	if c.cameSoFar() == s.came && now.Sub(s.last) >= hurryFlush && !c.feed.model.Holds() {
+	if cameTo(c) == s.came && now.Sub(s.last) >= hurryFlush && !c.feed.model.Holds() {
 		return true // nothing more comes by waiting
 	}
 	if b.watched(now) && b.waits() != "" && !c.memory.PutsOff() && !c.memory.Stored() {
@@ -68,8 +68,8 @@ func (s *flushSchedule) due(c *live) bool {
 	if !now.Before(s.next) {
 		return true
 	}
-	free, total := c.memory.FreeChunks()
-	return free < total/2 && c.memory.Behind() >= max(1, total/16)
+	_, total := c.memory.FreeChunks()
+	return c.memoryShort() && c.memory.Behind() >= max(1, total/16)
 }
 
 // flush brings everything taken so far to disk and gives its memory back. When recording has ended it only gives memory
@@ -90,7 +90,7 @@ func (c *live) flush() {
 	c.backlog.noteSpent(c, syncs)
 	c.backlog.flushed = c.backlog.bytes
 	s := &c.flushes
-	s.came, s.changes = c.cameSoFar(), c.feed.model.Changes()
+	s.came, s.changes = cameTo(c), c.feed.model.Changes()
 	s.next, s.last = time.Time{}, time.Now()
 	if c.life.deadline.IsZero() {
 		// Flushes are rare enough to cost little on a slow file system, too.

@@ -148,9 +148,7 @@ func FuzzMemory(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, at uint32, patch []byte, at2 uint32, patch2 []byte) {
 		fd, err := unix.MemfdCreate("fuzz", unix.MFD_CLOEXEC)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		b := bytes.Clone(whole)
 		copy(b[used[int(at)%len(used)]:], patch)
 		copy(b[used[int(at2)%len(used)]:], patch2)
@@ -177,9 +175,7 @@ func FuzzMemory(f *testing.F) {
 			t.Fatalf("state %v: %v", e.State, e.Err)
 		}
 		res, err := scorep.Unify(dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if res.Damaged > 0 && len(res.Problems) == 0 {
 			t.Errorf("%+v", res)
 		}

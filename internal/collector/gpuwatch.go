@@ -62,19 +62,15 @@ type gpuNews struct {
 	found    []gpuAnswer
 	samples  []gpuSample
 	problems []string // what is not known or measured, and why
-	sensorFailures
-}
 
-// sensorFailures counts failures to read sensors of GPUs.
-type sensorFailures struct {
 	failures uint64 // readings that failed
 	losses   uint64 // values that found no room
 }
 
 // sensorCounts counts what sensors of GPUs have been read.
 type sensorCounts struct {
-	sensorFailures
-	values uint64 // that were given to the model
+	failures, losses uint64 // see gpuNews
+	values           uint64 // that were given to the model
 }
 
 // gpuQuestion is a GPU of the process, by its index in experiment.Process.GPUs.
@@ -99,10 +95,10 @@ type watched struct {
 	fast, slow []gpu.Sensor
 }
 
-// watchGPUs begins; nil if there is nothing to look for. open connects to the driver, in a goroutine.
-func (c *live) watchGPUs(open func() (gpu.Library, error)) *gpuWatch {
+// newGPUWatch begins; nil if there is nothing to look for. open connects to the driver, in a goroutine.
+func newGPUWatch(c *live, open func() (gpu.Library, error)) *gpuWatch {
 	recorded, cuda := c.plugin.chosen.event != 0, regions.PlatformOf(c.shard.process.Library) == regions.CUDA
-	if why := c.unmeasurable(cuda); why != "" && c.settings.NVML > 0 && recorded {
+	if why := unmeasurable(c, cuda); why != "" && c.settings.NVML > 0 && recorded {
 		c.reportSensors(why)
 	}
 	if c.settings.Record || c.life.another || !cuda {
@@ -121,7 +117,7 @@ func (c *live) watchGPUs(open func() (gpu.Library, error)) *gpuWatch {
 }
 
 // unmeasurable says why no sensors of GPUs are read in this process; "" if they are.
-func (c *live) unmeasurable(cuda bool) string {
+func unmeasurable(c *live, cuda bool) string {
 	switch {
 	case c.settings.Record:
 		return "with " + config.Prefix + "MODE=record only callbacks are recorded"
@@ -380,7 +376,7 @@ func (w *gpuWatch) handOver(c *live) {
 		}
 	}
 	news := w.takeNews()
-	c.sensors.sensorFailures = news.sensorFailures
+	c.sensors.failures, c.sensors.losses = news.failures, news.losses
 	for _, p := range news.problems {
 		c.say("%s", p)
 		if w.period > 0 {

@@ -126,9 +126,7 @@ func measuredWith(t *testing.T, open func() (gpu.Library, error), done func() bo
 		t.Errorf("%d starts of %d, finished %v", got, 2*calls*perCall, e.Process.Finished)
 	}
 	memory, err := shm.Map(job.FD())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer memory.Close()
 	message, _ = memory.Message()
 	return e.Process, e, message
@@ -143,9 +141,7 @@ func samples(t *testing.T, e experiment.Entry, g, quantity int) (values []uint64
 			continue
 		}
 		for ev, err := range a.EventsOf(otf2.LocationRef(m.Location)) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if ev.Kind == otf2.EventMetric && ev.Args[0] == uint64(id) {
 				values, times = append(values, ev.Args[3]), append(times, ev.Time)
 			}
@@ -452,9 +448,7 @@ func TestNVMLWithoutEffectIsReported(t *testing.T) {
 			process.end()
 			testkit.Must(t, wait())
 			memory, err := shm.Map(job.FD())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer memory.Close()
 			message, _ := memory.Message()
 			if want := c.want; want == "" && strings.Contains(message, "NVML") || want != "" &&

@@ -55,8 +55,7 @@ func TestOperationsReachTheDiskOfAnIdleProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
-			a := newApplication(job, 0, monotonic)
+			job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 			wait := startRun(t, job, Options{Lookup: environment(append(vars, "NCCL_OTF2_DIR="+dir)...)})
 			const operations = 50
 			for i := range uint64(operations) {
@@ -77,8 +76,7 @@ func TestWhoLooksSeesAllThatIsComplete(t *testing.T) {
 	for _, backlog := range []string{"on", "auto", "off"} {
 		t.Run(backlog, func(t *testing.T) {
 			dir := t.TempDir()
-			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
-			a := newApplication(job, 0, monotonic)
+			job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_BACKLOG="+backlog, "NCCL_OTF2_DIR="+dir)})
 			for i := range uint64(50) {
 				a.onGPU(i)

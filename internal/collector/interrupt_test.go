@@ -26,8 +26,7 @@ func muchWork(t *testing.T, when string) (c *live, dir string, calls uint64) {
 	graceOfRest = 0
 	t.Cleanup(func() { graceOfRest = was })
 	dir = t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
 	r := collect(t, job, dir)
 	c = newPatient(r, when)
 	for calls*2*perCall < 5*catchUp {

@@ -54,9 +54,7 @@ func TestLastOfTheJob(t *testing.T) {
 			dir := t.TempDir()
 			for i, p := range tc.parts {
 				s, err := experiment.Create(dir, fmt.Sprint(i))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				defer s.Close()
 				if p.state == experiment.Starting {
 					continue
@@ -91,9 +89,7 @@ func TestProcessWatch(t *testing.T) {
 	}
 	other.close()
 	start, err := shm.ProcessStart(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	w, err := watchProcess(pid, start)
 	if err != nil || w.gone() {
 		t.Fatalf("a living process: %v, %v", w, err)

@@ -51,7 +51,7 @@ func hasBacklog(shard string) bool {
 
 // adoptBacklogs has the source give what is in the backlogs of dead collectors first. All of them are removed in the
 // end, the empty ones, too. Those that somebody else has taken have nothing to give.
-func (r *recording) adoptBacklogs(paths []string) error {
+func (d *predecessors) adoptBacklogs(source shm.Source, paths []string) error {
 	changed := make(map[string]time.Time)
 	for _, path := range paths {
 		if info, err := os.Lstat(path); err == nil {
@@ -74,8 +74,8 @@ func (r *recording) adoptBacklogs(paths []string) error {
 			file.Close()
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		r.drain.source.Precede(e)
-		r.dead.backlogs = append(r.dead.backlogs, &deadBacklog{path, file})
+		source.Precede(e)
+		d.backlogs = append(d.backlogs, deadBacklog{path, file})
 	}
 	return nil
 }
@@ -112,13 +112,10 @@ func (d *predecessors) removeBacklogs() {
 	d.backlogs = nil
 }
 
-// closeBacklogs closes all backlogs after the last record.
-func (r *recording) closeBacklogs() {
-	for _, b := range r.dead.backlogs {
+// closeBacklogs closes them after the last record.
+func (d *predecessors) closeBacklogs() {
+	for _, b := range d.backlogs {
 		_ = b.file.Close()
-	}
-	if r.backlog.handle != nil {
-		_ = r.backlog.handle.Close()
 	}
 }
 

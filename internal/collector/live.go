@@ -147,14 +147,6 @@ func (c *live) startRecording() (err error) {
 	return err
 }
 
-// watchProcessors begins to look how scarce processors are.
-func (c *live) watchProcessors() {
-	c.scarcity.processors = newProcessorWatch("/")
-	if comm, ok := c.memory.Comm(0); ok && comm.NNodes > 0 {
-		c.scarcity.expectRanks((comm.NRanks + comm.NNodes - 1) / comm.NNodes)
-	}
-}
-
 // run drains the memory until the process has ended.
 func (c *live) run(ctx context.Context) error {
 	sleep, hot := shortSleep, c.memory.Capacity()/hotPart
@@ -279,7 +271,7 @@ func (c *live) round() (n int, err error) {
 	c.drain.limit = noLimit
 	c.backlog.empty(c)
 	c.gpus.handOver(c)
-	c.checkCap()
+	c.diskCap.check(c.recording)
 	c.tellStopped()
 	_, used := c.memory.KeepSpares(c.spares)
 	c.spares = min(max(leastSpares, 2*used, c.spares-1), shm.SpareMax)

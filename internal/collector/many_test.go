@@ -257,8 +257,7 @@ func TestSharedRowsOutliveACollector(t *testing.T) {
 func TestRequestsOfALargeProcess(t *testing.T) {
 	const comms, requests = 1000, 60
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")})
 	for i := range comms {
 		c := job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(i), NRanks: 2, Rank: i % 2, NNodes: 1,

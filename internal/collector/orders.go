@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,7 +39,7 @@ func (l *listener) begin(c *live) {
 		return
 	}
 	l.ask = o.Ask
-	if o.Order > 0 && c.joins(o.Job) {
+	if o.Order > 0 && l.joins(c, o.Job) {
 		l.obey(c, &control.File{Order: o.Order, New: o.New, Events: o.Events})
 		if o.New != nil {
 			// Those that were made while this collector started.
@@ -51,7 +52,7 @@ func (l *listener) begin(c *live) {
 }
 
 // joins reports whether one of a job's shards is still being written, so that the job goes on.
-func (c *live) joins(job []string) bool {
+func (l *listener) joins(c *live, job []string) bool {
 	entries, err := experiment.List(c.experiment)
 	return err == nil && slices.ContainsFunc(entries, func(e experiment.Entry) bool {
 		return e.State == experiment.Writing && e.Path != c.shard.store.Path() &&
@@ -120,7 +121,6 @@ func (l *listener) obey(c *live, o *control.File) {
 	if o.New != nil || len(o.Windows) > 0 {
 		if o.New != nil {
 			c.memory.SetFirstWindow(*o.New)
-			chosen.window = *o.New
 		}
 		for i := range c.memory.Comms() {
 			comm, ok := c.memory.Comm(i)
@@ -137,7 +137,9 @@ func (l *listener) obey(c *live, o *control.File) {
 					from = comm.Window
 				}
 				c.memory.SetWindow(i, to)
-				if at, differ := control.FirstDifference(from, to); differ && at < nextOrdinal(c.memory, i) {
+				at, differ := control.FirstDifference(from, to)
+				now, _ := c.memory.Comm(i)
+				if differ && at < control.Ordinal(now.Collectives, now.Messages, now.Replayed) {
 					l.late++
 				}
 			}
@@ -149,14 +151,9 @@ func (l *listener) obey(c *live, o *control.File) {
 		if was := c.plugin.recorded(); types != was {
 			chosen.record = chosen.record&^allTypes | types
 			c.shard.markers = append(c.shard.markers, experiment.Marker{
-				Time: c.drain.line.time(
-					c.now.Ticks,
-				),
-				Category: categoryChanged,
-				Location: -1,
-				Severity: regions.SeverityLow,
-				Text: fmt.Sprintf("from here on %s are recorded, before %s", orNothing(c.plugin.eventList(types)),
-					orNothing(c.plugin.eventList(was))),
+				Time: c.drain.line.time(c.now.Ticks), Severity: regions.SeverityLow, Category: categoryChanged,
+				Location: -1, Text: fmt.Sprintf("from here on %s are recorded, before %s",
+					cmp.Or(c.plugin.eventList(types), "no events"), cmp.Or(c.plugin.eventList(was), "no events")),
 			})
 		}
 	}
@@ -164,27 +161,8 @@ func (l *listener) obey(c *live, o *control.File) {
 	c.say("order %d obeyed, %d communicators late", o.Order, l.late)
 }
 
-func orNothing(events string) string {
-	if events == "" {
-		return "no events"
-	}
-	return events
-}
-
-// nextOrdinal is the ordinal of the next operation of a communicator rank.
-func nextOrdinal(memory *shm.Memory, i int) uint64 {
-	comm, ok := memory.Comm(i)
-	if !ok {
-		return 0
-	}
-	return control.Ordinal(comm.Collectives, comm.Messages, comm.Replayed)
-}
-
-// publishStatus writes the state of the recording where `ctl` finds it.
-func (c *live) publishStatus() error { return c.status().Write(c.shard.store.Path()) }
-
-// status describes the recording as of now.
-func (c *live) status() *control.Status {
+// publishStatus writes the state of the recording, as of now, where `ctl` finds it.
+func (c *live) publishStatus() error {
 	h, p, chosen := c.memory.Header(), c.shard.process, &c.plugin.chosen
 	free, total := c.memory.FreeChunks()
 	waiting := c.backlog.bytesWaiting()
@@ -229,5 +207,5 @@ func (c *live) status() *control.Status {
 			First: comm.Window.First, Last: comm.Window.Last,
 		})
 	}
-	return s
+	return s.Write(c.shard.store.Path())
 }

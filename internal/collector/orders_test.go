@@ -87,9 +87,7 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 	setCalled(jobs[1], 0, 107)
 	c := &control.Controller{Dir: dir}
 	change, err := c.Record(context.Background(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := shm.Window{First: 0, Last: 127}
 	if len(change.Comms) != 1 || len(change.Late)+len(change.Silent) != 0 || change.Comms[0].Members != 2 ||
 		change.Comms[0].Last != want.Last || change.Comms[0].Changed != 127 {

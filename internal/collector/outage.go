@@ -139,7 +139,7 @@ func (c *live) drainEnded() {
 			time.Sleep(firstRetry)
 		}
 		c.memory.Mark()
-		if err := c.retryWrite(c.recording.flush); err != nil {
+		if err := c.disk.retryWrite(c.recording, c.recording.flush); err != nil {
 			c.failForGood(err)
 			continue
 		}

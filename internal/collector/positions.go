@@ -4,6 +4,7 @@ package collector
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,15 +34,11 @@ func (p *positions) clone() positions { return positions{p.last, slices.Clone(p.
 
 // String is the form in experiment.Process.Settings: "last ring0,ring1,…", or "last" alone.
 func (p *positions) String() string {
-	text := strconv.AppendUint(nil, p.last, 10)
-	for i, end := range p.rings {
-		separator := byte(',')
-		if i == 0 {
-			separator = ' '
-		}
-		text = strconv.AppendUint(append(text, separator), end, 10)
+	text := strconv.FormatUint(p.last, 10)
+	if len(p.rings) > 0 {
+		text += " " + strings.ReplaceAll(strings.Trim(fmt.Sprint(p.rings), "[]"), " ", ",")
 	}
-	return string(text)
+	return text
 }
 
 // parsePositions reads what String wrote.

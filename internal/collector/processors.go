@@ -4,6 +4,7 @@ package collector
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -26,16 +27,17 @@ type processorWatch struct {
 	buffer []byte
 
 	asked  time.Time
-	idle   time.Duration // of the processors, so far
-	used   []time.Duration
+	idle   time.Duration        // of the processors, so far
 	itself func() time.Duration // processor time of the collector so far
 	own    time.Duration
 }
 
-// quotaGroup is a control group that may have a quota of processor time.
+// quotaGroup is a control group that may have a quota of processor time. All files are below the root.
 type quotaGroup struct {
-	quota func() (processors float64, ok bool) // false: it has none now
-	used  func() (time.Duration, bool)         // so far
+	limits []string      // files of the quota and of the period that it is for, in microseconds
+	usage  string        // file that begins with the processor time so far
+	unit   time.Duration // of that time
+	before time.Duration // processor time when it was read last
 }
 
 // tickTime is a unit of /proc/stat (USER_HZ), the same on all architectures that the collector runs on.
@@ -52,7 +54,6 @@ func newProcessorWatch(root string) *processorWatch {
 		w.mask = &mask
 	}
 	w.groups = w.findGroups()
-	w.used = make([]time.Duration, len(w.groups))
 	return w
 }
 
@@ -68,8 +69,8 @@ func ownTime() time.Duration {
 func (w *processorWatch) usable() (processors float64, ok bool) {
 	_, n, ok := w.idleTime()
 	processors = float64(n)
-	for _, g := range w.groups {
-		if quota, limited := g.quota(); limited {
+	for i := range w.groups {
+		if quota, limited := w.quota(&w.groups[i]); limited {
 			processors = min(processors, quota)
 		}
 	}
@@ -87,12 +88,13 @@ func (w *processorWatch) spare(now time.Time) (processors float64, ok bool) {
 	ok = !w.asked.IsZero() && took > 0 && took <= longestSpare
 	share := func(d time.Duration) float64 { return float64(d) / float64(took) }
 	processors = share(idle - w.idle)
-	for i, g := range w.groups {
-		used, known := g.used()
-		if quota, limited := g.quota(); known && limited {
-			processors = min(processors, quota-share(used-w.used[i]))
+	for i := range w.groups {
+		g := &w.groups[i]
+		used, known := w.used(g)
+		if quota, limited := w.quota(g); known && limited {
+			processors = min(processors, quota-share(used-g.before))
 		}
-		w.used[i] = used
+		g.before = used
 	}
 	own := w.itself()
 	processors += share(own - w.own)
@@ -152,14 +154,28 @@ func (w *processorWatch) read(name string) ([]byte, error) {
 	}
 }
 
-// number reads a file of one number.
-func (w *processorWatch) number(name string) (int64, bool) {
-	text, err := w.read(name)
+// quota is the number of processors that a group may use. False if it has no quota: "max" in version 2 of control
+// groups, or a number below 0 in version 1.
+func (w *processorWatch) quota(g *quotaGroup) (processors float64, ok bool) {
+	var text []byte
+	for _, name := range g.limits {
+		part, _ := w.read(name)
+		text = append(text, part...)
+	}
+	var quota, period int64
+	n, _ := fmt.Sscan(string(text), &quota, &period)
+	return float64(quota) / float64(period), n == 2 && quota >= 0 && period > 0
+}
+
+// used is the processor time that a group has used so far.
+func (w *processorWatch) used(g *quotaGroup) (time.Duration, bool) {
+	text, err := w.read(g.usage)
 	if err != nil {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
-	return n, err == nil
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	n, err := strconv.ParseInt(string(bytes.TrimPrefix(first, []byte("usage_usec "))), 10, 64)
+	return time.Duration(n) * g.unit, err == nil
 }
 
 // groupsFolder is where the system shows control groups.
@@ -180,12 +196,21 @@ func (w *processorWatch) findGroups() (groups []quotaGroup) {
 			}
 		}
 	}
-	group, path, other := w.groupOf2, paths[""], paths[""]
-	if first, ok := paths["cpu"]; ok {
-		group, path, other = w.groupOf1, first, paths["cpuacct"]
+	first, isFirst := paths["cpu"] // else version 2
+	path, other := paths[""], paths[""]
+	if isFirst {
+		path, other = first, paths["cpuacct"]
 	}
 	for {
-		if g, there := group(path, other); there {
+		folder := filepath.Join(groupsFolder, path)
+		g := quotaGroup{limits: []string{filepath.Join(folder, "cpu.max")}, usage: filepath.Join(folder, "cpu.stat"),
+			unit: time.Microsecond}
+		if isFirst {
+			folder = filepath.Join(groupsFolder, "cpu", path)
+			g.limits = []string{filepath.Join(folder, "cpu.cfs_quota_us"), filepath.Join(folder, "cpu.cfs_period_us")}
+			g.usage, g.unit = filepath.Join(groupsFolder, "cpuacct", other, "cpuacct.usage"), time.Nanosecond
+		}
+		if _, err := os.Stat(filepath.Join(w.root, g.limits[0])); err == nil {
 			groups = append(groups, g)
 		}
 		if len(path) <= 1 || len(other) <= 1 {
@@ -193,52 +218,4 @@ func (w *processorWatch) findGroups() (groups []quotaGroup) {
 		}
 		path, other = filepath.Dir(path), filepath.Dir(other)
 	}
-}
-
-// groupOf2 is a group of version 2: "200000 100000" in cpu.max are the microseconds in each period and the period,
-// "max" is none.
-func (w *processorWatch) groupOf2(path, _ string) (g quotaGroup, there bool) {
-	limit, usage := filepath.Join(groupsFolder, path, "cpu.max"), filepath.Join(groupsFolder, path, "cpu.stat")
-	g.quota = func() (float64, bool) {
-		text, err := w.read(limit)
-		f := bytes.Fields(text)
-		if err != nil || len(f) != 2 {
-			return 0, false
-		}
-		quota, bad := strconv.ParseInt(string(f[0]), 10, 64)
-		period, worse := strconv.ParseInt(string(f[1]), 10, 64)
-		return float64(quota) / float64(period), bad == nil && worse == nil && period > 0
-	}
-	g.used = func() (time.Duration, bool) {
-		text, err := w.read(usage)
-		if err != nil {
-			return 0, false
-		}
-		first, _, _ := bytes.Cut(text, []byte("\n"))
-		number, ok := bytes.CutPrefix(first, []byte("usage_usec "))
-		us, err := strconv.ParseInt(string(number), 10, 64)
-		return time.Duration(us) * time.Microsecond, ok && err == nil
-	}
-	_, err := os.Stat(filepath.Join(w.root, limit))
-	return g, err == nil
-}
-
-// groupOf1 is a group of version 1, by its paths for quotas and for processor time. A quota below 0 is none.
-func (w *processorWatch) groupOf1(cpu, cpuacct string) (g quotaGroup, there bool) {
-	limits, usage := filepath.Join(groupsFolder, "cpu", cpu),
-		filepath.Join(groupsFolder, "cpuacct", cpuacct, "cpuacct.usage")
-	g.quota = func() (float64, bool) {
-		quota, ok := w.number(filepath.Join(limits, "cpu.cfs_quota_us"))
-		if !ok || quota < 0 {
-			return 0, false
-		}
-		period, ok := w.number(filepath.Join(limits, "cpu.cfs_period_us"))
-		return float64(quota) / float64(period), ok && period > 0
-	}
-	g.used = func() (time.Duration, bool) {
-		ns, ok := w.number(usage)
-		return time.Duration(ns), ok
-	}
-	_, err := os.Stat(filepath.Join(w.root, limits, "cpu.cfs_quota_us"))
-	return g, err == nil
 }

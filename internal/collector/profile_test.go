@@ -24,9 +24,7 @@ func callsIn(t *testing.T, entries ...experiment.Entry) (calls, operations uint6
 			t.Errorf("%s has event files", e.Path)
 		}
 		a, err := profile.Open(experiment.ProfileFile(e.Path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for i := range a.Rows {
 			for _, c := range a.Rows[i].Cells {
 				switch n := a.Nodes[c.Node]; {
@@ -188,7 +186,7 @@ func TestProfileAheadOfItsCheckpoint(t *testing.T) {
 		first.drainRings(clock.Ticks + uint64(at/2)*pause)
 		testkit.Must(t, first.flush())
 		first.drainRings(clock.Ticks + uint64(at)*pause)
-		testkit.Must(t, first.writeAll())
+		testkit.Must(t, first.output.writeAll())
 		bury(t, first)
 		second := collectBy(t, settings, e.Job, dir)
 		second.drainAll()

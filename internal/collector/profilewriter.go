@@ -19,27 +19,30 @@ type profileWriter struct {
 	written     []byte // the profile as it was last written
 }
 
-func (w *profileWriter) eventWriter(_ *recording, loc experiment.Location) (regions.EventWriter, error) {
+// EventWriter implements regions.Sink.
+func (w *profileWriter) EventWriter(loc experiment.Location) (regions.EventWriter, error) {
+	w.r.shard.locations++
 	return w.profile.EventWriter(loc), nil
 }
 
-func (w *profileWriter) finishLocation(number uint32) { w.profile.Retire(otf2.LocationRef(number)) }
+// Finished implements regions.Sink.
+func (w *profileWriter) Finished(number uint32) { w.profile.Retire(otf2.LocationRef(number)) }
 
 // writeAll writes the description before the profile. The profile says itself up to which records it goes, so that this
 // is true whatever else has been written.
-func (w *profileWriter) writeAll(r *recording) error {
-	if err := r.describe(); err != nil {
+func (w *profileWriter) writeAll() error {
+	if err := w.r.describe(); err != nil {
 		return err
 	}
-	r.noteTaken()
+	w.r.noteTaken()
 	a := w.profile.Aggregate()
-	a.Taken = r.shard.taken.String()
+	a.Taken = w.r.shard.taken.String()
 	var text bytes.Buffer
 	if err := a.Write(&text); err != nil {
 		return err
 	}
 	w.written = text.Bytes()
-	return w.shard.store.WriteProfile(w.written)
+	return w.r.shard.store.WriteProfile(w.written)
 }
 
 func (w *profileWriter) rewindable() bool { return false }

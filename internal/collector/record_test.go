@@ -32,9 +32,7 @@ func transcriptOf(t *testing.T, dir string) string {
 		out.Write(line)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return out.String()
 }
 
@@ -125,8 +123,7 @@ func itoa(n int) string {
 // running on.
 func TestTranscriptGoesOnAfterAKill(t *testing.T) {
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128})
 	vars := []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_MODE=record"}
 	first := startCollector(t, job, "collector", vars...)
 	const calls = 400

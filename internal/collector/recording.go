@@ -52,32 +52,27 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	r.losses.drain = &r.drain
 	process := r.shard.process
 	if h.CollectorPID != 0 {
-		if err := r.takeOver(directory); err != nil {
+		if err := r.dead.takeOver(r, directory); err != nil {
 			return nil, err
 		}
 	}
 	options := regions.Options{
-		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld,
-		Channels:   settings.Channels,
-		Raw:        settings.Raw,
-		Metrics:    settings.Metrics,
-		NetSums:    settings.NetSums,
-		Paradigm:   regions.PlatformOf(process.Library).Paradigm,
-		Resume:     r.dead.last,
-		Source:     r,
+		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Raw: settings.Raw,
+		Metrics: settings.Metrics, NetSums: settings.NetSums, Paradigm: regions.PlatformOf(process.Library).Paradigm,
+		Resume: r.dead.last, Source: r,
 	}
 	if settings.Profile {
 		// A profile consists of sums in any case, and of single phases it keeps the longest, too.
 		options.Channels, options.Raw, options.Metrics, options.NetSums, options.Lasting = false, false, false, false,
 			true
 	}
-	r.feed.model = regions.New(r, process, &options)
 	var err error
 	if r.shard.store, err = experiment.Create(directory, name); err != nil {
 		return nil, err
 	}
 	r.shard.store.BeforeEvents(r.shard.writeDefinitions)
-	if r.output, err = newDestination(settings, directory, &r.shard, source, &h); err == nil {
+	if r.output, err = newDestination(r, settings, directory, &h); err == nil {
+		r.feed.model = regions.New(r.output, process, &options)
 		err = r.describe()
 	}
 	if err != nil {
@@ -88,24 +83,12 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	return r, nil
 }
 
-// EventWriter implements regions.Sink.
-func (r *recording) EventWriter(loc experiment.Location) (regions.EventWriter, error) {
-	w, err := r.output.eventWriter(r, loc)
-	if err == nil {
-		r.shard.locations++
-	}
-	return w, err
-}
-
 // LostCollectives, LostParts and ThreadName implement regions.Source.
 func (r *recording) LostCollectives() bool { return r.losses.collectives() }
 
 func (r *recording) LostParts() bool { return r.losses.kernelParts() }
 
 func (r *recording) ThreadName(tid int) string { return r.shard.threadName(tid) }
-
-// Finished implements regions.Sink.
-func (r *recording) Finished(number uint32) { r.output.finishLocation(number) }
 
 // drainRound takes the records of a round, without those of the window, and advances the model to that time. The
 // round's clock was read before its rings.
@@ -160,7 +143,7 @@ func (r *recording) addRecord(ring int, at uint64, rec *shm.Record, late bool) {
 		r.drain.records++
 	}
 	if r.drain.records%capPeriod == 0 {
-		r.checkCap()
+		r.diskCap.check(r)
 	}
 	if late && !skipped {
 		r.feed.model.Late()
@@ -178,7 +161,7 @@ func (r *recording) addRecord(ring int, at uint64, rec *shm.Record, late bool) {
 	}
 	t := r.drain.line.time(rec.Ticks)
 	r.feed.latest = max(r.feed.latest, t)
-	r.output.addRecord(r, ring, t, rec)
+	r.output.addRecord(ring, t, rec)
 }
 
 // settleModel has the model write what is complete without waiting for more.
@@ -197,9 +180,9 @@ func (r *recording) flush() error {
 	if r.disk.failed != nil {
 		return r.disk.failed
 	}
-	err := r.output.writeAll(r)
+	err := r.output.writeAll()
 	if err == nil {
-		err = r.output.checkpoint(r)
+		err = r.output.checkpoint()
 	}
 	if err == nil {
 		r.disk.err = nil
@@ -219,19 +202,19 @@ func (r *recording) checkpoint() error {
 	c, err := r.shard.store.Checkpoint(r.shard.process)
 	if err == nil {
 		r.disk.safe = copyOf(r.shard.process)
-		r.syncCheckpoint(c)
+		r.syncer.sync(r, c)
 	}
 	return err
 }
-
-// writeAll does what a flush does before its checkpoint.
-func (r *recording) writeAll() error { return r.output.writeAll(r) }
 
 // finish closes the time line and all files. If everything that the process left has been taken (finished) the shard
 // gets its done marker.
 func (r *recording) finish(finished bool) error {
 	defer r.shard.store.Close()
-	defer r.closeBacklogs()
+	defer r.dead.closeBacklogs()
+	if r.backlog.handle != nil {
+		defer r.backlog.handle.Close()
+	}
 	for _, ring := range r.drain.source.Rings() {
 		if err := ring.Err(); err != nil {
 			r.mark("NCCL records damaged", err.Error())
@@ -246,29 +229,29 @@ func (r *recording) finish(finished bool) error {
 	}
 	if r.backlog.left || r.drain.hasStored() { // the next reader goes on from the last checkpoint
 		r.failForGood(errUnread)
-		r.output.close(r)
+		r.output.close()
 		return r.disk.failed
 	}
 	r.shard.taken = r.drain.merge.taken
 	if r.disk.failed == nil {
-		r.failForGood(r.retryWrite(r.writeAll))
+		r.failForGood(r.disk.retryWrite(r, r.output.writeAll))
 	}
-	r.output.close(r)
+	r.output.close()
 	r.shard.process.Finished = finished && r.disk.failed == nil
 	describe := r.describe
 	if r.disk.failed != nil && r.disk.patient {
 		describe = r.describeLost
 	}
-	if err := r.retryWrite(describe); err != nil {
+	if err := r.disk.retryWrite(r, describe); err != nil {
 		return errors.Join(r.disk.failed, err)
 	}
 	// After a kill everything that the process left is there, after a power cut what has been synced before.
 	var err error
 	if r.disk.failed == nil {
-		err = r.syncEnd()
+		err = r.syncer.finish(r)
 	}
 	if finished {
-		err = errors.Join(err, r.retryWrite(r.shard.store.Finish))
+		err = errors.Join(err, r.disk.retryWrite(r, r.shard.store.Finish))
 	}
 	return errors.Join(r.disk.failed, err)
 }

@@ -26,27 +26,21 @@ func rewind(path string) (*experiment.Process, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	type size struct {
-		bytes  int64
-		events uint64
-	}
-	sizes := make(map[uint32]size)
+	locations := make(map[uint32]*experiment.Location)
 	for i := range p.Locations {
-		sizes[p.Locations[i].Number] = size{p.Locations[i].Bytes, p.Locations[i].Events}
+		locations[p.Locations[i].Number] = &p.Locations[i]
 	}
 	for _, file := range experiment.EventFiles(path) {
 		number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), 10, 32)
 		if err != nil {
 			continue
 		}
-		s, known := sizes[uint32(number)]
-		if !known {
-			if err := os.Remove(file); err != nil {
-				return nil, err
-			}
-			continue
+		if l := locations[uint32(number)]; l == nil {
+			err = os.Remove(file)
+		} else {
+			err = cutEvents(file, int64(p.EventChunkSize), l.Bytes, l.Events)
 		}
-		if err := cutEvents(file, int64(p.EventChunkSize), s.bytes, s.events); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -73,8 +73,12 @@ type Outcome struct {
 	Debug  bool // the setting DEBUG
 }
 
-// fillIn replaces what is nil by its meaning.
-func (o *Options) fillIn() {
+// Run is what the plugin starts beside each job process. It returns when the process has ended and
+// its shard is finished, or at once, with an error, if it cannot work; the plugin then finds the
+// reason in the shared memory. When ctx ends, it leaves the shard unfinished.
+//
+// It changes limits, CPU affinity and signal handling of the whole program.
+func Run(ctx context.Context, o Options) (out Outcome, err error) {
 	if o.Lookup == nil {
 		o.Lookup = os.LookupEnv
 	}
@@ -87,15 +91,6 @@ func (o *Options) fillIn() {
 	if o.Processors == nil {
 		o.Processors = func(int) {}
 	}
-}
-
-// Run is what the plugin starts beside each job process. It returns when the process has ended and
-// its shard is finished, or at once, with an error, if it cannot work; the plugin then finds the
-// reason in the shared memory. When ctx ends, it leaves the shard unfinished.
-//
-// It changes limits, CPU affinity and signal handling of the whole program.
-func Run(ctx context.Context, o Options) (out Outcome, err error) {
-	o.fillIn()
 	// A key at the terminal, or the end of a session, is for the job; the collector ends after it.
 	signal.Ignore(unix.SIGINT, unix.SIGHUP, unix.SIGPIPE, unix.SIGXFSZ)
 	term := make(chan os.Signal, 1)
@@ -120,7 +115,10 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 	// What the job does not wait for.
 	o.Processors(1)
 	defer o.Processors(mostProcessors)
-	c.watchProcessors()
+	c.scarcity.processors = newProcessorWatch("/")
+	if comm, ok := c.memory.Comm(0); ok && comm.NNodes > 0 {
+		c.scarcity.expectRanks((comm.NRanks + comm.NNodes - 1) / comm.NNodes)
+	}
 	nudged := make(chan struct{})
 	go func() { // a sleep does not outlast the process
 		defer close(nudged)
@@ -131,9 +129,9 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 		c.life.watch.close()
 		<-nudged
 	}()
-	c.gpus = c.watchGPUs(o.GPUs)
+	c.gpus = newGPUWatch(c, o.GPUs)
 	defer c.gpus.stop(0)
-	c.service = c.watchTime(o.TimeService, o.TimePatience)
+	c.service = newTimeWatch(c, o.TimeService, o.TimePatience)
 	defer c.service.stop()
 	c.startProfiles(o.Profiles)
 	c.startMetrics(o.Metrics)

@@ -79,9 +79,7 @@ func startProcess(t *testing.T) *process {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = []string{roleVariable + "=job"}
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testkit.Must(t, cmd.Start())
 	p := &process{cmd, stdin}
 	t.Cleanup(p.end)
@@ -109,14 +107,10 @@ func newJob(t *testing.T, o shmtest.Options) (*shmtest.Job, *process) {
 	p := startProcess(t)
 	o.PID = p.cmd.Process.Pid
 	start, err := shm.ProcessStart(o.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	o.PIDStart = start
 	job, err := shmtest.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { job.Close() })
 	return job, p
 }
@@ -127,8 +121,7 @@ func monotonic() uint64 { return shm.ReadClock(shm.ClockMonotonic).Ticks }
 // ends with one that is not. It returns how many calls there were.
 func killedAgain(t *testing.T, kills, calls int, chunks int, vars ...string) (n uint64) {
 	t.Helper()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: chunks})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: chunks})
 	call := func() {
 		for range calls {
 			a.allReduce(n)
@@ -185,6 +178,13 @@ func (a *application) stop(h uint64) {
 	}
 }
 
+// newCaller makes a job process that is ready to call NCCL in one communicator.
+func newCaller(t *testing.T, o shmtest.Options) (*shmtest.Job, *process, *application) {
+	t.Helper()
+	job, process := newJob(t, o)
+	return job, process, newApplication(job, 0, monotonic)
+}
+
 // allReduce is one call outside a group: GroupApi, in it CollApi and KernelLaunch, then Group and Coll.
 func (a *application) allReduce(seq uint64) {
 	group := a.start(shm.EventGroupApi, shm.Record{GroupDepth: 1})
@@ -225,17 +225,13 @@ func onlyShard(t *testing.T, dir string) experiment.Entry {
 func shards(t *testing.T, dir string) []experiment.Entry {
 	t.Helper()
 	list, err := experiment.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, e := range list {
 		if e.Err != nil {
 			t.Fatal(e.Err)
 		}
 		files, err := filepath.Glob(filepath.Join(e.Path, "*.evt"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, f := range files {
 			if s, err := otf2.ScanEventFile(f, e.Process.EventChunkSize); err != nil || !s.Complete {
 				t.Errorf("%s: %+v, %v", f, s, err)
@@ -251,9 +247,7 @@ func eventsOf(t *testing.T, e experiment.Entry) (n uint64) {
 	files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt"))
 	for _, f := range files {
 		s, err := otf2.ScanEventFile(f, e.Process.EventChunkSize)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		n += s.Events
 	}
 	return n
@@ -353,9 +347,7 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	}
 	process.end()
 	out, err := wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	e = onlyShard(t, dir)
 	p := e.Process
 	if e.State != experiment.Done || !p.Finished || starts(p) != 4*calls*perCall || len(p.Pending) != 0 {
@@ -402,8 +394,7 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 func TestMemoryIsReused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32, Reserve: 2})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32, Reserve: 2})
 	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})
 	const rounds, calls = 30, 600 // 600 calls are about 6 chunks
 	for range rounds {
@@ -443,8 +434,7 @@ func TestChunksOfScorepsSize(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32, Reserve: 2})
-			a := newApplication(job, 0, monotonic)
+			job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32, Reserve: 2})
 			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_BACKLOG="+c.backlog)})
 			const calls = 600
 			play := func(batches int) {
@@ -483,8 +473,7 @@ func TestChunksOfScorepsSize(t *testing.T) {
 // A process that dies inside a call leaves what was under way.
 func TestPendingOperationsOfADeadProcess(t *testing.T) {
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic})
 	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")})
 	a.allReduce(0)
 	group := a.start(shm.EventGroupApi, shm.Record{GroupDepth: 1})
@@ -565,9 +554,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("state %v", job.State())
 			}
 			memory, err := shm.Map(job.FD())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer memory.Close()
 			if text, n := memory.Message(); !strings.Contains(text, tc.want) || n != 1 {
 				t.Errorf("message %d: %q", n, text)
@@ -597,9 +584,7 @@ func TestRanksAreSelected(t *testing.T) {
 			t.Errorf("%s: masks %#x, %#x", tc.vars, event, record)
 		}
 		memory, err := shm.Map(job.FD())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if text, _ := memory.Message(); text != tc.message {
 			t.Errorf("%s: message %q", tc.vars, text)
 		}
@@ -635,8 +620,7 @@ func startCollector(t *testing.T, job *shmtest.Job, role string, vars ...string)
 // in both shards or in none.
 func TestKilledCollectorIsReplaced(t *testing.T) {
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128})
 	first := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir)
 	const calls = 500
 	for i := range uint64(calls) {
@@ -701,8 +685,7 @@ func TestFullDisk(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
-			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32})
-			a := newApplication(job, 0, monotonic)
+			job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32})
 			collector := startCollector(t, job, tc.role, "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS="+tc.events)
 			written := uint64(0)
 			call := func(n int) {
@@ -755,8 +738,7 @@ func TestFullDisk(t *testing.T) {
 // SIGTERM goes to whole process groups and cgroups: the collector lets the process end first.
 func TestTermWaitsForTheProcess(t *testing.T) {
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
-	a := newApplication(job, 0, monotonic)
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic})
 	collector := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGTERM} {
 		testkit.Must(t, collector.Process.Signal(s))

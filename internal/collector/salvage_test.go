@@ -33,15 +33,11 @@ func inFile(t *testing.T, job *shmtest.Job) (path string, keep func()) {
 			t.Fatal(err)
 		}
 		to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if _, err := io.Copy(to, from); err != nil {
 			t.Fatal(err)
 		}
-		if err := to.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, to.Close())
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
@@ -166,14 +164,8 @@ func (s *scarcity) costs() []experiment.Cost {
 // pressure is for how long, since the machine began, some thread has waited for a processor. False where the system
 // does not tell.
 func (w *processorWatch) pressure() (time.Duration, bool) {
-	fd, err := unix.Open("/proc/pressure/cpu", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, false
-	}
-	defer unix.Close(fd)
-	var text [256]byte
-	n, _ := unix.Read(fd, text[:])
-	return someTotal(text[:max(n, 0)])
+	text, _ := w.read("proc/pressure/cpu")
+	return someTotal(text)
 }
 
 // someTotal reads the line "some avg10=0.00 avg60=0.00 avg300=0.00 total=0", in microseconds.

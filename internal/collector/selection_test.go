@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 )
@@ -42,9 +43,7 @@ func TestSelection(t *testing.T) {
 	} {
 		lookup := environment(strings.Fields(tc.vars)...)
 		s, err := config.Load(lookup)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		got := selectBy(s, config.FindLauncher(lookup), &shm.Header{APIVersion: tc.api})
 		if want := (selection{tc.event, tc.record, tc.window, tc.cupti}); got != want {
 			t.Errorf("%s, API v%d: %#x, want %#x", tc.vars, tc.api, got, want)
@@ -77,9 +76,7 @@ func TestWindowIsInPlaceBeforeReady(t *testing.T) {
 func mapped(t *testing.T, job *shmtest.Job) *shm.Memory {
 	t.Helper()
 	m, err := shm.Map(job.FD())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { m.Close() })
 	return m
 }

@@ -20,12 +20,12 @@ type predecessors struct {
 	bytes      uint64              // that their shards have on disk
 	operations map[string]uint64   // that the last had in memory, by function: they are lost
 	calls      uint64              // of the last whose groups were open: their regions are missing
-	backlogs   []*deadBacklog      // theirs, from which records are still taken
+	backlogs   []deadBacklog       // theirs, from which records are still taken
 }
 
 // takeOver looks for the shards of earlier collectors of this process that died, and continues the last of them. What
 // they have taken is not taken again. What the last one had not written is lost, counted and marked.
-func (r *recording) takeOver(directory string) error {
+func (d *predecessors) takeOver(r *recording, directory string) error {
 	entries, err := experiment.List(directory)
 	if err != nil {
 		return err
@@ -47,12 +47,12 @@ func (r *recording) takeOver(directory string) error {
 			continue
 		}
 		for i := range p.Locations {
-			r.dead.bytes += uint64(p.Locations[i].Bytes)
+			d.bytes += uint64(p.Locations[i].Bytes)
 		}
 		dead[p.UUID] = p
 		r.syncer.before = append(r.syncer.before, e.Path)
 	}
-	if err := r.adoptBacklogs(backlogs); err != nil {
+	if err := d.adoptBacklogs(r.drain.source, backlogs); err != nil {
 		return err
 	}
 	last, taken := lastOf(dead)
@@ -66,7 +66,7 @@ func (r *recording) takeOver(directory string) error {
 	}
 	r.shard.markHigh(last.LastTime, "NCCL collector", fmt.Sprintf(
 		"the collector died here and another took over; operations that it had in memory are missing: %d",
-		r.dead.resume(last)))
+		d.resume(last)))
 	return nil
 }
 

@@ -45,9 +45,7 @@ const pause = 1000
 func newExchange(t *testing.T, rank int, clock shm.ClockTuple) *exchange {
 	t.Helper()
 	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Tag: uint16(0x100 + rank), Created: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { job.Close() })
 	e := &exchange{Job: job, rank: rank, clock: clock, ticks: clock.Ticks}
 	for i := range e.threads {
@@ -116,15 +114,11 @@ func collect(t testing.TB, job *shmtest.Job, dir string) *recording {
 func collectBy(t testing.TB, settings *config.Settings, job *shmtest.Job, dir string) *recording {
 	t.Helper()
 	memory, err := shm.Map(job.FD())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { memory.Close() })
 	memory.SetMasks(1<<shm.TypeCount-1, 1<<shm.TypeCount-1)
 	r, err := newRecording(memory, settings, config.Launcher{Rank: -1, Size: -1}, dir, uuid.NewString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := memory.Refresh(); err != nil {
 		t.Fatal(err)
 	}
@@ -221,9 +215,7 @@ func TestTakeoverAtEveryRecord(t *testing.T) {
 			}
 			archive := unify(t, dir)
 			findings, err := check.Archive(archive, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			single := 0
 			for _, f := range findings.Findings {
 				if f.Severity == check.Error {
@@ -292,9 +284,7 @@ func messages(t *testing.T, dir, archive string) (written, died uint64) {
 		}
 	}
 	a, err := otf2.Open(archive, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer a.Close()
 	if comms, rows := len(a.Defs.Comms), len(a.Defs.Locations); comms != 1 || rows != 4 {
 		var names []string
@@ -306,9 +296,7 @@ func messages(t *testing.T, dir, archive string) (written, died uint64) {
 	}
 	for _, l := range a.Defs.Locations {
 		for e, err := range a.EventsOf(l.Self) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if e.Kind == otf2.EventMpiIsend || e.Kind == otf2.EventMpiIrecv {
 				written++
 			}
@@ -382,17 +370,13 @@ func TestTakenText(t *testing.T) {
 // between taking and giving memory back that was, all are taken once, by collectors that follow and by the conversion
 // of a spool file.
 func TestTakeoverBetweenEqualTicks(t *testing.T) {
-	type life struct {
-		*recording
-		memory *shm.Memory
-	}
-	deaths := map[string]func(t *testing.T, l life){
-		"after taking":          func(*testing.T, life) {},
-		"behind the events":     func(t *testing.T, l life) { testkit.Must(t, l.writeAll()) },
-		"behind the checkpoint": func(t *testing.T, l life) { testkit.Must(t, l.flush()) },
-		"behind giving back": func(t *testing.T, l life) {
+	deaths := map[string]func(t *testing.T, l *live){
+		"after taking":          func(*testing.T, *live) {},
+		"behind the events":     func(t *testing.T, l *live) { testkit.Must(t, l.output.writeAll()) },
+		"behind the checkpoint": func(t *testing.T, l *live) { testkit.Must(t, l.recording.flush()) },
+		"behind giving back": func(t *testing.T, l *live) {
 			l.memory.Mark()
-			testkit.Must(t, l.flush())
+			testkit.Must(t, l.recording.flush())
 			l.memory.Release()
 		},
 	}
@@ -413,24 +397,12 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 						testkit.Must(t, err)
 						t.Cleanup(func() { job.Close() })
 						settings := config.Recorded(map[string]string{"EVENTS": "all", "MODE": mode})
-						begin := func() life {
-							memory, err := shm.Map(job.FD())
-							testkit.Must(t, err)
-							t.Cleanup(func() { memory.Close() })
-							memory.SetMasks(1<<shm.TypeCount-1, 1<<shm.TypeCount-1)
-							r, err := newRecording(memory, settings, config.Launcher{Rank: -1, Size: -1}, dir,
-								uuid.NewString())
-							testkit.Must(t, err)
-							_, err = memory.Refresh()
-							testkit.Must(t, err)
-							memory.SetState(shm.CollectorReady)
-							return life{r, memory}
-						}
+						begin := func() *live { return newLive(collectBy(t, settings, job, dir)) }
 						ticks, n, written := monotonic(), uint64(0), 0
-						var now life
+						var now *live
 						cuts := make(map[int]bool) // numbers of records before which collectors die
 						a := newApplication(job, 0, func() uint64 {
-							if now.recording != nil {
+							if now != nil {
 								now.drainAll() // up to between two records of equal ticks
 								if written++; cuts[written] {
 									death(t, now)
@@ -456,7 +428,7 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 						if spool {
 							death(t, now)
 							bury(t, now.recording)
-							now.recording = nil
+							now = nil
 							call(padding * random.IntN(2))
 							var out bytes.Buffer
 							testkit.Must(t, job.SpoolRest(&out, shm.ReadClock(shm.ClockMonotonic)))

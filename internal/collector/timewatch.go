@@ -39,8 +39,8 @@ type timeWatch struct {
 // dialChrony is how chronyd is asked unless the options say something else.
 func dialChrony() (net.Conn, error) { return net.Dial("udp", timeservice.Chrony) }
 
-// watchTime begins; nil if readings would be of no use.
-func (c *live) watchTime(dial func() (net.Conn, error), patience time.Duration) *timeWatch {
+// newTimeWatch begins; nil if readings would be of no use.
+func newTimeWatch(c *live, dial func() (net.Conn, error), patience time.Duration) *timeWatch {
 	if !c.settings.TimeService || c.settings.Record || c.settings.Profile || c.drain.line.host {
 		return nil
 	}

@@ -54,8 +54,7 @@ func TestTimeServiceIsAsked(t *testing.T) {
 			t.Parallel()
 			dial, asked := pretendedChrony(t)
 			dir := t.TempDir()
-			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
-			a := newApplication(job, 0, monotonic)
+			job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic})
 			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, c.settings), TimeService: dial,
 				TimePatience: time.Minute})
 			a.allReduce(0)

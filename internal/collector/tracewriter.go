@@ -20,38 +20,41 @@ const (
 
 // traceWriter is the destination of a trace: the event files of a shard.
 type traceWriter struct {
-	shard *shard
+	r     *recording
 	files []*otf2.EventWriter // by location
 }
 
-func (w *traceWriter) addRecord(r *recording, ring int, t uint64, rec *shm.Record) {
-	r.failForGood(r.feed.advance(t, r.drain.records))
-	r.failForGood(r.feed.model.Record(ring, t, rec))
+func (w *traceWriter) addRecord(ring int, t uint64, rec *shm.Record) {
+	w.r.failForGood(w.r.feed.advance(t, w.r.drain.records))
+	w.r.failForGood(w.r.feed.model.Record(ring, t, rec))
 }
 
 // wantsSkipped is false: the model has been told of them as part of what it resumes.
 func (w *traceWriter) wantsSkipped(*shm.Record) bool { return false }
 
-func (w *traceWriter) eventWriter(r *recording, loc experiment.Location) (regions.EventWriter, error) {
-	options := &otf2.EventWriterOptions{ChunkSize: w.shard.process.EventChunkSize}
-	if r.disk.patient {
-		options.Patient = func(err error) { _ = r.holdDiskError(err) }
+// EventWriter implements regions.Sink.
+func (w *traceWriter) EventWriter(loc experiment.Location) (regions.EventWriter, error) {
+	options := &otf2.EventWriterOptions{ChunkSize: w.r.shard.process.EventChunkSize}
+	if w.r.disk.patient {
+		options.Patient = func(err error) { _ = w.r.holdDiskError(err) }
 	}
-	file, err := w.shard.store.EventWriter(loc.Number, options)
+	file, err := w.r.shard.store.EventWriter(loc.Number, options)
 	if err != nil {
 		return nil, err
 	}
 	w.files = append(w.files, file) // numbers are 0, 1, 2, …
+	w.r.shard.locations++
 	return file, nil
 }
 
-func (w *traceWriter) finishLocation(uint32) {}
+// Finished implements regions.Sink.
+func (w *traceWriter) Finished(uint32) {}
 
 // widenChunks does nothing if a file has several chunks already. Score-P is known to be in the process when its first
 // communicator has been made, which may be after the first event was written.
 func (w *traceWriter) widenChunks(h *shm.Header) {
 	inside := h.ScorepState != shm.ScorepOff || h.ScorepMeasured != 0
-	if !inside || w.shard.process.EventChunkSize == scorepChunkSize {
+	if !inside || w.r.shard.process.EventChunkSize == scorepChunkSize {
 		return
 	}
 	for _, file := range w.files {
@@ -62,12 +65,12 @@ func (w *traceWriter) widenChunks(h *shm.Header) {
 	for _, file := range w.files {
 		file.Widen(scorepChunkSize)
 	}
-	w.shard.process.EventChunkSize = scorepChunkSize
+	w.r.shard.process.EventChunkSize = scorepChunkSize
 }
 
 // writeAll writes the description before the events that refer to it.
-func (w *traceWriter) writeAll(r *recording) error {
-	if err := r.describe(); err != nil {
+func (w *traceWriter) writeAll() error {
+	if err := w.r.describe(); err != nil {
 		return err
 	}
 	for _, file := range w.files {
@@ -82,18 +85,18 @@ func (w *traceWriter) writeAll(r *recording) error {
 	return nil
 }
 
-func (w *traceWriter) checkpoint(r *recording) error { return r.checkpoint() }
+func (w *traceWriter) checkpoint() error { return w.r.checkpoint() }
 
 func (w *traceWriter) describe(*experiment.Process) {}
 
-func (w *traceWriter) close(r *recording) {
+func (w *traceWriter) close() {
 	for _, file := range w.files {
 		end := file.Close
-		if r.disk.failed != nil { // what is in memory may need definitions that are not on disk
+		if w.r.disk.failed != nil { // what is in memory may need definitions that are not on disk
 			end = file.Abandon
 		}
 		if err := end(); err != nil {
-			r.noteCloseError(err)
+			w.r.noteCloseError(err)
 		}
 	}
 }
@@ -103,7 +106,7 @@ func (w *traceWriter) remove() {}
 func (w *traceWriter) rewindable() bool { return true }
 
 func (w *traceWriter) startsTaken() (starts map[string]uint64, whole bool) {
-	return w.shard.process.Counts.Starts, false
+	return w.r.shard.process.Counts.Starts, false
 }
 
 func (w *traceWriter) cutBack(p *experiment.Process) {
@@ -111,14 +114,14 @@ func (w *traceWriter) cutBack(p *experiment.Process) {
 	for i := range p.Locations {
 		l := &p.Locations[i]
 		known[l.Number] = true
-		path := w.shard.store.EventFile(l.Number)
+		path := w.r.shard.store.EventFile(l.Number)
 		if info, err := os.Lstat(path); err == nil && info.Size() != l.Bytes {
 			_ = cutEvents(path, int64(p.EventChunkSize), l.Bytes, l.Events)
 		}
 	}
 	for number := range w.files {
 		if n := uint32(number); !known[n] {
-			_ = os.Remove(w.shard.store.EventFile(n))
+			_ = os.Remove(w.r.shard.store.EventFile(n))
 		}
 	}
 }

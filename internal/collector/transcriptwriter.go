@@ -15,35 +15,37 @@ type transcriptWriter struct {
 	transcript  *record.Transcript
 }
 
-func (w *transcriptWriter) addRecord(r *recording, ring int, t uint64, rec *shm.Record) {
-	_ = r.holdDiskError(w.transcript.Take(ring, t, rec))
+func (w *transcriptWriter) addRecord(ring int, t uint64, rec *shm.Record) {
+	_ = w.r.holdDiskError(w.transcript.Take(ring, t, rec))
 }
 
 // wantsSkipped wants the owners of rings: a transcript that cannot be continued begins anew and needs them.
 func (w *transcriptWriter) wantsSkipped(rec *shm.Record) bool { return rec.Kind == shm.RecordThread }
 
 // writeAll writes the transcript before the description that says how long it is.
-func (w *transcriptWriter) writeAll(r *recording) error {
+func (w *transcriptWriter) writeAll() error {
 	if err := w.transcript.Flush(); err != nil {
 		return err
 	}
-	r.noteTaken()
-	err := r.describe()
-	if err == nil {
-		r.syncDescription()
+	w.r.noteTaken()
+	if err := w.r.describe(); err != nil {
+		return err
 	}
-	return err
+	if c, err := w.r.shard.store.Describe(w.r.shard.process); err == nil {
+		w.r.syncer.sync(w.r, c)
+	}
+	return nil
 }
 
-func (w *transcriptWriter) checkpoint(*recording) error { return nil }
+func (w *transcriptWriter) checkpoint() error { return nil }
 
 func (w *transcriptWriter) describe(p *experiment.Process) { w.transcript.Describe(p) }
 
-func (w *transcriptWriter) close(r *recording) {
+func (w *transcriptWriter) close() {
 	if err := w.transcript.Close(); err != nil {
-		r.noteCloseError(err)
+		w.r.noteCloseError(err)
 	}
-	w.traceWriter.close(r)
+	w.traceWriter.close()
 }
 
 func (w *transcriptWriter) remove() {
