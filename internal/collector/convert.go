@@ -27,16 +27,16 @@ const categoryRawFile = "NCCL raw file"
 // had written all of that when it ended.
 const settingWhole = "SPOOLED_WHOLE"
 
-// convert makes a shard in the experiment directory of a spool file. The same file always makes the same shard, so that
-// whatever was in it before, and a conversion that was killed, is replaced and nothing is there twice. Of an empty file
-// nothing is made; if its process has ended, the error is experiment.ErrNothingWritten. A file whose process has ended
-// in order is renamed; any other one stays as it is, for its process may still be writing it. If Convert fails there is
-// no shard.
+// convert makes a shard in the experiment directory of a raw file. The same file always makes the same shard. It
+// replaces the shard of an earlier conversion, even of one that was killed, so that nothing is there twice. An empty
+// file makes no shard; if its process has ended, the error is experiment.ErrNothingWritten. A file whose process has
+// ended in order is renamed. Any other file stays as it is, as its process may still be writing it. If convert fails
+// there is no shard.
 //
-// Where the process was killed and its memory is a file (setting RING=shm), what it had recorded and not yet written is
-// taken from there, and the file is removed. One that is in use stays, for the next conversion.
+// If the process was killed and its memory is a file (setting RING=shm), records that had not been written are taken
+// from that file, which is then removed. If it is in use it stays for the next conversion.
 //
-// What the launcher said of the process is not in spool files.
+// Raw files do not contain what the launcher said of the process.
 func convert(spoolFile, directory string) (err error) {
 	file, err := regular.OpenOwn(spoolFile)
 	if err != nil {
@@ -88,7 +88,7 @@ func convert(spoolFile, directory string) (err error) {
 	return converted(spoolFile, r.shard.process)
 }
 
-// convertedBefore is the process of a shard that was made of as many bytes; nil if there is none.
+// convertedBefore is the process of a finished shard that was made of the same number of bytes; nil if there is none.
 func convertedBefore(directory, name, size string) *experiment.Process {
 	before := experiment.Find(directory, name)
 	if before.State != experiment.Done || before.Process == nil ||
@@ -154,8 +154,8 @@ func (c *conversion) end() error {
 	return nil
 }
 
-// noteBreak says why a raw file lacks its end, and that nobody knows how much is missing, unless the process could
-// still count that.
+// noteBreak states why a raw file lacks its end, and that nobody knows how much is missing, unless the process could
+// still count it.
 func (c *conversion) noteBreak() {
 	spool := c.spool
 	h, text := spool.Header(), "the raw file ends early"
@@ -171,9 +171,9 @@ func (c *conversion) noteBreak() {
 	}
 }
 
-// openSpool opens a spool file as far as it has come, and reports whether its process may still write it; nil if it is
-// empty. Where nobody does any more that is all of it: what a process wrote last, before it was killed, is nowhere
-// else.
+// openSpool opens a raw file up to its present end, and reports whether its process may still write to it; nil if it is
+// empty. If nobody writes any more, the file is opened to its very end: what a process wrote last, before it was
+// killed, is nowhere else.
 func openSpool(file *os.File) (spool *shm.Spool, bytes int64, written bool, err error) {
 	for {
 		before, err := file.Stat()

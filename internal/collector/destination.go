@@ -18,14 +18,14 @@ type destination interface {
 	// wantsSkipped reports whether a record is needed although it is in the shard of a dead collector.
 	wantsSkipped(rec *shm.Record) bool
 
-	regions.Sink
+	regions.Sink // takes the events of locations
 	// widenChunks takes larger chunks for events where Score-P is in the process. The description must be written
 	// before further events are.
 	widenChunks(h *shm.Header)
 
 	// writeAll brings what has been added and shard.json to disk, in the order in which each speaks of the other.
 	writeAll() error
-	// checkpoint is behind writeAll. It says for a later collector what is on disk.
+	// checkpoint follows writeAll. It says for a later collector what is on disk.
 	checkpoint() error
 	// describe adds the destination's own part to the description of the process.
 	describe(p *experiment.Process)
@@ -36,8 +36,8 @@ type destination interface {
 
 	// rewindable reports whether the shard as a whole can be brought back to a checkpoint.
 	rewindable() bool
-	// startsTaken counts the starts that have been added, by type. Written are those of them that are on disk in any
-	// case; nil if only the last checkpoint tells.
+	// startsTaken counts the starts that have been added, by type. whole says that the description counts what is on
+	// disk whatever has failed, so that no checkpoint is needed to know it.
 	startsTaken() (starts map[string]uint64, whole bool)
 	// cutBack brings the event files to what a description says of them. Where that fails `unify` finds the difference.
 	cutBack(p *experiment.Process)

@@ -4,12 +4,12 @@ package collector
 
 import "github.com/nccl-otf2/nccl-otf2/internal/experiment"
 
-// maxUnifyLocations is how many locations a collector unifies by itself; beyond it takes seconds per
-// thousand, on a machine where other things may want to run.
+// maxUnifyLocations is how many locations a collector unifies by itself. Each further thousand takes seconds, on a
+// machine that may be needed for something else.
 const maxUnifyLocations = 2000
 
-// isLast reports whether all processes of the job have finished their shards, and that together they are
-// few enough to be unified here.
+// isLast reports whether all processes of the job have finished their shards, which have few enough locations to be
+// unified here.
 func isLast(directory string) (bool, error) {
 	entries, ended, err := experiment.ListIfEnded(directory) // when a large job ends all ask
 	if err != nil || !ended || !experiment.Complete(entries) {

@@ -20,8 +20,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// errUnread ends a recording of whose backlog something is left: it cannot be read, or there was no time for it. What
-// is in the shard, and in the backlog, stays for `unify`.
+// errUnread ends a recording that leaves part of its backlog undecoded, because that cannot be read or because there
+// was no time for it. The shard and the backlog stay for `unify`.
 var errUnread = errors.New(
 	"not all that was recorded has been decoded: unify makes events of the rest, which is in the backlog")
 
@@ -49,8 +49,8 @@ func hasBacklog(shard string) bool {
 	return err == nil && info.Size() > 0
 }
 
-// adoptBacklogs has the source give what is in the backlogs of dead collectors first. All of them are removed in the
-// end, the empty ones, too. Those that somebody else has taken have nothing to give.
+// adoptBacklogs has the source give the records in the backlogs of dead collectors before its own. In the end all these
+// files are removed, even empty ones. A backlog that somebody else has taken meanwhile is left out.
 func (d *predecessors) adoptBacklogs(source shm.Source, paths []string) error {
 	changed := make(map[string]time.Time)
 	for _, path := range paths {
@@ -80,7 +80,7 @@ func (d *predecessors) adoptBacklogs(source shm.Source, paths []string) error {
 	return nil
 }
 
-// openBacklog opens a dead collector's backlog for whoever takes what is in it; nil if that is somebody else.
+// openBacklog opens and locks a dead collector's backlog; nil if somebody else has taken it.
 func openBacklog(path string) (*os.File, int64, error) {
 	file, err := regular.OpenOwn(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,9 +127,9 @@ func (r *recording) removeBacklogs() {
 	}
 }
 
-// saveBacklogs makes shards of what was put off in processes of which nothing else is left: neither the collector nor
-// the memory. It returns of how many processes. Where another shard of the process is finished all is in it, and the
-// files are removed; empty ones are, too.
+// saveBacklogs makes shards of the backlogs of processes of which nothing else is left, neither the collector nor the
+// memory. It returns how many processes these are. If another shard of a process is finished, everything is in it, and
+// the backlogs are removed. Empty backlogs are removed, too.
 func saveBacklogs(directory string, entries []experiment.Entry) (saved int, err error) {
 	var problems []error
 	for i, e := range entries {
@@ -183,8 +183,8 @@ func memoryIsLeft(p *experiment.Process) bool {
 	return err == nil
 }
 
-// saveBacklog makes a shard of the last backlog of a process, and of those before it. What the process recorded behind
-// it is gone with its memory, so the shard is not a finished one.
+// saveBacklog makes a shard of the last backlog of a process and of those before it. What the process recorded later is
+// gone with its memory, so the shard is not marked as finished.
 func saveBacklog(p *experiment.Process, path, directory string) error {
 	file, size, err := openBacklog(path)
 	if err != nil || file == nil {
@@ -220,8 +220,8 @@ func saveBacklog(p *experiment.Process, path, directory string) error {
 	return os.Remove(path)
 }
 
-// keepLosses has a dead collector's shard say what it had counted as lost, but for what has come of its backlog since:
-// that is all which its disk had not taken otherwise.
+// keepLosses keeps in a dead collector's shard what that had counted as lost, without what has been saved from its
+// backlog since: the backlog has everything that the disk had not taken otherwise.
 func keepLosses(shard string, before *experiment.Counts, saved map[string]uint64) error {
 	if len(before.Lost) == 0 {
 		return nil

@@ -4,8 +4,8 @@ package collector
 
 import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
 
-// merge gives the records of several rings in order of their ticks. Records of one ring keep their
-// order whatever their ticks; between rings, equal ticks go by the ring's number.
+// merge gives the records of several rings in the order of their ticks. Records of one ring keep their order whatever
+// their ticks are. Records of equal ticks come in the order of their rings' numbers.
 type merge struct {
 	heap   []head
 	record shm.Record
@@ -24,9 +24,9 @@ func (a head) less(b head) bool {
 	return a.ticks < b.ticks || a.ticks == b.ticks && a.ring.Index() < b.ring.Index()
 }
 
-// drain gives all published records with ticks up to the horizon to take, which must not keep them. at is the record's
-// position in its ring; late tells that records with greater ticks have been given before. It ends early when take
-// returns false, or a ring cannot be read for now, and returns the number given.
+// drain calls take for all published records with ticks up to the horizon; take must not keep them. at is the position
+// of the record in its ring. late says that records with greater ticks came before. drain ends early when take returns
+// false or a ring cannot be read for now. It returns the number of records.
 func (m *merge) drain(rings []*shm.Ring, horizon uint64,
 	take func(ring int, at uint64, r *shm.Record, late bool) bool) (n int) {
 	m.heap, m.stalled = m.heap[:0], nil

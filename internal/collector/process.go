@@ -16,10 +16,10 @@ import (
 
 // processWatch tells when the job process has ended, and how.
 //
-// A thread of its own waits for that, so that the time is right however busy the collector is. How a process ended is
-// its parent's to know. Linux tells others since 6.15, through the pidfd; before, /proc does as long as nobody has
-// fetched the status. The parent is mostly quicker, but a process with much memory, or a GPU, takes a while to go, and
-// its status is there from the beginning of that: so it is looked at all the time.
+// It waits in a goroutine of its own, so that the time is right however busy the collector is. The exit status of a
+// process is meant for its parent. Linux 6.15 and later give it to others through the pidfd. Before that it is in /proc
+// until the parent has fetched it. The parent is mostly quicker, but a process with much memory, or a GPU, takes a
+// while to exit, and its status is there from the beginning of that. Therefore /proc is read again and again.
 type processWatch struct {
 	pidfd int // −1: there is none, /proc is looked at
 	pid   int
@@ -37,7 +37,7 @@ type ending struct {
 	status *uint32 // as of waitpid(2); nil: unknown
 }
 
-// lookEvery is how often a process is looked at where the system does not tell all of its end afterwards.
+// lookEvery is how often /proc is read if the system does not keep the status.
 const lookEvery = 20 * time.Millisecond
 
 // watchProcess begins to watch. The pid must be that of the process with that start time: otherwise
@@ -112,8 +112,8 @@ func (w *processWatch) watch(stat *os.File) {
 	}
 }
 
-// look reads the status in /proc, and reports whether it is there for good. Of a process that is not over it is only if
-// it is not 0: it is on its way out, and it may be too late afterwards.
+// look reads the status in /proc and reports whether it is final. If the process is not over, a status other than 0 is
+// noted, too: the process is exiting, and afterwards it may be too late.
 func (w *processWatch) look(stat *os.File, over bool) bool {
 	var text [1024]byte
 	n, _ := stat.ReadAt(text[:], 0)
@@ -160,7 +160,7 @@ func (e *ending) describe(memory *shm.Memory, line *timeline, now shm.ClockTuple
 	return end
 }
 
-// gone reports whether the process has ended; then end is known.
+// gone reports whether the process has ended. Then end is set.
 func (w *processWatch) gone() bool {
 	select {
 	case <-w.over:

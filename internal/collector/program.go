@@ -21,13 +21,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 )
 
-// Beside is the whole life of the program beside a process of the job, whose shared memory is descriptor fd: it records
-// the process, has profiles of the running job made when they are due, its metrics kept, and, as the job's last
-// collector, what the job's mode asks for. All of this is work of a program, which reads what all collectors have
-// written: tool gives its path once, which may be later than the job's process waits for this one.
+// Beside is all that the program does beside a process of the job, whose shared memory is descriptor fd. It records the
+// process. It has another program, the tool, make profiles of the running job when they are due, keep the job's
+// metrics, and make what the job's mode asks for if this is the job's last collector. The channel gives the path of the
+// tool once. That may be after the job's process has stopped waiting for this one.
 func Beside(ctx context.Context, fd int, tool <-chan string) error {
-	// Launchers send SIGTERM to what is left when their processes have ended: the collector heeds it, and an archive
-	// that is quickly made is made all the same.
+	// Launchers send SIGTERM to what is left when their processes have ended. The collector obeys it, but still makes
+	// an archive that does not take long.
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, unix.SIGTERM)
 	path := sync.OnceValue(func() string { return <-tool })
@@ -64,7 +64,7 @@ func Beside(ctx context.Context, fd int, tool <-chan string) error {
 // metricsEvery is the time between two writings of a running job's metrics.
 const metricsEvery = "15s"
 
-// keeper is the tool as it keeps the metrics of a running job. It ends by itself, after the job.
+// keeper is the tool while it keeps the metrics of a running job. It ends by itself, after the job.
 type keeper struct{ life io.Closer } // its standard input, which ends with this program at the latest
 
 func (k *keeper) start(tool, dir, folder string) {
@@ -86,15 +86,15 @@ func (k *keeper) start(tool, dir, folder string) {
 	k.life = life
 }
 
-// over has it look once more before the archive is made.
+// over ends the tool after it has written the metrics a last time, before the archive is made.
 func (k *keeper) over() {
 	if k.life != nil {
 		_ = k.life.Close()
 	}
 }
 
-// finish has the tool make what the mode of a job asks for, and tables if they are wanted. If it was told to end, or is
-// now, it gives that up after a while: "nccl-otf2 unify" makes it later.
+// finish has the tool make what the mode of a job asks for, and tables if they are wanted. If the program has been told
+// to end, or is meanwhile, finish gives up after a while: "nccl-otf2 unify" makes it later.
 func finish(tool string, out *Outcome, term chan os.Signal) error {
 	ctx, giveUp := context.WithCancelCause(context.Background())
 	defer giveUp(nil)

@@ -9,18 +9,20 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// readings are the tuples that tell others how a process's times came about: the points of its line, and such on the
-// line between them at which the real-time clock has left the straight line through its neighbors.
+// readings are the readings of the clocks that a shard keeps, so that others can see how the process's times came
+// about. They are the bends of its time line, and readings between them at which the real-time clock has left the
+// straight line through its neighbors.
 type readings struct {
 	kept []shm.ClockTuple
 	last shm.ClockTuple // the latest, whether it is kept or not; its Raw is the line's
 
-	// From the last one kept the real-time clock may have run ahead of the raw one as fast as this, for it to be near
-	// the line at all readings since.
+	// The real-time clock is near the line at all readings since the last one kept if it has gained this much on the
+	// raw clock, at the least and at the most (see gain).
 	least, most float64
 }
 
-// maxReadings bounds them. Beyond, every second one goes: the line through the others is near what it was.
+// maxReadings is how many are kept. Beyond it every second one is dropped; the line through the others is near what it
+// was.
 const maxReadings = 2048
 
 // realTolerance, in nanoseconds, is by how much the real-time clock may be off the line through readings.
@@ -43,8 +45,8 @@ func (r *readings) add(c shm.ClockTuple) {
 	r.least, r.most = math.Inf(-1), math.Inf(1)
 }
 
-// see looks at a reading on the straight line. The one before it is kept if the real-time clock would be off at some
-// reading since the last that was kept.
+// see notes a reading on the straight line. It keeps the one before if the real-time clock would otherwise be off the
+// line at some reading since the last one kept.
 func (r *readings) see(c shm.ClockTuple) {
 	b := r.kept[len(r.kept)-1]
 	if s := gain(b, c, 0); s < r.least || s > r.most {
@@ -55,8 +57,8 @@ func (r *readings) see(c shm.ClockTuple) {
 	r.last = c
 }
 
-// gain is how fast the real-time clock ran ahead of the raw one between two readings, if the later is off by some
-// nanoseconds.
+// gain is how fast the real-time clock gained on the raw one between two readings, if the later reading is off by so
+// many nanoseconds.
 func gain(a, b shm.ClockTuple, off float64) float64 {
 	return (float64(int64((b.Real-a.Real)-(b.Raw-a.Raw))) + off) / float64(b.Raw-a.Raw)
 }

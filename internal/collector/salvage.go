@@ -24,8 +24,8 @@ import (
 // files. It returns how many there were. Only files of this user and of processes of this machine that have ended are
 // touched. An error names each file that could not be converted; the others are done all the same.
 //
-// Processes that were killed let go of their memory a little later than others see them end, and later still while
-// somebody looks at them in /proc. So a file in use is waited for, and named if it stays so.
+// A process that was killed releases its memory a little later than others see it end, and later still while somebody
+// reads its files in /proc. So Salvage waits for a file in use, and names it if it stays in use.
 func Salvage(directory string) (saved int, err error) {
 	entries, err := experiment.List(directory)
 	if err != nil {

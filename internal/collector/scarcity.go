@@ -10,22 +10,22 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// scarcity reports whether processors are scarce: where the collector runs, some other thread has to wait. Then it
-// looks for records less often, and puts off what it can (setting BACKLOG).
+// scarcity reports whether processors are scarce, so that some other thread has to wait while the collector runs. Then
+// the collector looks for records less often, and puts off what it can (setting BACKLOG).
 //
-// They are where threads wait: the system tells for how long some thread has waited for a processor (pressure stall
-// information, /proc/pressure/cpu; of a cgroup's quota, too). Where it does not, the collector goes by its own sleeps:
-// where they end late, it had to wait itself. And they are where no thread waits yet, but none of the processors that
-// the collector may use is left to it: see room. Until that has been looked at, as many ranks on the host as processors
-// make it likely.
+// Processors are scarce if threads wait for them. The system says for how long some thread has waited (pressure stall
+// information, /proc/pressure/cpu), also because of a control group's quota. If it does not, the collector goes by its
+// own sleeps: if they end late, it had to wait itself. Processors are also scarce if no thread waits yet, but none of
+// those that the collector may use is left to it (processorWatch). Until that has been measured, a host with as many
+// ranks as processors counts as having none left.
 type scarcity struct {
 	scarce     bool
 	processors processorUse
 	busy       bool // something has been recorded since the system was asked last
 
 	waiting bool // threads wait
-	crowded bool // there is no room
-	calm    int  // answers in a row that there is
+	crowded bool // no processor is left
+	calm    int  // measurements in a row that say otherwise
 
 	asked  time.Time // when the system was asked last
 	waited time.Duration
@@ -48,22 +48,22 @@ const (
 
 	crowdedBelow = 1.0 / 2 // of a processor
 	roomyFrom    = 3.0 / 4 //
-	// roomyTimes is how many answers in a row must say that there is room: what other collectors do changes it.
+	// roomyTimes is how many measurements in a row must find a processor left, as other collectors change their load,
+	// too.
 	roomyTimes = 3
 
 	lateBy     = 2 * time.Millisecond // a timer is off by far less where a processor is free
 	lateWeight = 1.0 / 16             // of the last sleep
 
-	// scarceSleep is how long the collector sleeps where they are: little beside the seconds that a view of the running
-	// job lags behind. calmSleep is how long where they are not.
+	// scarceSleep is how long the collector sleeps while processors are scarce. It is short beside the seconds by which
+	// a view of the running job lags behind. calmSleep is how long it sleeps otherwise.
 	scarceSleep = 100 * time.Millisecond
 	calmSleep   = 50 * time.Millisecond
-	// coolPart: of what makes rounds follow at once, the part that must not have come for the collector to sleep so
-	// long.
+	// coolPart is the part of what makes rounds follow at once (hotPart) that must not have come for such a long sleep.
 	coolPart = 16
 )
 
-// expectRanks takes how many ranks this host has, as far as the job's first communicator tells; 0: it does not.
+// expectRanks begins with what the number of ranks on this host makes likely; 0 means that it is unknown.
 func (s *scarcity) expectRanks(ranks int) {
 	if usable, ok := s.processors.usable(); ok && ranks > 0 && float64(ranks) >= usable {
 		s.crowded, s.scarce = true, true
@@ -78,8 +78,8 @@ func (s *scarcity) sleepTime() time.Duration {
 	return calmSleep
 }
 
-// noteSleep takes a sleep that is over: how long it was to be, and how long it was. One that a request ended says
-// nothing of processors.
+// noteSleep goes by a sleep that is over: how long it was to be (asked), and how long it was (took). A sleep that a
+// request ended says nothing about processors.
 func (s *scarcity) noteSleep(asked, took time.Duration, now time.Time) {
 	if asked == scarceSleep {
 		s.long.add(took)
@@ -118,7 +118,7 @@ func (s *scarcity) noteSleep(asked, took time.Duration, now time.Time) {
 	s.scarce = s.waiting || s.crowded
 }
 
-// lookForSpare asks how much room there is.
+// lookForSpare measures how many processors are left.
 func (s *scarcity) lookForSpare(now time.Time) {
 	spare, ok := s.processors.spare(now)
 	switch {

@@ -16,8 +16,7 @@ type selection struct {
 	cupti  uint64     // kinds of CUPTI's activities; 0: none
 }
 
-// chosenEvents are the event types (bits) that the settings choose in this process, of those that the API
-// version has.
+// chosenEvents are the event types (bits) of the API version that the settings choose in this process.
 func chosenEvents(s *config.Settings, l config.Launcher, h *shm.Header) uint32 {
 	if len(s.Ranks) > 0 && l.Rank >= 0 && !s.Ranks.Has(l.Rank) {
 		return 0
@@ -29,7 +28,7 @@ func chosenEvents(s *config.Settings, l config.Launcher, h *shm.Header) uint32 {
 	return s.Events & known
 }
 
-// selectBy reads the settings.
+// selectBy is the selection that the settings ask for.
 func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
 	types := chosenEvents(s, l, h)
 	sel := selection{event: types, record: types &^ h.Withheld, window: control.Everything}

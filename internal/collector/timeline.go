@@ -14,9 +14,9 @@ import (
 // timeline converts a process's ticks to nanoseconds of its time line: AnchorReal plus what
 // CLOCK_MONOTONIC_RAW has run since AnchorRaw.
 //
-// It is a line of few straight pieces, so it never decreases. It goes straight on as long as the clocks, when they are
-// read, are where it says (within tolerance: what readings are off by); where they are not, it bends so as to meet
-// them. Ticks beyond the last tuple go on with the last rate, which happens only at the end of a file that was cut off.
+// The line consists of few straight pieces and never decreases. It goes straight on while readings of the clocks are on
+// it, within the tolerance by which readings are off. If a reading is not, the line bends to meet it. Ticks after the
+// last reading are converted with the last rate; this happens only at the end of a file that was cut off.
 type timeline struct {
 	host   bool // ticks are nanoseconds, from the anchor on
 	anchor shm.ClockTuple
