@@ -231,7 +231,7 @@ func (b *backlog) drainStored(c *live) {
 		if now := time.Now(); now.Sub(b.reported) >= reportPeriod {
 			b.reported = now
 			c.listener.readControl(c)
-			_ = c.publishStatus() // it is of use only for those who look
+			_ = c.listener.publishStatus(c) // it is of use only for those who look
 		}
 	}
 	c.drain.limit = noLimit
@@ -244,7 +244,7 @@ func (b *backlog) endStored(c *live) {
 		b.end(time.Now())
 	}
 	if !b.reported.IsZero() {
-		_ = c.publishStatus()
+		_ = c.listener.publishStatus(c)
 	}
 }
 

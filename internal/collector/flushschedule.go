@@ -26,6 +26,7 @@ type flushSchedule struct {
 	last     time.Time
 	came     uint64 // records and samples as of the last flush
 	changes  uint64 // see regions.Model.Changes, as of the last flush
+	answered uint32 // the last request to flush that was answered
 }
 
 // cameTo counts the records and samples that have come to a collector.

@@ -60,7 +60,6 @@ type live struct {
 	gpus     *gpuWatch // nil: they are not looked at
 
 	now      shm.ClockTuple  // of the last round
-	answered uint32          // the last request that was answered
 	spares   int             // chunks that are kept prepared
 	reported map[string]bool // why recording stopped, as far as that was reported
 }
@@ -119,7 +118,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	c.spares = leastSpares
 	c.memory.KeepSpares(c.spares)
 	// Earlier requests belong to a collector that died; they are still open.
-	_, c.answered = c.memory.Requested()
+	_, c.flushes.answered = c.memory.Requested()
 	c.plugin = newPluginMasks(c.memory, selectBy(c.settings, c.launcher, &h))
 	c.listener.begin(c)
 	if early := c.settings.Environment(); len(early) > 0 {
@@ -154,13 +153,13 @@ func (c *live) run(ctx context.Context) error {
 		// The request's number before the clock, so that the time of the round is later than the request.
 		request, _ := c.memory.Requested()
 		read := c.memory.BytesRead()
-		c.backlog.expectRequest(c.memory, request != c.answered)
+		c.backlog.expectRequest(c.memory, request != c.flushes.answered)
 		n, err := c.round()
 		if err != nil {
 			return errors.Join(err, c.finish(false))
 		}
 		c.listener.readControl(c)
-		if request != c.answered {
+		if request != c.flushes.answered {
 			if err := c.answer(request); err != nil {
 				return errors.Join(err, c.finish(false))
 			}
@@ -307,7 +306,7 @@ func (c *live) tellCause(cause, reason string) {
 // answer brings everything recorded before a request to disk and answers it.
 func (c *live) answer(request uint32) error {
 	if c.flushes.canWait(c) || c.backlog.appendAll(c) {
-		c.answered = request
+		c.flushes.answered = request
 		c.memory.Answer(request)
 		return nil
 	}
@@ -334,7 +333,7 @@ func (c *live) answer(request uint32) error {
 		// Who asks may not be there for long.
 		c.tellCause(cause(c.disk.err), c.disk.err.Error())
 	}
-	c.answered = request
+	c.flushes.answered = request
 	c.memory.Answer(request)
 	c.say("request %d answered, %d records so far", request, c.drain.records)
 	return nil

@@ -79,18 +79,18 @@ func (l *listener) readControl(c *live) {
 	if o.Ask != l.ask {
 		c.backlog.asked = time.Now()
 		if o.Settle {
-			c.flushComplete()
+			l.flushComplete(c)
 		}
 	}
 	l.ask = o.Ask
-	if err := c.publishStatus(); err != nil {
+	if err := l.publishStatus(c); err != nil {
 		c.say("status: %v", err)
 	}
 }
 
 // flushComplete brings what is complete by now into the shard, for somebody who looks. If records have been put off the
 // answer says that there is more, and who asks does so again.
-func (c *live) flushComplete() {
+func (l *listener) flushComplete(c *live) {
 	if c.life.ended || c.memory.Stored() || !c.writes() {
 		return
 	}
@@ -162,7 +162,7 @@ func (l *listener) obey(c *live, o *control.File) {
 }
 
 // publishStatus writes the state of the recording, as of now, where `ctl` finds it.
-func (c *live) publishStatus() error {
+func (l *listener) publishStatus(c *live) error {
 	h, p, chosen := c.memory.Header(), c.shard.process, &c.plugin.chosen
 	free, total := c.memory.FreeChunks()
 	waiting := c.backlog.bytesWaiting()
@@ -171,8 +171,8 @@ func (c *live) publishStatus() error {
 	}
 	s := &control.Status{
 		Shard: p.UUID, Host: p.Host, PID: p.PID, Rank: p.Launcher.Rank,
-		Time: time.Now(), Ask: c.listener.ask, Order: c.listener.order, Late: c.listener.late,
-		Poll: c.listener.Interval,
+		Time: time.Now(), Ask: l.ask, Order: l.order, Late: l.late,
+		Poll: l.Interval,
 		Mode: "trace", Asked: control.EventNames(chosen.event), Recorded: control.EventNames(chosen.record),
 		Records: c.drain.records, Lost: make(map[string]uint64),
 		MemoryUsed: uint64(total-free) * shm.ChunkSize, MemoryTotal: uint64(total) * shm.ChunkSize,
