@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // tarOf puts members into a tar file as profiles have it.
@@ -135,9 +137,7 @@ func TestWhatReadersTakeIsTaken(t *testing.T) {
 	var row Row
 	_, err = p.Row(0, 0, &row)
 	check(t, err)
-	if row.At(0).Bits() != 1 {
-		t.Errorf("%v: the earlier member was read", row.At(0))
-	}
+	testkit.Equal(t, row.At(0).Bits(), 1, "%v: the earlier member was read", row.At(0))
 	index := binary.LittleEndian.AppendUint32([]byte(indexMarker), 1)
 	list[1], list[3] = list[1].([]byte)[:26], append(index, 0, 0, formatDense)
 	p, err = inMemory(tarOf(t, list...))
@@ -147,9 +147,7 @@ func TestWhatReadersTakeIsTaken(t *testing.T) {
 			t.Errorf("row of cnode %d: %v, %v", c, stored, err)
 		}
 	}
-	if row.At(0).Bits() != 0 {
-		t.Errorf("%v where no row is", row.At(0))
-	}
+	testkit.Equal(t, row.At(0).Bits(), 0, "%v where no row is", row.At(0))
 }
 
 func TestDamagedContainersAreRefused(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/cube/cubetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // The package and the second reader find the same bits in profiles of all writers.
@@ -44,15 +45,11 @@ func TestFixturesReadAsByTheSecondReader(t *testing.T) {
 				for c := range want {
 					stored, err := p.Row(MetricID(id), CnodeID(c), &row)
 					check(t, err)
-					if stored != there[c] {
-						t.Errorf("%s at cnode %d: stored is %v", m.Name, c, stored)
-					}
+					testkit.Equal(t, stored, there[c], "%s at cnode %d: stored", m.Name, c)
 					for l, numbers := range want[c] {
 						for i, bits := range numbers {
-							if got := row.NumberAt(LocationID(l), i).Bits(); got != bits {
-								t.Errorf("%s at cnode %d, location %d: number %d is %x, want %x", m.Name, c, l, i, got,
-									bits)
-							}
+							testkit.Equal(t, row.NumberAt(LocationID(l), i).Bits(), bits,
+								"%s at cnode %d, location %d: number %d", m.Name, c, l, i)
 							compared++
 						}
 					}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // bounded fails if read allocates more than a file of size bytes gives reason for, whatever it claims. Compressed bytes
@@ -49,14 +51,10 @@ func writtenAgain(t *testing.T, p *Profile, v values) {
 	check(t, err)
 	got, err := stored(q)
 	check(t, err)
-	if diff := cmp.Diff(v, got); diff != "" {
-		t.Errorf("values: %s", diff)
-	}
+	testkit.Same(t, v, got)
 	r, err := inMemory(b)
 	check(t, err)
-	if diff := cmp.Diff(q.Definitions, r.Definitions); diff != "" {
-		t.Errorf("definitions: %s", diff)
-	}
+	testkit.Same(t, q.Definitions, r.Definitions)
 }
 
 // Any bytes are a profile or an error.

@@ -17,9 +17,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/cube/cubetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // What is written is what the second reader finds, bit by bit, and what the package reads back.
@@ -35,9 +34,7 @@ func TestWrittenProfilesReadBack(t *testing.T) {
 			got, err := stored(p)
 			check(t, err)
 			complete(d, v)
-			if diff := cmp.Diff(v, got); diff != "" {
-				t.Errorf("values: %s", diff)
-			}
+			testkit.Same(t, v, got)
 			again, err := written(&p.Definitions, got, o)
 			check(t, err)
 			if !bytes.Equal(again, rewritten(t, d, v, o)) {
@@ -506,9 +503,7 @@ func TestProfilesAppearWhole(t *testing.T) {
 	check(t, os.WriteFile(path, []byte("older"), 0o600))
 	w, err := Create(path, d, nil)
 	check(t, err)
-	if string(readFile(t, path)) != "older" {
-		t.Error("the older file is gone before Close")
-	}
+	testkit.Equal(t, string(readFile(t, path)), "older", "the older file is gone before Close")
 	check(t, w.Abandon())
 	check(t, w.Abandon())
 	if err := w.Close(); !errors.Is(err, ErrClosed) {
@@ -569,7 +564,5 @@ func TestDeepCallTrees(t *testing.T) {
 		}
 		visited++
 	})
-	if visited != depth {
-		t.Errorf("%d cnodes", visited)
-	}
+	testkit.Equal(t, visited, depth, "cnodes")
 }

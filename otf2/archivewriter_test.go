@@ -149,9 +149,7 @@ func TestWholeArchive(t *testing.T) {
 		}
 		events++
 	}
-	if events != 8*calls {
-		t.Errorf("%d events, want %d", events, 8*calls)
-	}
+	testkit.Equal(t, events, 8*calls, "events")
 	thumbnail, err := a.Thumbnail(0)
 	testkit.Must(t, err)
 	if len(thumbnail.Samples) != 2 || thumbnail.Declared != 2 || thumbnail.Samples[1].Values[0] != 1<<33 ||
@@ -173,9 +171,7 @@ func TestWholeArchive(t *testing.T) {
 func TestPythonReadsWholeArchive(t *testing.T) {
 	got := readByPython(t, wholeArchive(t, t.TempDir(), 10))
 	want := "80 40 3 1 [('Enter', 20), ('Leave', 20), ('MpiCollectiveBegin', 20), ('MpiCollectiveEnd', 20)]\n"
-	if got != want {
-		t.Errorf("read %swant %s", got, want)
-	}
+	testkit.Equal(t, got, want, "read")
 }
 
 // What is refused, and that the archive is as if it had not been tried.
@@ -252,9 +248,7 @@ func TestCheckedReferences(t *testing.T) {
 			}
 		}
 	})
-	if refused != 30*11 {
-		t.Errorf("%d refusals, want %d", refused, 30*11)
-	}
+	testkit.Equal(t, refused, 30*11, "refusals")
 	for _, name := range []string{"a/0.evt", "a.otf2"} {
 		a, err := os.ReadFile(filepath.Join(plain, name))
 		testkit.Must(t, err)
@@ -396,9 +390,7 @@ func TestSnapshotWriter(t *testing.T) {
 	}
 	testkit.Must(t, s.SnapshotEnd(6, nil, 9))
 	testkit.Must(t, s.Close())
-	if s.Snapshots() != 2 {
-		t.Errorf("%d snapshots", s.Snapshots())
-	}
+	testkit.Equal(t, s.Snapshots(), 2, "snapshots")
 	d, err := otf2.CreateGlobalDefWriter(filepath.Join(dir, "a.def"), 0)
 	testkit.Must(t, err)
 	testkit.Must(t, d.Close())
@@ -416,7 +408,5 @@ func TestSnapshotWriter(t *testing.T) {
 		}
 		n++
 	}
-	if n != 18 {
-		t.Errorf("%d records, want 18", n)
-	}
+	testkit.Equal(t, n, 18, "records")
 }

@@ -227,9 +227,7 @@ func TestFullDisk(t *testing.T) {
 		if err != nil || !s.Complete || s.Events < good {
 			t.Errorf("room %d: %+v, %v; %d events were flushed", room, s, err, good)
 		}
-		if string(b[len(b)-2:]) != "\x02\x01" {
-			t.Errorf("room %d: file ends in % x", room, b[len(b)-2:])
-		}
+		testkit.Equal(t, string(b[len(b)-2:]), "\x02\x01", "room %d: file ends in % x", room, b[len(b)-2:])
 	}
 }
 

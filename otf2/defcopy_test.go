@@ -25,9 +25,7 @@ func TestCopiedDefinitionsAreUnchanged(t *testing.T) {
 				to := filepath.Join(t.TempDir(), "copy.def")
 				w := newDefs(t, to, chunk)
 				testkit.Must(t, w.Copy(from, anchor.DefChunkSize))
-				if got := w.Count(); got != uint64(len(want.Order)) {
-					t.Errorf("%d records, %d were there", got, len(want.Order))
-				}
+				testkit.Equal(t, w.Count(), uint64(len(want.Order)), "records, %d were there", len(want.Order))
 				const last = 1 << 30
 				_ = w.String(last, "behind them")
 				testkit.Must(t, w.Close())

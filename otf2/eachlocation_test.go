@@ -60,9 +60,7 @@ func TestManyLocationsFewFiles(t *testing.T) {
 		seen[loc] += n
 		return nil
 	}))
-	if len(seen) != locations {
-		t.Errorf("%d locations, want %d", len(seen), locations)
-	}
+	testkit.Equal(t, len(seen), locations, "locations")
 	for loc, n := range seen {
 		if n != 2*rounds {
 			t.Fatalf("location %d: %d events, want %d", loc, n, 2*rounds)
@@ -73,12 +71,8 @@ func TestManyLocationsFewFiles(t *testing.T) {
 		testkit.Must(t, err)
 		n++
 	}
-	if n != 2*rounds*locations {
-		t.Errorf("%d events, want %d", n, 2*rounds*locations)
-	}
-	if left := a.open.left.Load(); left != 128 {
-		t.Errorf("%d files of 128 may be opened after reading", left)
-	}
+	testkit.Equal(t, n, 2*rounds*locations, "events")
+	testkit.Equal(t, a.open.left.Load(), 128, "files of 128 may be opened after reading")
 }
 
 // A selection means the same for one location as for all.
@@ -183,9 +177,7 @@ func TestEachLocationErrors(t *testing.T) {
 		}
 		return nil
 	}))
-	if damaged != 1 {
-		t.Errorf("%d damaged locations, want 1", damaged)
-	}
+	testkit.Equal(t, damaged, 1, "damaged locations")
 	ctx, cancel := context.WithCancel(t.Context())
 	n := 0
 	err = a.EachLocation(ctx, 1, nil, func(loc LocationRef, events iter.Seq2[*Event, error]) error {
@@ -202,7 +194,6 @@ func TestEachLocationErrors(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || n > 5000+checkEvery {
 		t.Errorf("%v after %d events, want Canceled soon after 5000", err, n)
 	}
-	if left := a.open.left.Load(); left != int64(a.opts.MaxOpenFiles) {
-		t.Errorf("%d files of %d may be opened after reading", left, a.opts.MaxOpenFiles)
-	}
+	testkit.Equal(t, a.open.left.Load(), int64(a.opts.MaxOpenFiles), "files of %d may be opened after reading",
+		a.opts.MaxOpenFiles)
 }

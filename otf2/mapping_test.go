@@ -198,15 +198,11 @@ func TestNanoseconds(t *testing.T) {
 				t.Errorf("location %d, raw %v: %v, want %v", l, raw, got, want[l])
 			}
 		}
-		if a.Defs.Clock != clock {
-			t.Errorf("raw %v: %+v", raw, a.Defs.Clock)
-		}
+		testkit.Equal(t, a.Defs.Clock, clock, "raw %v", raw)
 		if _, markers, err := a.Markers(); err != nil || !raw &&
 			(markers[0].Time != 5000 || markers[0].Duration != 1000) {
 			t.Errorf("%+v, %v", markers, err)
 		}
 	}
-	if got := nanoseconds(1<<63, 3); got != 1<<64-1 {
-		t.Errorf("beyond all times: %d", got)
-	}
+	testkit.Equal(t, nanoseconds(1<<63, 3), 1<<64-1, "beyond all times")
 }

@@ -175,7 +175,5 @@ func TestDefMethodsAgreeWithTable(t *testing.T) {
 			}
 		}
 	}
-	if kinds != 38 {
-		t.Errorf("%d kinds of definitions, want 38", kinds)
-	}
+	testkit.Equal(t, kinds, 38, "kinds of definitions")
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // interesting numbers: any length of the compressed form, and its borders.
@@ -84,9 +86,7 @@ func TestCompressedForms(t *testing.T) {
 		t.Error("five bytes for 32 bits: no error")
 	}
 	d = fieldDecoder{buf: []byte{0xff}}
-	if v := d.s64(); v != -1 {
-		t.Errorf("ff read as signed %d, want -1", v)
-	}
+	testkit.Equal(t, d.s64(), -1, "ff read as signed")
 }
 
 // Values keep their bits through the form of their type.
@@ -118,10 +118,6 @@ func TestValues(t *testing.T) {
 			t.Fatalf("%v %#x read as %#x, %v", typ, v, got, d.err)
 		}
 	})
-	if got := DoubleValue(-2.25).Double(); got != -2.25 {
-		t.Errorf("double %v", got)
-	}
-	if got := FloatValue(float32(math.Pi)).Float(); got != float32(math.Pi) {
-		t.Errorf("float %v", got)
-	}
+	testkit.Equal(t, DoubleValue(-2.25).Double(), -2.25, "double")
+	testkit.Equal(t, FloatValue(float32(math.Pi)).Float(), float32(math.Pi), "float")
 }

@@ -157,9 +157,7 @@ func TestSeek(t *testing.T) {
 					want++
 				}
 			}
-			if n != want {
-				t.Errorf("from %d: %d events, want %d", from, n, want)
-			}
+			testkit.Equal(t, n, want, "from %d: events", from)
 		}
 		r := a.eventReader(1, maxWindow)
 		testkit.Must(t, r.seek(times[len(times)-1]))
@@ -189,9 +187,7 @@ func TestConcurrentReading(t *testing.T) {
 		}()
 	}
 	for range 4 {
-		if n := <-counts; n != 208 {
-			t.Errorf("%d events, want 208", n)
-		}
+		testkit.Equal(t, <-counts, 208, "events")
 	}
 }
 
@@ -273,9 +269,7 @@ func TestDamagedLocation(t *testing.T) {
 				t.Errorf("location %d: %v", loc, err)
 			}
 		}
-		if n != 1 {
-			t.Errorf("location %d: %d errors", loc, n)
-		}
+		testkit.Equal(t, n, 1, "location %d: errors", loc)
 	}
 }
 
@@ -330,9 +324,7 @@ func TestOldDefinitions(t *testing.T) {
 	)
 	defs, err := ReadGlobalDefs(tempFile(t, file), 0)
 	testkit.Must(t, err)
-	if defs.Clock != (ClockProperties{1000, 5, 6, 1<<64 - 1}) {
-		t.Errorf("clock %+v", defs.Clock)
-	}
+	testkit.Equal(t, defs.Clock, (ClockProperties{1000, 5, 6, 1<<64 - 1}), "clock")
 	if v := defs.Attribute(0); v.Description != UndefinedString {
 		t.Errorf("attribute %+v", v)
 	}

@@ -82,7 +82,5 @@ func TestWiden(t *testing.T) {
 	}
 	events, err := readEvents(path, wide)
 	testkit.Must(t, err)
-	if len(events) != 107_000 {
-		t.Errorf("%d events", len(events))
-	}
+	testkit.Equal(t, len(events), 107_000, "events")
 }

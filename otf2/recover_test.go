@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -155,9 +156,7 @@ func TestRecoverLeavesWholeArchives(t *testing.T) {
 			t.Errorf("%s:\n%s", anchor, lines(res))
 		}
 		for _, f := range res.Files {
-			if f.Action != otf2.RecoverWhole {
-				t.Errorf("%s: %v", anchor, f)
-			}
+			testkit.Equal(t, f.Action, otf2.RecoverWhole, "%s: %v", anchor, f)
 		}
 	}
 }
@@ -463,9 +462,7 @@ func TestRecoverNumbersAndMissingFiles(t *testing.T) {
 		if res := mustRecover(t, anchor); res.Failed() || file(t, res, base+".def").Action != otf2.RecoverRepaired {
 			t.Errorf("%s:\n%s", name, lines(res))
 		}
-		if n := eventsIn(t, anchor)[loc.Self]; n != loc.Events-1 {
-			t.Errorf("%s: %d events, want %d", name, n, loc.Events-1)
-		}
+		testkit.Equal(t, eventsIn(t, anchor)[loc.Self], loc.Events-1, "%s: events", name)
 		ok(t, os.Remove(path))
 		if res := mustRecover(t, anchor); res.Failed() || file(t, res, path).Action != otf2.RecoverCreated {
 			t.Errorf("%s:\n%s", name, lines(res))

@@ -118,9 +118,7 @@ func TestPythonReadsOurArchive(t *testing.T) {
 	want := fmt.Sprintf(
 		"%d %d 2 1 [('Enter', %d), ('Leave', %[3]d), ('MpiCollectiveBegin', %[3]d), ('MpiCollectiveEnd', %[3]d)]\n",
 		8*calls, 4*calls, 2*calls)
-	if got != want {
-		t.Errorf("read %swant %s", got, want)
-	}
+	testkit.Equal(t, got, want, "read")
 }
 
 // Random events of all kinds that libotf2 3.0 knows, with attributes of all types and sparse and dense tables, are

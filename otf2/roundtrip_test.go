@@ -188,9 +188,7 @@ func TestAnchorsAndMarkersRoundTrip(t *testing.T) {
 		}
 	}
 	testkit.Must(t, w.Close())
-	if len(records) != 10 {
-		t.Errorf("%d marker records, want 10", len(records))
-	}
+	testkit.Equal(t, len(records), 10, "marker records")
 	equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
 }
 
@@ -241,7 +239,5 @@ func TestSnapshotsAndThumbnailsRoundTrip(t *testing.T) {
 		path := a.archiveFile("." + strconv.Itoa(int(i)) + ".thumb")
 		equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
 	}
-	if a.Anchor.Thumbnails != 3 {
-		t.Errorf("%d thumbnails, want 3", a.Anchor.Thumbnails)
-	}
+	testkit.Equal(t, a.Anchor.Thumbnails, 3, "thumbnails")
 }

@@ -108,9 +108,7 @@ func TestTailSkipsToATime(t *testing.T) {
 		t.Errorf("skipping to 80000 goes on at %d", at)
 	}
 	testkit.Must(t, tail.SkipTo(1000))
-	if back := first(); back != at+1 {
-		t.Errorf("skipping back goes on at %d, not %d", back, at+1)
-	}
+	testkit.Equal(t, first(), at+1, "skipping back goes on at")
 	testkit.Must(t, tail.SkipTo(1<<60))
 	if last := first(); last < 75_000 {
 		t.Errorf("skipping to the end goes on at %d", last)

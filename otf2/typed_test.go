@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // bitsOf is a typed value as it stands in Args.
@@ -66,9 +68,7 @@ func TestTypedEventsAgreeWithArgs(t *testing.T) {
 			continue
 		}
 		record := method.Call(nil)[0]
-		if name := record.Type().Name(); name != kind.String() {
-			t.Errorf("Event.%v returns a %s", kind, name)
-		}
+		testkit.Equal(t, record.Type().Name(), kind.String(), "Event.%v returns a", kind)
 		for i, f := range fixed {
 			name := strings.ToUpper(f.Name[:1]) + f.Name[1:]
 			member := record.FieldByName(name)
@@ -79,9 +79,7 @@ func TestTypedEventsAgreeWithArgs(t *testing.T) {
 			if f.Type != "" && f.Type != "CollectiveRoot" && member.Type().Name() != f.Type {
 				t.Errorf("%v.%s is a %v, want %s", kind, name, member.Type(), f.Type)
 			}
-			if got := bitsOf(t, member); got != e.Args[i] {
-				t.Errorf("%v.%s = %#x, want %#x", kind, name, got, e.Args[i])
-			}
+			testkit.Equal(t, bitsOf(t, member), e.Args[i], "%v.%s =", kind, name)
 		}
 		if len(repeated) == 0 {
 			if n := record.NumField(); n != len(fixed) {
@@ -89,24 +87,18 @@ func TestTypedEventsAgreeWithArgs(t *testing.T) {
 			}
 			continue
 		}
-		if n := record.MethodByName("Len").Call(nil)[0].Int(); n != rounds {
-			t.Errorf("%v.Len() = %d, want %d", kind, n, rounds)
-		}
+		testkit.Equal(t, record.MethodByName("Len").Call(nil)[0].Int(), rounds, "%v.Len() =", kind)
 		for i := range rounds {
 			for j, v := range record.MethodByName("At").Call([]reflect.Value{reflect.ValueOf(i)}) {
 				want := e.Args[len(fixed)+1+i*len(repeated)+j]
 				if v.Kind() == reflect.Uint8 {
 					want &= 0xff
 				}
-				if got := bitsOf(t, v); got != want {
-					t.Errorf("%v.At(%d) member %d = %#x, want %#x", kind, i, j, got, want)
-				}
+				testkit.Equal(t, bitsOf(t, v), want, "%v.At(%d) member %d =", kind, i, j)
 			}
 		}
 	}
-	if kinds != 83 {
-		t.Errorf("%d kinds, want 83", kinds)
-	}
+	testkit.Equal(t, kinds, 83, "kinds")
 }
 
 // An event taken for another kind is a mistake of the program, not zeros.

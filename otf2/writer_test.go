@@ -201,12 +201,8 @@ func TestWritingDoesNotAllocate(t *testing.T) {
 	for range 20_000 {
 		round()
 	}
-	if n := testing.AllocsPerRun(20_000, round); n != 0 {
-		t.Errorf("%v allocations per round", n)
-	}
-	if n := testing.AllocsPerRun(100, func() { round(); _ = w.Flush() }); n != 0 {
-		t.Errorf("%v allocations per flush", n)
-	}
+	testkit.Equal(t, testing.AllocsPerRun(20_000, round), 0, "allocations per round")
+	testkit.Equal(t, testing.AllocsPerRun(100, func() { round(); _ = w.Flush() }), 0, "allocations per flush")
 }
 
 // Wrong options, paths and definitions are refused.
@@ -246,9 +242,7 @@ func TestRefusedFiles(t *testing.T) {
 		t.Errorf("group larger than a chunk: %v", err)
 	}
 	testkit.Must(t, g.String(0, ""))
-	if g.Count() != 1 {
-		t.Errorf("%d records counted, want 1", g.Count())
-	}
+	testkit.Equal(t, g.Count(), 1, "records counted")
 	g.Abort()
 	for _, name := range []string{"", "A", "A::", "::A", "A:B", "A::B C", "A::B:"} {
 		if err := WriteAnchor(filepath.Join(dir, "a.otf2"), &Anchor{Properties: []Property{{Name: name}}}); !errors.Is(
@@ -258,9 +252,7 @@ func TestRefusedFiles(t *testing.T) {
 	}
 	left, err := os.ReadDir(dir)
 	testkit.Must(t, err)
-	if len(left) != 1 {
-		t.Errorf("left behind: %v", left)
-	}
+	testkit.Equal(t, len(left), 1, "left behind: %v", left)
 }
 
 // A refused event leaves no trace, also where it would have begun a chunk: the event after it, at the time of the one

@@ -30,7 +30,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // figure is a number as a product shows it, and by how much the shown one may differ, relatively, from what it is of.
@@ -158,8 +157,7 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 	for _, what := range f.disagreements() {
 		t.Error(what)
 	}
-	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
-	defer a.Close()
+	a := openArchive(t, filepath.Join(dir, "traces.otf2"))
 	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	cubextest.Load(t, filepath.Join(dir, "profile.cubex")).Agrees(t, report, tally.Read(a, nil))
 }

@@ -15,7 +15,16 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
+
+// openArchive opens an archive for as long as the test runs.
+func openArchive(t testing.TB, anchor string) *otf2.Archive {
+	t.Helper()
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	t.Cleanup(func() { _ = a.Close() })
+	return a
+}
 
 // archive is what the reference binding (python3-otf2) read from an archive, see reference/dump.py.
 type archive struct {
@@ -132,12 +141,7 @@ func tail(s string) string {
 func readArchive(t *testing.T, anchor string) *archive {
 	t.Helper()
 	cmd := exec.Command(need.Python(t), "reference/dump.py", anchor)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("python3-otf2 on %s: %v\n%s", anchor, err, tail(stderr.String()))
-	}
+	out := testkit.Output(t, cmd)
 	return testkit.Value(parseDump(out))(t)
 }
 

@@ -134,10 +134,7 @@ func pretendHosts(t *testing.T, dir string, clocks []hostClock) {
 func unifyWithTool(t *testing.T, dir string, args ...string) *scorep.RunResult {
 	t.Helper()
 	cmd := exec.Command(builtFile(t, "nccl-otf2"), append([]string{"unify", dir, "--format", "json"}, args...)...)
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("unify %s: %v\n%s", dir, err, out)
-	}
+	out := testkit.Output(t, cmd)
 	var res scorep.Result
 	testkit.Must(t, json.Unmarshal(out, &res))
 	return &res.Runs[0]
@@ -371,8 +368,7 @@ func sameTimes(t *testing.T, a *otf2.Archive, l otf2.LocationRef, want []*event)
 // correctClocks gives the locations of each process clock offsets in place of those that they have.
 func correctClocks(t *testing.T, anchor string, by [][]otf2.ClockOffset) {
 	t.Helper()
-	a := testkit.Value(otf2.Open(anchor, nil))(t)
-	defer a.Close()
+	a := openArchive(t, anchor)
 	for _, l := range a.Defs.Locations {
 		maps, _, err := a.LocalDefs(l.Self)
 		testkit.Must(t, err)
@@ -470,9 +466,7 @@ func TestClocksAreLeftAloneOnRequest(t *testing.T) {
 	says := func(want string) {
 		t.Helper()
 		for _, of := range [][]string{{"report", dir}, {"report", dir, "--waits"}} {
-			if text := runTool(t, builtFile(t, "nccl-otf2"), of...); !strings.Contains(text, want) {
-				t.Errorf("%v does not say %q:\n%s", of, want, text)
-			}
+			testkit.Contains(t, runTool(t, builtFile(t, "nccl-otf2"), of...), want)
 		}
 	}
 	if run := unifyWithTool(t, dir, "--no-sync"); run.ClockSync != nil {
@@ -509,9 +503,7 @@ func TestClocksThatDifferByMoreThanTheJobLasts(t *testing.T) {
 	want := ""
 	for _, seconds := range []float64{0, 30, 3600, -3600} {
 		dir := filepath.Join(t.TempDir(), "experiment")
-		if out, err := exec.Command("cp", "-a", played, dir).CombinedOutput(); err != nil { // with its links
-			t.Fatalf("%v: %s", err, out)
-		}
+		testkit.Output(t, exec.Command("cp", "-a", played, dir)) // with its links
 		clocks := make([]hostClock, len(rec.Processes))
 		for p := range clocks {
 			clocks[p].origin = float64(truth.clockOffset)

@@ -16,7 +16,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // notFinite finds numbers that are none, and what stands for no minimum or maximum.
@@ -33,8 +32,7 @@ func TestRealCubeLib(t *testing.T) {
 	for _, name := range []string{"02-allcoll-4p-net", "03-onethread-4r-groups", "05-p2p-3p", "09-straggler-4p"} {
 		t.Run(name, func(t *testing.T) {
 			dir, _ := play(t, recording(t, name), clock(replay.ClockRecorded))
-			a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
-			defer a.Close()
+			a := openArchive(t, filepath.Join(dir, "traces.otf2"))
 			p, _, err := cubex.FromArchive(a)
 			testkit.Must(t, err)
 			file, remapped := filepath.Join(dir, "profile.cubex"), filepath.Join(dir, "summary.cubex")
@@ -61,9 +59,7 @@ func TestRealCubeLib(t *testing.T) {
 					for _, args := range [][]string{{"cube_calltree", "-m", m}, {"cube_calltree", "-i", "-m", m},
 						{"cube_stat", "-m", m}} {
 						text := cubeTool(t, args[0], append(args[1:], f)...)
-						if at := notFinite.FindString(text); at != "" {
-							t.Errorf("%v of %s: %q", args, filepath.Base(f), at)
-						}
+						testkit.Equal(t, notFinite.FindString(text), "", "%v of %s", args, filepath.Base(f))
 					}
 				}
 			}

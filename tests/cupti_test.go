@@ -15,7 +15,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 )
@@ -96,9 +95,7 @@ func compareKernels(t *testing.T, version uint32, truth *fakegpu.Truth, got *act
 		t.Errorf("CUPTI: %v, version %d, error %d", got.header.CuptiState, got.header.CuptiVersion,
 			got.header.CuptiError)
 	}
-	if truth.Outstanding != 0 {
-		t.Errorf("%d buffers were never given back", truth.Outstanding)
-	}
+	testkit.Equal(t, truth.Outstanding, 0, "buffers were never given back")
 	if got.clocks == 0 {
 		t.Error("nothing says what CUPTI's clock was")
 	}
@@ -227,9 +224,7 @@ func TestKernelsReachTheShards(t *testing.T) {
 						for name, want := range map[string]uint64{"CUPTI_DROPPED": gpu.Dropped,
 							"CUPTI_UNKNOWN": gpu.Unreadable, "CUPTI_LOST": 0,
 							"CUPTI_BUFFERS_OUT": 0, "CUPTI_BUFFERS_OVERWRITTEN": 0} {
-							if p.Counts.Oddities[name] != want {
-								t.Errorf("%s is %d, want %d", name, p.Counts.Oddities[name], want)
-							}
+							testkit.Equal(t, p.Counts.Oddities[name], want, "%s", name)
 						}
 					}
 				})
@@ -267,8 +262,7 @@ func TestWithoutCupti(t *testing.T) {
 					t.Errorf("%d launches, want %d", got, want)
 				}
 			}
-			a := testkit.Value(otf2.Open(unified(t, dir), nil))(t)
-			defer a.Close()
+			a := openArchive(t, unified(t, dir))
 			said := slices.ContainsFunc(analysis.SelfReport(a).Recording, func(v analysis.SelfValue) bool {
 				return v.Name == "CUPTI_STATE" && v.Processes == "all" && strings.HasPrefix(v.Value, tc.state+": ") &&
 					strings.Contains(v.Value, tc.line)

@@ -13,10 +13,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
-
-	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -37,9 +34,7 @@ func TestDependencies(t *testing.T) {
 	for m := range modulesOf(t, "../cmd/nccl-otf2-collector") {
 		want[m] = "yes"
 	}
-	if d := gocmp.Diff(want, listed); d != "" {
-		t.Errorf("docs/dependencies.md (in the program −, on the page +):\n%s", d)
-	}
+	testkit.Same(t, want, listed)
 }
 
 // modulesOf are the modules, other than this, of a package and all that it imports.
@@ -187,8 +182,6 @@ func protection(f *elf.File) (relro, stack bool) {
 func TestLicencesAreShipped(t *testing.T) {
 	text := testkit.Read(t, builtFile(t, "THIRD-PARTY-LICENSES"))
 	for m := range modulesOf(t, "../cmd/nccl-otf2") {
-		if !strings.Contains(string(text), "\n"+m+" v") {
-			t.Errorf("no license of %s", m)
-		}
+		testkit.Contains(t, string(text), "\n"+m+" v")
 	}
 }

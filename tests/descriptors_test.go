@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // However few descriptors a job may have (ulimit -n), all of it is recorded, or a line says that nothing is, and why.
@@ -50,10 +52,8 @@ func TestFewDescriptors(t *testing.T) {
 					case !recorded && len(p.Report.Delivered.Starts) != 0:
 						t.Errorf("events were taken that are nowhere: %v", p.Report.Delivered.Starts)
 					}
-					if fewer := name == "collector" && !collectors; fewer != strings.Contains(
-						said, "a collector needs 64 descriptors") {
-						t.Errorf("of the collector it is said:\n%s", p.Stderr)
-					}
+					testkit.Equal(t, name == "collector" && !collectors, strings.Contains(
+						said, "a collector needs 64 descriptors"), "of the collector it is said:\n%s", p.Stderr)
 				}
 			})
 		}

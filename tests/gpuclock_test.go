@@ -575,9 +575,7 @@ func (m *measured) rank(t *testing.T, truth *truth, name string, shown map[strin
 				if stamped && testing.Verbose() {
 					t.Logf("%s: %s %d has no GPU time, and NCCL has told its stamps", name, k, i)
 				}
-				if o.uncertainty != -1 {
-					t.Errorf("%s: %s %d has no GPU time, but an uncertainty of it", name, k, i)
-				}
+				testkit.Equal(t, o.uncertainty, -1, "%s: %s %d has no GPU time, but an uncertainty of it", name, k, i)
 				continue
 			}
 			if done[group] {

@@ -28,7 +28,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 )
 
@@ -109,16 +108,12 @@ func (h *hanging) run(t *testing.T) {
 			break
 		}
 	}
-	if fault != "" {
-		t.Errorf("while it hangs: %s", fault)
-	}
+	testkit.Equal(t, fault, "", "while it hangs")
 	hung := time.Since(stood)
 	close(seen)
 	testkit.Must(t, <-ended)
 	collectors.Await(t, dir)
-	if fault := h.fault(dir, false); fault != "" {
-		t.Errorf("when it is dead: %s", fault)
-	}
+	testkit.Equal(t, h.fault(dir, false), "", "when it is dead")
 	if fault := h.end.fault(dir, rec, h.missing, hung, time.Since(began)); fault != "" {
 		t.Error(fault)
 	}
@@ -216,8 +211,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 			}
 			path := unified(t, dir)
 			checkSound(t, path, check.Note)
-			a := testkit.Value(otf2.Open(path, nil))(t)
-			defer a.Close()
+			a := openArchive(t, path)
 			for where, culprits := range map[string][]verdict.Culprit{"the shards": r.Jobs[0].Culprits,
 				"the archive": waitfor.OfArchive(a.Anchor)} {
 				if len(culprits) != 1 || culprits[0].Kind != tc.kind || culprits[0].Rank != tc.culprit ||
@@ -237,8 +231,7 @@ func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 	testkit.Value(replay.Run(t.Context(), rec,
 		usual(t, dir, clock(replay.ClockRecorded), env("NCCL_OTF2_EVENTS=gpu"))))(t)
 	collectors.Await(t, dir)
-	a := testkit.Value(otf2.Open(unified(t, dir), nil))(t)
-	defer a.Close()
+	a := openArchive(t, unified(t, dir))
 	stretches, unnamed := facts.Stretches(a.Anchor)
 	if len(stretches) != 1 || unnamed > 0 || stretches[0].First != 7 || stretches[0].Last != 7 ||
 		stretches[0].Detail != "Rank 1 asked for 10000 elements, Ranks 0,2 asked for 20000 elements" {

@@ -4,6 +4,7 @@ package tests
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
@@ -28,14 +29,10 @@ var callerHazards = []hazard{
 			o.want("reductions", o.reductions(), 6)
 			o.want("diagnostics", o.sum(starts, "KernelPhase"), 0)
 			for _, p := range o.shards {
-				if p.Library != "RCCL" {
-					o.t.Errorf("library %q", p.Library)
-				}
+				testkit.Equal(o.t, p.Library, "RCCL", "library")
 			}
 			for _, r := range o.shards[0].Regions {
-				if r.Paradigm.String() != "HIP" {
-					o.t.Errorf("region %s is of paradigm %v", r.Name, r.Paradigm)
-				}
+				testkit.Equal(o.t, r.Paradigm.String(), "HIP", "region %s is of paradigm %v", r.Name, r.Paradigm)
 			}
 		},
 	},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
@@ -60,9 +61,7 @@ var graphHazards = []hazard{
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 8)
 			for i, op := range o.operationsOf("AllReduce") {
-				if op.Seq != 7 {
-					o.t.Errorf("operation %d: SEQ %d", i, op.Seq)
-				}
+				testkit.Equal(o.t, op.Seq, 7, "operation %d: SEQ", i)
 			}
 		},
 	},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
@@ -191,9 +192,7 @@ var groupHazards = []hazard{
 			o.want("reductions", o.reductions(), 6)
 			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 0)
 			o.want("KernelCh events", o.sum(starts, "KernelCh"), 0)
-			if said := o.properties()["NCCL_OTF2::WITHHELD"]; !strings.Contains(said, "NCCL_ALLGATHERV_ENABLE=0") {
-				o.t.Errorf("the archive says of what was withheld: %q", said)
-			}
+			testkit.Contains(o.t, o.properties()["NCCL_OTF2::WITHHELD"], "NCCL_ALLGATHERV_ENABLE=0")
 			o.want("markers", o.markers("Withheld"), 1)
 		},
 	},
@@ -217,9 +216,7 @@ var groupHazards = []hazard{
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 208)
 			properties := o.properties()
-			if got := properties["NCCL_OTF2::PAUSED::OPERATIONS_BY_RAS"]; got != "6" {
-				o.t.Errorf("paused by RAS: %q, want 6", got)
-			}
+			testkit.Equal(o.t, properties["NCCL_OTF2::PAUSED::OPERATIONS_BY_RAS"], "6", "paused by RAS")
 			for _, name := range []string{"NCCL_OTF2::SEQUENCES_DIFFER", "OTF2::MPI_COMMUNICATION_COMPLETE"} {
 				if got := properties[name]; got != "false" && got != "" && got != "0" {
 					o.t.Errorf("%s is %s", name, got)

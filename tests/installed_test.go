@@ -42,9 +42,7 @@ func install(t *testing.T, to string, names ...string) {
 	t.Helper()
 	testkit.Must(t, os.MkdirAll(to, 0o777))
 	for _, name := range names {
-		if out, err := exec.Command("cp", "-a", builtFile(t, name), to).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		testkit.Output(t, exec.Command("cp", "-a", builtFile(t, name), to))
 	}
 }
 
@@ -117,9 +115,7 @@ func makeInstall(t *testing.T, action, destination, libraries string) {
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), "BUILD="+builtFile(t, "."), "PREFIX="+prefix,
 		"LIBDIR="+filepath.Join(prefix, libraries), "DESTDIR="+destination)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Output(t, cmd)
 }
 
 const prefix = "/opt/nccl-otf2"

@@ -28,12 +28,7 @@ func TestRawRecordsAreAll(t *testing.T) {
 	run := func(args ...string) []byte {
 		cmd := exec.Command(builtFile(t, "nccl-otf2"), args...)
 		cmd.Env = append(os.Environ(), "NCCL_OTF2_RAW=on")
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%q: %v: %s", args, err, stderr.String())
-		}
+		out := testkit.Output(t, cmd)
 		return out
 	}
 	run("export", "--jsonl", rec.Dir, "-o", filepath.Join(dir, "jsonl"))
@@ -81,10 +76,8 @@ func TestRawRecordsAreAll(t *testing.T) {
 
 	imported := filepath.Join(dir, "imported")
 	run("import", filepath.Join(dir, "jsonl"), "-o", imported)
-	if diff := cmp.Diff(operationsIn(t, run("report", rec.Dir, "--format", "json")),
-		operationsIn(t, run("report", imported, "--format", "json"))); diff != "" {
-		t.Errorf("recording (−) and import of its records (+):\n%s", diff)
-	}
+	testkit.Same(t, operationsIn(t, run("report", rec.Dir, "--format", "json")),
+		operationsIn(t, run("report", imported, "--format", "json")))
 }
 
 // operationsIn are the operations in a report, without times: of a release that is not known NCCL's stamps are believed

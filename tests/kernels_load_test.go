@@ -74,9 +74,7 @@ func TestKernelsOfShortJobsOnALoadedMachine(t *testing.T) {
 						launched, unannounced, counts)
 				}
 				for _, missed := range []string{"WITHOUT_TIMES", "WITHOUT_CLOCK", "WITHOUT_ROW", "UNDRAWN"} {
-					if counts[missed] != 0 {
-						t.Errorf("%s: %d kernels are not drawn", missed, counts[missed])
-					}
+					testkit.Equal(t, counts[missed], 0, "%s: kernels are not drawn", missed)
 				}
 			}
 		})

@@ -15,7 +15,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 )
 
@@ -194,8 +193,7 @@ func TestKernelsOfBadRecords(t *testing.T) {
 // checkBuffersOut holds what an archive says of the buffers that CUPTI has not given back.
 func checkBuffersOut(t *testing.T, dir string, want uint64) {
 	t.Helper()
-	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
-	defer a.Close()
+	a := openArchive(t, filepath.Join(dir, "traces.otf2"))
 	self := analysis.SelfReport(a)
 	i := slices.IndexFunc(self.Counts, func(c analysis.SelfCount) bool {
 		return c.Kind == "ODDITIES" &&

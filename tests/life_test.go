@@ -285,9 +285,7 @@ func oneToN(t *testing.T, dir string, n int) {
 
 func holds(t *testing.T, process string, calls []int64, n int) {
 	t.Helper()
-	if len(calls) != n {
-		t.Errorf("%s: %d calls are in the archive, want %d", process, len(calls), n)
-	}
+	testkit.Equal(t, len(calls), n, "%s: calls are in the archive", process)
 	for i, c := range calls {
 		if c != int64(i)+1 {
 			t.Errorf("%s: call %d of the archive is number %d", process, i+1, c)
@@ -364,9 +362,8 @@ func TestEndsOfTheHost(t *testing.T) {
 				oneToN(t, dir, e.calls)
 				if e.way == "after-finalize" {
 					for _, p := range shards(t, dir) {
-						if n := p.Counts.Starts["ProxyCtrl"]; n != 1 {
-							t.Errorf("%d ProxyCtrl events after the end of their communicator, want 1", n)
-						}
+						testkit.Equal(t, p.Counts.Starts["ProxyCtrl"], 1,
+							"ProxyCtrl events after the end of their communicator")
 					}
 				}
 				if left := leftInShm(t, j.pid); len(left) > 0 {
@@ -482,10 +479,8 @@ func TestCollectorIsKilled(t *testing.T) {
 					t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
 				}
 				// At the exit NCCL's logger may be gone.
-				if said := strings.Contains(j.stderr.String(), "the collector ended; a new one is "+
-					"started"); said != (way != "return") {
-					t.Errorf("the plugin said %q", j.stderr.String())
-				}
+				testkit.Equal(t, strings.Contains(j.stderr.String(), "the collector ended; a new one is "+
+					"started"), (way != "return"), "the plugin said %q", j.stderr.String())
 				want := count
 				if way == "go-on" {
 					want += further

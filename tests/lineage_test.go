@@ -26,8 +26,7 @@ func TestParentsOfRecordedCommunicators(t *testing.T) {
 			rec := testkit.Value(replay.Load(folder))(t)
 			want := truthOfChildren(t, folder)
 			dir, _ := play(t, rec)
-			a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
-			defer a.Close()
+			a := openArchive(t, filepath.Join(dir, "traces.otf2"))
 			ids := make(map[otf2.LocationRef]uint64)
 			for _, p := range a.Defs.LocationProperties {
 				if a.Defs.String(p.Name) == facts.PropCommID.Key() {

@@ -61,9 +61,7 @@ func TestCommandsAgreeOnWhoLives(t *testing.T) {
 				}
 				var top lifeCounts
 				asJSON(t, &top, c.reader, "top", dir, "--once", "--format", "json")
-				if top != want {
-					t.Errorf("top says %+v, want %+v", top, want)
-				}
+				testkit.Equal(t, top, want, "top")
 				var hanging struct {
 					Hang struct {
 						Jobs []lifeCounts `json:"jobs"`
@@ -74,9 +72,8 @@ func TestCommandsAgreeOnWhoLives(t *testing.T) {
 					t.Errorf("report --hang says %+v, want %+v", jobs, want)
 				}
 				status := strings.Join(asJSON(t, nil, c.reader, "ctl", "status", dir, "--format", "json"), "")
-				if living := strings.Contains(status, `"records"`); living != (want.Running == 1) {
-					t.Errorf("ctl status says %s", status)
-				}
+				testkit.Equal(t, strings.Contains(status, `"records"`), want.Running == 1, "ctl status says %s",
+					status)
 				asJSON(t, nil, c.reader, "unify", dir)
 				var found struct {
 					Runs []struct {

@@ -119,9 +119,7 @@ func (c *crowd) archive(calls, rows int) *otf2.Archive {
 	}
 	slices.Sort(called)
 	holds(c.t, "the process", called, calls)
-	if operations != calls {
-		c.t.Errorf("%d operations are in the archive, want %d", operations, calls)
-	}
+	testkit.Equal(c.t, operations, calls, "operations are in the archive")
 	if n := len(a.Defs.Locations); n > rows {
 		c.t.Errorf("%d rows, want at most %d", n, rows)
 	}
@@ -134,9 +132,7 @@ func (c *crowd) archive(calls, rows int) *otf2.Archive {
 	if c.beyond > 0 {
 		wanted = fmt.Sprintf("note: loss: missing: %d comm coll, %[1]d comm coll api", c.beyond)
 	}
-	if out := c.tool("check", anchor); !strings.Contains(out, wanted) {
-		c.t.Errorf("check: %s", tail(out))
-	}
+	testkit.Contains(c.t, c.tool("check", anchor), wanted)
 	if out := c.tool("report", anchor); strings.Contains(out, "losses         none") != (c.beyond == 0) {
 		c.t.Errorf("report: %s", out[:min(len(out), 1000)])
 	}
@@ -177,9 +173,8 @@ func TestManyShortThreads(t *testing.T) {
 					ids++
 				}
 			}
-			if owners+uint64(ids) != threads+1 {
-				t.Errorf("%d threads had rows of others, and %d rows of their own: want %d", owners, ids, threads+1)
-			}
+			testkit.Equal(t, owners+uint64(ids), threads+1, "%d threads had rows of others, and %d rows of their own",
+				owners, ids)
 		})
 	}
 }
@@ -198,9 +193,7 @@ func TestManyCommunicators(t *testing.T) {
 		}
 		c.recorded(crowdBegins + most - 1)
 		a := c.archive(crowdBegins+most-1, regions.OwnRows+3)
-		if n := len(a.Defs.Comms); n != most {
-			t.Errorf("%d communicators are defined, want %d", n, most)
-		}
+		testkit.Equal(t, len(a.Defs.Comms), most, "communicators are defined")
 	})
 	t.Run("alone", func(t *testing.T) { // the end of each is the last one for now, and waited for
 		t.Parallel()

@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A program's phases, marked with the Python module, are regions on its threads; what it marks before anything is
@@ -48,7 +47,5 @@ func TestPhasesOfAPythonProgram(t *testing.T) {
 			}
 		}
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("phases: want (−), got (+):\n%s", d)
-	}
+	testkit.Same(t, want, got)
 }

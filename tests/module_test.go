@@ -80,9 +80,7 @@ func TestModuleGetsAnotherPath(t *testing.T) {
 	script := testkit.Value(filepath.Abs("../scripts/module-path.sh"))(t)
 	outside(t, dir, script, "example.org/group/tracer")
 	outside(t, dir, "go", "vet", "./...")
-	if got := outside(t, dir, "go", "list", "-m"); got != "example.org/group/tracer\n" {
-		t.Errorf("the module is %q", got)
-	}
+	testkit.Equal(t, outside(t, dir, "go", "list", "-m"), "example.org/group/tracer\n", "the module")
 	text, err := os.ReadFile(filepath.Join(dir, "pages/it.md"))
 	if err != nil || string(text) != "See example.org/group/tracer/a, not githubXcom/nccl-otf2/nccl-otf2.\n" {
 		t.Errorf("%q, %v", text, err)

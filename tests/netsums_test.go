@@ -20,7 +20,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
@@ -37,8 +36,7 @@ type ofNetwork struct {
 
 func networkOf(t *testing.T, dir string) (n ofNetwork) {
 	t.Helper()
-	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
-	defer a.Close()
+	a := openArchive(t, filepath.Join(dir, "traces.otf2"))
 	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	n.waits, n.verdict, n.matrix = report.WaitStates, report.Verdict, matrix.Read(a, nil)
 	for _, g := range tally.Read(a, nil).Groups {
@@ -100,9 +98,7 @@ func sameNetwork(t *testing.T, way string, single, summed *ofNetwork) {
 		"flows": cmp.Diff(single.matrix.Ranks, knownTimes(single.matrix.Ranks, summed.matrix.Ranks)),
 		"hosts": cmp.Diff(single.matrix.Hosts, knownTimes(single.matrix.Hosts, summed.matrix.Hosts)),
 	} {
-		if diff != "" {
-			t.Errorf("%s: %s of single steps (−), of sums (+):\n%s", way, what, diff)
-		}
+		testkit.Equal(t, diff, "", "%s: %s of single steps (−), of sums (+)", way, what)
 	}
 	if timed := slices.IndexFunc(summed.matrix.Ranks, func(f matrix.Flow) bool { return f.Busy > 0 }); timed < 0 {
 		t.Errorf("%s: no busy time is known from rank to rank", way)

@@ -14,7 +14,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
@@ -54,8 +53,7 @@ func TestJobWithoutCalls(t *testing.T) {
 	t.Parallel()
 	o := playScenario(t, withoutCalls(false), env("NCCL_ENQUEUE_REARCH_ENABLE=1"))
 	anchor := filepath.Join(o.dir, "traces.otf2")
-	a := testkit.Value(otf2.Open(anchor, nil))(t)
-	defer a.Close()
+	a := openArchive(t, anchor)
 	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)
@@ -97,8 +95,6 @@ func TestHangWithoutCalls(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	for _, m := range c.Members {
-		if (m.Rank == 1) != (m.State == "missing") {
-			t.Errorf("rank %d: %+v", m.Rank, m)
-		}
+		testkit.Equal(t, (m.Rank == 1), (m.State == "missing"), "rank %d: %+v", m.Rank, m)
 	}
 }

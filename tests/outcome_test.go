@@ -147,9 +147,7 @@ func starts(c *experiment.Counts) map[string]uint64 { return c.Starts }
 // want compares a number, and says what it is.
 func (o *outcome) want(what string, got, want int) {
 	o.t.Helper()
-	if got != want {
-		o.t.Errorf("%s: %d, want %d", what, got, want)
-	}
+	testkit.Equal(o.t, got, want, "%s", what)
 }
 
 // atLeast is want for numbers that may be larger.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 type stretch struct{ begin, end uint64 }
@@ -57,8 +56,7 @@ func TestOverlapOfRecordings(t *testing.T) {
 		t.Run(rec.Name, func(t *testing.T) {
 			t.Parallel()
 			dir, _, got := playKernelsUnified(t, rec)
-			a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
-			defer a.Close()
+			a := openArchive(t, filepath.Join(dir, "traces.otf2"))
 			report := overlap.Read(a, nil)
 
 			operations, kernels, number := make(map[uint64][]stretch), make(map[uint64][]stretch),
@@ -102,9 +100,7 @@ func TestOverlapOfRecordings(t *testing.T) {
 			}
 			for _, g := range report.GPUs {
 				reported = append(reported, sums{g.Kernels, g.Operations, g.Communication, g.Computation, g.Hidden})
-				if g.Hidden+g.Exposed != g.Communication {
-					t.Errorf("%+v", g)
-				}
+				testkit.Equal(t, g.Hidden+g.Exposed, g.Communication, "%+v", g)
 			}
 			order := func(a, b sums) int { return cmp.Compare(a.communication, b.communication) }
 			slices.SortFunc(want, order)

@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os/exec"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
@@ -48,14 +46,10 @@ func TestSimpleViewsOfRecordings(t *testing.T) {
 						"%d transfers of the network have no receive: nobody records that one has arrived",
 						res.Transfers)}}
 			}
-			if diff := cmp.Diff(want, found.Findings, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("check: expected (−), found (+): %s", diff)
-			}
+			testkit.Same(t, want, found.Findings, cmpopts.EquateEmpty())
 			otf2Print(t, res.Archive)
 			a := opened(t, res.Archive)
-			if diff := cmp.Diff(rowsOf(native), rowsOf(a)); diff != "" {
-				t.Errorf("rows of the archive (−) and of the view (+): %s", diff)
-			}
+			testkit.Same(t, rowsOf(native), rowsOf(a))
 			for _, l := range a.Defs.Locations {
 				last := otf2.Timestamp(0)
 				for ev, err := range a.EventsOf(l.Self) {
@@ -84,12 +78,7 @@ func TestPipitReadsSimpleViews(t *testing.T) {
 			t.Parallel()
 			native, res := simpleView(t, name, changes)
 			cmd := exec.Command(python, "reference/read_pipit.py", filepath.Dir(res.Archive))
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("pipit: %v\n%s", err, tail(stderr.String()))
-			}
+			out := testkit.Output(t, cmd)
 			var got struct {
 				Rows []struct {
 					Process, Thread, Enters, Leaves, Unmatched, Negative int
@@ -112,15 +101,11 @@ func TestPipitReadsSimpleViews(t *testing.T) {
 				}
 			}
 			slices.Sort(rows)
-			if diff := cmp.Diff(rowsOf(native), rows); diff != "" {
-				t.Errorf("rows of the archive (−) and by pipit (+): %s", diff)
-			}
+			testkit.Same(t, rowsOf(native), rows)
 			for i := range got.Matrix { // what a rank sends itself is no communication to `report`
 				got.Matrix[i][i] = 0
 			}
-			if diff := cmp.Diff(matrixOf(native, a), got.Matrix); diff != "" {
-				t.Errorf("report --matrix (−) and pipit (+): %s", diff)
-			}
+			testkit.Same(t, matrixOf(native, a), got.Matrix)
 		})
 	}
 }

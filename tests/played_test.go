@@ -46,10 +46,7 @@ func reported(t *testing.T, dir, section, host string) any {
 	}
 	cmd := exec.Command(builtFile(t, "nccl-otf2"), args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%q: %v", args, err)
-	}
+	out := testkit.Output(t, cmd)
 	var said any
 	testkit.Must(t, json.Unmarshal(out, &said))
 	if left, _ := filepath.Glob(filepath.Join(cmd.Env[len(cmd.Env)-1][len("TMPDIR="):], "*")); len(left) > 0 {

@@ -302,9 +302,8 @@ func testPowerCuts(t *testing.T, job *recordedJob) {
 	for seed := range uint64(*powerCuts) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		moment, luck := r.IntN(job.record.Moments+1), powercut.RandomLuck(r)
-		if text := job.broken(t, moment, luck, r, nil); text != "" {
-			t.Errorf("seed %d: power cut at %d, luck %d: %s", seed, moment, luck, text)
-		}
+		testkit.Equal(t, job.broken(t, moment, luck, r, nil), "", "seed %d: power cut at %d, luck %d", seed, moment,
+			luck)
 	}
 }
 
@@ -366,9 +365,7 @@ func TestSlowDisk(t *testing.T) {
 	dir, trace := filepath.Join(root, "experiment"), filepath.Join(root, "trace")
 	cmd := powercut.Command(strace, trace, 300*time.Millisecond, tool, "replay",
 		filepath.Join("..", "testdata", "nccl-callbacks", "09-straggler-4p"), "--pace", "recorded", "--dir", dir)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	testkit.Output(t, cmd)
 	checked, err := check.Archive(filepath.Join(dir, "traces.otf2"), nil)
 	if err != nil || len(checked.Findings) > 0 {
 		t.Errorf("the archive: %v, %v", err, checked)

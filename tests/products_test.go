@@ -39,6 +39,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -96,12 +97,7 @@ func outputs(t *testing.T, dir string) map[string]map[string][]byte {
 			args[i] = strings.ReplaceAll(a, "DIR", dir)
 		}
 		cmd := exec.Command(builtFile(t, "nccl-otf2"), args...)
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%s: %v: %s", p.name, err, stderr.String())
-		}
+		out := testkit.Output(t, cmd)
 		if slices.Contains(p.args, "json") {
 			if name := goName.Find(out); name != nil {
 				t.Errorf("%s has a member %s, a name of the code's", p.name, name)

@@ -10,7 +10,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Profiles of all recordings' archives are sound, and their sums are those of the reports. That profile mode gives the
@@ -21,8 +20,7 @@ func TestProfilesOfRecordings(t *testing.T) {
 		t.Run(rec.Name, func(t *testing.T) {
 			t.Parallel()
 			dir, _ := play(t, rec)
-			a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
-			defer a.Close()
+			a := openArchive(t, filepath.Join(dir, "traces.otf2"))
 			p, report, err := cubex.FromArchive(a)
 			testkit.Must(t, err)
 			file := filepath.Join(dir, "profile.cubex")

@@ -128,9 +128,7 @@ func metricsOfRestartedJob(t *testing.T) (texts [][]byte) {
 		cmd := exec.Command(builtFile(t, "nccl-otf2"), "replay", "../testdata/nccl-callbacks/09-straggler-4p",
 			"--clock", "recorded", "--dir", dir)
 		cmd.Env = append(os.Environ(), "NCCL_OTF2_MODE=profile")
-		if said, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("replay: %v\n%s", err, said)
-		}
+		testkit.Output(t, cmd)
 		texts = append(texts, keptMetrics(t, dir, "3"))
 	}
 	return texts
@@ -192,17 +190,13 @@ func TestMetricsOfTracesAndProfiles(t *testing.T) {
 			cmd := exec.Command(builtFile(t, "nccl-otf2"), "replay", "../testdata/nccl-callbacks/"+name, "--clock",
 				"recorded", "--dir", dir)
 			cmd.Env = append(os.Environ(), "NCCL_OTF2_MODE="+mode)
-			if said, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("replay: %v\n%s", err, said)
-			}
+			testkit.Output(t, cmd)
 			of[mode] = passing.ReplaceAllString(string(keptMetrics(t, dir, "1")), "")
 		}
 		if of["trace"] != of["profile"] {
 			t.Errorf("%s: of the trace\n%s\nof the profile\n%s", name, of["trace"], of["profile"])
 		}
-		if !strings.Contains(of["trace"], "nccl_otf2_operations_total{") {
-			t.Errorf("%s: there are no operations", name)
-		}
+		testkit.Contains(t, of["trace"], "nccl_otf2_operations_total{")
 	}
 }
 
@@ -236,9 +230,7 @@ func keptBySetting(t *testing.T, mode string) {
 			`nccl_otf2_operations_total{slurm_job_id="77",.*rank="Rank 2"} 24\n(?s:.*)nccl_otf2_job_running{.*} 0\n`,
 			nil)
 	}()
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("replay: %v\n%s", err, said)
-	}
+	testkit.Output(t, cmd)
 	<-seen
 	if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%s: the file of a job that is gone: %v", mode, err)
@@ -350,9 +342,7 @@ func (s *server) ask(t *testing.T, expr string) (found []map[string]string) {
 		}
 	}
 	testkit.Must(t, json.Unmarshal(text, &answer))
-	if answer.Status != "success" {
-		t.Errorf("%s: %s", expr, answer.Error)
-	}
+	testkit.Equal(t, answer.Status, "success", "%s: %s", expr, answer.Error)
 	for _, one := range answer.Data.Result {
 		if v := one.Value[1]; v != "NaN" && v != "+Inf" {
 			found = append(found, one.Metric)

@@ -43,9 +43,7 @@ func TestCallsAsOperations(t *testing.T) {
 			got = append(got, strings.Join([]string{o.Name, strconv.FormatInt(o.Root, 10),
 				strconv.FormatInt(int64(o.Sent), 10) + "/" + strconv.FormatInt(int64(o.Received), 10)}, " "))
 		}
-		if s := strings.Join(got, ", "); s != test.want {
-			t.Errorf("%s: %s, want %s", test.call.Op, s, test.want)
-		}
+		testkit.Equal(t, strings.Join(got, ", "), test.want, "%s", test.call.Op)
 	}
 	unknown := driverCall("dance", 1)
 	if _, err := operationsOfCall(&unknown); err == nil {
@@ -175,9 +173,7 @@ func TestEndsOfThreadZero(t *testing.T) {
 			at150 = 50
 		}
 		for end, want := range map[int64]time.Duration{200: 0, 210: 10, 150: at150, 140: at150 + 10} {
-			if off := runs[0].off(end); off != want {
-				t.Errorf("%s: an end at %d is off by %d, want %d", test.name, end, off, want)
-			}
+			testkit.Equal(t, runs[0].off(end), want, "%s: an end at %d is off by", test.name, end)
 		}
 	}
 }

@@ -142,8 +142,7 @@ func buildRealHost(dir string, kind realHostKind) error {
 // their ends.
 func readMeasurement(t *testing.T, dir string) [][]userRegion {
 	t.Helper()
-	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
-	defer a.Close()
+	a := openArchive(t, filepath.Join(dir, "traces.otf2"))
 	text := func(s otf2.StringRef) string { return a.Defs.String(s) }
 	regions := make(map[otf2.RegionRef]string)
 	for _, r := range a.Defs.Regions {
@@ -279,9 +278,8 @@ func playReal(t *testing.T, rec *replay.Recording, kind string, changes ...chang
 				t.Errorf("Score-P says %s", line)
 			}
 		}
-		if strings.Contains(said, "NCCL itself is instrumented") != realHostKinds[kind].nccl {
-			t.Errorf("the plugin says %q", said)
-		}
+		testkit.Equal(t, strings.Contains(said, "NCCL itself is instrumented"), realHostKinds[kind].nccl,
+			"the plugin says %q", said)
 		measurement := filepath.Join(dir, fmt.Sprint("scorep-", i))
 		checkReadable(t, measurement)
 		threads := readMeasurement(t, measurement)
@@ -341,8 +339,6 @@ func TestRealScorepKeepsItsMemory(t *testing.T) {
 		for _, thread := range threads {
 			calls += len(thread)
 		}
-		if calls != 40 {
-			t.Errorf("process %d: %d of 40 calls, each from a thread of its own", i, calls)
-		}
+		testkit.Equal(t, calls, 40, "process %d: of 40 calls, each from a thread of its own", i)
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -22,9 +20,7 @@ func left(t *testing.T, release, name string) (dir string) {
 	folder := t.TempDir()
 	archive, err := filepath.Abs(filepath.Join("../testdata/releases", release, name+".tar.gz"))
 	testkit.Must(t, err)
-	if out, err := exec.Command("tar", "-xzf", archive, "-C", folder).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Output(t, exec.Command("tar", "-xzf", archive, "-C", folder))
 	return filepath.Join(folder, name)
 }
 
@@ -69,18 +65,13 @@ func TestReleasesStayReadable(t *testing.T) {
 				}
 				before := operationsOf(t, dir)
 				runTool(t, tool, "unify", dir)
-				if d := cmp.Diff(before, operationsOf(t, dir)); d != "" {
-					t.Errorf("the archive made of its shards anew (-before +after):\n%s", d)
-				}
+				testkit.Same(t, before, operationsOf(t, dir))
 			})
 		}
 		t.Run(release+"/profile", func(t *testing.T) {
 			t.Parallel()
 			dir := left(t, release, "profile")
-			if said := runTool(t, tool, "print", "--cube", filepath.Join(dir, "profile.cubex")); !strings.Contains(
-				said, "AllReduce") {
-				t.Errorf("the profile has no AllReduce:\n%s", said)
-			}
+			testkit.Contains(t, runTool(t, tool, "print", "--cube", filepath.Join(dir, "profile.cubex")), "AllReduce")
 		})
 	}
 }

@@ -28,9 +28,7 @@ func grownJob(t *testing.T, tool string) (dir string, old, young uint64) {
 	host, err := os.Hostname()
 	need.NoError(t, "the name of this machine", err)
 	events := func() uint64 {
-		if out, err := exec.Command(tool, "unify", dir).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		testkit.Output(t, exec.Command(tool, "unify", dir))
 		return wholeArchive(t, dir)
 	}
 	var processes []*shardtest.Process

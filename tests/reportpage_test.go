@@ -19,9 +19,7 @@ import (
 func TestReportPage(t *testing.T) {
 	t.Parallel()
 	dir, _ := play(t, recording(t, "02-allcoll-4p-net"))
-	if out, err := exec.Command(builtFile(t, "nccl-otf2"), "report", dir, "--html").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	testkit.Output(t, exec.Command(builtFile(t, "nccl-otf2"), "report", dir, "--html"))
 	type shown struct {
 		Over    float64 // px by which the page is wider than the window
 		Ground  string

@@ -104,9 +104,7 @@ func (c *checker) prepare(t *testing.T) (host, plugin string) {
 		make := exec.Command("make", "--no-print-directory", "BUILD="+dir, "SANITIZE="+c.flags,
 			dir+"/"+replay.HostFile, dir+"/libnccl-profiler-otf2.so")
 		make.Dir = ".."
-		if out, err := make.CombinedOutput(); err != nil {
-			t.Fatalf("make: %v\n%s", err, tail(string(out)))
-		}
+		testkit.Output(t, make)
 		return builtFile(t, c.build+"/"+replay.HostFile), builtFile(t, c.build+"/libnccl-profiler-otf2.so")
 	}
 	name := strings.Fields(c.wrapper)[0]

@@ -18,7 +18,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
@@ -177,9 +176,7 @@ func readUserRegions(t *testing.T, path string) (threads [][]userRegion, ignored
 		switch e.Event {
 		case "counts":
 			ended, ignored = true, e.Ignored
-			if e.Closed != 0 {
-				t.Errorf("%d regions were open when their threads ended", e.Closed)
-			}
+			testkit.Equal(t, e.Closed, 0, "regions were open when their threads ended")
 		case "enter":
 			if e.Name != "main" && e.File != "NCCL" {
 				t.Errorf("region %s is of file %q", e.Name, e.File)
@@ -433,8 +430,7 @@ func TestScorepStateIsVisible(t *testing.T) {
 					t.Errorf("the plugin says %q", said)
 				}
 			}
-			a := testkit.Value(otf2.Open(unified(t, dir), nil))(t)
-			defer a.Close()
+			a := openArchive(t, unified(t, dir))
 			self := analysis.SelfReport(a)
 			if !slices.ContainsFunc(self.Recording, func(v analysis.SelfValue) bool {
 				return v.Name == "SCOREP_STATE" && v.Processes == "all" && strings.HasPrefix(v.Value, tc.state)

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
@@ -221,8 +219,7 @@ func TestStreamsReachTheArchive(t *testing.T) {
 	checkSound(t, anchor)
 	checkStreams(t, readArchive(t, anchor), ops)
 
-	a := testkit.Value(otf2.Open(anchor, nil))(t)
-	defer a.Close()
+	a := openArchive(t, anchor)
 	got := make(map[string]string)
 	for _, p := range a.Anchor.Properties {
 		if name, ok := strings.CutPrefix(p.Name, "NCCL_OTF2::CUPTI::"); ok {
@@ -240,24 +237,16 @@ func TestStreamsReachTheArchive(t *testing.T) {
 	} {
 		want[name] = fmt.Sprint(n)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("properties: want (−), got (+):\n%s", diff)
-	}
+	testkit.Same(t, want, got)
 	checkDevices(t, a)
 
 	found := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	var text bytes.Buffer
 	testkit.Must(t, report.WriteStyled(found, &text, report.Style{}))
-	for _, line := range []string{
-		fmt.Sprintf(
-			"  kernels        %d recorded, %d of them linked with their launches; %d of NCCL's not linked; 2 records "+
-				"not drawn\n", 2*(5*ops+1), 2*ops-1, 2*ops+1),
-		" *AllReduce ", "* before the name: a buffer is in GPU memory, or memory that it shares (managed)\n",
-	} {
-		if !strings.Contains(text.String(), line) {
-			t.Errorf("no %q in\n%s", line, &text)
-		}
-	}
+	testkit.Contains(t, text.String(), fmt.Sprintf(
+		"  kernels        %d recorded, %d of them linked with their launches; %d of NCCL's not linked; 2 records "+
+			"not drawn\n", 2*(5*ops+1), 2*ops-1, 2*ops+1),
+		" *AllReduce ", "* before the name: a buffer is in GPU memory, or memory that it shares (managed)\n")
 }
 
 // checkStreams follows every link of the archive.
@@ -301,9 +290,7 @@ func checkStreams(t *testing.T, a *archive, ops int) {
 			want[fmt.Sprint(p, " ", name)] = n
 		}
 	}
-	if diff := cmp.Diff(want, rows); diff != "" {
-		t.Errorf("regions by process and row: want (−), got (+):\n%s", diff)
-	}
+	testkit.Same(t, want, rows)
 	linked := 0
 	for loc, events := range a.events {
 		l := a.locations[loc]
@@ -324,9 +311,7 @@ func checkStreams(t *testing.T, a *archive, ops int) {
 					"GRID_X": 24, "GRID_Y": 2, "GRID_Z": -1, "BLOCK_X": 544, "BLOCK_Y": -1, "REGISTERS": 96,
 					"STATIC_SHARED_MEMORY": 1024, "DYNAMIC_SHARED_MEMORY": 84000,
 				} {
-					if e.number(attribute) != n {
-						t.Errorf("%s: %s is %d", name, attribute, e.number(attribute))
-					}
+					testkit.Equal(t, e.number(attribute), n, "%s: %s", name, attribute)
 				}
 			}
 			if e.number("CORRELATION_ID") <= 0 {
@@ -355,9 +340,7 @@ func checkStreams(t *testing.T, a *archive, ops int) {
 			}
 		}
 	}
-	if linked != 2*ops-1 {
-		t.Errorf("%d kernels are linked, want %d", linked, 2*ops-1)
-	}
+	testkit.Equal(t, linked, 2*ops-1, "kernels are linked")
 }
 
 // checkDevices sees the devices in the system tree: those of communicators with all that is known of them, and the one
@@ -393,8 +376,6 @@ func checkDevices(t *testing.T, a *otf2.Archive) {
 	}
 	for name, want := range map[string]int{regions.GroupCUDAKernels: 2, regions.GroupCUDAMemory: 2,
 		regions.GroupCUDAWaits: 1} {
-		if len(groups[name]) != want {
-			t.Errorf("group %q has the regions %q", name, groups[name])
-		}
+		testkit.Equal(t, len(groups[name]), want, "group %q has the regions %q", name, groups[name])
 	}
 }

@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -49,10 +48,7 @@ func execPauses(t *testing.T, line, env []string) (stdout, stderr string) {
 	cmd.Env = append(append(os.Environ(), "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_START_LIMIT=60"), env...)
 	var errs strings.Builder
 	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("pauses: %v: %s", err, errs.String())
-	}
+	out := testkit.Output(t, cmd)
 	return string(out), errs.String()
 }
 
@@ -82,9 +78,7 @@ func checkPauses(t *testing.T, p *experiment.Process, dir string) {
 			want = 2 * pauseCalls
 			gaps = []experiment.Gap{{From: pauseCalls, To: 2 * pauseCalls}}
 		}
-		if got := c.Sequences["AllReduce"].Count; got != want {
-			t.Errorf("communicator %d: %d operations, want %d", c.ID, got, want)
-		}
+		testkit.Equal(t, c.Sequences["AllReduce"].Count, want, "communicator %d: operations", c.ID)
 		for i := range c.Gaps {
 			c.Gaps[i].FromTime, c.Gaps[i].ToTime = 0, 0
 		}
@@ -92,11 +86,8 @@ func checkPauses(t *testing.T, p *experiment.Process, dir string) {
 			t.Errorf("communicator %d: gaps: %s", c.ID, d)
 		}
 	}
-	if n := p.Counts.Paused["CollApi"]; n != pauseCalls {
-		t.Errorf("%d calls in the pause", n)
-	}
-	a := testkit.Value(otf2.Open(filepath.Join(dir, "experiment", "traces.otf2"), nil))(t)
-	defer a.Close()
+	testkit.Equal(t, p.Counts.Paused["CollApi"], pauseCalls, "calls in the pause")
+	a := openArchive(t, filepath.Join(dir, "experiment", "traces.otf2"))
 	var switches []otf2.MeasurementMode
 	for e, err := range a.Events(&otf2.Selection{Kinds: otf2.Kinds(otf2.EventMeasurementOnOff)}) {
 		testkit.Must(t, err)
@@ -192,8 +183,7 @@ func TestRealScorepSubstrate(t *testing.T) {
 // threads.
 func threadsInTrace(t *testing.T, dir string) map[otf2.LocationRef][]int {
 	t.Helper()
-	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
-	defer a.Close()
+	a := openArchive(t, filepath.Join(dir, "traces.otf2"))
 	names := make(map[otf2.AttributeRef]string)
 	for _, d := range a.Defs.Attributes {
 		names[d.Self] = a.Defs.String(d.Name)
@@ -228,9 +218,7 @@ func buildRealPauses(t *testing.T, kind, dir string) string {
 		{"-c", "realscorep/main.c", "-o", program + "-main.o"},
 		{program + ".o", program + "-main.o", "-rdynamic", "-ldl", "-o", program},
 	} {
-		if out, err := exec.Command("scorep", slices.Concat(gcc, args)...).CombinedOutput(); err != nil {
-			t.Fatal(fmt.Errorf("scorep %v: %w\n%s", args, err, out))
-		}
+		testkit.Output(t, exec.Command("scorep", slices.Concat(gcc, args)...))
 	}
 	return program
 }

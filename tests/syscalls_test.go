@@ -185,9 +185,7 @@ func TestSystemCallsFail(t *testing.T) {
 						tc.effect != whichever {
 						t.Errorf("process %d: the plugin says %d lines, want %d: %s", p.Rank, said, want, p.Stderr)
 					}
-					if !strings.Contains(p.Stderr, tc.says) {
-						t.Errorf("process %d: the plugin does not say %q: %s", p.Rank, tc.says, p.Stderr)
-					}
+					testkit.Contains(t, p.Stderr, tc.says)
 					lines += said
 				}
 				o.inspect(t, rec, tc.effect, lines)
@@ -288,9 +286,7 @@ func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines in
 	switch {
 	case e == harmless:
 		compareCounts(t, o.dir, o.result)
-		if finished != len(rec.Processes) {
-			t.Errorf("%d processes have finished, want %d", finished, len(rec.Processes))
-		}
+		testkit.Equal(t, finished, len(rec.Processes), "processes have finished")
 	case e == cut && finished > 0:
 		t.Errorf("%d processes are said to be complete", finished)
 	case e == whichever && finished < len(rec.Processes) && lines == 0 &&
@@ -441,10 +437,9 @@ func TestEventFilesFailForGood(t *testing.T) {
 							for _, lost := range p.Counts.Lost {
 								have += lost[typ]
 							}
-							if have != uint64(n) {
-								t.Errorf("process %d: %d events %s recorded or lost, %d were delivered: %+v", host.Rank,
-									have, typ, n, p.Counts)
-							}
+							testkit.Equal(t, have, uint64(n),
+								"process %d: events %s recorded or lost, %d were delivered: %+v", host.Rank, typ, n,
+								p.Counts)
 						}
 					}
 					for i := range p.Locations {

@@ -74,8 +74,7 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 			got[function] += int(n)
 		}
 	}
-	a := testkit.Value(otf2.Open(anchor, nil))(t)
-	defer a.Close()
+	a := openArchive(t, anchor)
 	processes := 0
 	for _, g := range a.Defs.LocationGroups {
 		if g.Type == otf2.LocationGroupTypeProcess {

@@ -12,7 +12,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -47,8 +46,7 @@ func lateJob(t *testing.T) string {
 func TestTimelineAnswer(t *testing.T) {
 	t.Parallel()
 	anchor := lateJob(t)
-	a := testkit.Value(otf2.Open(anchor, nil))(t)
-	defer a.Close()
+	a := openArchive(t, anchor)
 	r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	url, _ := writePage(t, anchor)
 	for _, o := range []browser.Options{{Width: 1440, Height: 900}, {Width: 1024, Height: 768, Dark: true},
@@ -146,14 +144,10 @@ func TestTimelineOperations(t *testing.T) {
 	}
 	tb.do(chromedp.Click(`#operations button[title="Sort by rank"]`, chromedp.ByQuery))
 	tb.await(`document.querySelector("#operations th[aria-sort=ascending]").innerText.startsWith("rank")`)
-	if got := rank(); got != "0" {
-		t.Errorf("the first by rank is of %s", got)
-	}
+	testkit.Equal(t, rank(), "0", "the first by rank is of")
 	tb.do(chromedp.Click(`#operations button[title="Sort by rank"]`, chromedp.ByQuery))
 	tb.await(`document.querySelector("#operations th[aria-sort=descending]")`)
-	if got := rank(); got != "3" {
-		t.Errorf("the last by rank is of %s", got)
-	}
+	testkit.Equal(t, rank(), "3", "the last by rank is of")
 	tb.do(chromedp.Click(`#operations tr[data-bar] button`, chromedp.ByQuery))
 	tb.await("app.state.selected")
 	tb.settle()

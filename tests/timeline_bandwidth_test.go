@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -52,10 +53,8 @@ func TestTimelineBandwidth(t *testing.T) {
 			tb, `[".mark", ".curve .line", ".curves li", "tr"].map((s) => document.querySelectorAll("#bandwidth " + s).length)`); got[0] != 33 || got[1] != 6 || got[2] != 3 || got[3] != 37 {
 			t.Errorf("%d marks, %d lines with those of the names, %d names, %d rows", got[0], got[1], got[2], got[3])
 		}
-		if color := eval[string](
-			tb, `getComputedStyle(document.querySelector("#bandwidth .curve .line")).stroke`); color != map[bool]string{false: "rgb(0, 114, 178)", true: "rgb(86, 180, 233)"}[o.Dark] {
-			t.Errorf("dark: %t, the first curve is %s", o.Dark, color)
-		}
+		testkit.Equal(t, eval[string](
+			tb, `getComputedStyle(document.querySelector("#bandwidth .curve .line")).stroke`), map[bool]string{false: "rgb(0, 114, 178)", true: "rgb(86, 180, 233)"}[o.Dark], "dark: %t, the first curve", o.Dark)
 		if wide := eval[[]string](tb, `[...document.querySelectorAll("#tabs button:not([hidden]), #bandwidth > *, #bandwidth text")].filter((e) => {
 			const at = e.getBoundingClientRect(), panel = document.getElementById("panel").getBoundingClientRect();
 			return at.left < panel.left || at.right > panel.right || e.scrollWidth > e.clientWidth + 1 && e instanceof HTMLElement;
@@ -71,10 +70,8 @@ func TestTimelineBandwidth(t *testing.T) {
 			t.Errorf("at a width of %d px texts are %.1f px high", o.Width, least)
 		}
 		eval[any](tb, `document.querySelector("#bandwidth .mark").dispatchEvent(new MouseEvent("click"))`)
-		if text := eval[string](
-			tb, `document.querySelector("#bandwidth .hint").textContent`); text != "AllReduce RING on world, 4 ranks: 1 KiB, "+eval[string](tb, "app.store.head.bandwidth.lines[0].points[0].busbw")+" GB/s (algorithm bandwidth 0.0487), 2 operations" {
-			t.Errorf("the mark says %q", text)
-		}
+		testkit.Equal(t, eval[string](
+			tb, `document.querySelector("#bandwidth .hint").textContent`), "AllReduce RING on world, 4 ranks: 1 KiB, "+eval[string](tb, "app.store.head.bandwidth.lines[0].points[0].busbw")+" GB/s (algorithm bandwidth 0.0487), 2 operations", "the mark")
 		tb.noErrors()
 	}
 }
@@ -89,8 +86,6 @@ func TestTimelineWithoutBandwidth(t *testing.T) {
 	tb.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
 	eval[any](
 		tb, `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }))`)
-	if at := eval[string](tb, "document.activeElement.id"); at != "tab-about" {
-		t.Errorf("from the matrix one comes to %q", at)
-	}
+	testkit.Equal(t, eval[string](tb, "document.activeElement.id"), "tab-about", "from the matrix one comes to")
 	tb.noErrors()
 }

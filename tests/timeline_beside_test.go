@@ -62,10 +62,8 @@ func driveBeside(t *testing.T, anchors [2]string, sizes []browser.Options) {
 		tb.await(
 			`frames.length === 2 && [0, 1].every((i) => frames[i].__timeline && frames[i].__timeline.stage.frames.length > 0)`)
 		t.Logf("%d px wide: both runs drawn after %.2f s", o.Width, time.Since(began).Seconds())
-		if got := eval[string](
-			tb, `document.querySelector("h1").innerText + ": " + document.querySelector("pre").textContent`); got != "before and after <b>: AllReduce: 3 % slower" {
-			t.Errorf("said: %q", got)
-		}
+		testkit.Equal(t, eval[string](
+			tb, `document.querySelector("h1").innerText + ": " + document.querySelector("pre").textContent`), "before and after <b>: AllReduce: 3 % slower", "said")
 		if got := eval[[2]string](
 			tb, `[0, 1].map((i) => frames[i].document.querySelector("#verdict .answer").innerText)`); got != verdicts {
 			t.Errorf("the runs' verdicts are %q, in their reports %q", got, verdicts)
@@ -126,9 +124,7 @@ func driveTogether(tb *tab) {
 	tb.do(chromedp.Click("#together", chromedp.ByQuery))
 	show("0", "step 2")
 	tb.await(at("0") + ` === "step 2"`)
-	if got := eval[string](tb, at("1")); got != "step 6" {
-		tb.Errorf("apart, the other run went to %q", got)
-	}
+	testkit.Equal(tb, eval[string](tb, at("1")), "step 6", "apart, the other run went to")
 	tb.do(chromedp.Click("#together", chromedp.ByQuery)) // a message that was under way would have arrived
 	show("1", "step 7")
 	tb.await(at("0") + ` === "step 7"`)

@@ -48,10 +48,8 @@ func driveAnswer(d *driven) {
 	d.settle()
 	d.open("answer")
 	worst := d.report.WaitStates.Worst
-	if got := eval[int](d.tab, `document.querySelectorAll("#answer .worst td:first-child button").length`); got != len(
-		worst) {
-		d.Errorf("%d operations cost the most, the report has %d", got, len(worst))
-	}
+	testkit.Equal(d, eval[int](d.tab, `document.querySelectorAll("#answer .worst td:first-child button").length`), len(
+		worst), "operations cost the most, the report has %d", len(worst))
 	if len(worst) > 0 && worst[0].Rank != "" {
 		eval[any](d.tab, `document.querySelector("#answer .worst td:first-child button").click()`)
 		d.await("app.state.selected")
@@ -341,9 +339,7 @@ func driveOperations(d *driven) {
 	parts, waitedIn, ofRank := d.operationsIn()
 	n, waited := list("")
 	const kept = 20_000
-	if n != min(kept, parts) {
-		d.Errorf("%v operations begin in the part, the archive has %v", n, parts)
-	}
+	testkit.Equal(d, n, min(kept, parts), "operations begin in the part, the archive has %v", parts)
 	if n < kept {
 		d.same("waited in the table", waited, waitedIn)
 	}
@@ -400,9 +396,7 @@ func driveSteps(d *driven) {
 		d.Errorf("phases of %v ns, the report has %v", sum, all)
 	}
 	if got[0][4] == 0 {
-		if text := d.text("versus"); !strings.Contains(text, "not added up") {
-			d.Errorf("what operations took is not known, and the page does not say so: %q", text)
-		}
+		testkit.Contains(d, d.text("versus"), "not added up")
 		eval[any](d.tab, `document.querySelector("#versus button").click()`)
 		d.await("app.panel.steps.compared[0].regions")
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Keys move and zoom without losing one's place; what is found is found by its size and attributes, too.
@@ -46,9 +48,7 @@ func TestTimelineHands(t *testing.T) {
 	if s := span(); s != all {
 		t.Errorf("after four bars %.0f ns are shown, not %.0f", s, all)
 	}
-	if said := tb.text("live"); !strings.Contains(said, "AllReduce on world rank 0") {
-		t.Errorf("screen readers are told %q", said)
-	}
+	testkit.Contains(t, tb.text("live"), "AllReduce on world rank 0")
 
 	// The next wait is the next one of what is shown.
 	tb.key("\x1b")
@@ -105,9 +105,7 @@ func TestTimelineHands(t *testing.T) {
 		t.Errorf("pinned: %s", now)
 	}
 	tb.key("o")
-	if now := names(); now != rows {
-		t.Errorf("no longer pinned: %s", now)
-	}
+	testkit.Equal(t, names(), rows, "no longer pinned")
 	tb.key("k")
 	if now := names(); strings.Contains(now, "Rank 2") || !strings.Contains(now, "Rank 3") {
 		t.Errorf("hidden: %s", now)
@@ -121,8 +119,6 @@ func TestTimelineHands(t *testing.T) {
 	}
 	again.noErrors()
 	tb.key("K")
-	if now := names(); now != rows {
-		t.Errorf("all again: %s", now)
-	}
+	testkit.Equal(t, names(), rows, "all again")
 	tb.noErrors()
 }

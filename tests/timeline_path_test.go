@@ -72,8 +72,7 @@ func steppedJob(t *testing.T) string {
 func TestTimelinePath(t *testing.T) {
 	t.Parallel()
 	anchor := steppedJob(t)
-	a := testkit.Value(otf2.Open(anchor, nil))(t)
-	defer a.Close()
+	a := openArchive(t, anchor)
 	r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	tb, url := showPage(t, anchor, desktop)
 	if eval[bool](tb, `app.stage.path.on || document.getElementById("show-path").hidden`) {
@@ -83,10 +82,8 @@ func TestTimelinePath(t *testing.T) {
 	if n := eval[int](tb, "app.stage.path.runs.length"); n < 10 {
 		t.Errorf("the line has %d parts", n)
 	}
-	if got := eval[string](
-		tb, `document.getElementById("show-path").getAttribute("aria-pressed") + document.getElementById("live").textContent`); got != "trueThe critical path is drawn" {
-		t.Errorf("said: %s", got)
-	}
+	testkit.Equal(t, eval[string](
+		tb, `document.getElementById("show-path").getAttribute("aria-pressed") + document.getElementById("live").textContent`), "trueThe critical path is drawn", "said")
 	// Where rank 2 computes longer the path is on it.
 	slow := eval[[]float64](tb, `{
 		const p = app.store.head.phases.find((p) => p.name === "step 3");
@@ -122,9 +119,7 @@ func TestTimelinePath(t *testing.T) {
 			tb, fmt.Sprintf(
 				`app.store.head.path.what.reduce((n, w, i) => n + (w.activity === %q ? app.panel.path.shown.what[i] : 0), 0)`,
 				row.Activity))
-		if got != float64(row.Time) {
-			t.Errorf("%s: %v ns, the report has %d", row.Activity, got, row.Time)
-		}
+		testkit.Equal(t, got, float64(row.Time), "%s: ns, the report has %d", row.Activity, row.Time)
 	}
 	tb.await(`location.hash.includes("path=1")`)
 	again := openTab(t, url+eval[string](tb, "location.hash"), browser.Options{Width: 390, Height: 800, Dark: true})

@@ -13,7 +13,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -77,8 +76,7 @@ func TestTimelineRanks(t *testing.T) {
 func TestTimelineFollows(t *testing.T) {
 	t.Parallel()
 	anchor := lateJob(t)
-	a := testkit.Value(otf2.Open(anchor, nil))(t)
-	defer a.Close()
+	a := openArchive(t, anchor)
 	tb, _ := showPage(t, anchor, desktop)
 	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
 	const ms = 1_000_000
@@ -118,10 +116,8 @@ func TestTimelineManyRanks(t *testing.T) {
 		tb, `[app.ranks.rows.per, app.ranks.rows.lines * app.ranks.rows.height, app.state.view.height, app.ranks.rows.height]`); got[0] < 2 || got[1] > got[2] || got[3] < 2 {
 		t.Errorf("%v ranks a line of %v px, in all %v of %v px", got[0], got[3], got[1], got[2])
 	}
-	if got := eval[int](
-		tb, `new Set(Array.from({ length: app.ranks.rows.lines }, (_, i) => app.ranks.rows.of(i)).flat()).size`); got != 256 {
-		t.Errorf("%d ranks are in the picture", got)
-	}
+	testkit.Equal(t, eval[int](
+		tb, `new Set(Array.from({ length: app.ranks.rows.lines }, (_, i) => app.ranks.rows.of(i)).flat()).size`), 256, "ranks are in the picture")
 	base := eval[[]float64](
 		tb, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top, r.height]; }`)
 	tb.do(chromedp.MouseClickXY(base[0]+20, base[1]+base[2]/2))

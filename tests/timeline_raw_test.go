@@ -92,9 +92,7 @@ func TestTimelineRawEvents(t *testing.T) {
 	details := strings.ToLower(tb.text("details"))
 	for _, want := range []string{step, "type\nProxyStep\n", event.Row, "Rank ", "States (", state, "Parent",
 		"ncclProfileProxyOp"} {
-		if !strings.Contains(details, strings.ToLower(want)) {
-			t.Errorf("the panel does not say %q of the event:\n%s", want, details)
-		}
+		testkit.Contains(t, details, strings.ToLower(want))
 	}
 	picture(t, tb, "raw-event.png")
 
@@ -106,9 +104,7 @@ func TestTimelineRawEvents(t *testing.T) {
 			event.Bar, state))
 	details = strings.ToLower(tb.text("details"))
 	for _, want := range []string{"State of", step, event.Row} {
-		if !strings.Contains(details, strings.ToLower(want)) {
-			t.Errorf("the panel does not say %q of the state:\n%s", want, details)
-		}
+		testkit.Contains(t, details, strings.ToLower(want))
 	}
 	picture(t, tb, "raw-state.png")
 	tb.noErrors()

@@ -72,6 +72,11 @@ func openTab(t *testing.T, url string, o browser.Options) *tab {
 	return tb
 }
 
+// part runs a part of the test on the same page.
+func (t *tab) part(name string, run func(t *tab)) {
+	t.Run(name, func(sub *testing.T) { run(&tab{sub, t.page}) })
+}
+
 // eval evaluates an expression; "app" in it is the page's state.
 func eval[T any](t *tab, expression string) (value T) {
 	t.Helper()
@@ -198,8 +203,7 @@ type shownBar struct {
 // channelsOf are the rows of channels.
 func channelsOf(t *testing.T, anchor string) map[string]bool {
 	t.Helper()
-	a := testkit.Value(otf2.Open(anchor, nil))(t)
-	defer a.Close()
+	a := openArchive(t, anchor)
 	channel := regexp.MustCompile(` ch [0-9]+$`)
 	rows := make(map[string]bool)
 	for _, l := range a.Defs.Locations {
@@ -213,8 +217,7 @@ func channelsOf(t *testing.T, anchor string) map[string]bool {
 // barsOf reads the regions of an archive event by event.
 func barsOf(t *testing.T, anchor string) (all []shownBar) {
 	t.Helper()
-	a := testkit.Value(otf2.Open(anchor, nil))(t)
-	defer a.Close()
+	a := openArchive(t, anchor)
 	for _, l := range a.Defs.Locations {
 		var open []int
 		for ev, err := range a.EventsOf(l.Self) {
@@ -302,15 +305,11 @@ func TestTimelinePage(t *testing.T) {
 			}
 			return out;
 		}`)
-		if diff := cmp.Diff(sorted(barsOf(t, anchor)), sorted(got)); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Same(t, sorted(barsOf(t, anchor)), sorted(got))
 	})
 
 	t.Run("every value of every metric is there", func(st *testing.T) {
-		if diff := cmp.Diff(valuesOf(st, anchor), curvesOf(&tab{st, tb.page})); diff != "" {
-			st.Error(diff)
-		}
+		testkit.Same(st, valuesOf(st, anchor), curvesOf(&tab{st, tb.page}))
 	})
 
 	t.Run("zoom and move", func(st *testing.T) {
@@ -349,18 +348,13 @@ func TestTimelinePage(t *testing.T) {
 		}
 	})
 
-	t.Run("hover and select", func(st *testing.T) {
-		t := &tab{st, tb.page}
+	tb.part("hover and select", func(t *tab) {
 		b := t.box("rank 1", "AllReduce", 0)
 		t.mouse(input.MouseMoved, b.X, b.Y, nil)
 		t.await(`!document.getElementById("tip").hidden`)
 		tip := t.text("tip")
-		for _, want := range []string{"AllReduce", "comm a9f8e48f rank 1", "RING", "SIMPLE", "ncclFloat32",
-			"uncertainty", "waited"} {
-			if !strings.Contains(tip, want) {
-				t.Errorf("the tip does not say %q: %s", want, tip)
-			}
-		}
+		testkit.Contains(t, tip, "AllReduce", "comm a9f8e48f rank 1", "RING", "SIMPLE", "ncclFloat32",
+			"uncertainty", "waited")
 		t.do(chromedp.MouseClickXY(b.X, b.Y))
 		t.await(`document.querySelector("#details table")`)
 		t.settle()
@@ -368,12 +362,8 @@ func TestTimelinePage(t *testing.T) {
 			t.Errorf("bar %d is selected, want %d", bar, b.Bar)
 		}
 		details := t.text("details")
-		for _, want := range []string{"AllReduce", "COLLECTIVE", "ncclComm 0xa9f8e48f364795bd", "1 (this)", "CAUSED BY",
-			"ncclAllReduce · Thread 0", "CAUSED (", "Send network"} {
-			if !strings.Contains(details, want) {
-				t.Errorf("the details do not say %q: %s", want, details)
-			}
-		}
+		testkit.Contains(t, details, "AllReduce", "COLLECTIVE", "ncclComm 0xa9f8e48f364795bd", "1 (this)", "CAUSED BY",
+			"ncclAllReduce · Thread 0", "CAUSED (", "Send network")
 		if got := eval[map[string]any](
 			t, "({ c: app.stage.strong.collectives, p: app.stage.strong.parents, parts: app.state.selected.instances[0].parts.length "+
 				"})"); got["c"] != 1.0 || got["p"].(float64) < 3 || got["parts"] != 4.0 {
@@ -400,8 +390,7 @@ func TestTimelinePage(t *testing.T) {
 		}
 	})
 
-	t.Run("search", func(st *testing.T) {
-		t := &tab{st, tb.page}
+	tb.part("search", func(t *tab) {
 		t.key("/")
 		if !eval[bool](t, `document.activeElement.id === "query"`) {
 			t.Error("/ does not go to the search")
@@ -434,8 +423,7 @@ func TestTimelinePage(t *testing.T) {
 		t.key("\x1b")
 	})
 
-	t.Run("lines", func(st *testing.T) {
-		t := &tab{st, tb.page}
+	tb.part("lines", func(t *tab) {
 		// Where the first Broadcast is there are few enough of everything.
 		eval[any](t, `{
 			app.commands.unselect();
@@ -508,22 +496,16 @@ func TestTimelinePage(t *testing.T) {
 			t.Errorf("%v, want %d regions, %.0f ns, %d ns of waiting", sums, len(all), time,
 				w.Total.Waited+w.StartUp.Waited)
 		}
-		if text := t.text("range"); !strings.Contains(text, "Recv network") {
-			t.Errorf("the statistics do not name the regions: %s", text)
-		}
+		testkit.Contains(t, t.text("range"), "Recv network")
 	})
 
-	t.Run("waits and matrix", func(st *testing.T) {
-		t := &tab{st, tb.page}
+	tb.part("waits and matrix", func(t *tab) {
 		t.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
-		if n := eval[int](t, `document.querySelectorAll("#waits .wait-row .meter.waited").length`); n != 4 {
-			t.Errorf("%d ranks have a bar of waiting", n)
-		}
+		testkit.Equal(t, eval[int](t, `document.querySelectorAll("#waits .wait-row .meter.waited").length`), 4,
+			"ranks have a bar of waiting")
 		got := eval[[]uint64](t, "app.store.head.ranks.map((r) => r.waited)")
 		for i, r := range report.WaitStates.Ranks {
-			if got[i] != r.Waited {
-				t.Errorf("%s waited %d, want %d", r.Name, got[i], r.Waited)
-			}
+			testkit.Equal(t, got[i], r.Waited, "%s waited", r.Name)
 		}
 		t.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
 		var want uint64
@@ -562,8 +544,7 @@ func TestTimelinePage(t *testing.T) {
 		t.key("\x1b")
 	})
 
-	t.Run("what is not seen is forgotten", func(st *testing.T) {
-		t := &tab{st, tb.page}
+	tb.part("what is not seen is forgotten", func(t *tab) {
 		held := eval[[]int](t, `{
 			for (const lane of app.store.lanes) await app.store.notes(lane, 0).promise;
 			const before = app.store.held;
@@ -651,9 +632,8 @@ func TestTimelineVerdict(t *testing.T) {
 	for _, o := range []browser.Options{{Width: 1440, Height: 900}, {Width: 1024, Height: 768, Dark: true},
 		{Width: 390, Height: 800}} {
 		tb := openTab(t, url, o)
-		if got := eval[string](tb, `document.querySelector("#verdict .answer").innerText`); got != r.Verdict.Text {
-			t.Errorf("%d wide: %q in place of %q", o.Width, got, r.Verdict.Text)
-		}
+		testkit.Equal(t, eval[string](tb, `document.querySelector("#verdict .answer").innerText`), r.Verdict.Text,
+			"%d wide", o.Width)
 		if !eval[bool](
 			tb, `[...document.querySelectorAll("#verdict .answer, .culprit")].every((e) => { const b = e.getBoundingClientRect(); return b.height > 0 && b.left >= 0 && b.right <= innerWidth && b.bottom <= innerHeight / 2 && e.scrollWidth <= e.clientWidth; })`) {
 			t.Errorf("%d wide: the answer is not in sight", o.Width)
@@ -686,9 +666,8 @@ func TestTimelineTouch(t *testing.T) {
 	if wide := eval[int](tb, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
 		t.Errorf("the page is %d pixels too wide", wide)
 	}
-	if eval[string](tb, "document.documentElement.dataset.theme") != "dark" {
-		t.Error("the page does not follow the system's dark colors")
-	}
+	testkit.Equal(t, eval[string](tb, "document.documentElement.dataset.theme"), "dark",
+		"the page does not follow the system's dark colors")
 	base := eval[[]float64](
 		tb, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top]; }`)
 	touch := func(typ input.TouchType, points ...*input.TouchPoint) { tb.do(input.DispatchTouchEvent(typ, points)) }
@@ -775,9 +754,7 @@ func TestTimelineNamesAreText(t *testing.T) {
 	tb.await(`!document.getElementById("tip").hidden`)
 	tb.do(chromedp.MouseClickXY(b.X, b.Y))
 	tb.await(`document.querySelector("#details table")`)
-	if details := tb.text("details"); !strings.Contains(details, "<img src=x onerror") {
-		t.Errorf("the communicator's name is not shown: %s", details)
-	}
+	testkit.Contains(t, tb.text("details"), "<img src=x onerror")
 	const programs = 2 // what unpacks the page's, and that
 	if got := eval[[]int](
 		tb, "[document.images.length, document.scripts.length - document.querySelectorAll('script[type]').length, "+
@@ -814,9 +791,7 @@ func TestTimelineOfNothing(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	tb, _ := showPage(t, a.Path(), browser.Options{})
-	if note := tb.text("note"); note != "There are no regions in this archive." {
-		t.Errorf("the page says %q", note)
-	}
+	testkit.Equal(t, tb.text("note"), "There are no regions in this archive.", "the page")
 	for _, id := range []string{"answer", "operations", "range", "waits", "matrix", "about"} {
 		tb.do(chromedp.Click("#tab-"+id, chromedp.ByQuery))
 		if tb.text(id) == "" {

@@ -140,9 +140,7 @@ func vampirCollectives(t *testing.T, a *otf2.Archive) {
 				t.Errorf("row %d: %v with root %d of %d", ev.Location, c.Op, c.Root, len(members))
 			}
 		default:
-			if c.Root != uint64(otf2.CollectiveRootNone) {
-				t.Errorf("row %d: %v with root %d", ev.Location, c.Op, c.Root)
-			}
+			testkit.Equal(t, c.Root, uint64(otf2.CollectiveRootNone), "row %d: %v with root", ev.Location, c.Op)
 		}
 		if all[comm] == nil {
 			all[comm] = make(map[otf2.LocationRef][]collective)

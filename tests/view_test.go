@@ -102,8 +102,7 @@ func expectedRecords(e *expected) (records map[string]int, collectives, messages
 // recordsOf counts an archive's records of MPI operations.
 func recordsOf(t *testing.T, anchor string) map[string]int {
 	t.Helper()
-	a := testkit.Value(otf2.Open(anchor, nil))(t)
-	defer a.Close()
+	a := openArchive(t, anchor)
 	records := make(map[string]int)
 	for _, l := range a.Defs.Locations {
 		rank := func(comm uint64) int {

@@ -12,7 +12,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
@@ -41,8 +40,7 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 				t.Parallel()
 				dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS="+preset))
 				anchor := filepath.Join(dir, "traces.otf2")
-				a := testkit.Value(otf2.Open(anchor, nil))(t)
-				defer a.Close()
+				a := openArchive(t, anchor)
 				var all, rooted, outlasted uint64
 				testkit.Value(operations.Observe(a, &operations.Observer{Waited: func(w *waits.Wait) {
 					all += w.Waited

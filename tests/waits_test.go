@@ -12,8 +12,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // waitLimit is the greatest error of a wait of one rank in one collective.
@@ -24,8 +22,7 @@ const waitLimit = 100 * time.Microsecond
 func TestWaitsAgainstTruth(t *testing.T) {
 	rec := recording(t, "09-straggler-4p")
 	dir, _ := play(t, rec)
-	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
-	defer a.Close()
+	a := openArchive(t, filepath.Join(dir, "traces.otf2"))
 	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)

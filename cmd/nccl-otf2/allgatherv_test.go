@@ -38,9 +38,8 @@ func TestGPUTimesAreEnsuredWhereAllProcessesGetThem(t *testing.T) {
 		env := newEnvironment(strings.Fields(c.environment))
 		settings := testkit.Value(config.Load(env.lookup))(t)
 		said := ensureGPUTimes(settings, env, strings.Fields(c.command))
-		if got := env.get(hidden.AllGatherV); got != c.value {
-			t.Errorf("%q with %q: %s is %q, want %q", c.command, c.environment, hidden.AllGatherV, got, c.value)
-		}
+		testkit.Equal(t, env.get(hidden.AllGatherV), c.value, "%q with %q: %s", c.command, c.environment,
+			hidden.AllGatherV)
 		if !strings.Contains(said, c.says) || (said == "") != (c.says == "") {
 			t.Errorf("%q with %q: says %q, want %q", c.command, c.environment, said, c.says)
 		}

@@ -34,9 +34,7 @@ func TestRecordedByTask(t *testing.T) {
 		{"of its rank on another machine", []experiment.Entry{of("another", "slurm", 2)}, false},
 		{"not described", []experiment.Entry{{}}, true},
 	} {
-		if got := recordedByTask(c.entries, task, here); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		testkit.Equal(t, recordedByTask(c.entries, task, here), c.want, "%s", c.name)
 	}
 }
 

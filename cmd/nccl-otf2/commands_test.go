@@ -101,9 +101,7 @@ func TestPagesCallWhatIsThere(t *testing.T) {
 	line := func(page, text string, inside bool) {
 		for _, args := range commandsOf(text, "nccl-otf2") {
 			seen["commands"]++
-			if what := unknown(root, args); what != "" {
-				t.Errorf("%s: %q: there is no %s", page, text, what)
-			}
+			testkit.Equal(t, unknown(root, args), "", "%s: %q: there is no", page, text)
 		}
 		if !inside || strings.HasPrefix(text, "make ") {
 			for _, args := range commandsOf(text, "make") {

@@ -252,9 +252,7 @@ func TestNoTimeOfEnqueueingIsTakenForTheOperations(t *testing.T) {
 		}
 	}
 	seen := func(want string, args ...string) {
-		if out := tool(t, append(args, short)...); !strings.Contains(out, want) {
-			t.Errorf("%v: no %q in\n%s", args, want, out)
-		}
+		testkit.Contains(t, tool(t, append(args, short)...), want)
 	}
 	seen("The critical path is not known: the duration of 182 launches was not recorded", "report", "--path")
 	seen("Total (launch only)", "report", "--tally")

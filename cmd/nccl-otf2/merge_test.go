@@ -28,9 +28,7 @@ func played(t *testing.T, tool, recording string) string {
 	cmd := exec.Command(tool, "replay", filepath.Join("../../testdata/nccl-callbacks", recording), "--clock",
 		"recorded", "--dir", dir)
 	cmd.Env = append(os.Environ(), "NCCL_OTF2_START_LIMIT=60")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("replay: %v\n%s", err, out)
-	}
+	testkit.Output(t, cmd)
 	return dir
 }
 

@@ -28,9 +28,7 @@ func TestModes(t *testing.T) {
 		"shards":        0o700, "shards/p0/shard.json": 0o600, "shards/unify.lock": 0o600,
 	} {
 		st := testkit.Value(os.Stat(filepath.Join(dir, name)))(t)
-		if got := st.Mode().Perm(); got != want&^umask {
-			t.Errorf("%s: %v, want %v", name, got, want&^umask)
-		}
+		testkit.Equal(t, st.Mode().Perm(), want&^umask, "%s", name)
 	}
 }
 

@@ -58,10 +58,7 @@ func TestPrintIsThatOfTheReferenceTool(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s %s: %v", options, name, err)
 			}
-			want, err := exec.Command(reference, args...).Output()
-			if err != nil {
-				t.Fatalf("otf2-print %s %s: %v", options, name, err)
-			}
+			want := testkit.Output(t, exec.Command(reference, args...))
 			if got != string(want) {
 				t.Errorf("print %s %s\n got %.300q\nwant %.300q", options, name, got, want)
 			}
@@ -168,8 +165,7 @@ func TestPrintWritesTextsAsTheyAre(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", options, err)
 			}
-			want, err := exec.Command(reference, args...).Output()
-			testkit.Must(t, err)
+			want := testkit.Output(t, exec.Command(reference, args...))
 			if got != string(want) {
 				a, b := strings.Split(got, "\n"), strings.Split(string(want), "\n")
 				for i := range min(len(a), len(b)) {

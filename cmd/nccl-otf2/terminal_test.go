@@ -34,29 +34,17 @@ func TestColorsOnTerminalsOnly(t *testing.T) {
 	_, terminal := openTerminal(t)
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
-	if got := paint(terminal, red, "x"); got != "\x1b[31mx\x1b[0m" {
-		t.Errorf("on a terminal: %q", got)
-	}
-	if got := paint(terminal, plain, "x"); got != "x" {
-		t.Errorf("without a color: %q", got)
-	}
-	if got := paint(new(bytes.Buffer), red, "x"); got != "x" {
-		t.Errorf("in a buffer: %q", got)
-	}
+	testkit.Equal(t, paint(terminal, red, "x"), "\x1b[31mx\x1b[0m", "on a terminal")
+	testkit.Equal(t, paint(terminal, plain, "x"), "x", "without a color")
+	testkit.Equal(t, paint(new(bytes.Buffer), red, "x"), "x", "in a buffer")
 	file := testkit.Value(os.Create(t.TempDir() + "/out"))(t)
 	defer file.Close()
-	if got := paint(file, red, "x"); got != "x" {
-		t.Errorf("in a file: %q", got)
-	}
+	testkit.Equal(t, paint(file, red, "x"), "x", "in a file")
 	t.Setenv("NO_COLOR", "1")
-	if got := paint(terminal, red, "x"); got != "x" {
-		t.Errorf("with NO_COLOR: %q", got)
-	}
+	testkit.Equal(t, paint(terminal, red, "x"), "x", "with NO_COLOR")
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("TERM", "dumb")
-	if got := paint(terminal, red, "x"); got != "x" {
-		t.Errorf("with TERM=dumb: %q", got)
-	}
+	testkit.Equal(t, paint(terminal, red, "x"), "x", "with TERM=dumb")
 }
 
 func TestProgressShowsOneLineAndTakesItAway(t *testing.T) {

@@ -146,9 +146,7 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 	want := make(map[string]int)
 	testkit.Value(operations.EachPart(a, nil, analysis.Slice{},
 		func(p *operations.Part) error { want[p.Function]++; return nil }))(t)
-	if diff := cmp.Diff(want, counted); diff != "" {
-		t.Errorf("operations (archive, records):\n%s", diff)
-	}
+	testkit.Same(t, want, counted)
 	if transferred != 3*(1000+1001+1002)+500 || counts["ProfilerLifecycle"] != 6 ||
 		counts["ncclProfileProxyStep"] != 10 {
 		t.Errorf("%v bytes in transfers; records %v", transferred, counts)
@@ -162,9 +160,7 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 			total -= n
 		}
 	}
-	if total != 0 {
-		t.Errorf("records %v, counted %v", counts, res.Records)
-	}
+	testkit.Equal(t, total, 0, "records %v, counted %v", counts, res.Records)
 	if !slices.Contains(slices.Collect(maps.Keys(res.LeftOut)), "phases of the network rows") {
 		t.Errorf("left out %v", res.LeftOut)
 	}

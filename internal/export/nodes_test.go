@@ -41,9 +41,7 @@ func TestNodesAreNCCLs(t *testing.T) {
 		testkit.Value(Prometheus(a, out, nil, nil))(t)
 		testkit.Value(JSONL(a, filepath.Join(dir, "jsonl"), nil))(t)
 		text := testkit.Read(t, out)
-		if !strings.Contains(string(text), c.prometheus) {
-			t.Errorf("%s: no %s in\n%s", c.name, c.prometheus, text)
-		}
+		testkit.Contains(t, string(text), c.prometheus)
 		files, _ := filepath.Glob(filepath.Join(dir, "jsonl", "*"))
 		lines := ""
 		for _, f := range files {

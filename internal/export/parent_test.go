@@ -33,14 +33,10 @@ func TestParentsOfCommunicators(t *testing.T) {
 			if r["func"] == "ProfilerInit" {
 				seen++
 				d := r["details"].(map[string]any)
-				if got := fmt.Sprint(d["parentCommName"], " ", d["parentCommId"], " ", d["split"], " ",
-					d["color"]); got != want[d["commName"].(string)] {
-					t.Errorf("%s: %s, want %s", d["commName"], got, want[d["commName"].(string)])
-				}
+				testkit.Equal(t, fmt.Sprint(d["parentCommName"], " ", d["parentCommId"], " ", d["split"], " ",
+					d["color"]), want[d["commName"].(string)], "%s", d["commName"])
 			}
 		}
 	}
-	if seen != 2*len(want) {
-		t.Errorf("%d begins", seen)
-	}
+	testkit.Equal(t, seen, 2*len(want), "begins")
 }

@@ -139,13 +139,9 @@ func TestExportsAreReproducible(t *testing.T) {
 		return all
 	}
 	one, other := read(), read()
-	if len(one) != 3+5+2 {
-		t.Errorf("%d files", len(one))
-	}
+	testkit.Equal(t, len(one), 3+5+2, "files")
 	for name, text := range one {
-		if other[name] != text {
-			t.Errorf("%s differs", name)
-		}
+		testkit.Equal(t, other[name], text, "%s differs", name)
 	}
 }
 
@@ -181,7 +177,5 @@ func TestClocksOfOtherResolutionsAreConverted(t *testing.T) {
 			t.Errorf("%d ticks are %d ns, want %d", ticks, got, want)
 		}
 	}
-	if got := c.since1970(timestamp(1500)); got != 1_700_000_001_000_000_000 {
-		t.Errorf("%d ns since 1970", got)
-	}
+	testkit.Equal(t, c.since1970(timestamp(1500)), 1_700_000_001_000_000_000, "ns since 1970")
 }

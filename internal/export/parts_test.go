@@ -76,9 +76,7 @@ func TestPartsAreTheWholeTable(t *testing.T) {
 		}
 		one, other := folder(t, whole), folder(t, dir)
 		for _, name := range []string{WaitsFile, PhasesFile, RunsFile} {
-			if one[name] != other[name] {
-				t.Errorf("%s differs in %d parts", name, parts)
-			}
+			testkit.Equal(t, one[name], other[name], "%s differs in %d parts", name, parts)
 		}
 		alone := t.TempDir()
 		for number := parts; number > 0; number-- { // by one process each, in any order

@@ -139,9 +139,8 @@ func TestMetricsOfTheReport(t *testing.T) {
 			}
 		}
 	}
-	if got[sample{name: "nccl_otf2_run_duration_seconds"}] != int64(report.Summary.Duration) {
-		t.Errorf("duration %v", got)
-	}
+	testkit.Equal(t, got[sample{name: "nccl_otf2_run_duration_seconds"}], int64(report.Summary.Duration), "duration %v",
+		got)
 }
 
 func TestSizesHaveInspectorsRanges(t *testing.T) {
@@ -149,9 +148,7 @@ func TestSizesHaveInspectorsRanges(t *testing.T) {
 		0: "0B", 1: "1-2B", 1023: "1023-1024B", 1024: "1-2KB", 8191: "7-8KB", 4 << 30: "4-5GB",
 		537_000_000: "512-513MB", 5 << 50: "5120-5121TB",
 	} {
-		if got := sizeRange(lowerBound(bytes)); got != want {
-			t.Errorf("%d bytes: %s, want %s", bytes, got, want)
-		}
+		testkit.Equal(t, sizeRange(lowerBound(bytes)), want, "%d bytes", bytes)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -92,9 +91,7 @@ func TestCountersOfRunningJobsNeverFall(t *testing.T) {
 		if len(step.jobs) == 0 {
 			continue
 		}
-		if got := valuesOf(t, text, "nccl_otf2_operations_total")["Rank 1"]; got != step.operations {
-			t.Errorf("%g operations, want %g", got, step.operations)
-		}
+		testkit.Equal(t, valuesOf(t, text, "nccl_otf2_operations_total")["Rank 1"], step.operations, "operations")
 		if got := valuesOf(t, text, "nccl_otf2_waited_seconds_total")["Rank 1"]; got != step.waited {
 			t.Errorf("waited %g s, want %g", got, step.waited)
 		}
@@ -110,9 +107,7 @@ func TestSeriesOfLargeJobsAreBounded(t *testing.T) {
 	if got := valuesOf(t, text, "nccl_otf2_operations_total"); len(got) != 1 || got[allRanks] != mostNamedRanks+1 {
 		t.Errorf("%v", got)
 	}
-	if !strings.Contains(string(text), `nccl_otf2_job_running{slurm_job_id="unknown",directory="/job"} 0`) {
-		t.Error("it is not marked as ended")
-	}
+	testkit.Contains(t, string(text), `nccl_otf2_job_running{slurm_job_id="unknown",directory="/job"} 0`)
 	if n := bytes.Count(text, []byte("\n")); n > 60 {
 		t.Errorf("%d lines", n)
 	}

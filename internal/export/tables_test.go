@@ -69,9 +69,8 @@ func documented(t *testing.T, text []byte) map[string][]string {
 			if c == nil {
 				t.Fatalf("no row of a column: %s", line)
 			}
-			if strings.Contains(c[2], "○") != strings.Contains(line, "null: ") {
-				t.Errorf("%s of %s does not say what null means, or is never null", c[1], table)
-			}
+			testkit.Equal(t, strings.Contains(c[2], "○"), strings.Contains(line, "null: "),
+				"%s of %s does not say what null means, or is never null", c[1], table)
 			tables[table] = append(tables[table], c[1]+" "+c[2])
 		}
 	}
@@ -88,9 +87,7 @@ func TestTablesAreAsDocumented(t *testing.T) {
 	for _, path := range res.Files {
 		written[filepath.Base(path)] = columnsOf(t, path)
 	}
-	if diff := cmp.Diff(written, want); diff != "" {
-		t.Errorf("columns (written, docs/tables.md):\n%s", diff)
-	}
+	testkit.Same(t, written, want)
 	for _, change := range [][2]string{{"| `rank` | int32 |", "| `rank` | int64 |"},
 		{"| `peer` | int32 ○ |", "| `peer` | int32 |"}, {"| `leads` ² |", "| `led` ² |"}} {
 		changed := bytes.Replace(text, []byte(change[0]), []byte(change[1]), 1)

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testkit has what tests of all folders do with errors and files, programs among them: they end the test where
-// that fails.
+// Package testkit has what tests of all folders do with errors, values and files, programs among them. Comparisons fail
+// the test, which goes on; all else ends it where it fails.
 package testkit
 
 import (
+	"bytes"
+	"fmt"
 	"os"
+	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Must ends the test, or the case that rapid has drawn, if there is an error.
@@ -30,6 +36,47 @@ func Value[T any](value T, err error) func(t testing.TB) T {
 		Must(t, err)
 		return value
 	}
+}
+
+// Equal compares a value with what it has to be. The format and its arguments say what it is.
+func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %q, want %q", fmt.Sprintf(format, args...), fmt.Sprint(got), fmt.Sprint(want))
+	}
+}
+
+// Same compares values of any kind, and shows where they differ: − stands before what only the first one has.
+func Same(t testing.TB, a, b any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(a, b, options...); diff != "" {
+		t.Errorf("(−first +second):\n%s", diff)
+	}
+}
+
+// Contains looks for each of the parts in a text.
+func Contains(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in:\n%s", part, text)
+		}
+	}
+}
+
+// Output runs a command and gives what it wrote to its standard output. If it fails, the test ends with all that it
+// said.
+func Output(t testing.TB, cmd *exec.Cmd) []byte {
+	t.Helper()
+	var said bytes.Buffer
+	if cmd.Stderr == nil {
+		cmd.Stderr = &said
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", strings.Join(cmd.Args, " "), err, out, said.Bytes())
+	}
+	return out
 }
 
 // Read reads a file.

@@ -334,9 +334,7 @@ func TestManyPhasesShareAName(t *testing.T) {
 			}
 			got := slices.DeleteFunc(pathsOf(t, res.Archive, 1, false),
 				func(s string) bool { return strings.Contains(s, "enter") || strings.Contains(s, "leave") })
-			if diff := gocmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Same(t, want, got)
 			a := testkit.Value(otf2.Open(res.Archive, nil))(t)
 			defer a.Close()
 			defined := 0

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -150,9 +148,7 @@ func severitiesOf(t testing.TB, anchor string) severities {
 // Scalasca 2.6 finds these in this archive.
 func TestSeveritiesOfTheSmallestArchive(t *testing.T) {
 	got := severitiesOf(t, filepath.Join("..", "..", "tests", "jobtest", "testdata", "scalasca-min", "traces.otf2"))
-	if diff := cmp.Diff(severities{"Wait at NxN": {6 * ms, 4 * ms, 2 * ms, 0}}, got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, severities{"Wait at NxN": {6 * ms, 4 * ms, 2 * ms, 0}}, got)
 }
 
 // A job in which each wait state occurs once or twice, with known times.
@@ -181,14 +177,10 @@ func TestWaitStatesComeOutOfTheView(t *testing.T) {
 		"Early Reduce":   {0, 4 * ms, 0, 0},
 		"Late Sender":    {5 * ms, 0, 0, 3 * ms},
 	}
-	if diff := cmp.Diff(want, severitiesOf(t, res.Archive)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, severitiesOf(t, res.Archive))
 	want2 := Result{Archive: res.Archive, Rows: 4, Ranks: 4, Waits: Waits{Recorded: 30 * ms, Shown: 30 * ms}, Hosts: 2,
 		Communicators: 2, Collectives: 3, Messages: 3, Events: res.Events, Dropped: map[Reason]uint64{}}
-	if diff := cmp.Diff(want2, *res); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want2, *res)
 }
 
 // Who ends the last operation comes to MPI_Finalize last, so that the critical path that scout finds begins there.
@@ -239,15 +231,9 @@ func TestTimesThatCannotBeComparedGiveNoWaitStates(t *testing.T) {
 	// Ranks 0 and 2 have times that compare: rank 0 waits 2 ms for rank 2 in each, and in the AllGather rank 1 does 1
 	// ms. Only the message from rank 2 to 0 has GPU times on both sides; rank 0 waits 2 ms for it.
 	want := severities{"Wait at NxN": {4 * ms, ms, 0}, "Late Broadcast": {2 * ms, 0, 0}, "Late Sender": {2 * ms, 0, 0}}
-	if diff := cmp.Diff(want, severitiesOf(t, res.Archive)); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(map[Reason]uint64{ReasonUntimed: 2}, res.Dropped); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(Untimed{}, res.Untimed); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, severitiesOf(t, res.Archive))
+	testkit.Same(t, map[Reason]uint64{ReasonUntimed: 2}, res.Dropped)
+	testkit.Same(t, Untimed{}, res.Untimed)
 }
 
 // Where one member alone has times they compare with nothing: the collective has no wait states, and is not there on
@@ -264,12 +250,8 @@ func TestCollectivesWithoutComparableTimes(t *testing.T) {
 	}
 	anchor := m.unify()
 	res := viewOf(t, anchor, nil)
-	if diff := cmp.Diff(severities{"Wait at NxN": {2 * ms, ms, 0}}, severitiesOf(t, res.Archive)); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(Untimed{NoTimes: 1}, res.Untimed); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, severities{"Wait at NxN": {2 * ms, ms, 0}}, severitiesOf(t, res.Archive))
+	testkit.Same(t, Untimed{NoTimes: 1}, res.Untimed)
 	res = viewOf(t, anchor, &Options{TimedOnly: true})
 	if res.Collectives != 1 || res.Dropped[ReasonUntimed] != 1 {
 		t.Errorf("%+v", res)

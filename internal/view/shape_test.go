@@ -263,9 +263,7 @@ func TestOperationsInTheView(t *testing.T) {
 			if c.want.Dropped == nil {
 				c.want.Dropped = map[Reason]uint64{}
 			}
-			if diff := gocmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Same(t, c.want, got)
 		})
 	}
 }

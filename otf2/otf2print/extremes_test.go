@@ -34,12 +34,7 @@ func (p printer) printed(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(p.path, args...)
 	cmd.Env = append(cmd.Environ(), "TZ=UTC")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %v: %v\n%s", p.path, args, err, stderr.String())
-	}
+	out := testkit.Output(t, cmd)
 	return string(out)
 }
 

@@ -103,9 +103,7 @@ func TestMarkers(t *testing.T) {
 	want := strings.Split(strings.TrimSpace(reference(t, "../testdata/aux-files/aux-files.markers.txt")), "\n")
 	got := b.String()
 	for _, line := range want {
-		if !strings.Contains(got, line+"\n") {
-			t.Errorf("no line %q in\n%s", line, got)
-		}
+		testkit.Contains(t, got, line+"\n")
 	}
 	if n := strings.Count(got, "\n"); n != 10 {
 		t.Errorf("%d lines, want 10:\n%s", n, got)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -208,9 +209,7 @@ func (p *play) compare(when string, missing map[string]int, kinds map[string]str
 		p.t.Errorf("%s: %d of %d operations are missing and not counted: missing %v, lost %v%s", when, uncounted,
 			len(want), missing, lost, p.where(want, got))
 	default:
-		if hole := onlyTheLast(want, got, lost); hole != "" {
-			p.t.Errorf("%s: %s; lost %v%s", when, hole, lost, p.where(want, got))
-		}
+		testkit.Equal(p.t, onlyTheLast(want, got, lost), "", "%s: ; lost %v%s", when, lost, p.where(want, got))
 	}
 }
 
@@ -298,10 +297,8 @@ func (p *play) sound(when string, lost map[string]int) {
 			words = strings.ToLower(what) + " with a collector that died"
 		}
 		words = fmt.Sprintf("%d %s", n, strings.ReplaceAll(words, "_", " "))
-		for who, text := range says {
-			if !strings.Contains(text, words) {
-				p.t.Errorf("%s: %s does not say %q: %s", when, who, words, text)
-			}
+		for _, text := range says {
+			testkit.Contains(p.t, text, words)
 		}
 	}
 }

@@ -39,9 +39,7 @@ func TestUnifyLocksOnce(t *testing.T) {
 	cmd.Env = append(os.Environ(), "INJECT_PROGRAM="+builtFile(t, "nccl-otf2"),
 		"INJECT_BELOW="+filepath.Join(dir, experiment.Folder, experiment.UnifyLock),
 		"INJECT_RULES=ftruncate 1 0 short;", "INJECT_LOG="+log)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Output(t, cmd)
 	text := testkit.Value(os.ReadFile(log))(t)
 	if n := strings.Count(string(text), "call "); n != 1 {
 		t.Errorf("the lock was taken %d times:\n%s", n, text)

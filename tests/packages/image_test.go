@@ -25,9 +25,7 @@ func imageFromRecipe(t *testing.T, root, deb string) {
 			filepath.Join(dir, "run"), "--storage-driver", "vfs"}, args...)...)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "BUILDAH_ISOLATION=chroot")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("buildah %q: %v\n%s", args, err, out)
-		}
+		testkit.Output(t, cmd)
 	}
 	if out, err := exec.Command("tar", "-C", root, "-cf", filepath.Join(dir, "root.tar"),
 		".").CombinedOutput(); err != nil {

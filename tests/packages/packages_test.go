@@ -106,9 +106,7 @@ func TestOldSystemsLoadAll(t *testing.T) {
 				}
 				defer f.Close()
 				looked++
-				if f.Machine != machines[machine] {
-					t.Errorf("%s is for %v", path, f.Machine)
-				}
+				testkit.Equal(t, f.Machine, machines[machine], "%s is for", path)
 				needs, err := f.DynamicVersionNeeds()
 				for _, library := range needs {
 					for _, version := range library.Needs {
@@ -142,9 +140,7 @@ func newer(version string) bool {
 func TestNewer(t *testing.T) {
 	for version, want := range map[string]bool{"GLIBC_2.2.5": false, "GLIBC_2.17": false, "GLIBC_2.18": true,
 		"GLIBC_3.0": true, "GLIBC_PRIVATE": true, "GCC_3.0": true} {
-		if newer(version) != want {
-			t.Errorf("%s: %t", version, !want)
-		}
+		testkit.Equal(t, newer(version), want, "%s: %t", version, !want)
 	}
 }
 
@@ -182,9 +178,7 @@ func (p place) records(t *testing.T, tool string) {
 	if page, err := os.Stat(filepath.Join(p.root, p.dir, "exp/timeline.html")); err != nil || page.Size() < 1<<16 {
 		t.Errorf("no page: %v, %v", page, err)
 	}
-	if said := p.run(t, tool, "doctor"); !strings.Contains(said, "libnccl-profiler-otf2.so") {
-		t.Errorf("doctor says\n%s", said)
-	}
+	testkit.Contains(t, p.run(t, tool, "doctor"), "libnccl-profiler-otf2.so")
 }
 
 // answers wants a report to have the answer of the recording 09-straggler-4p.
@@ -197,8 +191,7 @@ func answers(t *testing.T, report string) {
 
 func nativeMachine(t *testing.T) string {
 	t.Helper()
-	out, err := exec.Command("uname", "-m").Output()
-	testkit.Must(t, err)
+	out := testkit.Output(t, exec.Command("uname", "-m"))
 	return strings.TrimSpace(string(out))
 }
 
@@ -312,20 +305,12 @@ func TestRpm(t *testing.T) {
 			}
 			return string(out)
 		}
-		if said := ask("-K", "--nosignature"); !strings.Contains(said, "digests OK") {
-			t.Error(said)
-		}
+		testkit.Contains(t, ask("-K", "--nosignature"), "digests OK")
 		list := ask("-q", "-l", "-p")
-		for _, name := range []string{"/usr/bin/nccl-otf2\n", "/usr/lib64/libnccl-profiler-otf2.so\n",
+		testkit.Contains(t, list, "/usr/bin/nccl-otf2\n", "/usr/lib64/libnccl-profiler-otf2.so\n",
 			"/usr/lib64/librccl-profiler-otf2.so\n", "/usr/share/man/man1/nccl-otf2-report.1",
-			"/usr/include/nccl_otf2.h\n"} {
-			if !strings.Contains(list, name) {
-				t.Errorf("%s has no %s", file, name)
-			}
-		}
-		if said := ask("-q", "--requires", "-p"); !strings.Contains(said, "glibc >= 2.17") {
-			t.Errorf("%s requires\n%s", file, said)
-		}
+			"/usr/include/nccl_otf2.h\n")
+		testkit.Contains(t, ask("-q", "--requires", "-p"), "glibc >= 2.17")
 	}
 }
 

@@ -28,9 +28,7 @@ print("done")
 func TestWheel(t *testing.T) {
 	file := packages(t, "*_"+nativeMachine(t)+".whl", 1)[0]
 	venv := filepath.Join(t.TempDir(), "venv")
-	if out, err := exec.Command("python3", "-m", "venv", venv).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Output(t, exec.Command("python3", "-m", "venv", venv))
 	before := files(t, venv)
 	p := place{dir: t.TempDir()}
 	python := filepath.Join(venv, "bin/python")
@@ -38,9 +36,7 @@ func TestWheel(t *testing.T) {
 	p.run(t, python, append(pip, "install", "--no-index", "--no-compile", file)...)
 	tool := filepath.Join(venv, "bin/nccl-otf2")
 	p.records(t, tool)
-	if said := p.run(t, python, "-B", "-c", phases); said != "done\n" {
-		t.Errorf("phases: %q", said)
-	}
+	testkit.Equal(t, p.run(t, python, "-B", "-c", phases), "done\n", "phases")
 	plugin := strings.TrimSpace(p.run(t, python, "-B", "-m", "nccl_otf2", "plugin"))
 	one := place{dir: t.TempDir(), env: []string{"NCCL_PROFILER_PLUGIN=" + plugin, "NCCL_ALLGATHERV_ENABLE=0",
 		"NCCL_RUNTIME_CONNECT=0", "NCCL_OTF2_CLOCK=host"}}

@@ -100,9 +100,7 @@ func TestWheel(t *testing.T) {
 	testkit.Must(t, decode.Decode(&said))
 
 	want := answers(t, []ask{{[]string{dir}, "waits"}, {[]string{dir}, "bandwidths"}})
-	if d := cmp.Diff(want, [][]row{said.Waits, said.Bandwidths}); d != "" {
-		t.Errorf("waits and bandwidths (-as asked, +by functions):\n%s", d)
-	}
+	testkit.Same(t, want, [][]row{said.Waits, said.Bandwidths})
 	var report struct{ Verdict any }
 	decode = json.NewDecoder(bytes.NewReader(tool(t, nil, "report", dir, "--format", "json")))
 	decode.UseNumber()
@@ -250,7 +248,8 @@ assert nccl_otf2_tables.main([f"FROM '{secret}'", dir]) == 1 and nccl_otf2_table
 assert nccl_otf2_tables.main([f"FROM '{secret}'", dir, "--unsafe"]) == 0
 json.dump(said, sys.stderr)`
 	dir, folder := play(t, "../../testdata/nccl-callbacks/09-straggler-4p", "net"), t.TempDir()
-	secret, before := filepath.Join(folder, "secret.csv"), testkit.Read(t, filepath.Join(dir, "parquet", export.WaitsFile))
+	secret, before := filepath.Join(folder, "secret.csv"), testkit.Read(t, filepath.Join(dir, "parquet",
+		export.WaitsFile))
 	testkit.Write(t, secret, []byte("a,b\nsecret,1\n"))
 	testkit.Watch(t, "../../python")
 	cmd := exec.Command("python3", "-B", "-c", program, dir, secret, filepath.Join(folder, "made"))
@@ -268,9 +267,7 @@ json.dump(said, sys.stderr)`
 	var said map[string]string
 	testkit.Must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &said))
 	for text, how := range said {
-		if how != "refused" {
-			t.Errorf("%s: %s", text, how)
-		}
+		testkit.Equal(t, how, "refused", "%s", text)
 	}
 	if len(said) < 20 || !strings.Contains(string(out), "secret") {
 		t.Errorf("%d statements; with --unsafe: %q", len(said), out)

@@ -50,12 +50,7 @@ func tool(t *testing.T, env []string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command(built(t, "nccl-otf2"), args...)
 	cmd.Env = append(os.Environ(), env...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("nccl-otf2 %s: %v: %s", strings.Join(args, " "), err, stderr.String())
-	}
+	out := testkit.Output(t, cmd)
 	return out
 }
 

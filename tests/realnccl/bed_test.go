@@ -73,9 +73,7 @@ func TestAnUnknownLibraryIsNamed(t *testing.T) {
 				{"-fPIC", "-shared", test.define, "-o", library, "strange.c", standin},
 				{"-DMAIN", "-o", program, "strange.c", library, standin, "-Wl,-rpath,$ORIGIN"},
 			} {
-				if out, err := command(t, "testdata", cc, args...).CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
+				testkit.Output(t, command(t, "testdata", cc, args...))
 			}
 			run := command(t, "", program)
 			run.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(standin))

@@ -65,12 +65,7 @@ func ask(t *testing.T, dir string, args ...string) cost {
 		}
 	}
 	cmd := exec.Command(tool, args...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, stderr.String())
-	}
+	out := testkit.Output(t, cmd)
 	c := cost{cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), lines: bytes.Count(out, []byte{'\n'}),
 		out: string(out)}
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
@@ -102,9 +97,8 @@ func TestLateRankAmongMany(t *testing.T) {
 			t.Errorf("%d ranks: %+v, Rank %d was late", ranks, v, late)
 		}
 		out := ask(t, dir, "report", "DIR", "--matrix").out
-		if all := !strings.Contains(out, "leaves out 1 communicator of 512 or more ranks"); all != (ranks < 512) {
-			t.Errorf("%d ranks: %s", ranks, out)
-		}
+		testkit.Equal(t, !strings.Contains(out, "leaves out 1 communicator of 512 or more ranks"), ranks < 512,
+			"%d ranks: %s", ranks, out)
 		n := 0
 		for _, args := range [][]string{{"report", "DIR"}, {"report", "DIR", "--waits"}, {"report", "DIR", "--matrix"},
 			{"top", "DIR", "--once"}} {

@@ -76,14 +76,11 @@ func TestRelay(t *testing.T) {
 				"TestPasses/part: NOT CHECKED: the other half", "TestSkips: SKIPPED, NOT TESTED: needed: a thing",
 				"TestHalf/sub: takes long",
 			} {
-				if strings.Count(all, "example.org/"+part+" "+line) != 1 {
-					t.Errorf("%s %s is not among\n%s", part, line, all)
-				}
+				testkit.Equal(t, strings.Count(all, "example.org/"+part+" "+line), 1, "%s %s is not among\n%s", part,
+					line, all)
 			}
 		}
-		if len(skipped) != 6 {
-			t.Errorf("%d lines:\n%s", len(skipped), all)
-		}
+		testkit.Equal(t, len(skipped), 6, "lines:\n%s", all)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // srun runs a step by a shell and gives what its tasks said on standard error.
@@ -44,10 +46,7 @@ func TestWhatBecameOfARecordingIsSaidOnce(t *testing.T) {
 				t.Error(err)
 			}
 			if c.name == "one does not" {
-				if text := j.must("nccl-otf2", "unify", dir); !strings.Contains(
-					text, "1 process of the job left nothing here") {
-					t.Error(text)
-				}
+				testkit.Contains(t, j.must("nccl-otf2", "unify", dir), "1 process of the job left nothing here")
 			}
 		})
 	}

@@ -104,9 +104,7 @@ func TestNodeDies(t *testing.T) {
 	if hosts := j.hosts(again); strings.Join(hosts, " ") != "node1 node1 node3 node3" {
 		t.Errorf("the second attempt's ranks on %v", hosts)
 	}
-	if said := j.must("nccl-otf2", "check", again); said != all(t) {
-		t.Errorf("the second attempt: %s", said)
-	}
+	testkit.Equal(t, j.must("nccl-otf2", "check", again), all(t), "the second attempt")
 }
 
 // The tasks of one node end, the others go on: nobody waits for them, and the archive is made when they have ended.
@@ -124,9 +122,7 @@ srun sh -c '
 	j.until("the end of the first node's tasks while the others stand", func() bool {
 		return string(j.read("ended.0")) == "0\n0\n"
 	})
-	if said := string(j.read("ended.1")); said != "" {
-		t.Errorf("the other node's tasks have ended, too: %q", said)
-	}
+	testkit.Equal(t, string(j.read("ended.1")), "", "the other node's tasks have ended, too")
 	if found, _ := filepath.Glob(filepath.Join(j.dir, name, "traces.otf2")); found != nil {
 		t.Error("there is an archive before the job's end")
 	}
@@ -151,12 +147,8 @@ func TestTimeLimit(t *testing.T) {
 	id := j.submit("trap 'echo warned >>warned' USR1\n"+strings.TrimSpace(step)+" &\nwait\nwait\n", "--time=1",
 		"--signal=B:USR1@30")
 	j.gone()
-	if said := j.must("scontrol", "show", "job", id); !strings.Contains(said, "JobState=TIMEOUT") {
-		t.Errorf("not ended by its limit: %s", said)
-	}
-	if string(j.read("warned")) != "warned\n" {
-		t.Error("the script was not warned")
-	}
+	testkit.Contains(t, j.must("scontrol", "show", "job", id), "JobState=TIMEOUT")
+	testkit.Equal(t, string(j.read("warned")), "warned\n", "the script was not warned")
 	j.says("nccl-otf2-"+id+".0", "4 processes on 2 hosts")
 	j.kept("nccl-otf2-" + id + ".0")
 }

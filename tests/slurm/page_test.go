@@ -83,9 +83,7 @@ func (j *job) play(text string) {
 		j.must("sbatch", "--output=%A.%a.out", "script") // --wait looks every half minute in the end
 		j.gone()
 		for line := range strings.Lines(j.must("scontrol", "show", "job", "--oneliner", strconv.Itoa(j.first))) {
-			if !strings.Contains(line, " ExitCode=0:0 ") {
-				j.t.Errorf("%s%s", line, j.output())
-			}
+			testkit.Contains(j.t, line, " ExitCode=0:0 ")
 		}
 		return
 	}

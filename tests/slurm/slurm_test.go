@@ -266,9 +266,7 @@ func (j *job) holds(want ...archive) {
 		if hosts := j.hosts(name); j.placement(hosts) != w.placed {
 			j.t.Errorf("%s: ranks on %v, want %s", name, hosts, w.placed)
 		}
-		if said := j.must("nccl-otf2", "check", name); said != all(j.t) {
-			j.t.Errorf("%s: %swant %s", name, said, all(j.t))
-		}
+		testkit.Equal(j.t, j.must("nccl-otf2", "check", name), all(j.t), "%s", name)
 	}
 	entries, err := os.ReadDir(j.dir)
 	testkit.Must(j.t, err)
@@ -311,8 +309,7 @@ var all = func() func(t *testing.T) string {
 				dir).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			out, err := exec.Command(tool, "check", dir).Output()
-			testkit.Must(t, err)
+			out := testkit.Output(t, exec.Command(tool, "check", dir))
 			said = string(out)
 		}
 		return said

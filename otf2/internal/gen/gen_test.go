@@ -36,8 +36,6 @@ func TestGoNames(t *testing.T) {
 		"COLL_ALL2ALL": "CollAll2All", "MPI": "MPI", "CPU_THREAD": "CPUThread", "RMA_WIN": "RmaWin",
 		"ALLREDUCE": "Allreduce", "FILE_IO": "FileIO", "NUMA": "NUMA",
 	} {
-		if got := goName(name); got != want {
-			t.Errorf("goName(%s) = %s, want %s", name, got, want)
-		}
+		testkit.Equal(t, goName(name), want, "goName(%s) =", name)
 	}
 }

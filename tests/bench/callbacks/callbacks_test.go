@@ -27,9 +27,7 @@ func TestCallbacks(t *testing.T) {
 	b := &bench{mode: "trace", host: host, dir: t.TempDir(), rounds: 1, scale: 0.005,
 		match: regexp.MustCompile(`thread`)}
 	r := testkit.Value(b.run(t.Context()))(t)
-	if len(r.Costs) != len(costCases) {
-		t.Errorf("%d rows, want %d", len(r.Costs), len(costCases))
-	}
+	testkit.Equal(t, len(r.Costs), len(costCases), "rows")
 	for _, c := range r.Costs {
 		for _, f := range []costFigures{c.Ours, c.Empty} {
 			if f.Median <= 0 || f.Mean <= 0 || f.P999 < f.P99 || f.Max < f.P999 || f.Rate <= 0 ||
@@ -37,13 +35,9 @@ func TestCallbacks(t *testing.T) {
 				t.Errorf("%s: not measured: %+v", c.Case, f)
 			}
 		}
-		if c.Empty.Lost != 0 {
-			t.Errorf("%s: the empty plugin refused events", c.Case)
-		}
-		if paced := strings.Contains(c.Case, "paced") ||
-			strings.Contains(c.Case, "the first"); paced != (c.Verdict != "") {
-			t.Errorf("%s: verdict %q", c.Case, c.Verdict)
-		}
+		testkit.Equal(t, c.Empty.Lost, 0, "%s: the empty plugin refused events", c.Case)
+		testkit.Equal(t, strings.Contains(c.Case, "paced") ||
+			strings.Contains(c.Case, "the first"), (c.Verdict != ""), "%s: verdict %q", c.Case, c.Verdict)
 	}
 	if r.Clock == "" || r.Timer <= 0 || r.TimerStep <= 0 {
 		t.Errorf("clock %q, timer %v in steps of %v", r.Clock, r.Timer, r.TimerStep)

@@ -46,9 +46,7 @@ func TestNoPageFaults(t *testing.T) {
 			if log, err := run.Wait(&job); err != nil || log != "" {
 				t.Fatalf("%v: %s", err, log)
 			}
-			if job.Faults != 0 {
-				t.Errorf("%d page faults in %d callbacks", job.Faults, job.Calls())
-			}
+			testkit.Equal(t, job.Faults, 0, "page faults in %d callbacks", job.Calls())
 			if c.name == spooled {
 				return
 			}

@@ -30,9 +30,7 @@ func TestSplice(t *testing.T) {
 func TestDigits(t *testing.T) {
 	for v, want := range map[float64]string{0: "0.00", 9.994: "9.99", 12.34: "12.3", 123.4: "123", -45.67: "-45.7",
 		1e6: "1000000"} {
-		if got := Digits(v); got != want {
-			t.Errorf("%v: %s, want %s", v, got, want)
-		}
+		testkit.Equal(t, Digits(v), want, "%v", v)
 	}
 }
 

@@ -72,9 +72,7 @@ func TestRatiosAreOfOneRound(t *testing.T) {
 		t.Errorf("%+v: %s", row, row.verdict())
 	}
 	row = loopOf(&plugin{preset: "all", ours: true}, [][]*job{empty, ours}, 1)
-	if row.verdict() != "–" {
-		t.Errorf("all has the aim %s", row.verdict())
-	}
+	testkit.Equal(t, row.verdict(), "–", "all has the aim")
 }
 
 func TestPageHasATableForEachWay(t *testing.T) {
@@ -86,9 +84,7 @@ func TestPageHasATableForEachWay(t *testing.T) {
 		len(p.Tables[5].Rows) != 1 {
 		t.Fatalf("%+v", p.Tables)
 	}
-	if text := p.Text(); !strings.Contains(text, "missed by 14 %") {
-		t.Error(text)
-	}
+	testkit.Contains(t, p.Text(), "missed by 14 %")
 }
 
 func TestWithoutNCCLItSaysWhatToDo(t *testing.T) {

@@ -49,9 +49,7 @@ func TestOf(t *testing.T) {
 	defer fork.Wait()
 	defer in.Close()
 	testkit.Value(out.Read(make([]byte, 1)))(t)
-	if len(mapped(fork.Process.Pid)) != 1 {
-		t.Error("the other process shares nothing")
-	}
+	testkit.Equal(t, len(mapped(fork.Process.Pid)), 1, "the other process shares nothing")
 	if pid, err := Collector(os.Getpid(), 0); !errors.Is(err, ErrNoCollector) {
 		t.Errorf("collector %d, %v", pid, err)
 	}
@@ -87,7 +85,5 @@ func TestProcessorGrowsWithWork(t *testing.T) {
 	if after := Processor(os.Getpid()); after <= before {
 		t.Errorf("%v s before, %v s after 50 ms of work", before, after)
 	}
-	if s := Processor(1 << 30); s != 0 {
-		t.Errorf("%v s of a process that is none", s)
-	}
+	testkit.Equal(t, Processor(1<<30), 0, "s of a process that is none")
 }

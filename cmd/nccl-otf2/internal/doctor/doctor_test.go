@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
@@ -37,9 +36,7 @@ func compileWith(t *testing.T, path, source, kind string) string {
 	testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o777))
 	c := exec.Command(cc, kind, "-fPIC", "-x", "c", "-o", path, "-")
 	c.Stdin = strings.NewReader(source)
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	testkit.Output(t, c)
 	return path
 }
 
@@ -58,17 +55,13 @@ func TestNewestProfilerByRelease(t *testing.T) {
 		"2.22.3": 0, "2.23.4": 1, "2.24.3": 2, "2.25.1": 2, "2.26.6": 3, "2.27.7": 4, "2.28.9": 5,
 		"2.29.7": 6, "2.30.7": 6, "2.31.2": 7, "2.40.1": 7, "": 0, "3.1.0": 0, "2.x.1": 0,
 	} {
-		if got := newestProfiler(version); got != want {
-			t.Errorf("newestProfiler(%q) = %d, want %d", version, got, want)
-		}
+		testkit.Equal(t, newestProfiler(version), want, "newestProfiler(%q) =", version)
 	}
 }
 
 func TestFirstReleaseWithAnAPI(t *testing.T) {
 	for api, want := range map[int]string{1: "2.23", 4: "2.27", 5: "2.28", 6: "2.29", 7: "2.31"} {
-		if got := releaseWith(api); got != want {
-			t.Errorf("releaseWith(%d) = %q, want %q", api, got, want)
-		}
+		testkit.Equal(t, releaseWith(api), want, "releaseWith(%d) =", api)
 	}
 }
 
@@ -77,9 +70,7 @@ func TestVersionList(t *testing.T) {
 		in   []int
 		want string
 	}{{nil, "none"}, {[]int{5}, "v5"}, {[]int{5, 6}, "v5 to v6"}, {[]int{1, 4, 5}, "v1, v4, v5"}} {
-		if got := versionList(c.in); got != c.want {
-			t.Errorf("versionList(%v) = %q, want %q", c.in, got, c.want)
-		}
+		testkit.Equal(t, versionList(c.in), c.want, "versionList(%v) =", c.in)
 	}
 }
 
@@ -108,12 +99,8 @@ func TestReadLibrary(t *testing.T) {
 				t.Errorf("version %q by %q, ncclGetVersion %v; want %q by %q, %v", l.version, l.learned,
 					l.exports("ncclGetVersion"), c.version, c.learned, c.nccl)
 			}
-			if d := cmp.Diff(c.looksFor, l.profiler); d != "" {
-				t.Errorf("looks for (-want +got):\n%s", d)
-			}
-			if d := cmp.Diff(c.offers, l.profilerVersions()); d != "" {
-				t.Errorf("offers (-want +got):\n%s", d)
-			}
+			testkit.Same(t, c.looksFor, l.profiler)
+			testkit.Same(t, c.offers, l.profilerVersions())
 		})
 	}
 	text := filepath.Join(dir, "text.so")
@@ -149,13 +136,9 @@ func TestLoaderCache(t *testing.T) {
 		testkit.Write(t, path, b)
 	}
 	write(whole)
-	if d := cmp.Diff(want, loaderCache(path)); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
+	testkit.Same(t, want, loaderCache(path))
 	write(append([]byte("ld.so-1.7.0\x00\x00\x00\x00\x00"), whole...))
-	if d := cmp.Diff(want, loaderCache(path)); d != "" {
-		t.Errorf("behind the old format (-want +got):\n%s", d)
-	}
+	testkit.Same(t, want, loaderCache(path))
 	for n := range whole { // cut off anywhere: fewer libraries, no panic
 		write(whole[:n])
 		loaderCache(path)
@@ -168,16 +151,14 @@ func TestLoaderCacheAsLdconfigReadsIt(t *testing.T) {
 	if err != nil || !exists("/etc/ld.so.cache") {
 		t.Skip("this machine has no ldconfig or no loader cache")
 	}
-	out := testkit.Value(exec.Command(ldconfig, "-p").Output())(t)
+	out := testkit.Output(t, exec.Command(ldconfig, "-p"))
 	var want []string
 	for line := range strings.Lines(string(out)) {
 		if _, p, ok := strings.Cut(line, " => "); ok {
 			want = append(want, strings.TrimSpace(p))
 		}
 	}
-	if d := cmp.Diff(want, loaderCache("/etc/ld.so.cache")); d != "" {
-		t.Errorf("(-ldconfig +ours):\n%s", d)
-	}
+	testkit.Same(t, want, loaderCache("/etc/ld.so.cache"))
 }
 
 // installationFixture is a tool with its plugin, an NCCL library and an empty system.
@@ -237,9 +218,8 @@ func expect(t *testing.T, r *Report, name string, status Status, words string) {
 	if c.Status != status || !strings.Contains(c.Found, words) {
 		t.Errorf("%s: %s %q, want %s with %q", name, c.Status, c.Found, status, words)
 	}
-	if (c.Status == Warn || c.Status == Fail) != (c.Advice != "") {
-		t.Errorf("%s: status %s with advice %q", name, c.Status, c.Advice)
-	}
+	testkit.Equal(t, c.Status == Warn || c.Status == Fail, c.Advice != "", "%s: status %s with advice %q", name,
+		c.Status, c.Advice)
 }
 
 func TestSoundInstallation(t *testing.T) {
@@ -551,9 +531,7 @@ func TestWhatLibrariesHide(t *testing.T) {
 
 func TestVersionCode(t *testing.T) {
 	for version, want := range map[string]int{"": 0, "2.29": 0, "2.29.7": 22907, "2.30.4": 23004, "2.9.6": 20906} {
-		if got := versionCode(version); got != want {
-			t.Errorf("%q: %d", version, got)
-		}
+		testkit.Equal(t, versionCode(version), want, "%q", version)
 	}
 }
 
