@@ -17,11 +17,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// maxFile bounds a settings file (bytes): parsers take many times its size in memory.
+// maxFile is the maximum size of a settings file in bytes: parsers need many times its size in memory.
 const maxFile = 1 << 20
 
-// readFile gives viper the values of a settings file, without blank ones. What viper would pass over is an error: keys
-// that are no settings, and keys that differ in the case of letters only.
+// readFile passes the values of a settings file to viper, except for blank ones. Keys that viper would ignore are
+// errors: unknown ones, and keys that differ only in case.
 func readFile(v *viper.Viper, path string) error {
 	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
 	if !slices.Contains([]string{"yaml", "yml", "toml", "json"}, format) {
@@ -31,21 +31,21 @@ func readFile(v *viper.Viper, path string) error {
 	if err != nil {
 		return fmt.Errorf("%sCONFIG: %w", Prefix, err)
 	}
-	content, err := decode(format, text)
+	content, err := decodeFile(format, text)
 	if err != nil {
 		return fmt.Errorf("%s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
 	}
 
 	values := make(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(content)) {
-		name := lower(key)
+		name := lowerASCII(key)
 		if table, ok := content[key].(map[string]any); ok && len(table) > 0 {
-			name += "." + lower(slices.Min(slices.Collect(maps.Keys(table))))
+			name += "." + lowerASCII(slices.Min(slices.Collect(maps.Keys(table))))
 		}
 		row := lookupSetting(name)
 		switch {
 		case row == nil:
-			return fmt.Errorf("%s: unknown setting %q%s", path, name, suggestion(name))
+			return fmt.Errorf("%s: unknown setting %q%s", path, name, suggestKey(name))
 		case row.Key == "CONFIG":
 			return fmt.Errorf("%s: %q cannot be set in a file", path, name)
 		}
@@ -55,20 +55,20 @@ func readFile(v *viper.Viper, path string) error {
 		values[row.Key] = content[key]
 	}
 	maps.DeleteFunc(values, func(_ string, value any) bool {
-		text, err := plain(value)
-		return err == nil && trim(text) == ""
+		text, err := plainText(value)
+		return err == nil && trimBlanks(text) == ""
 	})
 	return v.MergeConfigMap(values)
 }
 
-// decode reads a settings file with viper's decoder of its format; numbers of JSON, which that rounds to float64, stay
-// as they are written.
-func decode(format string, text []byte) (map[string]any, error) {
+// decodeFile reads a settings file with viper's decoder for its format. It keeps numbers in JSON as they are written,
+// which the decoder would round to float64.
+func decodeFile(format string, text []byte) (map[string]any, error) {
 	content := make(map[string]any)
 	if format == "json" {
 		numbers := json.NewDecoder(bytes.NewReader(text))
 		numbers.UseNumber()
-		isObject := json.Unmarshal(text, &map[string]json.RawMessage{}) // with nothing behind it
+		isObject := json.Unmarshal(text, &map[string]json.RawMessage{}) // without trailing data
 		return content, cmp.Or(isObject, numbers.Decode(&content))
 	}
 	decoder, err := viper.NewCodecRegistry().Decoder(format)
@@ -78,9 +78,8 @@ func decode(format string, text []byte) (map[string]any, error) {
 	return content, decoder.Decode(text, content)
 }
 
-// plain is a value of a settings file as the text that a variable would have. Lists are joined by
-// commas.
-func plain(value any) (string, error) {
+// plainText converts a value of a settings file to the text that a variable would have. Lists are joined by commas.
+func plainText(value any) (string, error) {
 	switch v := value.(type) {
 	case nil:
 		return "", nil
@@ -92,7 +91,7 @@ func plain(value any) (string, error) {
 		parts := make([]string, len(v))
 		for i := range v {
 			var err error
-			if parts[i], err = plain(v[i]); err != nil {
+			if parts[i], err = plainText(v[i]); err != nil {
 				return "", err
 			}
 		}

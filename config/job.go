@@ -10,10 +10,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// steps says how systems that start jobs name one job, its step, and the attempt at it. The first whose
-// job variable is set is taken; the parts are joined by dots. The plugin goes by the same table,
-// for spool files (plugin/settings_table.h).
-var steps = []struct{ job, step, attempt string }{
+// jobSteps lists the variables of job launchers for the job, its step, and the attempt. The first row whose job
+// variable is set applies; the parts are joined by dots. The plugin uses the same table for spool files
+// (plugin/settings_table.h).
+var jobSteps = []struct{ job, step, attempt string }{
 	{"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
 	{"PMIX_NAMESPACE", "", ""},
 	{"LSB_JOBID", "", ""},
@@ -22,21 +22,21 @@ var steps = []struct{ job, step, attempt string }{
 	{"TORCHELASTIC_RUN_ID", "", "TORCHELASTIC_RESTART_COUNT"},
 }
 
-// noJob is torchelastic's word for "none was given".
+// noJob is torchelastic's value for a job without an id.
 const noJob = "none"
 
 // StepID identifies the job step and attempt that the environment belongs to, the same in all its
 // processes; "" if nothing does.
 func StepID(lookup Lookup) string {
-	for _, s := range steps {
-		id := lookup.value(s.job)
+	for _, s := range jobSteps {
+		id := lookup.lookupValue(s.job)
 		if id == "" || id == noJob {
 			continue
 		}
-		if v := lookup.value(s.step); v != "" && !slices.Contains(noSteps, v) {
+		if v := lookup.lookupValue(s.step); v != "" && !slices.Contains(noSteps, v) {
 			id += "." + v
 		}
-		if v := lookup.value(s.attempt); v != "" {
+		if v := lookup.lookupValue(s.attempt); v != "" {
 			id += "." + v
 		}
 		return regular.FileName(id)
@@ -44,15 +44,15 @@ func StepID(lookup Lookup) string {
 	return ""
 }
 
-// noSteps are the numbers by which Slurm means no step of srun's: the shell of salloc, and a batch script (slurm.h:
+// noSteps are the numbers of Slurm steps that srun did not start: the shell of salloc, and a batch script (slurm.h:
 // SLURM_INTERACTIVE_STEP, SLURM_BATCH_SCRIPT).
 var noSteps = []string{"4294967290", "4294967291"}
 
 // outsideOfSteps reports whether a process belongs to a Slurm job but to none of its steps: it is in a batch script, or
 // in a shell of salloc. Slurm says that these are task 0 of as many as the job has, and what they start inherits that.
 func outsideOfSteps(lookup Lookup) bool {
-	step := lookup.value("SLURM_STEP_ID")
-	return lookup.value("SLURM_JOB_ID") != "" && (step == "" || slices.Contains(noSteps, step))
+	step := lookup.lookupValue("SLURM_STEP_ID")
+	return lookup.lookupValue("SLURM_JOB_ID") != "" && (step == "" || slices.Contains(noSteps, step))
 }
 
 // Directory returns the experiment directory: the setting DIR, else nccl-otf2-<id> in the working
@@ -67,7 +67,7 @@ func (s *Settings) Directory(lookup Lookup, firstCommID uint64) string {
 	return fmt.Sprintf("nccl-otf2-%016x", firstCommID)
 }
 
-// Launcher is what the program that started a process says of its place in the job.
+// Launcher describes the place of a process in its job, as its launcher reports it.
 type Launcher struct {
 	Name string // "slurm", "openmpi", …; "" if nothing was found
 	Rank int    // world rank, −1 if unknown
@@ -109,14 +109,14 @@ var localVariables = []string{
 // FindLauncher reads a process's world rank from its environment.
 func FindLauncher(lookup Lookup) Launcher {
 	for _, l := range launchers {
-		if l.mark != "" && lookup.value(l.mark) == "" || l.name == "slurm" && outsideOfSteps(lookup) {
+		if l.mark != "" && lookup.lookupValue(l.mark) == "" || l.name == "slurm" && outsideOfSteps(lookup) {
 			continue
 		}
-		rank, err := strconv.Atoi(lookup.value(l.rank))
+		rank, err := strconv.Atoi(lookup.lookupValue(l.rank))
 		if err != nil || rank < 0 {
 			continue
 		}
-		size, err := strconv.Atoi(lookup.value(l.size))
+		size, err := strconv.Atoi(lookup.lookupValue(l.size))
 		if err != nil || size <= rank {
 			size = -1
 		}

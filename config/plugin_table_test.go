@@ -41,9 +41,9 @@ func pluginTable() string {
 			continue
 		}
 		fmt.Fprintf(&b, "  NCCLOTF2_SETTING_%s,\n", row.Key)
-		wrong, most := row.Kind.wrong(), "UINT64_MAX"
+		wrong, most := row.Kind.problemText(), "UINT64_MAX"
 		if row.Kind == Choice {
-			wrong = Unknown(row.Choices)
+			wrong = UnknownText(row.Choices)
 		}
 		if row.Least != 0 || row.Most != 0 {
 			wrong += ", or is out of bounds"
@@ -89,21 +89,21 @@ func pluginTable() string {
 		entries = append(entries, fmt.Sprintf("X(%q, %s)", w.name, eventBits(w.value)))
 	}
 	list("Presets, and names of events.", "NCCLOTF2_EVENT_WORDS", entries)
-	entries = []string{fmt.Sprintf("X(%q, %s)", everyActivity, hexadecimal(func() (all uint64) {
-		for _, a := range activities {
+	entries = []string{fmt.Sprintf("X(%q, %s)", allActivitiesWord, hexadecimal(func() (all uint64) {
+		for _, a := range activityWords {
 			all |= a.value
 		}
 		return all
 	}()))}
 	fmt.Fprintf(&b, "\n/* Kinds of CUPTI's records of kernels alone. */\n#define NCCLOTF2_KERNEL_KINDS %s\n",
 		hexadecimal(cuptiKernels))
-	for _, a := range activities {
+	for _, a := range activityWords {
 		entries = append(entries, fmt.Sprintf("X(%q, %s)", a.name, hexadecimal(a.value)))
 	}
 	list("What CUPTI can record beside kernels, as bits of its kinds. The first stands alone, the others can be a "+
 		"list.", "NCCLOTF2_ACTIVITY_WORDS", entries)
 	entries = nil
-	for _, s := range steps {
+	for _, s := range jobSteps {
 		entries = append(entries, fmt.Sprintf("X(%q, %q, %q)", s.job, s.step, s.attempt))
 	}
 	list("How systems that start jobs name a job, its step, and the attempt at it.", "NCCLOTF2_JOB_STEPS", entries)

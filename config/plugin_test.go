@@ -130,7 +130,7 @@ func goReads(key, text string) reading {
 	case "START":
 		r.Number = bit(s.Paused)
 	case "EVENTS", mask:
-		r.Number = uint64(s.chosen())
+		r.Number = uint64(s.chosenEvents())
 	case "CUPTI":
 		r.Number = s.CUPTI
 	case "WINDOW":
@@ -308,7 +308,7 @@ func TestPluginWithholdsStampsWhereTheTableSays(t *testing.T) {
 func TestPluginNamesTheSameDirectory(t *testing.T) {
 	p := pluginOf(t)
 	names := []string{Prefix + "DIR"}
-	for _, s := range steps {
+	for _, s := range jobSteps {
 		for _, name := range []string{s.job, s.step, s.attempt} {
 			if name != "" {
 				names = append(names, name)

@@ -12,41 +12,40 @@ import (
 	"github.com/spf13/viper"
 )
 
-// Lookup gives the value of an environment variable, and whether it is set: os.LookupEnv, or a
-// function over another environment.
+// Lookup returns the value of an environment variable, and whether it is set: os.LookupEnv, or a function for another
+// environment.
 type Lookup func(name string) (value string, set bool)
 
-// value treats a variable with nothing but blanks as unset, as the plugin does.
-func (l Lookup) value(name string) string {
+// lookupValue treats a variable that contains only blanks as unset, as the plugin does.
+func (l Lookup) lookupValue(name string) string {
 	v, _ := l(name)
-	if trim(v) == "" {
+	if trimBlanks(v) == "" {
 		return ""
 	}
 	return v
 }
 
-// maskVariable is the name that NVIDIA's example profiler and its relatives use. NCCL itself does
-// not read it.
+// maskVariable is the variable that NVIDIA's example profiler and its derivatives read. NCCL itself does not read it.
 const maskVariable = "NCCL_PROFILE_EVENT_MASK"
 
 // Settings are the values in force.
 type Settings struct {
 	Dir             string // experiment directory; "" leaves it to Directory
 	Events          uint32 // bit mask of event types, as NCCL's activation mask
-	NetSums         bool   // the network's steps are summed up
-	Profile         bool   // events are summed up; no timeline
-	Record          bool   // callbacks are written down as they are; no timeline
-	Paused          bool   // nothing is recorded until the job's user says so
+	NetSums         bool   // steps of the network are summed
+	Profile         bool   // events are summed; no timeline
+	Record          bool   // callbacks are recorded for replay; no timeline
+	Paused          bool   // nothing is recorded until the user resumes it
 	Window          *Window
 	Channels        bool
 	Raw             bool
-	CUPTI           uint64 // bit set of CUPTI's activity kinds, 0: it is left alone
+	CUPTI           uint64 // bit set of CUPTI's activity kinds; 0: CUPTI is not used
 	Ranks           NumberSet
 	Unify           bool
 	Tables          bool   // Parquet tables are written when the archive is made at the job's end
 	Disk            uint64 // bytes of event files, 0: no limit
 	CPUs            NumberSet
-	Backlog         string // when records are put off while the job runs: "auto", "on" or "off"
+	Backlog         string // when conversion is deferred while the job runs: "auto", "on" or "off"
 	Debug           bool
 	Enable          bool
 	Memory          uint64 // bytes
@@ -57,21 +56,21 @@ type Settings struct {
 	Scorep          string        // "auto", "on" or "off"
 	CUPTILibrary    string        // path; "": the plugin searches
 	Config          string        // path of the settings file, "" if there is none
-	Prometheus      string        // folder in which metrics of the running job are kept; "" is nowhere
+	Prometheus      string        // folder for metrics of the running job; "": none
 	ProfileInterval time.Duration // between profiles of a running job; 0: only at its end
-	Metrics         bool          // made of NCCL's events
+	Metrics         bool          // computed from NCCL's events
 	NVML            time.Duration // between readings of the GPUs' sensors; 0: they are not read
-	TimeService     bool          // is asked how far the machine's clock is off, where there is one
+	TimeService     bool          // asked for the offset of the machine's clock, if there is one
 
-	texts    map[string]string // by key, what was read; only what is set or has a default
-	fromFile map[string]bool   // by key, what the settings file gave
+	texts    map[string]string // by key: the text of settings that are set or have a default
+	fromFile map[string]bool   // by key: whether the settings file sets it
 }
 
 // Load reads the settings. Errors are one line each and name the variable, or the file and the key.
 func Load(lookup Lookup) (*Settings, error) {
 	s := &Settings{texts: make(map[string]string), fromFile: make(map[string]bool)}
 	v := viper.New()
-	path := lookup.value(Prefix + "CONFIG")
+	path := lookup.lookupValue(Prefix + "CONFIG")
 	if path != "" {
 		if err := readFile(v, path); err != nil {
 			return nil, err
@@ -81,21 +80,21 @@ func Load(lookup Lookup) (*Settings, error) {
 		row := &Table[i]
 		place := row.Env()
 		v.SetDefault(row.Key, row.Default)
-		if text := lookup.value(row.Env()); text != "" {
+		if text := lookup.lookupValue(row.Env()); text != "" {
 			// BindEnv would read the environment of this process, not that of the job, and take blanks for a value.
 			v.Set(row.Key, text)
 		} else if s.fromFile[row.Key] = v.InConfig(row.Key); s.fromFile[row.Key] {
 			place = path + ": " + strings.ToLower(row.Key)
 		}
-		value, err := plain(v.Get(row.Key))
+		value, err := plainText(v.Get(row.Key))
 		if row.Kind != Path {
-			value = trim(value)
+			value = trimBlanks(value)
 		}
 		if err == nil && value == "" {
 			continue
 		}
 		if err == nil {
-			err = row.check(s, value)
+			err = row.checkValue(s, value)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", place, err)
@@ -105,8 +104,8 @@ func Load(lookup Lookup) (*Settings, error) {
 	if s.Paused && s.Window != nil {
 		return nil, fmt.Errorf("%sSTART=paused and %sWINDOW exclude each other", Prefix, Prefix)
 	}
-	text := lookup.value(maskVariable)
-	if text != "" && lookup.value(Prefix+"EVENTS") == "" && !s.fromFile["EVENTS"] {
+	text := lookup.lookupValue(maskVariable)
+	if text != "" && lookup.lookupValue(Prefix+"EVENTS") == "" && !s.fromFile["EVENTS"] {
 		mask, err := parseMask(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s=%s: %w", maskVariable, text, err)
@@ -116,34 +115,33 @@ func Load(lookup Lookup) (*Settings, error) {
 	return s, nil
 }
 
-func (row *Setting) check(s *Settings, value string) error {
+func (row *Setting) checkValue(s *Settings, value string) error {
 	if row.Kind == Choice {
-		i := slices.IndexFunc(row.Choices, func(c string) bool { return same(c, trim(value)) })
+		i := slices.IndexFunc(row.Choices, func(c string) bool { return sameWord(c, trimBlanks(value)) })
 		if i < 0 {
-			return fmt.Errorf("%q %s", value, Unknown(row.Choices))
+			return fmt.Errorf("%q %s", value, UnknownText(row.Choices))
 		}
 		value = row.Choices[i]
 	}
 	return row.parse(s, value)
 }
 
-// suggestion names the setting that an unknown key resembles, else all of them.
-func suggestion(key string) string {
+// suggestKey returns the setting that an unknown key resembles, else all settings.
+func suggestKey(key string) string {
 	var all []string
 	for _, row := range Table {
 		if row.Key != "CONFIG" {
 			all = append(all, strings.ToLower(row.Key))
 		}
 	}
-	if near := Near(strings.TrimPrefix(strings.ToLower(key), strings.ToLower(Prefix)), all); near != "" {
+	if near := NearestName(strings.TrimPrefix(strings.ToLower(key), strings.ToLower(Prefix)), all); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return "; there are " + strings.Join(all, ", ")
 }
 
-// Mistyped is an error for a variable whose name is none of the settings', but near that of one: it would be without
-// effect.
-func Mistyped(variables []string) error {
+// MistypedError returns an error for a variable whose name resembles that of a setting: it would have no effect.
+func MistypedError(variables []string) error {
 	var all []string
 	for _, row := range Table {
 		all = append(all, row.Key)
@@ -153,16 +151,16 @@ func Mistyped(variables []string) error {
 		if !ours || slices.Contains(all, key) {
 			continue
 		}
-		if near := Near(key, all); near != "" {
+		if near := NearestName(key, all); near != "" {
 			return fmt.Errorf("unknown setting %s, did you mean %s%s?", name, Prefix, near)
 		}
 	}
 	return nil
 }
 
-// Near is the name that another one was probably meant to be, "" if none is: one letter of three at most is another
-// one, missing, too many, or in the place of its neighbor.
-func Near(name string, names []string) (near string) {
+// NearestName returns the name that a mistyped one probably stands for, "" if there is none: at most one letter in
+// three is wrong, missing, additional, or swapped with its neighbor.
+func NearestName(name string, names []string) (near string) {
 	least := max(1, len(name)/3) + 1
 	for _, n := range names {
 		if d := editDistance(name, n); d < least {
@@ -172,7 +170,7 @@ func Near(name string, names []string) (near string) {
 	return near
 }
 
-// editDistance is how many letters are to be changed, added or taken away, or neighbors exchanged.
+// editDistance counts the letters to change, insert or delete, and the neighbors to swap.
 func editDistance(a, b string) int {
 	before, row := []int(nil), make([]int, len(b)+1) // of the beginnings of a and all beginnings of b
 	for j := range row {
@@ -196,16 +194,15 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// Texts are the settings in force as text, by key: what an archive says of how it was recorded.
-// Unset ones are left out.
+// Texts returns the settings in effect as text by key, without unset ones. Archives contain them.
 func (s *Settings) Texts() map[string]string {
 	texts := make(map[string]string, len(s.texts))
 	maps.Copy(texts, s.texts)
 	return texts
 }
 
-// Environment lists NAME=VALUE for the early settings that come from the settings file: what the
-// plugin must find in its environment to use them.
+// Environment returns NAME=VALUE for the early settings of the settings file, which the plugin can read only from its
+// environment.
 func (s *Settings) Environment() []string {
 	var vars []string
 	for _, row := range Table {
@@ -216,13 +213,12 @@ func (s *Settings) Environment() []string {
 	return vars
 }
 
-// Recorded makes Settings of texts that a recording holds. Texts that no longer are valid are kept as
-// texts.
-func Recorded(texts map[string]string) *Settings {
+// RecordedSettings parses the settings that a recording contains. It keeps values that are no longer valid as text.
+func RecordedSettings(texts map[string]string) *Settings {
 	s := &Settings{texts: texts}
 	for key, text := range texts {
 		if row := lookupSetting(key); row != nil && text != "" {
-			_ = row.check(s, text)
+			_ = row.checkValue(s, text)
 		}
 	}
 	return s

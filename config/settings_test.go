@@ -342,7 +342,7 @@ func TestTableIsComplete(t *testing.T) {
 			t.Errorf("row %s is incomplete", row.Key)
 		}
 		if row.Default != "" {
-			if err := row.check(&Settings{}, row.Default); err != nil {
+			if err := row.checkValue(&Settings{}, row.Default); err != nil {
 				t.Errorf("default of %s: %v", row.Key, err)
 			}
 		}
@@ -424,7 +424,7 @@ func TestNear(t *testing.T) {
 	names := []string{"top", "report", "timeline", "query"}
 	for name, want := range map[string]string{"foo": "", "tpo": "top", "to": "top", "reprot": "report",
 		"rport": "report", "reports": "report", "x": "", "": "", "tmeline": "timeline", "clocks": "", "metrics": ""} {
-		if got := Near(name, names); got != want {
+		if got := NearestName(name, names); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}
@@ -438,7 +438,7 @@ func TestMistyped(t *testing.T) {
 		"NCCL_OTF2_MEMORY": "", "NCCL_OTF2_CONFIG": "", "NCCL_OTF2_HOME": "", "NCCL_OTF2_TEST_ROLE": "",
 		"NCCL_OTF2_PLUGIN": "", "NCCL_EVENT": "", "OTF2_MEMROY": "",
 	} {
-		err := Mistyped([]string{"PATH", name})
+		err := MistypedError([]string{"PATH", name})
 		if err == nil && want != "" || err != nil && err.Error() != want {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}

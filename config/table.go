@@ -4,10 +4,10 @@ package config
 
 import "strings"
 
-// Prefix begins the names of environment variables that are settings.
+// Prefix is the prefix of environment variables that are settings.
 const Prefix = "NCCL_OTF2_"
 
-// Kind says how a setting's text is read.
+// Kind is the syntax of a setting's value.
 type Kind string
 
 // Kinds of settings.
@@ -25,51 +25,51 @@ const (
 	Periods Kind = "on/off, period" // "on:50ms"
 )
 
-// wrong is what is said of a text that is none of the kind, behind it; in the job, too.
-func (k Kind) wrong() string {
+// problemText returns the message that follows an invalid value, also in the plugin.
+func (k Kind) problemText() string {
 	switch k {
 	case Switch:
 		return "is neither on nor off"
 	case Size:
 		return "is not a size such as 256M or 1GiB"
 	case Events:
-		return "is not a list of presets (" + strings.Join(namesOf(presets), ", ") + ") and events"
+		return "is not a list of presets (" + strings.Join(wordNames(presets), ", ") + ") and events"
 	case Seconds:
 		return "is not a number of seconds"
 	case Ordinal:
 		return "is not a window such as ops:1000-2000, ops:1000- or ops:-2000"
 	case Kinds:
-		return Unknown(append([]string{"off", "on", everyActivity}, namesOf(activities)...))
+		return UnknownText(append([]string{"off", "on", allActivitiesWord}, wordNames(activityWords)...))
 	}
 	return ""
 }
 
-// Unknown is what is said of a text that is none of some words, behind it: is unknown; use a, b or c.
-func Unknown(words []string) string {
+// UnknownText returns the message that follows an unknown word: is unknown; use a, b or c.
+func UnknownText(words []string) string {
 	last := len(words) - 1
 	return "is unknown; use " + strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// Setting is one row of the table. Of kinds that the plugin reads, too, plugin/settings.c has a parser: the words,
-// units and bounds that both go by are in the tables of this package, of which `make generate` makes the plugin's.
+// Setting is one row of the table. plugin/settings.c has parsers for the kinds that the plugin reads, too. The words,
+// units and bounds of both are in the tables of this package, from which `make generate` generates the plugin's.
 type Setting struct {
 	Key     string
 	Default string // as a user would write it; "" means unset
 	Kind    Kind
 	Choices []string
-	Early   bool   // the plugin reads it, from the environment only
-	Alone   bool   // so it does where it has no collector
-	Least   uint64 // of sizes and seconds that are bounded
+	Early   bool   // the plugin reads it, only from the environment
+	Alone   bool   // the plugin reads it if it has no collector
+	Least   uint64 // lower bound of sizes and seconds
 	Most    uint64 // 0: no bound
 	Help    string
 
 	parse func(s *Settings, value string) error
 }
 
-// Env is the name of the environment variable.
+// Env returns the name of the environment variable.
 func (row *Setting) Env() string { return Prefix + row.Key }
 
-// Table lists all settings. It is not to be changed.
+// Table lists all settings. Do not modify it.
 var Table = []Setting{
 	{Key: "DIR", Kind: Path, Alone: true,
 		Help:  "Experiment directory. Default: `nccl-otf2-<id>` in the working directory, where id names the job step and attempt (Slurm, PMIx, LSF, PBS, Flux, torchrun), otherwise the first communicator.",
@@ -167,10 +167,10 @@ var Table = []Setting{
 		parse: func(s *Settings, v string) error { s.Config = v; return nil }},
 }
 
-// lookupSetting finds a row by its key, in any case.
+// lookupSetting finds a row by its key, ignoring case.
 func lookupSetting(key string) *Setting {
 	for i := range Table {
-		if same(Table[i].Key, key) {
+		if sameWord(Table[i].Key, key) {
 			return &Table[i]
 		}
 	}

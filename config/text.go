@@ -4,21 +4,21 @@ package config
 
 import "strings"
 
-// Texts of settings are bytes, and their words ASCII: the plugin reads them without a locale. Other characters are of
-// no case and no blanks, whatever Unicode says of them.
+// Values of settings are bytes, and their words are ASCII, because the plugin reads them without a locale. Other
+// characters have no case and are not blanks, whatever Unicode defines.
 
 const blanks = " \t\n\v\f\r"
 
-// trim takes the blanks off both ends.
-func trim(text string) string { return strings.Trim(text, blanks) }
+// trimBlanks removes blanks from both ends.
+func trimBlanks(text string) string { return strings.Trim(text, blanks) }
 
-// words are what commas and blanks separate.
-func words(text string) []string {
+// splitWords splits a text at commas and blanks.
+func splitWords(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || strings.ContainsRune(blanks, r) })
 }
 
-// lower is a text without capital letters.
-func lower(text string) string {
+// lowerASCII converts ASCII letters to lower case.
+func lowerASCII(text string) string {
 	b := []byte(text)
 	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {
@@ -28,5 +28,5 @@ func lower(text string) string {
 	return string(b)
 }
 
-// same reports whether two texts differ in the case of letters at most.
-func same(a, b string) bool { return lower(a) == lower(b) }
+// sameWord reports whether two texts are equal, ignoring case.
+func sameWord(a, b string) bool { return lowerASCII(a) == lowerASCII(b) }

@@ -17,30 +17,30 @@ import (
 // events are the event types of NCCL's profiler API in the order of their bits.
 var events = api.Names()
 
-// word is a word of a setting's text, and what it stands for.
+// word is a word in the value of a setting, and its meaning.
 type word struct {
 	name  string
 	value uint64
 }
 
-// find gives what a word in any case stands for.
-func find(all []word, name string) (value uint64, found bool) {
-	i := slices.IndexFunc(all, func(w word) bool { return same(w.name, name) })
+// findWord returns the meaning of a word, ignoring case.
+func findWord(all []word, name string) (value uint64, found bool) {
+	i := slices.IndexFunc(all, func(w word) bool { return sameWord(w.name, name) })
 	if i < 0 {
 		return 0, false
 	}
 	return all[i].value, true
 }
 
-func namesOf(all []word) (names []string) {
+func wordNames(all []word) (names []string) {
 	for _, w := range all {
 		names = append(names, w.name)
 	}
 	return names
 }
 
-// presets are named selections of events; each holds the events of the ones before it. That of net-sums has
-// api.NetSumsBit, too.
+// presets are named sets of events; each contains the events of the ones before it. net-sums also contains
+// api.NetSumsBit.
 var presets = func() (all []word) {
 	for _, name := range api.Presets {
 		all = append(all, word{name, uint64(api.Preset(name))})
@@ -60,7 +60,7 @@ var eventWords = func() []word {
 	return all
 }()
 
-// ParseEvents reads a list of event types: presets and event names, as in the setting EVENTS.
+// ParseEvents parses a list of presets and event names, as in the setting EVENTS.
 func ParseEvents(text string) (mask uint32, err error) {
 	mask, err = parseEvents(text)
 	switch {
@@ -75,39 +75,39 @@ func ParseEvents(text string) (mask uint32, err error) {
 	return mask, err
 }
 
-// parseEventsSetting reads the setting EVENTS.
+// parseEventsSetting parses the setting EVENTS.
 func parseEventsSetting(s *Settings, text string) error {
 	mask, err := parseEvents(text)
 	s.Events, s.NetSums = mask&^api.NetSumsBit, mask&api.NetSumsBit != 0
 	return err
 }
 
-// EventsText is the events that are chosen, as EVENTS would have them.
-func (s *Settings) EventsText() string { return EventList(s.chosen()) }
+// EventsText returns the selected events in the syntax of EVENTS.
+func (s *Settings) EventsText() string { return EventList(s.chosenEvents()) }
 
-// chosen is the events that are chosen, with api.NetSumsBit where the network's steps are summed up.
-func (s *Settings) chosen() uint32 {
+// chosenEvents returns the mask of the selected events, with api.NetSumsBit if steps of the network are summed.
+func (s *Settings) chosenEvents() uint32 {
 	if s.NetSums {
 		return s.Events | api.NetSumsBit
 	}
 	return s.Events
 }
 
-// parseEvents reads presets and event names, in any case, separated by commas or blanks.
+// parseEvents parses presets and event names, ignoring case, separated by commas or blanks.
 func parseEvents(text string) (mask uint32, err error) {
-	for _, name := range words(text) {
-		bits, ok := find(eventWords, name)
+	for _, name := range splitWords(text) {
+		bits, ok := findWord(eventWords, name)
 		if !ok {
 			return 0, fmt.Errorf("%q is neither a preset nor an event; use one of %s", name,
-				strings.Join(namesOf(eventWords), ", "))
+				strings.Join(wordNames(eventWords), ", "))
 		}
 		mask |= uint32(bits)
 	}
 	return mask, nil
 }
 
-// EventList writes a mask as EVENTS would have it: a preset's name if it is one, else names of events; with
-// api.NetSumsBit, net-sums behind them. Bits that are neither are left out.
+// EventList returns a mask in the syntax of EVENTS: the name of a preset, else names of events, followed by net-sums
+// for api.NetSumsBit. It ignores other bits.
 func EventList(mask uint32) string {
 	for _, p := range presets {
 		if p.value == uint64(mask) {
@@ -127,7 +127,7 @@ func EventList(mask uint32) string {
 }
 
 func parseMask(text string) (uint32, error) {
-	text = lower(trim(text))
+	text = lowerASCII(trimBlanks(text))
 	digits, base := text, 10
 	if rest, ok := strings.CutPrefix(text, "0x"); ok {
 		digits, base = rest, 16
@@ -157,18 +157,18 @@ const (
 	cuptiKernels = cuptiKernel | cuptiDriver | cuptiExternal
 )
 
-// activities are what CUPTI can record beside kernels, and with them.
-var activities = []word{
+// activityWords are the activities that CUPTI can record in addition to kernels.
+var activityWords = []word{
 	{"memcpy", cuptiKernels | cuptiMemcpy | cuptiMemcpy2},
 	{"memset", cuptiKernels | cuptiMemset},
 	{"sync", cuptiKernels | cuptiSync},
 	{"memory", cuptiKernels | cuptiMemory},
 }
 
-// everyActivity is the word for all of them.
-const everyActivity = "all"
+// allActivitiesWord selects all of them.
+const allActivitiesWord = "all"
 
-// parseActivities reads what of CUPTI is to be recorded: off, on, all, or names of activities beside kernels.
+// parseActivities parses the setting CUPTI: off, on, all, or names of activities in addition to kernels.
 func parseActivities(text string) (kinds uint64, err error) {
 	if on, err := parseSwitch(text); err == nil {
 		if on {
@@ -176,16 +176,16 @@ func parseActivities(text string) (kinds uint64, err error) {
 		}
 		return kinds, nil
 	}
-	if same(trim(text), everyActivity) {
-		for _, a := range activities {
+	if sameWord(trimBlanks(text), allActivitiesWord) {
+		for _, a := range activityWords {
 			kinds |= a.value
 		}
 		return kinds, nil
 	}
-	for _, name := range words(text) {
-		more, ok := find(activities, name)
+	for _, name := range splitWords(text) {
+		more, ok := findWord(activityWords, name)
 		if !ok {
-			return 0, fmt.Errorf("%q %s", name, Kinds.wrong())
+			return 0, fmt.Errorf("%q %s", name, Kinds.problemText())
 		}
 		kinds |= more
 	}
@@ -196,14 +196,14 @@ func parseActivities(text string) (kinds uint64, err error) {
 var switches = []word{{"1", 1}, {"on", 1}, {"true", 1}, {"yes", 1}, {"0", 0}, {"off", 0}, {"false", 0}, {"no", 0}}
 
 func parseSwitch(text string) (bool, error) {
-	on, ok := find(switches, trim(text))
+	on, ok := findWord(switches, trimBlanks(text))
 	if !ok {
-		return false, fmt.Errorf("%q %s", text, Switch.wrong())
+		return false, fmt.Errorf("%q %s", text, Switch.problemText())
 	}
 	return on == 1, nil
 }
 
-// memoryLeast is the least that the plugin works with.
+// memoryLeast is the minimum with which the plugin works.
 const memoryLeast = 4 << 20
 
 func parseMemory(text string) (uint64, error) {
@@ -214,35 +214,35 @@ func parseMemory(text string) (uint64, error) {
 	return size, err
 }
 
-// units are what can stand behind the number of a size, as powers of 2.
+// units are the units of sizes, as powers of 2.
 var units = []word{{"", 0}, {"B", 0}, {"K", 10}, {"KB", 10}, {"Ki", 10}, {"KiB", 10}, {"M", 20}, {"MB", 20}, {"Mi", 20},
 	{"MiB", 20}, {"G", 30}, {"GB", 30}, {"Gi", 30}, {"GiB", 30}}
 
-// parseSize reads a number of bytes with an optional unit, which blanks may precede.
+// parseSize parses a number of bytes with an optional unit, which blanks may precede.
 func parseSize(text string) (uint64, error) {
-	digits := trim(text)
+	digits := trimBlanks(text)
 	unit := strings.TrimLeft(digits, "0123456789")
 	number, err := strconv.ParseUint(strings.TrimSuffix(digits, unit), 10, 63)
-	shift, ok := find(units, trim(unit))
+	shift, ok := findWord(units, trimBlanks(unit))
 	if err != nil || !ok || bits.Len64(number)+int(shift) > 63 {
-		return 0, fmt.Errorf("%q %s", text, Size.wrong())
+		return 0, fmt.Errorf("%q %s", text, Size.problemText())
 	}
 	return number << shift, nil
 }
 
-// Window are the operations that are recorded, by their ordinals on each communicator: First ≤ ordinal < Last.
+// Window selects the operations to record, by their ordinals on each communicator: First ≤ ordinal < Last.
 type Window struct{ First, Last uint64 }
 
-// everything is the window that all operations are inside.
+// everything is the window that contains all operations.
 var everything = Window{0, math.MaxUint64}
 
-// windowUnit begins the text of a window: it is counted in operations.
+// windowUnit is the prefix of a window's text: windows count operations.
 const windowUnit = "ops:"
 
 // parseWindow reads "ops:1000-2000", "ops:1000-" and "ops:-2000".
 func parseWindow(text string) (*Window, error) {
-	wrong := fmt.Errorf("%q %s", text, Ordinal.wrong())
-	numbers, ok := strings.CutPrefix(lower(trim(text)), windowUnit)
+	wrong := fmt.Errorf("%q %s", text, Ordinal.problemText())
+	numbers, ok := strings.CutPrefix(lowerASCII(trimBlanks(text)), windowUnit)
 	first, last, isRange := strings.Cut(numbers, "-")
 	if !ok || !isRange || first == "" && last == "" {
 		return nil, wrong
@@ -277,7 +277,7 @@ const (
 
 // parsePeriod reads "off", "on" and "on:50ms"; off is 0.
 func parsePeriod(text string) (time.Duration, error) {
-	state, period, given := strings.Cut(trim(text), ":")
+	state, period, given := strings.Cut(trimBlanks(text), ":")
 	on, err := parseSwitch(state)
 	switch {
 	case err != nil || given && !on:
@@ -305,7 +305,7 @@ func parseInterval(text string) (time.Duration, error) {
 	if on, err := parseSwitch(text); err == nil && !on {
 		return 0, nil
 	}
-	d, err := time.ParseDuration(trim(text))
+	d, err := time.ParseDuration(trimBlanks(text))
 	if err != nil || d < leastInterval || d > mostInterval {
 		return 0, fmt.Errorf("%q is neither off nor a period from %v to %v, such as 10m", text, leastInterval,
 			mostInterval)
@@ -313,10 +313,10 @@ func parseInterval(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// NumberSet is a set of numbers as ranges, ascending. The empty set stands for "not set".
+// NumberSet is a set of numbers as ascending ranges. The empty set means that the setting is not set.
 type NumberSet []NumberRange
 
-// NumberRange has all numbers from First to Last.
+// NumberRange contains all numbers from First to Last.
 type NumberRange struct{ First, Last int }
 
 // Has reports whether n is in the set.
@@ -327,7 +327,7 @@ func (s NumberSet) Has(n int) bool {
 // parseNumbers reads "0,4-7": numbers and ranges separated by commas or blanks.
 func parseNumbers(text string) (NumberSet, error) {
 	var set NumberSet
-	for _, part := range words(text) {
+	for _, part := range splitWords(text) {
 		first, last, isRange := strings.Cut(part, "-")
 		if !isRange {
 			last = first
@@ -354,9 +354,9 @@ const (
 
 // parseSeconds reads a whole number of seconds.
 func parseSeconds(text string) (int, error) {
-	n, err := strconv.ParseUint(trim(text), 10, 63)
+	n, err := strconv.ParseUint(trimBlanks(text), 10, 63)
 	if err != nil || n < leastLimit || n > mostLimit {
-		return 0, fmt.Errorf("%q %s from %d to %d", text, Seconds.wrong(), leastLimit, mostLimit)
+		return 0, fmt.Errorf("%q %s from %d to %d", text, Seconds.problemText(), leastLimit, mostLimit)
 	}
 	return int(n), nil
 }

@@ -56,7 +56,7 @@ func TestTimelineAnswer(t *testing.T) {
 			tb.do(chromedp.Click("#panel-toggle", chromedp.ByQuery))
 		}
 		var text []string
-		for _, l := range report.Says(r) {
+		for _, l := range report.LinesBelowVerdict(r) {
 			text = append(text, l.Text)
 		}
 		if got := eval[[]string](

@@ -28,7 +28,7 @@ func driveAnswer(d *driven) {
 		d.Errorf("%d culprits, the report has %d", got, len(d.report.Verdict.Culprits))
 	}
 	var text []string
-	for _, l := range report.Says(d.report) {
+	for _, l := range report.LinesBelowVerdict(d.report) {
 		text = append(text, l.Text)
 	}
 	if got := eval[[]string](

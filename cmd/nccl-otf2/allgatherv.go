@@ -12,10 +12,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
-// ensureGPUTimes sets what the plugin needs to ask NCCL 2.29 and newer for GPU times (docs/gpu.md): that Broadcasts do
-// not go the way of AllGatherV. All processes of a job must have that alike, so it is left alone where it may not reach
-// all of them, and where the user has set it. It returns what there is to say where some processes of the job may not
-// be below this one, else "".
+// ensureGPUTimes sets the variable that the plugin needs to request GPU times from NCCL 2.29 and newer (docs/gpu.md):
+// it keeps NCCL from running Broadcasts as AllGatherV. All processes of a job must agree on it, so ensureGPUTimes does
+// not change it where it may not reach all processes, or where the user has set it. It returns a message if some
+// processes of the job may not be children of this one, else "".
 func ensureGPUTimes(s *config.Settings, env *environment, args []string) string {
 	stamps, _ := config.ParseEvents("KernelCh")
 	if !s.Enable || !s.Record && s.Events&stamps == 0 || env.get(hidden.AllGatherV) != "" {
@@ -30,21 +30,21 @@ func ensureGPUTimes(s *config.Settings, env *environment, args []string) string 
 	return ""
 }
 
-// Options of launchers that name other hosts, or say how many there are.
+// Options of launchers that name other hosts, or the number of hosts.
 var (
 	hostOptions  = []string{"H", "host", "hosts", "hostfile", "machinefile", "hostlist"}
 	countOptions = []string{"nnodes", "num_nodes", "num-nodes", "num_machines", "num-machines"}
 )
 
-// Variables of batch systems: how many hosts a job has, and where they are listed.
+// Variables of batch systems: the number of a job's hosts, and the file that lists them.
 var (
 	countVariables = []string{"SLURM_JOB_NUM_NODES", "SLURM_NNODES", "NNODES", "PET_NNODES"}
 	listVariables  = []string{"PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE", "OMPI_MCA_orte_default_hostfile"}
 )
 
-// otherHosts names a sign that a command starts processes on other hosts, where not all launchers hand the environment
-// on, or is started on each of several hosts; "" if there is none. Started once per rank by a launcher, the same
-// command runs everywhere; srun hands the environment on.
+// otherHosts returns the option or variable that shows that a command runs on several hosts, to which not all launchers
+// pass the environment; "" if there is none. A launcher that starts `run` once per rank runs the same command on all
+// hosts, and srun passes the environment on.
 func otherHosts(env *environment, args []string) string {
 	for i, arg := range args[1:] {
 		name, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")

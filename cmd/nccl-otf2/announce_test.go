@@ -46,7 +46,7 @@ func TestShardsThatBeginAreWaitedFor(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if entries, err := described(over, dir); err != nil || len(entries) != 1 ||
+	if entries, err := listShards(over, dir); err != nil || len(entries) != 1 ||
 		entries[0].State != experiment.Starting {
 		t.Fatalf("%+v, %v", entries, err)
 	}
@@ -57,7 +57,7 @@ func TestShardsThatBeginAreWaitedFor(t *testing.T) {
 		}
 	})
 	defer written.Stop()
-	entries, err := described(t.Context(), dir)
+	entries, err := listShards(t.Context(), dir)
 	if err != nil || len(entries) != 1 || entries[0].Process == nil || entries[0].Process.Launcher.Rank != 1 {
 		t.Errorf("%+v, %v", entries, err)
 	}

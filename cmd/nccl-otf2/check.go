@@ -19,7 +19,7 @@ import (
 type checked struct {
 	Archive string `json:"archive"`
 	*check.Result
-	Errors int `json:"errors"` // findings that are errors, those not shown included
+	Errors int `json:"errors"` // findings that are errors, including those not shown
 }
 
 func checkCommand() *cobra.Command {
@@ -33,16 +33,16 @@ are inconsistent: one finding per line, or "no findings". The exit code is 1 if 
 that the archive itself explains, such as missing ranks.`,
 		Example: `  nccl-otf2 check exp1
   nccl-otf2 check exp1/traces.otf2 --format json`,
-		Args: exactly("an experiment directory or archive"),
+		Args: exactArgs("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 {
 				return usagef("--limit must be at least 1")
 			}
-			path, name, err := readable(args[0])
+			path, name, err := findArchive(args[0])
 			if err != nil {
 				return err
 			}
-			stop := newProgress().working("reading " + name)
+			stop := newProgress().showWorking("reading " + name)
 			res, err := check.Archive(path, &check.Options{Limit: limit})
 			stop()
 			if err != nil {

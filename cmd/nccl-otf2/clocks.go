@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// printClocks says how the clocks of a run's hosts were brought together, and of which that was not possible.
+// printClocks reports how the clocks of a run's hosts were synchronized, and for which hosts that failed.
 func printClocks(w io.Writer, s *scorep.ClockSync, warn func(format string, args ...any)) {
 	var corrected, untied, oneSided, references, outliers int
 	var offset, uncertainty, drift float64
@@ -62,7 +62,7 @@ func printClocks(w io.Writer, s *scorep.ClockSync, warn func(format string, args
 
 func abs(v float64) float64 { return max(v, -v) }
 
-// nanoseconds writes a duration to three digits.
+// nanoseconds returns a duration rounded to three digits.
 func nanoseconds(ns float64) time.Duration {
 	d := time.Duration(ns)
 	unit := time.Duration(1)

@@ -15,13 +15,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/record"
 )
 
-// finishJob makes what a job's mode asks for, with tables if they are wanted, and the profile of a job that still runs.
+// finishJob writes the product of a job's mode, with tables if requested, and the interim profile of a running job.
 func finishJob(dir string, recorded, tables bool) error {
 	if recorded {
 		_, err := record.Assemble(dir)
 		return err
 	}
-	found, err := modes(dir)
+	found, err := findModes(dir)
 	if err != nil {
 		return err
 	}
@@ -32,21 +32,21 @@ func finishJob(dir string, recorded, tables bool) error {
 	}
 	if found.traces {
 		var made madeTables
-		_, err = made.withArchives(dir, wanted{sync: true, tables: tables}, nil)
-		err = errors.Join(err, made.failure())
+		_, err = made.makeArchives(dir, wanted{sync: true, tables: tables}, nil)
+		err = errors.Join(err, made.tablesError())
 	}
 	return err
 }
 
-// collectCommand is the collector where the program that the plugin starts otherwise (cmd/nccl-otf2-collector) is
-// missing; with --finish it makes, for either, what the job is recorded for.
+// collectCommand runs the collector if the program that the plugin prefers (cmd/nccl-otf2-collector) is missing; with
+// --finish it writes the job's product, for both.
 func collectCommand() *cobra.Command {
 	fd, dir, recorded, tables := -1, "", false, false
 	cmd := &cobra.Command{
 		Use:    "collect --fd N|--finish DIR",
 		Short:  "Write what the plugin records in one process (started by the plugin)",
 		Hidden: true,
-		Args:   exactly(),
+		Args:   exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir != "" {
 				signal.Notify(make(chan os.Signal, 1), unix.SIGTERM) // as collector.Beside

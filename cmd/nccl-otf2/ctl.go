@@ -25,7 +25,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// ctlOptions are those of all its commands.
+// ctlOptions holds the options that all subcommands of ctl share.
 type ctlOptions struct {
 	format  format
 	lead    time.Duration
@@ -76,7 +76,7 @@ func ctlRecord(o *ctlOptions, on bool) *cobra.Command {
 		cmd.Long = "Stops recording for the time being. What has been recorded is kept, and the job goes on.\n\n" +
 			fmt.Sprintf(ctlRecordLong, "are not recorded")
 	}
-	cmd.Args = atMost("an experiment directory", 1)
+	cmd.Args = maxArgs("an experiment directory", 1)
 	cmd.Flags().DurationVar(&o.lead, "lead", 2*time.Second,
 		"how far ahead the order takes effect, at the present rate of operations")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -93,13 +93,13 @@ func ctlRecord(o *ctlOptions, on bool) *cobra.Command {
 		} else {
 			printChange(cmd.OutOrStdout(), change, on)
 		}
-		return confirmed(change, err)
+		return confirmationError(change, err)
 	}
 	return cmd
 }
 
-// confirmed is the exit code of an order.
-func confirmed(c *control.Change, err error) error {
+// confirmationError returns an exit code if not all processes confirmed a change.
+func confirmationError(c *control.Change, err error) error {
 	if err == nil && len(c.Silent)+len(c.Late) > 0 {
 		err = exitCode(exitInput)
 	}
@@ -125,7 +125,7 @@ func printChange(w io.Writer, c *control.Change, on bool) {
 			edge = m.Last
 		}
 		from := fmt.Sprintf("from operation %d on", edge)
-		if !on && edge == 0 { // recording was to begin later than now
+		if !on && edge == 0 { // recording had not begun yet
 			from = "from the next operation on"
 		}
 		printable.Fprintf(w, "communicator %s (%s): %s %s\n", name, ranks, what, from)
@@ -162,7 +162,7 @@ immediately, in each process separately. Only events that NCCL was asked for whe
 			if len(args) == 0 {
 				return usagef("ctl events needs a list of events: see nccl-otf2 ctl events --help")
 			}
-			return atMost("a list of events and an experiment directory", 2)(cmd, args)
+			return maxArgs("a list of events and an experiment directory", 2)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			mask, err := config.ParseEvents(args[0])
@@ -183,7 +183,7 @@ immediately, in each process separately. Only events that NCCL was asked for whe
 					*control.Change
 					Missing []string `json:"missing"`
 				}{change, slices.Concat([]string{}, missing)})
-				return confirmed(change, err)
+				return confirmationError(change, err)
 			}
 			printable.Fprintf(out, "recorded from now on: %s\n", config.EventList(mask&^maskOfNames(missing)))
 			if len(missing) > 0 {
@@ -192,7 +192,7 @@ immediately, in each process separately. Only events that NCCL was asked for whe
 					paint(out, yellow, "!"), strings.Join(missing, ", "))
 			}
 			printUnconfirmed(out, change)
-			return confirmed(change, nil)
+			return confirmationError(change, nil)
 		},
 	}
 }
@@ -206,7 +206,7 @@ func maskOfNames(names []string) (mask uint32) {
 	return mask
 }
 
-// processStatus is one process in the JSON form of `ctl status`.
+// processStatus is a process in the JSON output of `ctl status`.
 type processStatus struct {
 	control.Status
 	Rate float64 `json:"recordsPerSecond"`
@@ -219,7 +219,7 @@ func ctlStatus(o *ctlOptions) *cobra.Command {
 		Long: `Shows the status of each collector: what it records, how much has been recorded and lost, memory and disk in use,
 and how far each communicator is.`,
 		Example: "  nccl-otf2 ctl status exp1\n  nccl-otf2 ctl status --format json",
-		Args:    atMost("an experiment directory", 1),
+		Args:    maxArgs("an experiment directory", 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := o.controller(args)
 			if err != nil {
@@ -324,7 +324,7 @@ func recordingWord(s *control.Status) string {
 	return "paused"
 }
 
-// windowWord says which operations are recorded.
+// windowWord describes which operations are recorded.
 func windowWord(c *control.CommStatus) string {
 	switch {
 	case c.First >= c.Last:
@@ -337,7 +337,7 @@ func windowWord(c *control.CommStatus) string {
 	return fmt.Sprintf("%d to %d", c.First, c.Last-1)
 }
 
-// controller finds the experiment directory of the job.
+// controller returns the controller of the job.
 func (o *ctlOptions) controller(args []string) (*control.Controller, error) {
 	dir := ""
 	if len(args) > 0 {
@@ -348,14 +348,14 @@ func (o *ctlOptions) controller(args []string) (*control.Controller, error) {
 			return nil, err
 		}
 	}
-	if err := existsFolder(dir, "the experiment directory of a running job"); err != nil {
+	if err := requireFolder(dir, "the experiment directory of a running job"); err != nil {
 		return nil, err
 	}
 	return &control.Controller{Dir: dir, Timeout: o.timeout, Lead: o.lead}, nil
 }
 
-// runningJob finds the experiment directory of the job that is recorded here: the one that the environment says, else
-// the only one in the working directory with a collector at work.
+// runningJob finds the experiment directory of the job that is being recorded: the one that the environment names, else
+// the only one in the working directory with a running collector.
 func runningJob() (string, error) {
 	env := newEnvironment(os.Environ())
 	s, err := config.Load(env.lookup)
@@ -390,8 +390,8 @@ func ctlError(err error) error {
 	return err
 }
 
-// atMost allows up to n positional arguments.
-func atMost(what string, n int) cobra.PositionalArgs {
+// maxArgs permits up to n positional arguments.
+func maxArgs(what string, n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > n {
 			return usagef("%s takes %s, and no %q: see %s --help", cmd.CommandPath(), what, args[n], cmd.CommandPath())

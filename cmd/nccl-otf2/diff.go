@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// percentage is a flag such as "5%", or "5"; its value is a part of 1.
+// percentage is the value of a flag such as "5%" or "5", as a part of 1.
 type percentage float64
 
 func (p *percentage) String() string {
@@ -34,7 +34,7 @@ func (p *percentage) Set(s string) error {
 	return nil
 }
 
-// What counts as a change, and from which operation of a kind on, where flags do not say otherwise.
+// Defaults: what counts as a change, and from which operation of a kind on.
 const (
 	defaultChange = 0.01
 	defaultWarmUp = 3
@@ -62,7 +62,7 @@ the input, or if nothing in the two runs can be compared.`,
 			if len(args) < 2 {
 				return usagef("diff needs two runs: nccl-otf2 diff A B")
 			}
-			return exactly("A", "B")(cmd, args)
+			return exactArgs("A", "B")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if warmUp < 0 {
@@ -72,7 +72,7 @@ the input, or if nothing in the two runs can be compared.`,
 			if limit >= 0 {
 				opts.MinChange = min(opts.MinChange, float64(limit))
 			}
-			return diff(cmd.OutOrStdout(), args[0], args[1], opts, limit, f.value)
+			return writeDiff(cmd.OutOrStdout(), args[0], args[1], opts, limit, f.value)
 		},
 	}
 	fl := cmd.Flags()
@@ -85,18 +85,18 @@ the input, or if nothing in the two runs can be compared.`,
 	return cmd
 }
 
-func diff(w io.Writer, before, after string, opts compare.Options, limit percentage, format string) error {
-	a, err := openSound(before)
+func writeDiff(w io.Writer, before, after string, opts compare.Options, limit percentage, format string) error {
+	a, err := openUndamaged(before)
 	if err != nil {
 		return err
 	}
 	defer a.Close()
-	b, err := openSound(after)
+	b, err := openUndamaged(after)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	done := newProgress().working("reading " + a.Path() + " and " + b.Path())
+	done := newProgress().showWorking("reading " + a.Path() + " and " + b.Path())
 	c := compare.Runs(a, b, opts)
 	done()
 	if format == "json" {
@@ -105,7 +105,7 @@ func diff(w io.Writer, before, after string, opts compare.Options, limit percent
 		err = writeDocument(w, report.Comparison(c, max(float64(limit), 0)), format, report.Style{})
 	}
 	if err != nil {
-		return readerGone(err)
+		return ignoreClosedPipe(err)
 	}
 	switch {
 	case len(c.A.Problems)+len(c.B.Problems) > 0:
@@ -123,8 +123,8 @@ func diff(w io.Writer, before, after string, opts compare.Options, limit percent
 	return nil
 }
 
-// openSound opens an archive whose definitions are sound.
-func openSound(arg string) (*otf2.Archive, error) {
+// openUndamaged opens an archive; damaged definitions are an error.
+func openUndamaged(arg string) (*otf2.Archive, error) {
 	a, err := openArchive(arg)
 	if err != nil && a != nil {
 		a.Close()

@@ -86,7 +86,7 @@ func TestDiffSaysWithItsExitCodeWhetherARunIsTooSlow(t *testing.T) {
 	}
 	testkit.Must(t, os.Truncate(files[len(files)-1], 900))
 	out := new(strings.Builder)
-	if err := diff(out, before, damaged, compare.Options{MinChange: 0.01}, -1, "json"); !errors.Is(
+	if err := writeDiff(out, before, damaged, compare.Options{MinChange: 0.01}, -1, "json"); !errors.Is(
 		err, exitCode(exitInput)) {
 		t.Errorf("damaged: %v", err)
 	}

@@ -29,7 +29,7 @@ The exit code is 1 if a check failed, which means that a job would not be record
 		Example: `  nccl-otf2 doctor
   nccl-otf2 doctor --lib /opt/nccl/lib/libnccl.so.2
   srun -n 1 nccl-otf2 doctor --format json`,
-		Args: exactly(),
+		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tool, err := installed.Tool()
 			if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// environment is a list of NAME=VALUE strings in which each name stands once.
+// environment is a list of NAME=VALUE strings with unique names.
 type environment struct{ vars []string }
 
 func newEnvironment(vars []string) *environment {
@@ -26,7 +26,7 @@ func (e *environment) set(name, value string) {
 	e.vars = append(e.vars, name+"="+value)
 }
 
-// extend adds a value at the end of a list.
+// extend appends a value to a variable that holds a list.
 func (e *environment) extend(name, separator, value string) {
 	if old := e.get(name); old != "" {
 		value = old + separator + value

@@ -25,17 +25,17 @@ import (
 // anchorName is the anchor file of an experiment directory's archive.
 const anchorName = "traces.otf2"
 
-// exists refuses a path at which there is nothing, and says what can be given.
-func exists(path, give string) error {
+// requirePath returns an error if a path does not exist; give describes valid arguments.
+func requirePath(path, give string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s does not exist: give %s", path, give)
 	}
 	return nil
 }
 
-// existsFolder refuses a path that is no folder, or one that may not be read, and says what can be given.
-func existsFolder(path, give string) error {
-	if err := exists(path, give); err != nil {
+// requireFolder returns an error if a path is not a readable folder; give describes valid arguments.
+func requireFolder(path, give string) error {
+	if err := requirePath(path, give); err != nil {
 		return err
 	}
 	_, err := os.Stat(path + "/.")
@@ -50,10 +50,11 @@ func existsFolder(path, give string) error {
 	return err
 }
 
-// anchorPath gives the anchor file that a path argument means: the file itself, or the one in an
-// experiment directory.
+// anchorPath returns the anchor file that a path argument means: the file itself, or the one in an experiment
+// directory.
 func anchorPath(arg string) (string, error) {
-	if err := exists(arg, "an experiment directory or the anchor file ("+anchorName+") of an archive"); err != nil {
+	if err := requirePath(arg,
+		"an experiment directory or the anchor file ("+anchorName+") of an archive"); err != nil {
 		return "", err
 	}
 	st, err := os.Stat(arg)
@@ -66,20 +67,20 @@ func anchorPath(arg string) (string, error) {
 		}
 		return arg, nil
 	}
-	if newest := newestOf(arg, anchorName); newest != "" {
+	if newest := findNewest(arg, anchorName); newest != "" {
 		return newest, nil
 	}
 	if _, err := os.Stat(filepath.Join(arg, anchorName)); errors.Is(err, fs.ErrPermission) {
 		return "", fmt.Errorf("%w: its owner can let you read it (chmod)", err)
 	}
-	anchors := regular.Matches(arg, "*.otf2") // other tools name anchors otherwise
+	anchors := regular.Matches(arg, "*.otf2") // other tools use other names for anchors
 	switch {
 	case len(anchors) == 1:
 		return anchors[0], nil
 	case len(anchors) > 1:
 		return "", fmt.Errorf("%s holds %d archives: name one of %s", arg, len(anchors), strings.Join(anchors, ", "))
 	case inProfileMode(arg):
-		if profile := newestOf(arg, cubex.FileName); profile != "" {
+		if profile := findNewest(arg, cubex.FileName); profile != "" {
 			return "",
 				fmt.Errorf(
 					"%s was recorded in profile mode, without events: its figures are in %s (print --cube, CUBE "+
@@ -96,12 +97,12 @@ func anchorPath(arg string) (string, error) {
 	return "", fmt.Errorf("%s holds no archive (no %s) and no recording (no shards)", arg, anchorName)
 }
 
-// othersNamed are the directories of which has been said that they hold several jobs.
+// othersNamed holds the directories whose other jobs have been reported.
 var othersNamed = make(map[string]bool)
 
-// newestOf finds a file that is made of each job of an experiment directory, see experiment.Newest, and names those of
-// other jobs; "" if there is none.
-func newestOf(dir, name string) string {
+// findNewest returns the newest of the files that each job of an experiment directory has (see experiment.Newest), and
+// reports those of other jobs; "" if there is none.
+func findNewest(dir, name string) string {
 	newest, others := experiment.Newest(dir, name)
 	if len(others) > 0 && !othersNamed[dir] {
 		othersNamed[dir] = true
@@ -110,23 +111,24 @@ func newestOf(dir, name string) string {
 	return newest
 }
 
-// recordedForReplay says what to do with a recording of NCCL's calls, or the directory of a job in record mode: neither
-// has a timeline. It is "" for others.
+// recordedForReplay explains how to use a recording of NCCL's calls, or the directory of a job in record mode, because
+// neither has a timeline; "" for other paths.
 func recordedForReplay(dir string) string {
 	const what = " was recorded for replay (NCCL_OTF2_MODE=record), without a timeline: "
-	if found := recordings(dir); len(found) > 0 {
+	if found := recordingFolders(dir); len(found) > 0 {
 		return fmt.Sprintf("%s%s`nccl-otf2 replay %s --clock recorded` plays it and makes its archive", dir, what,
 			found[0])
 	}
-	if found, err := modes(dir); err == nil && found.recorded > 0 && !found.traces && !found.profiles {
+	if found, err := findModes(dir); err == nil && found.recorded > 0 && !found.traces && !found.profiles {
 		return fmt.Sprintf("%s%s`nccl-otf2 unify %s` makes the recording when the job has ended", dir,
 			strings.Replace(what, " was ", " is being ", 1), dir)
 	}
 	return ""
 }
 
-// recordings lists the folders with recordings of a directory: itself, or what was made of a job in record mode.
-func recordings(dir string) (folders []string) {
+// recordingFolders lists the folders with recordings in a directory: the directory itself, or those of a job in record
+// mode.
+func recordingFolders(dir string) (folders []string) {
 	for _, pattern := range []string{recording.RunFile, filepath.Join(record.Folder, recording.RunFile),
 		filepath.Join(record.Folder, "*", recording.RunFile)} {
 		for _, file := range regular.Matches(dir, pattern) {
@@ -136,9 +138,9 @@ func recordings(dir string) (folders []string) {
 	return folders
 }
 
-// inProfileMode reports whether the processes of an experiment directory were in profile mode, all of them.
+// inProfileMode reports whether all processes of an experiment directory were in profile mode.
 func inProfileMode(dir string) bool {
-	found, err := modes(dir)
+	found, err := findModes(dir)
 	return err == nil && found.profiles && !found.traces
 }
 
@@ -152,18 +154,18 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// waitForCollectors waits until no collector works any more for a process that has ended, as long as these make
-// progress, or until ctx ends; then it names the shards that are not complete. It shows how much is left.
+// waitForCollectors waits for the collectors of ended processes as long as they make progress and ctx is not done, and
+// shows how much is left. It returns the shards that are not complete.
 func waitForCollectors(ctx context.Context, dir string, a experiment.Await, p *progress) (late []string) {
 	a.Progress = func(shards []string) {
-		p.say("waiting for %s to write what the job left%s", count(len(shards), "collector", "collectors"),
-			left(shards))
+		p.showLine("waiting for %s to write what the job left%s", count(len(shards), "collector", "collectors"),
+			formatBacklog(shards))
 	}
 	return a.Collectors(ctx, dir)
 }
 
-// left says how much collectors have put off and not taken yet, as far as they tell.
-func left(shards []string) string {
+// formatBacklog states how much data the collectors still have to convert, as far as they report it.
+func formatBacklog(shards []string) string {
 	bytes := uint64(0)
 	for _, path := range shards {
 		if s, err := control.ReadStatus(path); err == nil && s != nil {
@@ -176,8 +178,8 @@ func left(shards []string) string {
 	return fmt.Sprintf(" (%s of records)", units.Bytes(bytes))
 }
 
-// archiveState reports whether all processes of a job have finished their shards, and whether there is an archive, or a
-// profile, that was made since then; with tables also whether that archive's were written.
+// archiveState reports whether all shards of a job are complete, and whether an archive or a profile was made since
+// then; with tables, also whether the archive's tables were written.
 func archiveState(dir string, tables bool) (complete, made bool) {
 	entries, ended, err := experiment.ListIfEnded(dir)
 	if err != nil || !ended || !experiment.Complete(entries) {
@@ -190,7 +192,7 @@ func archiveState(dir string, tables bool) (complete, made bool) {
 		}
 	}
 	product, _ := experiment.Newest(dir, anchorName)
-	if product == "" { // of a job in profile mode
+	if product == "" { // a job in profile mode
 		tables = false
 		product, _ = experiment.Newest(dir, cubex.FileName)
 	}

@@ -24,16 +24,16 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/sql"
 )
 
-// exportForm is a form that archives are exported in.
+// exportForm is an export format.
 type exportForm struct {
 	name, help string
-	output     string // name of the file or folder beside the archive; -o gives another
+	output     string // default name of the file or folder beside the archive
 	folder     bool
 	write      func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, codec string) (
 		*export.Result, error)
 }
 
-// exportForms are the forms, by the flags that ask for them.
+// exportForms are the export formats by flag.
 var exportForms = []exportForm{
 	{"jsonl", "records in the schema of the minimal profiler, a file per process", "jsonl", true,
 		func(a *otf2.Archive, path string, _ io.Writer, opts *export.Options, _ string) (*export.Result, error) {
@@ -90,7 +90,7 @@ than memory. The same archive always gives the same bytes.`,
   nccl-otf2 export exp1 --jsonl --job $SLURM_JOB_ID -o minimal_profiler_dump
   nccl-otf2 export exp1 --prometheus -o /var/lib/node_exporter/nccl_otf2.prom
   nccl-otf2 export exp1 --prometheus --every 15s -o /var/lib/node_exporter`,
-		Args: exactly("an experiment directory or archive"),
+		Args: exactArgs("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			i := slices.Index(wanted, true)
 			if i < 0 || slices.Contains(wanted[i+1:], true) {
@@ -126,7 +126,7 @@ than memory. The same archive always gives the same bytes.`,
 				if form.name != "perfetto" || output == "-" {
 					return usagef("--with is for --perfetto, and makes a file")
 				}
-				form = withOthers(form, with)
+				form = perfettoWith(form, with)
 			}
 			return runExport(cmd, form, args[0], output, codec.value, &opts, spec, f)
 		},
@@ -155,12 +155,12 @@ than memory. The same archive always gives the same bytes.`,
 	return cmd
 }
 
-// withOthers is Perfetto's form with traces of other tools.
-func withOthers(form *exportForm, texts []string) *exportForm {
+// perfettoWith is Perfetto's form with traces of other tools.
+func perfettoWith(form *exportForm, texts []string) *exportForm {
 	f := *form
 	f.output = "trace.tar"
 	f.write = func(a *otf2.Archive, path string, _ io.Writer, opts *export.Options, _ string) (*export.Result, error) {
-		others, err := besides(a, texts)
+		others, err := parseWith(a, texts)
 		if err != nil {
 			return nil, err
 		}
@@ -169,7 +169,7 @@ func withOthers(form *exportForm, texts []string) *exportForm {
 	return &f
 }
 
-// readParts reads "8", all parts, or "3/8", one of them.
+// readParts parses "8" (all parts) or "3/8" (one part).
 func readParts(text string, opts *export.Options) error {
 	if text == "" {
 		return nil
@@ -208,11 +208,11 @@ func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec string, 
 	if opts.Selection, err = selection.Resolve(a, spec); err != nil {
 		return err
 	}
-	opts.Progress = func(what string, records uint64) { p.say("%s (%d written)", what, records) }
+	opts.Progress = func(what string, records uint64) { p.showLine("%s (%d written)", what, records) }
 	res, err := form.write(a, output, cmd.OutOrStdout(), opts, codec)
-	p.done()
+	p.clearLine()
 	if err != nil {
-		return readerGone(err)
+		return ignoreClosedPipe(err)
 	}
 	if form.folder && len(res.Files) == 0 && damage == nil {
 		return fmt.Errorf("%s holds no events: there is nothing to export", a.Path())
@@ -232,17 +232,17 @@ func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec string, 
 	if err == nil && len(res.Problems) > 0 {
 		return exitCode(exitInput)
 	}
-	return readerGone(err)
+	return ignoreClosedPipe(err)
 }
 
-// printExport says what was written and what was not.
+// printExport reports what was written, and what was left out.
 func printExport(w io.Writer, r *export.Result) {
 	switch n := len(r.Files); {
 	case n > 8:
-		printable.Fprintf(w, "%s and %d more\n", paint(w, bold, relative(r.Files[0])), n-1)
+		printable.Fprintf(w, "%s and %d more\n", paint(w, bold, relativePath(r.Files[0])), n-1)
 	default:
 		for _, f := range r.Files {
-			printable.Fprintln(w, paint(w, bold, relative(f)))
+			printable.Fprintln(w, paint(w, bold, relativePath(f)))
 		}
 	}
 	if r.Selection != nil {

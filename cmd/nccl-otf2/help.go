@@ -11,13 +11,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/folding"
 )
 
-// helpWidth is the width of help that does not go to a terminal, and the most that it uses of one.
+// helpWidth is the maximum width of help texts, and the width if the output is not a terminal.
 const helpWidth = 100
 
-// writeHelp says what a command does and how it is used, in lines that fit the terminal.
+// writeHelp writes the help text of a command in lines that fit the terminal.
 func writeHelp(cmd *cobra.Command, w io.Writer) error {
 	width := helpWidth
-	if n := widthOf(w); n > 0 {
+	if n := terminalWidth(w); n > 0 {
 		width = min(n, helpWidth)
 	}
 	text := cmd.Long
@@ -26,7 +26,7 @@ func writeHelp(cmd *cobra.Command, w io.Writer) error {
 	}
 	usage, flags, found := strings.Cut(cmd.UsageString(), "\nFlags:\n")
 	if _, err := io.WriteString(w, folding.Prose(text, width)+"\n"+usage); err != nil ||
-		!found { // examples are there to be copied
+		!found { // examples are not wrapped, so that they can be copied
 		return err
 	}
 	lines := folding.NewWriter(w, width)

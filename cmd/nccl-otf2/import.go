@@ -16,7 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// imported is what came of an import.
+// imported is the result of an import.
 type imported struct {
 	*ingest.Result
 	Unified *scorep.Result `json:"unified"`
@@ -53,7 +53,7 @@ on a host of its own.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, arg := range args {
-				if err := exists(arg, "what another profiler wrote: files, or the folder of them"); err != nil {
+				if err := requirePath(arg, "what another profiler wrote: files, or the folder of them"); err != nil {
 					return err
 				}
 			}
@@ -66,14 +66,14 @@ on a host of its own.`,
 				return err
 			}
 			p := newProgress()
-			opts.Progress = func(what string, done, total int) { p.say("%s (%d of %d)", what, done, total) }
+			opts.Progress = func(what string, done, total int) { p.showLine("%s (%d of %d)", what, done, total) }
 			read, err := ingest.Import(args, dir, &opts)
 			if err != nil {
-				p.done()
+				p.clearLine()
 				return err
 			}
 			made, err := makeArchives(dir, p)
-			p.done()
+			p.clearLine()
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ on a host of its own.`,
 			if err == nil && read.Malformed > 0 {
 				return exitCode(exitInput)
 			}
-			return readerGone(err)
+			return ignoreClosedPipe(err)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "",
@@ -97,7 +97,7 @@ on a host of its own.`,
 	return cmd
 }
 
-// printImported says what was read, what not, and what archive it made.
+// printImported reports what was read, what was left out, and the archive.
 func printImported(w io.Writer, r *ingest.Result, made *scorep.Result) {
 	printable.Fprintf(w, "%s, %s, %s\n", count(r.Files, "file", "files"), count(r.Lines, "line", "lines"),
 		count(r.Processes, "process", "processes"))

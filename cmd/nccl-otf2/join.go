@@ -18,25 +18,25 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// expectsScorep reports whether somebody has set anything of Score-P's for a job.
+// expectsScorep reports whether any of Score-P's variables are set for a job.
 func expectsScorep(env *environment) bool {
 	return slices.ContainsFunc(env.names(), func(name string) bool { return strings.HasPrefix(name, "SCOREP_") })
 }
 
-// Names that Score-P gives experiment directories in the job's folder where none is asked for: while it measures, of
-// measurements that did not end, and what the others begin with.
+// Score-P's default names for experiment directories: during a measurement, after a failed one, and the prefix of all
+// others.
 const (
 	scorepUnfinished = "scorep-measurement-tmp"
 	scorepFailed     = "scorep-failed-"
 	scorepPrefix     = "scorep-"
 )
 
-// scorepSettings is the file that Score-P writes when it makes an experiment directory.
+// scorepSettings is the file that Score-P writes when it creates an experiment directory.
 const scorepSettings = "scorep.cfg"
 
-// joinMeasurement moves an experiment directory into the one that Score-P made for the same job, which was started in
-// the working directory at a time, as its folder nccl. It returns where the directory is then; an error says why it
-// stayed where it was.
+// joinMeasurement moves an experiment directory into Score-P's experiment directory of the same job, as its folder
+// nccl. The job was started in the working directory at a given time. It returns the new path; the error explains why
+// the directory was not moved.
 func joinMeasurement(dir string, env *environment, began time.Time) (string, error) {
 	there, err := madeByScorep(dir, env.get("SCOREP_EXPERIMENT_DIRECTORY"), began)
 	if err != nil {
@@ -44,19 +44,19 @@ func joinMeasurement(dir string, env *environment, began time.Time) (string, err
 	}
 	to := filepath.Join(there, ncclFolder)
 	if _, err := os.Lstat(to); err == nil {
-		return dir, fmt.Errorf("%s already exists", relative(to))
+		return dir, fmt.Errorf("%s already exists", relativePath(to))
 	}
 	switch err := os.Rename(dir, to); {
 	case errors.Is(err, unix.EXDEV):
-		return dir, fmt.Errorf("%s is on another file system", relative(there))
+		return dir, fmt.Errorf("%s is on another file system", relativePath(there))
 	case err != nil:
 		return dir, err
 	}
 	return to, nil
 }
 
-// madeByScorep finds the directory of a measurement that was made since a time. Where it holds a trace, processes of
-// this job must be in it.
+// madeByScorep finds the directory of a measurement that was made since a time. If it contains a trace, the trace must
+// contain processes of this job.
 func madeByScorep(dir, name string, began time.Time) (string, error) {
 	var candidates []string
 	if name != "" {
@@ -84,7 +84,7 @@ func madeByScorep(dir, name string, began time.Time) (string, error) {
 			continue
 		}
 		switch ours, err := scorep.SameJob(c, dir); {
-		case errors.Is(err, fs.ErrNotExist): // a profile only; nothing speaks against it
+		case errors.Is(err, fs.ErrNotExist): // only a profile: nothing contradicts it
 			made = append(made, c)
 		case err != nil:
 			return "", err
@@ -111,13 +111,13 @@ func madeByScorep(dir, name string, began time.Time) (string, error) {
 func relativeList(paths []string) string {
 	short := make([]string, len(paths))
 	for i, p := range paths {
-		short[i] = relative(p)
+		short[i] = relativePath(p)
 	}
 	return strings.Join(short, ", ")
 }
 
-// moved tells where the archives are when their experiment directory has been moved.
-func (u *unified) moved(from, to string) {
+// changeFolder updates the paths of the archives after their experiment directory was moved.
+func (u *unified) changeFolder(from, to string) {
 	at := func(path string) string {
 		if r, err := filepath.Rel(from, path); err == nil && filepath.IsLocal(r) {
 			return filepath.Join(to, r)

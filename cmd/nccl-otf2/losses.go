@@ -7,18 +7,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 )
 
-// losses are what is missing in an archive or a profile, of events, by what became of them.
+// losses counts the events that are missing in an archive or a profile, by reason.
 type losses struct {
 	all           uint64
-	fromDisk      uint64 // of these: had been written
-	withCollector uint64 // of these: operations in the memory of a collector that died
-	beforeImport  uint64 // of these: operations that another profiler's files have not got
+	fromDisk      uint64 // of these: were written and cannot be read
+	withCollector uint64 // of these: operations that a collector held when it died
+	beforeImport  uint64 // of these: operations that another profiler's files lack
 
-	uncounted []string // beside all: processes of which nobody knows how much is missing
+	uncounted []string // processes whose losses are not known; not counted above
 }
 
-// lossesIn are those of a profile.
-func lossesIn(p *cubex.Profile) losses {
+// profileLosses returns the losses of a profile.
+func profileLosses(p *cubex.Profile) losses {
 	return losses{
 		all: p.Lost(), fromDisk: p.LostBy(experiment.LostFromDisk),
 		withCollector: p.LostBy(experiment.LostWithCollector), uncounted: p.LostUncounted(),
@@ -26,8 +26,8 @@ func lossesIn(p *cubex.Profile) losses {
 	}
 }
 
-// lines says each of them with its reason. Of an archive the report tells which events those were.
-func (l losses) lines(archive bool) (list []string) {
+// formatLines returns one line for each reason. For an archive, it refers to the report for details.
+func (l losses) formatLines(archive bool) (list []string) {
 	further := ""
 	if archive {
 		further = "`nccl-otf2 report` says why; "

@@ -29,7 +29,7 @@ func TestProfileSaysWhyOperationsAreMissing(t *testing.T) {
 		for name, value := range tc.properties {
 			p.Keep(otf2.Property{Name: name, Value: value})
 		}
-		lines := lossesIn(p).lines(false)
+		lines := profileLosses(p).formatLines(false)
 		if len(lines) != len(tc.want) {
 			t.Fatalf("%q, want %q", lines, tc.want)
 		}

@@ -2,8 +2,9 @@
 
 // Command nccl-otf2 records what NCCL does in a job as an OTF2 archive, and reads such archives.
 //
-// Results go to standard output, messages and progress to standard error. Exit codes: 0 done, 1 the input is at fault,
-// 2 usage, 3 a limit is exceeded that was set with `diff --fail-above`; `run` ends as the command that it ran.
+// Results go to standard output, messages and progress to standard error. Exit codes: 0 success, 1 invalid or
+// incomplete input, 2 usage error, 3 the limit of `diff --fail-above` is exceeded; `run` exits with the code of its
+// command.
 package main
 
 import (
@@ -18,13 +19,13 @@ const (
 	exitDone  = 0
 	exitInput = 1
 	exitUsage = 2
-	// The input is in order, and what was asked of it does not hold.
+	// The input is valid, but the tested condition does not hold.
 	exitExceeded = 3
 )
 
 func main() { os.Exit(Main(os.Args[1:])) }
 
-// Main runs the tool with the arguments after its name and gives its exit code.
+// Main runs the tool with the arguments after its name, and returns its exit code.
 func Main(args []string) int {
 	defer removeScratch()
 	root := rootCommand()
@@ -35,7 +36,7 @@ func Main(args []string) int {
 	}
 	err := root.Execute()
 	if err == nil {
-		err = readerGone(out.err)
+		err = ignoreClosedPipe(out.err)
 	}
 	if err == nil {
 		return exitDone

@@ -17,7 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// ncclFolder is where `run` puts the experiment directory in Score-P's.
+// ncclFolder is the folder in Score-P's experiment directory to which `run` moves its own.
 const ncclFolder = "nccl"
 
 func mergeCommand() *cobra.Command {
@@ -42,7 +42,7 @@ of each kind of data.`,
 			if len(args) == 2 {
 				return nil
 			}
-			return exactly("a Score-P experiment directory")(cmd, args)
+			return exactArgs("a Score-P experiment directory")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output == "" {
@@ -55,12 +55,12 @@ of each kind of data.`,
 				return usagef("merge needs the experiment directory of NCCL, as there is no %s: see %s --help", dir,
 					cmd.CommandPath())
 			}
-			res, err := merge(args[0], dir, output, keep)
+			res, err := mergeArchives(args[0], dir, output, keep)
 			if err != nil {
 				return err
 			}
 			if f == formatJSON {
-				return readerGone(writeJSON(cmd.OutOrStdout(), res))
+				return ignoreClosedPipe(writeJSON(cmd.OutOrStdout(), res))
 			}
 			printMerged(cmd.OutOrStdout(), res)
 			return nil
@@ -72,12 +72,12 @@ of each kind of data.`,
 	return cmd
 }
 
-// merge checks the folders that people mix up, and shows progress.
-func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, error) {
-	if err := existsFolder(measurement, "Score-P's experiment directory"); err != nil {
+// mergeArchives checks the folders that people mix up, and shows progress.
+func mergeArchives(measurement, dir, output string, keep bool) (*scorep.MergeResult, error) {
+	if err := requireFolder(measurement, "Score-P's experiment directory"); err != nil {
 		return nil, err
 	}
-	if err := existsFolder(dir, "the experiment directory of NCCL"); err != nil {
+	if err := requireFolder(dir, "the experiment directory of NCCL"); err != nil {
 		return nil, err
 	}
 	if !isDir(filepath.Join(dir, experiment.Folder)) {
@@ -85,12 +85,14 @@ func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, err
 			return nil, fmt.Errorf("%s holds no recording (no shards), %s does: Score-P's directory comes first", dir,
 				measurement)
 		}
-		return nil, noShards(dir)
+		return nil, noShardsError(dir)
 	}
 	p := newProgress()
-	defer p.done()
+	defer p.clearLine()
 	waitForCollectors(context.Background(), dir, experiment.Await{}, p)
-	opts, err := unifyOptions(dir, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) })
+	opts, err := unifyOptions(dir, func(phase string, done, total int) {
+		p.showLine("%s: %d of %d", phase, done, total)
+	})
 	var res *scorep.MergeResult
 	if err == nil {
 		defer opts.Hold.Release()
@@ -99,16 +101,16 @@ func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, err
 	}
 	switch {
 	case errors.Is(err, experiment.ErrBusy):
-		return nil, whenDone(err)
+		return nil, tryLaterError(err)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("%w: merge as a user who may write %s and %s", err, dir, output)
 	}
 	return res, err
 }
 
-// printMerged says what is in a merged archive, and what became of rows that both have.
+// printMerged reports the contents of a merged archive, and how rows were merged that both archives have.
 func printMerged(w io.Writer, r *scorep.MergeResult) {
-	printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
+	printable.Fprintln(w, paint(w, bold, relativePath(r.Archive)))
 	printable.Fprintf(w, "  %s of both, by Score-P's timer (%s)\n", count(r.Paired, "process", "processes"), r.Timer)
 	printable.Fprintf(w, "  of Score-P: %s, %s\n", count(r.ScorepLocations, "location", "locations"),
 		count(r.ScorepEvents, "event", "events"))
@@ -143,5 +145,5 @@ func printMerged(w io.Writer, r *scorep.MergeResult) {
 	for _, p := range r.Problems {
 		warn(1, "%s", p)
 	}
-	printable.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
+	printable.Fprintf(w, "  report: nccl-otf2 report %s\n", relativePath(filepath.Dir(r.Archive)))
 }

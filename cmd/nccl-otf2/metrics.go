@@ -20,14 +20,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 )
 
-// Bounds of the time between two writings of the metrics of a running job.
+// Bounds of the interval between updates of a running job's metrics.
 const (
 	leastEvery = time.Second
 	mostEvery  = time.Minute
 )
 
-// metricsPatience is how long after a job's last process another one may still begin: processes need not run at the
-// same time.
+// metricsPatience is how long after the end of a job's last process another one may still start: the processes of a job
+// need not run at the same time.
 const metricsPatience = 30 * time.Second
 
 // metricsKeeper keeps the metrics of a running job in a file.
@@ -36,14 +36,14 @@ type metricsKeeper struct {
 	every   time.Duration
 	running *cubex.Running
 	meter   *export.Meter
-	written os.FileInfo // as it was written last; nil: not yet
-	began   bool        // the job was there
+	written os.FileInfo // of the last update; nil: none yet
+	began   bool        // the job has been found
 	jobs    []export.RunningJob
 }
 
-// keepMetrics writes the metrics of a job that runs, or is about to, each time that the interval is over, and removes
-// them an interval after its end, or when it is ended. beside: the end of standard input says that a process of the job
-// has ended, and has it look at once.
+// keepMetrics writes the metrics of a running or starting job once per interval, and removes them one interval after
+// the job's end, or when it is interrupted. beside: the end of standard input signals the end of a process of the job,
+// and causes an immediate update.
 func keepMetrics(cmd *cobra.Command, dir, output, job string, every time.Duration, beside bool) error {
 	if output == "-" {
 		return usagef("--every writes a file: -o must name it, or its folder")
@@ -65,7 +65,7 @@ func keepMetrics(cmd *cobra.Command, dir, output, job string, every time.Duratio
 		return fmt.Errorf("%s is no folder, and no name that ends in %s, as the node exporter takes them", output,
 			export.RunningSuffix)
 	}
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 19) // the job comes first
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 19) // the job has priority
 	k := &metricsKeeper{path: output, every: every, running: cubex.NewRunning(directory),
 		meter: export.NewMeter(job, directory)}
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
@@ -77,14 +77,14 @@ func keepMetrics(cmd *cobra.Command, dir, output, job string, every time.Duratio
 			close(over)
 		}()
 	}
-	return k.keep(interrupted, over)
+	return k.keepWriting(interrupted, over)
 }
 
-func (k *metricsKeeper) keep(interrupted context.Context, over <-chan struct{}) error {
-	idle := time.Time{} // since when no process has run
+func (k *metricsKeeper) keepWriting(interrupted context.Context, over <-chan struct{}) error {
+	idle := time.Time{} // since when no process has been running
 	for last, closing := false, false; ; {
 		began := time.Now()
-		running, waits, err := k.look(began, last)
+		running, waits, err := k.updateFile(began, last)
 		switch {
 		case err != nil:
 			return err
@@ -95,36 +95,36 @@ func (k *metricsKeeper) keep(interrupted context.Context, over <-chan struct{}) 
 		}
 		if k.began && !running && !last && (closing || !waits || began.Sub(idle) >= metricsPatience) {
 			last = true
-			continue // once more, as that of a job that has ended
+			continue // update once more, after the end of the job
 		}
 		if closing && !k.began {
-			return nil // it has left nothing
+			return nil // it has left no data
 		}
 		took := time.Since(began)
 		select {
 		case <-interrupted.Done():
-			return k.remove()
+			return k.removeFile()
 		case <-over:
 			closing, over = true, nil
 		case <-time.After(max(k.every-took, time.Duration(float64(took)/topShare)-took)):
 			if last {
-				return k.remove()
+				return k.removeFile()
 			}
 		}
-		if k.foreign() {
-			return nil // somebody else keeps it
+		if k.isForeign() {
+			return nil // another process maintains the file
 		}
 	}
 }
 
-// look writes the file anew. waits: processes of the job have left nothing yet.
-func (k *metricsKeeper) look(now time.Time, last bool) (running, waits bool, err error) {
+// updateFile rewrites the file. waits: the processes of the job have not written any data yet.
+func (k *metricsKeeper) updateFile(now time.Time, last bool) (running, waits bool, err error) {
 	sums, _, err := k.running.Look()
-	if err != nil && !k.began { // there is none yet, or nobody has described it
+	if err != nil && !k.began { // the job has not started, or its shards are not described yet
 		return false, true, nil
 	}
 	k.began = true
-	if err == nil { // else its archive has been made, and what was there before stays
+	if err == nil { // otherwise the archive has been made, and the last metrics stay
 		k.jobs = k.jobs[:0]
 	}
 	for _, s := range sums {
@@ -141,8 +141,8 @@ func (k *metricsKeeper) look(now time.Time, last bool) (running, waits bool, err
 	return running, waits, err
 }
 
-// foreign reports whether the file is not the one that was written.
-func (k *metricsKeeper) foreign() bool {
+// isForeign reports whether another process has replaced the file.
+func (k *metricsKeeper) isForeign() bool {
 	if k.written == nil {
 		return false
 	}
@@ -150,9 +150,9 @@ func (k *metricsKeeper) foreign() bool {
 	return err != nil || !os.SameFile(st, k.written)
 }
 
-// remove removes the file, if it is the one that was written.
-func (k *metricsKeeper) remove() error {
-	if k.written == nil || k.foreign() {
+// removeFile removes the file unless another process has replaced it.
+func (k *metricsKeeper) removeFile() error {
+	if k.written == nil || k.isForeign() {
 		return nil
 	}
 	return os.Remove(k.path)

@@ -14,8 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// output is standard output where that is no terminal: a file, a pipe, a device. It keeps the first error, so that who
-// writes a result there need not look at each one: Main does, once.
+// output is standard output that is not a terminal but a file, a pipe or a device. It keeps the first error, which Main
+// checks once, so that commands need not check each write.
 type output struct {
 	file *os.File
 	err  error
@@ -29,7 +29,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// unwritable says of an error of making a file what to do: the flag names another file.
+// unwritable adds to an error from creating a file that the flag can name another file.
 func unwritable(err error, path, flag string) error {
 	switch dir := filepath.Dir(path); {
 	case errors.Is(err, fs.ErrPermission):
@@ -40,8 +40,8 @@ func unwritable(err error, path, flag string) error {
 	return err
 }
 
-// writeOutput makes a file that appears as a whole, or writes to what the path names that is none. The flag is the one
-// that names it.
+// writeOutput writes a file atomically, or writes directly to a path that is not a regular file. flag is the flag that
+// names the path.
 func writeOutput(path, flag string, write func(io.Writer) error) error {
 	f, err := atomicfile.Output(path, regular.File)
 	if err != nil {

@@ -14,36 +14,36 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// With the tag "pages" the tool writes its own manual pages and shell completions, which `make build` puts into
-// build/share. The tool that people get does without: what writes them needs a Markdown reader.
+// With the build tag "pages", the tool writes its own manual pages and shell completions, which `make build` puts into
+// build/share. The released tool lacks this command, because it needs a Markdown parser.
 func init() {
 	extraCommands = append(extraCommands, &cobra.Command{
 		Use:    "pages DIR",
 		Hidden: true,
-		Args:   exactly("DIR"),
+		Args:   exactArgs("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
-			if err := manual(root, filepath.Join(args[0], "man", "man1")); err != nil {
+			if err := writeManual(root, filepath.Join(args[0], "man", "man1")); err != nil {
 				return err
 			}
-			return completions(root, args[0])
+			return writeCompletions(root, args[0])
 		},
 	})
 }
 
-// manual writes a page for each command that is shown.
-func manual(root *cobra.Command, dir string) error {
+// writeManual writes a page for each visible command.
+func writeManual(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	never := time.Unix(0, 0).UTC() // no date: the same sources give the same pages
+	never := time.Unix(0, 0).UTC() // no date, so that pages are reproducible
 	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "nccl-otf2 " + toolVersion, Manual: "nccl-otf2",
 		Date: &never}, dir)
 }
 
-// completions writes what shells load by themselves, at the places where they look for it in a prefix's share.
-func completions(root *cobra.Command, share string) error {
+// writeCompletions writes the completions to the folders from which shells load them.
+func writeCompletions(root *cobra.Command, share string) error {
 	for path, write := range map[string]func(string) error{
 		"bash-completion/completions/nccl-otf2": func(
 			p string) error {

@@ -20,8 +20,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 )
 
-// scratch are the folders with archives, and tables of them, that were made of recordings to be looked at. They are
-// gone when the command ends.
+// scratch holds the temporary folders with archives and tables that were made from recordings. They are removed when
+// the command ends.
 var scratch = make(map[string]*atomicfile.Pending)
 
 func removeScratch() {
@@ -32,16 +32,16 @@ func removeScratch() {
 	clear(scratch)
 }
 
-// readable gives the anchor file of the archive that a path argument means, and the file whose path stands for it in
-// what is said: the same, or the description of a recording of NCCL's calls. Of that an archive is made in a temporary
-// folder, as the plugin and the collector would, without a program being started.
-func readable(arg string) (anchor, name string, err error) {
-	if found := recordings(arg); len(found) > 0 && !hasArchive(arg) {
+// findArchive returns the anchor file of the archive that a path argument means, and the file to name in messages: the
+// anchor itself, or the description of a recording of NCCL's calls. From a recording it makes an archive in a temporary
+// folder, as the plugin and the collector would, without starting a program.
+func findArchive(arg string) (anchor, name string, err error) {
+	if found := recordingFolders(arg); len(found) > 0 && !hasArchive(arg) {
 		if len(found) > 1 {
 			return "", "", fmt.Errorf("%s holds %d recordings: name one of %s", arg, len(found),
 				strings.Join(found, ", "))
 		}
-		anchor, err = playedAnchor(found[0])
+		anchor, err = replayedAnchor(found[0])
 		return anchor, filepath.Join(found[0], recording.RunFile), err
 	}
 	anchor, err = anchorPath(arg)
@@ -53,7 +53,7 @@ func hasArchive(dir string) bool {
 	return newest != "" || len(regular.Matches(dir, "*.otf2")) > 0
 }
 
-// newScratch makes a folder that is gone when the command ends.
+// newScratch makes a folder that is removed when the command ends.
 func newScratch(prefix string) (string, error) {
 	dir, err := os.MkdirTemp("", prefix)
 	if err == nil {
@@ -62,14 +62,14 @@ func newScratch(prefix string) (string, error) {
 	return dir, err
 }
 
-func playedAnchor(folder string) (string, error) {
+func replayedAnchor(folder string) (string, error) {
 	dir, err := newScratch("nccl-otf2-played-")
 	if err != nil {
 		return "", err
 	}
 	p := newProgress()
-	defer p.done()
-	if err := playInto(dir, folder, p); err != nil {
+	defer p.clearLine()
+	if err := replayInto(dir, folder, p); err != nil {
 		return "", err
 	}
 	if _, err := makeArchives(dir, p); err != nil {
@@ -82,8 +82,8 @@ func playedAnchor(folder string) (string, error) {
 	return anchor, nil
 }
 
-// playInto makes the shards of a recording's processes, with what the settings ask of events.
-func playInto(dir, folder string, p *progress) error {
+// replayInto writes the shards of a recording's processes, with the events that the settings select.
+func replayInto(dir, folder string, p *progress) error {
 	settings, err := jobSettings(newEnvironment(os.Environ()))
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func playInto(dir, folder string, p *progress) error {
 		return err
 	}
 	for k := range rec.Processes {
-		p.say("playing %s: %d of %d processes", folder, k, len(rec.Processes))
+		p.showLine("playing %s: %d of %d processes", folder, k, len(rec.Processes))
 		var raw bytes.Buffer
 		if err := rec.Write(&raw, k); err != nil {
 			return err

@@ -41,7 +41,7 @@ type printOptions struct {
 // printForm is the value of --form.
 type printForm string
 
-// printForms are the versions of OTF2 whose otf2-print differ.
+// printForms are the OTF2 versions whose otf2-print output differs.
 var printForms = map[printForm]otf2.Version{"3.0": 0x300, "3.2": 0x302}
 
 func (f *printForm) String() string { return string(*f) }
@@ -91,11 +91,11 @@ With --cube, the argument is a CUBE profile (*.cubex), written by any program.`,
   nccl-otf2 print -L 4294967296 --time 1000000 2000000 exp1
   nccl-otf2 print --cube exp1/profile.cubex`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			o.args = o.takeMax(args)
-			return exactly("an experiment directory or archive")(cmd, o.args)
+			o.args = o.joinTimeLimits(args)
+			return exactArgs("an experiment directory or archive")(cmd, o.args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.takeTime(); err != nil {
+			if err := o.parseTime(); err != nil {
 				return err
 			}
 			if o.cube {
@@ -138,7 +138,7 @@ func printCube(cmd *cobra.Command, path string) error {
 		return other
 	}
 	if isDir(path) {
-		path = cmp.Or(newestOf(path, cubex.FileName), filepath.Join(path, cubex.FileName))
+		path = cmp.Or(findNewest(path, cubex.FileName), filepath.Join(path, cubex.FileName))
 	}
 	p, err := cube.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,12 +147,12 @@ func printCube(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer p.Close()
-	return readerGone(cubeprint.Print(cmd.OutOrStdout(), p, nil))
+	return ignoreClosedPipe(cubeprint.Print(cmd.OutOrStdout(), p, nil))
 }
 
-// takeMax returns the arguments without the second number of --time MIN MAX, which flags of one value leave among
-// them: the first argument if it is a number, else the last.
-func (o *printOptions) takeMax(args []string) []string {
+// joinTimeLimits adds the second number of --time MIN MAX to the flag, and returns the arguments without it. Flags of
+// one value leave it among them: it is the first argument if that is a number, else the last.
+func (o *printOptions) joinTimeLimits(args []string) []string {
 	if o.time == "" || strings.Contains(o.time, ",") {
 		return args
 	}
@@ -168,8 +168,8 @@ func (o *printOptions) takeMax(args []string) []string {
 	return args
 }
 
-// takeTime takes over the limits of --time.
-func (o *printOptions) takeTime() error {
+// parseTime parses the limits of --time.
+func (o *printOptions) parseTime() error {
 	if o.time == "" {
 		return nil
 	}
@@ -208,11 +208,11 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 	}
 
 	events := o.all || !(o.definitions || o.anchor || o.thumbnails || o.mappings || o.offsets || o.markers)
-	sections := sectionsOf(w, a, &opts)
+	sections := newPrintSections(w, a, &opts)
 	if _, err := io.WriteString(w, otf2print.Title); err != nil {
-		return readerGone(err)
+		return ignoreClosedPipe(err)
 	}
-	if len(a.Defs.Locations) == 0 { // otf2-print ends there
+	if len(a.Defs.Locations) == 0 { // otf2-print stops here, too
 		sections.localDefs, sections.snapshots, sections.markers = func() error { return nil },
 			func() error { return nil }, func() error { return nil }
 		sections.events = func() error { return fmt.Errorf("%s has no locations", arg) }
@@ -221,7 +221,7 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 		}
 	}
 	if o.silent {
-		sections.events = func() error { return readAll(a, &opts) }
+		sections.events = func() error { return readEvents(a, &opts) }
 		sections.snapshots = func() error { return nil }
 	}
 	for _, s := range []struct {
@@ -241,19 +241,20 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 		}
 		err := s.print()
 		if errors.Is(err, unix.EPIPE) {
-			return readerGone(err)
+			return ignoreClosedPipe(err)
 		}
 		damage = errors.Join(damage, err)
 	}
 	return damage
 }
 
-// printSections write the parts of an archive.
+// printSections writes the sections of an archive.
 type printSections struct {
 	anchor, thumbnails, definitions, localDefs, events, snapshots, markers func() error
 }
 
-func sectionsOf(w io.Writer, a *otf2.Archive, opts *otf2print.Options) printSections {
+// newPrintSections returns the writers of the sections of an archive.
+func newPrintSections(w io.Writer, a *otf2.Archive, opts *otf2print.Options) printSections {
 	return printSections{
 		anchor:      func() error { return otf2print.Anchor(w, a, opts) },
 		thumbnails:  func() error { return otf2print.Thumbnails(w, a, opts) },
@@ -265,8 +266,8 @@ func sectionsOf(w io.Writer, a *otf2.Archive, opts *otf2print.Options) printSect
 	}
 }
 
-// readAll reads the events and prints nothing.
-func readAll(a *otf2.Archive, opts *otf2print.Options) error {
+// readEvents reads the events and prints nothing.
+func readEvents(a *otf2.Archive, opts *otf2print.Options) error {
 	var damage []error
 	for _, err := range a.Events(&otf2.Selection{Locations: opts.Locations, From: opts.From, To: opts.To}) {
 		if err != nil {
@@ -276,17 +277,17 @@ func readAll(a *otf2.Archive, opts *otf2print.Options) error {
 	return errors.Join(damage...)
 }
 
-// readerGone turns the end of whoever reads the output (head, less) into a quiet end.
-func readerGone(err error) error {
+// ignoreClosedPipe returns nil for the error that means that the reader of the output (head, less) has ended.
+func ignoreClosedPipe(err error) error {
 	if errors.Is(err, unix.EPIPE) {
 		return nil
 	}
 	return err
 }
 
-// openArchive opens the archive that a path argument means, with times in nanoseconds, also one that has to be made of
-// a recording (readable). What it lacks on some ranks is found, so that no later operation is taken for another. If its
-// definitions are damaged it gives what could be read, and an error.
+// openArchive opens the archive that a path argument means, with times in nanoseconds; it may have to make it from a
+// recording (findArchive). It detects operations that some ranks lack, so that later operations are matched correctly.
+// If definitions are damaged, it returns what could be read, and an error.
 func openArchive(arg string) (*otf2.Archive, error) {
 	return openArchiveWith(arg, analysis.Open, otf2.ReadOptions{Nanoseconds: true})
 }
@@ -294,14 +295,14 @@ func openArchive(arg string) (*otf2.Archive, error) {
 // openArchiveWith opens the archive that a path argument means by open, otf2.Open or analysis.Open.
 func openArchiveWith(arg string, open func(string, *otf2.ReadOptions) (*otf2.Archive, error), opts otf2.ReadOptions) (
 	*otf2.Archive, error) {
-	path, name, err := readable(arg)
+	path, name, err := findArchive(arg)
 	if err != nil {
 		return nil, err
 	}
 	opts.Name = name
 	a, err := open(path, &opts)
 	if a != nil {
-		beThrifty(len(a.Defs.Locations), garbage)
+		limitGarbage(len(a.Defs.Locations), garbage)
 	}
 	switch {
 	case err == nil:
@@ -309,7 +310,7 @@ func openArchiveWith(arg string, open func(string, *otf2.ReadOptions) (*otf2.Arc
 		err = fmt.Errorf("%w: the archive is not complete", err)
 		// the second of one run of several
 		for _, dir := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path))} {
-			if isDir(filepath.Join(dir, experiment.Folder)) { // other archives are made by other tools
+			if isDir(filepath.Join(dir, experiment.Folder)) { // other archives come from other tools
 				err = fmt.Errorf("%w; make it again with `nccl-otf2 unify %s`", err, dir)
 				break
 			}

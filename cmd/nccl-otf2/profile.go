@@ -38,12 +38,12 @@ from the sums of its processes, both while it runs and after its end.`,
   nccl-otf2 profile exp1 -o exp1.cubex --summary exp1.json
   cube_stat -p -t 20 exp1.cubex
   nccl-otf2 print --cube exp1.cubex`,
-		Args: exactly("an experiment directory or archive"),
+		Args: exactArgs("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "" && !strings.HasSuffix(output, cube.Suffix) {
 				return usagef("profile %q: tools take names that end in %s only", output, cube.Suffix)
 			}
-			in, err := profileOf(args[0])
+			in, err := readProfile(args[0])
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ from the sums of its processes, both while it runs and after its end.`,
 				err = printProfile(w, out, in.Profile, append(in.remarks, in.problems...))
 			}
 			if err != nil {
-				return readerGone(err)
+				return ignoreClosedPipe(err)
 			}
 			if in.damaged {
 				return exitCode(exitInput)
@@ -93,17 +93,17 @@ from the sums of its processes, both while it runs and after its end.`,
 	return cmd
 }
 
-// profiledInput is what a path argument has been summed up to.
+// profiledInput is the profile of a path argument.
 type profiledInput struct {
 	*cubex.Profile
-	dir      string   // where the profile belongs
-	remarks  []string // what is not in it
-	problems []string // what could not be used
-	damaged  bool     // some of that had been recorded and cannot be read
+	dir      string   // folder of the profile
+	remarks  []string // what the profile lacks
+	problems []string // input that could not be used
+	damaged  bool     // some recorded data cannot be read
 }
 
-// profileOf sums up what a path argument means.
-func profileOf(arg string) (*profiledInput, error) {
+// readProfile computes the profile of a path argument.
+func readProfile(arg string) (*profiledInput, error) {
 	if isDir(arg) && inProfileMode(arg) {
 		jobs, left, err := cubex.FromShards(arg)
 		if err != nil {
@@ -127,11 +127,11 @@ func profileOf(arg string) (*profiledInput, error) {
 	}
 	defer a.Close()
 	in := &profiledInput{dir: filepath.Dir(a.Path()), remarks: analysis.Differing(a.Anchor)}
-	if err != nil { // definitions are damaged; what is there counts
+	if err != nil { // damaged definitions: use the readable part
 		in.problems = append(in.problems, oneLine(err.Error()))
 	}
 	progress := newProgress()
-	defer progress.working("reading " + a.Path())()
+	defer progress.showWorking("reading " + a.Path())()
 	p, report, err := cubex.FromArchive(a)
 	if err != nil {
 		return nil, err
@@ -160,10 +160,10 @@ type madeProfile struct {
 	Missing    int    `json:"missing"`
 
 	Problems []string `json:"problems,omitempty"`
-	damaged  bool     // some of them tell of what had been recorded and cannot be read
+	damaged  bool     // some of them report recorded data that cannot be read
 }
 
-// makeProfiles makes the files of the jobs in profile mode.
+// makeProfiles writes the profiles of the jobs in profile mode.
 func makeProfiles(dir string) ([]madeProfile, error) {
 	jobs, left, err := cubex.MakeFiles(dir, creator())
 	if err != nil {
@@ -181,7 +181,7 @@ func makeProfiles(dir string) ([]madeProfile, error) {
 	return all, nil
 }
 
-// remarks says what is not in the profile.
+// remarks states what the profile lacks.
 func (m *madeProfile) remarks() (list []string) {
 	for _, r := range []struct {
 		n    int
@@ -200,17 +200,17 @@ func (m *madeProfile) remarks() (list []string) {
 
 func (m *madeProfile) print(w io.Writer) {
 	_ = printProfile(w, m.Path, m.Profile, m.remarks())
-	printable.Fprintf(w, "  figures by operation: %s\n", relative(m.Summary))
+	printable.Fprintf(w, "  figures by operation: %s\n", relativePath(m.Summary))
 }
 
-// printProfile says what is in the profile.
+// printProfile summarizes the profile.
 func printProfile(w io.Writer, path string, p *cubex.Profile, problems []string) error {
 	c := p.Count()
-	printable.Fprintln(w, paint(w, bold, relative(path)))
+	printable.Fprintln(w, paint(w, bold, relativePath(path)))
 	_, err := printable.Fprintf(w, "  %s, %s, %s, %s\n", count(c.Processes, "process", "processes"),
 		count(c.Locations, "location", "locations"),
 		count(c.CallPaths, "call path", "call paths"), count(c.Visits, "visit", "visits"))
-	for _, problem := range append(problems, lossesIn(p).lines(false)...) {
+	for _, problem := range append(problems, profileLosses(p).formatLines(false)...) {
 		printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(problem))
 	}
 	return err

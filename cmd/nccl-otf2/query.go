@@ -23,7 +23,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/sql"
 )
 
-// queryProgram has DuckDB in it, which this tool, that also runs beside each rank, has not.
+// queryProgram contains DuckDB, which this tool does not, because it may also run beside each rank.
 const queryProgram = "nccl-otf2-query"
 
 func queryCommand() *cobra.Command {
@@ -79,7 +79,7 @@ func listQueries(w io.Writer) {
 	}
 }
 
-// queryText is the SQL of a question, or what was given if that is SQL: more than one word.
+// queryText returns the SQL of a named question, or the argument itself if it is SQL, that is, more than one word.
 func queryText(question string) (string, error) {
 	if strings.ContainsAny(question, " \t\n") {
 		return question, nil
@@ -99,7 +99,7 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string, 
 	var all []string
 	inputs := slices.Clone(dirs)
 	for _, dir := range dirs {
-		folders, err := tablesOf(dir)
+		folders, err := findTables(dir)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string, 
 		run.Stdin, run.Stdout, run.Stderr = strings.NewReader(text), cmd.OutOrStdout(), os.Stderr
 		err = run.Run()
 		if exit := new(exec.ExitError); errors.As(err, &exit) {
-			return exitCode(exitInput) // it has said why
+			return exitCode(exitInput) // the program has printed the error
 		}
 		return err
 	}
@@ -137,20 +137,20 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string, 
 	return f.Commit(atomicfile.Durable)
 }
 
-// tablesOf gives the folders of tables that a path stands for. Of a recording of NCCL's calls that has none they are
-// made in a temporary folder, like the archive that they are exported from.
-func tablesOf(dir string) ([]string, error) {
-	if err := existsFolder(dir, "a folder of tables or an experiment directory"); err != nil {
+// findTables returns the folders of tables that a path stands for. For a recording of NCCL's calls without tables, it
+// makes them in a temporary folder, like the archive that they are exported from.
+func findTables(dir string) ([]string, error) {
+	if err := requireFolder(dir, "a folder of tables or an experiment directory"); err != nil {
 		return nil, err
 	}
-	// else folders in it may be of several experiments, whose tables are read as one
+	// Otherwise the folders may belong to several experiments, whose tables are read together.
 	if isDir(filepath.Join(dir, experiment.Folder)) {
-		if newest := newestOf(dir, anchorName); newest != "" {
-			dir = filepath.Dir(newest) // tables of the time when there was one job are not it
+		if newest := findNewest(dir, anchorName); newest != "" {
+			dir = filepath.Dir(newest) // not the older tables of a single job
 		}
 	}
 	folders, err := sql.Folders(dir)
-	if err == nil || len(recordings(dir)) == 0 || hasArchive(dir) {
+	if err == nil || len(recordingFolders(dir)) == 0 || hasArchive(dir) {
 		return folders, err
 	}
 	a, err := openArchive(dir)
@@ -166,9 +166,11 @@ func tablesOf(dir string) ([]string, error) {
 		return nil, err
 	}
 	p := newProgress()
-	defer p.done()
+	defer p.clearLine()
 	_, err = export.Parquet(a, into, export.Codecs()[0], &export.Options{
-		Version: toolVersion, Progress: func(what string, records uint64) { p.say("%s (%d written)", what, records) },
+		Version: toolVersion, Progress: func(what string, records uint64) {
+			p.showLine("%s (%d written)", what, records)
+		},
 	})
 	return []string{into}, err
 }

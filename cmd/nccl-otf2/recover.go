@@ -16,7 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// recovered is the JSON form of `nccl-otf2 recover`.
+// recovered is the JSON output of `nccl-otf2 recover`.
 type recovered struct {
 	*otf2.RecoverResult
 	DryRun bool `json:"dryRun"`
@@ -38,9 +38,9 @@ It prints a line for each file that was changed or cannot be repaired, and then 
 files could not be repaired.`,
 		Example: `  nccl-otf2 recover --dry-run exp1
   nccl-otf2 recover exp1/traces.otf2`,
-		Args: exactly("an experiment directory or archive"),
+		Args: exactArgs("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if filepath.Ext(args[0]) != ".otf2" && !isDir(args[0]) { // an anchor need not be there
+			if filepath.Ext(args[0]) != ".otf2" && !isDir(args[0]) { // the anchor may be missing
 				_, err := anchorPath(args[0])
 				return err
 			}
@@ -49,7 +49,7 @@ files could not be repaired.`,
 					return err
 				}
 			}
-			stop := newProgress().working("reading " + args[0])
+			stop := newProgress().showWorking("reading " + args[0])
 			res, err := otf2.Recover(recoverPath(args[0]), &opts)
 			stop()
 			switch {
@@ -79,8 +79,8 @@ files could not be repaired.`,
 	return cmd
 }
 
-// makeMissing makes the archive of an experiment directory, with what killed processes left in shared memory, if they
-// have left anything or there is no archive. What cannot be made from shards may still be repaired.
+// makeMissing makes the archive of an experiment directory, including data that killed processes left in shared memory,
+// if there is such data or no archive. Archives that cannot be made from shards may still be repaired.
 func makeMissing(w io.Writer, dir string) error {
 	saved, err := collector.Salvage(dir)
 	if err != nil {
@@ -91,7 +91,7 @@ func makeMissing(w io.Writer, dir string) error {
 	} else if _, err := anchorPath(dir); err == nil {
 		return nil
 	}
-	u, err := unify(dir, wanted{sync: true})
+	u, err := unifyDirectory(dir, wanted{sync: true})
 	if err == nil {
 		printUnified(w, u)
 	} else if saved == 0 {
@@ -100,7 +100,7 @@ func makeMissing(w io.Writer, dir string) error {
 	return err
 }
 
-// recoverPath gives the anchor that an argument means; where it is missing, what the argument says.
+// recoverPath returns the anchor that an argument means, or the argument itself if there is no anchor.
 func recoverPath(arg string) string {
 	if path, err := anchorPath(arg); err == nil {
 		return path

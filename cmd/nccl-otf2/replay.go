@@ -31,7 +31,7 @@ type replayOptions struct {
 	spool, keep bool
 }
 
-// choice is a flag that takes one of a few words.
+// choice is a flag with a fixed set of values.
 type choice struct {
 	value string
 	of    []string
@@ -41,7 +41,7 @@ func (c *choice) String() string { return c.value }
 func (c *choice) Type() string   { return "string" }
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.of, s) {
-		return fmt.Errorf("%q %s", s, config.Unknown(c.of))
+		return fmt.Errorf("%q %s", s, config.UnknownText(c.of))
 	}
 	c.value = s
 	return nil
@@ -61,8 +61,8 @@ contains run.json, or the name of a recording that came with the tool: an instal
 checkout all of testdata. An unknown name lists them.`,
 		Example: `  nccl-otf2 replay 09-straggler-4p --clock recorded --dir demo
   nccl-otf2 replay testdata/nccl-callbacks/02-allcoll-4p-net --events all --pace recorded`,
-		Args: exactly("a recording"),
-		RunE: func(cmd *cobra.Command, args []string) error { return play(cmd.OutOrStdout(), &o, args[0]) },
+		Args: exactArgs("a recording"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd.OutOrStdout(), &o, args[0]) },
 	}
 	fl := cmd.Flags()
 	fl.Var(&o.clock, "clock", "recorded: events have the times of the recording; live: those of the replay")
@@ -76,7 +76,7 @@ checkout all of testdata. An unknown name lists them.`,
 	return cmd
 }
 
-func play(out io.Writer, o *replayOptions, name string) error {
+func runReplay(out io.Writer, o *replayOptions, name string) error {
 	folder, err := replay.Find(name)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func play(out io.Writer, o *replayOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	plugin, err := loadablePlugin()
+	plugin, err := findPlugin()
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func play(out io.Writer, o *replayOptions, name string) error {
 		return err
 	}
 	env := newEnvironment(os.Environ())
-	set := []string{"NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"} // no job waits
+	set := []string{"NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"} // no job waits for it
 	if o.events != "" {
 		set = append(set, "NCCL_OTF2_EVENTS="+o.events)
 		env.set("NCCL_OTF2_EVENTS", o.events)
@@ -110,13 +110,13 @@ func play(out io.Writer, o *replayOptions, name string) error {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	if err := writable(dir); err != nil {
+	if err := requireWritable(dir); err != nil {
 		return err
 	}
 	set = append(set, "NCCL_OTF2_DIR="+dir)
 
 	if o.keep {
-		if err := keepPrograms(rec, filepath.Join(dir, "replay")); err != nil {
+		if err := writePrograms(rec, filepath.Join(dir, "replay")); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,7 @@ func play(out io.Writer, o *replayOptions, name string) error {
 	return concludeReplay(ctx, out, dir, began)
 }
 
-func keepPrograms(rec *replay.Recording, dir string) error {
+func writePrograms(rec *replay.Recording, dir string) error {
 	if err := atomicfile.MakeFolder(dir); err != nil {
 		return err
 	}
@@ -163,9 +163,9 @@ func keepPrograms(rec *replay.Recording, dir string) error {
 func concludeReplay(ctx context.Context, out io.Writer, dir string, began time.Time) error {
 	p := newProgress()
 	late := waitForCollectors(ctx, dir, experiment.Await{Over: true, Patience: collectorsLimit}, p)
-	p.done()
+	p.clearLine()
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("interrupted; make the archive with `nccl-otf2 unify %s`", relative(dir))
+		return fmt.Errorf("interrupted; make the archive with `nccl-otf2 unify %s`", relativePath(dir))
 	}
 	if len(late) > 0 {
 		return fmt.Errorf("%s not finished, nor got any further in %v: see what they do with NCCL_OTF2_DEBUG=on",

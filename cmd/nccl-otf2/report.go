@@ -31,21 +31,21 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// reportSection is a part of the report that is made on request.
+// reportSection is a part of the report that a flag selects.
 type reportSection struct {
 	name, help string
 	make       func(*reportInput) (part, error)
 }
 
-// part is a section that has been made: its tables, and what it is in JSON.
+// part is the result of a section: its tables, and its value in JSON.
 type part struct {
 	document *report.Document
 	json     any
 	problems []string
 }
 
-// reportSections are the sections, in the order in which they are printed. The names are those of flags and of
-// members of the JSON form.
+// reportSections are the sections in the order of the output. Their names are also those of flags and of members in
+// JSON.
 var reportSections = []reportSection{
 	{"nccl-tests", "operations in the columns of nccl-tests: out of place beside in place, call times, devices",
 		makeNCCLTests},
@@ -59,31 +59,31 @@ var reportSections = []reportSection{
 		makeHang},
 }
 
-// reportInput is what sections are made of.
+// reportInput is the input of sections.
 type reportInput struct {
 	arg        string
-	archive    *otf2.Archive // open once a section needs it
+	archive    *otf2.Archive // opened when a section needs it
 	damage     error         // of its definitions
 	operations *operations.Report
 	progress   *progress
 	style      report.Style
-	average    string // which time of an operation a table in nccl-tests' form shows
-	first      bool   // operations of start-up count as others
+	average    string // which time of an operation a table in nccl-tests' format shows
+	first      bool   // operations of start-up count like others
 	spec       selection.Spec
-	selected   *selection.Selection // of the archive, once it is open
-	absolute   bool                 // points in time as times of day
-	ras        string               // file or address of what NCCL's RAS says; "": it is not asked
+	selected   *selection.Selection // set when the archive is open
+	absolute   bool                 // show points in time as times of day
+	ras        string               // file or address of NCCL's RAS output; "": do not use RAS
 }
 
-// open opens the archive. Damaged definitions are no error here: what is there is reported on.
-func (in *reportInput) open() (*otf2.Archive, error) {
+// openArchive opens the archive. Damaged definitions are not an error: the report covers the readable part.
+func (in *reportInput) openArchive() (*otf2.Archive, error) {
 	if in.archive == nil {
 		a, err := openArchive(in.arg)
 		if a == nil {
 			return nil, err
 		}
 		in.archive, in.damage = a, err
-		stop := in.working(a)
+		stop := in.showProgress(a)
 		in.selected, err = selection.Resolve(a, in.spec)
 		stop()
 		if err != nil {
@@ -99,26 +99,26 @@ func (in *reportInput) close() {
 	}
 }
 
-// read makes the report of operations, for all sections that are part of it.
-func (in *reportInput) read() (*operations.Report, error) {
+// readOperations computes the report of operations for all sections that are part of it.
+func (in *reportInput) readOperations() (*operations.Report, error) {
 	if in.operations != nil {
 		return in.operations, nil
 	}
-	a, err := in.open()
+	a, err := in.openArchive()
 	if err != nil {
 		return nil, err
 	}
-	defer in.working(a)()
+	defer in.showProgress(a)()
 	in.operations, err = operations.Observe(a, &operations.Observer{Selection: in.selected})
 	return in.operations, err
 }
 
-func (in *reportInput) working(a *otf2.Archive) (stop func()) {
-	return in.progress.working("reading " + a.Path())
+func (in *reportInput) showProgress(a *otf2.Archive) (stop func()) {
+	return in.progress.showWorking("reading " + a.Path())
 }
 
 func makeWaits(in *reportInput) (part, error) {
-	r, err := in.read()
+	r, err := in.readOperations()
 	if err != nil {
 		return part{}, err
 	}
@@ -128,11 +128,11 @@ func makeWaits(in *reportInput) (part, error) {
 }
 
 func makeNCCLTests(in *reportInput) (part, error) {
-	a, err := in.open()
+	a, err := in.openArchive()
 	if err != nil {
 		return part{}, err
 	}
-	rows, problems := in.rows(a)
+	rows, problems := in.bandwidthRows(a)
 	r := &report.NCCLTests{Archive: a.Path(),
 		Devices: slices.DeleteFunc(analysis.Devices(a.Defs),
 			func(d analysis.Device) bool { return !in.selected.Rank(d.Rank) }), Selection: in.selected.Describe(),
@@ -141,7 +141,7 @@ func makeNCCLTests(in *reportInput) (part, error) {
 }
 
 func makePath(in *reportInput) (part, error) {
-	r, err := in.read()
+	r, err := in.readOperations()
 	if err != nil {
 		return part{}, err
 	}
@@ -149,42 +149,42 @@ func makePath(in *reportInput) (part, error) {
 }
 
 func makeTally(in *reportInput) (part, error) {
-	a, err := in.open()
+	a, err := in.openArchive()
 	if err != nil {
 		return part{}, err
 	}
-	defer in.working(a)()
+	defer in.showProgress(a)()
 	r := tally.Read(a, in.selected)
 	return part{report.Tally(r), r, r.Problems}, nil
 }
 
 func makeMatrix(in *reportInput) (part, error) {
-	a, err := in.open()
+	a, err := in.openArchive()
 	if err != nil {
 		return part{}, err
 	}
-	defer in.working(a)()
+	defer in.showProgress(a)()
 	r := matrix.Read(a, in.selected)
 	return part{report.Matrix(r), r, r.Problems}, nil
 }
 
 func makeOverlap(in *reportInput) (part, error) {
-	a, err := in.open()
+	a, err := in.openArchive()
 	if err != nil {
 		return part{}, err
 	}
-	defer in.working(a)()
+	defer in.showProgress(a)()
 	r := overlap.Read(a, in.selected)
 	return part{report.Overlap(r), r, r.Problems}, nil
 }
 
-// makeHang looks at the shards, not at the archive: there may be none.
+// makeHang reads the shards, because there may be no archive.
 func makeHang(in *reportInput) (part, error) {
 	dir := in.arg
-	if err := exists(dir, "the experiment directory of a job"); err != nil {
+	if err := requirePath(dir, "the experiment directory of a job"); err != nil {
 		return part{}, err
 	}
-	if anchor, name, err := readable(dir); err == nil && anchor != name { // of a recording
+	if anchor, name, err := findArchive(dir); err == nil && anchor != name { // a recording
 		dir = anchor
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
@@ -192,18 +192,18 @@ func makeHang(in *reportInput) (part, error) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "shards")); err != nil {
 		if _, err := os.Stat(filepath.Join(dir, "..", "shards")); err == nil {
-			dir = filepath.Join(dir, "..") // of one run of several
+			dir = filepath.Join(dir, "..") // one run of several
 		}
 	}
 	var status *ras.Status
-	var unread error // the shards answer without RAS, too
+	var unread error // the shards suffice without RAS
 	if in.ras != "" {
 		status, unread = ras.Read(in.ras)
 	}
 	p := newProgress()
 	waitForCollectors(context.Background(), dir, experiment.Await{}, p)
-	p.done()
-	behind, watching := watched(context.Background(), dir, watchPatience)
+	p.clearLine()
+	behind, watching := watchJob(context.Background(), dir, watchPatience)
 	r, err := hang.Find(dir, time.Now(), status)
 	if errors.Is(err, fs.ErrNotExist) {
 		return part{}, fmt.Errorf("%s has no shards: what is under way is only in the experiment directory of a job",
@@ -221,12 +221,12 @@ func makeHang(in *reportInput) (part, error) {
 	return part{report.Hang(r), r, r.Problems}, nil
 }
 
-// reportRequest is what a report was asked for by flags.
+// reportRequest holds the flags of a report.
 type reportRequest struct {
 	format, by, average         choice
 	self, absolute, first, page bool
 	top                         rows
-	wanted                      []bool // of reportSections
+	wanted                      []bool // by index of reportSections
 	ras, picture, output        string
 	spec                        selection.Spec
 }
@@ -268,19 +268,19 @@ With --self it says how the archive was recorded: library, versions, event types
   nccl-otf2 report exp1 --hang --ras n1:28028
   nccl-otf2 report exp1 --self
   nccl-otf2 report exp1 --format json`,
-		Args: exactly("an experiment directory or archive"),
+		Args: exactArgs("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := q.check(cmd.Flags().Changed); err != nil {
+			if err := q.checkFlags(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			return q.run(cmd.OutOrStdout(), args[0])
+			return q.writeReport(cmd.OutOrStdout(), args[0])
 		},
 	}
-	q.flags(cmd)
+	q.addFlags(cmd)
 	return cmd
 }
 
-func (q *reportRequest) flags(cmd *cobra.Command) {
+func (q *reportRequest) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	for i, s := range reportSections {
 		f.BoolVar(&q.wanted[i], s.name, false, s.help)
@@ -311,8 +311,8 @@ func (q *reportRequest) flags(cmd *cobra.Command) {
 	}
 }
 
-// sections are those that were asked for, in the order of reportSections.
-func (q *reportRequest) sections() (all []reportSection) {
+// chosenSections returns the requested sections, in the order of reportSections.
+func (q *reportRequest) chosenSections() (all []reportSection) {
 	for i, on := range q.wanted {
 		if on {
 			all = append(all, reportSections[i])
@@ -321,12 +321,12 @@ func (q *reportRequest) sections() (all []reportSection) {
 	return all
 }
 
-// check refuses flags that do not go together; changed tells which were given.
-func (q *reportRequest) check(changed func(flag string) bool) error {
+// checkFlags returns an error for flags that contradict each other; changed reports which were given.
+func (q *reportRequest) checkFlags(changed func(flag string) bool) error {
 	if err := q.spec.Check(); err != nil {
 		return usagef("%v", err)
 	}
-	sections := q.sections()
+	sections := q.chosenSections()
 	asked := func(name string) bool {
 		return slices.ContainsFunc(sections, func(s reportSection) bool { return s.name == name })
 	}
@@ -356,13 +356,13 @@ func (q *reportRequest) check(changed func(flag string) bool) error {
 	return nil
 }
 
-// run makes the report of an archive or directory.
-func (q *reportRequest) run(w io.Writer, arg string) error {
+// writeReport writes the report of an archive or directory.
+func (q *reportRequest) writeReport(w io.Writer, arg string) error {
 	in := &reportInput{arg: arg, progress: newProgress(), absolute: q.absolute, ras: q.ras, average: q.average.value,
 		first: q.first, spec: q.spec}
-	in.style = report.Style{Top: int(q.top), Width: widthOf(w), Absolute: q.absolute, Color: colored(w)}
+	in.style = report.Style{Top: int(q.top), Width: terminalWidth(w), Absolute: q.absolute, Color: colored(w)}
 	defer in.close()
-	switch sections := q.sections(); {
+	switch sections := q.chosenSections(); {
 	case q.picture != "":
 		return reportPicture(w, in, q.picture)
 	case q.self:
@@ -377,11 +377,11 @@ func (q *reportRequest) run(w io.Writer, arg string) error {
 
 // reportPicture draws bandwidth over size into a file, or to w.
 func reportPicture(w io.Writer, in *reportInput, file string) error {
-	a, err := in.open()
+	a, err := in.openArchive()
 	if err != nil {
 		return err
 	}
-	rows, problems := in.rows(a)
+	rows, problems := in.bandwidthRows(a)
 	curves := bandwidth.Curves(rows)
 	if len(curves) == 0 {
 		return fmt.Errorf("%s has no operation with a bandwidth: record the job with NCCL_OTF2_EVENTS=gpu", a.Path())
@@ -395,7 +395,7 @@ func reportPicture(w io.Writer, in *reportInput, file string) error {
 	}
 	draw := func(w io.Writer) error { return report.WriteCurves(w, title, curves) }
 	if file == "-" {
-		err = readerGone(draw(w))
+		err = ignoreClosedPipe(draw(w))
 	} else {
 		err = writeOutput(file, "--svg", draw)
 	}
@@ -408,9 +408,9 @@ func reportPicture(w io.Writer, in *reportInput, file string) error {
 	return exitCode(exitInput)
 }
 
-// reportPage makes a page of the report.
+// reportPage writes the report as a page.
 func reportPage(w io.Writer, in *reportInput, by string, first bool, output string) error {
-	r, err := in.whole(by, first)
+	r, err := in.readReport(by, first)
 	if err != nil {
 		return err
 	}
@@ -421,9 +421,9 @@ func reportPage(w io.Writer, in *reportInput, by string, first bool, output stri
 		return report.WriteHTML(r, w, report.HTML{Style: in.style, Version: toolVersion})
 	}
 	if output == "-" {
-		err = readerGone(write(w))
+		err = ignoreClosedPipe(write(w))
 	} else if err = writeOutput(output, "-o", write); err == nil {
-		printable.Fprintln(w, paint(w, bold, relative(output)))
+		printable.Fprintln(w, paint(w, bold, relativePath(output)))
 	}
 	if err == nil && len(r.Problems) > 0 {
 		return exitCode(exitInput)
@@ -431,13 +431,13 @@ func reportPage(w io.Writer, in *reportInput, by string, first bool, output stri
 	return err
 }
 
-// whole is the report of operations as it was asked for.
-func (in *reportInput) whole(by string, first bool) (*operations.Report, error) {
-	r, err := in.read()
+// readReport computes the report of operations with the requested options.
+func (in *reportInput) readReport(by string, first bool) (*operations.Report, error) {
+	r, err := in.readOperations()
 	if err != nil {
 		return nil, err
 	}
-	if in.damage != nil { // definitions are damaged; what is there has been reported on
+	if in.damage != nil { // damaged definitions: the readable part has been reported
 		r.Problems = append([]string{oneLine(in.damage.Error())}, r.Problems...)
 	}
 	if first {
@@ -449,14 +449,14 @@ func (in *reportInput) whole(by string, first bool) (*operations.Report, error) 
 	return r, nil
 }
 
-// rows are the operations of an archive in rows, read for them alone.
-func (in *reportInput) rows(a *otf2.Archive) (rows []bandwidth.Row, problems []string) {
-	defer in.working(a)()
+// bandwidthRows reads only the rows of an archive's operations.
+func (in *reportInput) bandwidthRows(a *otf2.Archive) (rows []bandwidth.Row, problems []string) {
+	defer in.showProgress(a)()
 	return bandwidth.Read(a, in.first, in.selected)
 }
 
 func reportSelf(w io.Writer, in *reportInput, format string) error {
-	a, err := in.open()
+	a, err := in.openArchive()
 	if err != nil {
 		return err
 	}
@@ -465,12 +465,12 @@ func reportSelf(w io.Writer, in *reportInput, format string) error {
 		"table": report.WriteRecordingText, "json": report.WriteRecordingJSON, "csv": report.WriteRecordingCSV,
 		"markdown": report.WriteRecordingMarkdown,
 	}
-	return readerGone(write[format](s, w))
+	return ignoreClosedPipe(write[format](s, w))
 }
 
 // reportAll prints the summary, the operations, phases and waits.
 func reportAll(w io.Writer, in *reportInput, by string, first bool, format string) error {
-	r, err := in.whole(by, first)
+	r, err := in.readReport(by, first)
 	if err != nil {
 		return err
 	}
@@ -483,7 +483,7 @@ func reportAll(w io.Writer, in *reportInput, by string, first bool, format strin
 		err = writeDocument(w, report.Operations(r), format, in.style)
 	}
 	if err != nil {
-		return readerGone(err)
+		return ignoreClosedPipe(err)
 	}
 	if len(r.Problems) > 0 {
 		return exitCode(exitInput)
@@ -501,7 +501,7 @@ func writeDocument(w io.Writer, d *report.Document, format string, style report.
 	return d.WriteStyled(w, style)
 }
 
-// reportParts prints the sections that were asked for.
+// reportParts prints the requested sections.
 func reportParts(w io.Writer, in *reportInput, sections []reportSection, format string) error {
 	all := make(map[string]any)
 	var problems []string
@@ -517,18 +517,18 @@ func reportParts(w io.Writer, in *reportInput, sections []reportSection, format 
 				problems = append(problems, text)
 			}
 		}
-		p.document.Selected(in.selected.Describe())
+		p.document.DescribeSelection(in.selected.Describe())
 		if format == "json" {
 			all[strings.ReplaceAll(s.name, "-", "_")] = p.json
 			continue
 		}
 		if i > 0 {
 			if _, err := printable.Fprintln(w); err != nil {
-				return readerGone(err)
+				return ignoreClosedPipe(err)
 			}
 		}
 		if err := writeDocument(w, p.document, format, in.style); err != nil {
-			return readerGone(err)
+			return ignoreClosedPipe(err)
 		}
 	}
 	if in.damage != nil {
@@ -540,7 +540,7 @@ func reportParts(w io.Writer, in *reportInput, sections []reportSection, format 
 		}
 		all["problems"] = append([]string{}, problems...)
 		if err := writeJSON(w, all); err != nil {
-			return readerGone(err)
+			return ignoreClosedPipe(err)
 		}
 	}
 	if len(problems) == 0 {

@@ -14,14 +14,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 )
 
-// usageError is a fault of the command line itself.
+// usageError is an error in the command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// exitCode ends the tool with a code and no further message: everything has been said.
+// exitCode ends the tool with a code and without a further message.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
@@ -33,7 +33,7 @@ func oneLine(s string) string {
 const rootLong = `nccl-otf2 records what NCCL and RCCL do in a job as an OTF2 archive (for Vampir, Scalasca and other
 tools), and says what made ranks wait.`
 
-// firstSteps is what the tool says when it is called alone.
+// firstSteps is the output of the tool without arguments.
 const firstSteps = `nccl-otf2 records what NCCL and RCCL do in a job, and says what made ranks wait.
 
   nccl-otf2 doctor                                   would a job started here be recorded?
@@ -49,15 +49,15 @@ const rootExample = `  nccl-otf2 run -- torchrun --nproc-per-node 8 train.py
   nccl-otf2 report nccl-otf2-20260131-101500-4711
   nccl-otf2 doctor`
 
-// ownSignals are the commands that go on, or end in their own way, when a signal asks them to end.
+// ownSignals are the commands that handle signals themselves.
 var ownSignals = []string{"run", "replay", "collect", "top"}
 
-// extraCommands are those that only some builds have.
+// extraCommands are the commands that only some builds have.
 var extraCommands []*cobra.Command
 
 const careGroup = "Care"
 
-// commandGroups are the commands in the order in which people need them.
+// commandGroups lists the commands in the order in which users need them.
 var commandGroups = []struct {
 	title    string
 	commands []func() *cobra.Command
@@ -84,11 +84,11 @@ func rootCommand() *cobra.Command {
 				_, err := fmt.Fprint(cmd.OutOrStdout(), firstSteps)
 				return err
 			}
-			return noCommand(cmd, args[0])
+			return unknownCommandError(cmd, args[0])
 		},
 	}
 	root.PersistentPreRun = func(cmd *cobra.Command, args []string) {
-		atomicfile.ProtectInputs(inputsOf(cmd, args))
+		atomicfile.ProtectInputs(inputPaths(cmd, args))
 		if !slices.Contains(ownSignals, cmd.Name()) {
 			atomicfile.RemoveOnSignals()
 		}
@@ -119,12 +119,12 @@ func rootCommand() *cobra.Command {
 	return root
 }
 
-// outputFlags are the flags that name what a command writes: what is there may be what it wrote before.
+// outputFlags are the flags that name outputs, which may exist from an earlier run.
 var outputFlags = []string{"output", "summary", "svg", "dir"}
 
-// inputsOf are the files and folders that a command may read: its arguments, and what flags name that are not its
+// inputPaths returns the files and folders that a command may read: its arguments, and the values of flags that are not
 // outputs.
-func inputsOf(cmd *cobra.Command, args []string) []string {
+func inputPaths(cmd *cobra.Command, args []string) []string {
 	paths := slices.Clone(args)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if list, ok := f.Value.(pflag.SliceValue); ok {
@@ -139,8 +139,8 @@ func inputsOf(cmd *cobra.Command, args []string) []string {
 	return slices.DeleteFunc(paths, func(path string) bool { return path == "" })
 }
 
-// noCommand is the error for a name that no command has.
-func noCommand(root *cobra.Command, name string) error {
+// unknownCommandError returns the error for an unknown command.
+func unknownCommandError(root *cobra.Command, name string) error {
 	hint := "see nccl-otf2 --help"
 	var names []string
 	for _, c := range root.Commands() {
@@ -148,13 +148,13 @@ func noCommand(root *cobra.Command, name string) error {
 			names = append(names, c.Name())
 		}
 	}
-	if near := config.Near(name, names); near != "" {
+	if near := config.NearestName(name, names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return usagef("there is no command %q: %s", name, hint)
 }
 
-// helpCommand says what --help says. Unlike cobra's own it fails where there is no such command.
+// helpCommand prints the output of --help. Unlike cobra's own command, it fails for unknown commands.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -162,15 +162,15 @@ func helpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, left, err := cmd.Root().Find(args)
 			if err != nil || len(left) > 0 {
-				return noCommand(cmd.Root(), args[0])
+				return unknownCommandError(cmd.Root(), args[0])
 			}
 			return c.Help()
 		},
 	}
 }
 
-// exactly requires n positional arguments, named in the message.
-func exactly(names ...string) cobra.PositionalArgs {
+// exactArgs requires the named positional arguments.
+func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):

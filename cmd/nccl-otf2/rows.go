@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultRows is how many rows of a table are shown.
+// defaultRows is the default number of rows of a table.
 const defaultRows = 20
 
 // rows is the value of --top: a number of rows, or −1 for all of them.
@@ -39,8 +39,8 @@ func (r *rows) Set(text string) error {
 
 func (r *rows) Type() string { return "N|all" }
 
-// widthOf is the width of the terminal that is written to, 0 if it is none.
-func widthOf(w io.Writer) int {
+// terminalWidth returns the width of the terminal, 0 if the output is not a terminal.
+func terminalWidth(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {
 		return 0

@@ -28,11 +28,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// collectorsLimit bounds the wait for collectors that make no progress after a command has ended, and that for others
-// who make the archive.
+// collectorsLimit is how long to wait after the end of a command for collectors that make no progress, and for other
+// processes that make the archive.
 const collectorsLimit = 60 * time.Second
 
-// Exit codes of `run` when the command could not be started, as shells and env(1) have them.
+// Exit codes of `run` if the command could not be started, as in shells and env(1).
 const (
 	exitCannotRun = 126
 	exitNotFound  = 127
@@ -90,27 +90,27 @@ plugin, so that its pauses apply to NCCL's archive, too: ` +
 }
 
 func run(o *runOptions, args []string) error {
-	env, settings, err := o.environment()
+	env, settings, err := o.makeEnvironment()
 	if err != nil {
 		return err
 	}
-	// Slurm sends SIGTERM twice when it ends a job, and SIGKILL some time later: the time between is the collectors'.
+	// Slurm sends SIGTERM twice when it ends a job, and SIGKILL some time later: collectors use the time in between.
 	if !signal.Ignored(unix.SIGTERM) {
 		signal.Notify(make(chan os.Signal, 1), unix.SIGTERM)
 	}
-	plugin, err := loadablePlugin()
+	plugin, err := findPlugin()
 	if err != nil {
 		printable.Fprintf(os.Stderr, "nccl-otf2: nothing will be recorded: %s\n", oneLine(err.Error()))
-		withoutPlugin(env)
+		removePlugin(env)
 		code, _, err := runChild(args, env.list())
-		return ended(code, err)
+		return exitError(code, err)
 	}
 	env.set(pluginVariable, plugin)
 	// Started per rank by a launcher, all ranks must agree on the directory, and the last one that is
 	// done makes the archive: the collectors do so, and this tool waits for it, because launchers kill
 	// what is left when their processes have ended.
 	member := startedPerRank(env)
-	dir, err := o.directory(env, settings, member)
+	dir, err := o.makeDirectory(env, settings, member)
 	if err != nil {
 		return err
 	}
@@ -119,25 +119,25 @@ func run(o *runOptions, args []string) error {
 	if !member || !want.archive {
 		env.set("NCCL_OTF2_UNIFY", "off")
 	}
-	sayOfRun(settings, env, args)
+	prepareRun(settings, env, args)
 
 	began := time.Now()
 	code, child, err := runChild(args, env.list())
 	if err != nil {
-		return ended(code, err)
+		return exitError(code, err)
 	}
 	dirs := []string{dir}
 	if dir == "" {
 		dirs = namedAfterCommunicators(began)
 	}
 	for _, dir := range dirs {
-		conclude(dir, env, want, began, child)
+		concludeRun(dir, env, want, began, child)
 	}
 	return exitCode(code)
 }
 
-// ended is how the tool exits for a command that has ended, or could not be started, which it says.
-func ended(code int, err error) error {
+// exitError returns the exit code of a command; it prints the error if the command could not be started.
+func exitError(code int, err error) error {
 	if err != nil {
 		printable.Fprintln(os.Stderr, "nccl-otf2:", oneLine(err.Error()))
 	}
@@ -147,8 +147,8 @@ func ended(code int, err error) error {
 // pluginVariable names NCCL's profiler plugin.
 const pluginVariable = "NCCL_PROFILER_PLUGIN"
 
-// loadablePlugin is the absolute path of this installation's plugin. The error says why no process could load it.
-func loadablePlugin() (string, error) {
+// findPlugin returns the absolute path of this installation's plugin, or an error if no process can load it.
+func findPlugin() (string, error) {
 	plugin, err := ownLibrary(doctor.PluginName)
 	if err != nil {
 		return "", err
@@ -159,15 +159,15 @@ func loadablePlugin() (string, error) {
 	return plugin, nil
 }
 
-// withoutPlugin sees to it that a command does not load our plugin, which would kill it. Another profiler's stays.
-func withoutPlugin(env *environment) {
+// removePlugin keeps a command from loading our plugin, which would kill it. The plugin of another profiler stays set.
+func removePlugin(env *environment) {
 	if strings.Contains(env.get(pluginVariable), "nccl-profiler-otf2") {
 		env.set(pluginVariable, "none")
 	}
 }
 
-// environment is that of the command, with what the flags set, and the settings that it makes.
-func (o *runOptions) environment() (*environment, *config.Settings, error) {
+// makeEnvironment returns the environment of the command with the values of flags, and the resulting settings.
+func (o *runOptions) makeEnvironment() (*environment, *config.Settings, error) {
 	env := newEnvironment(os.Environ())
 	if o.events != "" {
 		env.set("NCCL_OTF2_EVENTS", o.events)
@@ -186,8 +186,8 @@ func (o *runOptions) environment() (*environment, *config.Settings, error) {
 	return env, settings, nil
 }
 
-// directory is the experiment directory, made and handed to the command; "" if the plugin is to name it.
-func (o *runOptions) directory(env *environment, settings *config.Settings, member bool) (string, error) {
+// makeDirectory creates the experiment directory and passes it to the command; "" if the plugin will name it.
+func (o *runOptions) makeDirectory(env *environment, settings *config.Settings, member bool) (string, error) {
 	dir := cmp.Or(o.dir, settings.Dir)
 	if dir == "" {
 		if id := config.StepID(env.lookup); member && id != "" {
@@ -204,11 +204,11 @@ func (o *runOptions) directory(env *environment, settings *config.Settings, memb
 		return "", err
 	}
 	env.set("NCCL_OTF2_DIR", dir)
-	return dir, writable(dir)
+	return dir, requireWritable(dir)
 }
 
-// sayOfRun completes the environment, and says what the user should know before the command starts.
-func sayOfRun(settings *config.Settings, env *environment, args []string) {
+// prepareRun completes the environment, and prints what the user should know before the command starts.
+func prepareRun(settings *config.Settings, env *environment, args []string) {
 	for _, text := range []string{ensureGPUTimes(settings, env, args), ensureSubstrate(env)} {
 		if text != "" {
 			printable.Fprintln(os.Stderr, "nccl-otf2:", text)
@@ -219,14 +219,13 @@ func sayOfRun(settings *config.Settings, env *environment, args []string) {
 	}
 }
 
-// newDirectory is the name of an experiment directory that does not exist yet.
+// newDirectory returns the name of an experiment directory that does not exist yet.
 func newDirectory() string {
 	return fmt.Sprintf("nccl-otf2-%s-%d", time.Now().Format("20060102-150405"), os.Getpid())
 }
 
-// namedAfterCommunicators are the directories in the working directory in which something has been recorded since a
-// time, of those that a job has whose launcher does not name it (MPICH's): the plugin names them after the first
-// communicator.
+// namedAfterCommunicators returns the directories in the working directory that contain data recorded since a time. The
+// plugin names them after the first communicator if the launcher does not identify the job (MPICH).
 func namedAfterCommunicators(since time.Time) (dirs []string) {
 	found, _ := filepath.Glob("nccl-otf2-" + strings.Repeat("[0-9a-f]", 16))
 	for _, dir := range found {
@@ -237,17 +236,17 @@ func namedAfterCommunicators(since time.Time) (dirs []string) {
 	return dirs
 }
 
-// ending is what `run` has to know of a command to conclude it.
+// ending holds what concludeRun needs to know about a command.
 type ending struct {
-	archive bool   // is to be made
-	tables  bool   // of the archive
+	archive bool   // make the archive
+	tables  bool   // write the archive's tables
 	member  bool   // a launcher starts `run` once per rank
-	command string // its name
+	command string // name of the command
 }
 
-// conclude makes the archive after the command and says what came of it. Nothing here changes the
-// exit code: it is the command's.
-func conclude(dir string, env *environment, o ending, began time.Time, child *os.ProcessState) {
+// concludeRun makes the archive after the command has ended, and reports the result. It does not change the exit code,
+// which is the command's.
+func concludeRun(dir string, env *environment, o ending, began time.Time, child *os.ProcessState) {
 	member, command := o.member, o.command
 	say := func(format string, args ...any) {
 		printable.Fprintf(os.Stderr, "nccl-otf2: "+format+"\n", args...)
@@ -256,7 +255,7 @@ func conclude(dir string, env *environment, o ending, began time.Time, child *os
 	defer stop()
 	p := newProgress()
 	late := waitForCollectors(ctx, dir, experiment.Await{Over: true, Here: member, Patience: collectorsLimit}, p)
-	p.done()
+	p.clearLine()
 	wait, cancel := context.WithTimeout(ctx, collectorsLimit)
 	defer cancel()
 	if status, ok := child.Sys().(syscall.WaitStatus); ok {
@@ -268,22 +267,22 @@ func conclude(dir string, env *environment, o ending, began time.Time, child *os
 		if member {
 			announceSilent(wait, dir, command, env, say)
 		} else {
-			say("nothing was recorded: %s", whyNothing(command))
+			say("nothing was recorded: %s", explainNothing(command))
 		}
 		return
 	}
 	if ctx.Err() != nil {
-		late = nil // what is said below says it
+		late = nil // the message below covers it
 	}
 	for _, s := range late {
-		say("the collector of shard %s in %s has not finished: unify once more when it has", s, relative(dir))
+		say("the collector of shard %s in %s has not finished: unify once more when it has", s, relativePath(dir))
 	}
 	switch {
 	case !o.archive:
 		announceRecorded(dir, env, member, began, say)
 		return
 	case ctx.Err() != nil:
-		say("interrupted; make the archive with `nccl-otf2 unify %s`", relative(dir))
+		say("interrupted; make the archive with `nccl-otf2 unify %s`", relativePath(dir))
 		return
 	}
 	complete, made := archiveState(dir, o.tables)
@@ -291,11 +290,11 @@ func conclude(dir string, env *environment, o ending, began time.Time, child *os
 	case member && made:
 		announceMade(dir, env, say)
 		return
-	case member && !complete: // others of the job are not done yet, or have left nothing
+	case member && !complete: // other processes of the job are not done, or have left no data
 		announceSilent(wait, dir, command, env, say)
 		return
 	}
-	if o.tables { // takes as long as there are events
+	if o.tables { // takes time in proportion to the number of events
 		wait = ctx
 	}
 	result, elsewhere, err := unifyWhenFree(wait, dir, o)
@@ -308,73 +307,74 @@ func conclude(dir string, env *environment, o ending, began time.Time, child *os
 		return
 	}
 	first := !member || firstToAnnounce(dir, env)
-	to, joined := join(dir, env, began, say)
-	result.moved(dir, to)
+	to, joined := joinScorep(dir, env, began, say)
+	result.changeFolder(dir, to)
 	if !first {
 		return
 	}
-	summarize(os.Stderr, result)
+	printSummary(os.Stderr, result)
 	if joined && isFile(filepath.Join(filepath.Dir(to), anchorName)) {
 		printable.Fprintf(os.Stderr, "  with Score-P's trace: nccl-otf2 merge %s --output DIR\n",
-			relative(filepath.Dir(to)))
+			relativePath(filepath.Dir(to)))
 	}
 }
 
-// announceRecorded says how the archive is made that was not asked for.
+// announceRecorded reports how to make the archive if none was requested.
 func announceRecorded(dir string, env *environment, member bool, began time.Time,
 	say func(format string, args ...any)) {
 	if !member {
-		dir, _ = join(dir, env, began, say)
-		say("recorded in %s; make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
+		dir, _ = joinScorep(dir, env, began, say)
+		say("recorded in %s; make the archive with `nccl-otf2 unify %s`", relativePath(dir), relativePath(dir))
 	} else if firstToAnnounce(dir, env) {
-		say("recorded in %s; when all ranks have ended make the archive with `nccl-otf2 unify %s`", relative(dir),
-			relative(dir))
+		say("recorded in %s; when all ranks have ended make the archive with `nccl-otf2 unify %s`", relativePath(dir),
+			relativePath(dir))
 	}
 }
 
-// unifyWhenFree makes the archive. Another process may be unifying the directory: a collector, or another node's `run`,
-// perhaps without this node's part. Of a member of a job, elsewhere tells that another one has made it meanwhile.
+// unifyWhenFree makes the archive. Another process may be unifying the directory: a collector, or `run` on another
+// node, perhaps without this node's part. elsewhere reports that another member of the job has made the archive
+// meanwhile.
 func unifyWhenFree(wait context.Context, dir string, o ending) (result *unified, elsewhere bool, err error) {
 	want := wanted{sync: true, tables: o.tables}
-	// The job's last collector makes the archive; only where there is none, or it fails, it is left to be made here.
+	// The job's last collector makes the archive; `run` makes it only if there is no collector, or if it fails.
 	for o.member && collectorsLive(dir) && wait.Err() == nil {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if _, made := archiveState(dir, o.tables); o.member && made {
 		return nil, true, nil
 	}
-	result, err = unify(dir, want)
+	result, err = unifyDirectory(dir, want)
 	for errors.Is(err, experiment.ErrBusy) && wait.Err() == nil {
 		time.Sleep(100 * time.Millisecond)
 		if _, made := archiveState(dir, o.tables); o.member && made {
 			return nil, true, nil
 		}
-		result, err = unify(dir, want)
+		result, err = unifyDirectory(dir, want)
 	}
 	return result, false, err
 }
 
-// collectorsLive reports whether a collector whose shard is done still runs on this machine.
+// collectorsLive reports whether a collector whose shard is complete still runs on this machine.
 func collectorsLive(dir string) bool {
 	entries, err := experiment.List(dir)
 	return err == nil && slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.WriterLives() })
 }
 
-// join moves the experiment directory into Score-P's if there is to be one. It returns where it is then, and says why
-// it stayed.
-func join(dir string, env *environment, began time.Time, say func(format string, args ...any)) (string, bool) {
+// joinScorep moves the experiment directory into Score-P's, if one is expected. It returns the new path, and reports
+// why the directory was not moved.
+func joinScorep(dir string, env *environment, began time.Time, say func(format string, args ...any)) (string, bool) {
 	if !expectsScorep(env) {
 		return dir, false
 	}
 	to, err := joinMeasurement(dir, env, began)
 	if err != nil {
-		say("%s stays where it is: %s", relative(dir), oneLine(err.Error()))
+		say("%s stays where it is: %s", relativePath(dir), oneLine(err.Error()))
 	}
 	return to, err == nil
 }
 
-// runChild runs the command on the tool's own streams and gives its exit code, and how it ended. An error means that it
-// did not start.
+// runChild runs the command with the tool's standard streams, and returns its exit code and state. An error means that
+// it did not start.
 func runChild(args, env []string) (int, *os.ProcessState, error) {
 	path, err := exec.LookPath(args[0])
 	if err != nil {
@@ -388,10 +388,10 @@ func runChild(args, env []string) (int, *os.ProcessState, error) {
 	child.Env = env
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
 
-	// Signals that end or inform a job go on to the command, and the tool outlives them.
+	// Signals that end or inform a job are passed to the command; the tool keeps running.
 	signals := make(chan os.Signal, 16)
 	for _, s := range []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2} {
-		if !signal.Ignored(s) { // under nohup the command must go on ignoring SIGHUP
+		if !signal.Ignored(s) { // under nohup the command must keep ignoring SIGHUP
 			signal.Notify(signals, s)
 		}
 	}
@@ -438,7 +438,7 @@ func inForeground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// ownLibrary gives the absolute path of a library of this installation.
+// ownLibrary returns the absolute path of a library of this installation.
 func ownLibrary(name string) (string, error) {
 	tool, err := installed.Tool()
 	if err != nil {
@@ -447,10 +447,10 @@ func ownLibrary(name string) (string, error) {
 	return installed.Library(tool, name)
 }
 
-// writable refuses an experiment directory that cannot be written, so that a job does not run for hours
-// to find that it could not record.
-func writable(dir string) error {
-	if _, err := doctor.Writable(dir); err != nil {
+// requireWritable returns an error if an experiment directory cannot be written, so that a job does not run for hours
+// without being recorded.
+func requireWritable(dir string) error {
+	if _, err := doctor.CheckDirectory(dir); err != nil {
 		return fmt.Errorf("experiment directory %s: %w: give another one with --dir", dir, err)
 	}
 	return scorep.MayUnify(dir)

@@ -12,33 +12,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// screen is a terminal that is drawn upon as a whole, beside what was on it before. Keys come without Enter and are not
-// shown. Signals that stop the tool for a while give the terminal back until it goes on.
+// screen is a terminal in full-screen mode. Keys are read without Enter and are not echoed. The terminal is restored
+// while the tool is suspended.
 type screen struct {
 	in, out *os.File
 	keys    chan byte
-	changed chan struct{} // it is to be drawn anew: another size, or the tool goes on
+	changed chan struct{} // redraw: the size has changed, or the tool was resumed
 	signals chan os.Signal
 
-	mu    sync.Mutex // of what follows
+	mu    sync.Mutex // guards the members below
 	saved *unix.Termios
 	open  bool
 }
 
-// openScreen takes the terminal; close must follow. in may be no terminal: then there are no keys.
+// openScreen enters full-screen mode; the caller must call close. If in is not a terminal, there are no keys.
 func openScreen(in, out *os.File) *screen {
 	s := &screen{in: in, out: out, keys: make(chan byte), changed: make(chan struct{}, 1),
 		signals: make(chan os.Signal, 4)}
-	s.enter()
+	s.enterScreen()
 	signal.Notify(s.signals, unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT)
-	go s.heed()
+	go s.handleSignals()
 	if s.saved != nil {
-		go s.read()
+		go s.readKeys()
 	}
 	return s
 }
 
-func (s *screen) enter() {
+func (s *screen) enterScreen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open {
@@ -52,10 +52,10 @@ func (s *screen) enter() {
 		keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
 		_ = unix.IoctlSetTermios(int(s.in.Fd()), unix.TCSETS, &keys)
 	}
-	fmt.Fprint(s.out, "\x1b[?1049h\x1b[?25l") // the other screen, without cursor
+	fmt.Fprint(s.out, "\x1b[?1049h\x1b[?25l") // the alternate screen, without a cursor
 }
 
-func (s *screen) leave() {
+func (s *screen) leaveScreen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.open {
@@ -68,21 +68,21 @@ func (s *screen) leave() {
 	}
 }
 
-// close gives the terminal back as it was.
+// close restores the terminal.
 func (s *screen) close() {
 	signal.Stop(s.signals)
-	s.leave()
+	s.leaveScreen()
 }
 
-func (s *screen) heed() {
+func (s *screen) handleSignals() {
 	for sig := range s.signals {
 		switch sig {
 		case unix.SIGTSTP:
-			s.leave()
+			s.leaveScreen()
 			_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
 			continue // SIGCONT follows
 		case unix.SIGCONT:
-			s.enter()
+			s.enterScreen()
 		}
 		select {
 		case s.changed <- struct{}{}:
@@ -91,7 +91,7 @@ func (s *screen) heed() {
 	}
 }
 
-func (s *screen) read() {
+func (s *screen) readKeys() {
 	b := make([]byte, 1)
 	for {
 		if n, err := s.in.Read(b); err != nil || n == 0 {
@@ -101,7 +101,7 @@ func (s *screen) read() {
 	}
 }
 
-// size is that of the terminal; 80 × 24 if it does not say.
+// size returns the size of the terminal; 80 × 24 if it is not known.
 func (s *screen) size() (columns, rows int) {
 	if w, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ); err == nil && w.Col > 0 && w.Row > 0 {
 		return int(w.Col), int(w.Row)
@@ -109,8 +109,8 @@ func (s *screen) size() (columns, rows int) {
 	return 80, 24
 }
 
-// draw shows lines from the top, cut off where the terminal ends. Lines of what is out of order begin with "!".
-func (s *screen) draw(lines []string) {
+// drawLines shows lines from the top, cut off at the edges of the terminal. Warnings begin with "!".
+func (s *screen) drawLines(lines []string) {
 	columns, rows := s.size()
 	var b strings.Builder
 	b.WriteString("\x1b[H")

@@ -8,7 +8,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 )
 
-// addSelection gives a command the flags that choose a part of an archive.
+// addSelection adds the flags that select a part of an archive.
 func addSelection(cmd *cobra.Command, spec *selection.Spec) {
 	cmd.Flags().StringVar(&spec.From, "from", "",
 		"only what begins at this time or later: 1.5s after the beginning of the run, 10:38:05.5 or '2026-11-20 "+

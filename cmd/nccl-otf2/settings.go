@@ -14,10 +14,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// jobSettings reads the settings that a job with this environment would have, and puts into it what
-// the plugin reads from the environment only.
+// jobSettings reads the settings of a job with this environment, and adds to the environment those that the plugin
+// reads only from there.
 func jobSettings(env *environment) (*config.Settings, error) {
-	if err := config.Mistyped(env.names()); err != nil {
+	if err := config.MistypedError(env.names()); err != nil {
 		return nil, err
 	}
 	s, err := config.Load(env.lookup)
@@ -31,7 +31,7 @@ func jobSettings(env *environment) (*config.Settings, error) {
 	return s, nil
 }
 
-// settingsFault is an error of jobSettings; one in the value of --events is the command line's.
+// settingsFault returns an error of jobSettings; an invalid value of --events is a usage error.
 func settingsFault(err error, events string) error {
 	if cause := errors.Unwrap(err); events != "" && cause != nil &&
 		strings.HasPrefix(err.Error(), config.Prefix+"EVENTS:") {
@@ -40,14 +40,14 @@ func settingsFault(err error, events string) error {
 	return err
 }
 
-// startedPerRank reports whether a launcher started this process as one of several of a job, so that
-// others like it share the experiment directory.
+// startedPerRank reports whether a launcher started this process as one of several of a job, which share the experiment
+// directory.
 func startedPerRank(env *environment) bool {
 	l := config.FindLauncher(env.lookup)
 	return l.Rank >= 0 && l.Size != 1
 }
 
-// settingsForDoctor are the settings that a job started here would have.
+// settingsForDoctor returns the settings of a job that is started here.
 func settingsForDoctor() (doctor.Settings, error) {
 	env := newEnvironment(os.Environ())
 	s, err := config.Load(env.lookup)

@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 )
 
-// Score-P's names: of the substrate plugins that it is to load, of what stands between them, and of ours, which it
-// loads as libscorep_substrate_nccl_otf2.so by the loader's search path.
+// Score-P's variables for the substrate plugins to load and for the separator between them, and the name of ours, which
+// Score-P loads as libscorep_substrate_nccl_otf2.so from the loader's search path.
 const (
 	substratePlugins   = "SCOREP_SUBSTRATE_PLUGINS"
 	substrateSeparator = "SCOREP_SUBSTRATE_PLUGINS_SEP"
@@ -22,9 +22,8 @@ const (
 	libraryPath        = "LD_LIBRARY_PATH"
 )
 
-// ensureSubstrate lets a job that Score-P measures load our substrate plugin (docs/scorep.md). What the user has set
-// stays, in front; an empty list of plugins is a wish for none. It returns what there is to say, "" if nothing was
-// changed.
+// ensureSubstrate makes a job that Score-P measures load our substrate plugin (docs/scorep.md). Plugins that the user
+// has set stay in front; an empty list means that the user wants none. It returns a message, "" if nothing was changed.
 func ensureSubstrate(env *environment) string {
 	plugins, set := env.lookup(substratePlugins)
 	if !expectsScorep(env) || set && plugins == "" {

@@ -15,19 +15,21 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/sql"
 )
 
-// madeTables are the tables of archives that were just made (setting TABLES, unify --tables).
+// madeTables holds the tables that were written with new archives (setting TABLES, unify --tables).
 type madeTables struct {
 	Tables        []string `json:"tables,omitempty"`         // folders
-	TableProblems []string `json:"table_problems,omitempty"` // what is not in them, or why there are none, a line each
+	TableProblems []string `json:"table_problems,omitempty"` // what they lack, or why there are none; one line each
 }
 
-// lastTable is the file that is written when all other tables of an archive are there.
+// lastTable returns the path of the table that is written last.
 func lastTable(dir string) string { return filepath.Join(dir, sql.FolderName, export.RunsFile) }
 
-// withArchives makes the archives of an experiment directory, with tables if they are wanted. The directory is held
-// until all is there, so that nobody who waits for it makes the same once more.
-func (m *madeTables) withArchives(dir string, want wanted, p *progress) (*scorep.Result, error) {
-	opts, err := unifyOptions(dir, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) })
+// makeArchives makes the archives of an experiment directory, with tables if requested. It locks the directory until
+// all files are written, so that no waiting process makes them again.
+func (m *madeTables) makeArchives(dir string, want wanted, p *progress) (*scorep.Result, error) {
+	opts, err := unifyOptions(dir, func(phase string, done, total int) {
+		p.showLine("%s: %d of %d", phase, done, total)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -38,25 +40,25 @@ func (m *madeTables) withArchives(dir string, want wanted, p *progress) (*scorep
 		return res, err
 	}
 	for i := range res.Runs {
-		m.write(res.Runs[i].Archive, p)
+		m.writeTables(res.Runs[i].Archive, p)
 	}
 	return res, nil
 }
 
-// write writes the tables of an archive into the folder beside it.
-func (m *madeTables) write(anchor string, p *progress) {
+// writeTables writes the tables of an archive into the folder beside it.
+func (m *madeTables) writeTables(anchor string, p *progress) {
 	folder := filepath.Join(filepath.Dir(anchor), sql.FolderName)
 	a, err := openArchive(anchor)
 	if a != nil {
 		defer a.Close()
 		var res *export.Result
-		if err != nil { // definitions are damaged; what is there counts
+		if err != nil { // damaged definitions: write the readable part
 			m.TableProblems = append(m.TableProblems, oneLine(err.Error()))
 		}
 		res, err = export.Parquet(a, folder, export.Codecs()[0], &export.Options{
 			Version: toolVersion, Progress: func(what string,
 				records uint64) {
-				p.say("%s (%d written)", what, records)
+				p.showLine("%s (%d written)", what, records)
 			},
 		})
 		if err == nil {
@@ -68,8 +70,8 @@ func (m *madeTables) write(anchor string, p *progress) {
 		fmt.Sprintf("tables of %s were not written: %s", anchor, oneLine(err.Error())))
 }
 
-// failure is an error if something is not in the tables that should be.
-func (m *madeTables) failure() error {
+// tablesError returns an error if the tables are incomplete.
+func (m *madeTables) tablesError() error {
 	if len(m.TableProblems) == 0 {
 		return nil
 	}
@@ -78,8 +80,8 @@ func (m *madeTables) failure() error {
 
 func (m *madeTables) print(w io.Writer) {
 	for _, folder := range m.Tables {
-		printable.Fprintf(w, "%s\n  tables: nccl-otf2 query %s waits\n", paint(w, bold, relative(folder)),
-			relative(filepath.Dir(folder)))
+		printable.Fprintf(w, "%s\n  tables: nccl-otf2 query %s waits\n", paint(w, bold, relativePath(folder)),
+			relativePath(filepath.Dir(folder)))
 	}
 	for _, problem := range m.TableProblems {
 		printable.Fprintf(w, "%s %s\n", paint(w, yellow, "!"), oneLine(problem))

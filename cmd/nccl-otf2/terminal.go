@@ -25,7 +25,7 @@ func isTerminal(w any) bool {
 	return err == nil
 }
 
-// color is a terminal's code for a text attribute.
+// color is the code of a terminal for a text attribute.
 type color string
 
 const (
@@ -36,12 +36,12 @@ const (
 	yellow color = "33"
 )
 
-// colored reports whether w is a terminal that wants colors.
+// colored reports whether w is a terminal that shows colors.
 func colored(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
 }
 
-// paint colors s if w is a terminal that wants it (NO_COLOR and TERM=dumb do not).
+// paint colors s if w is a terminal that shows colors; NO_COLOR and TERM=dumb disable them.
 func paint(w io.Writer, c color, s string) printable.Raw {
 	shown := printable.Raw(printable.Name(s))
 	if c == plain || !colored(w) {
@@ -50,8 +50,8 @@ func paint(w io.Writer, c color, s string) printable.Raw {
 	return printable.Raw("\x1b["+string(c)+"m") + shown + "\x1b[0m"
 }
 
-// progress shows one line on a terminal while something takes long; elsewhere it shows nothing. Its
-// methods may be called from several goroutines. nil shows nothing.
+// progress shows one line on a terminal during long work; it shows nothing on other outputs, and if it is nil. Its
+// methods may be called from several goroutines.
 type progress struct {
 	w     *os.File
 	start time.Time
@@ -62,8 +62,8 @@ type progress struct {
 
 func newProgress() *progress { return &progress{w: os.Stderr, start: time.Now()} }
 
-// say replaces the line, at most from a second after the start on.
-func (p *progress) say(format string, args ...any) {
+// showLine replaces the line, beginning one second after the start.
+func (p *progress) showLine(format string, args ...any) {
 	if p == nil || time.Since(p.start) < time.Second || !isTerminal(p.w) {
 		return
 	}
@@ -73,8 +73,8 @@ func (p *progress) say(format string, args ...any) {
 	printable.Fprintf(p.w, "\r\x1b[K"+format, args...)
 }
 
-// working shows text and the time passed until stop is called, for work that tells no progress.
-func (p *progress) working(text string) (stop func()) {
+// showWorking shows a text and the elapsed time until stop is called, for work that reports no progress.
+func (p *progress) showWorking(text string) (stop func()) {
 	if !isTerminal(p.w) {
 		return func() {}
 	}
@@ -88,19 +88,19 @@ func (p *progress) working(text string) (stop func()) {
 			case <-ended:
 				return
 			case <-tick.C:
-				p.say("%s (%d s)", text, int(time.Since(p.start).Seconds()))
+				p.showLine("%s (%d s)", text, int(time.Since(p.start).Seconds()))
 			}
 		}
 	}()
 	return func() {
 		close(ended)
 		<-gone
-		p.done()
+		p.clearLine()
 	}
 }
 
-// done takes the line away.
-func (p *progress) done() {
+// clearLine removes the line.
+func (p *progress) clearLine() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shown {

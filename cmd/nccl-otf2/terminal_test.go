@@ -50,11 +50,11 @@ func TestColorsOnTerminalsOnly(t *testing.T) {
 func TestProgressShowsOneLineAndTakesItAway(t *testing.T) {
 	master, terminal := openTerminal(t)
 	p := &progress{w: terminal, start: time.Now()}
-	p.say("too early %d", 1)
+	p.showLine("too early %d", 1)
 	p.start = time.Now().Add(-time.Minute)
-	p.say("step %d", 2)
-	p.done()
-	p.done()
+	p.showLine("step %d", 2)
+	p.clearLine()
+	p.clearLine()
 	fmt.Fprint(terminal, "end")
 	var got strings.Builder
 	buf := make([]byte, 256)
@@ -69,9 +69,9 @@ func TestProgressShowsOneLineAndTakesItAway(t *testing.T) {
 	file := testkit.Value(os.Create(t.TempDir() + "/out"))(t)
 	defer file.Close()
 	p = &progress{w: file, start: time.Now().Add(-time.Minute)}
-	p.say("step")
-	p.working("reading")()
-	p.done()
+	p.showLine("step")
+	p.showWorking("reading")()
+	p.clearLine()
 	if st, err := file.Stat(); err != nil || st.Size() != 0 {
 		t.Errorf("a file got %d bytes of progress, %v", st.Size(), err)
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// timelineFile is where the page of an experiment directory is written by default.
+// timelineFile is the default name of the page of an experiment directory.
 const timelineFile = "timeline.html"
 
-// timelineRequest is what a page was asked for by flags.
+// timelineRequest holds the flags of a page.
 type timelineRequest struct {
 	output string
 	serve  bool
@@ -60,10 +60,10 @@ takes about as much space as the archive.`,
 			if len(args) == 2 {
 				return nil
 			}
-			return exactly("an experiment directory or archive")(cmd, args)
+			return exactArgs("an experiment directory or archive")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := q.check(len(args), cmd.Flags().Changed("port")); err != nil {
+			if err := q.checkFlags(len(args), cmd.Flags().Changed("port")); err != nil {
 				return err
 			}
 			if len(args) == 2 {
@@ -81,8 +81,8 @@ takes about as much space as the archive.`,
 	return cmd
 }
 
-// check finds flags that contradict each other.
-func (q *timelineRequest) check(runs int, port bool) error {
+// checkFlags finds flags that contradict each other.
+func (q *timelineRequest) checkFlags(runs int, port bool) error {
 	switch {
 	case q.serve && q.output != "":
 		return usagef("--serve writes no file: omit --output")
@@ -104,7 +104,7 @@ func makeTimeline(cmd *cobra.Command, q *timelineRequest, path string) error {
 		return damage
 	}
 	defer a.Close()
-	beThrifty(len(a.Defs.Locations), timelineGarbage)
+	limitGarbage(len(a.Defs.Locations), timelineGarbage)
 	if q.serve {
 		return serveTimeline(cmd, a, damage, q)
 	}
@@ -115,35 +115,35 @@ func makeTimeline(cmd *cobra.Command, q *timelineRequest, path string) error {
 	}
 	defer run.Close()
 	d, opts := run.Data, run.Options
-	if err := nothingShown(a, d, q.spec); err != nil {
-		p.done()
+	if err := emptyPageError(a, d, q.spec); err != nil {
+		p.clearLine()
 		return err
 	}
 	output := cmp.Or(q.output, filepath.Join(filepath.Dir(a.Path()), timelineFile))
 	err = writeTimeline(d, output, opts)
-	p.done()
+	p.clearLine()
 	if err != nil {
 		return err
 	}
 	return announceTimeline(cmd.OutOrStdout(), d, output, q.spec)
 }
 
-// announceTimeline says where the page is, and what is in it.
+// announceTimeline reports where the page is, and what it contains.
 func announceTimeline(out io.Writer, d *timeline.Data, output string, spec selection.Spec) error {
 	st, err := os.Stat(output)
 	if err != nil {
 		return err
 	}
-	printable.Fprintf(out, "%s\n  %s, %s: open it in a browser\n", paint(out, bold, relative(output)), d,
+	printable.Fprintf(out, "%s\n  %s, %s: open it in a browser\n", paint(out, bold, relativePath(output)), d,
 		units.Bytes(uint64(st.Size())))
 	if !spec.Empty() {
 		printable.Fprintf(out, "  selection: %s\n", spec.String())
 	}
-	return sayDamage(out, d)
+	return printDamage(out, d)
 }
 
-// sayDamage says what of an archive is not on a page, and what ranks recorded differently. Damage makes the exit code.
-func sayDamage(out io.Writer, of ...*timeline.Data) error {
+// printDamage reports what a page lacks of an archive, and what ranks recorded differently. Damage sets the exit code.
+func printDamage(out io.Writer, of ...*timeline.Data) error {
 	var err error
 	for _, d := range of {
 		for _, problem := range d.Problems() {
@@ -154,11 +154,11 @@ func sayDamage(out io.Writer, of ...*timeline.Data) error {
 			printable.Fprintf(out, "  %s %s\n", paint(out, yellow, "!"), oneLine(note))
 		}
 	}
-	return cmp.Or(err, readerGone(nil))
+	return cmp.Or(err, ignoreClosedPipe(nil))
 }
 
-// nothingShown is an error where a page of the archive would be empty, although nothing was selected.
-func nothingShown(a *otf2.Archive, d *timeline.Data, spec selection.Spec) error {
+// emptyPageError returns an error if a page of the archive would be empty although nothing was selected.
+func emptyPageError(a *otf2.Archive, d *timeline.Data, spec selection.Spec) error {
 	switch problems := d.Problems(); {
 	case !spec.Empty() || !d.Empty():
 		return nil
@@ -168,7 +168,7 @@ func nothingShown(a *otf2.Archive, d *timeline.Data, spec selection.Spec) error 
 	return fmt.Errorf("%s holds no regions, transfers or metrics: there is nothing to show", a.Path())
 }
 
-// readTimeline reads what is selected of an archive.
+// readTimeline reads the selected part of an archive.
 func readTimeline(a *otf2.Archive, spec selection.Spec, tell func(what string, done, total uint64)) (
 	*timeline.Data, error) {
 	selected, err := selection.Resolve(a, spec)
@@ -178,8 +178,8 @@ func readTimeline(a *otf2.Archive, spec selection.Spec, tell func(what string, d
 	return timeline.ReadTelling(a, selected, tell)
 }
 
-// titleOf names an archive by its folder.
-func titleOf(anchor string) string {
+// archiveTitle names an archive by its folder.
+func archiveTitle(anchor string) string {
 	if abs, err := filepath.Abs(anchor); err == nil {
 		anchor = abs
 	}
@@ -189,14 +189,14 @@ func titleOf(anchor string) string {
 	return filepath.Base(filepath.Dir(anchor))
 }
 
-// writeTimeline replaces the file as a whole, so that a page that is open stays what it was until it is there.
+// writeTimeline replaces the file atomically, so that an open page stays valid.
 func writeTimeline(d *timeline.Data, path string, opts timeline.Options) error {
 	return writeOutput(path, "-o", func(w io.Writer) error { return d.WritePage(w, opts) })
 }
 
-// readRun reads what a page shows of an archive, of which damage is known, and says how the page is to be written.
+// readRun reads the data of a page from an archive with the given damage, and returns it with the page's options.
 func readRun(a *otf2.Archive, damage error, spec selection.Spec, p *progress) (timeline.Beside, error) {
-	stop := p.working("reading " + a.Path())
+	stop := p.showWorking("reading " + a.Path())
 	d, err := readTimeline(a, spec, nil)
 	stop()
 	if err != nil {
@@ -204,7 +204,7 @@ func readRun(a *otf2.Archive, damage error, spec selection.Spec, p *progress) (t
 	}
 	d.Damage(damage)
 	return timeline.Beside{Data: d, Options: timeline.Options{
-		Title: titleOf(a.Path()), Tool: creator(),
-		Progress: func(done, total int) { p.say("writing: %d of %d", done, total) },
+		Title: archiveTitle(a.Path()), Tool: creator(),
+		Progress: func(done, total int) { p.showLine("writing: %d of %d", done, total) },
 	}}, nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// besideFile is where the page of two runs is written by default: beside the first archive.
+// besideFile is the default name of the page of two runs, which is written beside the first archive.
 const besideFile = "timelines.html"
 
 // timelinesBeside writes the page of two runs.
@@ -38,19 +38,19 @@ func timelinesBeside(cmd *cobra.Command, q *timelineRequest, args []string) erro
 			return err
 		}
 		defer run.Close()
-		if err := nothingShown(a, run.Data, q.spec); err != nil {
-			p.done()
+		if err := emptyPageError(a, run.Data, q.spec); err != nil {
+			p.clearLine()
 			return err
 		}
 		archives[i], runs[i] = a, run
 	}
-	text, err := differences(archives)
+	text, err := diffText(archives)
 	if err != nil {
 		return err
 	}
 	output := cmp.Or(q.output, filepath.Join(filepath.Dir(archives[0].Path()), besideFile))
 	err = writeOutput(output, "-o", func(w io.Writer) error { return timeline.WriteBeside(w, runs, text) })
-	p.done()
+	p.clearLine()
 	if err != nil {
 		return err
 	}
@@ -59,13 +59,13 @@ func timelinesBeside(cmd *cobra.Command, q *timelineRequest, args []string) erro
 		return err
 	}
 	out := cmd.OutOrStdout()
-	printable.Fprintf(out, "%s\n  %s; %s, %s: open it in a browser\n", paint(out, bold, relative(output)), runs[0],
+	printable.Fprintf(out, "%s\n  %s; %s, %s: open it in a browser\n", paint(out, bold, relativePath(output)), runs[0],
 		runs[1], units.Bytes(uint64(st.Size())))
-	return sayDamage(out, runs[0].Data, runs[1].Data)
+	return printDamage(out, runs[0].Data, runs[1].Data)
 }
 
-// differences is what `diff` says of two runs.
-func differences(runs [2]*otf2.Archive) (string, error) {
+// diffText returns the output of `diff` for two runs.
+func diffText(runs [2]*otf2.Archive) (string, error) {
 	var b bytes.Buffer
 	err := report.Comparison(compare.Runs(runs[0], runs[1],
 		compare.Options{MinChange: defaultChange, WarmUp: defaultWarmUp}), 0).WriteStyled(&b, report.Style{})

@@ -18,9 +18,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// serveTimeline serves the page of an archive, of which damage is known, at once; it reads the archive meanwhile.
+// serveTimeline serves the page of an archive immediately, and reads the archive meanwhile. damage is the archive's
+// known damage.
 func serveTimeline(cmd *cobra.Command, a *otf2.Archive, damage error, q *timelineRequest) error {
-	s, err := timeline.NewServer(titleOf(a.Path()))
+	s, err := timeline.NewServer(archiveTitle(a.Path()))
 	if err != nil {
 		return err
 	}
@@ -74,13 +75,13 @@ type filled struct {
 // fillServer reads an archive and lets its page be served.
 func fillServer(s *timeline.Server, a *otf2.Archive, damage error, q *timelineRequest) filled {
 	p := newProgress()
-	defer p.done()
+	defer p.clearLine()
 	tell := func(what string, done, total uint64) {
 		s.Say(what, done, total)
 		if total > 0 {
-			p.say("%s: %d of %d", what, done, total)
+			p.showLine("%s: %d of %d", what, done, total)
 		} else {
-			p.say("%s", what)
+			p.showLine("%s", what)
 		}
 	}
 	d, err := readTimeline(a, q.spec, tell)
@@ -90,7 +91,7 @@ func fillServer(s *timeline.Server, a *otf2.Archive, damage error, q *timelineRe
 	}
 	d.Damage(damage)
 	// an archive of nothing has a page that says so
-	if err := nothingShown(a, d, q.spec); err != nil && len(d.Problems()) > 0 {
+	if err := emptyPageError(a, d, q.spec); err != nil && len(d.Problems()) > 0 {
 		_ = d.Close()
 		s.Fail(err)
 		return filled{err: err}
@@ -99,10 +100,10 @@ func fillServer(s *timeline.Server, a *otf2.Archive, damage error, q *timelineRe
 	for _, problem := range d.Problems() {
 		what += "\n  ! " + oneLine(problem)
 	}
-	err = s.Fill(d, timeline.Options{Title: titleOf(a.Path()), Tool: creator(), Progress: func(done, total int) {
+	err = s.Fill(d, timeline.Options{Title: archiveTitle(a.Path()), Tool: creator(), Progress: func(done, total int) {
 		tell("Writing", uint64(done), uint64(total))
 	}})
 	_ = d.Close()        // the server has all it needs
 	debug.FreeOSMemory() // it may run for days
-	return filled{what, func(out io.Writer) error { return sayDamage(out, d) }, err}
+	return filled{what, func(out io.Writer) error { return printDamage(out, d) }, err}
 }

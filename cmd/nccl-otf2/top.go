@@ -48,7 +48,7 @@ with all data.`,
   nccl-otf2 top exp1 --once
   nccl-otf2 top exp1 --once --top all
   nccl-otf2 top exp1 --format json --interval 5s`,
-		Args: atMost("an experiment directory", 1),
+		Args: maxArgs("an experiment directory", 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.interval < 100*time.Millisecond:
@@ -71,7 +71,7 @@ with all data.`,
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
 			defer stop()
 			t := &top{topOptions: o, live: live.New(dir, o.window), dir: dir}
-			return readerGone(t.run(ctx, cmd.OutOrStdout()))
+			return ignoreClosedPipe(t.run(ctx, cmd.OutOrStdout()))
 		},
 	}
 	fl := cmd.Flags()
@@ -94,23 +94,23 @@ func (t *top) run(ctx context.Context, out io.Writer) error {
 	terminal, _ := out.(*os.File)
 	switch {
 	case t.format == formatJSON:
-		return t.lines(ctx, out)
+		return t.writeLines(ctx, out)
 	case t.once || !isTerminal(out) || os.Getenv("TERM") == "dumb":
-		v, err := t.look(ctx, time.Now(), watchPatience)
+		v, err := t.readView(ctx, time.Now(), watchPatience)
 		if err != nil {
 			return err
 		}
 		if v.State == live.LiveWaiting {
-			return t.nothing(v)
+			return t.noDataError(v)
 		}
 		return report.Live(v, int(t.most), int(t.most)).WriteText(out)
 	}
-	return t.watch(ctx, terminal)
+	return t.showScreen(ctx, terminal)
 }
 
-// look has collectors take what they put off, and looks then. Without patience it is one of many looks.
-func (t *top) look(ctx context.Context, now time.Time, patience time.Duration) (*live.View, error) {
-	behind, watching := watched(ctx, t.dir, patience)
+// readView has collectors take what they put off, and looks then. Without patience it is one of many looks.
+func (t *top) readView(ctx context.Context, now time.Time, patience time.Duration) (*live.View, error) {
+	behind, watching := watchJob(ctx, t.dir, patience)
 	v, err := t.live.Look(now)
 	if err == nil && (behind > 0 || watching != nil) {
 		v.Problems = append(v.Problems, behindText(behind, watching))
@@ -118,34 +118,34 @@ func (t *top) look(ctx context.Context, now time.Time, patience time.Duration) (
 	return v, err
 }
 
-// nothing is the error of a single look that finds no job.
-func (t *top) nothing(v *live.View) error {
+// noDataError is the error of a single look that finds no job.
+func (t *top) noDataError(v *live.View) error {
 	if len(v.Problems) > 0 {
 		return fmt.Errorf("%s: no job can be seen yet: %s", t.dir, v.Problems[0])
 	}
 	return fmt.Errorf("%s: no job has been recorded in it yet", t.dir)
 }
 
-// pause is the time until the next look.
-func (t *top) pause(began time.Time) time.Duration {
+// pauseTime is the time until the next look.
+func (t *top) pauseTime(began time.Time) time.Duration {
 	took := time.Since(began)
 	return max(t.interval-took, time.Duration(float64(took)/topShare)-took)
 }
 
-// lines prints a line for each look.
-func (t *top) lines(ctx context.Context, out io.Writer) error {
+// writeLines prints a line for each look.
+func (t *top) writeLines(ctx context.Context, out io.Writer) error {
 	for {
 		began := time.Now()
 		patience := time.Duration(0)
 		if t.once {
 			patience = watchPatience
 		}
-		v, err := t.look(ctx, began, patience)
+		v, err := t.readView(ctx, began, patience)
 		if err != nil {
 			return err
 		}
 		if t.once && v.State == live.LiveWaiting {
-			return t.nothing(v)
+			return t.noDataError(v)
 		}
 		if err := report.WriteJSON(out, v, ""); err != nil || t.once || v.Over {
 			return err
@@ -153,29 +153,29 @@ func (t *top) lines(ctx context.Context, out io.Writer) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(t.pause(began)):
+		case <-time.After(t.pauseTime(began)):
 		}
 	}
 }
 
-// watch draws on a terminal, and leaves the last look on it.
-func (t *top) watch(ctx context.Context, terminal *os.File) error {
+// showScreen draws on a terminal, and leaves the last look on it.
+func (t *top) showScreen(ctx context.Context, terminal *os.File) error {
 	s := openScreen(os.Stdin, terminal)
 	var last *live.View
 	err := func() error {
 		defer s.close()
 		for {
 			began := time.Now()
-			v, err := t.look(ctx, began, 0)
+			v, err := t.readView(ctx, began, 0)
 			if err != nil {
 				return err
 			}
 			last = v
-			s.draw(t.page(s, v))
+			s.drawLines(t.formatPage(s, v))
 			if v.Over {
 				return nil
 			}
-			next := time.After(t.pause(began))
+			next := time.After(t.pauseTime(began))
 			for waiting := true; waiting; {
 				select {
 				case <-ctx.Done():
@@ -185,7 +185,7 @@ func (t *top) watch(ctx context.Context, terminal *os.File) error {
 						return nil
 					}
 				case <-s.changed:
-					s.draw(t.page(s, v))
+					s.drawLines(t.formatPage(s, v))
 				case <-next:
 					waiting = false
 				}
@@ -204,7 +204,7 @@ func (t *top) watch(ctx context.Context, terminal *os.File) error {
 	return nil
 }
 
-func (t *top) page(s *screen, v *live.View) []string {
+func (t *top) formatPage(s *screen, v *live.View) []string {
 	columns, rows := s.size()
 	lines := topLines(v, rows-1)
 	const keys = "q: end"

@@ -58,10 +58,10 @@ Processes whose data is damaged are named and left out, and the exit code is 1; 
   nccl-otf2 unify exp1 --format json
   nccl-otf2 unify exp1 --no-sync
   nccl-otf2 unify exp1 --tables && nccl-otf2 query exp1 waits`,
-		Args: exactly("an experiment directory"),
+		Args: exactArgs("an experiment directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want.sync = sync && !noSync
-			res, err := unify(args[0], want)
+			res, err := unifyDirectory(args[0], want)
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ Processes whose data is damaged are named and left out, and the exit code is 1; 
 			} else {
 				printUnified(cmd.OutOrStdout(), res)
 			}
-			if err == nil && res.incomplete() {
+			if err == nil && res.isIncomplete() {
 				return exitCode(exitInput)
 			}
 			return err
@@ -96,7 +96,7 @@ type wanted struct {
 // makeArchives converts what processes without a collector wrote, then unifies: for everybody who does, this tool and
 // the last collector of a job.
 func makeArchives(dir string, p *progress) (*scorep.Result, error) {
-	return new(madeTables).withArchives(dir, wanted{sync: true}, p)
+	return new(madeTables).makeArchives(dir, wanted{sync: true}, p)
 }
 
 // unifyOptions are the same for all archives, when raw files have been converted. The directory is the caller's, who
@@ -125,31 +125,31 @@ type unified struct {
 	madeTables
 }
 
-// incomplete reports whether something that had been recorded could not be read.
-func (u *unified) incomplete() bool {
-	return u.Result != nil && u.Damaged > 0 || u.failure() != nil ||
+// isIncomplete reports whether something that had been recorded could not be read.
+func (u *unified) isIncomplete() bool {
+	return u.Result != nil && u.Damaged > 0 || u.tablesError() != nil ||
 		slices.ContainsFunc(u.Profiles, func(m madeProfile) bool { return m.damaged })
 }
 
-// unify makes the archives of an experiment directory, and the recordings of jobs in record mode, and shows
+// unifyDirectory makes the archives of an experiment directory, and the recordings of jobs in record mode, and shows
 // progress.
-func unify(dir string, want wanted) (*unified, error) {
-	if err := existsFolder(dir, "the experiment directory of a job"); err != nil {
+func unifyDirectory(dir string, want wanted) (*unified, error) {
+	if err := requireFolder(dir, "the experiment directory of a job"); err != nil {
 		return nil, err
 	}
 	if !isDir(filepath.Join(dir, experiment.Folder)) {
 		if text := recordedForReplay(dir); text != "" {
 			return nil, errors.New(text)
 		}
-		return nil, noShards(dir)
+		return nil, noShardsError(dir)
 	}
 	experiment.Tidy(dir)
 	u := new(unified)
 	waiting := newProgress()
 	// of those that are late the result says so
 	waitForCollectors(context.Background(), dir, experiment.Await{}, waiting)
-	waiting.done()
-	found, err := u.prepare(dir)
+	waiting.clearLine()
+	found, err := u.prepareShards(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -168,20 +168,20 @@ func unify(dir string, want wanted) (*unified, error) {
 			return nil, err
 		}
 		if len(u.Recordings) == 0 {
-			u.Kept = recordings(dir)
+			u.Kept = recordingFolders(dir)
 		}
 		return u, nil
 	}
 	p := newProgress()
-	defer p.done()
-	res, err := u.withArchives(dir, want, p)
+	defer p.clearLine()
+	res, err := u.makeArchives(dir, want, p)
 	// After raw files have been converted: what a collector had summed up and never vouched for is taken from there.
 	if err := profiles(); err != nil {
 		return nil, err
 	}
 	switch {
 	case errors.Is(err, experiment.ErrBusy):
-		return nil, whenDone(err)
+		return nil, tryLaterError(err)
 	case errors.Is(err, fs.ErrNotExist) && found.profiles: // beside them is what died before it was described
 		return u, nil
 	case errors.Is(err, fs.ErrNotExist):
@@ -195,10 +195,10 @@ func unify(dir string, want wanted) (*unified, error) {
 	return u, nil
 }
 
-// prepare saves what processes left in shared memory, makes the recordings of those in record mode, and tells what
-// there is beside them. Each shard is looked at once: there may be many.
-func (u *unified) prepare(dir string) (found foundModes, err error) {
-	if behind, err := watched(context.Background(), dir, watchPatience); behind > 0 || err != nil {
+// prepareShards saves what processes left in shared memory, makes the recordings of those in record mode, and tells
+// what there is beside them. Each shard is looked at once: there may be many.
+func (u *unified) prepareShards(dir string) (found foundModes, err error) {
+	if behind, err := watchJob(context.Background(), dir, watchPatience); behind > 0 || err != nil {
 		u.Behind = behindText(behind, err)
 	}
 	entries, err := experiment.List(dir)
@@ -216,7 +216,7 @@ func (u *unified) prepare(dir string) (found foundModes, err error) {
 			return found, err
 		}
 	}
-	return modesOf(dir, entries), nil
+	return modesOfEntries(dir, entries), nil
 }
 
 // foundModes says what is in an experiment directory.
@@ -226,17 +226,17 @@ type foundModes struct {
 	recorded int  // processes that are being recorded for replay
 }
 
-// modes looks at the shards of a directory. What cannot be understood is left to unify to say.
-func modes(dir string) (found foundModes, err error) {
+// findModes looks at the shards of a directory. What cannot be understood is left to unify to say.
+func findModes(dir string) (found foundModes, err error) {
 	entries, err := experiment.List(dir)
 	if err != nil {
 		return found, err
 	}
-	return modesOf(dir, entries), nil
+	return modesOfEntries(dir, entries), nil
 }
 
-// modesOf is modes of a directory whose shards have been looked at.
-func modesOf(dir string, entries []experiment.Entry) (found foundModes) {
+// modesOfEntries is modes of a directory whose shards have been looked at.
+func modesOfEntries(dir string, entries []experiment.Entry) (found foundModes) {
 	others := 0
 	for _, e := range entries {
 		switch {
@@ -270,8 +270,8 @@ func lastFlushes(at []time.Time) string {
 // printUnified says what was made and what is missing in it.
 func printUnified(w io.Writer, u *unified) {
 	for _, folder := range append(u.Recordings, u.Kept...) {
-		printable.Fprintf(w, "%s\n  play it: nccl-otf2 replay %s --clock recorded\n", paint(w, bold, relative(folder)),
-			relative(folder))
+		printable.Fprintf(w, "%s\n  play it: nccl-otf2 replay %s --clock recorded\n",
+			paint(w, bold, relativePath(folder)), relativePath(folder))
 	}
 	for i := range u.Profiles {
 		u.Profiles[i].print(w)
@@ -302,7 +302,7 @@ const maxDifferences = 16
 func printArchives(w io.Writer, res *scorep.Result) {
 	for i := range res.Runs {
 		r := &res.Runs[i]
-		printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
+		printable.Fprintln(w, paint(w, bold, relativePath(r.Archive)))
 		printable.Fprintf(w, "  %s on %s, %s, %s, %s", count(r.Processes(), "process", "processes"),
 			count(r.Hosts, "host", "hosts"),
 			count(r.Communicators, "communicator", "communicators"), count(r.Locations, "location", "locations"),
@@ -342,7 +342,7 @@ func printArchives(w io.Writer, res *scorep.Result) {
 			warn("%s without data", count(r.MissingRanks, "communicator rank is", "communicator ranks are"))
 		}
 		for _, line := range (losses{all: r.Lost, fromDisk: r.LostFromDisk, withCollector: r.LostWith,
-			beforeImport: r.LostBefore, uncounted: r.Uncounted}).lines(true) {
+			beforeImport: r.LostBefore, uncounted: r.Uncounted}).formatLines(true) {
 			warn("%s", line)
 		}
 		said := 0
@@ -376,26 +376,26 @@ func count[T int | uint64](n T, one, many string) string {
 
 // unifyAndSummarize makes the archives and prints on w what they hold.
 func unifyAndSummarize(w io.Writer, dir string) error {
-	res, err := unify(dir, wanted{sync: true})
+	res, err := unifyDirectory(dir, wanted{sync: true})
 	if err == nil {
-		summarize(w, res)
+		printSummary(w, res)
 	}
 	return err
 }
 
-// summarize says what was made and how to go on.
-func summarize(w io.Writer, u *unified) {
+// printSummary says what was made and how to go on.
+func printSummary(w io.Writer, u *unified) {
 	printUnified(w, u)
 	if u.Result == nil {
 		return
 	}
 	for _, r := range u.Runs {
-		printable.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
+		printable.Fprintf(w, "  report: nccl-otf2 report %s\n", relativePath(filepath.Dir(r.Archive)))
 	}
 }
 
-// relative shortens a path for commands that are shown, where it lies below the working directory.
-func relative(path string) string {
+// relativePath shortens a path for commands that are shown, where it lies below the working directory.
+func relativePath(path string) string {
 	wd, err := os.Getwd()
 	if err != nil {
 		return path
@@ -406,12 +406,12 @@ func relative(path string) string {
 	return path
 }
 
-func noShards(dir string) error {
+func noShardsError(dir string) error {
 	return fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
 }
 
-// whenDone is for the error that another process is making the archive.
-func whenDone(err error) error { return fmt.Errorf("%w: try again when it is done", err) }
+// tryLaterError is for the error that another process is making the archive.
+func tryLaterError(err error) error { return fmt.Errorf("%w: try again when it is done", err) }
 
 func printSaved(w io.Writer, processes int) {
 	printable.Fprintf(w, "saved what %s had left behind\n", count(processes, "process", "processes"))

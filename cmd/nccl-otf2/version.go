@@ -40,7 +40,7 @@ func versionCommand() *cobra.Command {
 		Short: "Print the versions of the tool, the archive format and the plugin interface",
 		Example: `  nccl-otf2 version
   nccl-otf2 version --format json`,
-		Args: exactly(),
+		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versions{
 				Version: toolVersion, Commit: commit, OTF2: archiveFormat, ProfilerAPI: pluginVersions(),

@@ -51,7 +51,7 @@ row at the same time. docs/otf2-format.md lists the differences.`,
 
   nccl-otf2 view --simple exp1
   python3 -c 'import pipit; print(pipit.Trace.from_otf2("exp1/simple").comm_matrix())'`,
-		Args: exactly("an experiment directory or archive"),
+		Args: exactArgs("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error { return makeView(cmd, &f, args[0]) },
 	}
 	cmd.Flags().BoolVar(&f.scalasca, "scalasca", false, "make the view for Scalasca's scout.mpi")
@@ -67,8 +67,8 @@ row at the same time. docs/otf2-format.md lists the differences.`,
 	return cmd
 }
 
-// folder is where the view goes, beside the archive of that name.
-func (f *viewFlags) folder(name string) string {
+// outputFolder is where the view goes, beside the archive of that name.
+func (f *viewFlags) outputFolder(name string) string {
 	if f.output != "" {
 		return f.output
 	}
@@ -86,31 +86,31 @@ func makeView(cmd *cobra.Command, f *viewFlags, archive string) error {
 	if f.simple && (f.opts.TimedOnly || f.opts.OneProcess) {
 		return usagef("--timed-only and --one-process are of views for Scalasca")
 	}
-	anchor, name, err := readable(archive)
+	anchor, name, err := findArchive(archive)
 	if err != nil {
 		return err
 	}
 	p := newProgress()
 	f.opts.Creator = "nccl-otf2 " + toolVersion
-	f.opts.Progress = func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }
+	f.opts.Progress = func(phase string, done, total int) { p.showLine("%s: %d of %d", phase, done, total) }
 	if f.simple {
-		res, err := view.Simple(anchor, f.folder(name), &f.opts)
-		p.done()
+		res, err := view.Simple(anchor, f.outputFolder(name), &f.opts)
+		p.clearLine()
 		if err != nil {
 			return err
 		}
-		return viewDone(cmd, f.format, res, res.Problems, func(w io.Writer) { printSimpleView(w, res) })
+		return printViewResult(cmd, f.format, res, res.Problems, func(w io.Writer) { printSimpleView(w, res) })
 	}
-	res, err := view.Scalasca(anchor, f.folder(name), &f.opts)
-	p.done()
+	res, err := view.Scalasca(anchor, f.outputFolder(name), &f.opts)
+	p.clearLine()
 	if err != nil {
 		return err
 	}
-	return viewDone(cmd, f.format, res, res.Problems, func(w io.Writer) { printView(w, res) })
+	return printViewResult(cmd, f.format, res, res.Problems, func(w io.Writer) { printView(w, res) })
 }
 
-// viewDone says what a view holds; problems make the exit code.
-func viewDone(cmd *cobra.Command, f format, res any, problems []string, text func(io.Writer)) error {
+// printViewResult says what a view holds; problems make the exit code.
+func printViewResult(cmd *cobra.Command, f format, res any, problems []string, text func(io.Writer)) error {
 	var err error
 	if out := cmd.OutOrStdout(); f == formatJSON {
 		err = writeJSON(out, res)
@@ -120,12 +120,12 @@ func viewDone(cmd *cobra.Command, f format, res any, problems []string, text fun
 	if err == nil && len(problems) > 0 {
 		return exitCode(exitInput)
 	}
-	return readerGone(err)
+	return ignoreClosedPipe(err)
 }
 
 // printSimpleView says what is in a simple view, and what is not.
 func printSimpleView(w io.Writer, r *view.SimpleResult) {
-	printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
+	printable.Fprintln(w, paint(w, bold, relativePath(r.Archive)))
 	printable.Fprintf(w, "  %s, %s, %s, %s, %s\n", count(r.Processes, "process", "processes"),
 		count(r.Rows, "row", "rows"),
 		count(r.Events, "event", "events"), count(r.Collectives, "record of a collective", "records of collectives"),
@@ -166,7 +166,7 @@ var dropWords = map[view.Reason]string{
 
 // printView says what is in the view, what is not, and how to go on.
 func printView(w io.Writer, r *view.Result) {
-	printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
+	printable.Fprintln(w, paint(w, bold, relativePath(r.Archive)))
 	printable.Fprintf(w, "  %s on %s, %s, %s, %s, %s\n", count(r.Ranks, "rank", "ranks"),
 		count(r.Hosts, "host", "hosts"),
 		count(r.Communicators, "communicator", "communicators"), count(r.Collectives, "collective", "collectives"),
@@ -214,5 +214,5 @@ func printView(w io.Writer, r *view.Result) {
 		warn(1, "%s", p)
 	}
 	printable.Fprintf(w, "  analyze: mpirun -np %d --oversubscribe scout.mpi %s\n  look:    scalasca -examine %s\n",
-		r.Rows, relative(r.Archive), relative(filepath.Dir(r.Archive)))
+		r.Rows, relativePath(r.Archive), relativePath(filepath.Dir(r.Archive)))
 }

@@ -14,8 +14,8 @@ import (
 // watchPatience is how long a command that looks once waits for collectors that have put off records.
 const watchPatience = 5 * time.Second
 
-// watched has the collectors of a running job take what they have put off, and returns how many bytes are still.
-func watched(ctx context.Context, dir string, patience time.Duration) (behind uint64, err error) {
+// watchJob has the collectors of a running job take what they have put off, and returns how many bytes are still.
+func watchJob(ctx context.Context, dir string, patience time.Duration) (behind uint64, err error) {
 	return (&control.Controller{Dir: dir}).Watch(ctx, patience)
 }
 

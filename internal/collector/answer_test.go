@@ -35,7 +35,7 @@ func TestNothingWaitsForTheWindowBehindTheLastCommunicator(t *testing.T) {
 	if n := memory.LiveComms(); n != 0 {
 		t.Fatalf("%d communicators are alive behind the last", n)
 	}
-	r, err := newRecording(memory, config.Recorded(map[string]string{"EVENTS": "all"}),
+	r, err := newRecording(memory, config.RecordedSettings(map[string]string{"EVENTS": "all"}),
 		config.Launcher{Rank: -1, Size: -1}, t.TempDir(), uuid.NewString())
 	testkit.Must(t, err)
 	if _, err := memory.Refresh(); err != nil {

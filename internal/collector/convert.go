@@ -63,7 +63,7 @@ func convert(spoolFile, directory string) (err error) {
 	}
 	settings := statedSettings(&h)
 	settings["COLLECTOR"] = "spool"
-	r, err := newRecording(spool, config.Recorded(settings), config.Launcher{Rank: -1, Size: -1}, directory, name)
+	r, err := newRecording(spool, config.RecordedSettings(settings), config.Launcher{Rank: -1, Size: -1}, directory, name)
 	if err != nil {
 		return err
 	}

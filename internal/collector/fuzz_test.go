@@ -161,7 +161,7 @@ func FuzzMemory(f *testing.F) {
 		}
 		defer memory.Close()
 		dir := t.TempDir()
-		r, err := newRecording(memory, config.Recorded(map[string]string{"EVENTS": "all"}),
+		r, err := newRecording(memory, config.RecordedSettings(map[string]string{"EVENTS": "all"}),
 			config.Launcher{Rank: -1, Size: -1}, dir, "one")
 		if err != nil {
 			return

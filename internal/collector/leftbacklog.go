@@ -198,7 +198,7 @@ func saveBacklog(p *experiment.Process, path, directory string) error {
 		return err
 	}
 	spool.Within()
-	r, err := newRecording(leftBacklog{spool, path}, config.Recorded(p.Settings), config.Launcher(p.Launcher),
+	r, err := newRecording(leftBacklog{spool, path}, config.RecordedSettings(p.Settings), config.Launcher(p.Launcher),
 		directory, uuid.NewString())
 	if err != nil {
 		return err

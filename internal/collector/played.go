@@ -26,7 +26,7 @@ func Play(raw io.Reader, size int64, directory string, of *Played) (err error) {
 		return err
 	}
 	h := spool.Header()
-	settings := config.Recorded(statedSettings(&h))
+	settings := config.RecordedSettings(statedSettings(&h))
 	settings.Raw, settings.Channels, settings.Metrics = of.Settings.Raw, of.Settings.Channels, of.Settings.Metrics
 	r, err := newRecording(spool, settings, of.Launcher, directory, spooledShard(&h))
 	if err != nil {

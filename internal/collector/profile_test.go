@@ -175,7 +175,7 @@ func TestMetricsAreKeptByTheFirstRank(t *testing.T) {
 // whatever record: each operation is in a profile, or counted as one that the collector had in memory.
 func TestProfileAheadOfItsCheckpoint(t *testing.T) {
 	t.Parallel()
-	settings := config.Recorded(map[string]string{"EVENTS": "all", "MODE": "profile"})
+	settings := config.RecordedSettings(map[string]string{"EVENTS": "all", "MODE": "profile"})
 	settings.Profile = true
 	clock := shm.ReadClock(shm.ClockMonotonic)
 	records := int((newExchange(t, 0, clock).ticks - clock.Ticks) / pause)

@@ -88,7 +88,7 @@ func salvage(p *experiment.Process, finished bool, directory string, deadline ti
 		file.remove(p.Memory)
 		return false, nil
 	}
-	r, err := newRecording(memory, config.Recorded(p.Settings), config.Launcher(p.Launcher), directory,
+	r, err := newRecording(memory, config.RecordedSettings(p.Settings), config.Launcher(p.Launcher), directory,
 		uuid.NewString())
 	if err != nil {
 		return false, err

@@ -108,7 +108,7 @@ func (e *exchange) exchange(i uint64) {
 // collect begins a collector.
 func collect(t testing.TB, job *shmtest.Job, dir string) *recording {
 	t.Helper()
-	return collectBy(t, config.Recorded(map[string]string{"EVENTS": "all"}), job, dir)
+	return collectBy(t, config.RecordedSettings(map[string]string{"EVENTS": "all"}), job, dir)
 }
 
 func collectBy(t testing.TB, settings *config.Settings, job *shmtest.Job, dir string) *recording {
@@ -396,7 +396,7 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 						job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 256})
 						testkit.Must(t, err)
 						t.Cleanup(func() { job.Close() })
-						settings := config.Recorded(map[string]string{"EVENTS": "all", "MODE": mode})
+						settings := config.RecordedSettings(map[string]string{"EVENTS": "all", "MODE": mode})
 						begin := func() *live { return newLive(collectBy(t, settings, job, dir)) }
 						ticks, n, written := monotonic(), uint64(0), 0
 						var now *live

@@ -18,35 +18,35 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Options say how to export; nil means the zero value.
+// Options are the options of an export; nil means the zero value.
 type Options struct {
-	// Job names the job where a schema asks for its id, as SLURM_JOB_ID does; "" if it is not known.
+	// Job is the job id, such as SLURM_JOB_ID, for schemas that contain one; "" if it is not known.
 	Job string
-	// Version of the program that exports, for files that name who made them.
+	// Version is the version of the exporting program, for files that name their producer.
 	Version string
-	// Selection is what is exported; nil: everything.
+	// Selection is the part of the archive to export; nil: everything.
 	Selection *selection.Selection
-	// Parts is into how many files the large tables of Parquet are cut, by slices of the archive; 0: each is one file.
-	// Part is the one that is written, from 1; 0: all of them, at the same time.
+	// Parts is the number of files of each large Parquet table, one for each slice of the archive; 0: one file.
+	// Part is the number of the part to write, from 1; 0: all of them, in parallel.
 	Parts, Part int
-	// Progress, if set, is called now and then with what is being done, and how many records have been written.
+	// Progress, if set, is called periodically with the current activity and the number of records written.
 	Progress func(what string, records uint64)
 }
 
-// Result tells what was written.
+// Result describes a finished export.
 type Result struct {
 	Files     []string               `json:"files"`
 	Records   map[string]uint64      `json:"records"`             // by kind
-	Selection *selection.Description `json:"selection,omitempty"` // what of the archive; nil: everything
-	// what the form has no room for, or the archive no data for
+	Selection *selection.Description `json:"selection,omitempty"` // the exported part of the archive; nil: everything
+	// LeftOut counts what the format cannot represent, or what the archive lacks.
 	LeftOut map[string]uint64 `json:"left_out,omitempty"`
-	// Differing says which operations the ranks recorded differently, a line each.
+	// Differing names the operations that ranks recorded differently, one line each.
 	Differing []string `json:"differing,omitempty"`
 	// Problems, one line each: event files that could not be read to their end.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// exporter is what all forms have in common.
+// exporter holds the state that all formats share.
 type exporter struct {
 	archive  *otf2.Archive
 	rows     *rows
@@ -54,9 +54,9 @@ type exporter struct {
 	result   Result
 	written  uint64
 	reported string
-	slice    analysis.Slice  // that the large tables are of
-	together sync.Mutex      // of those beside
-	span     operations.Span // of the events; set by the table of waits, which reads them all
+	slice    analysis.Slice  // of the archive, in the large tables
+	together sync.Mutex      // guards exporters of other slices
+	span     operations.Span // of all events; set by the table of waits, which reads them all
 }
 
 func newExporter(a *otf2.Archive, opts *Options) *exporter {
@@ -70,8 +70,8 @@ func newExporter(a *otf2.Archive, opts *Options) *exporter {
 	return e
 }
 
-// count notes a record of a kind.
-func (e *exporter) count(kind string) {
+// countRecord counts a record of a kind.
+func (e *exporter) countRecord(kind string) {
 	e.result.Records[kind]++
 	if e.written++; e.opts.Progress != nil && (e.written%(1<<14) == 0 || e.reported != kind) {
 		e.reported = kind
@@ -79,16 +79,16 @@ func (e *exporter) count(kind string) {
 	}
 }
 
-func (e *exporter) leaveOut(what string) { e.result.LeftOut[what]++ }
+func (e *exporter) countLeftOut(what string) { e.result.LeftOut[what]++ }
 
-// leaveSums counts transfers that are not there one by one.
-func (e *exporter) leaveSums(s *facts.NetSums) {
+// countNetSums counts transfers that were recorded only as sums.
+func (e *exporter) countNetSums(s *facts.NetSums) {
 	if s.Send && s.Transfers > 0 && e.opts.Selection.At(s.Location, s.Time) {
 		e.result.LeftOut[summedTransfers] += s.Transfers
 	}
 }
 
-func (e *exporter) problems(all []string) {
+func (e *exporter) addProblems(all []string) {
 	for _, p := range all {
 		if !slices.Contains(e.result.Problems, p) {
 			e.result.Problems = append(e.result.Problems, p)
@@ -96,14 +96,14 @@ func (e *exporter) problems(all []string) {
 	}
 }
 
-// file is an output that gets its name when it is complete.
+// file is an output that appears under its name when it is complete.
 type file struct {
 	*bufio.Writer
 	f *atomicfile.File
 }
 
-// create opens an output. Parts of the path that are missing are made.
-func create(path string) (*file, error) {
+// createFile opens an output, and creates missing folders of its path.
+func createFile(path string) (*file, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
@@ -122,11 +122,11 @@ func (f *file) commit() error {
 	return f.f.Commit(atomicfile.Durable)
 }
 
-// drop removes what was written. It may follow commit, and then does nothing.
-func (f *file) drop() { _ = f.f.Abandon() }
+// abandon removes an incomplete file. After commit it does nothing.
+func (f *file) abandon() { _ = f.f.Abandon() }
 
-// into writes one file by means of write; "-" stands for the standard output that is given.
-func (e *exporter) into(path string, stdout io.Writer, write func(w io.Writer) error) error {
+// writeFile creates a file and calls write to fill it; "-" stands for stdout.
+func (e *exporter) writeFile(path string, stdout io.Writer, write func(w io.Writer) error) error {
 	if path == "-" {
 		b := bufio.NewWriterSize(stdout, 256<<10)
 		if err := write(b); err != nil {
@@ -134,11 +134,11 @@ func (e *exporter) into(path string, stdout io.Writer, write func(w io.Writer) e
 		}
 		return b.Flush()
 	}
-	f, err := create(path)
+	f, err := createFile(path)
 	if err != nil {
 		return err
 	}
-	defer f.drop()
+	defer f.abandon()
 	if err := write(f); err != nil {
 		return err
 	}

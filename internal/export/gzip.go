@@ -9,8 +9,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// zipped is write, or write through gzip where the path asks for that by its name.
-func zipped(path string, write func(io.Writer) error) func(io.Writer) error {
+// gzipWriter returns write, or a function that compresses its output if the path ends in .gz.
+func gzipWriter(path string, write func(io.Writer) error) func(io.Writer) error {
 	if !strings.HasSuffix(path, ".gz") {
 		return write
 	}

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonWriter writes JSON piece by piece. It puts commas between the members of an object; it keeps its first error.
+// jsonWriter writes JSON incrementally. It inserts commas between the members of an object, and keeps its first error.
 type jsonWriter struct {
 	w    io.Writer
 	buf  []byte
@@ -89,7 +89,7 @@ func (j *jsonWriter) null(name string) {
 	j.buf = append(j.buf, "null"...)
 }
 
-// hex writes a number as a string in the manner of pointers.
+// hex writes a number as a string in the format of pointers.
 func (j *jsonWriter) hex(name string, v uint64) {
 	j.key(name)
 	j.buf = append(j.buf, `"0x`...)
@@ -109,7 +109,7 @@ func (j *jsonWriter) micros(name string, ns int64) {
 	j.buf = append(j.buf, '.', byte('0'+frac/100), byte('0'+frac/10%10), byte('0'+frac%10))
 }
 
-// appendJSON appends a string. Bytes that are no UTF-8 become U+FFFD, as JSON has no other bytes.
+// appendJSON appends a string. Invalid UTF-8 becomes U+FFFD, because JSON must be valid UTF-8.
 func appendJSON(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

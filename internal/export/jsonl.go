@@ -47,7 +47,7 @@ func JSONL(a *otf2.Archive, dir string, opts *Options) (*Result, error) {
 			events += l.events
 		}
 		if events == 0 {
-			e.leaveOut("processes without data")
+			e.countLeftOut("processes without data")
 			continue
 		}
 		who := fmt.Sprintf("proc%d", p.number)
@@ -59,21 +59,21 @@ func JSONL(a *otf2.Archive, dir string, opts *Options) (*Result, error) {
 			name = fmt.Sprintf("trace_%s.%d_%s.jsonl", id, n, who)
 		}
 		taken[name] = true
-		if err := e.processLines(p, filepath.Join(dir, name)); err != nil {
+		if err := e.writeProcess(p, filepath.Join(dir, name)); err != nil {
 			return nil, err
 		}
 	}
 	return &e.result, nil
 }
 
-func (e *exporter) processLines(p *process, path string) error {
-	f, err := create(path)
+func (e *exporter) writeProcess(p *process, path string) error {
+	f, err := createFile(path)
 	if err != nil {
 		return err
 	}
-	defer f.drop()
+	defer f.abandon()
 	l := newLines(e, p, newJSONWriter(f))
-	l.read()
+	l.readProcess()
 	if err := errors.Join(l.out.flush(), f.commit()); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (e *exporter) processLines(p *process, path string) error {
 	return nil
 }
 
-// openEvent is the event of a region that is open, 0: not told.
+// openEvent is the event of an open region; 0: not known.
 type openEvent struct{ event, entered uint64 }
 
 // lines writes the records of one process.
@@ -93,15 +93,15 @@ type lines struct {
 
 	transfers  *matrix.TransferReader
 	open       map[otf2.LocationRef][]openEvent
-	raw        bool // the archive has raw events: records are of these alone
+	raw        bool // the archive has raw events: only these are written
 	rawOpen    map[otf2.LocationRef]rawOpen
 	made       uint64 // ids made
 	mask       string // event mask, "" if not known
-	incomplete bool   // the archive lacks parts of the communication, or what is written is a part of it
+	incomplete bool   // the archive lacks parts of the communication, or only a part of it is exported
 	api        string
 
-	// Calls tell their communicator only when an operation names them as its parent. Until then, or until there are
-	// too many, they are held, by the id of the group call that they are in.
+	// The communicator of a call is known only when an operation names the call as its parent. Until then, or until
+	// there are too many calls, they are held by the id of their group call.
 	held   map[uint64]*heldGroup
 	groups []uint64          // in the order in which they came
 	calls  map[uint64]uint64 // group of each held call
@@ -114,10 +114,10 @@ func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 		raw: e.rows.hasRaw(), rawOpen: make(map[otf2.LocationRef]rawOpen),
 	}
 	l.transfers = matrix.NewTransferReader(e.archive)
-	l.parts = operations.NewPartReader(e.archive, true, l.operation)
+	l.parts = operations.NewPartReader(e.archive, true, l.writeOperation)
 	l.parts.Selection = e.opts.Selection
 	r := l.parts.Reader()
-	r.Enter, r.Leave, r.Life, r.Sums = l.enter, l.leave, l.life, e.leaveSums
+	r.Enter, r.Leave, r.Life, r.Sums = l.enterRegion, l.leaveRegion, l.writeLife, e.countNetSums
 	ps := facts.PropertiesOf(e.archive.Anchor)
 	l.incomplete = ps.Incomplete() || e.opts.Selection != nil
 	l.api = ps.Text(facts.PropAPIVersion)
@@ -129,28 +129,28 @@ func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 	return l
 }
 
-func (l *lines) read() {
+func (l *lines) readProcess() {
 	locations := make([]otf2.LocationRef, len(l.process.rows))
 	for i, r := range l.process.rows {
 		locations[i] = r.location
 	}
 	for ev, err := range l.archive.Events(&otf2.Selection{Locations: locations}) {
 		if err != nil {
-			l.problems([]string{err.Error()})
+			l.addProblems([]string{err.Error()})
 			continue
 		}
 		l.parts.Event(ev)
 		if facts.TransferKinds.Has(ev.Kind) && !l.raw {
 			if x := l.transfers.Event(ev); x != nil && l.opts.Selection.At(x.Location, x.Begin) {
-				l.transfer(x)
+				l.writeTransfer(x)
 			}
 		}
 		if ev.Kind == otf2.EventMetric {
-			l.leaveOut("values of metrics")
+			l.countLeftOut("values of metrics")
 		}
 	}
 	for len(l.groups) > 0 {
-		l.letGo()
+		l.releaseOldest()
 	}
 	for _, stack := range l.open {
 		l.result.LeftOut["regions that were open at the end"] += uint64(len(stack))
@@ -159,37 +159,37 @@ func (l *lines) read() {
 	maps.DeleteFunc(l.result.LeftOut, func(_ string, n uint64) bool { return n == 0 })
 }
 
-func (l *lines) enter(r *facts.Region) {
+func (l *lines) enterRegion(r *facts.Region) {
 	if l.raw {
 		l.rawEnter(r)
 	}
 	l.open[r.Location] = append(l.open[r.Location], openEvent{r.Event, r.Entered})
 }
 
-func (l *lines) leave(r *facts.Region) {
+func (l *lines) leaveRegion(r *facts.Region) {
 	at := facts.IndexOpen(l.open[r.Location], r, func(o *openEvent) uint64 { return o.entered })
 	l.open[r.Location] = slices.Delete(l.open[r.Location], at, at+1)
 	if !l.opts.Selection.At(r.Location, r.Begin) {
 		return
 	}
 	if r.Lost {
-		l.leaveOut("regions that were open at the end")
+		l.countLeftOut("regions that were open at the end")
 		return
 	}
-	l.region(l.rows.of[r.Location], r, l.open[r.Location][:at])
+	l.writeRegion(l.rows.of[r.Location], r, l.open[r.Location][:at])
 }
 
-// life takes the begin or the end of a communicator rank.
-func (l *lines) life(ev *otf2.Event, comm otf2.CommRef, begins bool) {
+// writeLife takes the begin or the end of a communicator rank.
+func (l *lines) writeLife(ev *otf2.Event, comm otf2.CommRef, begins bool) {
 	function := "ProfilerFinalize"
 	if begins {
 		function = "ProfilerInit"
 	}
-	l.lifecycle(function, l.rows.on(ev.Location, comm), ev.Time)
+	l.writeLifecycle(function, l.rows.rowOn(ev.Location, comm), ev.Time)
 }
 
-// region takes a region that has ended; outer are the events of those around it.
-func (l *lines) region(row *row, r *facts.Region, outer []openEvent) {
+// writeRegion takes a region that has ended; outer are the events of those around it.
+func (l *lines) writeRegion(row *row, r *facts.Region, outer []openEvent) {
 	name, group := l.rows.defs.RegionName(r.Region), l.rows.group[r.Region]
 	one := record{row: row, begin: r.Begin, end: r.End, event: r.Event, parent: r.Parent}
 	attributes := r.Attributes
@@ -200,7 +200,7 @@ func (l *lines) region(row *row, r *facts.Region, outer []openEvent) {
 		l.rawState(row, r)
 	case l.raw && rawShown[group]: // their events are
 	case group == regions.GroupAPI:
-		l.call(&one, strings.TrimPrefix(name, regions.NameCall), r, outer)
+		l.writeCall(&one, strings.TrimPrefix(name, regions.NameCall), r, outer)
 	case group == regions.GroupEnqueue && name == regions.NameKernelLaunch:
 		one.typ, one.function = "ncclProfileKernelLaunch", "KernelLaunch"
 		stream, known := l.rows.attributes.Last(attributes, regions.AttrStream)
@@ -210,35 +210,35 @@ func (l *lines) region(row *row, r *facts.Region, outer []openEvent) {
 			}
 		}
 		if one.parent == 0 {
-			l.event(&one)
+			l.writeEvent(&one)
 			return
 		}
-		g := l.hold(one.parent)
+		g := l.holdGroup(one.parent)
 		g.launches = append(g.launches, one)
 	case group == regions.GroupEnqueue:
 		one.typ, one.function, one.of = "ncclProfileGroup", "Group", nil
-		l.event(&one)
+		l.writeEvent(&one)
 	case row.comm != nil: // operations, see operation
 	case row.hasID && (group == regions.GroupCollectives || group == regions.GroupPointToPoint):
-		l.leaveOut("operations on communicators of one rank")
+		l.countLeftOut("operations on communicators of one rank")
 	case group == regions.GroupCollectives || group == regions.GroupPointToPoint:
-		l.channel(&one, name)
+		l.writeChannel(&one, name)
 	case group == regions.GroupProxy:
-		l.control(&one, name, attributes)
+		l.writeControl(&one, name, attributes)
 	case group == regions.GroupNetwork:
-		l.leaveOut("phases of the network rows")
+		l.countLeftOut("phases of the network rows")
 	default:
-		l.leaveOut("regions of " + cmp.Or(group, "no group"))
+		l.countLeftOut("regions of " + cmp.Or(group, "no group"))
 	}
 }
 
-// operation takes an operation that has ended.
-func (l *lines) operation(p *operations.Part) {
+// writeOperation takes an operation that has ended.
+func (l *lines) writeOperation(p *operations.Part) {
 	if l.raw {
 		return
 	}
-	row := l.rows.on(p.Location, p.Comm)
-	l.belongs(p.Parent, row)
+	row := l.rows.rowOn(p.Location, p.Comm)
+	l.assignCall(p.Parent, row)
 	one := record{typ: "ncclProfileColl", function: p.Function, row: row, of: row, begin: p.Begin, end: p.End,
 		event: p.Event, parent: p.Parent}
 	if _, copied := l.rows.attributes.Last(p.Attributes, regions.AttrSyncStrategy); copied {
@@ -248,14 +248,14 @@ func (l *lines) operation(p *operations.Part) {
 		one.typ = "ncclProfileP2p"
 	}
 	one.details = func(j *jsonWriter) {
-		l.arguments(j, p)
-		l.beyond(j, p)
+		l.writeArguments(j, p)
+		l.writeExtensions(j, p)
 	}
-	l.event(&one)
+	l.writeEvent(&one)
 }
 
-// arguments writes what the minimal profiler has of an operation.
-func (l *lines) arguments(j *jsonWriter, p *operations.Part) {
+// writeArguments writes what the minimal profiler has of an operation.
+func (l *lines) writeArguments(j *jsonWriter, p *operations.Part) {
 	// attribute writes the last value of an attribute, if the operation has it.
 	attribute := func(put func(name string, v uint64), name string, ref otf2.AttributeRef) {
 		if v, has := l.rows.attributes.Last(p.Attributes, ref); has {
@@ -303,8 +303,8 @@ func (l *lines) arguments(j *jsonWriter, p *operations.Part) {
 	}
 }
 
-// beyond writes what the minimal profiler has not got.
-func (l *lines) beyond(j *jsonWriter, p *operations.Part) {
+// writeExtensions writes what the minimal profiler has not got.
+func (l *lines) writeExtensions(j *jsonWriter, p *operations.Part) {
 	j.unsigned("ordinal", p.Ordinal)
 	if p.Source != "" {
 		j.text("timingSource", p.Source)
@@ -323,11 +323,11 @@ func (l *lines) beyond(j *jsonWriter, p *operations.Part) {
 	}
 }
 
-// channel takes the interval of a kernel on a row of a channel.
-func (l *lines) channel(one *record, name string) {
+// writeChannel takes the interval of a kernel on a row of a channel.
+func (l *lines) writeChannel(one *record, name string) {
 	channel, ok := facts.RowChannel(one.row.name)
 	if !ok {
-		l.leaveOut("regions of unknown channels")
+		l.countLeftOut("regions of unknown channels")
 		return
 	}
 	one.typ, one.function = "ncclProfileKernelCh", name
@@ -335,13 +335,13 @@ func (l *lines) channel(one *record, name string) {
 		j.integer("channel", int64(channel))
 		j.text("timingSource", "gpu")
 	}
-	l.event(one)
+	l.writeEvent(one)
 }
 
 // controls are the regions of a proxy thread that stand for one ProxyCtrl event, with its state.
 var controls = map[string]string{regions.NameProxySleep: "ProxyCtrlSleep", regions.NameProxyAppend: "ProxyCtrlAppend"}
 
-func (l *lines) control(one *record, name string, attributes []otf2.AttributeValue) {
+func (l *lines) writeControl(one *record, name string, attributes []otf2.AttributeValue) {
 	state, ok := controls[name]
 	if !ok {
 		times, _ := l.rows.attributes.Last(attributes, regions.AttrTimes)
@@ -351,19 +351,19 @@ func (l *lines) control(one *record, name string, attributes []otf2.AttributeVal
 	one.typ, one.function, one.of = "ncclProfileProxyCtrl", state, one.row.proxyOf
 	l.made++
 	one.event = madeID | l.made
-	l.state(one, state, "", 0)
-	l.event(one)
+	l.writeState(one, state, "", 0)
+	l.writeEvent(one)
 }
 
-// transfer takes a transfer that has ended: the step of a proxy from where it was handed to the network. Its waits
+// writeTransfer takes a transfer that has ended: the step of a proxy from where it was handed to the network. Its waits
 // before are in the archive as phases of the oldest step only. Ids of steps and proxy operations are not in archives:
 // the step gets one that no event of NCCL has, and its parent is the operation.
-func (l *lines) transfer(x *matrix.Transfer) {
+func (l *lines) writeTransfer(x *matrix.Transfer) {
 	row := l.rows.of[x.Location]
 	one := record{typ: "ncclProfileProxyStep", function: "ProxyStep", row: row, begin: x.Begin, end: x.End,
 		parent: x.Parent}
 	if c := l.rows.comms[x.Comm]; c != nil && x.From >= 0 && x.From < len(c.Members) {
-		one.of = l.rows.on(c.Members[x.From], x.Comm)
+		one.of = l.rows.rowOn(c.Members[x.From], x.Comm)
 	}
 	one.details = func(j *jsonWriter) {
 		for _, f := range [...]struct {
@@ -378,18 +378,18 @@ func (l *lines) transfer(x *matrix.Transfer) {
 	}
 	l.made++
 	one.event = madeID | l.made
-	l.state(&one, "ProxyStepSendWait", "transSize", x.Bytes)
-	l.event(&one)
+	l.writeState(&one, "ProxyStepSendWait", "transSize", x.Bytes)
+	l.writeEvent(&one)
 }
 
-// parent tells what a communicator came from: name and commId of the parent, and how.
-func (l *lines) parent(j *jsonWriter, c *comm) {
+// writeParent tells what a communicator came from: name and commId of the parent, and how.
+func (l *lines) writeParent(j *jsonWriter, c *comm) {
 	if c.parent == nil {
 		return
 	}
 	j.text("parentCommName", c.parent.Name)
 	for _, m := range c.parent.Members {
-		if row := l.rows.on(m, c.parent.Ref); row != nil && row.hasID {
+		if row := l.rows.rowOn(m, c.parent.Ref); row != nil && row.hasID {
 			j.unsigned("parentCommId", row.commID)
 			break
 		}
@@ -403,18 +403,18 @@ func (l *lines) parent(j *jsonWriter, c *comm) {
 	}
 }
 
-// source says who wrote the records, and whether they are of events as they were reported.
-func (l *lines) source() string {
+// timingSource says who wrote the records, and whether they are of events as they were reported.
+func (l *lines) timingSource() string {
 	if l.raw {
 		return "nccl-otf2 raw"
 	}
 	return "nccl-otf2"
 }
 
-// lifecycle writes the begin or the end of a communicator rank.
-func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
+// writeLifecycle writes the begin or the end of a communicator rank.
+func (l *lines) writeLifecycle(function string, row *row, t otf2.Timestamp) {
 	if row.comm == nil {
-		l.leaveOut("ends of communicators that are not defined")
+		l.countLeftOut("ends of communicators that are not defined")
 		return
 	}
 	one := record{typ: "ProfilerLifecycle", function: function, row: row, of: row, begin: t, end: t}
@@ -439,16 +439,16 @@ func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
 			if row.comm.nodes > 0 {
 				j.integer("nnodes", int64(row.comm.nodes))
 			}
-			l.parent(j, row.comm)
+			l.writeParent(j, row.comm)
 			if l.api != "" {
 				j.text("apiVersion", l.api)
 			}
 			j.micros("epoch", l.rows.clock.since1970(otf2.Timestamp(l.rows.clock.Offset)))
-			j.text("source", l.source())
+			j.text("source", l.timingSource())
 			if l.incomplete {
 				j.boolean("incomplete", true)
 			}
 		}
 	}
-	l.event(&one)
+	l.writeEvent(&one)
 }

@@ -23,9 +23,9 @@ type heldGroup struct {
 // maxHeld bounds the group calls that are held.
 const maxHeld = 1 << 14
 
-// call takes a call of the API. One that was made by itself has the interval of its group call, whose id is its
+// writeCall takes a call of the API. One that was made by itself has the interval of its group call, whose id is its
 // parent's: both are written.
-func (l *lines) call(one *record, function string, r *facts.Region, outer []openEvent) {
+func (l *lines) writeCall(one *record, function string, r *facts.Region, outer []openEvent) {
 	one.function = function
 	graph := r.Graph
 	if !r.Counted { // it consists of several, or of none
@@ -36,7 +36,7 @@ func (l *lines) call(one *record, function string, r *facts.Region, outer []open
 			}
 			j.boolean("graphCaptured", graph)
 		}
-		l.event(one)
+		l.writeEvent(one)
 		return
 	}
 	one.typ = "ncclProfileCollApi"
@@ -49,7 +49,7 @@ func (l *lines) call(one *record, function string, r *facts.Region, outer []open
 	tag, tagged := l.rows.attributes.Last(attributes, regions.AttrUserTag)
 	root, rooted := l.rows.attributes.Last(attributes, regions.AttrRoot)
 	device, placed := l.rows.attributes.Last(attributes, regions.AttrDevice)
-	one.of = l.caller(attributes)
+	one.of = l.findCaller(attributes)
 	one.details = func(j *jsonWriter) {
 		j.text("func", function)
 		j.unsigned("count", count)
@@ -77,42 +77,42 @@ func (l *lines) call(one *record, function string, r *facts.Region, outer []open
 			j.integer("depth", 1)
 			j.boolean("graphCaptured", graph)
 		}
-		l.event(&group)
+		l.writeEvent(&group)
 	}
 	if one.event == 0 { // nothing can name it
 		if one.of == nil {
-			l.leaveOut("communicators of calls")
+			l.countLeftOut("communicators of calls")
 		}
-		l.event(one)
+		l.writeEvent(one)
 		return
 	}
 	group := cmp.Or(one.parent, one.event)
-	l.hold(group).calls[one.event] = *one
+	l.holdGroup(group).calls[one.event] = *one
 	l.calls[one.event] = group
 }
 
-// caller is the row of the communicator rank that a call says it is for, nil if it does not say so, or archives do not
-// define the communicator.
-func (l *lines) caller(attributes []otf2.AttributeValue) *row {
+// findCaller is the row of the communicator rank that a call says it is for, nil if it does not say so, or archives do
+// not define the communicator.
+func (l *lines) findCaller(attributes []otf2.AttributeValue) *row {
 	ref, known := l.rows.attributes.Last(attributes, regions.AttrComm)
 	rank, placed := l.rows.attributes.Last(attributes, regions.AttrRank)
 	c := l.rows.comms[otf2.CommRef(ref)]
 	if !known || !placed || c == nil || rank >= uint64(len(c.Members)) {
 		return nil
 	}
-	of := l.rows.on(c.Members[rank], c.Ref)
+	of := l.rows.rowOn(c.Members[rank], c.Ref)
 	if of == nil || of.comm == nil {
 		return nil
 	}
 	return of
 }
 
-// hold gives the group call of an id, which is held from now on.
-func (l *lines) hold(id uint64) *heldGroup {
+// holdGroup gives the group call of an id, which is held from now on.
+func (l *lines) holdGroup(id uint64) *heldGroup {
 	g := l.held[id]
 	if g == nil {
 		if len(l.groups) >= maxHeld {
-			l.letGo()
+			l.releaseOldest()
 		}
 		g = &heldGroup{calls: make(map[uint64]record)}
 		l.held[id] = g
@@ -121,8 +121,8 @@ func (l *lines) hold(id uint64) *heldGroup {
 	return g
 }
 
-// letGo writes the calls of the oldest group call, which no operation has named.
-func (l *lines) letGo() {
+// releaseOldest writes the calls of the oldest group call, which no operation has named.
+func (l *lines) releaseOldest() {
 	id := l.groups[0]
 	l.groups = l.groups[1:]
 	g := l.held[id]
@@ -133,36 +133,36 @@ func (l *lines) letGo() {
 	for _, event := range slices.Sorted(maps.Keys(g.calls)) {
 		c := g.calls[event]
 		if c.of == nil {
-			l.leaveOut("communicators of calls")
+			l.countLeftOut("communicators of calls")
 			g.mixed = true
 		} else {
-			g.add(c.of)
+			g.addRow(c.of)
 		}
 		delete(l.calls, event)
-		l.event(&c)
+		l.writeEvent(&c)
 	}
-	g.release(l)
+	g.writeCalls(l)
 }
 
-// add takes the communicator rank of one of its calls.
-func (g *heldGroup) add(of *row) {
+// addRow takes the communicator rank of one of its calls.
+func (g *heldGroup) addRow(of *row) {
 	g.mixed = g.mixed || g.of != nil && g.of != of
 	g.of = of
 }
 
-// release writes the launches of a group call. They are those of its calls' communicator, if that is one.
-func (g *heldGroup) release(l *lines) {
+// writeCalls writes the launches of a group call. They are those of its calls' communicator, if that is one.
+func (g *heldGroup) writeCalls(l *lines) {
 	for i := range g.launches {
 		if !g.mixed {
 			g.launches[i].of = g.of
 		}
-		l.event(&g.launches[i])
+		l.writeEvent(&g.launches[i])
 	}
 	g.launches = nil
 }
 
-// belongs tells of a call which communicator rank's it is.
-func (l *lines) belongs(call uint64, of *row) {
+// assignCall assigns a held call to a communicator rank, and writes it.
+func (l *lines) assignCall(call uint64, of *row) {
 	id, ok := l.calls[call]
 	if !ok {
 		return
@@ -172,9 +172,9 @@ func (l *lines) belongs(call uint64, of *row) {
 	c := g.calls[call]
 	delete(g.calls, call)
 	c.of = of
-	l.event(&c)
-	g.add(of)
+	l.writeEvent(&c)
+	g.addRow(of)
 	if len(g.calls) == 0 {
-		g.release(l)
+		g.writeCalls(l)
 	}
 }

@@ -100,8 +100,8 @@ func (l *lines) rawEnter(r *facts.Region) {
 // start, the last one its stop.
 func (l *lines) rawEvent(row *row, r *facts.Region) {
 	name := strings.TrimPrefix(l.rows.defs.RegionName(r.Region), regions.EventPrefix)
-	one := record{typ: regions.EventPrefix + name, function: name, row: row, of: l.caller(r.Attributes), begin: r.Begin,
-		end: r.End, event: r.Event, parent: r.Parent}
+	one := record{typ: regions.EventPrefix + name, function: name, row: row, of: l.findCaller(r.Attributes),
+		begin: r.Begin, end: r.End, event: r.Event, parent: r.Parent}
 	one.startTID = l.rawOpen[r.Location].tid
 	one.stopTID, _ = l.rows.attributes.Last(r.Attributes, regions.AttrTID)
 	if f, ok := l.rows.attributes.Last(r.Attributes, regions.AttrFunction); ok {
@@ -118,7 +118,7 @@ func (l *lines) rawEvent(row *row, r *facts.Region) {
 			}
 		}
 	}
-	l.event(&one)
+	l.writeEvent(&one)
 }
 
 func (l *lines) rawDetail(j *jsonWriter, event string, ref otf2.AttributeRef, v uint64) {
@@ -155,7 +155,7 @@ func (l *lines) rawState(row *row, r *facts.Region) {
 	argument, has := l.rows.attributes.Last(r.Attributes, regions.AttrArgument)
 	steps, counted := l.rows.attributes.Last(r.Attributes, regions.AttrSteps)
 	number := stateID(name)
-	l.stateWith(&one, name, func(j *jsonWriter) {
+	l.writeStateWith(&one, name, func(j *jsonWriter) {
 		if kind := api.StateArgument(uint32(number)); has && number >= 0 && kind != api.None {
 			if kind == api.NetArg {
 				j.hex(kind.String(), argument)

@@ -23,17 +23,17 @@ type record struct {
 // madeID begins the ids that are made here: handles of events never have this process tag.
 const madeID = 0xffff << 48
 
-// state writes a state record at the begin of an event.
-func (l *lines) state(r *record, name, detail string, value uint64) {
-	l.stateWith(r, name, func(j *jsonWriter) {
+// writeState writes a state record at the begin of an event.
+func (l *lines) writeState(r *record, name, detail string, value uint64) {
+	l.writeStateWith(r, name, func(j *jsonWriter) {
 		if detail != "" {
 			j.unsigned(detail, value)
 		}
 	})
 }
 
-// stateWith writes a state record with further members.
-func (l *lines) stateWith(r *record, name string, further func(*jsonWriter)) {
+// writeStateWith writes a state record with further members.
+func (l *lines) writeStateWith(r *record, name string, further func(*jsonWriter)) {
 	j := l.out
 	j.raw("{")
 	j.text("recordType", "state")
@@ -41,15 +41,15 @@ func (l *lines) stateWith(r *record, name string, further func(*jsonWriter)) {
 	j.micros("ts", l.rows.clock.fromBegin(r.begin))
 	j.text("name", name)
 	j.integer("id", stateID(name))
-	l.number("pid", l.process.pid)
-	l.number("tid", cmp.Or(r.startTID, r.row.tid))
+	l.writeNumber("pid", l.process.pid)
+	l.writeNumber("tid", cmp.Or(r.startTID, r.row.tid))
 	further(j)
 	j.raw("}\n")
-	l.count("state records")
+	l.countRecord("state records")
 }
 
-// event writes an event record.
-func (l *lines) event(r *record) {
+// writeEvent writes an event record.
+func (l *lines) writeEvent(r *record) {
 	j, clock := l.out, &l.rows.clock
 	j.raw("{")
 	j.text("recordType", "event")
@@ -86,14 +86,14 @@ func (l *lines) event(r *record) {
 	}{{"start", begin, r.startTID}, {"stop", end, r.stopTID}} {
 		j.object(at.name)
 		j.micros("ts", at.time)
-		l.number("pid", l.process.pid)
-		l.number("tid", cmp.Or(at.tid, r.row.tid))
+		l.writeNumber("pid", l.process.pid)
+		l.writeNumber("tid", cmp.Or(at.tid, r.row.tid))
 		j.raw("}")
 	}
 	j.micros("duration", end-begin)
-	l.number("myPid", l.process.pid)
+	l.writeNumber("myPid", l.process.pid)
 	if pxn {
-		l.number("originPid", of.process.pid)
+		l.writeNumber("originPid", of.process.pid)
 	}
 	if r.parent != 0 {
 		j.hex("parentObj", r.parent)
@@ -109,11 +109,11 @@ func (l *lines) event(r *record) {
 		r.details(j)
 	}
 	j.raw("}}\n")
-	l.count(r.typ)
+	l.countRecord(r.typ)
 }
 
-// number writes a number, null if it is 0: not known.
-func (l *lines) number(name string, v uint64) {
+// writeNumber writes a number, null if it is 0: not known.
+func (l *lines) writeNumber(name string, v uint64) {
 	if v == 0 {
 		l.out.null(name)
 		return

@@ -28,13 +28,13 @@ import (
 // trace-event JSON, or Perfetto's own format; gzip or not.
 type Beside struct {
 	Path string
-	Host string // on which it was recorded
-	// Shift is what the archive's times, ns since 1970, are ahead of the host's real-time clock at Middle, which that
-	// clock showed in the middle of the run.
+	Host string // where it was recorded
+	// Shift is the offset in ns of the archive's times since 1970 from the host's real-time clock, measured when that
+	// clock showed Middle, in the middle of the run.
 	Shift, Middle int64
 }
 
-// Names in the file that Merged writes.
+// Names of files in the tar file that Merged writes.
 const (
 	manifestName = "perfetto_manifest.json"
 	oursName     = "nccl-otf2.pftrace"
@@ -46,7 +46,7 @@ const (
 // release 58.2 on.
 func Merged(a *otf2.Archive, to string, others []Beside, opts *Options) (*Result, error) {
 	e := newExporter(a, opts)
-	if id, _ := e.rows.clock.known(otf2.Timestamp(e.rows.clock.Offset)); id != clockRealtime {
+	if id, _ := e.rows.clock.perfettoClock(otf2.Timestamp(e.rows.clock.Offset)); id != clockRealtime {
 		return nil,
 			errors.New("the archive's times are not those of a real-time clock, which other traces could be related to")
 	}
@@ -59,22 +59,22 @@ func Merged(a *otf2.Archive, to string, others []Beside, opts *Options) (*Result
 	defer func() { _ = os.RemoveAll(folder) }()
 	m := &merged{folder: folder, manifest: manifest{Version: 1,
 		TraceTime: reference{File: oursName, Clock: "REALTIME"}}}
-	if err := m.keep(oursName, e.perfetto); err != nil {
+	if err := m.addFile(oursName, e.writePerfetto); err != nil {
 		return nil, err
 	}
 	m.manifest.Files = append(m.manifest.Files, fileEntry{Path: oursName})
 	for i := range others {
-		if err := m.other(&others[i]); err != nil {
+		if err := m.addTrace(&others[i]); err != nil {
 			return nil, fmt.Errorf("%s: %w", others[i].Path, err)
 		}
 	}
-	if err := e.into(to, nil, m.write); err != nil {
+	if err := e.writeFile(to, nil, m.writeTar); err != nil {
 		return nil, err
 	}
 	return &e.result, nil
 }
 
-// manifest and its parts have Perfetto's names.
+// manifest and its parts use the names of Perfetto's schema.
 type manifest struct {
 	Version   int         `json:"version"`
 	TraceTime reference   `json:"trace_time"`
@@ -106,15 +106,15 @@ type reference struct {
 	TS    *int64 `json:"ts,omitempty"`
 }
 
-// merged collects the files in a folder.
+// merged collects the files of the tar file in a folder.
 type merged struct {
 	folder   string
 	names    []string
 	manifest manifest
 }
 
-// keep makes one of the files.
-func (m *merged) keep(name string, write func(io.Writer) error) error {
+// addFile writes one of the files.
+func (m *merged) addFile(name string, write func(io.Writer) error) error {
 	f, err := os.Create(filepath.Join(m.folder, strconv.Itoa(len(m.names))))
 	if err != nil {
 		return err
@@ -124,8 +124,8 @@ func (m *merged) keep(name string, write func(io.Writer) error) error {
 	return errors.Join(write(b), b.Flush(), f.Close())
 }
 
-// other adds a trace of another tool.
-func (m *merged) other(b *Beside) error {
+// addTrace adds the trace of another tool.
+func (m *merged) addTrace(b *Beside) error {
 	f, err := os.Open(b.Path)
 	if err != nil {
 		return err
@@ -147,10 +147,10 @@ func (m *merged) other(b *Beside) error {
 		}
 	}
 	var times traceTimes
-	if err := m.keep(name, func(w io.Writer) error { return times.copy(w, r.(*bufio.Reader)) }); err != nil {
+	if err := m.addFile(name, func(w io.Writer) error { return times.copyTrace(w, r.(*bufio.Reader)) }); err != nil {
 		return err
 	}
-	c, err := times.clocks(b)
+	c, err := times.relateClocks(b)
 	if err != nil {
 		return err
 	}
@@ -158,8 +158,8 @@ func (m *merged) other(b *Beside) error {
 	return nil
 }
 
-// write writes the tar file, the manifest first.
-func (m *merged) write(w io.Writer) error {
+// writeTar writes the tar file, beginning with the manifest.
+func (m *merged) writeTar(w io.Writer) error {
 	text, err := json.MarshalIndent(map[string]any{"perfetto_manifest": m.manifest}, "", "  ")
 	if err != nil {
 		return err
@@ -171,13 +171,13 @@ func (m *merged) write(w io.Writer) error {
 	}
 	for i, name := range m.names {
 		if err == nil {
-			err = m.add(t, name, filepath.Join(m.folder, strconv.Itoa(i)))
+			err = m.addToTar(t, name, filepath.Join(m.folder, strconv.Itoa(i)))
 		}
 	}
 	return errors.Join(err, t.Close())
 }
 
-func (m *merged) add(t *tar.Writer, name, path string) error {
+func (m *merged) addToTar(t *tar.Writer, name, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -194,23 +194,23 @@ func (m *merged) add(t *tar.Writer, name, path string) error {
 	return err
 }
 
-// traceTimes finds what the times of a trace count from, while it is copied.
+// traceTimes finds the origin of a trace's times while the trace is copied.
 type traceTimes struct {
-	binary bool    // Perfetto's own format, which has clocks of its own
+	binary bool    // Perfetto's own format, which defines its clocks
 	base   int64   // of PyTorch's profiler: ns since 1970 of time 0; 0: the trace has none
-	first  float64 // time of the first event, µs; those at 0 are descriptions
+	first  float64 // time of the first event, µs; events at 0 are metadata
 }
 
 var (
-	// PyTorch's profiler (Kineto) writes times since a base, and the base behind the events or before them.
+	// PyTorch's profiler (Kineto) writes times relative to a base, which it writes before or after the events.
 	baseTime  = regexp.MustCompile(`"baseTimeNanoseconds"\s*:\s*(\d{1,19})[^\d]`)
 	eventTime = regexp.MustCompile(`"ts"\s*:\s*"?([\d.eE+]{1,32})[^\d.eE+]`)
 )
 
-// beforeText is how much of a block is looked at again with the next one.
+// beforeText is the part of a block that is scanned again with the next one.
 const beforeText = 128
 
-func (t *traceTimes) copy(w io.Writer, r *bufio.Reader) error {
+func (t *traceTimes) copyTrace(w io.Writer, r *bufio.Reader) error {
 	head, err := r.Peek(1)
 	if err != nil {
 		return errors.New("it is empty")
@@ -229,7 +229,7 @@ func (t *traceTimes) copy(w io.Writer, r *bufio.Reader) error {
 			return err
 		}
 		if !t.binary {
-			t.look(block)
+			t.scanBlock(block)
 		}
 		if err != nil {
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -241,7 +241,7 @@ func (t *traceTimes) copy(w io.Writer, r *bufio.Reader) error {
 	}
 }
 
-func (t *traceTimes) look(block []byte) {
+func (t *traceTimes) scanBlock(block []byte) {
 	if m := baseTime.FindSubmatch(block); t.base == 0 && m != nil {
 		t.base, _ = strconv.ParseInt(string(m[1]), 10, 64)
 	}
@@ -255,11 +255,11 @@ func (t *traceTimes) look(block []byte) {
 	}
 }
 
-// leastSince1970 is the least time of an event, µs, that is taken to be one since 1970: in 2001.
+// leastSince1970 is the least time of an event, µs, that is interpreted as a time since 1970: it is in 2001.
 const leastSince1970 = 1e15
 
-// clocks says how the trace's clock is related to the archive's.
-func (t *traceTimes) clocks(b *Beside) (*clocks, error) {
+// relateClocks relates the trace's clock to the archive's.
+func (t *traceTimes) relateClocks(b *Beside) (*clocks, error) {
 	ours := reference{File: oursName, Clock: "REALTIME"}
 	if t.binary {
 		return &clocks{Clock: "REALTIME", Offset: b.Shift, Is: ours}, nil

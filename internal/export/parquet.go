@@ -23,11 +23,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// schemaVersion is the version of the tables. It counts up when tables or columns are added; none is removed, renamed
-// or given another meaning.
+// schemaVersion is the version of the tables. It increases when tables or columns are added; none is ever removed,
+// renamed or redefined.
 const schemaVersion = 2
 
-// rowsPerGroup bounds the memory of a table: a row group is held until it is full. It is 10 to 20 MB of operations.
+// rowsPerGroup bounds the memory of a table, which holds a row group until it is full: 10 to 20 MB of operations.
 const rowsPerGroup = 1 << 17
 
 // Names of the tables' files.
@@ -89,7 +89,7 @@ type Operation struct {
 	BusFactor  float64 `parquet:"bus_factor"`
 }
 
-// TransferRow is a row of the table of transfers: what the network carried in one piece.
+// TransferRow is a row of the table of transfers: one transfer over the network.
 type TransferRow struct {
 	Run          string  `parquet:"run,dict"` // that of the table of runs
 	Communicator string  `parquet:"communicator,dict"`
@@ -102,7 +102,7 @@ type TransferRow struct {
 	ToName       *string `parquet:"to_name,optional,dict"`
 	FromHost     *string `parquet:"from_host,optional,dict"`
 	ToHost       *string `parquet:"to_host,optional,dict"`
-	// the process whose proxy did it: with PXN another one than the sender
+	// the process whose proxy made the transfer: with PXN not the sender
 	Executor string  `parquet:"executor,dict"`
 	Channel  *int32  `parquet:"channel,optional"`
 	Step     *int32  `parquet:"step,optional"`
@@ -115,7 +115,7 @@ type TransferRow struct {
 	Location uint64  `parquet:"location"`
 }
 
-// WaitRow is a row of the table of waits: one member waited for another at the beginning of an operation.
+// WaitRow is a row of the table of waits: one member waited for another at the start of an operation.
 type WaitRow struct {
 	Run          string `parquet:"run,dict"` // that of the table of runs
 	Kind         string `parquet:"kind,dict"`
@@ -143,11 +143,11 @@ type WaitRow struct {
 // Codecs are the compressions that tables can have.
 var codecs = map[string]compress.Codec{"zstd": &parquet.Zstd, "snappy": &parquet.Snappy, "none": &parquet.Uncompressed}
 
-// Codecs lists the names of the compressions that Parquet knows; the first is the default.
+// Codecs returns the names of the available compressions of Parquet files; the first is the default.
 func Codecs() []string { return []string{"zstd", "snappy", "none"} }
 
-// Parquet writes the tables of an archive into a folder, which is made if it is not there. With Options.Parts the two
-// large ones are files of slices of the archive, which are written at the same time.
+// Parquet writes the tables of an archive into a folder, which it creates if necessary. With Options.Parts, it writes
+// the two large tables as one file for each slice of the archive, in parallel.
 func Parquet(a *otf2.Archive, dir, codec string, opts *Options) (*Result, error) {
 	c, ok := codecs[codec]
 	if !ok {
@@ -157,10 +157,10 @@ func Parquet(a *otf2.Archive, dir, codec string, opts *Options) (*Result, error)
 		return nil, err
 	}
 	e := newExporter(a, opts)
-	if err := e.inParts(dir, c); err != nil {
+	if err := e.writeParts(dir, c); err != nil {
 		return nil, err
 	}
-	return &e.result, dropOthers(dir, e.opts.Parts)
+	return &e.result, removeOtherParts(dir, e.opts.Parts)
 }
 
 // tableFile is a table's file.
@@ -170,16 +170,19 @@ type tableFile struct {
 }
 
 var (
-	largeTables = []tableFile{{OperationsFile, (*exporter).operations}, {TransfersFile, (*exporter).transfers}}
+	largeTables = []tableFile{{OperationsFile, (*exporter).writeOperations},
+		{TransfersFile, (*exporter).writeTransfers}}
 	// runs follow waits
-	smallTables = []tableFile{{WaitsFile, (*exporter).waits}, {PhasesFile, (*exporter).phases},
-		{RunsFile, (*exporter).runs}}
+	smallTables = []tableFile{{WaitsFile, (*exporter).writeWaits}, {PhasesFile, (*exporter).writePhases},
+		{RunsFile, (*exporter).writeRuns}}
 )
 
-// tables writes files of tables one after the other.
-func (e *exporter) tables(dir string, files []tableFile, codec compress.Codec) error {
+// writeTableFiles writes the files of tables one after the other.
+func (e *exporter) writeTableFiles(dir string, files []tableFile, codec compress.Codec) error {
 	for _, table := range files {
-		err := e.into(filepath.Join(dir, table.name), nil, func(w io.Writer) error { return table.write(e, w, codec) })
+		err := e.writeFile(filepath.Join(dir, table.name), nil, func(w io.Writer) error {
+			return table.write(e, w, codec)
+		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", table.name, err)
 		}
@@ -187,7 +190,7 @@ func (e *exporter) tables(dir string, files []tableFile, codec compress.Codec) e
 	return nil
 }
 
-// table writes rows as they come.
+// table writes rows one after the other.
 type table[T any] struct {
 	w     *parquet.GenericWriter[T]
 	batch []T
@@ -204,13 +207,13 @@ func newTable[T any](e *exporter, w io.Writer, kind string, codec compress.Codec
 		parquet.KeyValueMetadata("nccl-otf2.table", kind),
 		parquet.KeyValueMetadata("nccl-otf2.schema_version", strconv.Itoa(schemaVersion)),
 		parquet.KeyValueMetadata("nccl-otf2.schema", strconv.Itoa(schemaVersion)),
-		parquet.KeyValueMetadata("nccl-otf2.trace_id", e.run()),
+		parquet.KeyValueMetadata("nccl-otf2.trace_id", e.runName()),
 	)}
 }
 
 func (t *table[T]) add(row T) error {
 	t.batch = append(t.batch, row)
-	t.e.count(t.kind)
+	t.e.countRecord(t.kind)
 	if len(t.batch) < batchRows {
 		return nil
 	}
@@ -225,66 +228,67 @@ func (t *table[T]) flush() error {
 
 func (t *table[T]) close() error { return errors.Join(t.flush(), t.w.Close()) }
 
-// known gives a pointer to a value if it is known, for an optional column.
-func known[T any](v T, is bool) *T {
+// valueIfKnown returns a pointer to a value for an optional column, nil if the value is not known.
+func valueIfKnown[T any](v T, is bool) *T {
 	if !is {
 		return nil
 	}
 	return &v
 }
 
-func rankOrNone(rank int) *int32  { return known(int32(rank), rank >= 0) }
-func textOrNone(s string) *string { return known(s, s != "") }
+func rankOrNone(rank int) *int32  { return valueIfKnown(int32(rank), rank >= 0) }
+func textOrNone(s string) *string { return valueIfKnown(s, s != "") }
 
-func (e *exporter) operations(w io.Writer, codec compress.Codec) error {
+func (e *exporter) writeOperations(w io.Writer, codec compress.Codec) error {
 	t := newTable[Operation](e, w, "operations", codec)
 	r, clock := e.rows, &e.rows.clock
 	present := analysis.MembersWithData(e.archive.Defs, facts.Communicators(e.archive.Defs))
 	problems, err := operations.EachPart(e.archive, e.opts.Selection, e.slice, func(p *operations.Part) error {
-		row := r.on(p.Location, p.Comm)
+		row := r.rowOn(p.Location, p.Comm)
 		o := Operation{
-			Run: e.run(), Members: int32(present[p.Comm]), WaitKind: textOrNone(p.WaitKind), Leads: p.Leads,
+			Run: e.runName(), Members: int32(present[p.Comm]), WaitKind: textOrNone(p.WaitKind), Leads: p.Leads,
 			Device: p.Device, BusFactor: p.BusFactor,
-			Communicator: p.Communicator, Comm: int32(p.Comm), CommID: known(row.commID, row.hasID),
+			Communicator: p.Communicator, Comm: int32(p.Comm), CommID: valueIfKnown(row.commID, row.hasID),
 			Ranks: int32(p.Ranks), Rank: int32(p.Rank),
 			WorldRank: int32(r.worldRank(p.Location)), Host: row.process.host, GPU: textOrNone(row.gpu),
 			Function: p.Function,
 			Ordinal:  int64(p.Ordinal), Begin: clock.since1970(p.Begin), End: clock.since1970(p.End),
 			Root: rankOrNone(p.Root), Peer: rankOrNone(p.Peer),
-			Size: int64(p.Size), Elements: known(int64(p.Count), p.Counted), Datatype: textOrNone(p.Datatype),
+			Size: int64(p.Size), Elements: valueIfKnown(int64(p.Count), p.Counted), Datatype: textOrNone(p.Datatype),
 			Algorithm: textOrNone(p.Algorithm),
-			Protocol:  textOrNone(p.Protocol), Channels: known(int32(p.Channels), p.Channels > 0),
+			Protocol:  textOrNone(p.Protocol), Channels: valueIfKnown(int32(p.Channels), p.Channels > 0),
 			TimingSource: textOrNone(p.Source),
-			Uncertainty:  known(int64(p.Uncertainty), p.Stated), Graph: p.Graph, Grouped: p.Grouped,
-			Plan: known(int64(p.Plan), p.Plan > 0), Consistent: p.Consistent,
+			Uncertainty:  valueIfKnown(int64(p.Uncertainty), p.Stated), Graph: p.Graph, Grouped: p.Grouped,
+			Plan: valueIfKnown(int64(p.Plan), p.Plan > 0), Consistent: p.Consistent,
 			StartUp: p.StartUp, Equal: int32(p.Equal),
-			InPlace: known(p.InPlace == facts.InPlaceOnly, p.InPlace != facts.InPlaceUnknown),
+			InPlace: valueIfKnown(p.InPlace == facts.InPlaceOnly, p.InPlace != facts.InPlaceUnknown),
 			Variant: textOrNone(p.Variant),
-			EventID: known(p.Event, p.Event != 0), ParentID: known(p.Parent, p.Parent != 0),
+			EventID: valueIfKnown(p.Event, p.Event != 0), ParentID: valueIfKnown(p.Parent, p.Parent != 0),
 			Location: uint64(p.Location),
 		}
 		o.Duration = o.End - o.Begin
 		if o.WorldRank >= 0 {
 			o.RankName = r.world[o.WorldRank].Name
 		}
-		if algbw, ok := bandwidth(p, o.Duration); ok {
-			o.AlgBW, o.BusBW = known(algbw, true), known(algbw*p.BusFactor, true)
+		if algbw, ok := partBandwidth(p, o.Duration); ok {
+			o.AlgBW, o.BusBW = valueIfKnown(algbw, true), valueIfKnown(algbw*p.BusFactor, true)
 		}
 		return t.add(o)
 	})
-	e.problems(problems)
+	e.addProblems(problems)
 	return errors.Join(err, t.close())
 }
 
-// bandwidth is an operation's, in GB/s, by one member's time; not known if that is not the time of the operation alone.
-func bandwidth(p *operations.Part, duration int64) (algbw float64, ok bool) {
+// partBandwidth returns the bandwidth of an operation in GB/s by one member's time; ok is false if that is not the time
+// of the operation alone.
+func partBandwidth(p *operations.Part, duration int64) (algbw float64, ok bool) {
 	if duration <= 0 || !p.HasBandwidth() {
 		return 0, false
 	}
 	return facts.Bandwidth(float64(p.Size), float64(duration)/float64(max(p.Equal, 1))), true
 }
 
-func (e *exporter) transfers(w io.Writer, codec compress.Codec) error {
+func (e *exporter) writeTransfers(w io.Writer, codec compress.Codec) error {
 	t := newTable[TransferRow](e, w, "transfers", codec)
 	r, clock := e.rows, &e.rows.clock
 	if ps := facts.PropertiesOf(e.archive.Anchor); ps.NetStepsSummed() && e.opts.Selection == nil {
@@ -295,32 +299,32 @@ func (e *exporter) transfers(w io.Writer, codec compress.Codec) error {
 			return nil
 		}
 		o := TransferRow{
-			Run:          e.run(),
-			Communicator: x.Communicator, Comm: known(int32(x.Comm), x.Comm != otf2.UndefinedComm),
+			Run:          e.runName(),
+			Communicator: x.Communicator, Comm: valueIfKnown(int32(x.Comm), x.Comm != otf2.UndefinedComm),
 			From: rankOrNone(x.From), To: int32(x.To),
 			Channel: rankOrNone(x.Channel), Step: rankOrNone(x.Step), QP: rankOrNone(x.QP),
 			Begin: clock.since1970(x.Begin), Bytes: int64(x.Bytes),
-			ParentID: known(x.Parent, x.Parent != 0), Location: uint64(x.Location),
+			ParentID: valueIfKnown(x.Parent, x.Parent != 0), Location: uint64(x.Location),
 		}
 		if row := r.of[x.Location]; row != nil {
 			o.Executor = row.process.name
 		}
 		if x.Ended {
 			end := clock.since1970(x.End)
-			o.End, o.Duration = &end, known(end-o.Begin, true)
+			o.End, o.Duration = &end, valueIfKnown(end-o.Begin, true)
 		}
 		if c := r.comms[x.Comm]; c != nil {
-			o.FromWorld, o.FromName, o.FromHost = r.member(c, x.From)
-			o.ToWorld, o.ToName, o.ToHost = r.member(c, x.To)
+			o.FromWorld, o.FromName, o.FromHost = r.memberOf(c, x.From)
+			o.ToWorld, o.ToName, o.ToHost = r.memberOf(c, x.To)
 		}
 		return t.add(o)
 	})
-	e.problems(problems)
+	e.addProblems(problems)
 	return errors.Join(err, t.close())
 }
 
-// member is what is known of a communicator's rank.
-func (r *rows) member(c *comm, rank int) (world *int32, name, host *string) {
+// memberOf returns what is known of a rank of a communicator.
+func (r *rows) memberOf(c *comm, rank int) (world *int32, name, host *string) {
 	if rank < 0 || rank >= len(c.Members) {
 		return nil, nil, nil
 	}
@@ -331,7 +335,7 @@ func (r *rows) member(c *comm, rank int) (world *int32, name, host *string) {
 	return rankOrNone(i), &r.world[i].Name, &r.world[i].Host
 }
 
-func (e *exporter) waits(w io.Writer, codec compress.Codec) error {
+func (e *exporter) writeWaits(w io.Writer, codec compress.Codec) error {
 	t := newTable[WaitRow](e, w, "waits", codec)
 	r, clock := e.rows, &e.rows.clock
 	var err error
@@ -343,17 +347,17 @@ func (e *exporter) waits(w io.Writer, codec compress.Codec) error {
 				}
 				me, other := &r.world[x.World], &r.world[x.For]
 				err = t.add(WaitRow{
-					Run:  e.run(),
+					Run:  e.runName(),
 					Kind: x.Kind, Communicator: x.Communicator, Comm: int32(x.Comm), Function: x.Function,
 					Ordinal: int64(x.Ordinal), Rank: int32(x.Rank),
 					Peer: rankOrNone(x.Peer), WorldRank: int32(x.World), RankName: me.Name, Host: me.Host,
 					ForWorldRank: int32(x.For), ForName: other.Name,
 					ForHost: other.Host, Begin: clock.since1970(x.Begin), Time: clock.nanoseconds(int64(x.Time)),
 					Waited:      clock.nanoseconds(int64(x.Waited)),
-					Uncertainty: known(int64(x.Uncertainty), x.Stated), Source: x.Source, StartUp: x.StartUp,
-					Skew: known(clock.nanoseconds(int64(x.Skew)), x.Peer < 0),
+					Uncertainty: valueIfKnown(int64(x.Uncertainty), x.Stated), Source: x.Source, StartUp: x.StartUp,
+					Skew: valueIfKnown(clock.nanoseconds(int64(x.Skew)), x.Peer < 0),
 				})
 			}})
-	e.problems(problems)
+	e.addProblems(problems)
 	return errors.Join(err, t.close())
 }

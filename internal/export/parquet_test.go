@@ -57,15 +57,15 @@ func TestTablesReadBack(t *testing.T) {
 		})]
 		begin, duration := int64(t0+(110+50+20)*us), int64(15*us)
 		wantOp := Operation{
-			Communicator: odd, Comm: 0, CommID: known(uint64(0xfedcba9876543210), true), Ranks: 3, Rank: 2,
+			Communicator: odd, Comm: 0, CommID: valueIfKnown(uint64(0xfedcba9876543210), true), Ranks: 3, Rank: 2,
 			WorldRank: 2, RankName: "Rank 2", Host: "node1",
-			GPU: known("CUDA Device 0", true), Function: "AllReduce", Ordinal: 1, Begin: begin, End: begin + duration,
+			GPU: valueIfKnown("CUDA Device 0", true), Function: "AllReduce", Ordinal: 1, Begin: begin, End: begin + duration,
 			Duration: duration, Size: 4 << 20,
-			Elements: known(int64(1<<20), true), Datatype: known("ncclFloat32", true), Algorithm: known("RING", true),
-			Protocol: known("SIMPLE", true),
-			Channels: known(int32(4), true), TimingSource: known("gpu", true), AlgBW: known(float64(4<<20)/15000, true),
-			BusBW: known(float64(4<<20)/15000*4/3, true), Plan: o.Plan, Consistent: true, Location: o.Location,
-			Run: o.Run, Members: 3, WaitKind: known("collective", true), Leads: true, BusFactor: 4.0 / 3,
+			Elements: valueIfKnown(int64(1<<20), true), Datatype: valueIfKnown("ncclFloat32", true), Algorithm: valueIfKnown("RING", true),
+			Protocol: valueIfKnown("SIMPLE", true),
+			Channels: valueIfKnown(int32(4), true), TimingSource: valueIfKnown("gpu", true), AlgBW: valueIfKnown(float64(4<<20)/15000, true),
+			BusBW: valueIfKnown(float64(4<<20)/15000*4/3, true), Plan: o.Plan, Consistent: true, Location: o.Location,
+			Run: o.Run, Members: 3, WaitKind: valueIfKnown("collective", true), Leads: true, BusFactor: 4.0 / 3,
 		}
 		if diff := cmp.Diff(wantOp, o); diff != "" {
 			t.Errorf("%s: an operation:\n%s", codec, diff)

@@ -19,15 +19,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/sql"
 )
 
-// Tables in parts: the operations and the transfers are files of slices of the archive, which processes on several
-// machines, or several processors of one, write at the same time. What a row holds depends on the archive alone and not
-// on the slice, so that the parts one behind the other are the rows of the whole table. What brings all ranks together,
-// waits, is written with the first part, and so are phases and runs.
+// Tables in parts: the tables of operations and transfers are split into one file for each slice of the archive, which
+// several machines or processors can write in parallel. The contents of a row do not depend on the slice, so that the
+// concatenated parts equal the whole table. Waits, which involve all ranks, are written with the first part, as are
+// phases and runs.
 
-// MaxParts bounds the files of a table.
+// MaxParts is the maximum number of files of a table.
 const MaxParts = 9999
 
-// checkParts tells what is wrong with the parts that are asked for.
+// checkParts returns an error for invalid Parts or Part.
 func (o *Options) checkParts() error {
 	if o.Parts < 0 || o.Parts > MaxParts || o.Part < 0 || o.Part > o.Parts {
 		return fmt.Errorf("part %d of %d: there are 1 to %d, numbered from 1", o.Part, o.Parts, MaxParts)
@@ -35,18 +35,18 @@ func (o *Options) checkParts() error {
 	return nil
 }
 
-// partName is the name of the file of a part: "operations-0003-of-0008.parquet".
+// partName returns the name of the file of a part: "operations-0003-of-0008.parquet".
 func partName(file string, s analysis.Slice) string {
 	return sql.PartFile(strings.TrimSuffix(file, sql.Suffix), s.Number, s.Of)
 }
 
-// inParts writes the tables, or the parts of them that are asked for.
-func (e *exporter) inParts(dir string, codec compress.Codec) error {
+// writeParts writes the tables, or the requested parts of them.
+func (e *exporter) writeParts(dir string, codec compress.Codec) error {
 	if err := e.opts.checkParts(); err != nil {
 		return err
 	}
 	if e.opts.Parts == 0 {
-		return e.tables(dir, slices.Concat(largeTables, smallTables), codec)
+		return e.writeTableFiles(dir, slices.Concat(largeTables, smallTables), codec)
 	}
 	var all []*exporter
 	var files [][]tableFile
@@ -55,12 +55,13 @@ func (e *exporter) inParts(dir string, codec compress.Codec) error {
 		first, last = e.opts.Part, e.opts.Part
 	}
 	if first == 1 { // takes longest
-		all, files = append(all, e.beside(analysis.Slice{})), append(files, smallTables)
+		all, files = append(all, e.newPartExporter(analysis.Slice{})), append(files, smallTables)
 	}
 	for number := first; number <= last; number++ {
 		slice := analysis.Slice{Number: number, Of: e.opts.Parts}
 		for _, t := range largeTables {
-			all, files = append(all, e.beside(slice)), append(files, []tableFile{{partName(t.name, slice), t.write}})
+			all = append(all, e.newPartExporter(slice))
+			files = append(files, []tableFile{{partName(t.name, slice), t.write}})
 		}
 	}
 	failed := make([]error, len(all))
@@ -69,7 +70,7 @@ func (e *exporter) inParts(dir string, codec compress.Codec) error {
 	for range min(len(all), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for i := range at {
-				failed[i] = all[i].tables(dir, files[i], codec)
+				failed[i] = all[i].writeTableFiles(dir, files[i], codec)
 			}
 		})
 	}
@@ -79,13 +80,13 @@ func (e *exporter) inParts(dir string, codec compress.Codec) error {
 	close(at)
 	wg.Wait()
 	for _, x := range all {
-		e.absorb(x)
+		e.mergeResult(x)
 	}
 	return errors.Join(failed...)
 }
 
-// beside is an exporter of a slice that works at the same time as others.
-func (e *exporter) beside(s analysis.Slice) *exporter {
+// newPartExporter returns an exporter of a slice that runs in parallel with others.
+func (e *exporter) newPartExporter(s analysis.Slice) *exporter {
 	rows := *e.rows
 	rows.members = make(map[memberKey]*row)
 	x := &exporter{archive: e.archive, rows: &rows, opts: e.opts, slice: s,
@@ -103,10 +104,10 @@ func (e *exporter) beside(s analysis.Slice) *exporter {
 	return x
 }
 
-// absorb takes over what another one has written.
-func (e *exporter) absorb(x *exporter) {
+// mergeResult adds the result of another exporter.
+func (e *exporter) mergeResult(x *exporter) {
 	e.result.Files = append(e.result.Files, x.result.Files...)
-	e.problems(x.result.Problems)
+	e.addProblems(x.result.Problems)
 	for kind, n := range x.result.Records {
 		e.result.Records[kind] += n
 	}
@@ -115,8 +116,8 @@ func (e *exporter) absorb(x *exporter) {
 	}
 }
 
-// dropOthers removes what an earlier export has left of the large tables, cut otherwise.
-func dropOthers(dir string, parts int) error {
+// removeOtherParts removes files of the large tables that an earlier export split differently.
+func removeOtherParts(dir string, parts int) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Names of the tracks that show what the report says.
+// Names of the tracks that show the results of the report.
 const (
 	answersName = "What made the ranks wait"
 	worstName   = "operations that cost the most"
@@ -22,39 +22,39 @@ const (
 
 const answerCategory = "answer"
 
-// answers draws waits beside the rows of those that waited, and what the report says of them: what made the ranks wait,
-// the operations that cost the most, and how much of the time was waiting.
-func (p *perfettoWriter) answers() {
-	report, err := operations.Observe(p.archive, &operations.Observer{Selection: p.opts.Selection, Waited: p.wait})
+// writeAnswers writes waits below the rows of the waiting ranks, and the results of the report: the culprits, the most
+// expensive operations, and the part of the time that was waiting.
+func (p *perfettoWriter) writeAnswers() {
+	report, err := operations.Observe(p.archive, &operations.Observer{Selection: p.opts.Selection, Waited: p.writeWait})
 	if err != nil {
-		p.problems([]string{err.Error()})
+		p.addProblems([]string{err.Error()})
 		return
 	}
-	p.problems(report.Problems)
-	root := p.root(answersName)
-	p.verdict(report.Verdict, &lanes{parent: root, name: "causes", rank: 0}, report.Summary.Begin)
-	p.worst(report.WaitStates, &lanes{parent: root, name: worstName, rank: 1 << 10})
-	p.overTime(report.WaitStates, root)
+	p.addProblems(report.Problems)
+	root := p.newRootTrack(answersName)
+	p.writeVerdict(report.Verdict, &lanes{parent: root, name: "causes", rank: 0}, report.Summary.Begin)
+	p.writeWorst(report.WaitStates, &lanes{parent: root, name: worstName, rank: 1 << 10})
+	p.writeOverTime(report.WaitStates, root)
 }
 
-func (p *perfettoWriter) wait(w *waits.Wait) {
-	begin := p.at(w.Begin)
+func (p *perfettoWriter) writeWait(w *waits.Wait) {
+	begin := p.sinceBegin(w.Begin)
 	end := begin + p.rows.clock.nanoseconds(int64(w.Waited))
-	track := p.track(p.beside(p.rows.of[w.Place.Location], waitingName), begin, end)
-	p.out.event(typeBegin, track)
-	p.out.named("waits for "+p.rows.world[w.For].Name, waitCategory)
-	p.waitFigures(w)
-	p.slice(track, begin, end)
-	p.count("waits")
+	track := p.findTrack(p.tracksBelow(p.rows.of[w.Place.Location], waitingName), begin, end)
+	p.out.beginEvent(typeBegin, track)
+	p.out.setName("waits for "+p.rows.world[w.For].Name, waitCategory)
+	p.annotateWait(w)
+	p.writeSlice(track, begin, end)
+	p.countRecord("waits")
 }
 
-// verdict draws who made the others wait, each where it cost the most.
-func (p *perfettoWriter) verdict(v *verdict.Verdict, to *lanes, begin otf2.Timestamp) {
+// writeVerdict writes each culprit at the operation where it cost the most.
+func (p *perfettoWriter) writeVerdict(v *verdict.Verdict, to *lanes, begin otf2.Timestamp) {
 	if v == nil {
 		return
 	}
 	if len(v.Culprits) == 0 {
-		p.culprit(to, "nobody stands out", v.Text, nil, begin, begin)
+		p.writeCulprit(to, "nobody stands out", v.Text, nil, begin, begin)
 	}
 	for i := range v.Culprits {
 		c := &v.Culprits[i]
@@ -63,22 +63,22 @@ func (p *perfettoWriter) verdict(v *verdict.Verdict, to *lanes, begin otf2.Times
 			name = p.rows.world[c.Rank].Name + ": " + string(c.Kind)
 		}
 		if c.Worst == nil {
-			p.culprit(to, name, v.Text, c, begin, begin)
+			p.writeCulprit(to, name, v.Text, c, begin, begin)
 			continue
 		}
-		p.culprit(to, name, v.Text, c, c.Worst.At-min(otf2.Timestamp(c.Worst.Late), c.Worst.At), c.Worst.At)
+		p.writeCulprit(to, name, v.Text, c, c.Worst.At-min(otf2.Timestamp(c.Worst.Late), c.Worst.At), c.Worst.At)
 	}
 }
 
-func (p *perfettoWriter) culprit(to *lanes, name, text string, c *verdict.Culprit, from, until otf2.Timestamp) {
-	begin, end := p.at(from), p.at(until)
-	track := p.track(to, begin, end)
-	p.out.event(typeBegin, track)
-	p.out.named(name, answerCategory)
-	p.out.once("verdict", text)
+func (p *perfettoWriter) writeCulprit(to *lanes, name, text string, c *verdict.Culprit, from, until otf2.Timestamp) {
+	begin, end := p.sinceBegin(from), p.sinceBegin(until)
+	track := p.findTrack(to, begin, end)
+	p.out.beginEvent(typeBegin, track)
+	p.out.setName(name, answerCategory)
+	p.out.inlineText("verdict", text)
 	if c != nil {
-		p.out.once("evidence", c.Evidence)
-		p.out.once("pattern", c.Pattern)
+		p.out.inlineText("evidence", c.Evidence)
+		p.out.inlineText("pattern", c.Pattern)
 		p.out.number("share", c.Share)
 		p.out.number("time_share", c.TimeShare)
 		p.out.number("confidence", c.Confidence)
@@ -86,34 +86,34 @@ func (p *perfettoWriter) culprit(to *lanes, name, text string, c *verdict.Culpri
 			p.out.text("operation", c.Worst.Function)
 		}
 	}
-	p.slice(track, begin, end)
-	p.count("answers")
+	p.writeSlice(track, begin, end)
+	p.countRecord("answers")
 }
 
-// worst draws the operations that cost the most, from their first begin to their last.
-func (p *perfettoWriter) worst(s *waits.States, to *lanes) {
+// writeWorst writes the most expensive operations, from the first begin to the last.
+func (p *perfettoWriter) writeWorst(s *waits.States, to *lanes) {
 	all := slices.Clone(s.Worst)
 	slices.SortStableFunc(all, func(a, b waits.Instance) int { return cmp.Compare(a.Since, b.Since) })
 	for i := range all {
 		w := &all[i]
-		begin, end := p.at(w.Since), p.at(w.At)
-		track := p.track(to, begin, end)
-		p.out.event(typeBegin, track)
-		p.out.named(w.Operation+" waits for "+w.Rank, answerCategory)
+		begin, end := p.sinceBegin(w.Since), p.sinceBegin(w.At)
+		track := p.findTrack(to, begin, end)
+		p.out.beginEvent(typeBegin, track)
+		p.out.setName(w.Operation+" waits for "+w.Rank, answerCategory)
 		p.out.text("communicator", w.Communicator)
 		p.out.unsigned("ordinal", w.Ordinal)
 		p.out.unsigned("caused_ns", w.Caused)
 		p.out.unsigned("skew_ns", w.Skew)
 		if w.Phase != "" {
-			p.out.once("phase", w.Phase)
+			p.out.inlineText("phase", w.Phase)
 		}
-		p.slice(track, begin, end)
-		p.count("answers")
+		p.writeSlice(track, begin, end)
+		p.countRecord("answers")
 	}
 }
 
-// overTime draws which part of the ranks' time was waiting.
-func (p *perfettoWriter) overTime(s *waits.States, root uint64) {
+// writeOverTime writes which part of the ranks' time was waiting.
+func (p *perfettoWriter) writeOverTime(s *waits.States, root uint64) {
 	if len(s.OverTime) == 0 {
 		return
 	}
@@ -121,7 +121,7 @@ func (p *perfettoWriter) overTime(s *waits.States, root uint64) {
 	track := p.newTrack(root, shareName, "", countersPlace, &unit)
 	for i := range s.OverTime {
 		w := &s.OverTime[i]
-		p.counter(track, p.at(w.Begin), 100*w.Share)
+		p.writeCounter(track, p.sinceBegin(w.Begin), 100*w.Share)
 	}
-	p.counter(track, p.at(s.OverTime[len(s.OverTime)-1].End), 0)
+	p.writeCounter(track, p.sinceBegin(s.OverTime[len(s.OverTime)-1].End), 0)
 }

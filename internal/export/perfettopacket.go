@@ -72,24 +72,24 @@ const (
 	typeInstant = 3
 	typeCounter = 4
 
-	flagCleared = 1 // what was interned before does not count
-	flagNeeds   = 2 // the packet needs what was interned
+	flagCleared = 1 // discards all interned strings
+	flagNeeds   = 2 // the packet refers to interned strings
 
 	clockRealtime  = 1
 	clockMonotonic = 3
 	clockOurs      = 64 // the first of those that a sequence defines for itself: ns since the archive's begin
 )
 
-// packets writes a Perfetto trace packet by packet. All are of one sequence. What is interned is the strings that
-// archives define, so it does not grow with the number of events. Its first error is kept.
+// packets writes a Perfetto trace packet by packet, in one sequence. It interns only strings that archives define, so
+// that memory does not grow with the number of events. It keeps its first error.
 type packets struct {
 	w        io.Writer
 	sequence uint64
 	flags    uint64
-	packet   []byte // the one that is being made
-	message  []byte // what is in it
-	interned []byte // what it brings that has not been told before
-	piece    []byte // for what lies in either
+	packet   []byte // the current packet
+	message  []byte // the message in the packet
+	interned []byte // strings that the packet defines
+	piece    []byte // for parts of either
 	ids      [internedTexts + 1]map[string]uint64
 	err      error
 }
@@ -154,8 +154,8 @@ func (p *packets) write(member protowire.Number, timed bool, ns int64) {
 	p.message = p.message[:0]
 }
 
-// clock begins the trace: times count from begin of a clock that viewers know.
-func (p *packets) clock(known uint64, begin int64) {
+// writeClock begins the trace: times count from begin of a clock that viewers know.
+func (p *packets) writeClock(known uint64, begin int64) {
 	of := func(id uint64, ns int64) {
 		p.piece = putNumber(putNumber(p.piece[:0], clockID, id), clockTimestamp, uint64(ns))
 		p.message = putBytes(p.message, snapshotClocks, p.piece)
@@ -168,9 +168,9 @@ func (p *packets) clock(known uint64, begin int64) {
 	p.write(packetDefaults, false, 0)
 }
 
-// track describes a track: those of one parent stand in the order of their ranks. unit is that of a counter, nil of
-// other tracks.
-func (p *packets) track(uuid, parent uint64, name, description string, rank int, unit *string) {
+// writeTrack describes a track: those of one parent stand in the order of their ranks. unit is that of a counter, nil
+// of other tracks.
+func (p *packets) writeTrack(uuid, parent uint64, name, description string, rank int, unit *string) {
 	m := putText(putNumber(p.message, trackUUID, uuid), trackName, name)
 	if parent != 0 {
 		m = putNumber(m, trackParent, parent)
@@ -191,21 +191,21 @@ func (p *packets) track(uuid, parent uint64, name, description string, rank int,
 	p.write(packetTrackDescriptor, false, 0)
 }
 
-// event begins an event of a track; what it says is added to it, and write ends it.
-func (p *packets) event(kind, track uint64) {
+// beginEvent begins an event of a track; what it says is added to it, and write ends it.
+func (p *packets) beginEvent(kind, track uint64) {
 	p.message = putNumber(putNumber(p.message[:0], eventType, kind), eventTrack, track)
 }
 
-// named gives the event its name and category.
-func (p *packets) named(name, category string) {
+// setName gives the event its name and category.
+func (p *packets) setName(name, category string) {
 	p.message = putNumber(p.message, eventName, p.intern(internedNames, name))
 	if category != "" {
 		p.message = putNumber(p.message, eventCategory, p.intern(internedCategories, category))
 	}
 }
 
-// flow has arrows lead through the events that have one number, in the order of their times.
-func (p *packets) flow(id uint64) {
+// addFlow has arrows lead through the events that have one number, in the order of their times.
+func (p *packets) addFlow(id uint64) {
 	p.message = protowire.AppendFixed64(protowire.AppendTag(p.message, eventFlows, protowire.Fixed64Type), id)
 }
 
@@ -237,7 +237,7 @@ func (p *packets) text(name, v string) {
 	p.annotate(name, func(b []byte) []byte { return putNumber(b, annotationText, id) })
 }
 
-// once adds a text that comes but once, so that nobody need remember it.
-func (p *packets) once(name, v string) {
+// inlineText adds a text that is used only once, and therefore is not interned.
+func (p *packets) inlineText(name, v string) {
 	p.annotate(name, func(b []byte) []byte { return putText(b, annotationOnce, v) })
 }

@@ -96,8 +96,9 @@ type sizeTimes[T uint64 | float64] struct {
 	times stats.Distribution[T]
 }
 
-// timesOf finds the times of a size in a bucket, new ones where there are none yet.
-func timesOf[T uint64 | float64](speeds map[promKey]map[uint64]*sizeTimes[T], k promKey, size uint64) *sizeTimes[T] {
+// sizeTimesOf finds the times of a size in a bucket, new ones where there are none yet.
+func sizeTimesOf[T uint64 | float64](speeds map[promKey]map[uint64]*sizeTimes[T], k promKey,
+	size uint64) *sizeTimes[T] {
 	if speeds[k] == nil {
 		speeds[k] = make(map[uint64]*sizeTimes[T])
 	}
@@ -158,19 +159,19 @@ var promMetrics = []promMetric{
 	{"nccl_otf2_operations_total", "Operations of a rank.", runningMetric, true, -1,
 		rankSamples(func(r *rankSums) (float64, bool) { return float64(r.operations), true })},
 	{"nccl_otf2_operations_seconds_total", "Time of a rank in its operations.", runningMetric, true, -1,
-		rankSamples(timeOf)},
+		rankSamples(timeSeconds)},
 	{"nccl_otf2_waited_seconds_total",
 		"Of that, waiting for others in collectives, without start-up; estimated from samples.",
-		runningMetric, true, -1, rankSamples(waitedOf)},
+		runningMetric, true, -1, rankSamples(waitedSeconds)},
 	{"nccl_otf2_caused_wait_seconds_total",
 		"How long others waited in collectives because a rank came later; estimated from samples.",
 		runningMetric, true, -1,
-		rankSamples(func(r *rankSums) (float64, bool) { return seconds(r.caused), r.waitKnown })},
+		rankSamples(func(r *rankSums) (float64, bool) { return toSeconds(r.caused), r.waitKnown })},
 	{"nccl_otf2_bus_bytes_total",
 		"Bytes of a rank's operations times the factor of nccl-tests for the bus, of those that have a bandwidth.",
 		runningMetric, true, -1, rankSamples(func(r *rankSums) (float64, bool) { return r.busBytes, r.busTime > 0 })},
 	{"nccl_otf2_bus_seconds_total", "Time of the same operations.", runningMetric, true, -1,
-		rankSamples(func(r *rankSums) (float64, bool) { return seconds(r.busTime), r.busTime > 0 })},
+		rankSamples(func(r *rankSums) (float64, bool) { return toSeconds(r.busTime), r.busTime > 0 })},
 	{"nccl_otf2_caused_wait_share",
 		"Whom the ranks waited for so far: share of all waiting in collectives, of the ranks with the largest.",
 		runningMetric, false, 6, causedShares},
@@ -183,17 +184,17 @@ var promMetrics = []promMetric{
 		}},
 
 	{"nccl_otf2_run_duration_seconds", "From the run's first event to its last.", everyMetric, false, -1,
-		runSample(func(x *exposition) float64 { return seconds(float64(x.duration)) })},
+		runSample(func(x *exposition) float64 { return toSeconds(float64(x.duration)) })},
 
 	{"nccl_otf2_operations_seconds", "Time of a rank in operations whose members' times can be compared.",
-		archiveMetric, false, -1, rankSamples(timeOf)},
-	{"nccl_otf2_waited_seconds", "Of that, waiting for others.", archiveMetric, false, -1, rankSamples(waitedOf)},
+		archiveMetric, false, -1, rankSamples(timeSeconds)},
+	{"nccl_otf2_waited_seconds", "Of that, waiting for others.", archiveMetric, false, -1, rankSamples(waitedSeconds)},
 	{"nccl_otf2_goes_back_seconds", "What others waited because of what a rank did itself.", archiveMetric, false, -1,
 		rankSamples(func(r *rankSums) (float64, bool) {
 			if r.goesBack == nil {
 				return 0, false
 			}
-			return seconds(*r.goesBack), true
+			return toSeconds(*r.goesBack), true
 		})},
 	{"nccl_otf2_culprit_share", "Whom the verdict names: share of all waiting that it caused.", archiveMetric,
 		false, -1, func(x *exposition, add addSample) {
@@ -220,12 +221,12 @@ var promMetrics = []promMetric{
 
 const lostHelp = "Records that were lost, by why and of what; none has a sample of 0."
 
-// seconds are those of ns, to the last ns.
-func seconds(ns float64) float64 { return ns / 1e9 }
+// toSeconds are those of ns, to the last ns.
+func toSeconds(ns float64) float64 { return ns / 1e9 }
 
-func timeOf(r *rankSums) (float64, bool) { return seconds(float64(r.time)), true }
+func timeSeconds(r *rankSums) (float64, bool) { return toSeconds(float64(r.time)), true }
 
-func waitedOf(r *rankSums) (float64, bool) { return seconds(float64(r.waited)), r.waitKnown }
+func waitedSeconds(r *rankSums) (float64, bool) { return toSeconds(float64(r.waited)), r.waitKnown }
 
 // bucketSamples is a metric of collectives, or of messages.
 func bucketSamples(message bool, value func(promBucket) float64) func(x *exposition, add addSample) {

@@ -157,23 +157,23 @@ func TestFilesAppearWhole(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m.prom")
 	testkit.Write(t, path, []byte("old"))
-	f, err := create(path)
+	f, err := createFile(path)
 	testkit.Must(t, err)
 	f.WriteString("half")
 	f.Flush()
 	if b, _ := os.ReadFile(path); string(b) != "old" {
 		t.Errorf("half a file is there: %q", b)
 	}
-	f.drop()
+	f.abandon()
 	if names := list(t, dir); !slices.Equal(names, []string{"m.prom"}) {
 		t.Errorf("%v is left", names)
 	}
-	if f, err = create(path); err != nil {
+	if f, err = createFile(path); err != nil {
 		t.Fatal(err)
 	}
 	f.WriteString("new")
 	testkit.Must(t, f.commit())
-	f.drop()
+	f.abandon()
 	if b, _ := os.ReadFile(path); string(b) != "new" {
 		t.Errorf("%q", b)
 	}

@@ -23,28 +23,28 @@ func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (
 		duration := e.rows.clock.nanoseconds(int64(p.End - p.Begin))
 		switch {
 		case p.Source == "network" || p.Source == "enqueue":
-			e.leaveOut("operations without GPU time")
+			e.countLeftOut("operations without GPU time")
 			return nil
 		case !p.HasBandwidth():
-			e.leaveOut("operations launched together with others")
+			e.countLeftOut("operations launched together with others")
 			return nil
 		case p.StartUp:
-			e.leaveOut("operations of start-up")
+			e.countLeftOut("operations of start-up")
 			return nil
 		case duration <= 0:
-			e.leaveOut("operations without length")
+			e.countLeftOut("operations without length")
 			return nil
 		}
 		k := e.promKey(p)
-		s := timesOf(speeds, k, p.Size)
+		s := sizeTimesOf(speeds, k, p.Size)
 		if s.times.Count == 0 {
 			*s = sizeTimes[float64]{float64(p.Size) * p.BusFactor, facts.NewSpeed().Times}
 		}
 		s.times.Add(float64(duration) / float64(max(p.Equal, 1)))
-		e.count("operations")
+		e.countRecord("operations")
 		return nil
 	})
-	e.problems(problems)
+	e.addProblems(problems)
 	if err != nil {
 		return nil, err
 	}
@@ -52,9 +52,9 @@ func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (
 	if err != nil {
 		return nil, err
 	}
-	e.problems(report.Problems)
-	x := e.expose(speeds, report)
-	err = e.into(path, stdout, func(w io.Writer) (err error) {
+	e.addProblems(report.Problems)
+	x := e.newExposition(speeds, report)
+	err = e.writeFile(path, stdout, func(w io.Writer) (err error) {
 		e.result.Records["samples"], err = x.write(w)
 		return err
 	})
@@ -64,8 +64,9 @@ func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (
 	return &e.result, nil
 }
 
-// expose gathers what is written of an archive.
-func (e *exporter) expose(speeds map[promKey]map[uint64]*sizeTimes[float64], report *operations.Report) *exposition {
+// newExposition gathers what is written of an archive.
+func (e *exporter) newExposition(speeds map[promKey]map[uint64]*sizeTimes[float64],
+	report *operations.Report) *exposition {
 	x := &exposition{kind: archiveMetric, job: e.opts.Job, version: promVersion(e.archive.Anchor.Properties),
 		buckets: make(map[promKey]promBucket), culprits: report.Verdict.Culprits, lost: report.Summary.Lost,
 		duration: report.Summary.Duration}

@@ -112,8 +112,8 @@ func newRows(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth) *rows 
 	return r
 }
 
-// on is a row as that of one communicator's rank: communicators whose lives do not overlap can share one.
-func (r *rows) on(l otf2.LocationRef, ref otf2.CommRef) *row {
+// rowOn is a row as that of one communicator's rank: communicators whose lives do not overlap can share one.
+func (r *rows) rowOn(l otf2.LocationRef, ref otf2.CommRef) *row {
 	row, c := r.of[l], r.comms[ref]
 	if row == nil || !row.several || c == nil {
 		return row

@@ -91,15 +91,15 @@ func (m *Meter) Write(jobs []RunningJob, now time.Time, ended bool) []byte {
 	x.ranks = slices.SortedFunc(maps.Values(sums), func(a, b *rankSums) int {
 		return cmp.Or(cmp.Compare(len(a.rank), len(b.rank)), cmp.Compare(a.rank, b.rank), cmp.Compare(a.node, b.node))
 	})
-	m.interval(speeds)
-	x.buckets, x.leftOut = m.mostUsed()
+	m.addInterval(speeds)
+	x.buckets, x.leftOut = m.mostUsedSizes()
 	var b bytes.Buffer
 	_, _ = x.write(&b) // a buffer takes everything
 	return b.Bytes()
 }
 
-// mostUsed are the buckets of the most operations, as many as may have series, and how many others there are.
-func (m *Meter) mostUsed() (most map[promKey]promBucket, others int) {
+// mostUsedSizes are the buckets of the most operations, as many as may have series, and how many others there are.
+func (m *Meter) mostUsedSizes() (most map[promKey]promBucket, others int) {
 	if len(m.last) <= mostSeries {
 		return m.last, 0
 	}
@@ -199,7 +199,7 @@ func addSpeeds(r *profile.RankRow, base promKey, sum *rankSums, speeds map[promK
 			}
 			k := k
 			k.size = lowerBound(share)
-			x := timesOf(speeds, k, size)
+			x := sizeTimesOf(speeds, k, size)
 			x.bus = cmp.Or(x.bus, bus)
 			x.times.Merge(times)
 			sum.busBytes += bus * float64(times.Count)
@@ -208,8 +208,8 @@ func addSpeeds(r *profile.RankRow, base promKey, sum *rankSums, speeds map[promK
 	}
 }
 
-// interval works out what has come since the last look.
-func (m *Meter) interval(speeds map[promKey]map[uint64]*sizeTimes[uint64]) {
+// addInterval works out what has come since the last look.
+func (m *Meter) addInterval(speeds map[promKey]map[uint64]*sizeTimes[uint64]) {
 	for k, sizes := range speeds {
 		all, recent := uint64(0), make(map[uint64]*sizeTimes[uint64])
 		for size, x := range sizes {

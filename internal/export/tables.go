@@ -42,10 +42,10 @@ type RunRow struct {
 	Complete  bool    `parquet:"complete"`
 }
 
-// run names the archive in all tables, so that those of several can be read as one.
-func (e *exporter) run() string { return strconv.FormatUint(e.archive.Anchor.TraceID, 16) }
+// runName names the archive in all tables, so that those of several can be read as one.
+func (e *exporter) runName() string { return strconv.FormatUint(e.archive.Anchor.TraceID, 16) }
 
-func (e *exporter) phases(w io.Writer, codec compress.Codec) error {
+func (e *exporter) writePhases(w io.Writer, codec compress.Codec) error {
 	t := newTable[PhaseRow](e, w, "phases", codec)
 	clock := &e.rows.clock
 	var err error
@@ -55,7 +55,7 @@ func (e *exporter) phases(w io.Writer, codec compress.Codec) error {
 			return
 		}
 		p := PhaseRow{
-			Run: e.run(), Phase: o.Path, Kind: o.Kind, Depth: int32(o.Depth), RankName: row.process.name,
+			Run: e.runName(), Phase: o.Path, Kind: o.Kind, Depth: int32(o.Depth), RankName: row.process.name,
 			Host:  row.process.host,
 			Begin: clock.since1970(o.Begin), End: clock.since1970(o.End), NCCL: clock.nanoseconds(int64(o.NCCL)),
 			Location: uint64(o.Location),
@@ -63,12 +63,12 @@ func (e *exporter) phases(w io.Writer, codec compress.Codec) error {
 		p.Duration = p.End - p.Begin
 		err = t.add(p)
 	})
-	e.problems(problems)
+	e.addProblems(problems)
 	return errors.Join(err, t.close())
 }
 
-// runs writes what the archive is of; it follows waits.
-func (e *exporter) runs(w io.Writer, codec compress.Codec) error {
+// writeRuns writes what the archive is of; it follows waits.
+func (e *exporter) writeRuns(w io.Writer, codec compress.Codec) error {
 	t := newTable[RunRow](e, w, "runs", codec)
 	a, c := e.archive, &e.rows.clock
 	hosts := make(map[string]bool)
@@ -79,7 +79,7 @@ func (e *exporter) runs(w io.Writer, codec compress.Codec) error {
 	ps := facts.PropertiesOf(a.Anchor)
 	missing, _ := ps.Number(facts.PropProcessesMissing)
 	row := RunRow{
-		Run: e.run(), Job: textOrNone(e.opts.Job), Begin: c.since1970(e.span.Begin),
+		Run: e.runName(), Job: textOrNone(e.opts.Job), Begin: c.since1970(e.span.Begin),
 		Duration:  c.nanoseconds(int64(e.span.Last - e.span.First)),
 		Processes: int32(len(e.rows.processes)), Ranks: int32(len(ranks)), Hosts: int32(len(hosts)),
 		Complete: !ps.Incomplete(),
@@ -89,7 +89,7 @@ func (e *exporter) runs(w io.Writer, codec compress.Codec) error {
 		row.Processes -= int32(analysis.AbsentGroups(a.Defs, missing))
 	}
 	if hc := facts.HostClocksOf(a.Anchor); hc != nil {
-		row.Clocks = known(int64(hc.Most), hc.Groups <= 1)
+		row.Clocks = valueIfKnown(int64(hc.Most), hc.Groups <= 1)
 	}
 	return errors.Join(t.add(row), t.close())
 }

@@ -24,7 +24,7 @@ func (p *perfettoWriter) writeAttributes(all []otf2.AttributeValue) {
 	r, w := p.rows, p.out
 	for i, a := range all {
 		d := r.defs.Attribute(a.ID)
-		if d == nil || again(all[i+1:], a.ID) {
+		if d == nil || isRepeated(all[i+1:], a.ID) {
 			continue
 		}
 		switch name := strings.ToLower(r.defs.String(d.Name)); a.Type {
@@ -50,7 +50,7 @@ func (p *perfettoWriter) writeAttributes(all []otf2.AttributeValue) {
 	}
 }
 
-func again(all []otf2.AttributeValue, id otf2.AttributeRef) bool {
+func isRepeated(all []otf2.AttributeValue, id otf2.AttributeRef) bool {
 	for i := range all {
 		if all[i].ID == id {
 			return true
@@ -65,8 +65,8 @@ const (
 	waitCategory = "wait"
 )
 
-// waitFigures are what is known of a wait beside its interval, named as in the table of waits.
-func (p *perfettoWriter) waitFigures(w *waits.Wait) {
+// annotateWait are what is known of a wait beside its interval, named as in the table of waits.
+func (p *perfettoWriter) annotateWait(w *waits.Wait) {
 	r, out := p.rows, p.out
 	out.text("kind", w.Kind)
 	out.text("communicator", w.Communicator)
@@ -111,8 +111,8 @@ const (
 	summedTransfers = "transfers that were recorded in sums"
 )
 
-// idOf is a number for what belongs together, the same at each export of an archive.
-func idOf(kind, name string, of ...uint64) uint64 {
+// hashID is a number for what belongs together, the same at each export of an archive.
+func hashID(kind, name string, of ...uint64) uint64 {
 	h := fnv.New64a()
 	b := append([]byte(kind), 0)
 	b = append(append(b, name...), 0)

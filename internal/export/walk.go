@@ -39,8 +39,8 @@ type ended struct {
 	matches    []uint64 // what each has in common with its counterparts
 }
 
-// figures are the numbers that a slice shows beside the region's attributes.
-func (e *ended) figures(out *packets) {
+// annotate are the numbers that a slice shows beside the region's attributes.
+func (e *ended) annotate(out *packets) {
 	if e.operations == 0 || e.differ {
 		return
 	}
@@ -69,13 +69,13 @@ func matchOf(p *operations.Part) (id uint64, ok bool) {
 		return 0, false
 	}
 	if !p.Message() {
-		return idOf("collective", p.Function, uint64(p.Comm), p.Ordinal), true
+		return hashID("collective", p.Function, uint64(p.Comm), p.Ordinal), true
 	}
 	from, to := p.Rank, p.Peer
 	if p.Function == "Recv" {
 		from, to = to, from
 	}
-	return idOf("message", "", uint64(p.Comm), uint64(from), uint64(to), p.Ordinal), true
+	return hashID("message", "", uint64(p.Comm), uint64(from), uint64(to), p.Ordinal), true
 }
 
 // walkRow is the state of one row.
@@ -108,8 +108,8 @@ type walker struct {
 	stored     []uint64                            // values of the event under way
 }
 
-// walk writes what is on the rows of a process.
-func (p *perfettoWriter) walk(of *process) {
+// walkProcess writes what is on the rows of a process.
+func (p *perfettoWriter) walkProcess(of *process) {
 	w := &walker{perfettoWriter: p, rows: make(map[otf2.LocationRef]*walkRow),
 		quantities: make(map[otf2.MetricRef][]facts.Quantity)}
 	locations := make([]otf2.LocationRef, len(of.rows))
@@ -117,54 +117,54 @@ func (p *perfettoWriter) walk(of *process) {
 		w.rows[l.location] = &walkRow{row: l}
 		locations[i] = l.location
 	}
-	parts := operations.NewPartReader(p.archive, true, w.part)
+	parts := operations.NewPartReader(p.archive, true, w.addPart)
 	parts.Selection = p.opts.Selection
-	w.listen(parts.Reader())
+	w.addHandlers(parts.Reader())
 	for ev, err := range p.archive.Events(&otf2.Selection{Locations: locations}) {
 		if err != nil {
-			p.problems([]string{err.Error()})
+			p.addProblems([]string{err.Error()})
 			continue
 		}
 		w.last = max(w.last, ev.Time)
 		parts.Event(ev)
-		w.other(ev)
+		w.handleEvent(ev)
 	}
 	for _, l := range of.rows {
 		w.closeRow(w.rows[l.location])
 	}
 	unended := parts.Reader().Unended()
 	for i := range unended {
-		if t := &unended[i]; w.selected(t.Location, t.Begin) {
-			w.unsent(w.rows[t.Location], t)
+		if t := &unended[i]; w.isSelected(t.Location, t.Begin) {
+			w.writeUnsent(w.rows[t.Location], t)
 		}
 	}
 }
 
-func (w *walker) selected(l otf2.LocationRef, t otf2.Timestamp) bool {
+func (w *walker) isSelected(l otf2.LocationRef, t otf2.Timestamp) bool {
 	return w.opts.Selection.At(l, t)
 }
 
-// listen has a reader of events tell of regions and transfers.
-func (w *walker) listen(reader *facts.Reader) {
+// addHandlers has a reader of events tell of regions and transfers.
+func (w *walker) addHandlers(reader *facts.Reader) {
 	reader.Enter = func(region *facts.Region) {
 		r := w.rows[region.Location]
 		r.enters++
-		if !w.selected(region.Location, region.Begin) {
+		if !w.isSelected(region.Location, region.Begin) {
 			return
 		}
 		n := len(r.spans)
 		r.stack, r.steps = append(r.stack, n), append(r.steps, step{span: n})
 		r.spans = append(r.spans, span{region: region.Region, enter: r.enters - 1, begin: region.Begin, open: true,
 			launched: region.Source == facts.SourceEnqueue, attributes: region.Attributes})
-		w.lineage(r, &region.Details)
+		w.annotateParents(r, &region.Details)
 	}
 	reader.Begun = func(d *facts.Details, in *facts.Region) { // of one of several operations in a launch
-		if in != nil && w.selected(in.Location, in.Begin) {
-			w.lineage(w.rows[in.Location], d)
+		if in != nil && w.isSelected(in.Location, in.Begin) {
+			w.annotateParents(w.rows[in.Location], d)
 		}
 	}
 	reader.Leave = func(region *facts.Region) {
-		if !w.selected(region.Location, region.Begin) {
+		if !w.isSelected(region.Location, region.Begin) {
 			return
 		}
 		r := w.rows[region.Location]
@@ -172,41 +172,41 @@ func (w *walker) listen(reader *facts.Reader) {
 		if at < 0 {
 			return // it ended with the one around it, see overlap
 		}
-		w.overlap(r, at+1, region.End)
+		w.findOverlaps(r, at+1, region.End)
 		n := r.stack[at]
 		s := &r.spans[n]
 		s.end, s.open, s.cut, s.attributes = region.End, false, region.Lost, region.Attributes
 		r.stack, r.steps = slices.Delete(r.stack, at, at+1), append(r.steps, step{span: n, end: true})
-		w.release(r)
+		w.releaseSpans(r)
 	}
-	reader.Sums = w.exporter.leaveSums
+	reader.Sums = w.exporter.countNetSums
 	reader.Transfer = func(t *facts.Transfer) {
 		switch {
-		case !w.selected(t.Location, t.Begin):
+		case !w.isSelected(t.Location, t.Begin):
 		case t.Ended:
-			w.sent(w.rows[t.Location], t)
+			w.writeSent(w.rows[t.Location], t)
 		default: // another one has taken its name
-			w.unsent(w.rows[t.Location], t)
+			w.writeUnsent(w.rows[t.Location], t)
 		}
 	}
 }
 
-// part takes an operation that ends: what it says goes to the region that it ended in.
-func (w *walker) part(p *operations.Part) {
+// addPart takes an operation that ends: what it says goes to the region that it ended in.
+func (w *walker) addPart(p *operations.Part) {
 	r := w.rows[p.Location]
 	for i := len(r.stack) - 1; i >= 0; i-- {
 		if s := &r.spans[r.stack[i]]; s.enter == p.Enter {
 			clock := &w.exporter.rows.clock
-			algbw, _ := bandwidth(p, clock.since1970(p.End)-clock.since1970(p.Begin))
+			algbw, _ := partBandwidth(p, clock.since1970(p.End)-clock.since1970(p.Begin))
 			s.ended.add(p, algbw)
 			return
 		}
 	}
 }
 
-// overlap has what is open from a place on shown beside the region before it, which ends. What was passed on as lying
-// in that ends with it.
-func (w *walker) overlap(r *walkRow, from int, t otf2.Timestamp) {
+// findOverlaps has what is open from a place on shown beside the region before it, which ends. What was passed on as
+// lying in that ends with it.
+func (w *walker) findOverlaps(r *walkRow, from int, t otf2.Timestamp) {
 	for i := len(r.stack) - 1; i >= from; i-- {
 		s := &r.spans[r.stack[i]]
 		if !s.passedOn {
@@ -221,38 +221,38 @@ func (w *walker) overlap(r *walkRow, from int, t otf2.Timestamp) {
 	}
 }
 
-// lineage notes an event, and its parent where that began no later. Regions that show one thing of an operation after
-// the other count once.
-func (w *walker) lineage(r *walkRow, d *facts.Details) {
+// annotateParents notes an event, and its parent where that began no later. Regions that show one thing of an operation
+// after the other count once.
+func (w *walker) annotateParents(r *walkRow, d *facts.Details) {
 	s := &r.spans[r.stack[len(r.stack)-1]]
 	if d.Event != 0 {
-		w.parents.put(d.Event)
+		w.parents.addID(d.Event)
 		s.events = append(s.events, d.Event)
 	}
 	if d.Parent == 0 || d.Parent == r.parent {
 		return
 	}
-	if !w.parents.has(d.Parent) {
-		w.leaveOut("lines from parents that are not in the archive, or began later")
+	if !w.parents.hasID(d.Parent) {
+		w.countLeftOut("lines from parents that are not in the archive, or began later")
 		return
 	}
 	r.parent = d.Parent
 	s.parents = append(s.parents, d.Parent)
 }
 
-// release passes on the regions that are over, unless an outer one is open for which they wait.
-func (w *walker) release(r *walkRow) {
+// releaseSpans passes on the regions that are over, unless an outer one is open for which they wait.
+func (w *walker) releaseSpans(r *walkRow) {
 	if len(r.stack) > 0 && len(r.spans) < maxSlices {
 		return
 	}
 	for _, st := range r.steps {
 		s := &r.spans[st.span]
 		if st.end {
-			w.end(r, s)
+			w.endRegion(r, s)
 			continue
 		}
 		s.passedOn = s.open
-		w.begin(r, s)
+		w.beginRegion(r, s)
 	}
 	r.steps = r.steps[:0]
 	for i, at := range r.stack { // those that are open are kept
@@ -273,28 +273,28 @@ func (w *walker) closeRow(r *walkRow) {
 		}
 		r.stack, r.steps = r.stack[:len(r.stack)-1], append(r.steps, step{span: at, end: true})
 	}
-	w.release(r)
+	w.releaseSpans(r)
 }
 
-// other takes an event that is of no operation.
-func (w *walker) other(ev *otf2.Event) {
-	if !w.selected(ev.Location, ev.Time) {
+// handleEvent takes an event that is of no operation.
+func (w *walker) handleEvent(ev *otf2.Event) {
+	if !w.isSelected(ev.Location, ev.Time) {
 		return
 	}
 	switch l := w.rows[ev.Location].row; ev.Kind {
 	case otf2.EventMetric:
-		w.metric(l, ev)
+		w.writeMetric(l, ev)
 	case otf2.EventMeasurementOnOff:
 		name := "recording on"
 		if ev.MeasurementOnOff().MeasurementMode == otf2.MeasurementOff {
 			name = "recording off"
 		}
-		w.instant(l, name, ev.Time)
+		w.writeInstant(l, name, ev.Time)
 	}
 }
 
-// metric passes on the values of a metric event, in their units.
-func (w *walker) metric(l *row, ev *otf2.Event) {
+// writeMetric passes on the values of a metric event, in their units.
+func (w *walker) writeMetric(l *row, ev *otf2.Event) {
 	m := ev.Metric()
 	quantities, known := w.quantities[m.Metric]
 	if !known {
@@ -302,21 +302,21 @@ func (w *walker) metric(l *row, ev *otf2.Event) {
 		w.quantities[m.Metric] = quantities
 	}
 	if quantities == nil {
-		w.leaveOut("values of metrics that are not defined as numbers")
+		w.countLeftOut("values of metrics that are not defined as numbers")
 		return
 	}
 	values, fits := facts.StoredValues(w.stored[:0], quantities, m)
 	if w.stored = values; !fits {
-		w.leaveOut("values of metrics that are not as their metrics are defined")
+		w.countLeftOut("values of metrics that are not as their metrics are defined")
 		return
 	}
 	for i, bits := range values {
 		value := quantities[i].Number(bits)
 		if math.IsNaN(value) || math.IsInf(value, 0) {
-			w.leaveOut("values of metrics that are not numbers")
+			w.countLeftOut("values of metrics that are not numbers")
 			continue
 		}
-		w.value(l, &quantities[i], ev.Time, value)
+		w.writeValue(l, &quantities[i], ev.Time, value)
 	}
 }
 
@@ -325,14 +325,14 @@ type recent struct{ young, old map[uint64]struct{} }
 
 const maxEvents = 1 << 18
 
-func (r *recent) put(id uint64) {
+func (r *recent) addID(id uint64) {
 	if r.young == nil || len(r.young) >= maxEvents {
 		r.young, r.old = make(map[uint64]struct{}), r.young
 	}
 	r.young[id] = struct{}{}
 }
 
-func (r *recent) has(id uint64) bool {
+func (r *recent) hasID(id uint64) bool {
 	_, young := r.young[id]
 	_, old := r.old[id]
 	return young || old
@@ -345,8 +345,8 @@ type unit struct {
 	rows    []*row
 }
 
-// units gives each process of the job and, behind it, each of its GPUs, with their rows by their ids.
-func (r *rows) units() (all []unit) {
+// processUnits gives each process of the job and, behind it, each of its GPUs, with their rows by their ids.
+func (r *rows) processUnits() (all []unit) {
 	for _, p := range r.processes {
 		first := len(all)
 		for _, l := range p.rows {

@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// clocksRemark says how far times of several hosts compare; inexact: figures say how exact they are, which is without
-// the clocks.
+// clocksRemark states how well the clocks of several hosts agree; inexact: the figures state an uncertainty, which does
+// not include the clocks'.
 func clocksRemark(hosts int, c *facts.HostClocks, inexact bool) string {
 	but := "."
 	if inexact {

@@ -14,7 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// Comparison makes the comparison's tables. limit is the slowdown that is too much, as a part (see Over); 0: none.
+// Comparison returns the tables of a comparison. limit is the largest permitted slowdown, as a part of 1 (see Over); 0:
+// no limit.
 func Comparison(c *compare.Comparison, limit float64) *Document {
 	d := &Document{title: fmt.Sprintf("%s → %s", c.A.Archive, c.B.Archive)}
 	describeRun(&c.A, d, "A")
@@ -22,16 +23,16 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 	kinds := func(n int) string { return units.Count(n, "kind of operations", "kinds of operations") }
 	switch {
 	case len(c.Operations) == 0:
-		d.say("The runs have no kind of operation in common: nothing can be compared.")
+		d.addIntro("The runs have no kind of operation in common: nothing can be compared.")
 	case c.Compared == 0:
-		d.say("Nothing can be compared: no kind of operation has at least %d pairs.", c.LeastPairs)
+		d.addIntro("Nothing can be compared: no kind of operation has at least %d pairs.", c.LeastPairs)
 	case c.Slower+c.Faster == 0:
-		d.say("No change found in %s.", kinds(c.Compared))
+		d.addIntro("No change found in %s.", kinds(c.Compared))
 	default:
-		d.say("%d of %s changed: %d slower, %d faster.", c.Slower+c.Faster, kinds(c.Compared), c.Slower, c.Faster)
+		d.addIntro("%d of %s changed: %d slower, %d faster.", c.Slower+c.Faster, kinds(c.Compared), c.Slower, c.Faster)
 	}
 	if c.Compared > 0 {
-		d.say("A change is at least %s, and its interval does not contain 0; %s with %s confidence.",
+		d.addIntro("A change is at least %s, and its interval does not contain 0; %s with %s confidence.",
 			share(c.MinChange), units.Count(c.Tests, "interval holds", "intervals hold together"), share(c.Confidence))
 	}
 	if limit > 0 {
@@ -39,9 +40,9 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 		for i := range c.Operations {
 			blind += int(analysis.BoolCount(c.Operations[i].Blind(limit)))
 		}
-		d.say("More than %s slower: %s.", share(limit), kinds(c.Over(limit)))
+		d.addIntro("More than %s slower: %s.", share(limit), kinds(c.Over(limit)))
 		if blind > 0 {
-			d.say("In %s, such a slowdown could have been missed: times vary too much, or there are too few "+
+			d.addIntro("In %s, such a slowdown could have been missed: times vary too much, or there are too few "+
 				"operations.", kinds(blind))
 		}
 	}
@@ -69,16 +70,16 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 	d.sheets = append(d.sheets, sheetOf("only_a", "Only in A", c.OnlyA, onlyColumns),
 		sheetOf("only_b", "Only in B", c.OnlyB, onlyColumns))
 	if slices.ContainsFunc(c.Operations, func(r compare.Row) bool { return r.Grouped && r.Equal == 0 }) {
-		d.note("* behind the name: launched together with others; the time is that of all of them")
+		d.addNote("* behind the name: launched together with others; the time is that of all of them")
 	}
 	if slices.ContainsFunc(c.Operations, func(r compare.Row) bool { return r.Equal > 0 }) {
-		d.note("/n behind the name: n equal ones launched together; the time is that of the launch, divided by n")
+		d.addNote("/n behind the name: n equal ones launched together; the time is that of the launch, divided by n")
 	}
 	if slices.ContainsFunc(c.Operations, func(
 		r compare.Row) bool {
 		return !facts.SourceOf(r.TimingSource).HasLength()
 	}) {
-		d.note("enqueue: it is known when these were launched, but not how long they ran; the times are those of " +
+		d.addNote("enqueue: it is known when these were launched, but not how long they ran; the times are those of " +
 			"enqueueing")
 	}
 	return d
@@ -92,7 +93,7 @@ func describeRun(r *compare.Run, d *Document, name string) {
 	if r.Library != "" {
 		text += ", library " + r.Library
 	}
-	d.say("%s", text)
+	d.addIntro("%s", text)
 	for _, n := range []struct {
 		n    uint64
 		text string
@@ -102,11 +103,11 @@ func describeRun(r *compare.Run, d *Document, name string) {
 		{r.LeftOut, "left out: recorded differently by the members"}, {r.Lost, "events of NCCL lost"},
 	} {
 		if n.n > 0 {
-			d.say("     %d %s", n.n, n.text)
+			d.addIntro("     %d %s", n.n, n.text)
 		}
 	}
 	for _, p := range r.Problems {
-		d.say("     problem: %s", p)
+		d.addIntro("     problem: %s", p)
 	}
 }
 
@@ -118,8 +119,8 @@ func share(part float64) string {
 	return text + " %"
 }
 
-// signed writes a change with its sign.
-func signed(v float64, text func(float64) string) string {
+// withSign formats a change with its sign.
+func withSign(v float64, text func(float64) string) string {
 	switch {
 	case math.IsInf(v, 0):
 		return map[bool]string{true: "∞", false: "−∞"}[v > 0]
@@ -133,7 +134,7 @@ func signed(v float64, text func(float64) string) string {
 
 func percentOf(v float64) string { return units.Number(100*v, false) + " %" }
 
-// shapeText names the communicators for people.
+// shapeText describes the communicators of a kind.
 func shapeText(k *compare.Kind) string {
 	return fmt.Sprintf("%d ranks on %s", k.Ranks, units.Count(k.Hosts, "host", "hosts"))
 }
@@ -145,12 +146,12 @@ func sizeText(k *compare.Kind) string {
 	return units.Bytes(k.Size)
 }
 
-// whereOf tells which parts have changed.
-func whereOf(r *compare.Row) string {
+// changedParts names the parts that have changed.
+func changedParts(r *compare.Row) string {
 	var parts []string
 	for f, c := range r.Figures() {
 		if compare.Figure(f) != compare.FigureTime && c != nil && c.Changed {
-			parts = append(parts, fmt.Sprintf("%s %s", compare.FigureNames[f], signed(c.Difference, units.Time)))
+			parts = append(parts, fmt.Sprintf("%s %s", compare.FigureNames[f], withSign(c.Difference, units.Time)))
 		}
 	}
 	if r.Skew != nil && r.Skew.Changed && r.LastB.Rank != "" {
@@ -198,7 +199,7 @@ func medianText(ns float64) string {
 	return units.Time(ns)
 }
 
-// comparedColumns are those of a table of rows with one verdict; "": of all, for machines.
+// comparedColumns returns the columns of a table of rows with one verdict; "": of all rows, for CSV.
 func comparedColumns(verdict string) []column[compare.Row] {
 	type row = compare.Row
 	where := ""
@@ -226,19 +227,19 @@ func comparedColumns(verdict string) []column[compare.Row] {
 			if r.Pairs == 0 {
 				return "–"
 			}
-			return signed(r.Time.Share, percentOf)
+			return withSign(r.Time.Share, percentOf)
 		}, func(r *row) any { return r.Ratio }},
 	)
 	interval := func(r *row) string {
 		low, high := float64(r.RatioLow)-1, float64(r.RatioHigh)-1
-		return fmt.Sprintf("%s … %s", signed(low, percentOf), signed(high, percentOf))
+		return fmt.Sprintf("%s … %s", withSign(low, percentOf), withSign(high, percentOf))
 	}
 	if verdict != compare.TooFew {
 		columns = append(columns, column[row]{"", "<interval", interval, nil})
 	}
 	columns = append(columns,
-		column[row]{"ratio_low", "", nil, func(r *row) any { return finite(r.RatioLow) }},
-		column[row]{"ratio_high", "", nil, func(r *row) any { return finite(r.RatioHigh) }},
+		column[row]{"ratio_low", "", nil, func(r *row) any { return finiteOrNil(r.RatioLow) }},
+		column[row]{"ratio_high", "", nil, func(r *row) any { return finiteOrNil(r.RatioHigh) }},
 		column[row]{"time_changed", "", nil, func(r *row) any { return r.Time.Changed }},
 	)
 	for f := compare.FigureEnqueue; f < compare.NumFigures; f++ {
@@ -255,13 +256,13 @@ func comparedColumns(verdict string) []column[compare.Row] {
 			column[row]{name + "_median_a_ns", "", nil, part(func(c *compare.Change) any { return c.MedianA })},
 			column[row]{name + "_median_b_ns", "", nil, part(func(c *compare.Change) any { return c.MedianB })},
 			column[row]{name + "_difference_ns", "", nil, part(func(c *compare.Change) any { return c.Difference })},
-			column[row]{name + "_low_ns", "", nil, part(func(c *compare.Change) any { return finite(c.Low) })},
-			column[row]{name + "_high_ns", "", nil, part(func(c *compare.Change) any { return finite(c.High) })},
+			column[row]{name + "_low_ns", "", nil, part(func(c *compare.Change) any { return finiteOrNil(c.Low) })},
+			column[row]{name + "_high_ns", "", nil, part(func(c *compare.Change) any { return finiteOrNil(c.High) })},
 			column[row]{name + "_changed", "", nil, part(func(c *compare.Change) any { return c.Changed })},
 		)
 	}
 	return append(columns,
-		column[row]{"", where, whereOf, nil},
+		column[row]{"", where, changedParts, nil},
 		column[row]{"ways_a", "", nil, func(r *row) any { return strings.Join(r.WaysA, " ") }},
 		column[row]{"ways_b", "", nil, func(r *row) any { return strings.Join(r.WaysB, " ") }},
 		column[row]{"last_a", "", nil, func(r *row) any { return r.LastA.Rank }},
@@ -271,7 +272,7 @@ func comparedColumns(verdict string) []column[compare.Row] {
 	)
 }
 
-func finite(v compare.OrInfinite) any {
+func finiteOrNil(v compare.OrInfinite) any {
 	if math.IsInf(float64(v), 0) {
 		return nil
 	}

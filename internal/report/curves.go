@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// A picture of bandwidth over size, a line for each curve, as SVG that needs nothing beside itself.
+// A picture of bandwidth over size with a line for each curve, as a self-contained SVG.
 
 // Size of the picture and of the plot in it, px.
 const (
@@ -24,13 +24,13 @@ const (
 	plotBottom   = 460
 	legendTop    = 530
 	legendLine   = 22
-	legendText   = 52 // characters of an entry
+	legendText   = 52 // characters of a legend entry
 )
 
-// maxTicks is how many sizes stand below the axis.
+// maxTicks is the number of sizes below the axis.
 const maxTicks = 12
 
-// WriteCurves draws curves. title says what they are of.
+// WriteCurves draws curves below a title.
 func WriteCurves(out io.Writer, title string, curves []bandwidth.Curve) error {
 	w := bufio.NewWriter(out)
 	plot := NewPlot(curves, maxTicks)
@@ -60,7 +60,7 @@ func WriteCurves(out io.Writer, title string, curves []bandwidth.Curve) error {
 	return w.Flush()
 }
 
-// writeCurveStyle writes rules for this picture alone: it can stand in a page.
+// writeCurveStyle writes style rules that affect only this picture, so that a page can contain it.
 func writeCurveStyle(w *bufio.Writer) {
 	fmt.Fprintln(w, `<style>`)
 	fmt.Fprintln(w, `svg.curves{--ground:#fff;--ink:#1c1c1e;--dim:#5f6368;--grid:#e4e6e9;--axis:#8d9299}`)
@@ -88,21 +88,21 @@ func writeCurveStyle(w *bufio.Writer) {
 }
 
 func svgLabel(w *bufio.Writer, class string, x, y float64, anchor, text string) {
-	fmt.Fprintf(w, `<text class="%s" x="%s" y="%s" text-anchor="%s">%s</text>`+"\n", class, place(x), place(y), anchor,
+	fmt.Fprintf(w, `<text class="%s" x="%s" y="%s" text-anchor="%s">%s</text>`+"\n", class, px(x), px(y), anchor,
 		html.EscapeString(text))
 }
 
-// place is a coordinate, to a tenth of a pixel.
-func place(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
+// px formats a coordinate, rounded to a tenth of a pixel.
+func px(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
 
-// plotX and plotY are the places of shares of the axes, px.
+// plotX and plotY convert positions on the axes, 0 to 1, to pixels.
 func plotX(share float64) float64 { return plotLeft + share*(plotRight-plotLeft) }
 
 func plotY(share float64) float64 { return plotBottom - share*(plotBottom-plotTop) }
 
 func writeAxes(w *bufio.Writer, p *Plot) {
 	line := func(class string, x1, y1, x2, y2 float64) {
-		fmt.Fprintf(w, `<path class="%s" d="M%s %sL%s %s"/>`+"\n", class, place(x1), place(y1), place(x2), place(y2))
+		fmt.Fprintf(w, `<path class="%s" d="M%s %sL%s %s"/>`+"\n", class, px(x1), px(y1), px(x2), px(y2))
 	}
 	for _, t := range p.Sizes {
 		x := plotX(t.At)
@@ -122,7 +122,7 @@ func writeAxes(w *bufio.Writer, p *Plot) {
 		(plotTop+plotBottom)/2)
 }
 
-// lineClass is what colors a curve's line, and says how it is drawn.
+// lineClass returns the CSS classes of a curve's line: its color and its dashes.
 func lineClass(l *PlotLine) string {
 	class := fmt.Sprintf("line c%d", l.color)
 	if l.Replayed {
@@ -134,8 +134,8 @@ func lineClass(l *PlotLine) string {
 func writeCurve(w *bufio.Writer, l *PlotLine) {
 	var path strings.Builder
 	for k, p := range l.Points {
-		fmt.Fprintf(&path, "%s%s %s", map[bool]string{true: "M", false: "L"}[k == 0], place(plotX(p.X)),
-			place(plotY(p.Y)))
+		fmt.Fprintf(&path, "%s%s %s", map[bool]string{true: "M", false: "L"}[k == 0], px(plotX(p.X)),
+			px(plotY(p.Y)))
 	}
 	if len(l.Points) > 1 {
 		fmt.Fprintf(w, `<path class="%s" d="%s"/>`+"\n", lineClass(l), path.String())
@@ -144,7 +144,7 @@ func writeCurve(w *bufio.Writer, l *PlotLine) {
 		text := fmt.Sprintf("%s: %s, %s GB/s (algorithm bandwidth %s), %s", l.Name, p.Size, p.BusBW, p.AlgBW,
 			units.Count(int(p.Operations), "operation", "operations"))
 		fmt.Fprintf(w, `<g class="c%d" transform="translate(%s %s)"><title>%s</title><path d="%s"/></g>`+"\n", l.color,
-			place(plotX(p.X)), place(plotY(p.Y)), html.EscapeString(text), l.Mark)
+			px(plotX(p.X)), px(plotY(p.Y)), html.EscapeString(text), l.Mark)
 	}
 }
 
@@ -156,6 +156,6 @@ func writeCurveName(w *bufio.Writer, i int, l *PlotLine) {
 	}
 	fmt.Fprintf(
 		w, `<path class="%s" d="M%s %sh30"/><g class="c%d" transform="translate(%s %s)"><path d="%s"/></g>`+"\n",
-		lineClass(l), place(x), place(y-4), l.color, place(x+15), place(y-4), l.Mark)
+		lineClass(l), px(x), px(y-4), l.color, px(x+15), px(y-4), l.Mark)
 	svgLabel(w, "", x+40, y, "start", text)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// hangRow is a member of an operation that is not complete, as a row of a table.
+// hangRow is the row of a member of an incomplete operation.
 type hangRow struct {
 	job  int
 	comm *hang.Stuck
@@ -66,7 +66,7 @@ func hangColumns(jobs bool) []column[hangRow] {
 	return columns
 }
 
-// stopSureness says how sure it is that a stop is one, if those whose doing it is are named.
+// stopSureness states the confidence that an operation is stuck, if culprits are named.
 func stopSureness(j *hang.Job, s *waitfor.Stop) string {
 	who := s.Culprits
 	if len(who) == 0 {
@@ -84,14 +84,14 @@ func stopSureness(j *hang.Job, s *waitfor.Stop) string {
 	return " " + verdict.Sureness(sure)
 }
 
-// slowNotHung is an age below which an operation may just take its time: flushes come 2 s apart.
+// slowNotHung is the age below which an operation may just be slow: flushes come 2 s apart.
 const slowNotHung = 5_000_000_000
 
-// maxHangRanks is how many members of an operation the text lists one by one; of larger communicators it lists
-// those that are missing, then the others as far as there is room.
+// maxHangRanks is the number of members of an operation that the text lists. Of larger communicators it lists the
+// missing members first, then as many of the others as fit.
 const maxHangRanks = 64
 
-// Hang gives the report as tables.
+// Hang returns the report on a hang as tables.
 func Hang(h *hang.Report) *Document {
 	d := &Document{title: "Operations that are not complete: " + h.Directory}
 	var rows []hangRow
@@ -101,47 +101,48 @@ func Hang(h *hang.Report) *Document {
 		if len(h.Jobs) > 1 {
 			job = fmt.Sprintf("job %d: ", i+1)
 		}
-		d.say("%s%s (%d running, %d ended, %d crashed), %s examined", job,
+		d.addIntro("%s%s (%d running, %d ended, %d crashed), %s examined", job,
 			units.Count(j.Processes, "process", "processes"), j.Running, j.Ended, j.Crashed,
 			units.Count(j.Looked, "communicator", "communicators"))
 		certain := false
 		for i := range j.Stops {
-			d.say("%s%s%s", job, j.Stops[i].Sentence(), stopSureness(j, &j.Stops[i]))
+			d.addIntro("%s%s%s", job, j.Stops[i].Sentence(), stopSureness(j, &j.Stops[i]))
 			certain = certain || j.Stops[i].Certain && !j.Stops[i].Passed
 		}
 		for _, text := range j.RAS {
-			d.say("%s%s", job, text)
+			d.addIntro("%s%s", job, text)
 		}
 		for _, died := range j.Died {
-			d.say("%s%s", job, died)
+			d.addIntro("%s%s", job, died)
 		}
 		for k := range j.Communicators {
 			c := &j.Communicators[k]
-			d.say("%s", job+sentenceOn(c))
+			d.addIntro("%s", job+sentenceOn(c))
 			for m := range c.Members {
 				rows = append(rows, hangRow{i + 1, c, &c.Members[m]})
 			}
 		}
 		switch {
 		case len(j.Communicators) == 0:
-			d.say("%sno operation is under way", job)
+			d.addIntro("%sno operation is under way", job)
 		case j.Communicators[0].Age >= slowNotHung:
 		case j.Running > 0:
-			d.say("%sall of this is younger than %s: look again to see whether it is stuck or just running", job,
+			d.addIntro("%sall of this is younger than %s: look again to see whether it is stuck or just running", job,
 				units.Time(slowNotHung))
 		case j.Communicators[0].AtLeast:
-			d.say("%sit is not known when the processes ended: all of this may be older", job)
-		case certain: // it could not have gone on
+			d.addIntro("%sit is not known when the processes ended: all of this may be older", job)
+		case certain: // the operation could not have continued
 		default:
-			d.say("%sall of this is younger than %s: it may just be where the job was when it ended", job,
+			d.addIntro("%sall of this is younger than %s: it may just be where the job was when it ended", job,
 				units.Time(slowNotHung))
 		}
 		if len(j.Inexact) > 0 {
-			d.say("%sevents of %s were lost, or may be missing in what was imported, or its collector was replaced: "+
-				"its numbers of operations may be off", job, strings.Join(j.Inexact, ", "))
+			d.addIntro(
+				"%sevents of %s were lost, or may be missing in what was imported, or its collector was replaced: "+
+					"its numbers of operations may be off", job, strings.Join(j.Inexact, ", "))
 		}
 		if len(j.Partial) > 0 {
-			d.say("%s%s left out some operations on request; these do not appear here", job,
+			d.addIntro("%s%s left out some operations on request; these do not appear here", job,
 				strings.Join(j.Partial, ", "))
 		}
 	}
@@ -164,7 +165,7 @@ func Hang(h *hang.Report) *Document {
 	return d
 }
 
-// sentenceOn says in one line what is the matter.
+// sentenceOn describes a stuck operation in one line.
 func sentenceOn(h *hang.Stuck) string {
 	by := make(map[string][]string)
 	for i := range h.Members {

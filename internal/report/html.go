@@ -20,24 +20,24 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// A page that says what the report says, which needs nothing beside itself: no script, nothing from a network. It is
-// for people to pass on and to print; its numbers are the report's.
+// The report as a self-contained page, without scripts and without anything from a network, to pass on or to print. Its
+// numbers are those of the report.
 
 //go:embed html.tmpl
 var pageText string
 
 var pageTemplate = template.Must(template.New("report").Parse(pageText))
 
-// pageColumns is the room that tables have, in characters.
+// pageColumns is the width of tables, in characters.
 const pageColumns = 150
 
-// HTML says how a page is made.
+// HTML holds the options of a page.
 type HTML struct {
-	Style   Style  // Width is not used: a page has its own
-	Version string // of the program that makes it
+	Style   Style  // Width is not used: a page has a fixed one
+	Version string // of the program that writes it
 }
 
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	Title, Version string
 	Verdict        *verdict.Verdict
@@ -55,17 +55,17 @@ type page struct {
 	Next           string
 }
 
-// culprit is one of those whom the verdict names.
+// culprit is a culprit of the verdict, as the template shows it.
 type culprit struct {
 	Who, Kind, Evidence string
 	Facts               []Line
 }
 
-// pageBar is a share that is drawn.
+// pageBar is a share that is drawn as a bar.
 type pageBar struct {
 	Name, Text string
-	Percent    float64 // of the bar's room
-	Indent     bool    // it is a factor of the one above
+	Percent    float64 // of the full bar
+	Indent     bool    // it is a factor of the share above
 }
 
 // pageTable is a table with its remarks.
@@ -87,7 +87,7 @@ func WriteHTML(r *operations.Report, out io.Writer, how HTML) error {
 	p := &page{
 		Title: printable.Name(r.Summary.Archive), Version: how.Version, Verdict: r.Verdict,
 		Path:    pathLines(r.CriticalPath),
-		Summary: SummaryLines(&r.Summary), Problems: r.Problems, Next: next(r), Tiles: tiles(r),
+		Summary: SummaryLines(&r.Summary), Problems: r.Problems, Next: nextStep(r), Tiles: summaryTiles(r),
 	}
 	if r.Verdict != nil {
 		for i := range r.Verdict.Culprits {
@@ -96,8 +96,8 @@ func WriteHTML(r *operations.Report, out io.Writer, how HTML) error {
 	}
 	if s := r.WaitStates; s.Total.Parts > 0 {
 		p.Where = whereLines(s, clock)
-		// they are drawn, and come last
-		if at := slices.IndexFunc(p.Where, func(l Line) bool { return l.Name == saysEfficiency }); at >= 0 {
+		// The efficiencies are drawn, and come last.
+		if at := slices.IndexFunc(p.Where, func(l Line) bool { return l.Name == lineEfficiency }); at >= 0 {
 			p.Where = p.Where[:at]
 		}
 		p.OverTime = overTimePicture(s.OverTime, clock)
@@ -110,9 +110,9 @@ func WriteHTML(r *operations.Report, out io.Writer, how HTML) error {
 		if err := WriteCurves(&b, "medians", curves); err != nil {
 			return err
 		}
-		p.Curves = template.HTML(b.String()) // what it names is escaped there
+		p.Curves = template.HTML(b.String()) // WriteCurves escapes the names
 	}
-	p.tables(r, clock, how.Style)
+	p.addTables(r, clock, how.Style)
 	b := bufio.NewWriter(out)
 	if err := pageTemplate.Execute(b, p); err != nil {
 		return err
@@ -120,8 +120,8 @@ func WriteHTML(r *operations.Report, out io.Writer, how HTML) error {
 	return b.Flush()
 }
 
-// tiles are the few numbers that stand at the top.
-func tiles(r *operations.Report) (all []Line) {
+// summaryTiles returns the few numbers at the top of the page.
+func summaryTiles(r *operations.Report) (all []Line) {
 	s, w := &r.Summary, r.WaitStates
 	all = append(all,
 		Line{Name: "duration", Text: units.Time(float64(s.Duration))},
@@ -138,7 +138,7 @@ func tiles(r *operations.Report) (all []Line) {
 	return all
 }
 
-// kindNames say in words how somebody held the others up.
+// kindNames describe how a culprit delayed the others.
 var kindNames = map[verdict.Kind]string{
 	verdict.HostLate: "its host called late", verdict.GPULate: "its GPU began late or worked slowly",
 	verdict.SlowTransfer: "slow transfers",
@@ -164,7 +164,8 @@ func culpritOf(c *verdict.Culprit, clock Clock) culprit {
 		fact("when", c.Pattern)
 	}
 	if w := c.Worst; w != nil {
-		text := fmt.Sprintf("%s at %s, %s late", w.Function, clock.at(uint64(w.At)), units.Time(float64(w.Late)))
+		text := fmt.Sprintf("%s at %s, %s late", w.Function, clock.formatTime(uint64(w.At)),
+			units.Time(float64(w.Late)))
 		if w.Phase != "" {
 			text += ", in " + w.Phase
 		}
@@ -173,7 +174,7 @@ func culpritOf(c *verdict.Culprit, clock Clock) culprit {
 	return out
 }
 
-// confidenceText never says 100 %.
+// confidenceText formats a confidence; it never states 100 %.
 func confidenceText(v float64) string {
 	if v > 0.999 {
 		return "over 99.9 %"
@@ -181,7 +182,7 @@ func confidenceText(v float64) string {
 	return units.Percent(v, 1)
 }
 
-// efficiencyBars draw the efficiencies, each with the factors that it is the product of.
+// efficiencyBars returns the efficiencies, each followed by its factors.
 func efficiencyBars(e *efficiency.Result) (all []pageBar, notKnown string) {
 	if e == nil {
 		return nil, ""
@@ -208,11 +209,11 @@ func efficiencyBars(e *efficiency.Result) (all []pageBar, notKnown string) {
 	return all, e.NotKnown
 }
 
-// tables are those of the report as text, in its order.
-func (p *page) tables(r *operations.Report, clock Clock, style Style) {
+// addTables adds the tables of the text report, in the same order.
+func (p *page) addTables(r *operations.Report, clock Clock, style Style) {
 	add := func(id, title string, s sheet, more ...string) {
 		if len(s.text) > 0 {
-			p.Tables = append(p.Tables, s.table(id, title, style.Top, more))
+			p.Tables = append(p.Tables, s.pageTable(id, title, style.Top, more))
 		}
 	}
 	if s := r.WaitStates; s.Total.Parts > 0 {
@@ -229,12 +230,12 @@ func (p *page) tables(r *operations.Report, clock Clock, style Style) {
 	}
 }
 
-// mostWorst is how many operations that cost the most a page has.
+// mostWorst is the number of most expensive operations on a page.
 const mostWorst = 20
 
-// table makes a sheet's rows fit a page.
-func (s *sheet) table(id, title string, top int, more []string) pageTable {
-	rows, rest := s.top(top)
+// pageTable returns a sheet as a table that fits a page.
+func (s *sheet) pageTable(id, title string, top int, more []string) pageTable {
+	rows, rest := s.topRows(top)
 	t := newTable(s.heads...)
 	for _, row := range rows {
 		cells := make([]string, len(row))
@@ -243,7 +244,7 @@ func (s *sheet) table(id, title string, top int, more []string) pageTable {
 		}
 		t.rows = append(t.rows, cells)
 	}
-	left := t.fit(pageColumns, s.optional)
+	left := t.fitWidth(pageColumns, s.optional)
 	out := pageTable{ID: id, Title: title, Rows: t.rows}
 	for i, head := range t.heads {
 		out.Heads = append(out.Heads, pageHead{head, t.left[i]})
@@ -265,8 +266,8 @@ const (
 	timeTop, timeBottom   = 14, 150
 )
 
-// overTimePicture draws which part of the ranks' time was waiting, the worst window in another color; "" if nobody
-// waited.
+// overTimePicture draws the part of the ranks' time that was waiting, with the worst window in another color; "" if
+// nobody waited.
 func overTimePicture(windows []overtime.Window, clock Clock) template.HTML {
 	worst := overtime.Worst(windows)
 	if worst == nil || len(windows) < 2 {
@@ -286,7 +287,7 @@ func overTimePicture(windows []overtime.Window, clock Clock) template.HTML {
 	fmt.Fprintf(
 		w, `<svg class="overtime" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Waiting over time">`+"\n", timeWidth, timeHeight, timeWidth, timeHeight)
 	for _, share := range []float64{0, top / 2, top} {
-		fmt.Fprintf(w, `<path class="grid" d="M%d %sH%d"/>`, timeLeft, place(y(share)), timeRight)
+		fmt.Fprintf(w, `<path class="grid" d="M%d %sH%d"/>`, timeLeft, px(y(share)), timeRight)
 		svgLabel(w, "dim", timeLeft-8, y(share)+4, "end", units.Percent(share, 1))
 	}
 	whole := float64(end - begin)
@@ -301,14 +302,15 @@ func overTimePicture(windows []overtime.Window, clock Clock) template.HTML {
 		}
 		from, to := x(float64(v.Begin-begin)/whole), x(float64(v.End-begin)/whole)
 		fmt.Fprintf(w, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"><title>%s</title></rect>`+"\n", class,
-			place(from), place(y(v.Share)), place(max(to-from-1, 1)), place(timeBottom-y(v.Share)),
+			px(from), px(y(v.Share)), px(max(to-from-1, 1)), px(timeBottom-y(v.Share)),
 			template.HTMLEscapeString(worstWindow(v, clock)))
 	}
 	for _, at := range []struct {
 		share  float64
 		anchor string
 	}{{0, "start"}, {0.5, "middle"}, {1, "end"}} {
-		svgLabel(w, "dim", x(at.share), timeBottom+22, at.anchor, clock.at(uint64(begin)+uint64(at.share*whole)))
+		svgLabel(w, "dim", x(at.share), timeBottom+22, at.anchor,
+			clock.formatTime(uint64(begin)+uint64(at.share*whole)))
 	}
 	fmt.Fprintln(w, "</svg>")
 	_ = w.Flush() // a Builder has no errors

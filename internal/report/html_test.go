@@ -87,12 +87,12 @@ func readPage(t *testing.T, page []byte) *read {
 
 // same are the rows of a sheet, as a page of unlimited width has them.
 func same(s sheet, top int) [][]string {
-	rows, _ := s.top(top)
+	rows, _ := s.topRows(top)
 	t := newTable(s.heads...)
 	for _, row := range rows {
 		t.rows = append(t.rows, slices.Clone(row))
 	}
-	t.fit(pageColumns, s.optional)
+	t.fitWidth(pageColumns, s.optional)
 	return append([][]string{t.heads}, t.rows...)
 }
 
@@ -113,7 +113,7 @@ func TestPageSaysWhatTheReportSays(t *testing.T) {
 		}
 	}
 	for _, line := range slices.Concat(SummaryLines(&r.Summary), whereLines(w, Clock{Begin: uint64(r.Summary.Begin)})) {
-		if line.Name == saysEfficiency {
+		if line.Name == lineEfficiency {
 			break // they are drawn, and come last
 		}
 		if !strings.Contains(got.text, line.Text) {

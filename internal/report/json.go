@@ -9,12 +9,12 @@ import (
 	"io"
 )
 
-// schema is the version of what commands write as JSON, its member "schema". It counts up when a member is renamed,
-// taken away or means something else; new members do not change it.
+// schema is the version of the JSON output of commands, written as its member "schema". It increases when a member is
+// renamed, removed or redefined; new members do not change it.
 const schema = 1
 
-// WriteJSON writes an object as JSON, with its version as the first member, and a new line; objects that begin with a
-// version of their own keep that. indent is what each depth is set in by; "": all is one line.
+// WriteJSON writes an object as JSON with a newline. The first member is the version of the schema, unless the object
+// begins with a version of its own. indent is the indentation of each level; "": one line.
 func WriteJSON(w io.Writer, v any, indent string) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)

@@ -14,49 +14,49 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// Live makes the view's lines and tables. Of operations and ranks at most so many are shown (0: all), of ranks those
-// that are waited for or wait the most. Lines of what is out of order begin with "!".
+// Live returns the view's lines and tables with at most the given numbers of operations and ranks (0: all). It prefers
+// ranks that others wait for or that wait the most. Warnings begin with "!".
 func Live(v *live.View, operations, ranks int) *Document {
 	d := &Document{title: v.Directory + ": " + describeView(v)}
 	for _, p := range v.Problems {
-		d.say("! %s", p)
+		d.addIntro("! %s", p)
 	}
 	if v.State == live.LiveWaiting {
 		return d
 	}
-	line := func(name, format string, args ...any) { d.say("  %-10s  %s", name, fmt.Sprintf(format, args...)) }
+	line := func(name, format string, args ...any) { d.addIntro("  %-10s  %s", name, fmt.Sprintf(format, args...)) }
 	if v.Window == 0 {
 		line("operations", "%d so far, none of them known in detail yet", v.Done)
 	} else {
 		line("operations", "%s/s, %s/s; %d so far", units.Number(v.Rate, false), formatRate(v.Bytes), v.Done)
-		line("window", "%s, until %s ago", units.Time(float64(v.Window)), roughly(time.Duration(v.Age)))
+		line("window", "%s, until %s ago", units.Time(float64(v.Window)), formatAge(time.Duration(v.Age)))
 		line("waiting", "%s", waitingText(v))
 	}
 	if v.Lost == 0 {
 		line("losses", "none")
 	} else {
-		d.say("! losses      %d events: %s", v.Lost, analysis.CountersText(v.LostBy))
+		d.addIntro("! losses      %d events: %s", v.Lost, analysis.CountersText(v.LostBy))
 	}
 	if v.Partial > 0 {
 		line("recording", "only in part, on request, in %s", units.Count(v.Partial, "process", "processes"))
 	}
 	if v.Skipped {
-		d.say("! there are too many events to follow: some were skipped")
+		d.addIntro("! there are too many events to follow: some were skipped")
 	}
 	for i := range v.Stops {
-		d.say("! stopped     %s", v.Stops[i].Sentence())
+		d.addIntro("! stopped     %s", v.Stops[i].Sentence())
 	}
 	for _, died := range v.Died {
-		d.say("! died        %s", died)
+		d.addIntro("! died        %s", died)
 	}
 	if v.Crashed > 0 {
-		d.say("! of %s the collector has died, too", units.Count(v.Crashed, "process", "processes"))
+		d.addIntro("! of %s the collector has died, too", units.Count(v.Crashed, "process", "processes"))
 	}
 	d.sheets = append(d.sheets, firstRows(sheetOf("operations", "Operations", v.Operations, liveOperationColumns),
 		operations, "operation", "operations"),
 		liveRankSheet(v, ranks))
 	if v.Hosts > 1 && v.Compared+v.NotCompared > 0 {
-		d.note("Clocks of hosts are not known exactly while the job runs: between hosts, waiting is judged by the " +
+		d.addNote("Clocks of hosts are not known exactly while the job runs: between hosts, waiting is judged by the " +
 			"ends of operations.")
 	}
 	return d
@@ -77,7 +77,7 @@ func describeView(v *live.View) string {
 	return text
 }
 
-// waitingText says who makes the others wait.
+// waitingText names the rank that makes the others wait.
 func waitingText(v *live.View) string {
 	worst, waited := -1, 0.0
 	for i := range v.Ranks {
@@ -97,8 +97,8 @@ func waitingText(v *live.View) string {
 		percentOf(r.Caused), r.Rank, r.Host)
 }
 
-// roughly writes how long ago something was.
-func roughly(d time.Duration) string {
+// formatAge formats roughly how long ago an event was.
+func formatAge(d time.Duration) string {
 	switch {
 	case d > 48*time.Hour:
 		return fmt.Sprintf("%d days", int(d.Hours())/24)
@@ -108,7 +108,7 @@ func roughly(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// formatRate writes bytes per second in decimal units, as bandwidths are.
+// formatRate formats bytes per second in decimal units, as usual for bandwidths.
 func formatRate(v float64) string {
 	names := []string{"B", "kB", "MB", "GB", "TB", "PB"}
 	i := 0
@@ -119,7 +119,7 @@ func formatRate(v float64) string {
 	return units.Number(v, i == 0) + " " + names[i]
 }
 
-// firstRows leaves the first of a sheet's rows.
+// firstRows keeps at most the given number of a sheet's rows.
 func firstRows(s sheet, most int, one, many string) sheet {
 	if left := len(s.text) - most; most > 0 && left > 0 {
 		s.text = s.text[:most]
@@ -128,7 +128,7 @@ func firstRows(s sheet, most int, one, many string) sheet {
 	return s
 }
 
-// liveRankSheet is the table of ranks in world order; if they are too many, of those that matter most.
+// liveRankSheet returns the table of ranks in world order; if there are too many ranks, of the most relevant ones.
 func liveRankSheet(v *live.View, most int) sheet {
 	rows := v.Ranks
 	if most > 0 && len(rows) > most {
@@ -147,11 +147,11 @@ func liveRankSheet(v *live.View, most int) sheet {
 	return firstRows(sheetOf("ranks", "Ranks", rows, liveRankColumns), most, "rank", "ranks")
 }
 
-// barWidth is the length of a whole bar.
+// barWidth is the length of a full bar.
 const barWidth = 20
 
-// bar draws a part of 1.
-func bar(part float64) string {
+// drawBar draws a part of 1 as a bar.
+func drawBar(part float64) string {
 	eighths := int(math.Round(min(max(part, 0), 1) * barWidth * 8))
 	text := strings.Repeat("█", eighths/8)
 	if rest := eighths % 8; rest > 0 {
@@ -160,7 +160,7 @@ func bar(part float64) string {
 	return text
 }
 
-func ofOne[T any](field, head string, of func(*T) float64) column[T] {
+func fractionColumn[T any](field, head string, of func(*T) float64) column[T] {
 	return column[T]{field, head, func(r *T) string {
 		if v := of(r); v > 0 {
 			return percentOf(v)
@@ -187,7 +187,7 @@ var liveOperationColumns = []column[live.Operation]{
 	label("timing_source", "timing source", func(o *live.Operation) string { return units.OrDash(o.TimingSource) }),
 	{"busbw", "busbw GB/s", func(o *live.Operation) string { return bandwidthText(o.BusBW) },
 		func(o *live.Operation) any { return o.BusBW }},
-	ofOne("waiting", "waiting", func(o *live.Operation) float64 { return o.Waiting }),
+	fractionColumn("waiting", "waiting", func(o *live.Operation) float64 { return o.Waiting }),
 }
 
 var liveRankColumns = []column[live.Rank]{
@@ -197,9 +197,9 @@ var liveRankColumns = []column[live.Rank]{
 	label("state", "state", func(r *live.Rank) string { return r.State }),
 	{"operations_per_second", "per second", func(r *live.Rank) string { return units.Number(r.Rate, false) },
 		func(r *live.Rank) any { return r.Rate }},
-	ofOne("inside", "in operations", func(r *live.Rank) float64 { return r.Inside }),
-	ofOne("waiting", "waiting", func(r *live.Rank) float64 { return r.Waiting }),
+	fractionColumn("inside", "in operations", func(r *live.Rank) float64 { return r.Inside }),
+	fractionColumn("waiting", "waiting", func(r *live.Rank) float64 { return r.Waiting }),
 	number("lost", "lost", func(r *live.Rank) uint64 { return r.Lost }),
-	ofOne("caused", "wait caused", func(r *live.Rank) float64 { return r.Caused }),
-	{"", "<", func(r *live.Rank) string { return bar(r.Caused) }, nil},
+	fractionColumn("caused", "wait caused", func(r *live.Rank) float64 { return r.Caused }),
+	{"", "<", func(r *live.Rank) string { return drawBar(r.Caused) }, nil},
 }

@@ -20,14 +20,14 @@ func newMarkdown(w io.Writer) markdown {
 	return markdown{bufio.NewWriter(w), strings.NewReplacer("|", `\|`, "\n", " ", "*", `\*`)}
 }
 
-func (m markdown) paragraphs(all ...string) {
+func (m markdown) writeParagraphs(all ...string) {
 	for _, text := range all {
 		printable.Fprintf(m, "\n%s\n", m.escape.Replace(strings.TrimSpace(text)))
 	}
 }
 
-// table writes a table below its title; heads are those of newTable: of columns that begin at the left "<" is in front.
-func (m markdown) table(title string, heads []string, rows [][]string) {
+// writeTable writes a table below its title; the heads have the form that newTable defines.
+func (m markdown) writeTable(title string, heads []string, rows [][]string) {
 	printable.Fprintf(m, "\n## %s\n\n", m.escape.Replace(title))
 	names, rule := make([]string, len(heads)), make([]string, len(heads))
 	for i, h := range heads {
@@ -37,14 +37,14 @@ func (m markdown) table(title string, heads []string, rows [][]string) {
 			rule[i] = "---"
 		}
 	}
-	m.row(names)
+	m.writeRow(names)
 	printable.Fprintf(m, "| %s |\n", strings.Join(rule, " | "))
 	for _, row := range rows {
-		m.row(row)
+		m.writeRow(row)
 	}
 }
 
-func (m markdown) row(cells []string) {
+func (m markdown) writeRow(cells []string) {
 	escaped := make([]string, len(cells))
 	for i, c := range cells {
 		escaped[i] = m.escape.Replace(c)

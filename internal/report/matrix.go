@@ -32,7 +32,7 @@ func flowColumns(hosts, times bool) []column[matrix.Flow] {
 		column[matrix.Flow]{"busy_ns", "busy", func(f *matrix.Flow) string { return timeOrDash(f.Busy) },
 			func(f *matrix.Flow) any { return f.Busy }},
 		column[matrix.Flow]{"bandwidth", "GB/s", func(f *matrix.Flow) string { return bandwidthText(f.Bandwidth) },
-			func(f *matrix.Flow) any { return known(f.Bandwidth) }},
+			func(f *matrix.Flow) any { return knownOrNil(f.Bandwidth) }},
 	)
 }
 
@@ -58,7 +58,7 @@ var channelColumns = []column[matrix.ChannelFlow]{
 	{"busy_ns", "busy", func(c *matrix.ChannelFlow) string { return timeOrDash(c.Busy) },
 		func(c *matrix.ChannelFlow) any { return c.Busy }},
 	{"bandwidth", "GB/s", func(c *matrix.ChannelFlow) string { return bandwidthText(c.Bandwidth) },
-		func(c *matrix.ChannelFlow) any { return known(c.Bandwidth) }},
+		func(c *matrix.ChannelFlow) any { return knownOrNil(c.Bandwidth) }},
 }
 
 type networkCell struct {
@@ -76,32 +76,32 @@ var networkCellColumns = []column[networkCell]{
 		func(c *networkCell) any { return c.Bytes }},
 }
 
-// maxFlows is how many rows a table of pairs has for people where nobody says how many: those with the most bytes.
+// maxFlows is the default number of rows of a table of pairs in text: those with the most bytes.
 const maxFlows = 64
 
-// maxGrid is the greatest number of rows and columns of a matrix that the text draws as one.
+// maxGrid is the largest number of rows and columns of a matrix that the text shows as a grid.
 const maxGrid = 16
 
-// Matrix gives the matrix as tables.
+// Matrix returns the communication matrix as tables.
 func Matrix(r *matrix.Report) *Document {
 	d := &Document{title: "Who sent how much to whom"}
 	if len(r.Networks)+len(r.Nominal) == 0 {
-		d.say("Nothing was sent.")
+		d.addIntro("Nothing was sent.")
 	}
 	for _, line := range r.Remarks {
-		d.say("%s", line)
+		d.addIntro("%s", line)
 	}
 	flows := func(name, title string, all []matrix.Flow, hosts, times bool) {
-		if grid, ok := gridOf(title, all); ok && !hosts {
+		if grid, ok := newGrid(title, all); ok && !hosts {
 			d.sheets = append(d.sheets, grid)
 		}
 		d.sheets = append(d.sheets, sheetOf(name, title, all, flowColumns(hosts, times)))
-		d.sheets[len(d.sheets)-1].byBytes(func(i int) uint64 { return all[i].Bytes })
+		d.sheets[len(d.sheets)-1].sortByBytes(func(i int) uint64 { return all[i].Bytes })
 	}
 	flows("ranks", "Transfers from rank to rank", r.Ranks, false, true)
 	flows("hosts", "Transfers from host to host", r.Hosts, true, true)
 	d.sheets = append(d.sheets, sheetOf("channels", "Transfers by channel", r.Channels, channelColumns))
-	d.sheets[len(d.sheets)-1].byBytes(func(i int) uint64 { return r.Channels[i].Bytes })
+	d.sheets[len(d.sheets)-1].sortByBytes(func(i int) uint64 { return r.Channels[i].Bytes })
 	var cells []networkCell
 	for i := range r.Networks {
 		for _, c := range r.Networks[i].Cells {
@@ -110,21 +110,22 @@ func Matrix(r *matrix.Report) *Document {
 	}
 	d.sheets = append(d.sheets, sheetOf("networks", "Transfers by communicator and its ranks", cells,
 		networkCellColumns))
-	d.sheets[len(d.sheets)-1].byBytes(func(i int) uint64 { return cells[i].Bytes })
+	d.sheets[len(d.sheets)-1].sortByBytes(func(i int) uint64 { return cells[i].Bytes })
 	flows("nominal", "Nominal, from rank to rank", r.Nominal, false, false)
 	flows("nominal_hosts", "Nominal, from host to host", r.NominalHosts, true, false)
 	return d
 }
 
-// byBytes sorts pairs by what went between them, and bounds their number: there can be as many as ranks by ranks.
-func (s *sheet) byBytes(of func(row int) uint64) {
-	s.by("the bytes", func(i int) float64 { return float64(of(i)) })
+// sortByBytes sorts pairs by the bytes that they exchanged, and limits their number, which can be the square of the
+// number of ranks.
+func (s *sheet) sortByBytes(of func(row int) uint64) {
+	s.sortBy("the bytes", func(i int) float64 { return float64(of(i)) })
 	s.order.bound = maxFlows
 	s.optional = []string{"busy", "host", "transfers"}
 }
 
-// gridOf draws flows as a matrix, if it is small.
-func gridOf(title string, all []matrix.Flow) (sheet, bool) {
+// newGrid returns flows as a grid; ok is false if it would be too large.
+func newGrid(title string, all []matrix.Flow) (sheet, bool) {
 	var names []string
 	index := make(map[string]int)
 	for _, f := range all {

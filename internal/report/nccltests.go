@@ -19,23 +19,23 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// What was recorded as nccl-tests prints what it measures: its columns, its lines before and behind the tables, its
-// number formats (README.md and doc/PERFORMANCE.md there). Lines that are no rows begin with "#", as there, so that
-// whoever reads its output reads this one.
+// The recorded operations in the output format of nccl-tests: its columns, its lines before and after the tables, its
+// number formats (see its README.md and doc/PERFORMANCE.md). Lines that are not rows begin with "#", as in nccl-tests,
+// so that its parsers can read this output.
 
-// NCCLTests is what a report in that form is made of.
+// NCCLTests is the input of a report in that format.
 type NCCLTests struct {
 	Archive string `json:"archive"`
-	// Selection is what of the archive; nil: everything.
+	// Selection describes the selected part of the archive; nil: everything.
 	Selection *selection.Description `json:"selection,omitempty"`
 	Devices   []analysis.Device      `json:"devices"`
 	Tests     []bandwidth.Test       `json:"tests"`
 }
 
-// Averages are the times of an operation that can be shown, by the names of their flag: nccl-tests' -a 1, 0, 2 and 3.
+// Averages are the values of --average: which time of an operation is shown, as with nccl-tests' -a 1, 0, 2 and 3.
 var Averages = []string{"avg", "rank0", "min", "max"}
 
-// averages tells what each shows.
+// averages describes each of them.
 var averages = map[string]struct {
 	figure  func(*bandwidth.Side) *bandwidth.Figure
 	average func(*bandwidth.Averages) *float64
@@ -51,7 +51,7 @@ var averages = map[string]struct {
 		func(a *bandwidth.Averages) *float64 { return a.Max }, "on the slowest rank"},
 }
 
-// testTypes are the names that nccl-tests has for types, where they are not NCCL's in small letters.
+// testTypes are the names of types in nccl-tests that are not NCCL's names in lower case.
 var testTypes = map[string]string{"Float16": "half", "Float32": "float", "Float64": "double"}
 
 func testType(datatype string) string {
@@ -59,7 +59,7 @@ func testType(datatype string) string {
 	return cmp.Or(testTypes[name], strings.ToLower(name), "?")
 }
 
-// testColumn is a column as nccl-tests prints it: two lines of head under the name of its half, numbers to the right.
+// testColumn is a column of nccl-tests: a head of two lines below the name of its half, and right-aligned numbers.
 type testColumn struct {
 	half, head, unit string
 	width            int
@@ -68,7 +68,7 @@ type testColumn struct {
 
 const notKnown = "N/A"
 
-// testTime writes a time in µs with as many digits as nccl-tests.
+// testTime formats a time in µs with as many digits as nccl-tests.
 func testTime(ns float64) string {
 	us := ns / 1000
 	switch {
@@ -80,8 +80,8 @@ func testTime(ns float64) string {
 	return fmt.Sprintf("%.2f", us)
 }
 
-// half are the columns of one kind of buffers.
-func half(name, average string, of func(*bandwidth.TestRow) *bandwidth.Side) []testColumn {
+// halfColumns returns the columns of one kind of buffers.
+func halfColumns(name, average string, of func(*bandwidth.TestRow) *bandwidth.Side) []testColumn {
 	figure := func(text func(*bandwidth.Figure) string) func(*bandwidth.TestRow) string {
 		return func(r *bandwidth.TestRow) string {
 			if s := of(r); s != nil {
@@ -104,12 +104,12 @@ func half(name, average string, of func(*bandwidth.TestRow) *bandwidth.Side) []t
 		{name, "time", "(us)", 7, figure(func(f *bandwidth.Figure) string { return testTime(f.Time) })},
 		{name, "algbw", "(GB/s)", 6, speed(func(f *bandwidth.Figure) float64 { return f.AlgBW })},
 		{name, "busbw", "(GB/s)", 6, speed(func(f *bandwidth.Figure) float64 { return f.BusBW })},
-		{name, "#wrong", "", 6, func(*bandwidth.TestRow) string { return notKnown }}, // nobody checked the data
+		{name, "#wrong", "", 6, func(*bandwidth.TestRow) string { return notKnown }}, // data is not checked
 	}
 }
 
-// calls are the columns of one kind of buffers that nccl-tests shows in other runs or not at all.
-func calls(name string, of func(*bandwidth.TestRow) *bandwidth.Side) []testColumn {
+// callColumns returns columns of one kind of buffers that nccl-tests shows only in other runs, or not at all.
+func callColumns(name string, of func(*bandwidth.TestRow) *bandwidth.Side) []testColumn {
 	return []testColumn{
 		{name, "iters", "", 6, func(r *bandwidth.TestRow) string {
 			if s := of(r); s != nil {
@@ -126,15 +126,15 @@ func calls(name string, of func(*bandwidth.TestRow) *bandwidth.Side) []testColum
 	}
 }
 
-// outOfPlace are the operations of the left half. Messages have one buffer, and stand there, too.
-func outOfPlace(r *bandwidth.TestRow) *bandwidth.Side {
+// outOfPlaceSide returns the operations of the left half, which include messages: they have one buffer.
+func outOfPlaceSide(r *bandwidth.TestRow) *bandwidth.Side {
 	if r.OutOfPlace == nil {
 		return r.Unknown
 	}
 	return r.OutOfPlace
 }
 
-func inPlace(r *bandwidth.TestRow) *bandwidth.Side { return r.InPlace }
+func inPlaceSide(r *bandwidth.TestRow) *bandwidth.Side { return r.InPlace }
 
 func testColumns(average string) []testColumn {
 	columns := []testColumn{
@@ -159,23 +159,23 @@ func testColumns(average string) []testColumn {
 			return fmt.Sprint(*r.Root)
 		}},
 	}
-	columns = append(columns, half("out-of-place", average, outOfPlace)...)
-	columns = append(columns, half("in-place", average, inPlace)...)
-	columns = append(columns, calls("out-of-place", outOfPlace)...)
-	columns = append(columns, calls("in-place", inPlace)...)
+	columns = append(columns, halfColumns("out-of-place", average, outOfPlaceSide)...)
+	columns = append(columns, halfColumns("in-place", average, inPlaceSide)...)
+	columns = append(columns, callColumns("out-of-place", outOfPlaceSide)...)
+	columns = append(columns, callColumns("in-place", inPlaceSide)...)
 	return append(columns,
 		testColumn{"", "algo", "", 7, func(r *bandwidth.TestRow) string { return cmp.Or(r.Algorithm, r.Variant, "?") }},
 		testColumn{"", "proto", "", 6, func(r *bandwidth.TestRow) string { return cmp.Or(r.Protocol, "?") }},
 		testColumn{"", "chan", "", 5, func(r *bandwidth.TestRow) string {
-			return cmp.Or(strings.Trim(span(uint64(r.MinChannels), uint64(r.MaxChannels)), "–"), "?")
+			return cmp.Or(strings.Trim(rangeText(uint64(r.MinChannels), uint64(r.MaxChannels)), "–"), "?")
 		}},
 	)
 }
 
-// sacrifice are the heads of columns that are left out where there is no room, the least informative first.
-var sacrifice = []string{"chan", "proto", "algo", "iters", "cputime", "#wrong", "redop", "count", "type"}
+// optionalTestColumns are the heads of columns to omit on narrow terminals, the least informative first.
+var optionalTestColumns = []string{"chan", "proto", "algo", "iters", "cputime", "#wrong", "redop", "count", "type"}
 
-// testLayout is the columns of a table, as wide as their texts, and the heads of those that there was no room for.
+// testLayout returns the columns of a table with the widths of their texts, and the heads of those that do not fit.
 func testLayout(rows []bandwidth.TestRow, average string, width int) (columns []testColumn, left []string) {
 	columns = testColumns(average)
 	for i := range columns {
@@ -189,7 +189,7 @@ func testLayout(rows []bandwidth.TestRow, average string, width int) (columns []
 		}
 		return n
 	}
-	for _, head := range sacrifice {
+	for _, head := range optionalTestColumns {
 		if width <= 0 || wide() <= width {
 			break
 		}
@@ -199,8 +199,8 @@ func testLayout(rows []bandwidth.TestRow, average string, width int) (columns []
 	return columns, left
 }
 
-// testLine writes cells under each other, the first one after a mark of one character.
-func testLine(w io.Writer, mark string, columns []testColumn, cell func(*testColumn) string) {
+// writeTestLine writes a row of aligned cells behind a mark of one character.
+func writeTestLine(w io.Writer, mark string, columns []testColumn, cell func(*testColumn) string) {
 	var b strings.Builder
 	for i := range columns {
 		fmt.Fprintf(&b, "  %*s", columns[i].width, cell(&columns[i]))
@@ -208,8 +208,8 @@ func testLine(w io.Writer, mark string, columns []testColumn, cell func(*testCol
 	printable.Fprintln(w, strings.TrimRight(mark+b.String()[len(mark):], " "))
 }
 
-// testHalves names the halves above their columns, each in the middle of them.
-func testHalves(w io.Writer, columns []testColumn) {
+// writeTestHalves writes the name of each half, centered above its columns.
+func writeTestHalves(w io.Writer, columns []testColumn) {
 	var b strings.Builder
 	for i := 0; i < len(columns); {
 		n, from := 0, i
@@ -223,7 +223,7 @@ func testHalves(w io.Writer, columns []testColumn) {
 	printable.Fprintln(w, strings.TrimRight("#"+b.String()[1:], " "))
 }
 
-// testTitle says what a table is of.
+// testTitle returns the title of a table.
 func testTitle(t *bandwidth.Test) string {
 	how := "called"
 	if t.Replayed {
@@ -255,9 +255,9 @@ func writeTest(w io.Writer, t *bandwidth.Test, average string, style Style) {
 	line := func(format string, args ...any) { printable.Fprintln(w, "# "+fmt.Sprintf(format, args...)) }
 	line("%s", testTitle(t))
 	printable.Fprintln(w, "#")
-	testHalves(w, columns)
-	testLine(w, "#", columns, func(c *testColumn) string { return c.head })
-	testLine(w, "#", columns, func(c *testColumn) string { return c.unit })
+	writeTestHalves(w, columns)
+	writeTestLine(w, "#", columns, func(c *testColumn) string { return c.head })
+	writeTestLine(w, "#", columns, func(c *testColumn) string { return c.unit })
 	rows := t.Rows
 	if style.Top > 0 {
 		rows = rows[max(len(rows)-style.Top, 0):] // the largest
@@ -265,7 +265,7 @@ func writeTest(w io.Writer, t *bandwidth.Test, average string, style Style) {
 	approximate, unknown := false, false
 	for i := range rows {
 		r := &rows[i]
-		testLine(w, "", columns, func(c *testColumn) string { return c.text(r) })
+		writeTestLine(w, "", columns, func(c *testColumn) string { return c.text(r) })
 		unknown = unknown || r.Unknown != nil && !facts.IsMessage(t.Operation)
 		for _, s := range []*bandwidth.Side{r.OutOfPlace, r.InPlace, r.Unknown} {
 			approximate = approximate || s != nil && s.Approximate
@@ -314,8 +314,8 @@ func writeDevices(w io.Writer, devices []analysis.Device, style Style) {
 	}
 }
 
-// NCCLTestsDocument gives the report as text in nccl-tests' form, and as tables of CSV and Markdown. average is one of
-// Averages.
+// NCCLTestsDocument returns the report as text in the format of nccl-tests, and as tables for CSV and Markdown. average
+// is one of Averages.
 func NCCLTestsDocument(r *NCCLTests, average string) *Document {
 	d := &Document{title: r.Archive + ", as nccl-tests prints it"}
 	d.text = func(out io.Writer, style Style) error {
@@ -339,7 +339,7 @@ func NCCLTestsDocument(r *NCCLTests, average string) *Document {
 	return d
 }
 
-// testEntry is a row of a table for one kind of buffers.
+// testEntry is a table row for one kind of buffers.
 type testEntry struct {
 	test    *bandwidth.Test
 	row     *bandwidth.TestRow
@@ -375,8 +375,8 @@ func testSheet(tests []bandwidth.Test) sheet {
 		number("size", "size", func(e *testEntry) uint64 { return e.row.Size }),
 		{"elements", "count", nil, func(e *testEntry) any { return e.row.Elements }},
 		label("datatype", "type", func(e *testEntry) string { return testType(e.row.Datatype) }),
-		{"reduction", "redop", nil, func(e *testEntry) any { return optional(e.row.Reduction) }},
-		{"root", "root", nil, func(e *testEntry) any { return optional(e.row.Root) }},
+		{"reduction", "redop", nil, func(e *testEntry) any { return valueOrNil(e.row.Reduction) }},
+		{"root", "root", nil, func(e *testEntry) any { return valueOrNil(e.row.Root) }},
 		label("algorithm", "algo", func(e *testEntry) string { return e.row.Algorithm }),
 		label("protocol", "proto", func(e *testEntry) string { return e.row.Protocol }),
 		label("buffers", "buffers", func(e *testEntry) string { return e.buffers }),
@@ -392,7 +392,7 @@ func testSheet(tests []bandwidth.Test) sheet {
 			return "–"
 		}
 		return units.Time(*e.side.CallTime)
-	}, func(e *testEntry) any { return optional(e.side.CallTime) }})
+	}, func(e *testEntry) any { return valueOrNil(e.side.CallTime) }})
 	return sheetOf("nccl_tests", "Operations", rows, columns)
 }
 
@@ -404,7 +404,7 @@ func figureColumns(name string, of func(*bandwidth.Side) *bandwidth.Figure) []co
 			if f == nil {
 				return nil
 			}
-			return known(of(f))
+			return knownOrNil(of(f))
 		}
 	}
 	text := func(e *testEntry) string {

@@ -14,11 +14,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 )
 
-// hints are what to look at next, by what is the matter, the gravest first. Each gives "" where it does not apply.
-var hints = []func(r *operations.Report) string{died, stopped, enqueued, messages, named}
+// hints return the command to run next for one kind of problem each, the most serious first; "" if it does not apply.
+var hints = []func(r *operations.Report) string{hintDied, hintStopped, hintEnqueued, hintMessages, hintCulprit}
 
-// next says in a line what to look at next; "" if there is nothing that the report does not show.
-func next(r *operations.Report) string {
+// nextStep recommends the next command in one line; "" if the report already shows everything.
+func nextStep(r *operations.Report) string {
 	for _, h := range hints {
 		if line := h(r); line != "" {
 			return "Next: " + line
@@ -27,8 +27,8 @@ func next(r *operations.Report) string {
 	return ""
 }
 
-// died: what was under way when processes ended is in their shards.
-func died(r *operations.Report) string {
+// hintDied: the shards show which operations were running when processes ended.
+func hintDied(r *operations.Report) string {
 	if s := &r.Summary; s.Crashed == 0 && len(s.Died) == 0 {
 		return ""
 	}
@@ -36,8 +36,8 @@ func died(r *operations.Report) string {
 		filepath.Dir(r.Summary.Archive))
 }
 
-// stopped: members and calls of what did not end are in the shards.
-func stopped(r *operations.Report) string {
+// hintStopped: the shards contain the members and calls of operations that did not end.
+func hintStopped(r *operations.Report) string {
 	if r.Verdict == nil || !slices.ContainsFunc(r.Verdict.Culprits, func(c verdict.Culprit) bool { return c.Stops() }) {
 		return ""
 	}
@@ -45,8 +45,8 @@ func stopped(r *operations.Report) string {
 		filepath.Dir(r.Summary.Archive))
 }
 
-// enqueued: without GPU times there is no bandwidth, and nobody is known to have waited.
-func enqueued(r *operations.Report) string {
+// hintEnqueued: without GPU times, neither bandwidths nor waits are known.
+func hintEnqueued(r *operations.Report) string {
 	timing := r.Summary.Timing
 	if n := timing[strings.ToUpper(facts.SourceEnqueue.String())]; n == 0 || len(timing) > 1 {
 		return ""
@@ -54,8 +54,8 @@ func enqueued(r *operations.Report) string {
 	return r.Summary.Untimed + "; only launches were recorded, not how long operations ran"
 }
 
-// messages: who waited for whom in them is in detail elsewhere.
-func messages(r *operations.Report) string {
+// hintMessages: --waits shows in detail which rank waited for which in messages.
+func hintMessages(r *operations.Report) string {
 	if r.WaitStates == nil {
 		return ""
 	}
@@ -72,8 +72,8 @@ func messages(r *operations.Report) string {
 		filepath.Dir(r.Summary.Archive))
 }
 
-// named: what the culprit did then is in the timeline.
-func named(r *operations.Report) string {
+// hintCulprit: the timeline shows what the culprit did at that time.
+func hintCulprit(r *operations.Report) string {
 	if r.Verdict == nil || len(r.Verdict.Culprits) == 0 || r.Verdict.Culprits[0].Worst == nil ||
 		r.Summary.Selection != nil {
 		return ""

@@ -18,21 +18,21 @@ func overlapColumns[T any](of func(*T) *overlap.Overlap) []column[T] {
 	}
 }
 
-// Overlap gives the report as tables.
+// Overlap returns the report on overlap as tables.
 func Overlap(r *overlap.Report) *Document {
 	d := &Document{title: "Communication hidden behind computation"}
 	switch {
 	case len(r.GPUs) == 0:
-		d.say("n/a: the archive has no kernels other than NCCL's; record the job with NCCL_OTF2_CUPTI=on")
+		d.addIntro("n/a: the archive has no kernels other than NCCL's; record the job with NCCL_OTF2_CUPTI=on")
 	case r.WithoutKernels > 0:
-		d.say("n/a: no kernels are known for %s", units.Count(r.WithoutKernels, "GPU", "GPUs"))
+		d.addIntro("n/a: no kernels are known for %s", units.Count(r.WithoutKernels, "GPU", "GPUs"))
 	}
 	if r.Untimed > 0 {
-		d.say("not counted: %s without GPU times",
+		d.addIntro("not counted: %s without GPU times",
 			units.Count(int(r.Untimed), "launch of operations", "launches of operations"))
 	}
 	if r.WholeGraphs > 0 {
-		d.say("not counted: %s recorded without their kernels",
+		d.addIntro("not counted: %s recorded without their kernels",
 			units.Count(int(r.WholeGraphs), "run of a CUDA graph", "runs of CUDA graphs"))
 	}
 	gpus := []column[overlap.GPU]{
@@ -64,7 +64,7 @@ func Overlap(r *overlap.Report) *Document {
 		sum.Add(&r.GPUs[i].Overlap)
 	}
 	if sum.Communication > 0 {
-		d.note("%s of %s of communication ran while the same GPU computed, %s; %s did not.",
+		d.addNote("%s of %s of communication ran while the same GPU computed, %s; %s did not.",
 			units.Time(float64(sum.Hidden)), units.Time(float64(sum.Communication)),
 			strings.TrimSpace(units.Percent(float64(sum.Hidden), float64(sum.Communication))),
 			units.Time(float64(sum.Exposed)))

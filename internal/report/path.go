@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The critical path, and gains; what they are is decided in internal/analysis/criticalpath.
+// The critical path and the gains, as internal/analysis/criticalpath computes them.
 
 package report
 
@@ -14,15 +14,16 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// What a line says of a path.
+// Limits of the lines about the path.
 const (
-	mostOfPath  = 3    // ranks' activities that it names
-	leastOfPath = 0.05 // part of the path that they make up
-	mostFaster  = 3    // ranks and links of which it says the gain
-	leastGain   = 0.01 // part of the path that a gain must be to be said where nobody is named
+	mostOfPath  = 3    // activities of ranks that are named
+	leastOfPath = 0.05 // part of the path of a named activity
+	mostFaster  = 3    // ranks and links whose gain is stated
+	leastGain   = 0.01 // part of the path from which on a gain is stated if nobody is named
 )
 
-// pathLines are the critical path in a line, and in another one the gains; or one line that says why it is not known.
+// pathLines returns one line about the critical path and one about the gains, or one line that states why it is not
+// known.
 func pathLines(r *criticalpath.Result) []string {
 	switch {
 	case r == nil:
@@ -72,7 +73,7 @@ func operationOnPath(x *criticalpath.OperationRow) string {
 	return x.Operation + " on " + x.Communicator
 }
 
-// fasterLine says how much shorter the run would be if whom the verdict names were as fast as others.
+// fasterLine states how much shorter the run would be if the named ranks and links were as fast as the others.
 func fasterLine(r *criticalpath.Result) string {
 	var parts []string
 	for i := range r.WhatIf {
@@ -80,7 +81,7 @@ func fasterLine(r *criticalpath.Result) string {
 		if w.Confidence == nil || len(parts) == mostFaster {
 			continue
 		}
-		text := fmt.Sprintf("if %s were as fast as the others, the run would be %s shorter", changed(w),
+		text := fmt.Sprintf("if %s were as fast as the others, the run would be %s shorter", changedText(w),
 			units.Time(float64(w.Gain)))
 		if w.Least != nil && float64(*w.Least) < 0.95*float64(w.Gain) {
 			text += fmt.Sprintf(" (at least %s)", units.Time(float64(*w.Least)))
@@ -88,7 +89,7 @@ func fasterLine(r *criticalpath.Result) string {
 		parts = append(parts, text)
 	}
 	if len(parts) > 0 {
-		return capital(strings.Join(parts, "; ")) + "."
+		return capitalize(strings.Join(parts, "; ")) + "."
 	}
 	for i := range r.WhatIf {
 		if w := &r.WhatIf[i]; w.Change == criticalpath.FasterRanks && float64(w.Gain) >= leastGain*float64(r.Steady) {
@@ -99,10 +100,10 @@ func fasterLine(r *criticalpath.Result) string {
 	return "No single rank makes it longer by much."
 }
 
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+func capitalize(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// changed names what is faster.
-func changed(w *criticalpath.WhatIf) string {
+// changedText names the rank or link that would be faster.
+func changedText(w *criticalpath.WhatIf) string {
 	switch w.Change {
 	case criticalpath.FasterLink:
 		if w.Peer != nil {
@@ -123,10 +124,10 @@ func pathShare[T any](of func(*T) uint64, steady uint64) column[T] {
 	return percent("of the path", func(r *T) (float64, float64) { return float64(of(r)), float64(steady) })
 }
 
-// mostOfGPU is how many kernels are named that a GPU on the path was busy with.
+// mostOfGPU is the number of kernels that are named for a GPU on the path.
 const mostOfGPU = 3
 
-// busyOnPath names the kernels that a rank's GPU ran on the path, each with its share of that time; "" where none are
+// busyOnPath names the kernels that a rank's GPU ran on the path, each with its share of that time; "" if none are
 // known.
 func busyOnPath(r *criticalpath.RankRow) string {
 	var words []string
@@ -179,10 +180,10 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 	type row = criticalpath.WhatIf
 	return []column[row]{
 		label("change", "", func(w *row) string { return string(w.Change) }),
-		label("", "if as fast as others", changed),
+		label("", "if as fast as others", changedText),
 		{"rank", "", nil, func(w *row) any { return w.Rank }},
 		label("host", "host", func(w *row) string { return w.Host }),
-		{"peer", "", nil, func(w *row) any { return optional(w.Peer) }},
+		{"peer", "", nil, func(w *row) any { return valueOrNil(w.Peer) }},
 		{"gain_ns", "gain", func(w *row) string {
 			if w.Partial {
 				return "> " + units.Time(float64(w.Gain))
@@ -195,7 +196,7 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 				return units.Unknown
 			}
 			return units.Time(float64(*w.Least))
-		}, func(w *row) any { return optional(w.Least) }},
+		}, func(w *row) any { return valueOrNil(w.Least) }},
 		number("operations", "operations", func(w *row) uint64 { return w.Operations }),
 		{"confidence", "confidence", func(w *row) string {
 			switch {
@@ -205,29 +206,30 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 				return "> 99.9 %"
 			}
 			return fmt.Sprintf("%.1f %%", math.Floor(1000**w.Confidence)/10)
-		}, func(w *row) any { return optional(w.Confidence) }},
+		}, func(w *row) any { return valueOrNil(w.Confidence) }},
 		{"partial", "", nil, func(w *row) any { return w.Partial }},
 	}
 }
 
-// CriticalPath gives the critical path as tables; r may be nil.
+// CriticalPath returns the critical path as tables; r may be nil.
 func CriticalPath(r *criticalpath.Result) *Document {
 	d := &Document{title: "Critical path"}
 	if r == nil {
-		d.say("There are no operations to follow it through.")
+		d.addIntro("There are no operations to follow it through.")
 		r = new(criticalpath.Result)
 	}
 	for _, line := range pathLines(r) {
-		d.say("%s", line)
+		d.addIntro("%s", line)
 	}
 	if r.Steady > 0 {
-		d.say("It covers %s of the run's %s: not in it are %s of start-up, %s after the last operation%s. It moves to "+
-			"another rank %d times.", units.Time(float64(r.Steady)),
+		d.addIntro(
+			"It covers %s of the run's %s: not in it are %s of start-up, %s after the last operation%s. It moves to "+
+				"another rank %d times.", units.Time(float64(r.Steady)),
 			units.Time(float64(r.Length)), units.Time(float64(r.StartUp)), units.Time(float64(r.After)),
 			unknownOnPath(r), r.Changes)
 	}
 	if r.Doubtful > 0 {
-		d.say("%s of the ranks' own time may belong to another rank that arrived at the same time, within the "+
+		d.addIntro("%s of the ranks' own time may belong to another rank that arrived at the same time, within the "+
 			"uncertainty.", units.Time(float64(r.Doubtful)))
 	}
 	d.sheets = []sheet{
@@ -238,13 +240,13 @@ func CriticalPath(r *criticalpath.Result) *Document {
 		sheetOf("path_operations", "Operations on the path, from the last arrival on", r.Operations,
 			pathOperationColumns(r.Steady)),
 	}
-	d.sheets[0].by("all gains", func(i int) float64 { return float64(r.WhatIf[i].Gain) })
+	d.sheets[0].sortBy("all gains", func(i int) float64 { return float64(r.WhatIf[i].Gain) })
 	d.sheets[0].optional = []string{"host", "operations", "of the path"}
-	d.sheets[2].by("the path", func(i int) float64 { return float64(r.Ranks[i].Time) })
+	d.sheets[2].sortBy("the path", func(i int) float64 { return float64(r.Ranks[i].Time) })
 	d.sheets[2].optional = []string{"host", "busy with"}
-	d.sheets[3].by("the path", func(i int) float64 { return float64(r.Operations[i].Time) })
+	d.sheets[3].sortBy("the path", func(i int) float64 { return float64(r.Operations[i].Time) })
 	if r.Unstated > 0 {
-		d.note("For %s on it, the uncertainty of the times is not stated.",
+		d.addNote("For %s on it, the uncertainty of the times is not stated.",
 			units.Count(int(r.Unstated), "operation", "operations"))
 	}
 	return d

@@ -11,7 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// phaseHeads are the heads of the table for people.
+// phaseHeads are the heads of the table in text.
 var phaseHeads = []string{"<phase", "ranks", "count", "avg", "min", "p50", "max", "in NCCL calls", "share", "calls",
 	"with GPU time", "GPU time/rank", "waited", "load balance", "comm. eff.", "<slowest rank", "its time", "spread"}
 
@@ -27,10 +27,10 @@ var phaseFields = []column[phases.Row]{
 	meanTime("p50_ns", "", func(p *phases.Row) float64 { return p.Time.P50 }),
 	meanTime("p99_ns", "", func(p *phases.Row) float64 { return p.Time.P99 }),
 	meanTime("max_ns", "", func(p *phases.Row) float64 { return p.Time.Max }),
-	{"nccl_ns", "", nil, func(p *phases.Row) any { return ifCalls(p, p.NCCL) }},
-	{"calls", "", nil, func(p *phases.Row) any { return ifCalls(p, p.Calls) }},
-	{"timed", "", nil, func(p *phases.Row) any { return ifCalls(p, p.Timed) }},
-	{"gpu_avg_ns", "", nil, func(p *phases.Row) any { return known(p.GPU) }},
+	{"nccl_ns", "", nil, func(p *phases.Row) any { return countIfCalls(p, p.NCCL) }},
+	{"calls", "", nil, func(p *phases.Row) any { return countIfCalls(p, p.Calls) }},
+	{"timed", "", nil, func(p *phases.Row) any { return countIfCalls(p, p.Timed) }},
+	{"gpu_avg_ns", "", nil, func(p *phases.Row) any { return knownOrNil(p.GPU) }},
 	label("slowest_rank", "", func(p *phases.Row) string { return p.Slowest }),
 	number("spread_ns", "", func(p *phases.Row) uint64 { return p.Spread }),
 	number("waited_ns", "", func(p *phases.Row) uint64 { return p.Waited }),
@@ -48,8 +48,8 @@ var phaseFields = []column[phases.Row]{
 	}},
 }
 
-// ifCalls is a number that is not known in archives without calls.
-func ifCalls(p *phases.Row, n uint64) any {
+// countIfCalls returns n, or nil in archives without calls, where it is not known.
+func countIfCalls(p *phases.Row, n uint64) any {
 	if !p.CallsKnown {
 		return nil
 	}
@@ -59,7 +59,7 @@ func ifCalls(p *phases.Row, n uint64) any {
 func phaseSheet(rows []phases.Row) sheet {
 	s := sheetOf("phases", "Phases of the application", rows, phaseFields)
 	s.heads, s.text = phaseHeads, phaseRows(rows)
-	s.by("the time", func(i int) float64 { return rows[i].Time.Total })
+	s.sortBy("the time", func(i int) float64 { return rows[i].Time.Total })
 	s.order.fixed = true
 	s.optional = []string{"min", "p50", "calls", "spread", "in NCCL calls", "with GPU time"}
 	return s
@@ -80,7 +80,7 @@ func writePhases(w io.Writer, rows []phases.Row, style Style) {
 	s.write(w, style)
 }
 
-// phaseRemarks say what is not in the times, and how good they are.
+// phaseRemarks state what the times do not include, and their quality.
 func phaseRemarks(rows []phases.Row) (lines []string) {
 	var unfinished, captured uint64
 	approximate := false
@@ -115,7 +115,7 @@ func phaseCountText(p *phases.Row) string {
 	return fmt.Sprintf("%d, %s", p.Count, points)
 }
 
-// timeCells are the cells from avg to spread.
+// timeCells returns the cells from avg to spread.
 func timeCells(p *phases.Row) []string {
 	const none = "–"
 	share := units.Percent(float64(p.NCCL), p.Time.Total)

@@ -19,12 +19,12 @@ import (
 // section is a part of the report as a table.
 type section struct {
 	title string
-	heads []string // as newTable takes them
+	heads []string // in the form that newTable defines
 	rows  [][]string
 	note  string // below the table
 }
 
-// measuredCallbacks says which callbacks the costs are of: those of short jobs are much the first ones (plugin/shm.h:
+// measuredCallbacks states which callbacks were measured: in short jobs, mainly the first ones (plugin/shm.h:
 // NCCLOTF2_COST_PERIOD).
 const measuredCallbacks = "measured: each thread's first event, with which its memory is set up, and every 256th " +
 	"after it"
@@ -32,27 +32,29 @@ const measuredCallbacks = "measured: each thread's first event, with which its m
 func recordingSections(s *analysis.Self) []section {
 	recording := section{"Recording", []string{"<what", "<value", "<processes"}, nil, ""}
 	for _, v := range s.Recording {
-		recording.rows = append(recording.rows, []string{words(v.Name), v.Value, v.Processes})
+		recording.rows = append(recording.rows, []string{plainWords(v.Name), v.Value, v.Processes})
 	}
 	costs := section{"Callbacks", []string{"<callback", "<event", "samples", "mean ns", "most ns"}, nil,
 		measuredCallbacks}
 	for _, c := range s.Costs {
-		costs.rows = append(costs.rows, []string{words(c.Callback), words(c.Type), strconv.FormatUint(c.Samples, 10),
+		costs.rows = append(costs.rows, []string{plainWords(c.Callback), plainWords(c.Type),
+			strconv.FormatUint(c.Samples, 10),
 			strconv.FormatFloat(c.MeanNs, 'f', 1, 64), strconv.FormatFloat(c.MostNs, 'f', 1, 64)})
 	}
 	counts := section{"Counts", []string{"<of", "<what", "number"}, nil, ""}
 	for _, c := range s.Counts {
-		counts.rows = append(counts.rows, []string{words(c.Kind), words(c.Name), strconv.FormatUint(c.Count, 10)})
+		counts.rows = append(counts.rows, []string{plainWords(c.Kind), plainWords(c.Name),
+			strconv.FormatUint(c.Count, 10)})
 	}
 	remarks := section{"Remarks", []string{"<of", "<text"}, nil, ""}
 	for _, r := range s.Remarks {
-		remarks.rows = append(remarks.rows, []string{words(r.Kind), r.Text})
+		remarks.rows = append(remarks.rows, []string{plainWords(r.Kind), r.Text})
 	}
 	return []section{recording, costs, counts, remarks}
 }
 
-// words makes plain words of the name of a property.
-func words(name string) string {
+// plainWords turns the name of a property into words.
+func plainWords(name string) string {
 	return strings.ToLower(strings.NewReplacer("::", " ", "_", " ").Replace(name))
 }
 
@@ -65,7 +67,7 @@ func recordingHeading(s *analysis.Self) string {
 		units.Count(int(s.Processes), "process", "processes"), complete)
 }
 
-// WriteRecordingText writes the report as tables for people.
+// WriteRecordingText writes the report as text.
 func WriteRecordingText(s *analysis.Self, w io.Writer) error {
 	b := bufio.NewWriter(w)
 	printable.Fprintln(b, recordingHeading(s))
@@ -90,7 +92,7 @@ func WriteRecordingMarkdown(s *analysis.Self, w io.Writer) error {
 	printable.Fprintln(m, m.escape.Replace(recordingHeading(s)))
 	for _, part := range recordingSections(s) {
 		if len(part.rows) > 0 {
-			m.table(part.title, part.heads, part.rows)
+			m.writeTable(part.title, part.heads, part.rows)
 			if part.note != "" {
 				printable.Fprintf(m, "\n%s\n", m.escape.Replace(part.note))
 			}

@@ -20,42 +20,42 @@ import (
 // Document is a part of the report in a form that can be written as text, comma-separated values or Markdown.
 type Document struct {
 	title  string
-	intro  []string // lines before the tables
+	intro  []string // lines above the tables
 	sheets []sheet
-	notes  []string // lines behind them
-	// text, if set, writes the text for people in a form of its own.
+	notes  []string // lines below them
+	// text, if set, writes the text output instead of the tables.
 	text func(w io.Writer, style Style) error
 }
 
-func (d *Document) say(format string, args ...any) {
+func (d *Document) addIntro(format string, args ...any) {
 	d.intro = append(d.intro, fmt.Sprintf(format, args...))
 }
 
-// Selected says before the tables what of the archive they are of.
-func (d *Document) Selected(s *selection.Description) {
+// DescribeSelection adds a line above the tables that describes the selected part of the archive.
+func (d *Document) DescribeSelection(s *selection.Description) {
 	if s != nil && d.text == nil {
 		d.intro = slices.Insert(d.intro, 0, "selection: "+s.Text)
 	}
 }
 
-func (d *Document) note(format string, args ...any) {
+func (d *Document) addNote(format string, args ...any) {
 	d.notes = append(d.notes, fmt.Sprintf(format, args...))
 }
 
 // sheet is one table.
 type sheet struct {
 	name, title string
-	heads       []string // for people, as newTable takes them
+	heads       []string // in text, in the form that newTable defines
 	text        [][]string
 	fields      []string // in CSV, where values are plain numbers
 	values      [][]string
-	more        []string // lines behind it
-	order       order    // of the rows for people
-	optional    []string // heads of columns that may be left out where there is no room, the least informative first
+	more        []string // lines below it
+	order       order    // of the rows in text
+	optional    []string // heads of columns to omit on narrow terminals, the least informative first
 }
 
-// column is one column of a table of T: its name in CSV, its head for people ("<": aligned to the left; "": not
-// for people), the text for people (nil: the value) and the value.
+// column is one column of a table of T: its name in CSV, its head in text ("<": left-aligned; "": not in text), its
+// cell in text (nil: the value) and its value.
 type column[T any] struct {
 	field, head string
 	text        func(*T) string
@@ -126,14 +126,14 @@ func (d *Document) WriteStyled(w io.Writer, style Style) error {
 	return cmp.Or(b.Flush(), lines.Flush())
 }
 
-// write writes the sheet's rows and what is to be said behind them. The writer is buffered and keeps its error.
+// write writes the sheet's rows and the lines below them. The writer is buffered and keeps its error.
 func (s *sheet) write(w io.Writer, style Style) {
-	rows, rest := s.top(style.Top)
+	rows, rest := s.topRows(style.Top)
 	t := newTable(s.heads...)
 	for _, row := range rows {
-		t.rows = append(t.rows, slices.Clone(row)) // they are shortened
+		t.rows = append(t.rows, slices.Clone(row)) // fitWidth shortens them
 	}
-	left := t.fit(style.Width, s.optional)
+	left := t.fitWidth(style.Width, s.optional)
 	_ = t.write(w)
 	if rest != "" {
 		printable.Fprintln(w, rest)
@@ -145,40 +145,40 @@ func (s *sheet) write(w io.Writer, style Style) {
 		if !slices.ContainsFunc(left, func(head string) bool {
 			return strings.HasPrefix(
 				line, head+":")
-		}) { // it is on a column that is not there
+		}) { // it explains a column that was omitted
 			printable.Fprintln(w, line)
 		}
 	}
 }
 
-// WriteMarkdown writes Markdown, a heading for each table.
+// WriteMarkdown writes Markdown with a heading for each table.
 func (d *Document) WriteMarkdown(w io.Writer) error {
 	m := newMarkdown(w)
 	printable.Fprintf(m, "# %s\n", m.escape.Replace(d.title))
-	m.paragraphs(d.intro...)
+	m.writeParagraphs(d.intro...)
 	for _, s := range d.sheets {
 		if len(s.text) == 0 {
 			continue
 		}
-		rows, rest := s.top(0)
-		m.table(s.title, s.heads, rows)
+		rows, rest := s.topRows(0)
+		m.writeTable(s.title, s.heads, rows)
 		if rest != "" {
-			m.paragraphs(rest)
+			m.writeParagraphs(rest)
 		}
 		if len(s.more) > 0 {
-			m.paragraphs(strings.Join(s.more, " "))
+			m.writeParagraphs(strings.Join(s.more, " "))
 		}
 	}
-	m.paragraphs(d.notes...)
+	m.writeParagraphs(d.notes...)
 	return m.Flush()
 }
 
-// WriteCSV writes each table with a line of its field names first, an empty line between tables. The first
-// field of all of them is the table's name. Tables without rows are there, too.
+// WriteCSV writes each table with a header line, and an empty line between tables. The first field of each row is the
+// table's name. Tables without rows are written, too.
 func (d *Document) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	for i, s := range d.sheets {
-		if s.fields == nil { // for people only
+		if s.fields == nil { // only in text
 			continue
 		}
 		if i > 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Slow links and GPUs as a table; what they are is decided in internal/analysis/transfers.
+// Slow links and GPUs as a table, as internal/analysis/transfers finds them.
 
 package report
 

@@ -14,25 +14,25 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// Style is how text is laid out: for whom it is, not what it says. The zero value shows everything.
+// Style is the layout of text. It does not change the contents; the zero value shows everything.
 type Style struct {
 	Width int // columns of the terminal; 0: not limited
-	Top   int // rows of a table, those that weigh the most; 0: as many as the table has by itself, below: all
+	Top   int // rows of a table, those with the largest weights; 0: the table's default; negative: all
 
-	Absolute bool // points in time are times of day, and not since the begin of the run
-	Color    bool // the answer stands out, and what is missing or strange
+	Absolute bool // points in time are times of day, not times since the begin of the run
+	Color    bool // highlights the answer, and warnings
 }
 
-// ink is what sets a text apart on a terminal, as its codes have it.
-type ink string
+// textColor is the parameter of the terminal's escape sequence for a text attribute.
+type textColor string
 
 const (
-	answerInk ink = "1"  // bold
-	alarmInk  ink = "33" // yellow
+	answerColor textColor = "1"  // bold
+	alarmColor  textColor = "33" // yellow
 )
 
-// inked sets a text apart if there are colors.
-func (s Style) inked(with ink, text string) printable.Raw {
+// colorText highlights a text if colors are enabled.
+func (s Style) colorText(with textColor, text string) printable.Raw {
 	shown := printable.Raw(printable.Name(text))
 	if !s.Color {
 		return shown
@@ -40,17 +40,17 @@ func (s Style) inked(with ink, text string) printable.Raw {
 	return printable.Raw("\x1b["+string(with)+"m") + shown + "\x1b[0m"
 }
 
-// Clock is how points in time are shown.
+// Clock formats points in time.
 type Clock struct {
 	Begin    uint64 // of the run, ns on the archive's clock
-	Absolute bool   // as times of day, in UTC, and not since the begin
+	Absolute bool   // as times of day, in UTC, not since the begin
 }
 
-// oldest is where times since 1970 begin: archives of others count from where they like.
+// oldest is the least timestamp that is taken as a time since 1970: archives of other tools may have another origin.
 const oldest = 1_000_000_000_000_000_000
 
-// at writes a point in time, ns on the archive's clock.
-func (c Clock) at(t uint64) string {
+// formatTime formats a point in time, given in ns on the archive's clock.
+func (c Clock) formatTime(t uint64) string {
 	switch {
 	case !c.Absolute && t < c.Begin:
 		return fmt.Sprintf("-%.6f s", float64(c.Begin-t)/1e9)
@@ -62,25 +62,25 @@ func (c Clock) at(t uint64) string {
 	return time.Unix(0, int64(t)).UTC().Format("2006-01-02 15:04:05.000000")
 }
 
-// order is what a table's rows are sorted and shortened by.
+// order defines how a table's rows are sorted and limited.
 type order struct {
-	what    string // that the weights are of: "the time"
+	what    string // name of the weights: "the time"
 	weights []float64
-	bound   int  // rows where nobody says how many; 0: all
-	fixed   bool // rows keep their order, as it says what is inside what
+	bound   int  // default number of rows; 0: all
+	fixed   bool // rows keep their order, because it shows their nesting
 }
 
-// by sorts the rows for people by a weight, the heaviest first. CSV and JSON keep the order of the archive.
-func (s *sheet) by(what string, weight func(row int) float64) {
+// sortBy sorts the rows in text by a weight, the largest first. CSV and JSON keep the order of the archive.
+func (s *sheet) sortBy(what string, weight func(row int) float64) {
 	s.order = order{what: what, weights: make([]float64, len(s.text))}
 	for i := range s.text {
 		s.order.weights[i] = weight(i)
 	}
 }
 
-// top gives the rows to show, and a line on those that are not, "" if there are none.
-func (s *sheet) top(most int) (rows [][]string, rest string) {
-	if len(s.order.weights) != len(s.text) { // it has no order but its own
+// topRows returns the rows to show, and a line about the omitted ones, "" if there are none.
+func (s *sheet) topRows(most int) (rows [][]string, rest string) {
+	if len(s.order.weights) != len(s.text) { // not sorted
 		return s.text, ""
 	}
 	if most == 0 {
@@ -114,12 +114,12 @@ func (s *sheet) top(most int) (rows [][]string, rest string) {
 	return rows, rest
 }
 
-// narrow are the widths that texts are cut to where a table is too wide, one after the other.
+// narrow holds the widths to which fitWidth cuts texts, one after the other.
 var narrow = []int{32, 20}
 
-// fit makes a table fit into a width: texts are shortened, then columns left out, the sheet's optional ones first. It
-// gives the heads of those.
-func (t *table) fit(width int, optional []string) (left []string) {
+// fitWidth makes a table fit a width: it shortens texts, then omits columns, the optional ones first. It returns the
+// heads of the omitted columns.
+func (t *table) fitWidth(width int, optional []string) (left []string) {
 	if width <= 0 {
 		return nil
 	}
@@ -127,26 +127,26 @@ func (t *table) fit(width int, optional []string) (left []string) {
 		if t.width() <= width {
 			return nil
 		}
-		t.shorten(most)
+		t.shortenTexts(most)
 	}
 	for _, head := range optional {
 		if t.width() <= width {
 			return left
 		}
 		if i := slices.Index(t.heads, head); i > 0 {
-			t.drop(i)
+			t.dropColumn(i)
 			left = append(left, head)
 		}
 	}
 	for t.width() > width && len(t.heads) > 2 {
 		last := len(t.heads) - 1
 		left = append(left, t.heads[last])
-		t.drop(last)
+		t.dropColumn(last)
 	}
 	return left
 }
 
-// width is how many columns of a terminal the table takes.
+// width returns the width of the table in columns of the terminal.
 func (t *table) width() int {
 	sum := 2 * (len(t.heads) - 1)
 	for _, w := range t.widths() {
@@ -155,7 +155,7 @@ func (t *table) width() int {
 	return sum
 }
 
-// widths are those of the table's columns.
+// widths returns the widths of the table's columns.
 func (t *table) widths() []int {
 	widths := make([]int, len(t.heads))
 	for i, h := range t.heads {
@@ -169,8 +169,8 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// shorten cuts texts to a number of characters, in columns of text.
-func (t *table) shorten(most int) {
+// shortenTexts cuts the texts of left-aligned columns to a number of characters.
+func (t *table) shortenTexts(most int) {
 	for _, row := range t.rows {
 		for i, c := range row {
 			if r := []rune(c); t.left[i] && len(r) > most {
@@ -180,8 +180,8 @@ func (t *table) shorten(most int) {
 	}
 }
 
-// drop takes a column out.
-func (t *table) drop(at int) {
+// dropColumn removes a column.
+func (t *table) dropColumn(at int) {
 	t.heads, t.left = slices.Delete(t.heads, at, at+1), slices.Delete(t.left, at, at+1)
 	for i, row := range t.rows {
 		t.rows[i] = slices.Delete(row, at, at+1)

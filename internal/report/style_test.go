@@ -34,7 +34,7 @@ func things(n int) *Document {
 		label("twice", "twice its name", func(t *thing) string { return t.name + t.name }),
 		label("often", "of less use", func(t *thing) string { return t.name }),
 	})
-	s.by("the weight", func(i int) float64 { return float64(all[i].weight) })
+	s.sortBy("the weight", func(i int) float64 { return float64(all[i].weight) })
 	s.optional = []string{"of less use"}
 	return &Document{title: "Made up", sheets: []sheet{s}}
 }
@@ -105,7 +105,7 @@ func TestPointsInTime(t *testing.T) {
 		{Clock{Begin: begin, Absolute: true}, begin + 1_234_567_890, "2025-10-09 08:53:21.234567"},
 		{Clock{Begin: 5, Absolute: true}, 2_000_000_000, "2.000000 s"},
 	} {
-		if got := tc.clock.at(tc.t); got != tc.want {
+		if got := tc.clock.formatTime(tc.t); got != tc.want {
 			t.Errorf("%+v: %q instead of %q", tc, got, tc.want)
 		}
 	}
@@ -162,7 +162,7 @@ func TestWhatToLookAtNext(t *testing.T) {
 			"(": {Summary: operations.Summary{Archive: "exp/traces.otf2", Begin: 5_000_000_000}, Verdict: &late,
 			WaitStates: inMessages(49)},
 	} {
-		if got := next(r); !strings.HasPrefix(got, want) || want == "" && got != "" {
+		if got := nextStep(r); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%q instead of %q", got, want)
 		}
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
-// table writes rows in aligned columns, numbers to the right.
+// table writes rows in aligned columns, with numbers right-aligned.
 type table struct {
 	heads []string
-	left  []bool // aligned to the left
+	left  []bool // left-aligned
 	rows  [][]string
 }
 
-// newTable makes a table; a head that begins with "<" belongs to a column aligned to the left.
+// newTable returns a table; a column is left-aligned if its head begins with "<".
 func newTable(heads ...string) *table {
 	t := new(table)
 	for _, h := range heads {

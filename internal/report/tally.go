@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// tallyNotes say what is easily mistaken.
+// tallyNotes prevent misunderstandings of the counts.
 var tallyNotes = map[string]string{
 	regions.GroupCollectives: "Each rank has its own launches: a collective of 4 ranks has 4, and several operations " +
 		"that NCCL launched together have one.",
@@ -22,7 +22,7 @@ var tallyNotes = map[string]string{
 	tally.GroupChannels: "Channels show the parts of operations that are in the other tables.",
 }
 
-// tallyLine is a row of a table, with its group; the last of each is the total.
+// tallyLine is a row of a table with its group; the last row of each group is the total.
 type tallyLine struct {
 	group *tally.Group
 	tally.Row
@@ -76,7 +76,7 @@ func tallyColumns(counts string) []column[tallyLine] {
 	}
 }
 
-// Tally gives the report as tables: one of CSV, one for each group for people.
+// Tally returns the report as tables: one in CSV, one for each group in text.
 func Tally(r *tally.Report) *Document {
 	d := &Document{title: "Time by name"}
 	var all []tallyLine
@@ -98,7 +98,7 @@ func Tally(r *tally.Report) *Document {
 	}
 	columns := append(tallyColumns("Calls"), label("counts", "", func(l *tallyLine) string { return l.group.Counts }))
 	d.sheets = []sheet{sheetOf("tally", "", withoutTotals(all), columns)}
-	d.sheets[0].text = nil // its rows are in the tables that follow, which are not in CSV
+	d.sheets[0].text = nil // only in CSV; the next tables show its rows in text
 	d.sheets = append(d.sheets, sheetOf("tally_groups", "", r.Groups, []column[tally.Group]{
 		label("group", "", func(g *tally.Group) string { return g.Group }),
 		{"hosts", "", nil, func(g *tally.Group) any { return g.Hosts }},
@@ -129,26 +129,28 @@ func Tally(r *tally.Report) *Document {
 		d.sheets = append(d.sheets, s)
 	}
 	if len(r.Groups) == 0 {
-		d.say("There are no regions.")
+		d.addIntro("There are no regions.")
 	}
 	if marked {
-		d.note("* a buffer is in GPU memory, or memory that it shares (managed); for a call: a buffer of an " +
+		d.addNote("* a buffer is in GPU memory, or memory that it shares (managed); for a call: a buffer of an " +
 			"operation that resulted from it")
 	}
 	if launched {
-		d.note("%s: it is known when these were launched, but not how long they ran; the times are those of enqueueing",
+		d.addNote(
+			"%s: it is known when these were launched, but not how long they ran; the times are those of enqueueing",
 			strings.TrimSpace(facts.LaunchedOnly))
 	}
 	if slices.ContainsFunc(all, func(l tallyLine) bool { return l.Summed }) {
-		d.note("Network: recorded in sums (NCCL_OTF2_EVENTS=net-sums), so the shortest and the longest stretch are " +
-			"not known.")
+		d.addNote(
+			"Network: recorded in sums (NCCL_OTF2_EVENTS=net-sums), so the shortest and the longest stretch are " +
+				"not known.")
 	}
 	for i := range r.Groups {
 		if note := tallyNotes[r.Groups[i].Group]; note != "" {
-			d.note("%s", note)
+			d.addNote("%s", note)
 		}
 	}
-	d.note("Times are from enter to leave, including nested regions. Threads are rows of the timeline, including " +
+	d.addNote("Times are from enter to leave, including nested regions. Threads are rows of the timeline, including " +
 		"those of GPUs and networks.")
 	return d
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report writes what analysis found, as text, CSV and Markdown. It decides how things look, no number: each
-// question has a file here that makes a Document of what the folder of analysis returns.
+// Package report writes the results of the analysis packages as text, CSV, Markdown and HTML. It formats numbers and
+// computes none: each question has a file here, which turns the result of one analysis package into a Document.
 package report
 
 import (
@@ -26,18 +26,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
-// WriteStyled writes the report for people: summary, operations, phases if there are any, waiting, and what to look at
-// next.
+// WriteStyled writes the report as text: the summary, the operations, the phases if there are any, the waiting, and the
+// next step.
 func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
 	lines := folding.NewWriter(w, style.Width)
 	b := bufio.NewWriter(lines)
 	writeSummary(&r.Summary, b, style)
 	for _, p := range r.Problems {
-		printable.Fprintf(b, "  problem        %s\n", style.inked(alarmInk, p))
+		printable.Fprintf(b, "  problem        %s\n", style.colorText(alarmColor, p))
 	}
 	printable.Fprintln(b)
 	if r.Verdict != nil {
-		printable.Fprintf(b, "%s\n\n", style.inked(answerInk, r.Verdict.Text))
+		printable.Fprintf(b, "%s\n\n", style.colorText(answerColor, r.Verdict.Text))
 	}
 	path := pathLines(r.CriticalPath)
 	for _, line := range path {
@@ -59,7 +59,7 @@ func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
 		printable.Fprintf(b, "\nCommunicators and their likely roles, by their names or members\n")
 		s.write(b, style)
 	}
-	if line := next(r); line != "" {
+	if line := nextStep(r); line != "" {
 		printable.Fprintf(b, "\n%s\n", line)
 	}
 	return cmp.Or(b.Flush(), lines.Flush()) // bufio keeps the first error
@@ -70,50 +70,50 @@ func writeSummary(s *operations.Summary, w io.Writer, style Style) {
 	for _, l := range SummaryLines(s) {
 		text := printable.Raw(printable.Name(l.Text))
 		if l.Alarm {
-			text = style.inked(alarmInk, l.Text)
+			text = style.colorText(alarmColor, l.Text)
 		}
 		printable.Fprintf(w, "  %-14s %s\n", l.Name, text)
 	}
 }
 
-// Line is a line of the summary as text. Those without a name go on with the one before.
+// Line is a line of the summary. A line without a name continues the line before.
 type Line struct {
 	Name  string `json:"name"`
 	Text  string `json:"text"`
-	Alarm bool   `json:"alarm,omitempty"` // something is missing or strange
+	Alarm bool   `json:"alarm,omitempty"` // a warning
 }
 
-// SummaryLines are the summary as text.
+// SummaryLines returns the summary as lines of text.
 func SummaryLines(s *operations.Summary) []Line {
 	var l summaryLines
 	if d := s.Selection; d != nil {
-		l.alarm("selection", "%s; times, losses, oddities, network and kernels are of the whole archive", d.Text)
+		l.addAlarm("selection", "%s; times, losses, oddities, network and kernels are of the whole archive", d.Text)
 	}
-	l.processes(s)
-	l.line("ranks", "%d on %s", s.Ranks, units.Count(s.GPUs, "GPU", "GPUs"))
-	l.line("communicators", "%d", s.Communicators)
-	l.operations(s)
-	l.line("duration", "%s, %d events in %d locations", units.Time(float64(s.Duration)), s.Events, s.Locations)
-	l.timing(s.Timing)
-	l.ends(s.Ends)
+	l.addProcesses(s)
+	l.addLine("ranks", "%d on %s", s.Ranks, units.Count(s.GPUs, "GPU", "GPUs"))
+	l.addLine("communicators", "%d", s.Communicators)
+	l.addOperations(s)
+	l.addLine("duration", "%s, %d events in %d locations", units.Time(float64(s.Duration)), s.Events, s.Locations)
+	l.addTiming(s.Timing)
+	l.addEnds(s.Ends)
 	for _, w := range s.Withheld {
 		if w.Processes != "all" {
 			w.Value += " (process " + w.Processes + ")"
 		}
-		l.alarm("withheld", "%s", w.Value)
+		l.addAlarm("withheld", "%s", w.Value)
 	}
-	l.losses(s)
-	l.counted("oddities", s.Oddities)
+	l.addLosses(s)
+	l.addCounts("oddities", s.Oddities)
 	if text := networkText(s.Network); text != "" {
-		l.line("network", "%s", text)
+		l.addLine("network", "%s", text)
 	}
 	if text := kernelsText(s.CUPTI, s.CUPTIStates); text != "" {
-		l.line("kernels", "%s", text)
+		l.addLine("kernels", "%s", text)
 	}
-	l.paused(s)
-	l.hidden(s)
+	l.addPaused(s)
+	l.addHidden(s)
 	if !s.Complete {
-		l.alarm("complete", "no: parts of the communication are missing")
+		l.addAlarm("complete", "no: parts of the communication are missing")
 	}
 	return l.all
 }
@@ -121,19 +121,19 @@ func SummaryLines(s *operations.Summary) []Line {
 // summaryLines collects lines of the summary.
 type summaryLines struct{ all []Line }
 
-func (l *summaryLines) line(name, format string, args ...any) {
+func (l *summaryLines) addLine(name, format string, args ...any) {
 	l.all = append(l.all, Line{Name: name, Text: fmt.Sprintf(format, args...)})
 }
 
-// timingWords say what times are, by timing source.
+// timingWords describe the times of each timing source.
 var timingWords = map[string]string{
 	facts.SourceGPU.String(): "GPU stamps", facts.SourceNetwork.String(): "network transfers",
 	facts.SourceEnqueue.String():  "enqueueing (when, not how long)",
 	facts.SourceDuration.String(): "imported data (how long, not when)",
 }
 
-// timing says how many operations have their times from what.
-func (l *summaryLines) timing(counts map[string]uint64) {
+// addTiming adds the number of operations by timing source.
+func (l *summaryLines) addTiming(counts map[string]uint64) {
 	var all uint64
 	for _, n := range counts {
 		all += n
@@ -146,12 +146,12 @@ func (l *summaryLines) timing(counts map[string]uint64) {
 		}
 	}
 	if len(parts) > 0 {
-		l.line("times from", "%s", strings.Join(parts, "; "))
+		l.addLine("times from", "%s", strings.Join(parts, "; "))
 	}
 }
 
-// ends tells of operations that NCCL says to have ended when a part of them had.
-func (l *summaryLines) ends(n map[string]uint64) {
+// addEnds adds the number of operations whose end NCCL reports when only a part of them has ended.
+func (l *summaryLines) addEnds(n map[string]uint64) {
 	early, moved := n[facts.EndsEarly], n[facts.EndsMoved]
 	if early == 0 {
 		return
@@ -161,40 +161,40 @@ func (l *summaryLines) ends(n map[string]uint64) {
 	if moved > 0 {
 		text += fmt.Sprintf("; %d ended later according to other ranks' stamps", moved)
 	}
-	l.line("ends", "%s", text)
+	l.addLine("ends", "%s", text)
 }
 
-// alarm adds a line of something that is missing or strange.
-func (l *summaryLines) alarm(name, format string, args ...any) {
+// addAlarm adds a warning.
+func (l *summaryLines) addAlarm(name, format string, args ...any) {
 	l.all = append(l.all, Line{Name: name, Text: fmt.Sprintf(format, args...), Alarm: true})
 }
 
-// counted adds a line of counts, of which none is expected.
-func (l *summaryLines) counted(name string, counts map[string]uint64) {
-	add := l.line
+// addCounts adds counts of unexpected events: a warning if there are any.
+func (l *summaryLines) addCounts(name string, counts map[string]uint64) {
+	add := l.addLine
 	if len(counts) > 0 {
-		add = l.alarm
+		add = l.addAlarm
 	}
 	add(name, "%s", analysis.CountersText(counts))
 }
 
-// losses says what was lost, by which processes, and which processes lost nobody knows how much.
-func (l *summaryLines) losses(s *operations.Summary) {
+// addLosses adds the losses by process, and the processes whose losses are not known.
+func (l *summaryLines) addLosses(s *operations.Summary) {
 	name := "losses"
 	switch {
 	case len(s.Lost) > 0:
-		l.alarm(name, "%s", lossesByProcess(s))
+		l.addAlarm(name, "%s", lossesByProcess(s))
 		name = ""
 	case len(s.LostUncounted) == 0:
-		l.counted(name, nil)
+		l.addCounts(name, nil)
 	}
 	for _, text := range s.LostUncounted {
-		l.alarm(name, "an unknown number: %s", text)
+		l.addAlarm(name, "an unknown number: %s", text)
 		name = ""
 	}
 }
 
-// lossesByProcess counts what was lost by reason, and names the processes that lost it.
+// lossesByProcess states the losses by reason, and names the processes that lost events.
 func lossesByProcess(s *operations.Summary) string {
 	names := make(map[uint64][]string)
 	var order []uint64
@@ -222,11 +222,11 @@ func lossesByProcess(s *operations.Summary) string {
 	return text
 }
 
-// maxLosers is how many groups of processes that lack equally much the line of losses names.
+// maxLosers is the number of groups of processes with equal losses that the line names.
 const maxLosers = 4
 
-// processes says how many processes there are, and how many of them ended badly or left nothing.
-func (l *summaryLines) processes(s *operations.Summary) {
+// addProcesses adds the number of processes, and how many of them crashed or left no data.
+func (l *summaryLines) addProcesses(s *operations.Summary) {
 	processes := units.Count(s.Processes, "process", "processes") + " on " + units.Count(s.Hosts, "host", "hosts")
 	for _, state := range []struct {
 		n    uint64
@@ -236,51 +236,51 @@ func (l *summaryLines) processes(s *operations.Summary) {
 			processes += fmt.Sprintf(", %d %s", state.n, state.text)
 		}
 	}
-	add := l.line
+	add := l.addLine
 	if s.Missing+s.Running+s.Crashed > 0 {
-		add = l.alarm
+		add = l.addAlarm
 	}
 	add("processes", "%s", processes)
 	if s.NotRecorded != nil {
-		l.alarm("", "%s", notRecordedText(s.NotRecorded))
+		l.addAlarm("", "%s", notRecordedText(s.NotRecorded))
 	}
 	for i, died := range s.Died {
 		name := ""
 		if i == 0 {
 			name = "died"
 		}
-		l.alarm(name, "%s", died)
+		l.addAlarm(name, "%s", died)
 	}
 }
 
-// operations says how many operations there are, and of which not all members say the same.
-func (l *summaryLines) operations(s *operations.Summary) {
-	l.line("operations", "%d in %d calls, %s", s.Operations, s.Calls, units.Bytes(s.Bytes))
+// addOperations adds the number of operations, and those whose members disagree.
+func (l *summaryLines) addOperations(s *operations.Summary) {
+	l.addLine("operations", "%d in %d calls, %s", s.Operations, s.Calls, units.Bytes(s.Bytes))
 	if s.Open > 0 {
-		l.alarm("", "%d of them had not ended when the recording did", s.Open)
+		l.addAlarm("", "%d of them had not ended when the recording did", s.Open)
 	}
 	if s.Alone > 0 {
 		of := "of one rank"
 		if s.Oddities["UNKNOWN_COMM_SIZE"] > 0 {
 			of = "whose size is not known, or of one rank,"
 		}
-		l.line("", "%d on communicators %s are not in the table", s.Alone, of)
+		l.addLine("", "%d on communicators %s are not in the table", s.Alone, of)
 	}
 	if s.Unfinished > 0 {
 		how := "ended"
 		if len(s.Lost) > 0 {
 			how = "ended, or recorded,"
 		}
-		l.alarm("", "%s not %s by all members", units.Count(int(s.Unfinished), "collective", "collectives"), how)
+		l.addAlarm("", "%s not %s by all members", units.Count(int(s.Unfinished), "collective", "collectives"), how)
 	}
 	if s.LeftOut > 0 {
-		l.alarm("", "%d calls left out: their members did not record the same operations", s.LeftOut)
+		l.addAlarm("", "%d calls left out: their members did not record the same operations", s.LeftOut)
 	}
 	for i := range s.Deviations {
-		l.alarm("", "%s", deviationText(&s.Deviations[i]))
+		l.addAlarm("", "%s", deviationText(&s.Deviations[i]))
 	}
 	if more := int(s.Differences) - len(s.Deviations); more > 0 && len(s.Deviations) > 0 {
-		l.line("", "%d more such stretches", more)
+		l.addLine("", "%d more such stretches", more)
 	}
 }
 
@@ -289,25 +289,25 @@ func deviationText(d *operations.Deviation) string {
 	return s.String()
 }
 
-// hidden says what the library does not report.
-func (l *summaryLines) hidden(s *operations.Summary) {
+// addHidden adds what the NCCL library does not report.
+func (l *summaryLines) addHidden(s *operations.Summary) {
 	head := "not recorded"
 	for _, t := range s.Hidden {
 		if t.Grave {
-			l.alarm(head, "%s", t)
+			l.addAlarm(head, "%s", t)
 			head = ""
 		}
 	}
 	if used := hidden.Used(s.Hidden); used != "" {
-		l.line(head, "%s", used)
+		l.addLine(head, "%s", used)
 	}
 }
 
-// maxGaps is how many gaps the text names.
+// maxGaps is the number of gaps that the text names.
 const maxGaps = 8
 
-// paused says what is missing because somebody wished so.
-func (l *summaryLines) paused(s *operations.Summary) {
+// addPaused adds what was not recorded on request.
+func (l *summaryLines) addPaused(s *operations.Summary) {
 	head := "not recorded"
 	for _, g := range s.Gaps[:min(len(s.Gaps), maxGaps)] {
 		what := fmt.Sprintf("operations %d", g.First)
@@ -326,26 +326,26 @@ func (l *summaryLines) paused(s *operations.Summary) {
 		if g.Lost {
 			why = "lost"
 		}
-		l.line(head, "%s: %s of %s", why, what, units.OrDash(g.Communicator))
+		l.addLine(head, "%s: %s of %s", why, what, units.OrDash(g.Communicator))
 		head = ""
 	}
 	if n := s.GapCount; n > maxGaps {
-		l.line(head, "on request: %s more", units.Count(int(n)-maxGaps, "stretch", "stretches"))
+		l.addLine(head, "on request: %s more", units.Count(int(n)-maxGaps, "stretch", "stretches"))
 		head = ""
 	}
 	onRequest := maps.Clone(s.Paused)
 	if n := onRequest[analysis.ByRAS]; n > 0 {
-		l.line(head, "paused by RAS: %s", units.Count(
+		l.addLine(head, "paused by RAS: %s", units.Count(
 			int(n), "operation that NCCL ran without reporting it", "operations that NCCL ran without reporting them"))
 		head = ""
 		delete(onRequest, analysis.ByRAS)
 	}
 	if text := analysis.CountersText(onRequest); text != "none" {
-		l.line(head, "on request: %s events of NCCL", text)
+		l.addLine(head, "on request: %s events of NCCL", text)
 	}
 }
 
-// networkText tells what went over the network in one line, "" if nothing is known.
+// networkText summarizes the network traffic in one line, "" if nothing is known.
 func networkText(n map[string]uint64) string {
 	var parts []string
 	add := func(known bool, format string, args ...any) {
@@ -366,8 +366,8 @@ func networkText(n map[string]uint64) string {
 	return strings.Join(parts, "; ")
 }
 
-// kernelsText tells what became of the kernels that CUPTI recorded in one line, and where it could not record them; ""
-// if it was not to be used.
+// kernelsText summarizes in one line the kernels that CUPTI recorded, and the processes where it could not record; ""
+// if CUPTI was not requested.
 func kernelsText(n map[string]uint64, states []analysis.SelfValue) string {
 	var without []string
 	for _, s := range states {
@@ -405,8 +405,8 @@ func kernelsText(n map[string]uint64, states []analysis.SelfValue) string {
 	return strings.Join(append(parts, without...), "; ")
 }
 
-// operationColumns are those of the operations, by size or by class of sizes. What no row tells has no column for
-// people.
+// operationColumns returns the columns of the operations, by size or by class of sizes. Columns without any value are
+// not shown in text.
 func operationColumns(rows []operations.Row) []column[operations.Row] {
 	type row = operations.Row
 	some := func(of func(*row) bool) bool {
@@ -428,10 +428,10 @@ func operationColumns(rows []operations.Row) []column[operations.Row] {
 		{"grouped", "", nil, func(o *row) any { return o.Grouped }},
 		{"device", "", nil, func(o *row) any { return o.Device }},
 		{"root", head(some(func(o *row) bool { return o.Root != nil }), "root"),
-			func(o *row) string { return units.OrDash(units.Plain(optional(o.Root))) },
-			func(o *row) any { return optional(o.Root) }},
+			func(o *row) string { return units.OrDash(units.Plain(valueOrNil(o.Root))) },
+			func(o *row) any { return valueOrNil(o.Root) }},
 		{"in_place", head(some(func(o *row) bool { return o.InPlace != nil }), "<buffers"), buffersText,
-			func(o *row) any { return optional(o.InPlace) }},
+			func(o *row) any { return valueOrNil(o.InPlace) }},
 		{"launched_together", "", nil, func(o *row) any { return o.Equal }},
 		{"replayed", head(some(func(o *row) bool { return o.Replayed }), "<launched"), launchedText,
 			func(o *row) any { return o.Replayed }},
@@ -453,7 +453,9 @@ func operationColumns(rows []operations.Row) []column[operations.Row] {
 		number("mixed_sources", "", func(o *row) uint64 { return o.Mixed }),
 		number("calls", "", func(o *row) uint64 { return o.Calls }),
 		{"min_calls_per_rank", "", nil, func(o *row) any { return o.MinCallsPerRank }},
-		{"max_calls_per_rank", "calls/rank", func(o *row) string { return span(o.MinCallsPerRank, o.MaxCallsPerRank) },
+		{"max_calls_per_rank", "calls/rank", func(o *row) string {
+			return rangeText(o.MinCallsPerRank, o.MaxCallsPerRank)
+		},
 			func(o *row) any { return o.MaxCallsPerRank }},
 		timedColumn("p50_ns", "median", func(o *row) float64 { return o.Time.P50 }, true),
 		timedColumn("avg_ns", "avg", func(o *row) float64 { return o.Time.Avg }, false),
@@ -461,29 +463,31 @@ func operationColumns(rows []operations.Row) []column[operations.Row] {
 		timedColumn("p99_ns", "p99", func(o *row) float64 { return o.Time.P99 }, true),
 		timedColumn("max_ns", "max", func(o *row) float64 { return o.Time.Max }, false),
 		{"algbw", "algbw GB/s", func(o *row) string { return bandwidthText(o.AlgBW) },
-			func(o *row) any { return known(o.AlgBW) }},
+			func(o *row) any { return knownOrNil(o.AlgBW) }},
 		{"busbw", "busbw GB/s", func(o *row) string { return bandwidthText(o.BusBW) },
-			func(o *row) any { return known(o.BusBW) }},
+			func(o *row) any { return knownOrNil(o.BusBW) }},
 		{"transfer_p50_ns", head(late, "without waiting"), func(o *row) string { return transferText(o) },
-			func(o *row) any { return known(transferOf(o)) }},
-		{"algbw_nobody_late", "", nil, func(o *row) any { return known(o.AlgBWNobodyLate) }},
+			func(o *row) any { return knownOrNil(transferOf(o)) }},
+		{"algbw_nobody_late", "", nil, func(o *row) any { return knownOrNil(o.AlgBWNobodyLate) }},
 		{"busbw_nobody_late", head(late, "busbw without waiting GB/s"),
 			func(o *row) string { return bandwidthText(o.BusBWNobodyLate) },
-			func(o *row) any { return known(o.BusBWNobodyLate) }},
+			func(o *row) any { return knownOrNil(o.BusBWNobodyLate) }},
 		{"algorithms", "<algorithm", func(o *row) string { return units.OrDash(strings.Join(o.Algorithms, ",")) },
 			func(o *row) any { return strings.Join(o.Algorithms, ",") }},
 		{"protocols", "<protocol", func(o *row) string { return units.OrDash(strings.Join(o.Protocols, ",")) },
 			func(o *row) any { return strings.Join(o.Protocols, ",") }},
 		{"variants", "", nil, func(o *row) any { return strings.Join(o.Variants, ",") }},
 		{"min_channels", "", nil, func(o *row) any { return o.MinChannels }},
-		{"max_channels", "channels", func(o *row) string { return span(uint64(o.MinChannels), uint64(o.MaxChannels)) },
+		{"max_channels", "channels", func(o *row) string {
+			return rangeText(uint64(o.MinChannels), uint64(o.MaxChannels))
+		},
 			func(o *row) any { return o.MaxChannels }},
 		{"timing_source", "<timing source", func(o *row) string { return units.OrDash(o.TimingSource) },
 			func(o *row) any { return o.TimingSource }},
 	}...)
 }
 
-// markedName is the operation with marks that the lines behind the table explain.
+// markedName returns the name of the operation with the marks that the lines below the table explain.
 func markedName(o *operations.Row) string {
 	name := o.Operation
 	if o.Device {
@@ -515,7 +519,7 @@ func launchedText(o *operations.Row) string {
 	return "call"
 }
 
-// countText is the number of operations, and if not all of them are in the times how many are.
+// countText formats the number of operations, and how many of them have times, if not all do.
 func countText(o *operations.Row) string {
 	if o.Timed < o.Count {
 		return fmt.Sprintf("%d of %d", o.Timed, o.Count)
@@ -537,7 +541,7 @@ func transferText(o *operations.Row) string {
 	return percentile(o, o.Transfer.P50)
 }
 
-// timedColumn is one of times, which are not known where no operation is timed.
+// timedColumn returns a column of times, which are not known for rows without a timed operation.
 func timedColumn(field, head string, of func(*operations.Row) float64, approximate bool) column[operations.Row] {
 	return column[operations.Row]{field, head, func(o *operations.Row) string {
 		switch {
@@ -546,7 +550,7 @@ func timedColumn(field, head string, of func(*operations.Row) float64, approxima
 		case approximate:
 			return percentile(o, of(o))
 		}
-		return length(o, of(o))
+		return timeText(o, of(o))
 	}, func(o *operations.Row) any {
 		if o.Timed == 0 {
 			return nil
@@ -555,16 +559,16 @@ func timedColumn(field, head string, of func(*operations.Row) float64, approxima
 	}}
 }
 
-// optional is what a pointer points to, nil if it is nil.
-func optional[T any](p *T) any {
+// valueOrNil returns the value that a pointer refers to, nil for a nil pointer.
+func valueOrNil[T any](p *T) any {
 	if p == nil {
 		return nil
 	}
 	return *p
 }
 
-// known is a value that is not known where it is 0.
-func known(v float64) any {
+// knownOrNil returns a value, nil if it is 0, which means not known.
+func knownOrNil(v float64) any {
 	if v == 0 {
 		return nil
 	}
@@ -573,12 +577,12 @@ func known(v float64) any {
 
 func percentile(o *operations.Row, ns float64) string {
 	if o.Approximate && !onlyEnqueued(o) {
-		return "~" + length(o, ns)
+		return "~" + timeText(o, ns)
 	}
-	return length(o, ns)
+	return timeText(o, ns)
 }
 
-// operationMarks are the marks of the table of operations, and what they say.
+// operationMarks are the marks in the table of operations, and their meanings.
 var operationMarks = []struct {
 	shown func(*operations.Row) bool
 	text  string
@@ -607,7 +611,7 @@ func operationSheet(r *operations.Report) sheet {
 	if slices.ContainsFunc(r.Operations, func(o operations.Row) bool { return onlyEnqueued(&o) }) {
 		s.more = append(s.more, "enqueue: it is known when these operations were launched, but not how long they ran")
 	}
-	s.by("the time", func(i int) float64 {
+	s.sortBy("the time", func(i int) float64 {
 		if o := &r.Operations[i]; !onlyEnqueued(o) {
 			return o.Time.Total
 		}
@@ -619,11 +623,11 @@ func operationSheet(r *operations.Report) sheet {
 	return s
 }
 
-// onlyEnqueued reports whether the times of a row are of launches: not of the operations.
+// onlyEnqueued reports whether the times of a row are those of launches, not of operations.
 func onlyEnqueued(o *operations.Row) bool { return o.TimingSource == facts.SourceEnqueue.String() }
 
-// length writes a time of a row's operations, which is not known where only launches are.
-func length(o *operations.Row, ns float64) string {
+// timeText formats a time of a row's operations, which is not known if only launches are.
+func timeText(o *operations.Row, ns float64) string {
 	if onlyEnqueued(o) {
 		return "–"
 	}
@@ -640,20 +644,20 @@ func writeOperations(r *operations.Report, w io.Writer, style Style) {
 	s.write(w, style)
 }
 
-// timesRemark says what is counted: others count members.
+// timesRemark states that operations are counted, and not their members as in other tools.
 const timesRemark = "count and times are those of operations; a collective's time is the mean over its members, and " +
 	"bandwidths are those of the median time. Per-rank times: nccl-otf2 profile."
 
-// Operations gives the report as tables; for people WriteText has more to say.
+// Operations returns the report as tables; WriteStyled writes more.
 func Operations(r *operations.Report) *Document {
 	d := &Document{title: r.Summary.Archive}
 	var b strings.Builder
 	writeSummary(&r.Summary, &b, Style{})
 	for _, line := range strings.Split(strings.TrimRight(b.String(), "\n"), "\n")[1:] {
-		d.say("%s", strings.TrimSpace(line))
+		d.addIntro("%s", strings.TrimSpace(line))
 	}
 	for _, p := range r.Problems {
-		d.say("problem: %s", p)
+		d.addIntro("problem: %s", p)
 	}
 	d.sheets = []sheet{operationSheet(r), phaseSheet(r.Phases), waitsSheet(&r.Waits),
 		communicatorSheet(r.Communicators)}
@@ -662,7 +666,7 @@ func Operations(r *operations.Report) *Document {
 	return d
 }
 
-func span(low, high uint64) string {
+func rangeText(low, high uint64) string {
 	switch {
 	case high == 0:
 		return "–"
@@ -672,7 +676,7 @@ func span(low, high uint64) string {
 	return fmt.Sprintf("%d–%d", low, high)
 }
 
-// bandwidthText has three significant digits, as far as they are before the point or matter.
+// bandwidthText formats a bandwidth with three significant digits.
 func bandwidthText(v float64) string {
 	if v == 0 {
 		return "–"
@@ -705,18 +709,18 @@ func waitsSheet(ws *waits.ByRank) sheet {
 		title += fmt.Sprintf(", %d left out (no comparable times on two ranks, or not ended by all)",
 			ws.LeftOut)
 	}
-	rows := recorded(ws.Ranks, func(r waits.Rank) bool { return r.NoData })
+	rows := withData(ws.Ranks, func(r waits.Rank) bool { return r.NoData })
 	s := sheetOf("waits", title, rows, waitsColumns(ws.Total))
 	if ws.Collectives == 0 {
 		s.text = nil
 		return s
 	}
-	s.by("the waiting caused", func(i int) float64 { return float64(rows[i].Caused) })
+	s.sortBy("the waiting caused", func(i int) float64 { return float64(rows[i].Caused) })
 	s.optional = []string{"collectives", "longest", "time", "share"}
 	return s
 }
 
-// waitsRemark says what is not counted, and what is compared.
+// waitsRemark states what is not counted, and how well clocks compare.
 func waitsRemark(ws *waits.ByRank) []string {
 	if ws.Collectives == 0 {
 		return nil
@@ -731,10 +735,10 @@ func waitsRemark(ws *waits.ByRank) []string {
 	return lines
 }
 
-// maxRanksText bounds how many stretches of ranks a line names.
+// maxRanksText is the number of ranges of ranks that a line names.
 const maxRanksText = 24
 
-// notRecordedText names them in a line.
+// notRecordedText names the processes without any record, in one line.
 func notRecordedText(n *operations.NotRecorded) string {
 	parts := strings.Split(n.Ranks, ",")
 	text := "ranks " + n.Ranks
@@ -752,20 +756,20 @@ func notRecordedText(n *operations.NotRecorded) string {
 	return "nothing was recorded of " + text
 }
 
-// recorded are the rows of tables of ranks without those that have no data.
-func recorded[T any](rows []T, absent func(T) bool) []T {
+// withData returns the rows that have data.
+func withData[T any](rows []T, absent func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(rows), absent)
 }
 
 func communicatorSheet(rows []operations.CommunicatorRow) sheet {
 	s := sheetOf("communicators", "Communicators", rows, communicatorColumns(rows))
-	s.by("the memberships", func(i int) float64 { return float64(rows[i].Ranks) })
+	s.sortBy("the memberships", func(i int) float64 { return float64(rows[i].Ranks) })
 	s.order.bound, s.order.fixed = maxFlows, true
 	s.optional = []string{"id", "hosts", "judged by", "made of"}
 	return s
 }
 
-// communicatorColumns are those of the communicators. Where none came from another, people see no column for it.
+// communicatorColumns returns the columns of the communicators. The parent is shown in text only if there is any.
 func communicatorColumns(rows []operations.CommunicatorRow) []column[operations.CommunicatorRow] {
 	from := ""
 	if slices.ContainsFunc(rows, func(c operations.CommunicatorRow) bool { return c.Parent != nil }) {

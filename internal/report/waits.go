@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// waitColumns are those of all tables of waits; sums gives their part of a row.
+// waitColumns returns the columns that all tables of waits share; sums returns their part of a row.
 func waitColumns[T any](sums func(*T) *waits.Sums) []column[T] {
 	of := func(f func(*waits.Sums) uint64) func(*T) uint64 { return func(r *T) uint64 { return f(sums(r)) } }
 	return []column[T]{
@@ -34,7 +34,7 @@ func waitColumns[T any](sums func(*T) *waits.Sums) []column[T] {
 	}
 }
 
-// uncertaintyText is by how much the waited time may be off.
+// uncertaintyText formats the uncertainty of the waiting time.
 func uncertaintyText(s *waits.Sums) string {
 	switch {
 	case s.Waits == 0:
@@ -58,7 +58,7 @@ func waitRowColumns(head string, host bool, total uint64) []column[waits.Row] {
 		percent("of all waiting", func(r *waits.Row) (float64, float64) { return float64(r.Caused), float64(total) }),
 		number("last", "late arrivals", func(r *waits.Row) uint64 { return r.Last }),
 		duration("max_caused_ns", "longest", func(r *waits.Row) uint64 { return r.MaxCaused }),
-		column[waits.Row]{"goes_back_ns", "", nil, func(r *waits.Row) any { return optional(r.GoesBack) }},
+		column[waits.Row]{"goes_back_ns", "", nil, func(r *waits.Row) any { return valueOrNil(r.GoesBack) }},
 		column[waits.Row]{"worst_at", "", nil, func(r *waits.Row) any { return uint64(r.WorstAt) }},
 	)
 }
@@ -88,7 +88,7 @@ func waitGroupColumns(head string, collectives bool) []column[waits.Group] {
 	)
 }
 
-// paradigmColumns are of waits by paradigm.
+// paradigmColumns are the columns of waits by paradigm.
 var paradigmColumns = append([]column[waits.Paradigm]{label(
 	"name", "paradigm", func(p *waits.Paradigm) string { return p.Name })},
 	append(waitColumns(func(p *waits.Paradigm) *waits.Sums { return &p.Sums }),
@@ -96,7 +96,7 @@ var paradigmColumns = append([]column[waits.Paradigm]{label(
 			func(p *waits.Paradigm) string { return units.Time(p.Through) },
 			func(p *waits.Paradigm) any { return p.Through }})...)
 
-// worstColumns shows points in time by a clock.
+// worstColumns returns the columns of the most expensive operations; clock formats points in time.
 func worstColumns(clock Clock, all []waits.Instance) []column[waits.Instance] {
 	phase := label("phase", "phase", func(i *waits.Instance) string { return i.Phase })
 	if !slices.ContainsFunc(all, func(i waits.Instance) bool { return i.Phase != "" }) {
@@ -106,7 +106,7 @@ func worstColumns(clock Clock, all []waits.Instance) []column[waits.Instance] {
 		label("communicator", "communicator", func(i *waits.Instance) string { return i.Communicator }),
 		label("operation", "operation", func(i *waits.Instance) string { return i.Operation }),
 		number("ordinal", "number", func(i *waits.Instance) uint64 { return i.Ordinal }),
-		{"at", "at", func(i *waits.Instance) string { return clock.at(uint64(i.At)) },
+		{"at", "at", func(i *waits.Instance) string { return clock.formatTime(uint64(i.At)) },
 			func(i *waits.Instance) any { return uint64(i.At) }},
 		phase,
 		label("rank", "waited for", func(i *waits.Instance) string { return i.Rank }),
@@ -154,32 +154,32 @@ var enqueueColumns = []column[waits.EnqueueRow]{
 	duration("max_behind_ns", "most", func(r *waits.EnqueueRow) uint64 { return r.MaxLate }),
 }
 
-// waitOptional are columns of tables of waits that there need not be room for.
+// waitOptional holds the columns of tables of waits that narrow terminals omit.
 var waitOptional = []string{"operations", "collectives", "longest", "transfer avg", "skew avg", "±", "late arrivals",
 	"time", "share"}
 
-// worstOptional are those of the operations that cost the most.
+// worstOptional holds those of the most expensive operations.
 var worstOptional = []string{"host", "±", "transfer", "skew"}
 
-// Waits gives the waits as tables. Points in time are shown by a clock; remarks are further lines above the tables.
+// Waits returns the waits as tables. clock formats points in time; remarks are added above the tables.
 func Waits(w *waits.States, clock Clock, remarks ...string) *Document {
 	d := &Document{title: "Waiting"}
-	d.say("%s", comparedLine(w))
-	if left := leftOut(&w.NotCompared); len(left) > 0 {
-		d.say("n/a: %s", strings.Join(left, ", "))
+	d.addIntro("%s", comparedLine(w))
+	if left := notComparedText(&w.NotCompared); len(left) > 0 {
+		d.addIntro("n/a: %s", strings.Join(left, ", "))
 	}
 	for _, line := range remarks {
-		d.say("%s", line)
+		d.addIntro("%s", line)
 	}
 	if w.Total.Parts > 0 {
-		d.say("%s", waitedLine(&w.Total))
+		d.addIntro("%s", waitedLine(&w.Total))
 	}
 	d.sheets = waitSheets(w, clock)
 	waitNotes(d, w)
 	return d
 }
 
-// comparedLine says how much was compared, by times of which sources.
+// comparedLine states how many operations were compared, by timing source.
 func comparedLine(w *waits.States) string {
 	compared := func(n uint64, one, many string) string {
 		if n == 0 {
@@ -199,8 +199,8 @@ func comparedLine(w *waits.States) string {
 		compared(w.Messages, "message", "messages"), basis)
 }
 
-// leftOut says what was not compared, and why.
-func leftOut(not *waits.NotCompared) (left []string) {
+// notComparedText states what was not compared, and why.
+func notComparedText(not *waits.NotCompared) (left []string) {
 	for _, n := range []struct {
 		n         uint64
 		one, many string
@@ -220,7 +220,7 @@ func leftOut(not *waits.NotCompared) (left []string) {
 	return left
 }
 
-// waitedLine says how much was waited in all, and how exact that is.
+// waitedLine states the total waiting time and its uncertainty.
 func waitedLine(t *waits.Sums) string {
 	line := fmt.Sprintf("waited %s of %s, %s", units.Time(float64(t.Waited)), units.Time(float64(t.Time)),
 		units.Percent(float64(t.Waited), float64(t.Time)))
@@ -241,9 +241,9 @@ func waitedLine(t *waits.Sums) string {
 	return line
 }
 
-// waitSheets are the tables.
+// waitSheets returns the tables of waits.
 func waitSheets(w *waits.States, clock Clock) []sheet {
-	total, ranks := w.Total.Waited, recorded(w.Ranks, func(r waits.Row) bool { return r.NoData })
+	total, ranks := w.Total.Waited, withData(w.Ranks, func(r waits.Row) bool { return r.NoData })
 	sheets := []sheet{
 		sheetOf("kinds", "By cause", w.Kinds, waitGroupColumns("cause", false)),
 		sheetOf("ranks", "By rank", ranks, waitRowColumns("rank", true, total)),
@@ -258,20 +258,20 @@ func waitSheets(w *waits.States, clock Clock) []sheet {
 		sheetOf("network", "Transfers over the network: what the oldest one of each rank waited for", w.Network,
 			networkWaitColumns),
 		sheetOf("enqueue", "Enqueue arrival: who called last; this is not waiting",
-			recorded(w.Enqueue.Ranks, func(r waits.EnqueueRow) bool { return r.NoData }), enqueueColumns),
+			withData(w.Enqueue.Ranks, func(r waits.EnqueueRow) bool { return r.NoData }), enqueueColumns),
 	}
 	for i, rows := range map[int][]waits.Row{1: ranks, 2: w.GPUs, 3: w.HostRows} {
-		sheets[i].by("the waiting caused", func(k int) float64 { return float64(rows[k].Caused) })
+		sheets[i].sortBy("the waiting caused", func(k int) float64 { return float64(rows[k].Caused) })
 		sheets[i].optional = waitOptional
 	}
 	for i, rows := range map[int][]waits.Group{4: w.Communicators, 5: w.Operations, 6: w.Phases} {
-		sheets[i].by("the waiting", func(k int) float64 { return float64(rows[k].Waited) })
+		sheets[i].sortBy("the waiting", func(k int) float64 { return float64(rows[k].Waited) })
 		sheets[i].optional = waitOptional
 	}
 	sheets[0].optional = waitOptional
-	sheets[7].by("the waiting", func(k int) float64 { return float64(w.Worst[k].Caused) })
+	sheets[7].sortBy("the waiting", func(k int) float64 { return float64(w.Worst[k].Caused) })
 	sheets[7].optional = worstOptional
-	sheets[9].by("the waiting for peers", func(k int) float64 { return float64(w.Network[k].AwaitedBy) })
+	sheets[9].sortBy("the waiting for peers", func(k int) float64 { return float64(w.Network[k].AwaitedBy) })
 	sheets[9].optional = []string{"host", "phases", "unfinished", "flush", "process"}
 	if w.Total.Parts == 0 {
 		for i := range sheets[:8] {
@@ -293,24 +293,24 @@ func waitSheets(w *waits.States, clock Clock) []sheet {
 	return slices.Concat(efficiencySheets(w.Efficiency), sheets[:at], whereSheets(w, clock), sheets[at:])
 }
 
-// waitNotes say what stands below the tables.
+// waitNotes adds the notes below the tables.
 func waitNotes(d *Document, w *waits.States) {
 	if w.Verdict != nil {
-		d.note("%s", w.Verdict.Text)
+		d.addNote("%s", w.Verdict.Text)
 	}
-	for _, text := range []string{startUpLater(w), slowToo(w)} {
+	for _, text := range []string{startUpShare(w), slowRemark(w)} {
 		if text != "" {
-			d.note("Waiting: %s.", text)
+			d.addNote("Waiting: %s.", text)
 		}
 	}
 	if text := firstCollectives(&w.StartUp); text != "" {
-		d.note("%s", text)
+		d.addNote("%s", text)
 	}
 	if w.Hosts > 1 && w.Total.Parts > 0 {
-		d.note("%s", clocksRemark(w.Hosts, w.Clocks, true))
+		d.addNote("%s", clocksRemark(w.Hosts, w.Clocks, true))
 	}
 	if w.NetworkUnknown > 0 {
-		d.note("For %s, it is not known whose transfers they show.",
+		d.addNote("For %s, it is not known whose transfers they show.",
 			units.Count(int(w.NetworkUnknown), "network row", "network rows"))
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// How much the report itself shows of what --waits has in full.
+// Limits of the lines in the report, which --waits shows in full.
 const (
 	shownPairs = 3
 	shownWorst = 5
-	leastPart  = 0.01 // of all waiting, that is worth a word
+	leastPart  = 0.01 // part of all waiting from which on a line mentions it
 )
 
-// writeWhere says where the waiting went, in a few lines.
+// writeWhere writes a few lines about when and where ranks waited.
 func writeWhere(r *operations.Report, w io.Writer, style Style) {
 	s := r.WaitStates
 	printable.Fprintf(w, "Where the waiting went: %s\n", whereTotal(s))
@@ -45,7 +45,7 @@ func writeWhere(r *operations.Report, w io.Writer, style Style) {
 	printable.Fprintln(w)
 }
 
-// whereTotal is how much of the time in operations was waiting.
+// whereTotal states which part of the time in operations was waiting.
 func whereTotal(s *waits.States) string {
 	if s.Total.Parts == 0 {
 		return "not known, no operation has comparable times on two ranks"
@@ -54,7 +54,7 @@ func whereTotal(s *waits.States) string {
 		units.Time(float64(s.Total.Time)), units.Percent(float64(s.Total.Waited), float64(s.Total.Time)))
 }
 
-// writeWaiting says who waited, what goes back to whom, and what cost the most.
+// writeWaiting writes which ranks waited, which ranks caused it, and which operations cost the most.
 func writeWaiting(r *operations.Report, w io.Writer, style Style) {
 	s := r.WaitStates
 	if s.Total.Parts == 0 {
@@ -77,13 +77,13 @@ func writeWaiting(r *operations.Report, w io.Writer, style Style) {
 	worst.write(w, style)
 }
 
-// saysEfficiency names the lines on the efficiencies.
-const saysEfficiency = "efficiency"
+// lineEfficiency is the name of the lines about efficiencies.
+const lineEfficiency = "efficiency"
 
-// whereLines are when most was waited, in what, and how well the time was used.
+// whereLines states when ranks waited most, in which operations, and how efficiently they used the time.
 func whereLines(s *waits.States, clock Clock) (all []Line) {
 	if worst := overtime.Worst(s.OverTime); worst != nil {
-		all = append(all, Line{Name: SaysMost, Text: worstWindow(worst, clock)})
+		all = append(all, Line{Name: LineMost, Text: worstWindow(worst, clock)})
 	}
 	pairs := slices.Clone(s.Pairs)
 	slices.SortStableFunc(pairs, func(a, b waits.Pair) int {
@@ -98,16 +98,16 @@ func whereLines(s *waits.States, clock Clock) (all []Line) {
 		}
 	}
 	if len(in) > 0 {
-		all = append(all, Line{Name: SaysIn, Text: strings.Join(in, ", ")})
+		all = append(all, Line{Name: LineIn, Text: strings.Join(in, ", ")})
 	}
-	if line := startUpLater(s); line != "" {
-		all = append(all, Line{Name: SaysStartUp, Text: line})
+	if line := startUpShare(s); line != "" {
+		all = append(all, Line{Name: LineStartUp, Text: line})
 	}
-	if line := slowToo(s); line != "" {
-		all = append(all, Line{Name: saysSlow, Text: line})
+	if line := slowRemark(s); line != "" {
+		all = append(all, Line{Name: lineSlow, Text: line})
 	}
 	for _, line := range efficiencyLines(s.Efficiency) {
-		all = append(all, Line{Name: saysEfficiency, Text: line})
+		all = append(all, Line{Name: lineEfficiency, Text: line})
 	}
 	for i := range all {
 		if i > 0 && all[i].Name == all[i-1].Name {
@@ -117,39 +117,37 @@ func whereLines(s *waits.States, clock Clock) (all []Line) {
 	return all
 }
 
-// judged is what the verdict is of: of what ranks waited, that which does not go back to the first operations of
-// communicators; and for how long links and GPUs held ranks up within operations. ok is false if there is no such
-// verdict.
-type judged struct{ waited, later, slow, all float64 }
+// verdictBasis is the time that the verdict explains: the waiting that the first operations of communicators did not
+// cause, and the time that slow links and GPUs cost within operations.
+type verdictBasis struct{ waited, later, slow, all float64 }
 
-func judgedOf(s *waits.States) (j judged, ok bool) {
+func newVerdictBasis(s *waits.States) (j verdictBasis, ok bool) {
 	v := s.Verdict
 	if v == nil || len(v.Culprits) > 0 && v.Culprits[0].Stops() {
 		return j, false
 	}
-	j = judged{slow: s.Slow.Cost, all: float64(v.Waited)}
+	j = verdictBasis{slow: s.Slow.Cost, all: float64(v.Waited)}
 	j.waited = max(0, j.all-j.slow)
 	j.later = max(0, float64(s.Total.Waited)-j.waited)
 	return j, true
 }
 
-// startUpLater says how much of the waiting goes back to start-up, which the verdict leaves out; "" if that is little.
-func startUpLater(s *waits.States) string {
-	j, ok := judgedOf(s)
+// startUpShare states how much of the waiting start-up caused, which the verdict excludes; "" if that is little.
+func startUpShare(s *waits.States) string {
+	j, ok := newVerdictBasis(s)
 	if !ok || j.later == 0 || j.later < leastPart*float64(s.Total.Waited) {
 		return ""
 	}
 	text := fmt.Sprintf("%s of it was caused by the first operations of communicators", units.Time(j.later))
-	if slowToo(s) != "" { // that says what the answer is of
+	if slowRemark(s) != "" { // slowRemark states the basis of the verdict
 		return text
 	}
 	return text + "; the answer above covers the other " + units.Time(j.all)
 }
 
-// slowToo says that the verdict is of more than waits for others: of what slow links and GPUs held ranks up, too; "" if
-// that is little.
-func slowToo(s *waits.States) string {
-	j, ok := judgedOf(s)
+// slowRemark states that the verdict also includes the time that slow links and GPUs cost; "" if that is little.
+func slowRemark(s *waits.States) string {
+	j, ok := newVerdictBasis(s)
 	if !ok || j.slow == 0 || j.slow < leastPart*j.all {
 		return ""
 	}
@@ -160,7 +158,8 @@ func slowToo(s *waits.States) string {
 }
 
 func worstWindow(w *overtime.Window, clock Clock) string {
-	text := fmt.Sprintf("%s to %s: ranks waited %s of the time", clock.at(uint64(w.Begin)), clock.at(uint64(w.End)),
+	text := fmt.Sprintf("%s to %s: ranks waited %s of the time", clock.formatTime(uint64(w.Begin)),
+		clock.formatTime(uint64(w.End)),
 		units.Percent(w.Share, 1))
 	if w.Rank >= 0 && w.GoesBack >= leastPart*float64(w.Waited) {
 		text += fmt.Sprintf(", %s of it caused by %s",
@@ -169,7 +168,7 @@ func worstWindow(w *overtime.Window, clock Clock) string {
 	return text
 }
 
-// efficiencyLines are the efficiencies as products.
+// efficiencyLines returns the efficiencies as products of their factors.
 func efficiencyLines(e *efficiency.Result) (all []string) {
 	if e == nil {
 		return nil
@@ -195,8 +194,8 @@ func efficiencyLines(e *efficiency.Result) (all []string) {
 
 var marks = []rune("▁▂▃▄▅▆▇█")
 
-// timeLine draws the waiting over time with a mark for each window, or for several where there is no room (0: there
-// is); "" if nobody waited.
+// timeLine draws the waiting over time with one mark for each window, or for several if width is too small (0: not
+// limited); "" if nobody waited.
 func timeLine(windows []overtime.Window, width int) string {
 	shares, each := make([]float64, len(windows)), 1
 	for i := range windows {
@@ -220,13 +219,13 @@ func timeLine(windows []overtime.Window, width int) string {
 			b.WriteRune(marks[min(int(s/most*float64(len(marks))), len(marks)-1)])
 		}
 	}
-	middle := windows[len(windows)/2] // the first and the last one may be shorter
+	middle := windows[len(windows)/2] // the first and the last window may be shorter
 	return fmt.Sprintf("%s  %s each", &b, units.Time(float64(each)*float64(middle.End-middle.Begin)))
 }
 
-// whereRanks is the waiting by rank, and what goes back to each.
+// whereRanks returns the waiting by rank, and the waiting that each caused.
 func whereRanks(s *waits.States) sheet {
-	rows := recorded(s.Ranks, func(r waits.Row) bool { return r.NoData })
+	rows := withData(s.Ranks, func(r waits.Row) bool { return r.NoData })
 	all := float64(s.Total.Waited)
 	if s.Verdict != nil {
 		all = float64(s.Verdict.Waited)
@@ -238,23 +237,23 @@ func whereRanks(s *waits.States) sheet {
 		duration("", "time", func(r *waits.Row) uint64 { return r.Time }),
 		duration("", "waited", func(r *waits.Row) uint64 { return r.Waited }),
 		percent("share", func(r *waits.Row) (float64, float64) { return float64(r.Waited), float64(r.Time) }),
-		meanTime("", "caused by it", goesBack),
-		percent("of all waiting", func(r *waits.Row) (float64, float64) { return goesBack(r), all }),
+		meanTime("", "caused by it", causedTime),
+		percent("of all waiting", func(r *waits.Row) (float64, float64) { return causedTime(r), all }),
 		number("", "came last", func(r *waits.Row) uint64 { return r.Last }),
 	})
-	table.by("the waiting that ranks caused", func(i int) float64 { return goesBack(&rows[i]) })
+	table.sortBy("the waiting that ranks caused", func(i int) float64 { return causedTime(&rows[i]) })
 	table.optional = []string{"operations", "came last", "time", "share"}
 	return table
 }
 
-func goesBack(r *waits.Row) float64 {
+func causedTime(r *waits.Row) float64 {
 	if r.GoesBack == nil {
 		return 0
 	}
 	return *r.GoesBack
 }
 
-// startUpRemark says what is not counted, and what is compared.
+// startUpRemark states what is not counted, and how well clocks compare.
 func startUpRemark(s *waits.States) (lines []string) {
 	if left := s.NotCompared.NoTimes + s.NotCompared.Unfinished; left > 0 {
 		lines = append(
@@ -270,7 +269,7 @@ func startUpRemark(s *waits.States) (lines []string) {
 	return lines
 }
 
-// firstCollectives says what was waited in them, which is in no table; "" if nothing was.
+// firstCollectives states the waiting in first collectives, which no table includes; "" if there was none.
 func firstCollectives(u *waits.StartUp) string {
 	if u.Waited == 0 {
 		return ""
@@ -280,19 +279,19 @@ func firstCollectives(u *waits.StartUp) string {
 		units.Time(float64(u.Waited)), units.Time(float64(u.Caused)), u.Rank)
 }
 
-// whereSheets are the tables of --waits on when, in what, and how well the time was used.
+// whereSheets returns the tables of --waits about windows of time, operations and efficiency.
 func whereSheets(s *waits.States, clock Clock) []sheet {
 	pairs := sheetOf("communicator_operations", "By communicator and operation", s.Pairs, append([]column[waits.Pair]{
 		label("communicator", "communicator", func(p *waits.Pair) string { return p.Communicator }),
 		number("comm", "", func(p *waits.Pair) uint64 { return uint64(p.Comm) }),
 		label("name", "operation", func(p *waits.Pair) string { return p.Name }),
 	}, waitColumns(func(p *waits.Pair) *waits.Sums { return &p.Sums })...))
-	pairs.by("the waiting", func(i int) float64 { return float64(s.Pairs[i].Waited) })
+	pairs.sortBy("the waiting", func(i int) float64 { return float64(s.Pairs[i].Waited) })
 	pairs.optional = waitOptional
 	over := sheetOf("over_time", "Over time", s.OverTime, []column[overtime.Window]{
-		{"begin", "from", func(w *overtime.Window) string { return clock.at(uint64(w.Begin)) },
+		{"begin", "from", func(w *overtime.Window) string { return clock.formatTime(uint64(w.Begin)) },
 			func(w *overtime.Window) any { return uint64(w.Begin) }},
-		{"end", "to", func(w *overtime.Window) string { return clock.at(uint64(w.End)) },
+		{"end", "to", func(w *overtime.Window) string { return clock.formatTime(uint64(w.End)) },
 			func(w *overtime.Window) any { return uint64(w.End) }},
 		number("waits", "waits", func(w *overtime.Window) uint64 { return w.Waits }),
 		duration("waited_ns", "waited", func(w *overtime.Window) uint64 { return w.Waited }),
@@ -304,7 +303,7 @@ func whereSheets(s *waits.States, clock Clock) []sheet {
 			return units.Percent(min(w.GoesBack, float64(w.Waited)), float64(w.Waited))
 		}, func(w *overtime.Window) any { return w.GoesBack }},
 	})
-	over.by("the waiting", func(i int) float64 { return float64(s.OverTime[i].Waited) })
+	over.sortBy("the waiting", func(i int) float64 { return float64(s.OverTime[i].Waited) })
 	over.order.fixed = true
 	if s.Total.Parts == 0 {
 		pairs.text, over.text = nil, nil
@@ -312,7 +311,7 @@ func whereSheets(s *waits.States, clock Clock) []sheet {
 	return []sheet{pairs, over}
 }
 
-// efficiencySheets are the efficiencies of the run, and the times of ranks that they are made of.
+// efficiencySheets returns the efficiencies of the run, and the times of ranks from which they are computed.
 func efficiencySheets(e *efficiency.Result) []sheet {
 	if e == nil {
 		return nil
@@ -372,7 +371,7 @@ func efficiencySheets(e *efficiency.Result) []sheet {
 		optional("computing_ns", "computing", func(r *rank) *uint64 { return r.Computing }),
 		optional("active_ns", "active", func(r *rank) *uint64 { return r.Active }),
 	})
-	times.by("the time in operations", func(i int) float64 { return float64(e.ByRank[i].Operations) })
+	times.sortBy("the time in operations", func(i int) float64 { return float64(e.ByRank[i].Operations) })
 	times.optional = []string{"host", "active", "computing", "in operations"}
 	return []sheet{factors, times}
 }

@@ -31,14 +31,14 @@ func TestOtherSums(t *testing.T) {
 	} {
 		s := &waits.States{Verdict: &verdict.Verdict{Waited: c.judged}, Slow: waits.Slow{Cost: c.held}}
 		s.Total.Waited = c.waited
-		if got := startUpLater(s); got != c.want {
+		if got := startUpShare(s); got != c.want {
 			t.Errorf("waited %d, judged %d: %q", c.waited, c.judged, got)
 		}
-		if got := slowToo(s); got != c.slow {
+		if got := slowRemark(s); got != c.slow {
 			t.Errorf("waited %d, judged %d: %q", c.waited, c.judged, got)
 		}
 	}
-	if got := startUpLater(new(waits.States)); got != "" {
+	if got := startUpShare(new(waits.States)); got != "" {
 		t.Errorf("without a verdict: %q", got)
 	}
 }

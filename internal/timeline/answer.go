@@ -62,7 +62,7 @@ func (d *Data) answer(ranks rankIndex) headAnswer {
 		begin := d.since(d.report.Summary.Begin)
 		a.From, a.To = begin+p.StartUp+p.Unknown, begin+p.Length-min(p.Length, p.After)
 	}
-	for _, l := range report.Says(d.report) {
+	for _, l := range report.LinesBelowVerdict(d.report) {
 		a.Lines = append(a.Lines, d.placed(l, &a))
 	}
 	for _, w := range s.OverTime {
@@ -85,15 +85,15 @@ func (d *Data) placed(l report.Line, a *headAnswer) headSaid {
 	said := headSaid{Line: l}
 	s := d.report.WaitStates
 	switch l.Name {
-	case report.SaysPath:
+	case report.LinePath:
 		said.From, said.To = a.From, a.To
-	case report.SaysMost:
+	case report.LineMost:
 		if w := overtime.Worst(s.OverTime); w != nil {
 			said.From, said.To = d.since(w.Begin), d.since(w.End)
 		}
-	case report.SaysStartUp:
+	case report.LineStartUp:
 		said.To = a.From
-	case report.SaysIn:
+	case report.LineIn:
 		said.Search = "wait>0"
 	}
 	return said

@@ -52,7 +52,7 @@ func TestAnswer(t *testing.T) {
 	if got.From < 900_000*us || got.To > d.duration {
 		t.Errorf("the steady part is %d to %d of %d", got.From, got.To, d.duration)
 	}
-	said := report.Says(d.report)
+	said := report.LinesBelowVerdict(d.report)
 	if len(got.Lines) != len(said) {
 		t.Fatalf("%d lines, the report has %d", len(got.Lines), len(said))
 	}

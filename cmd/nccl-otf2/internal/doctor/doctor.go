@@ -95,21 +95,21 @@ type examiner struct {
 // Examine makes all checks. It does not fail: what cannot be learned is a finding.
 func Examine(o *Options) *Report {
 	e := &examiner{Options: o}
-	e.cache = loaderCache(e.path("/etc/ld.so.cache"))
+	e.cache = loaderCache(e.pathInRoot("/etc/ld.so.cache"))
 	e.settings, e.settingsErr = o.CheckSettings()
-	exports := e.installation()
-	e.pluginVariable()
-	e.libraries(exports)
-	e.directory()
-	e.sharedMemory()
-	e.limits()
-	e.clock()
-	e.gpus()
+	exports := e.checkInstallation()
+	e.checkPluginVariable()
+	e.checkLibraries(exports)
+	e.checkDirectory()
+	e.checkSharedMemory()
+	e.checkLimits()
+	e.checkClock()
+	e.checkGPUs()
 	e.checkSettings()
 	return &e.Report
 }
 
-func (e *examiner) path(p string) string {
+func (e *examiner) pathInRoot(p string) string {
 	if e.root == "" {
 		return p
 	}
@@ -131,7 +131,7 @@ func (e *examiner) checkSettings() {
 	}
 }
 
-func exists(path string) bool {
+func pathExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }

@@ -95,9 +95,9 @@ func TestReadLibrary(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := testkit.Value(readLibrary(c.path))(t)
-			if l.version != c.version || l.learned != c.learned || l.exports("ncclGetVersion") != c.nccl {
+			if l.version != c.version || l.learned != c.learned || l.hasSymbol("ncclGetVersion") != c.nccl {
 				t.Errorf("version %q by %q, ncclGetVersion %v; want %q by %q, %v", l.version, l.learned,
-					l.exports("ncclGetVersion"), c.version, c.learned, c.nccl)
+					l.hasSymbol("ncclGetVersion"), c.version, c.learned, c.nccl)
 			}
 			testkit.Same(t, c.looksFor, l.profiler)
 			testkit.Same(t, c.offers, l.profilerVersions())
@@ -148,7 +148,7 @@ func TestLoaderCache(t *testing.T) {
 // The machine's own cache, as ldconfig prints it.
 func TestLoaderCacheAsLdconfigReadsIt(t *testing.T) {
 	ldconfig, err := exec.LookPath("/sbin/ldconfig")
-	if err != nil || !exists("/etc/ld.so.cache") {
+	if err != nil || !pathExists("/etc/ld.so.cache") {
 		t.Skip("this machine has no ldconfig or no loader cache")
 	}
 	out := testkit.Output(t, exec.Command(ldconfig, "-p"))
@@ -455,7 +455,7 @@ func TestSharedMemoryFile(t *testing.T) {
 func TestOldVersionsTellLess(t *testing.T) {
 	for api, want := range map[int]string{1: "no calls", 3: "no GPU times", 4: "no calls of the application", 5: "",
 		7: ""} {
-		if got := lacking(api); !strings.Contains(got, want) || want == "" && got != "" {
+		if got := missingFeatures(api); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("v%d: %q", api, got)
 		}
 	}

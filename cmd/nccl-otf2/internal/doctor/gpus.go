@@ -5,9 +5,9 @@ package doctor
 // nvmlName is the driver's management library, by the name under which the collector opens it.
 const nvmlName = "libnvidia-ml.so.1"
 
-// gpus checks what the collector needs to learn what the job's GPUs are and to read their sensors. Where that was asked
-// for, its lack is a warning.
-func (e *examiner) gpus() {
+// checkGPUs checks what the collector needs to learn what the job's GPUs are and to read their sensors. Where that was
+// asked for, its lack is a warning.
+func (e *examiner) checkGPUs() {
 	const group, name = "GPUs", "NVML"
 	status := func(advice string) (Status, string) {
 		if e.settings.NVML {
@@ -29,7 +29,7 @@ func (e *examiner) gpus() {
 			"this nccl-otf2 was built without it (CGO_ENABLED=0): GPUs are not identified and not measured", advice)
 		return
 	}
-	where, ok := e.resolve(nvmlName)
+	where, ok := e.resolveLibrary(nvmlName)
 	if !ok {
 		s, advice := status(
 			"where the job runs, the driver must be installed; in a container, NVIDIA_DRIVER_CAPABILITIES must have " +

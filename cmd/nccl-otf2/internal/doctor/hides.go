@@ -10,9 +10,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
-// hides says what a library does not tell a plugin, here and with these settings. How many ranks a node will have is
-// not known.
-func (e *examiner) hides(group, name string, l *library) {
+// reportHidden says what a library does not tell a plugin, here and with these settings. How many ranks a node will
+// have is not known.
+func (e *examiner) reportHidden(group, name string, l *library) {
 	all := hidden.Of(hidden.Place{
 		Library: libraryName(name), Version: versionCode(l.version), GPUs: gpu.AMD(e.root), Getenv: e.Getenv,
 		Network: e.settings.Network,

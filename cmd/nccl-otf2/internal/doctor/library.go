@@ -79,7 +79,7 @@ func readLibrary(path string) (*library, error) {
 	return l, nil
 }
 
-func (l *library) exports(name string) bool { return slices.Contains(l.symbols, name) }
+func (l *library) hasSymbol(name string) bool { return slices.Contains(l.symbols, name) }
 
 // profilerVersions gives N of each exported ncclProfiler_vN, ascending.
 func (l *library) profilerVersions() []int {

@@ -16,8 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// CheckPlugin reports whether a process can load the plugin at a path, and gives the versions of the profiler API that
-// it exports. A library that is not whole would not be refused by the loader: it kills the process with SIGBUS.
+// CheckPlugin checks that a process can load the plugin at a path, and returns the versions of the profiler API that it
+// exports. The loader does not reject a truncated library: the process would die of SIGBUS.
 func CheckPlugin(path string) (exports []int, err error) {
 	if err := CheckLibrary(path); err != nil {
 		return nil, err
@@ -32,15 +32,15 @@ func CheckPlugin(path string) (exports []int, err error) {
 	return exports, nil
 }
 
-// CheckLibrary reports whether a process can load the shared library at a path: whether it is whole, for this machine,
-// and on a file system from which code may be mapped.
+// CheckLibrary checks that a process can load the shared library at a path: that it is complete, built for this
+// machine, and on a file system that permits executable mappings.
 func CheckLibrary(path string) error {
 	f, err := openFile(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	e, err := wholeELF(f)
+	e, err := readWholeELF(f)
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func checkProgram(path string) error {
 	if n, _ := f.ReadAt(begin, 0); n == 2 && string(begin) == "#!" {
 		return nil
 	}
-	_, err = wholeELF(f)
+	_, err = readWholeELF(f)
 	return err
 }
 
-// openFile opens a file. What the error says follows the path, which it leaves out.
+// openFile opens a file. Its error omits the path, which the caller prints before it.
 func openFile(path string) (*os.File, error) {
 	f, err := regular.Open(path)
 	var failed *fs.PathError
@@ -90,8 +90,8 @@ func openFile(path string) (*os.File, error) {
 	return f, err
 }
 
-// wholeELF reads the headers of an ELF file for this machine, and wants all that they describe to be in the file.
-func wholeELF(f *os.File) (*elf.File, error) {
+// readWholeELF reads the headers of an ELF file for this machine, and wants all that they describe to be in the file.
+func readWholeELF(f *os.File) (*elf.File, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

@@ -53,29 +53,29 @@ func splitFolders(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == ';' })
 }
 
-// place is a library and how it would be found.
-type place struct {
+// foundLibrary is a library, and how the loader finds it.
+type foundLibrary struct {
 	path string
 	how  string
 }
 
-// resolve gives the file that dlopen(name) would open for a name without a slash, as far as the
+// resolveLibrary returns the file that dlopen(name) would open for a name without a slash, as far as the
 // environment and the system decide it (an executable's own run path is not known here).
-func (e *examiner) resolve(name string) (place, bool) {
+func (e *examiner) resolveLibrary(name string) (foundLibrary, bool) {
 	for _, d := range splitFolders(e.Getenv("LD_LIBRARY_PATH")) {
-		if p := filepath.Join(d, name); exists(p) {
-			return place{p, "in LD_LIBRARY_PATH"}, true
+		if p := filepath.Join(d, name); pathExists(p) {
+			return foundLibrary{p, "in LD_LIBRARY_PATH"}, true
 		}
 	}
 	for _, p := range e.cache {
-		if filepath.Base(p) == name && exists(e.path(p)) {
-			return place{e.path(p), "in the loader's cache"}, true
+		if filepath.Base(p) == name && pathExists(e.pathInRoot(p)) {
+			return foundLibrary{e.pathInRoot(p), "in the loader's cache"}, true
 		}
 	}
 	for _, d := range defaultFolders {
-		if p := e.path(filepath.Join(d, name)); exists(p) {
-			return place{p, "in the loader's default folders"}, true
+		if p := e.pathInRoot(filepath.Join(d, name)); pathExists(p) {
+			return foundLibrary{p, "in the loader's default folders"}, true
 		}
 	}
-	return place{}, false
+	return foundLibrary{}, false
 }

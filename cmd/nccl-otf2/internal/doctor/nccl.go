@@ -19,12 +19,12 @@ import (
 // ncclNames are the sonames of the libraries that take profiler plugins: NVIDIA's and AMD's.
 var ncclNames = []string{"libnccl.so.2", "libnccl.so", "librccl.so.1", "librccl.so"}
 
-// findNCCL gives the NCCL and RCCL libraries of this machine, each file once, the likeliest first.
+// findNCCL returns the NCCL and RCCL libraries of this machine, each file once, the most likely one first.
 // The folders of Python packages are a best effort: only a running job knows what it imports.
-func (e *examiner) findNCCL() (found []place, missing []string) {
+func (e *examiner) findNCCL() (found []foundLibrary, missing []string) {
 	add := func(p, how string) {
-		if exists(p) && !slices.ContainsFunc(found, func(f place) bool { return sameFile(f.path, p) }) {
-			found = append(found, place{p, how})
+		if pathExists(p) && !slices.ContainsFunc(found, func(f foundLibrary) bool { return sameFile(f.path, p) }) {
+			found = append(found, foundLibrary{p, how})
 		}
 	}
 	inFolder := func(dir, how string) {
@@ -62,11 +62,11 @@ func (e *examiner) findNCCL() (found []place, missing []string) {
 	}
 	for _, p := range e.cache {
 		if slices.Contains(ncclNames, filepath.Base(p)) {
-			add(e.path(p), "in the loader's cache")
+			add(e.pathInRoot(p), "in the loader's cache")
 		}
 	}
 	for _, d := range defaultFolders {
-		inFolder(e.path(d), "in the loader's default folders")
+		inFolder(e.pathInRoot(d), "in the loader's default folders")
 	}
 	for _, v := range []string{"NCCL_HOME", "CUDA_HOME", "CONDA_PREFIX", "ROCM_PATH"} {
 		if d := e.Getenv(v); d != "" {
@@ -75,7 +75,7 @@ func (e *examiner) findNCCL() (found []place, missing []string) {
 		}
 	}
 	for _, d := range []string{"/usr/local/lib", "/usr/local/cuda/lib64", "/opt/rocm/lib"} {
-		inFolder(e.path(d), "in "+d)
+		inFolder(e.pathInRoot(d), "in "+d)
 	}
 	return found, missing
 }
@@ -108,15 +108,15 @@ func (e *examiner) pythonFolders() []string {
 	if home := e.Getenv("HOME"); home != "" {
 		prefix(filepath.Join(home, ".local"))
 	}
-	prefix(e.path("/usr/local"))
-	prefix(e.path("/usr"))
-	out = append(out, e.path("/usr/lib/python3/dist-packages"))
+	prefix(e.pathInRoot("/usr/local"))
+	prefix(e.pathInRoot("/usr"))
+	out = append(out, e.pathInRoot("/usr/lib/python3/dist-packages"))
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// libraries reports every NCCL library found and which profiler API it and the plugin would use.
-func (e *examiner) libraries(pluginExports []int) {
+// checkLibraries reports every NCCL library found and which profiler API it and the plugin would use.
+func (e *examiner) checkLibraries(pluginExports []int) {
 	const group = "NCCL"
 	found, missing := e.findNCCL()
 	for _, p := range missing {
@@ -133,8 +133,8 @@ func (e *examiner) libraries(pluginExports []int) {
 	}
 }
 
-// lacking says what a version of the profiler API does not tell (docs/nccl-profiler-api.md §2).
-func lacking(api int) string {
+// missingFeatures returns what a version of the profiler API does not report (docs/nccl-profiler-api.md §2).
+func missingFeatures(api int) string {
 	switch {
 	case api <= 3:
 		return ": no calls of the application, no sizes of communicators, no GPU times"
@@ -144,9 +144,9 @@ func lacking(api int) string {
 	return ""
 }
 
-// gpuTimes says whether a library that would use this version of the API is asked for GPU times, if that depends on
-// settings.
-func (e *examiner) gpuTimes(group string, api int) {
+// checkGPUTimes says whether a library that would use this version of the API is asked for GPU times, if that depends
+// on settings.
+func (e *examiner) checkGPUTimes(group string, api int) {
 	switch asked, by := hidden.Stamps(api, e.Getenv); {
 	case !asked:
 		e.add(group, "GPU times", Warn,
@@ -156,13 +156,13 @@ func (e *examiner) gpuTimes(group string, api int) {
 	case by != "":
 		e.add(group, "GPU times", OK, by, "")
 	}
-	e.proxyPools(group, api)
+	e.checkProxyPools(group, api)
 }
 
-// proxyPools says for how many ranks on this machine there is room in /dev/shm for what GPU times take there, if there
-// is little.
-func (e *examiner) proxyPools(group string, api int) {
-	if free, err := freeBytes(e.path(collector.ShmFolder)); err == nil && api >= 3 && api <= hidden.LastProxied {
+// checkProxyPools says for how many ranks on this machine there is room in /dev/shm for what GPU times take there, if
+// there is little.
+func (e *examiner) checkProxyPools(group string, api int) {
+	if free, err := freeBytes(e.pathInRoot(collector.ShmFolder)); err == nil && api >= 3 && api <= hidden.LastProxied {
 		if ranks := free / hidden.PoolsShare / hidden.PoolBytes; ranks < enoughPools {
 			e.add(group, "room for GPU times", Warn,
 				fmt.Sprintf(
@@ -174,7 +174,7 @@ func (e *examiner) proxyPools(group string, api int) {
 	}
 }
 
-func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
+func (e *examiner) examineLibrary(group string, f foundLibrary, pluginExports []int) {
 	name := filepath.Base(f.path)
 	l, err := readLibrary(f.path)
 	if err != nil {
@@ -182,7 +182,7 @@ func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
 			"see whether the file is whole and for this machine")
 		return
 	}
-	if !l.exports("ncclGetVersion") {
+	if !l.hasSymbol("ncclGetVersion") {
 		e.add(group, name, Warn, fmt.Sprintf("%s (%s) has no symbol ncclGetVersion: not an NCCL library", f.path,
 			f.how), "give the right one with --lib")
 		return
@@ -225,9 +225,9 @@ func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
 	found += fmt.Sprintf(", looks for ncclProfiler %s (%s)", versionList(taken), why)
 	switch {
 	case common > 0:
-		e.add(group, name, OK, fmt.Sprintf("%s, would use v%d%s", found, common, lacking(common)), "")
-		e.gpuTimes(group, common)
-		e.hides(group, name, l)
+		e.add(group, name, OK, fmt.Sprintf("%s, would use v%d%s", found, common, missingFeatures(common)), "")
+		e.checkGPUTimes(group, common)
+		e.reportHidden(group, name, l)
 	case len(pluginExports) == 0: // reported with the installation
 		e.add(group, name, Info, found, "")
 	default:

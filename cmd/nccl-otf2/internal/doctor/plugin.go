@@ -22,8 +22,8 @@ const PluginName = "libnccl-profiler-otf2.so"
 // maxPluginName is the longest value of NCCL_PROFILER_PLUGIN that NCCL does not cut (a buffer of 255 bytes).
 const maxPluginName = 254
 
-// plugin is the path of the library that belongs to the tool; where there is none, where it is looked for first.
-func (e *examiner) plugin() string {
+// pluginPath returns the path of the tool's plugin, or if there is none the path that is searched first.
+func (e *examiner) pluginPath() string {
 	path, err := installed.Library(e.Tool, PluginName)
 	if err != nil {
 		return filepath.Join(filepath.Dir(e.Tool), PluginName)
@@ -31,10 +31,10 @@ func (e *examiner) plugin() string {
 	return path
 }
 
-// installation checks the plugin and the collector, and gives the profiler APIs that the plugin exports.
-func (e *examiner) installation() []int {
+// checkInstallation checks the plugin and the collector, and returns the profiler APIs that the plugin exports.
+func (e *examiner) checkInstallation() []int {
 	const group = "installation"
-	plugin := e.plugin()
+	plugin := e.pluginPath()
 	exports, err := CheckPlugin(plugin)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -50,16 +50,16 @@ func (e *examiner) installation() []int {
 	default:
 		e.add(group, "plugin", OK, fmt.Sprintf("%s exports ncclProfiler %s", plugin, versionList(exports)), "")
 	}
-	e.pluginForRCCL(group, plugin)
-	e.collector(group)
+	e.checkPluginForRCCL(group, plugin)
+	e.checkCollector(group)
 	return exports
 }
 
 // rcclPluginName is the plugin's other name, by which some releases of RCCL find it.
 const rcclPluginName = "librccl-profiler-otf2.so"
 
-// pluginForRCCL looks at that, if it is there.
-func (e *examiner) pluginForRCCL(group, plugin string) {
+// checkPluginForRCCL checks the file with that name, if it exists.
+func (e *examiner) checkPluginForRCCL(group, plugin string) {
 	path := filepath.Join(filepath.Dir(plugin), rcclPluginName)
 	if _, err := os.Lstat(path); err != nil || sameFile(path, plugin) {
 		return
@@ -70,7 +70,7 @@ func (e *examiner) pluginForRCCL(group, plugin string) {
 	}
 }
 
-func (e *examiner) collector(group string) {
+func (e *examiner) checkCollector(group string) {
 	const name = "collector"
 	path, how := installed.CollectorOf(e.Tool), "of this installation"
 	switch c := e.settings.Collector; c {
@@ -100,8 +100,8 @@ func (e *examiner) collector(group string) {
 	}
 }
 
-// pluginVariable judges NCCL_PROFILER_PLUGIN by the rules of NCCL 2.27 and newer.
-func (e *examiner) pluginVariable() {
+// checkPluginVariable checks NCCL_PROFILER_PLUGIN by the rules of NCCL 2.27 and newer.
+func (e *examiner) checkPluginVariable() {
 	const group, name = "NCCL", "NCCL_PROFILER_PLUGIN"
 	value, where := e.Getenv(name), "environment"
 	if value == "" {
@@ -109,7 +109,7 @@ func (e *examiner) pluginVariable() {
 			value, where = v, file
 		}
 	}
-	set := "start the job with `nccl-otf2 run`, or export " + name + "=" + e.plugin()
+	set := "start the job with `nccl-otf2 run`, or export " + name + "=" + e.pluginPath()
 	verdict := func(status Status, text string) {
 		advice := ""
 		if status != OK && status != Info {
@@ -118,12 +118,12 @@ func (e *examiner) pluginVariable() {
 		e.add(group, name, status, fmt.Sprintf("%s (%s) %s", value, where, text), advice)
 	}
 	if value == "" {
-		if p, ok := e.resolve("libnccl-profiler.so"); ok {
+		if p, ok := e.resolveLibrary("libnccl-profiler.so"); ok {
 			e.add(group, name, Warn, fmt.Sprintf("not set; NCCL would load %s (%s)", p.path, p.how), set)
 			return
 		}
 		e.add(group, name, Info,
-			"not set; `nccl-otf2 run` sets it (to set it yourself: export "+name+"="+e.plugin()+")", "")
+			"not set; `nccl-otf2 run` sets it (to set it yourself: export "+name+"="+e.pluginPath()+")", "")
 		return
 	}
 	switch {
@@ -135,7 +135,7 @@ func (e *examiner) pluginVariable() {
 		verdict(Fail, "is a beginning of STATIC_PLUGIN: NCCL looks for a plugin in the program itself")
 	case strings.Contains(value, "/"):
 		switch {
-		case !exists(value):
+		case !pathExists(value):
 			verdict(Fail, "is not there")
 		case !filepath.IsAbs(value):
 			e.judgeLibrary(verdict, value, "is found from this folder only", Warn)
@@ -148,7 +148,7 @@ func (e *examiner) pluginVariable() {
 			if candidate != value && strings.HasPrefix(value, "lib") && strings.HasSuffix(value, ".so") {
 				break
 			}
-			if p, ok := e.resolve(candidate); ok {
+			if p, ok := e.resolveLibrary(candidate); ok {
 				e.judgeLibrary(verdict, p.path, fmt.Sprintf("is %s (%s)", p.path, p.how), OK)
 				return
 			}
@@ -157,7 +157,7 @@ func (e *examiner) pluginVariable() {
 	}
 }
 
-// judgeLibrary says whether the library that NCCL would load is this tool's plugin.
+// judgeLibrary reports whether the library that NCCL would load is this tool's plugin.
 func (e *examiner) judgeLibrary(verdict func(Status, string), path, text string, status Status) {
 	if text != "" {
 		text += "; "
@@ -165,7 +165,7 @@ func (e *examiner) judgeLibrary(verdict func(Status, string), path, text string,
 	switch _, err := CheckPlugin(path); {
 	case err != nil:
 		verdict(Fail, fmt.Sprintf("%s%v", text, err))
-	case sameFile(path, e.plugin()):
+	case sameFile(path, e.pluginPath()):
 		verdict(status, text+"the plugin of this installation")
 	case strings.Contains(filepath.Base(path), "nccl-profiler-otf2"):
 		verdict(Warn, text+"another copy of the plugin than that of this installation")
@@ -183,7 +183,7 @@ func (e *examiner) configuredPlugin() (value, file string) {
 	} else if home := e.Getenv("HOME"); home != "" {
 		files = append(files, filepath.Join(home, ".nccl.conf"))
 	}
-	files = append(files, e.path("/etc/nccl.conf"))
+	files = append(files, e.pathInRoot("/etc/nccl.conf"))
 	for _, path := range slices.Compact(files) {
 		f, err := regular.Open(path)
 		if err != nil {
@@ -204,8 +204,7 @@ func (e *examiner) configuredPlugin() (value, file string) {
 	return "", ""
 }
 
-// PluginVersions gives the profiler APIs of the plugin that belongs to a tool, ascending; none if it cannot
-// be read.
+// PluginVersions returns the profiler APIs of a tool's plugin in ascending order; none if it cannot be read.
 func PluginVersions(tool string) []int {
 	path, err := installed.Library(tool, PluginName)
 	if err != nil {

@@ -46,9 +46,9 @@ func freeBytes(path string) (uint64, error) {
 	return fs.Bavail * uint64(fs.Bsize), nil
 }
 
-// Writable says whether an experiment directory can be made and written: whether the nearest parent of it
+// CheckDirectory says whether an experiment directory can be made and written: whether the nearest parent of it
 // that exists, which it returns, is a folder that may be written. Nothing is made.
-func Writable(dir string) (parent string, err error) {
+func CheckDirectory(dir string) (parent string, err error) {
 	for parent = dir; ; parent = filepath.Dir(parent) {
 		st, err := os.Stat(parent)
 		switch {
@@ -66,18 +66,18 @@ func Writable(dir string) (parent string, err error) {
 	}
 }
 
-// directory checks that a job started here can write its experiment directory.
-func (e *examiner) directory() {
+// checkDirectory checks that a job started here can write its experiment directory.
+func (e *examiner) checkDirectory() {
 	const group, name = "directory", "experiment directory"
 	if e.settingsErr != nil {
-		return // where it would be is not known; the settings' line says why
+		return // the path is not known; the line about the settings explains why
 	}
 	dir, err := filepath.Abs(e.settings.Directory)
 	if err != nil {
 		e.add(group, name, Fail, err.Error(), "change to a folder that exists")
 		return
 	}
-	parent, err := Writable(dir)
+	parent, err := CheckDirectory(dir)
 	if err != nil {
 		e.add(group, name, Fail, fmt.Sprintf("%s: %v", dir, err), "set NCCL_OTF2_DIR to a path that you may write")
 		return
@@ -95,9 +95,9 @@ func (e *examiner) directory() {
 	}
 }
 
-func (e *examiner) sharedMemory() {
+func (e *examiner) checkSharedMemory() {
 	const group = "directory"
-	shm := e.path(collector.ShmFolder)
+	shm := e.pathInRoot(collector.ShmFolder)
 	free, err := freeBytes(shm)
 	switch {
 	case err != nil:
@@ -119,8 +119,8 @@ func (e *examiner) sharedMemory() {
 	default:
 		e.add(group, "/dev/shm", OK, units.Bytes(free)+" free", "")
 	}
-	e.orphans(shm)
-	// The plugin's rings lie in a memfd, which seccomp profiles of old containers forbid.
+	e.checkOrphans(shm)
+	// The plugin's rings are in a memfd, which seccomp profiles of old containers forbid.
 	fd, err := unix.MemfdCreate("nccl-otf2-doctor", unix.MFD_CLOEXEC)
 	if err != nil {
 		e.add(group, "memfd", Warn, "memfd_create: "+err.Error(),
@@ -132,15 +132,15 @@ func (e *examiner) sharedMemory() {
 	e.add(group, "memfd", OK, "memfd_create works", "")
 }
 
-// orphans names what processes that were killed have left there, by the directory that they were recorded in.
-func (e *examiner) orphans(folder string) {
+// checkOrphans names what processes that were killed have left there, by the directory that they were recorded in.
+func (e *examiner) checkOrphans(folder string) {
 	type left struct {
 		files []string
 		bytes uint64
 	}
 	found := make(map[string]*left)
 	for _, o := range collector.Orphans(folder) {
-		if !exists(o.Experiment) {
+		if !pathExists(o.Experiment) {
 			o.Experiment = ""
 		}
 		l := found[o.Experiment]
@@ -164,7 +164,7 @@ func (e *examiner) orphans(folder string) {
 	}
 }
 
-// limit is one row of /proc/<pid>/limits that matters to a recording.
+// limit is a row of /proc/<pid>/limits that is relevant to recordings.
 type limit struct {
 	row, name string
 	judge     func(e *examiner, soft, hard uint64) (Status, string)
@@ -210,13 +210,13 @@ var limits = []limit{
 	}},
 }
 
-// limits reads the limits of the process that called the tool: the Go runtime raises its own
+// checkLimits reads the limits of the process that called the tool: the Go runtime raises its own
 // limit of open files at start, so this process does not show what a job would get.
-func (e *examiner) limits() {
+func (e *examiner) checkLimits() {
 	const group = "limits"
-	rows, err := readLimits(e.path(fmt.Sprintf("/proc/%d/limits", os.Getppid())))
+	rows, err := readLimits(e.pathInRoot(fmt.Sprintf("/proc/%d/limits", os.Getppid())))
 	if err != nil {
-		rows, err = readLimits(e.path("/proc/self/limits"))
+		rows, err = readLimits(e.pathInRoot("/proc/self/limits"))
 	}
 	if err != nil {
 		e.add(group, "limits", Warn, "unknown: "+err.Error(), "check them with `ulimit -a`")
@@ -285,7 +285,7 @@ func readLimits(path string) (map[string][2]uint64, error) {
 
 // threadsOfUser counts the threads of all processes of this user, which is what RLIMIT_NPROC limits.
 func (e *examiner) threadsOfUser() uint64 {
-	entries, err := os.ReadDir(e.path("/proc"))
+	entries, err := os.ReadDir(e.pathInRoot("/proc"))
 	if err != nil {
 		return 0
 	}
@@ -295,7 +295,7 @@ func (e *examiner) threadsOfUser() uint64 {
 		if _, err := strconv.Atoi(d.Name()); err != nil {
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(e.path("/proc"), d.Name(), "status"))
+		b, err := os.ReadFile(filepath.Join(e.pathInRoot("/proc"), d.Name(), "status"))
 		if err != nil {
 			continue
 		}
@@ -319,16 +319,16 @@ func (e *examiner) threadsOfUser() uint64 {
 	return n
 }
 
-// clock says which clock the plugin would take, by the plugin's own rule.
-func (e *examiner) clock() {
+// checkClock reports which clock the plugin would use, by the plugin's own rule.
+func (e *examiner) checkClock() {
 	const group, name = "clock", "time stamps"
 	if runtime.GOARCH == "arm64" {
 		e.add(group, name, OK, "CNTVCT, the virtual counter", "")
 		return
 	}
-	source := firstLine(e.path("/sys/devices/system/clocksource/clocksource0/current_clocksource"))
+	source := firstLine(e.pathInRoot("/sys/devices/system/clocksource/clocksource0/current_clocksource"))
 	invariant := false
-	if b, err := os.ReadFile(e.path("/proc/cpuinfo")); err == nil {
+	if b, err := os.ReadFile(e.pathInRoot("/proc/cpuinfo")); err == nil {
 		for line := range strings.Lines(string(b)) {
 			if key, value, _ := strings.Cut(line, ":"); strings.TrimSpace(key) == "flags" {
 				f := " " + strings.TrimSpace(value) + " "

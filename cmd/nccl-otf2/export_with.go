@@ -16,11 +16,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// hostClock is how a host's real-time clock is related to an archive's times.
+// hostClock relates a host's real-time clock to an archive's times.
 type hostClock struct{ shift, middle int64 }
 
-// besides reads --with: traces of other tools as FILE@HOST, or FILE if the job ran on one host.
-func besides(a *otf2.Archive, texts []string) (all []export.Beside, err error) {
+// parseWith parses the values of --with: traces of other tools as FILE@HOST, or FILE if the job ran on one host.
+func parseWith(a *otf2.Archive, texts []string) (all []export.Beside, err error) {
 	hosts, err := hostClocks(a)
 	if err != nil {
 		return nil, err
@@ -52,10 +52,10 @@ func cutLast(text, separator string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// hostClocks are those of the archive's hosts, by what its shards say.
+// hostClocks returns the clocks of the archive's hosts, as recorded in its shards.
 func hostClocks(a *otf2.Archive) (map[string]hostClock, error) {
 	dir := filepath.Dir(a.Path())
-	if experiment.IsJobFolder(dir) { // of several jobs in one directory
+	if experiment.IsJobFolder(dir) { // one of several jobs in a directory
 		if names, err := experiment.Names(dir); err != nil || len(names) == 0 {
 			dir = filepath.Dir(dir)
 		}
@@ -67,7 +67,7 @@ func hostClocks(a *otf2.Archive) (map[string]hostClock, error) {
 				"--with needs what the job's processes wrote, beside the archive: there it stands what their hosts' "+
 					"clocks showed: %w", err)
 	}
-	rows := rowsOf(a)
+	rows := processRows(a)
 	hosts := make(map[string]hostClock)
 	for _, j := range list {
 		for _, comm := range j.Communicators {
@@ -76,7 +76,7 @@ func hostClocks(a *otf2.Archive) (map[string]hostClock, error) {
 					continue
 				}
 				row, there := rows[rank.Process.Name]
-				if clock, ok := clockOf(a, row, rank.Parts[0].Shard); ok && there {
+				if clock, ok := relateClock(a, row, rank.Parts[0].Shard); ok && there {
 					hosts[rank.Process.Host] = cmp.Or(hosts[rank.Process.Host], clock)
 				}
 			}
@@ -86,13 +86,13 @@ func hostClocks(a *otf2.Archive) (map[string]hostClock, error) {
 		return nil,
 			fmt.Errorf(
 				"--with: no process in %s read its host's real-time clock while the archive's events were recorded",
-				relative(dir))
+				relativePath(dir))
 	}
 	return hosts, nil
 }
 
-// rowsOf has a row of each process by the process's name.
-func rowsOf(a *otf2.Archive) map[string]otf2.LocationRef {
+// processRows maps the name of each process to one of its locations.
+func processRows(a *otf2.Archive) map[string]otf2.LocationRef {
 	rows := make(map[string]otf2.LocationRef)
 	for _, l := range a.Defs.Locations {
 		if g := a.Defs.LocationGroup(l.Group); g != nil {
@@ -102,9 +102,9 @@ func rowsOf(a *otf2.Archive) map[string]otf2.LocationRef {
 	return rows
 }
 
-// clockOf relates the real-time clock of a process's host to the archive's times, by the reading that is closest to the
-// middle of the archive; false if none is in it: the process is another job's.
-func clockOf(a *otf2.Archive, row otf2.LocationRef, p *experiment.Process) (hostClock, bool) {
+// relateClock relates the real-time clock of a process's host to the archive's times, by the clock reading that is
+// closest to the middle of the archive; false if there is no reading in it, because the process belongs to another job.
+func relateClock(a *otf2.Archive, row otf2.LocationRef, p *experiment.Process) (hostClock, bool) {
 	c, of := &p.Clock, a.Defs.Clock
 	_, corrections, err := a.LocalDefs(row)
 	if err != nil || c.AnchorReal == 0 || c.AnchorRaw == 0 {
