@@ -63,7 +63,8 @@ func convert(spoolFile, directory string) (err error) {
 	}
 	settings := statedSettings(&h)
 	settings["COLLECTOR"] = "spool"
-	r, err := newRecording(spool, config.RecordedSettings(settings), config.Launcher{Rank: -1, Size: -1}, directory, name)
+	launcher := config.Launcher{Rank: -1, Size: -1}
+	r, err := newRecording(spool, config.RecordedSettings(settings), launcher, directory, name)
 	if err != nil {
 		return err
 	}
