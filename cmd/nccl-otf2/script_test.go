@@ -59,7 +59,7 @@ func toolWithParts(t *testing.T) string {
 func TestSessions(t *testing.T) {
 	tool := toolWithParts(t)
 	recordings := testkit.Value(filepath.Abs("../../testdata/nccl-callbacks"))(t)
-	trace := testkit.Value(filepath.Abs("../../internal/analysis/archivetest/testdata/scorep-mpi"))(t)
+	trace := testkit.Value(filepath.Abs("../../tests/jobtest/testdata/scorep-mpi"))(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
