@@ -99,7 +99,7 @@ func TestTimelineFollows(t *testing.T) {
 		}
 	}
 	tb.key("0")
-	tb.await(fmt.Sprintf(`app.waitsShown.total === %d`, func() uint64 {
+	tb.await(fmt.Sprintf(`app.panel.waits.shown.total === %d`, func() uint64 {
 		r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 		return r.WaitStates.Total.Waited
 	}()))
