@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hang finds which operations of a job are not complete, and whose doing that is, from the tables of pending
-// operations in its shards.
+// Package hang finds the operations of a job that are not complete, and the ranks responsible for that, from the
+// tables of pending operations in the job's shards.
 package hang
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// Report tells which operations of the jobs in an experiment directory are not complete, and whose doing
-// that is. It comes from the tables of pending operations that every flush leaves on disk, and from the numbers of
-// operations that each rank has begun; so it works while the job runs, and when it has been killed.
+// Report lists the operations that are not complete in the jobs of an experiment directory, and the ranks responsible.
+// Its sources are the tables of pending operations, which every flush writes to disk, and the number of operations
+// that each rank has begun. So it works while the job runs, and also after the job has been killed.
 type Report struct {
 	Directory string   `json:"directory"`
 	Jobs      []Job    `json:"jobs"`
@@ -29,24 +29,25 @@ type Report struct {
 
 // Job is one job of the directory. Times are nanoseconds since 1970 on its common clock.
 type Job struct {
-	Processes int `json:"processes"` // with data
+	Processes int `json:"processes"` // processes with data
 	Running   int `json:"running"`
 	Ended     int `json:"ended"`
-	Crashed   int `json:"crashed"` // whose collector died, too
-	// Died tells of those that did not end in order: how, and who was first.
+	Crashed   int `json:"crashed"` // processes whose collector died as well
+	// Died has one sentence for each process that ended abnormally: how it ended, and which one was the first.
 	Died []string `json:"died"`
-	Last uint64   `json:"last"` // the last event of all, or the end of a process; of a running job now
-	// Communicators that were looked at, and those on which operations are under way or not reached by all.
+	Last uint64   `json:"last"` // time of the last event or process end; now, if the job is running
+	// Looked counts the communicators examined. Communicators has those with an operation that is not complete.
 	Looked        int     `json:"communicators_looked_at"`
-	Communicators []Stuck `json:"communicators"` // the longest first
-	// Inexact: processes whose counts may be off, because events were lost or another collector took over.
+	Communicators []Stuck `json:"communicators"` // the longest-lasting first
+	// Inexact names the processes whose counts may be wrong, because events were lost or another collector took over.
 	Inexact []string `json:"inexact"`
-	// Stops are what keeps the job from going on, and who is to blame; Culprits the same as a verdict has it.
+	// Stops are the reasons why the job does not continue. Culprits are the ranks responsible, in the form of a
+	// verdict.
 	Stops    []waitfor.Stop    `json:"stops"`
 	Culprits []verdict.Culprit `json:"culprits"`
-	// RAS is what NCCL's RAS says of the job's communicators, if it was asked.
+	// RAS has the statements of NCCL's RAS about the job's communicators; it is empty if RAS was not asked.
 	RAS []string `json:"ras,omitempty"`
-	// Partial: processes that did not record some operations, on request. What they do since is not seen.
+	// Partial names the processes that, on request, do not record all operations. What they skip is not seen here.
 	Partial []string `json:"partial"`
 }
 
@@ -54,55 +55,57 @@ type Job struct {
 type Stuck struct {
 	Communicator string `json:"communicator"`
 	Ranks        int    `json:"ranks"`
-	// "AllReduce", or "Send 0>3" for a message from rank 0 to 3 of the communicator
+	// Operation is a function ("AllReduce"), or "Send 0>3" for a message from rank 0 to rank 3 of the communicator.
 	Operation string    `json:"operation"`
-	Words     [2]string `json:"-"`       // the same for people, what comes before the ordinal and behind it
+	Words     [2]string `json:"-"`       // the same in words: the text before the ordinal and the text after it
 	Ordinal   uint64    `json:"ordinal"` // among the communicator's operations of this function, from 0
 	Since     uint64    `json:"since"`   // when the first member began it
-	Age       uint64    `json:"age_ns"`  // from then to the end of the last process that is in it, or to now
-	// it is older: Since is when a later one was begun, or nobody saw when the processes ended
+	Age       uint64    `json:"age_ns"`  // from Since to the end of the last process in the operation, or to now
+	// AtLeast reports that Age is a lower bound: Since is the begin of a later operation, or nobody saw when the
+	// processes ended.
 	AtLeast bool     `json:"at_least"`
 	Verdict Verdict  `json:"verdict"`
 	Members []Member `json:"members"` // by rank
-	// Behind is the greatest number of operations that a member has begun on this communicator after this one.
+	// Behind is the largest number of operations that a member has begun on this communicator after this one.
 	Behind int `json:"behind"`
 }
 
-// Verdict is what is the matter with an operation.
+// Verdict says why an operation is not complete.
 type Verdict string
 
-// Verdicts.
+// Possible verdicts.
 const (
 	NotReached Verdict = "not reached by all"   // at least one member with data has not called it
-	AllInside  Verdict = "all inside"           // every member has called it, and not all have ended it
-	NoDataOf   Verdict = "members without data" // all known members have called it
+	AllInside  Verdict = "all inside"           // every member has called it, but not all have ended it
+	NoDataOf   Verdict = "members without data" // all calls returned; NCCL does not report the end
 	Different  Verdict = "different operations" // the missing members are in other operations of the communicator
-	CalledOnly Verdict = "called by all"        // the calls returned; NCCL does not report such operations' ends
-	NoPeer     Verdict = "called by one"        // a message whose other end is not known yet
+	CalledOnly Verdict = "called by all"        // all calls returned, and NCCL does not report the end of such operations
+	NoPeer     Verdict = "called by one"        // a message whose other end is not yet known
 )
 
-// Member is where one member stands.
+// Member describes how far one member has come with an operation.
 type Member struct {
 	Rank    int    `json:"rank"` // in the communicator
 	Name    string `json:"name"` // in the world: "Rank 3"
 	Process string `json:"process"`
 	Host    string `json:"host"`
 	PID     int    `json:"pid"`
-	// Process state: "running", "ended", "crashed", or how it ended if that was not in order ("killed by SIGKILL"); ""
-	// if there is no data.
+	// ProcessState is "running", "ended", "crashed", or how the process ended if it ended abnormally ("killed by
+	// SIGKILL"). It is "" if there is no data.
 	ProcessState string `json:"process_state"`
-	// State: "missing", "calling" (inside NCCL's call), "called" (and NCCL has not told of its launch), "enqueued",
-	// "running", "done", "no data", "not known" (operations are missing in its record: it may have called it).
+	// State is "missing", "calling" (inside NCCL's call), "called" (the call returned, but NCCL has not reported a
+	// launch), "enqueued", "running", "done", "no data", or "not known" (the record has gaps, so the member may have
+	// called the operation).
 	State   string `json:"state"`
-	Since   uint64 `json:"since"`             // when it began the operation; 0 if it has not
+	Since   uint64 `json:"since"`             // when the member began the operation; 0 if it has not
 	LastNet string `json:"last_net"`          // the last phase of its network traffic, "" if none was seen
 	Reached uint64 `json:"reached"`           // operations of this function that it has begun
-	Instead string `json:"instead"`           // of missing ones: what they are in, "" if nothing is known
-	LastAgo uint64 `json:"last_event_ago_ns"` // from its process's last event to Last of the job
+	Instead string `json:"instead"`           // what a missing member is in instead; "" if unknown
+	LastAgo uint64 `json:"last_event_ago_ns"` // from the last event of its process to the job's Last
 }
 
-// Find looks for operations that are not complete in the shards of an experiment directory. now is the time to
-// count ages of running jobs to. What NCCL's RAS says is one more witness; nil: it was not asked.
+// Find looks for incomplete operations in the shards of an experiment directory. The ages of running jobs are counted
+// up to now. status is the answer of NCCL's RAS, which serves as another witness; it is nil if RAS was not asked.
 func Find(dir string, now time.Time, status *ras.Status) (*Report, error) {
 	all, problems, err := jobs.List(dir)
 	if err != nil {
@@ -159,8 +162,8 @@ func hangOf(j *jobs.Job, now uint64) Job {
 	return h
 }
 
-// age counts to the end of the last process that is in the operation, of one that runs to now. Of one whose end nobody
-// saw only the last event is known.
+// age sets Age: the time from Since to the end of the last process in the operation, or to now if that process is
+// still running. If nobody saw the process end, its last event is taken instead and the age is a lower bound.
 func (h *Stuck) age(c *jobs.JobCommunicator, now uint64) {
 	end, seen := uint64(0), false
 	for i := range h.Members {
@@ -188,21 +191,20 @@ func (m *Member) Inside() bool {
 	return m.State != "missing" && m.State != "done" && m.State != "no data" && m.State != "not known"
 }
 
-// compare orders operations by what they tell of a hang: those that are known not to have ended by age, then the
-// others.
+// compare puts the operations that are known not to have ended first, and within each group the oldest first.
 func (h *Stuck) compare(o *Stuck) int {
 	return cmp.Or(cmp.Compare(analysis.BoolCount(h.Verdict == CalledOnly), analysis.BoolCount(o.Verdict == CalledOnly)),
 		cmp.Compare(h.Since, o.Since))
 }
 
-// pendingOf is what a rank of a process has under way on a communicator.
+// pendingOf is an operation that a rank has under way on a communicator.
 type pendingOf struct {
 	comm *jobs.JobCommunicator
 	rank *jobs.JobRank
 	experiment.Pending
 }
 
-// whatRanksDo lists what each process has under way, the oldest first.
+// whatRanksDo lists the operations that each process has under way, the oldest first.
 func whatRanksDo(j *jobs.Job) map[*jobs.JobProcess][]pendingOf {
 	all := make(map[*jobs.JobProcess][]pendingOf)
 	for _, c := range j.Communicators {
@@ -221,7 +223,7 @@ func whatRanksDo(j *jobs.Job) map[*jobs.JobProcess][]pendingOf {
 	return all
 }
 
-// namesOf are the names of a sequence: as results show it, and for people what comes before the ordinal and behind it.
+// namesOf returns the name of a sequence as results show it, and in words: the text before the ordinal and after it.
 func namesOf(c *jobs.JobCommunicator, s *jobs.Sequence) (name string, words [2]string) {
 	switch {
 	case s.Pair != nil:
@@ -232,7 +234,7 @@ func namesOf(c *jobs.JobCommunicator, s *jobs.Sequence) (name string, words [2]s
 	return s.Name, [2]string{s.Name}
 }
 
-// stuck finds the operation of a communicator that has been under way the longest; nil if none is.
+// stuck returns the operation of a communicator that has been under way the longest, or nil if there is none.
 func stuck(c *jobs.JobCommunicator, doing map[*jobs.JobProcess][]pendingOf) *Stuck {
 	var oldest *Stuck
 	for _, s := range c.Sequences() {
@@ -252,7 +254,7 @@ func stuck(c *jobs.JobCommunicator, doing map[*jobs.JobProcess][]pendingOf) *Stu
 	return oldest
 }
 
-// look tells where the members of an operation stand; nil if nothing speaks against its being complete.
+// look describes the members of an operation. It returns nil if the operation may well be complete.
 func look(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64, doing map[*jobs.JobProcess][]pendingOf) *Stuck {
 	h := &Stuck{Communicator: c.Name, Ranks: c.Size, Ordinal: ordinal}
 	h.Operation, h.Words = namesOf(c, s)
@@ -261,7 +263,7 @@ func look(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64, doing map[*
 			h.Since, h.AtLeast = since, later
 		}
 	}
-	left := true // all members that are in it have finalized the communicator
+	left := true // all members in the operation have finalized the communicator
 	states := make(map[string]int)
 	elsewhere := 0
 	for rank, key := range s.Members {
@@ -302,7 +304,7 @@ func look(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64, doing map[*
 	return h
 }
 
-// behind counts what a rank has under way on the communicator that it began after an operation.
+// behind counts the operations that a rank has begun on the communicator after the given one and has under way.
 func behind(r *jobs.JobRank, key string, ordinal uint64) (n int) {
 	this := r.UnderWay(key, ordinal)
 	if this == nil {
@@ -316,11 +318,12 @@ func behind(r *jobs.JobRank, key string, ordinal uint64) (n int) {
 	return n
 }
 
-// states are the states of members by their standing; of those that have the operation under way it says more.
+// states maps a member's standing to its state. A member that has the operation under way has a more detailed state.
 var states = map[jobs.Standing]string{jobs.StandingUnknown: "not known", jobs.NotBegun: "missing", jobs.Ended: "done",
 	jobs.Begun: "enqueued"}
 
-// of takes where a member stands in an operation, and gives what is known of it if it has it under way.
+// of fills in how far a member has come with an operation, and returns its pending entry if the operation is under
+// way.
 func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) *experiment.Pending {
 	p := r.Process
 	m.Process, m.Host, m.PID = p.Name, p.Host, p.PID
@@ -334,8 +337,8 @@ func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) *experiment.Pen
 	return pending
 }
 
-// lookElsewhere tells what a member is in instead of an operation, on its GPU, the oldest first, those of the same
-// communicator before others, and whether it is one of the same.
+// lookElsewhere sets Instead to the oldest operation that the member's GPU is in, preferring operations of the same
+// communicator. It reports whether the operation is one of the same communicator.
 func (m *Member) lookElsewhere(r *jobs.JobRank, doing map[*jobs.JobProcess][]pendingOf) bool {
 	for _, d := range doing[r.Process] {
 		if d.rank == r {
@@ -352,7 +355,7 @@ func (m *Member) lookElsewhere(r *jobs.JobRank, doing map[*jobs.JobProcess][]pen
 	return false
 }
 
-// words names the operation for people.
+// words names the operation in words.
 func (d *pendingOf) words() string {
 	if pair, ok := experiment.PairOf(d.Function, -1); ok {
 		switch peer := max(pair.From, pair.To); {

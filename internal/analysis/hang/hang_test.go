@@ -19,7 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
-// pending is an operation that was begun 100 µs after the last of makeJob was ended.
+// pending is an operation that was begun 100 µs after the end of makeJob's last one.
 func pending(function string, ordinal uint64, state string) experiment.Pending {
 	return experiment.Pending{Function: function, Ordinal: ordinal, Since: t0 + 700*us, State: state}
 }
@@ -31,7 +31,7 @@ func TestHangVerdicts(t *testing.T) {
 		mask      uint32
 		of        map[int][]experiment.Pending
 		also      func(rank int, p *shardtest.Process)
-		operation string // "" none
+		operation string // "" if none is expected
 		verdict   hang.Verdict
 		states    string
 		says      string
@@ -153,7 +153,7 @@ func TestHangVerdicts(t *testing.T) {
 	}
 }
 
-// Times of made-up jobs.
+// Times in the test jobs.
 const (
 	t0 = jobtest.T0
 	us = jobtest.Microsecond

@@ -9,7 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// Of a process with several GPUs, what one GPU is in does not keep another one from an operation: as in the wait-for
+// In a process with several GPUs, an operation on one GPU does not keep another GPU from its own, as in the wait-for
 // graph.
 func TestMissingMembersAreInWhatTheirOwnGPUIsIn(t *testing.T) {
 	process := &jobs.JobProcess{Name: "Rank 0", Ends: true}

@@ -11,11 +11,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// What RAS adds to the shards' word: processes that do not answer are missing, whatever their shards say. That a rank
-// has begun fewer collectives than others is so at any moment of a job that goes on, so it only confirms what the
-// shards say, too.
+// RAS adds to what the shards say. A process that does not answer is missing, whatever its shards say. That a rank has
+// begun fewer collectives than others is normal at any moment of a running job, so RAS' word on that only confirms
+// what the shards say as well.
 
-// hear takes what RAS says of the job.
+// hear adds what RAS says about the job.
 func (h *Job) hear(j *jobs.Job, status *ras.Status) {
 	if status == nil {
 		return
@@ -39,7 +39,7 @@ func (h *Job) hear(j *jobs.Job, status *ras.Status) {
 	}
 }
 
-// confirm adds RAS' word to what is known of a missing rank.
+// confirm adds RAS' statement to the evidence about a missing rank.
 func (h *Job) confirm(rank int, text string) {
 	for i := range h.Culprits {
 		if c := &h.Culprits[i]; c.Rank == rank && c.Kind == verdict.Missing && c.Evidence != text {

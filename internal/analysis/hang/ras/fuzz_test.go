@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// FuzzStatus: whatever RAS answers, what is taken from it is of ranks that the job has, or it is an error.
+// FuzzStatus: whatever RAS answers, the result is an error or refers only to ranks that the job has.
 func FuzzStatus(f *testing.F) {
 	text := testkit.Read(f, sample)
 	f.Add(text)

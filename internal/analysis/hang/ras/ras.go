@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ras reads what NCCL's RAS subsystem says of a job, as a witness beside the job's shards: which ranks do not
-// answer, which have begun fewer collectives than others, which had errors.
+// Package ras reads what NCCL's RAS subsystem reports about a job, as a witness in addition to the job's shards: which
+// ranks do not answer, have begun fewer collectives than others, or had errors.
 //
-// The form is the JSON of `ncclras -f json`, which NCCL has since 2.28.7 (its user guide, "RAS", section "JSON Output";
-// written by src/ras/client_support.cc), also where a comma is missing in it as in 2.28.9, or the text of `ncclras`.
-// RAS knows ranks of communicators by their communicator's hash, which is the commId that plugins are given.
+// The input is the JSON of `ncclras -f json`, which NCCL has since 2.28.7 (its user guide, "RAS", section "JSON
+// Output"; written by src/ras/client_support.cc), also with the missing comma of 2.28.9, or the text of `ncclras`. RAS
+// identifies a communicator by its hash, which is the commId that plugins are given.
 package ras
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/mend"
 )
 
-// Status is the health of a job's communicators at a moment.
+// Status is the health of a job's communicators at one moment.
 type Status struct {
 	NCCL          string         `json:"nccl_version"`
-	Time          string         `json:"timestamp"` // of the host that answered, local time
+	Time          string         `json:"timestamp"` // local time of the host that answered
 	Communicators []Communicator `json:"communicators"`
 	Collection    struct {
 		Seconds  float64 `json:"collection_time_sec"`
@@ -36,19 +36,19 @@ type Status struct {
 	} `json:"ras"`
 }
 
-// Communicator is what RAS knows of one.
+// Communicator is what RAS reports about one communicator.
 type Communicator struct {
 	Hash    Hash          `json:"hash"`
-	Size    int           `json:"size"` // 0: not told
+	Size    int           `json:"size"` // 0: not reported
 	Ranks   []Rank        `json:"ranks"`
 	Missing []MissingRank `json:"missing_ranks"`
 
-	Troubles []string                   `json:"-"` // of text: "INCOMPLETE", "ERROR", "MISMATCH"
-	begun    map[string]map[uint64]bool // numbers of operations that ranks are said to have begun, by function
-	index    map[int]int                // of Ranks, by rank
+	Troubles []string                   `json:"-"` // in the text form: "INCOMPLETE", "ERROR", "MISMATCH"
+	begun    map[string]map[uint64]bool // operations begun, as reported for some ranks, by function
+	index    map[int]int                // rank to index in Ranks
 }
 
-// Place is where a rank of a communicator is.
+// Place says where a rank of a communicator runs.
 type Place struct {
 	Rank   int    `json:"rank"` // in the communicator
 	Host   string `json:"host"` // an address, or "unknown"
@@ -66,7 +66,7 @@ type Rank struct {
 		Destroy  bool `json:"destroy_flag"`
 		Abort    bool `json:"abort_flag"`
 	} `json:"status"`
-	Collectives map[string]uint64 `json:"collective_counts"` // begun, by function
+	Collectives map[string]uint64 `json:"collective_counts"` // collectives begun, by function
 }
 
 // MissingRank is a rank that did not answer.
@@ -74,11 +74,11 @@ type MissingRank struct {
 	Place
 	Status struct {
 		Unresponsive bool `json:"unresponsive"`    // its process did not answer
-		Dead         bool `json:"considered_dead"` // for so long that RAS gave it up
+		Dead         bool `json:"considered_dead"` // it did not answer for so long that RAS gave it up
 	} `json:"status"`
 }
 
-// Hash is a communicator's, hexadecimal in JSON: "0xae94423cfbb2ef4a".
+// Hash is a communicator's hash, hexadecimal in JSON: "0xae94423cfbb2ef4a".
 type Hash uint64
 
 // UnmarshalJSON reads the hexadecimal form.
@@ -95,18 +95,18 @@ func (h *Hash) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Limits of what is read.
+// Limits on the input.
 const (
 	maxBytes = 256 << 20
 	patience = time.Minute // RAS waits some seconds for processes that do not answer
 )
 
-// protocol is the version of the language that RAS and its clients speak; both only name it (src/ras/ras_internal.h of
+// protocol is the protocol version that RAS and its clients exchange. Neither acts on it (src/ras/ras_internal.h of
 // NCCL 2.30).
 const protocol = 2
 
-// Read reads a file, or asks the RAS of a job: HOST:PORT, of any of its processes (NCCL_RAS_ADDR there, port 28028 by
-// default).
+// Read reads a file, or asks the RAS of any process of a job if source is HOST:PORT (the process's NCCL_RAS_ADDR; its
+// default port is 28028).
 func Read(source string) (*Status, error) {
 	f, err := os.Open(source)
 	if err == nil {
@@ -119,7 +119,7 @@ func Read(source string) (*Status, error) {
 	return ask(source)
 }
 
-// Parse reads the JSON form, or the text.
+// Parse reads the JSON form or the text form.
 func Parse(r io.Reader) (*Status, error) {
 	var text bytes.Buffer
 	all := io.TeeReader(io.LimitReader(r, maxBytes), &text)
@@ -148,7 +148,7 @@ func Parse(r io.Reader) (*Status, error) {
 	return s, nil
 }
 
-// ask has the dialog that ncclras has.
+// ask has the same dialog with RAS as ncclras.
 func ask(address string) (*Status, error) {
 	c, err := net.DialTimeout("tcp", address, patience)
 	if err != nil {
@@ -161,9 +161,9 @@ func ask(address string) (*Status, error) {
 	answers := bufio.NewReader(io.LimitReader(c, maxBytes))
 	for _, step := range []struct {
 		say, want string
-		optional  bool // else it is not RAS that answers
+		optional  bool // otherwise a different answer means that it is not RAS
 	}{{fmt.Sprintf("CLIENT PROTOCOL %d\n", protocol), "SERVER PROTOCOL ", false},
-		{"SET FORMAT json\n", "OK", true}} { // before 2.28.7 there is text alone
+		{"SET FORMAT json\n", "OK", true}} { // before 2.28.7 there is only text
 		if _, err := io.WriteString(c, step.say); err != nil {
 			return nil, fmt.Errorf("RAS at %s: %w", address, err)
 		}

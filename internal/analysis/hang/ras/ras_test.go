@@ -21,7 +21,7 @@ import (
 
 const sample = "testdata/userguide.json"
 
-// serve answers as NCCL's RAS does; refuse: as one without JSON.
+// serve answers like NCCL's RAS; with refuse, like one without JSON.
 func serve(t *testing.T, refuse bool) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
@@ -100,7 +100,7 @@ func TestJSONWithoutComma(t *testing.T) {
 	}
 }
 
-// Before NCCL 2.28.7 RAS has text alone: it names ranks in trouble, and says how far the others are.
+// Before NCCL 2.28.7 RAS has only text. It names the ranks in trouble, and says how far the others are.
 func TestTextOfRAS(t *testing.T) {
 	for _, source := range []string{"testdata/text.txt", serve(t, true)} {
 		s, err := ras.Read(source)
@@ -139,7 +139,7 @@ func TestTextOfRAS(t *testing.T) {
 	}
 }
 
-// job makes a job of two ranks of the sample's communicator, with ranks of the world turned round.
+// job makes a job of two ranks of the sample's communicator, in reverse order in the world.
 func job(t testing.TB) *jobs.Job {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "job")

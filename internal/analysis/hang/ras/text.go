@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// The text that ncclras prints without -f json, and RAS before NCCL 2.28.7 at all (src/ras/client_support.cc of NCCL
-// 2.24 to 2.30): a summary with a row per group of communicators, and below "Errors" and "Warnings" a paragraph per
-// communicator and kind of trouble. It names the ranks that are in trouble where they are few, with their processes
-// from 2.26 on; of the others it says how many they are.
+// The text that ncclras prints without -f json, and RAS before NCCL 2.28.7 always (src/ras/client_support.cc of NCCL
+// 2.24 to 2.30). It has a summary with a row per group of communicators, and below "Errors" and "Warnings" a paragraph
+// per communicator and kind of trouble. The text names the ranks in trouble if they are few, since 2.26 with their
+// processes; of the others it only gives the number.
 
 var (
 	textVersion  = regexp.MustCompile(`^NCCL version (\S+)`)
@@ -31,43 +31,43 @@ var (
 	textProcess = regexp.MustCompile(`^ +Process (\d+) on node (\S+)`)
 )
 
-// maxRanks bounds the ranks of one communicator that are taken.
+// maxRanks limits the ranks of one communicator.
 const maxRanks = 1 << 18
 
-// resultNames are ncclResult_t by what RAS calls them.
+// resultNames maps RAS' names of results to ncclResult_t.
 var resultNames = map[string]int{
 	"Unhandled CUDA error": 1, "System error": 2, "Internal error": 3, "Invalid argument": 4, "Invalid usage": 5,
 	"Remote process error":       6,
 	"NCCL operation in progress": inProgress,
 }
 
-// maxTroubles is more kinds of trouble, and functions, than there are.
+// maxTroubles is larger than the number of kinds of trouble, and than the number of functions.
 const maxTroubles = 32
 
-// textKey is a communicator.
+// textKey identifies a communicator.
 type textKey struct {
 	hash Hash
 	size int
 }
 
-// textReader takes the text line by line.
+// textReader reads the text line by line.
 type textReader struct {
 	status *Status
-	sizes  map[string]int // ranks of a communicator, by group
+	sizes  map[string]int // number of ranks of a communicator, by group
 	index  map[textKey]int
-	dead   map[Place]bool // processes that RAS considers dead: PID and Host
+	dead   map[Place]bool // processes that RAS considers dead, by PID and Host
 
-	at       int    // the communicator of this paragraph; −1: none
-	kind     string // of trouble: "INCOMPLETE", "ERROR", "MISMATCH"; "DEAD" of processes
-	function string // whose counts differ; "": none
-	count    uint64 // that the ranks below have
+	at       int    // index of this paragraph's communicator; −1: none
+	kind     string // kind of trouble: "INCOMPLETE", "ERROR", "MISMATCH"; "DEAD" for processes
+	function string // function whose counts differ; "": none
+	count    uint64 // count of the ranks below
 	counted  bool
-	abort    bool   // so the ranks below
-	result   string // that the ranks below reported
+	abort    bool   // the ranks below have an abort flag
+	result   string // result that the ranks below reported
 	async    bool
 }
 
-// parseText reads the text form; an error says that it is none.
+// parseText reads the text form. It returns an error if text has another form.
 func parseText(text []byte) (*Status, error) {
 	r := &textReader{status: new(Status), sizes: make(map[string]int), index: make(map[textKey]int),
 		dead: make(map[Place]bool), at: -1}
@@ -91,7 +91,7 @@ func parseText(text []byte) (*Status, error) {
 	return r.status, nil
 }
 
-// line takes a line, and reports whether it is one that only RAS writes.
+// line reads a line. It reports whether only RAS writes such a line.
 func (r *textReader) line(text string) bool {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -120,7 +120,7 @@ func (r *textReader) line(text string) bool {
 	return false
 }
 
-// head begins a paragraph on a communicator.
+// head reads the first line of a paragraph on a communicator.
 func (r *textReader) head(m []string) {
 	hash, err := strconv.ParseUint(m[2], 16, 64)
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *textReader) head(m []string) {
 	}
 }
 
-// detail takes a line of such a paragraph.
+// detail reads a further line of such a paragraph.
 func (r *textReader) detail(c *Communicator, text string) {
 	if m := textFunction.FindStringSubmatch(text); m != nil {
 		r.function, r.counted = m[1], false
@@ -203,7 +203,7 @@ func (r *textReader) detail(c *Communicator, text string) {
 	}
 }
 
-// counts are the numbers of operations of a function that ranks are said to have begun.
+// counts returns the numbers of operations of a function that ranks are reported to have begun.
 func (c *Communicator) counts(function string) map[uint64]bool {
 	if c.begun == nil {
 		c.begun = make(map[string]map[uint64]bool)
@@ -218,7 +218,7 @@ func (c *Communicator) counts(function string) map[uint64]bool {
 	return numbers
 }
 
-// rank finds or adds a rank that answered; nil if there are too many.
+// rank finds or adds a rank that answered. It returns nil if there are too many.
 func (c *Communicator) rank(p Place) *Rank {
 	if i, ok := c.index[p.Rank]; ok {
 		return &c.Ranks[i]
@@ -231,7 +231,7 @@ func (c *Communicator) rank(p Place) *Rank {
 	return &c.Ranks[len(c.Ranks)-1]
 }
 
-// maxNamed is more ranks than RAS names of a communicator.
+// maxNamed is larger than the number of ranks of a communicator that RAS names.
 const maxNamed = 1 << 12
 
 func (c *Communicator) addMissing(p Place) {
@@ -242,7 +242,8 @@ func (c *Communicator) addMissing(p Place) {
 	}
 }
 
-// countOthers gives the ranks that are not named what is said of them all: the one number that no named rank has.
+// countOthers gives the unnamed ranks the number that RAS reports for all of them: the only one that no named rank
+// has.
 func (c *Communicator) countOthers() {
 	for function, numbers := range c.begun {
 		named := make(map[int]bool)

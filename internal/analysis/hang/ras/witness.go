@@ -15,18 +15,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// What RAS says of a job whose shards are there, in ranks of the world.
+// What RAS reports about a job whose shards are available, in ranks of the world.
 
-// Witness is what RAS says of the job's communicators.
+// Witness is what RAS reports about the job's communicators.
 type Witness struct {
-	Sentences []string       // all but who is silent
+	Sentences []string       // everything except silent ranks
 	Silent    []waitfor.Stop // ranks that do not answer
-	Behind    []waitfor.Stop // ranks that have begun fewer collectives than others, at the moment
-	// RAS speaks of communicators, and of none of the job's: Sentences name who is missing there
+	Behind    []waitfor.Stop // ranks that, at this moment, have begun fewer collectives than others
+	// Foreign reports that RAS knows only communicators of another job. Sentences then names the ranks missing there.
 	Foreign bool
 }
 
-// Witness gives what RAS says of a job.
+// Witness translates RAS' report into ranks of a job.
 func (s *Status) Witness(j *jobs.Job) (all Witness) {
 	all.Foreign = len(s.Communicators) > 0
 	for i := range s.Communicators {
@@ -56,10 +56,10 @@ func (s *Status) Witness(j *jobs.Job) (all Witness) {
 	return all
 }
 
-// maxForeign bounds what is told of communicators that no shard knows.
+// maxForeign limits the sentences about communicators that no shard knows.
 const maxForeign = 8
 
-// missing says who is missing, by the communicators' hashes.
+// missing names the missing ranks, by communicator hash.
 func (s *Status) missing() (all []string) {
 	for i := range s.Communicators {
 		c := &s.Communicators[i]
@@ -81,7 +81,7 @@ func (s *Status) missing() (all []string) {
 	return all
 }
 
-// where names the rank's process, "" if RAS does not.
+// where names the rank's process; "" if RAS does not name it.
 func (m *MissingRank) where() string {
 	if m.PID <= 0 {
 		return ""
@@ -89,13 +89,13 @@ func (m *MissingRank) where() string {
 	return fmt.Sprintf(" (process %d on %s)", m.PID, m.Host)
 }
 
-// witness is one communicator, as RAS and as the shards know it.
+// witness is one communicator, as RAS and as the shards describe it.
 type witness struct {
 	ras  *Communicator
 	here *jobs.JobCommunicator
 }
 
-// name is that of a rank in the world.
+// name returns the name of a rank in the world.
 func (w *witness) name(rank int) string {
 	if rank >= 0 && rank < len(w.here.Names) {
 		return w.here.Names[rank]
@@ -125,7 +125,7 @@ func (w *witness) world(ranks []int) (all []int) {
 	return slices.Compact(all)
 }
 
-// silent are the ranks whose processes do not answer.
+// silent lists the ranks whose processes do not answer.
 func (w *witness) silent() (all []waitfor.Stop) {
 	for _, kind := range []struct {
 		is   func(m *MissingRank) bool
@@ -147,7 +147,7 @@ func (w *witness) silent() (all []waitfor.Stop) {
 	return all
 }
 
-// behind are the ranks that have begun fewer collectives of a function than others.
+// behind lists the ranks that have begun fewer collectives of a function than others.
 func (w *witness) behind() (all []waitfor.Stop) {
 	functions := make(map[string]bool)
 	for _, r := range w.ras.Ranks {
@@ -186,7 +186,7 @@ func (w *witness) behind() (all []waitfor.Stop) {
 	return all
 }
 
-// errors are what went wrong on ranks.
+// errors lists the errors on ranks.
 func (w *witness) errors() (all []string) {
 	for i := range w.ras.Missing {
 		if m := &w.ras.Missing[i]; !m.Status.Dead && !m.Status.Unresponsive {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package waitfor says what keeps a job from going on, and whose doing that is: a rank that is missing, communicators
-// that ranks use in opposite orders, arguments that do not fit together, a transfer that is stuck.
+// Package waitfor says why a job does not continue and which ranks are responsible: a rank is missing, ranks use
+// communicators in opposite orders, arguments do not match, or a transfer is stuck.
 //
-// It looks at a wait-for graph. Its nodes are operations that not all members have ended, as the shards' tables of
-// pending operations tell. An operation waits for another one where a member has not come to the first because it is in
-// the second: it never called the first, or has called it and its GPU is still in the second. Operations that wait for
-// none are where the search ends, and so are cycles. Both is known while the job runs and when it has died; unify
-// leaves the answer in the archive's properties ([OfArchive]).
+// It searches a wait-for graph. The nodes are the operations that not all members have ended, from the shards' tables
+// of pending operations. Operation A waits for operation B if a member of A has not come to it because it is in B: it
+// has not called A yet, or it has called A and its GPU is still in B. The search ends at operations that wait for no
+// other one, and at cycles. The graph is available both while a job runs and after it has died; unify stores the
+// result in the archive's properties ([OfArchive]).
 //
-// It decides nothing about times: what only delayed a job is package causes' matter.
+// The package does not judge times: delays are left to package causes.
 package waitfor

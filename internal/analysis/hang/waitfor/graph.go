@@ -9,22 +9,22 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// What operations of a job that hangs wait for. Who is in what comes from the shards' tables of pending operations;
-// that a rank comes to operations on one stream one after the other is CUDA's.
+// The wait-for graph of a hanging job. The shards' tables of pending operations say which process is in which
+// operation; CUDA guarantees that operations on one stream run one after the other.
 
 // edge says why an operation waits for another one: a member has not come to it, and is in the other one.
 type edge struct {
 	to     *operation
 	member *part // of the operation that waits
-	// queued: the member has called it behind the other one, on a stream that is the same as far as is known; else it
-	// has not called it.
+	// queued: the member has called the waiting operation after the other one, on the same stream as far as is known.
+	// Otherwise the member has not called it.
 	queued bool
 }
 
-// graph is the operations of a job that are not complete, and what they wait for.
+// graph holds the operations of a job that are not complete, and what they wait for.
 type graph struct {
 	operations []*operation
-	queues     map[*jobs.JobProcess][]queued // what each process is in, in the order in which it was called
+	queues     map[*jobs.JobProcess][]queued // the operations that each process is in, in the order of their calls
 }
 
 // queued is an operation that a process is in.
@@ -59,7 +59,7 @@ func newGraph(j *jobs.Job) *graph {
 	return g
 }
 
-// link adds what keeps a member from an operation.
+// link adds edges for whatever keeps a member from an operation.
 func (g *graph) link(o *operation, p *part) {
 	switch p.state {
 	case missing:
@@ -85,9 +85,9 @@ func (g *graph) link(o *operation, p *part) {
 	}
 }
 
-// behind reports whether an operation that a process has called has to wait for one that it called before. On one
-// stream it has, also where its transfers are set up (it is then shown as running: NCCL's proxy thread begins with them
-// when they are called). Where a stream is not known it is taken to be the same, unless the operation runs.
+// behind reports whether an operation p of a process has to wait for one that the process called before it. On one
+// stream it has to, even while its transfers are being set up (p then appears as running, because NCCL's proxy thread
+// begins with them at the call). If a stream is not known it is taken to be the same one, unless p is running.
 func behind(p, before *part) bool {
 	if a, b := p.pending.Stream, before.pending.Stream; a != 0 && b != 0 {
 		return a == b
@@ -95,7 +95,7 @@ func behind(p, before *part) bool {
 	return p.state == called
 }
 
-// cycles lists the cycles of the graph, each once, the operations in the order in which they wait; and ends, the
+// cycles lists the cycles of the graph, each once, with the operations in the order in which they wait, and ends, the
 // operations that wait for no other one.
 func (g *graph) cycles() (cycles [][]edge, ends []*operation) {
 	const (
@@ -104,7 +104,7 @@ func (g *graph) cycles() (cycles [][]edge, ends []*operation) {
 		closed
 	)
 	seen := make(map[*operation]int)
-	var way []edge // into each operation that is open, but the first
+	var way []edge // the edges into each open operation but the first
 	var visit func(o *operation)
 	visit = func(o *operation) {
 		seen[o] = open
@@ -137,7 +137,7 @@ func (g *graph) cycles() (cycles [][]edge, ends []*operation) {
 	return cycles, ends
 }
 
-// known reports whether a cycle of the same operations has been found.
+// known reports whether a cycle of the same operations is already in cycles.
 func known(cycles [][]edge, c []edge) bool {
 	return slices.ContainsFunc(cycles, func(o []edge) bool {
 		return len(o) == len(c) && !slices.ContainsFunc(c, func(e edge) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// arguments lists the operations under way that members asked for with arguments that do not fit together.
+// arguments lists the operations under way that members called with arguments that do not match.
 func arguments(g *graph) (stops []Stop) {
 	for _, o := range g.operations {
 		f := regions.CollectiveNamed(o.name)
@@ -38,8 +38,8 @@ func arguments(g *graph) (stops []Stop) {
 	return stops
 }
 
-// functions describes a cycle within one communicator: its members are in different functions at one place of its
-// sequence.
+// functions describes a cycle within one communicator: at one place of its sequence, members called different
+// functions.
 func functions(cycle []edge) Stop {
 	s := Stop{Kind: verdict.Mismatch, Certain: true}
 	var sides []side
@@ -52,14 +52,14 @@ func functions(cycle []edge) Stop {
 	return s
 }
 
-// side is members that do the same.
+// side is a group of members that do the same.
 type side struct {
 	ranks []int
 	text  string
 }
 
-// minority gives who is not with most, if more than half are of one side, all that are concerned, and what each side
-// does, those that are fewest first.
+// minority returns the ranks outside the majority (none if no side has more than half), all ranks concerned, and a
+// text of what each side does, the smallest side first.
 func minority(sides []side) (few, all []int, text string) {
 	slices.SortStableFunc(sides, func(a, b side) int { return len(a.ranks) - len(b.ranks) })
 	for i, s := range sides {

@@ -10,8 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// absent says who never came to an operation that the others are in, without being in another one; not ok if all whose
-// data is there did.
+// absent names the members that never came to an operation and are in no other one. ok is false if all members with
+// data came.
 func absent(o *operation) (s Stop, ok bool) {
 	inside := o.with(called, running)
 	away := slices.DeleteFunc(o.with(missing), func(p *part) bool {
@@ -40,7 +40,7 @@ func are(n int) string {
 	return "are"
 }
 
-// gone reports whether nobody of the missing can come any more because it ended by itself.
+// gone reports whether none of the missing members can still come, because their processes ended by themselves.
 func gone(away []*part) bool {
 	for _, p := range away {
 		if q := p.member.Process; q.State == jobs.Running || q.How != "" {
@@ -50,11 +50,11 @@ func gone(away []*part) bool {
 	return true
 }
 
-// leadOfDeath is by how much a process must have ended before the others for that to be told, ns: clocks of hosts
-// differ.
+// leadOfDeath is how much earlier than the others, in ns, a process must have ended for that to be reported: hosts'
+// clocks differ.
 const leadOfDeath = 100_000_000
 
-// deathOf says how missing members ended, if all ended before those that wait for them.
+// deathOf says how the missing members ended, if all of them ended before those that wait for them.
 func deathOf(away, inside []*part) string {
 	how, last := "", uint64(0)
 	for _, p := range away {

@@ -9,22 +9,22 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// Which operations are not complete, and where their members stand.
+// Which operations are not complete, and how far their members have come.
 
-// operation is a collective, or a message, that not all its members have ended: a node of the graph.
+// operation is a collective or a message that not all its members have ended: a node of the graph.
 type operation struct {
 	comm    *jobs.JobCommunicator
 	name    string // "AllReduce"
-	ends    string // of a message "from Rank 0 to Rank 3"; "": it is none
+	ends    string // "from Rank 0 to Rank 3" for a message, otherwise ""
 	ordinal uint64 // in its sequence
-	parts   []part // the members; of a message sender and receiver
+	parts   []part // one per member; sender and receiver of a message
 
 	waits []edge
 }
 
-// part is where a member of an operation stands.
+// part describes how far one member of an operation has come.
 type part struct {
-	member  *jobs.JobRank // nil: no data of it
+	member  *jobs.JobRank // nil: there is no data of it
 	rank    int           // in the communicator
 	state   state
 	pending *experiment.Pending // nil unless it is in the operation
@@ -37,11 +37,11 @@ const (
 	noData  state = iota
 	missing       // has not called it
 	called        // has called it, and its GPU is not known to have begun
-	running       // its GPU, or its network, has
+	running       // its GPU or its network has begun
 	done          // has ended it
 )
 
-// words name the operation in sentences.
+// words names the operation in sentences.
 func (o *operation) words() string {
 	if o.ends != "" {
 		return fmt.Sprintf("message %d %s on %s", o.ordinal, o.ends, o.comm.Name)
@@ -49,7 +49,7 @@ func (o *operation) words() string {
 	return fmt.Sprintf("%s %d on %s", o.name, o.ordinal, o.comm.Name)
 }
 
-// in is the part of a process's member that is in the operation; nil if none is.
+// in returns the part of the process's member if that member is in the operation, otherwise nil.
 func (o *operation) in(p *jobs.JobProcess) *part {
 	for i := range o.parts {
 		if q := &o.parts[i]; q.member != nil && q.member.Process == p && q.pending != nil {
@@ -59,8 +59,8 @@ func (o *operation) in(p *jobs.JobProcess) *part {
 	return nil
 }
 
-// operationsOf lists the operations of a communicator that may not be complete. Messages that have only been called are
-// left out: their other ends are not known.
+// operationsOf lists the operations of a communicator that may not be complete. It leaves out messages that have only
+// been called, because their other ends are not known.
 func operationsOf(c *jobs.JobCommunicator) (all []*operation) {
 	for _, s := range c.Sequences() {
 		if s.Rank >= 0 {
@@ -75,8 +75,8 @@ func operationsOf(c *jobs.JobCommunicator) (all []*operation) {
 	return all
 }
 
-// operationOf describes one; nil if nothing speaks against its being complete: all that are in it have left the
-// communicator, or have only called it and NCCL does not say when such operations end.
+// operationOf describes one operation. It returns nil if the operation may well be complete: all members in it have
+// left the communicator, or they have only called it and NCCL does not report the end of such operations.
 func operationOf(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64) *operation {
 	o := &operation{comm: c, name: s.Name, ordinal: ordinal}
 	if s.Pair != nil {
@@ -98,7 +98,7 @@ func operationOf(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64) *ope
 	return o
 }
 
-// states are the states of members by their standing.
+// states maps a member's standing to its state.
 var states = map[jobs.Standing]state{jobs.StandingUnknown: noData, jobs.NotBegun: missing, jobs.UnderWay: called,
 	jobs.Ended: done, jobs.Begun: called}
 

@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// order describes a cycle: ranks are in the operations of several communicators in orders that do not fit together.
+// order describes a cycle in which ranks are in operations of several communicators in conflicting orders.
 func order(g *graph, cycle []edge) Stop {
 	one := true
 	for _, e := range cycle {
@@ -42,16 +42,16 @@ func sameQueue(e edge) bool {
 	return p != nil && p.pending.Stream != 0 && p.pending.Stream == e.member.pending.Stream
 }
 
-// sequence is operations of a cycle in the order in which ranks have them: those that they called, then those that
-// nobody of them has called.
+// sequence lists operations of a cycle in the order in which ranks have them: first those that they called, then those
+// that none of them has called.
 type sequence struct {
 	ranks  []int // of the world, ascending
 	order  []*operation
-	called int // how many of them a rank has called, at most
+	called int // the largest number of them that any of the ranks has called
 }
 
-// sequences groups the ranks that are in, or have not come to, at least two operations of a cycle by the order in which
-// they have them: those that are fewest first.
+// sequences groups ranks by the order in which they have the operations, the smallest group first. It considers the
+// ranks that are in, or have not come to, at least two operations of a cycle.
 func (g *graph) sequences(of []*operation) (all []sequence) {
 	for _, p := range g.processes(of) {
 		h, rank := g.sequence(p, of)
@@ -77,7 +77,7 @@ func (g *graph) sequences(of []*operation) (all []sequence) {
 	return all
 }
 
-// sequence is that of one process, and its rank in the world, −1 if nobody knows it.
+// sequence returns the sequence of one process, and the process's rank in the world, −1 if unknown.
 func (g *graph) sequence(p *jobs.JobProcess, of []*operation) (h sequence, rank int) {
 	rank = -1
 	for _, q := range g.queues[p] {
@@ -96,8 +96,8 @@ func (g *graph) sequence(p *jobs.JobProcess, of []*operation) (h sequence, rank 
 	return h, rank
 }
 
-// orderSides says who calls what before what: the first in full, those with the opposite order of two operations by
-// that.
+// orderSides says who calls what before what. The first sequence is described in full, the ones that have two
+// operations in the opposite order by these two.
 func orderSides(all []sequence) (sides []side) {
 	for i := range all {
 		h := &all[i]
@@ -117,7 +117,7 @@ func orderSides(all []sequence) (sides []side) {
 	return sides
 }
 
-// words name the operations in their order.
+// words names the operations in their order.
 func (h *sequence) words() string {
 	var called, not []string
 	for i, o := range h.order {
@@ -134,13 +134,13 @@ func (h *sequence) words() string {
 	return text
 }
 
-// reverses reports whether two operations are in one order here and in the other one there.
+// reverses reports whether the two sequences have some two operations in opposite orders.
 func (h *sequence) reverses(o *sequence) bool {
 	return len(h.order) == 2 && len(o.order) == 2 && h.order[0] == o.order[1] && h.order[1] == o.order[0] &&
 		h.called == o.called
 }
 
-// processes lists those that are in one of some operations, or have not come to it.
+// processes lists the processes that are in one of the operations, or have not come to one.
 func (g *graph) processes(of []*operation) (all []*jobs.JobProcess) {
 	for _, o := range of {
 		for i := range o.parts {

@@ -10,13 +10,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What kept a job from going on is in its archive: one property for each culprit, JSON as in reports, so that the
-// answer needs no shards.
+// The archive of a job stores why the job did not continue: one property per culprit, with the same JSON as in
+// reports, so that no shards are needed to answer.
 
-// maxProperties bounds how many culprits an archive names.
+// maxProperties limits the number of culprits in an archive.
 const maxProperties = 64
 
-// Values are the values of an archive's properties facts.PropStopped.
+// Values returns the values of an archive's facts.PropStopped properties.
 func Values(culprits []verdict.Culprit) (values []string) {
 	for i := range culprits[:min(len(culprits), maxProperties)] {
 		if text, err := json.Marshal(&culprits[i]); err == nil {
@@ -26,8 +26,8 @@ func Values(culprits []verdict.Culprit) (values []string) {
 	return values
 }
 
-// OfArchive is who kept an archive's job from going on, or asked for what does not fit together, as unify found; the
-// worst first.
+// OfArchive returns the culprits that unify found, the worst first: ranks that kept the archive's job from continuing,
+// or that called an operation with arguments that do not match.
 func OfArchive(a *otf2.Anchor) []verdict.Culprit {
 	all := []verdict.Culprit{}
 	ps := facts.PropertiesOf(a)

@@ -15,30 +15,31 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// What was found, of all kinds: the search through the graph, and sentences for people. Ranks are those of the world.
+// The results of the search through the graph, for all kinds of stops, and sentences about them. Ranks are ranks of
+// the world.
 
-// Stop is something that keeps a job from going on, or has damaged what it computed.
+// Stop is something that keeps a job from continuing, or that has corrupted its results.
 type Stop struct {
 	Kind verdict.Kind `json:"kind"`
-	// ranks of the world; empty where nobody departs from the others more than they from it
+	// Culprits are ranks of the world; empty if neither side can be called the one that deviates.
 	Culprits []int  `json:"culprits"`
-	Among    []int  `json:"among"`   // those that are concerned
-	Peer     *int   `json:"peer"`    // of a transfer: the rank at its other end
+	Among    []int  `json:"among"`   // all ranks concerned
+	Peer     *int   `json:"peer"`    // the rank at the other end of a transfer
 	Text     string `json:"text"`    // one sentence
-	Since    uint64 `json:"since"`   // ns since 1970, on the job's clock; 0: nobody saw
-	Age      uint64 `json:"age_ns"`  // from then to the end of the processes that are in it, or to now
+	Since    uint64 `json:"since"`   // ns since 1970 on the job's clock; 0: unknown
+	Age      uint64 `json:"age_ns"`  // from Since to the end of the processes in it, or to now
 	Victims  int    `json:"victims"` // members that are held up
-	// Certain reports whether it would not have gone on by itself; else only its age says so.
+	// Certain reports that the job could not have continued by itself. Otherwise only the stop's age suggests so.
 	Certain bool `json:"certain"`
-	// Passed reports whether the job went on all the same.
+	// Passed reports that the job continued nevertheless.
 	Passed bool `json:"passed"`
-	// Seen reports whether somebody else than the shards says so, whatever its age.
+	// Seen reports that a source other than the shards confirms the stop, whatever its age.
 	Seen bool `json:"seen,omitempty"`
 
 	of []*operation // the operations that it holds up
 }
 
-// Sentence says what it is, for how long, and whose doing.
+// Sentence says what the stop is, how long it has lasted, and who is responsible.
 func (s *Stop) Sentence() string {
 	text := kinds[s.Kind] + ": " + s.Text
 	if s.Age > 0 {
@@ -47,20 +48,20 @@ func (s *Stop) Sentence() string {
 	return text + "."
 }
 
-// heldFor says for how long it has been so.
+// heldFor says how long it has lasted.
 func heldFor(ns uint64) string { return " (for " + units.Time(float64(ns)) + ")" }
 
-// kinds are the heads of sentences.
+// kinds are the beginnings of sentences.
 var kinds = map[verdict.Kind]string{
 	verdict.Missing: "missing", verdict.Order: "order", verdict.Mismatch: "mismatch",
 	verdict.SlowTransfer: "stuck transfer",
 }
 
-// Young is an age, ns, below which an operation that a running job is in may just take its time: shards are flushed
+// Young is the age in ns below which an operation of a running job may simply be taking its time: shards are flushed
 // every 2 s.
 const Young = 5_000_000_000
 
-// Find looks for what keeps a job from going on. now is the time to count ages of running processes to.
+// Find looks for whatever keeps a job from continuing. The ages of running processes are counted up to now.
 func Find(j *jobs.Job, now time.Time) []Stop {
 	g := newGraph(j)
 	var stops []Stop
@@ -87,12 +88,12 @@ func Find(j *jobs.Job, now time.Time) []Stop {
 	return stops
 }
 
-// explained reports whether something is known already that holds an operation up.
+// explained reports whether one of the stops already holds up an operation.
 func explained(stops []Stop, o *operation) bool {
 	return slices.ContainsFunc(stops, func(s Stop) bool { return slices.Contains(s.of, o) })
 }
 
-// age counts from the first operation that is held up to the end of the last process that is in one.
+// age sets Age: from the begin of the first operation held up to the end of the last process in one of them.
 func (s *Stop) age(now uint64) {
 	begin, end := uint64(math.MaxUint64), uint64(0)
 	for _, o := range s.of {
@@ -116,8 +117,7 @@ func (s *Stop) age(now uint64) {
 	}
 }
 
-// passed lists the operations that members had asked for with arguments that do not fit together, and that ended all
-// the same.
+// passed lists the operations that members called with arguments that do not match, and that ended nevertheless.
 func passed(j *jobs.Job) (stops []Stop) {
 	for _, d := range deviation.Narrow(j.Differences()) {
 		if len(d.Deviants) == 0 {
@@ -133,7 +133,7 @@ func passed(j *jobs.Job) (stops []Stop) {
 	return stops
 }
 
-// worlds are the ranks of the world of parts, ascending; those that nobody knows are left out.
+// worlds returns the ranks of parts in the world, ascending, without those that are unknown.
 func worlds(o *operation, parts []*part) (ranks []int) {
 	for _, p := range parts {
 		if r := o.world(p); r >= 0 {
@@ -144,7 +144,7 @@ func worlds(o *operation, parts []*part) (ranks []int) {
 	return slices.Compact(ranks)
 }
 
-// world is a member's rank in the world, −1 if nobody knows it.
+// world returns a member's rank in the world, −1 if unknown.
 func (o *operation) world(p *part) int {
 	if p.rank < len(o.comm.World) {
 		return o.comm.World[p.rank]
@@ -152,7 +152,7 @@ func (o *operation) world(p *part) int {
 	return -1
 }
 
-// number is a member's rank in the world, or in the communicator where nobody knows that.
+// number returns a member's rank in the world, or its rank in the communicator if that is unknown.
 func (o *operation) number(p *part) int {
 	if w := o.world(p); w >= 0 {
 		return w
@@ -172,7 +172,7 @@ func names(o *operation, parts []*part) string {
 	return units.NameList(all)
 }
 
-// with selects the members of an operation that are in a state.
+// with selects the members of an operation that are in one of the states.
 func (o *operation) with(states ...state) (parts []*part) {
 	for i := range o.parts {
 		if slices.Contains(states, o.parts[i].state) {

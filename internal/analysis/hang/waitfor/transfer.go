@@ -10,16 +10,16 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// flow is a direction between two members on a channel, of an operation that all are in.
+// flow identifies one direction between two members on a channel, in an operation that all members are in.
 type flow struct {
 	from, to, channel int
 }
 
-// transfer names the network transfer that an operation waits for that all members are in. Transfers of one step wait
-// for each other, as data goes through the members: who waits for its own GPU waits for what that receives, and who
-// waits for its receiver for what that sends on. Stuck is what neither explains: data that its sender has handed to the
-// network, or that the sender is done with, and that the receiver has not got; of several the one that has been so the
-// longest.
+// transfer names the network transfer that blocks an operation that all members are in. Transfers of one step depend
+// on each other, because data passes through the members: a sender that waits for its own GPU waits for data that the
+// GPU receives, and a sender that waits for its receiver waits for the receiver to pass data on. The stuck transfer is
+// one that neither explains: its sender has handed the data to the network, or is done with it, and the receiver has
+// not got it. Of several, the one that has lasted longest is returned. ok is false if there is none.
 func transfer(o *operation) (s Stop, ok bool) {
 	sends, receives := make(map[flow]*experiment.Transfer), make(map[flow]*experiment.Transfer)
 	recorded := make(map[int]bool) // members whose transfers are recorded
@@ -86,7 +86,7 @@ func transfer(o *operation) (s Stop, ok bool) {
 	return s, true
 }
 
-// member is the part of a rank of the communicator.
+// member returns the part of a rank of the communicator.
 func (o *operation) member(rank int) *part {
 	for i := range o.parts {
 		if o.parts[i].rank == rank {

@@ -27,7 +27,8 @@ const (
 	s  = 1000 * ms
 )
 
-// in is an operation that a rank is in: the first of its function on a communicator, 1 s after the begin and i ms.
+// in is an operation that a rank is in: the first of its function on a communicator, begun 1 s and i ms after the
+// start.
 func in(comm int, function, state string, i uint64) experiment.Pending {
 	return experiment.Pending{Comm: comm, Function: function, Since: t0 + 1*s + i*ms, State: state, Count: 100,
 		Datatype: "ncclFloat32", Stream: 7}
@@ -53,7 +54,7 @@ func transfer(send bool, peer, step int, phase string, since uint64) experiment.
 		Since: t0 + since}
 }
 
-// comms makes the communicators of a rank: of all ranks n times, or those whose members are listed.
+// comms returns the communicators of a rank.
 type comms func(rank int) []experiment.Comm
 
 func worlds(n int) comms {
@@ -65,7 +66,7 @@ func worlds(n int) comms {
 	}
 }
 
-// pairs makes A of ranks 0 and 2, B of 1 and 3: ranks of communicators are not those of the world.
+// pairs makes communicators A of ranks 0 and 2, and B of 1 and 3, so that ranks differ from those of the world.
 func pairs(rank int) []experiment.Comm {
 	return []experiment.Comm{
 		{ID: 1, Name: "world", NRanks: 4, Rank: rank},
@@ -85,9 +86,9 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 		comms    comms
 		pending  list
 		also     func(rank int, p *shardtest.Process)
-		kind     verdict.Kind // "": nothing
+		kind     verdict.Kind // "": nothing is found
 		culprits []int
-		peer     int // −1: none
+		peer     int // −1: there is none
 		says     string
 	}{
 		{"nothing", worlds(1), nil, nil, "", nil, -1, ""},
@@ -271,8 +272,8 @@ func left(p experiment.Pending) experiment.Pending {
 	return p
 }
 
-// chain makes A of ranks 0 and 1, B of 1 and 2, C of 2 and 3. A rank's first one is that which it shares with the next
-// rank.
+// chain makes communicators A of ranks 0 and 1, B of 1 and 2, C of 2 and 3. A rank lists the communicator that it
+// shares with the next rank first.
 func chain(rank int) (all []experiment.Comm) {
 	if rank < 3 {
 		all = append(all, link(rank, 0))
@@ -283,7 +284,7 @@ func chain(rank int) (all []experiment.Comm) {
 	return append(all, experiment.Comm{ID: 1, Name: "world", NRanks: 4, Rank: rank})
 }
 
-// triangle is the same of ranks 0, 1 and 2, closed.
+// triangle is a closed chain of ranks 0, 1 and 2.
 func triangle(rank int) (all []experiment.Comm) {
 	if rank < 3 {
 		all = append(all, link(rank, 0), link((rank+2)%3, 1))
