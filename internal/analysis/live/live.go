@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live follows a job that is being recorded: what it does now, and did in the last seconds, from its shards.
+// Package live follows a job while it is being recorded: what it does now, and what it did in the last seconds, from
+// its shards.
 package live
 
 import (
@@ -21,44 +22,45 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// View is how a job stands that is being recorded, and what it did in the last seconds.
+// View shows the state of a job that is being recorded, and what it did in the last seconds.
 //
-// It comes from what its processes' collectors have written so far. They write every 2 s at most, and operations with
-// GPU times 2 s after these have ended. So the view is some seconds behind: it shows the time before the latest
-// operation that is known to have ended on all its ranks (Age ago).
+// The source is what the collectors of the job's processes have written so far. They write at least every 2 s, and
+// write operations with GPU times 2 s after these have ended. So the view is some seconds behind: its time ends with
+// the latest operation known to have ended on all its ranks (Age ago).
 type View struct {
 	Time      time.Time `json:"time"`
 	Directory string    `json:"directory"`
 	State     State     `json:"state"`
-	// in the directory; the view is of the one that began last of those that run
+	// Jobs is the number of jobs in the directory. The view shows the running one that began last.
 	Jobs      int      `json:"jobs"`
-	Processes int      `json:"processes"` // with data
+	Processes int      `json:"processes"` // processes with data
 	Running   int      `json:"running"`
 	Ended     int      `json:"ended"`
-	Crashed   int      `json:"crashed"` // whose collector died, too
-	Died      []string `json:"died"`    // of processes that did not end in order: how, and who was first
+	Crashed   int      `json:"crashed"` // processes whose collector died as well
+	Died      []string `json:"died"`    // how each process that ended abnormally ended, and which was the first
 	Hosts     int      `json:"hosts"`
-	// that have ended so far on some rank; messages count at their sender
+	// Done counts the operations that have ended on some rank so far; messages count at their sender.
 	Done    uint64            `json:"operations"`
 	Lost    uint64            `json:"lost"`    // events that could not be recorded so far
 	LostBy  map[string]uint64 `json:"lost_by"` // by reason
-	Partial int               `json:"partial"` // processes that do not record everything, on request
-	// Window is the time that the following is about; it ends Age before Time. 0: nothing was seen.
+	Partial int               `json:"partial"` // processes that, on request, do not record everything
+	// Window is the length of the time shown, which ends Age before Time; 0: nothing has been seen.
 	Window     uint64      `json:"window_ns"`
 	Age        uint64      `json:"age_ns"`
 	Rate       float64     `json:"operations_per_second"`
 	Bytes      float64     `json:"bytes_per_second"` // sizes of operations, as nccl-tests counts them
-	Operations []Operation `json:"by_operation"`     // those that take the most time first
+	Operations []Operation `json:"by_operation"`     // the ones with the most time first
 	Ranks      []Rank      `json:"ranks"`
-	// collectives in which it is known who waited; the first of several of a communicator is not looked at
+	// Compared counts the collectives for which the waiting ranks are known. A communicator's first one is left out,
+	// unless it is the only one.
 	Compared    uint64 `json:"compared"`
-	NotCompared uint64 `json:"not_compared"` // others: without comparable times, or rooted ones on several hosts
-	// Skipped: there was more than could be followed, and parts were not looked at.
+	NotCompared uint64 `json:"not_compared"` // the others: without comparable times, or rooted ones on several hosts
+	// Skipped reports that there was too much data to follow, and that parts of it were left out.
 	Skipped bool `json:"skipped"`
-	// Stops are what keeps the job from going on, as hang.Report says it: at most some seconds old. Of a running job
-	// those that would not have gone on by themselves, or are older than operations usually are.
+	// Stops are the reasons why the job does not continue, as in hang.Report, at most some seconds old. For a running
+	// job they are those that it cannot overcome by itself, or that are older than operations usually are.
 	Stops    []waitfor.Stop `json:"stops"`
-	Over     bool           `json:"-"` // no process has run for a while, nor is one to be expected
+	Over     bool           `json:"-"` // no process has run for a while, and none is expected to start
 	Problems []string       `json:"problems"`
 }
 
@@ -67,29 +69,29 @@ type State string
 
 // States of a job.
 const (
-	LiveWaiting State = "waiting" // there is none yet
+	LiveWaiting State = "waiting" // there is no job yet
 	LiveRunning State = "running"
-	LiveEnded   State = "ended" // no process runs
+	LiveEnded   State = "ended" // no process is running
 )
 
-// Operation is a function on a communicator.
+// Operation sums up a function on a communicator.
 type Operation struct {
 	Communicator string  `json:"communicator"`
 	Ranks        int     `json:"ranks"`
-	Operation    string  `json:"operation"` // a message is a "SendRecv", with the sender's times
+	Operation    string  `json:"operation"` // "SendRecv" for messages, with the sender's times
 	Rate         float64 `json:"operations_per_second"`
 	Size         uint64  `json:"size"` // mean
-	// operations that Avg is of: not those of start-up, nor of which it is not known how long they ran
+	// Timed counts the operations in Avg: not those of start-up, and not those whose running time is unknown.
 	Timed uint64  `json:"timed"`
-	Avg   float64 `json:"avg_ns"` // mean over members and operations; 0: of none
-	// what the times are, the weakest of all members: "gpu", "network"; "enqueue": only when they were launched is
-	// known, and there is no time
+	Avg   float64 `json:"avg_ns"` // mean over members and operations; 0: there are none
+	// TimingSource is the source of the times, the weakest of all members: "gpu", "network", or "enqueue" if only the
+	// launches are known and there are no times.
 	TimingSource string `json:"timing_source"`
-	// GB/s, as in the report: each operation with the median of its size; 0: of none
+	// BusBW is in GB/s, as in the report: each operation counts with the median of its size. 0: unknown.
 	BusBW float64 `json:"busbw"`
-	// part of the members' time in them that they waited for the last one; 0 also if it is not known
+	// Waiting is the part of the members' time that they waited for the last one; 0 also if unknown.
 	Waiting  float64 `json:"waiting"`
-	Compared uint64  `json:"compared"` // operations in which it is
+	Compared uint64  `json:"compared"` // operations in which Waiting is known
 	busy     float64
 }
 
@@ -100,26 +102,27 @@ type Rank struct {
 	PID   int     `json:"pid"`
 	State string  `json:"state"` // "running", "ended", how it died ("killed by SIGKILL"), "crashed"
 	Rate  float64 `json:"operations_per_second"`
-	// part of the window that it was in operations, of those of which it is known how long they ran; more than 1 if
-	// they overlap
+	// Inside is the part of the window that the rank was in operations whose running time is known; it exceeds 1 if
+	// they overlap.
 	Inside  float64 `json:"inside"`
 	Waiting float64 `json:"waiting"` // part of the window that it waited in collectives
-	Caused  float64 `json:"caused"`  // part of all waiting that was for it
-	Lost    uint64  `json:"lost"`    // of the process
+	Caused  float64 `json:"caused"`  // part of all waiting that this rank caused
+	Lost    uint64  `json:"lost"`    // events lost by its process
 }
 
 const (
-	// liveBuckets is into how many parts the window is divided, as which it moves on.
+	// liveBuckets is the number of parts in a window, which advances by one part at a time.
 	liveBuckets = 20
-	// livePending bounds the parts of operations that are kept until all members' are there.
+	// livePending limits the parts of operations that are kept until those of all members have come.
 	livePending = 1 << 16
-	// liveBytes is how much is read at once of all event files. What is more is not looked at.
+	// liveBytes limits the bytes of all event files that are read in one look. The rest is skipped.
 	liveBytes = 48 << 20
-	// liveLag is how late operations may become known while the job goes on: two flushes of a collector, and some.
+	// liveLag is how late an operation may become known while the job is running: two flushes of a collector and a
+	// margin.
 	liveLag = 5 * time.Second
 )
 
-// Follower follows the job of an experiment directory. It only reads, and keeps a window's worth of sums, operations
+// Follower follows the job of an experiment directory. It only reads. It keeps the sums of one window, the operations
 // that are not complete, and the descriptions of the job's processes.
 type Follower struct {
 	dir    string
@@ -131,33 +134,33 @@ type Follower struct {
 	known    map[shardComm]otf2.CommRef
 	assembly *analysis.Assembly
 	waits.Arrivals
-	rankOf map[liveUnit]int // numbers in the order in which ranks were first seen
+	rankOf map[liveUnit]int // ranks are numbered in the order in which they were first seen
 	ranks  []Rank           // in world order
-	order  []int            // their numbers
+	order  []int            // the numbers of ranks
 
 	buckets  map[uint64]*liveBucket // by time / (window / liveBuckets)
-	begin    otf2.Timestamp         // of what has been seen without a break
+	begin    otf2.Timestamp         // begin of the time seen without gaps
 	newest   otf2.Timestamp         // end of the latest operation that all members ended
-	advanced time.Time              // when that was last seen to move
-	moved    bool                   // newest did, in this look
-	skipped  bool                   // parts were not looked at, in this look
-	ended    time.Time              // since when no process has run
-	stops    []waitfor.Stop         // that were found
-	asked    time.Time              // when they were looked for
+	advanced time.Time              // when newest was last seen to move
+	moved    bool                   // newest moved in this look
+	skipped  bool                   // this look left out parts
+	ended    time.Time              // time since which no process has run
+	stops    []waitfor.Stop         // the latest result of waitfor.Find
+	asked    time.Time              // time of that result
 }
 
-// shardComm is a communicator in a shard.
+// shardComm identifies a communicator in a shard.
 type shardComm struct {
 	path string
 	comm int
 }
 
-// New follows the directory, which need not be there yet. The view is of a window of time.
+// New returns a Follower of a directory, which need not exist yet. window is the time that views cover.
 func New(dir string, window time.Duration) *Follower {
 	return &Follower{dir: dir, window: window, bytes: liveBytes}
 }
 
-// liveUnit is a GPU of a process, as one of the job's ranks.
+// liveUnit identifies a rank of the job: a GPU of a process.
 type liveUnit struct {
 	shard string // the process's first
 	gpu   int
@@ -168,13 +171,13 @@ type liveRowKey struct {
 	function string
 }
 
-// liveSize is what operations of a function are told apart by for their bandwidth.
+// liveSize distinguishes operations of a function for their bandwidth.
 type liveSize struct {
 	size   uint64
-	factor float64 // nccl-tests', for the bus
+	factor float64 // nccl-tests' bus bandwidth factor
 }
 
-// liveSizes bounds the sizes of a function in a part of the window; further ones are in no bandwidth.
+// liveSizes limits the sizes of a function in a part of the window. Operations of further sizes are in no bandwidth.
 const liveSizes = 64
 
 // liveComm is a communicator of the job.
@@ -182,13 +185,14 @@ type liveComm struct {
 	facts.Communicator
 	expected int  // members with data
 	started  bool // its first collective has been seen
-	// that collective's members, until a second follows: the one collective of a communicator is not its start-up
+	// only has the members of the first collective until a second follows: a communicator's only collective is not its
+	// start-up.
 	only         []analysis.Operation
 	severalHosts bool // members are on several hosts
 	hosts        map[otf2.LocationRef]string
 }
 
-// liveShard is what is kept of a shard between looks.
+// liveShard is what is kept about a shard between looks.
 type liveShard struct {
 	reader *analysis.OperationReader
 	names  liveNames
@@ -201,10 +205,10 @@ type liveShard struct {
 type liveTail struct {
 	*otf2.EventTail
 	location otf2.LocationRef
-	plan     uint64 // the last one whose time has been counted
-	synced   bool   // it stands between operations
-	size     int64  // of the file, as its shard says: that of the flush before
-	bad      bool   // damage has been met
+	plan     uint64 // the last launch whose time has been counted
+	synced   bool   // the position is between operations
+	size     int64  // size of the file at the flush before, from its shard
+	bad      bool   // its data is damaged
 }
 
 // liveBucket sums up a part of the window.
@@ -216,15 +220,15 @@ type liveBucket struct {
 }
 
 type liveSum struct {
-	source          facts.Source // the weakest
+	source          facts.Source // the weakest of all members
 	n, compared     uint64
-	bytes           float64                   // of all
-	timed           uint64                    // that time is of
-	timedSource     facts.Source              // of these
-	time            float64                   // the mean of the members, start-up left out
+	bytes           float64                   // of all operations
+	timed           uint64                    // operations with a time
+	timedSource     facts.Source              // the weakest source of those
+	time            float64                   // sum of the operations' mean times, without start-up
 	busy            float64                   // time of all members together
-	speeds          map[liveSize]*facts.Speed // of those whose bandwidth is known
-	inside, waiting float64                   // of the members that were compared
+	speeds          map[liveSize]*facts.Speed // of the operations with a known bandwidth
+	inside, waiting float64                   // times of the compared members
 }
 
 type liveRankSum struct {
@@ -232,7 +236,7 @@ type liveRankSum struct {
 	inside, waited, caused float64
 }
 
-// Look reads what has been written since the last look.
+// Look reads what has been written since the last look and returns the current view.
 func (l *Follower) Look(now time.Time) (*View, error) {
 	v := &View{
 		Time: now, Directory: l.dir, State: LiveWaiting, LostBy: make(map[string]uint64),
@@ -249,7 +253,7 @@ func (l *Follower) Look(now time.Time) (*View, error) {
 		return v, nil
 	}
 	if err != nil {
-		if len(problems) > 0 { // shards that nobody has described yet
+		if len(problems) > 0 { // no process has described its shards yet
 			return v, nil
 		}
 		return v, err
@@ -267,8 +271,8 @@ func (l *Follower) Look(now time.Time) (*View, error) {
 	return v, nil
 }
 
-// stop tells what keeps the job from going on. Looking for it takes the tables of all processes, so it is not done at
-// each look.
+// stop adds the reasons why the job does not continue. Finding them requires the tables of all processes, so it is not
+// done in every look.
 func (l *Follower) stop(v *View, j *jobs.Job, now time.Time) {
 	if l.asked.IsZero() || now.Sub(l.asked) >= liveLag || v.State == LiveEnded {
 		l.stops, l.asked = waitfor.Find(j, now), now
@@ -280,7 +284,7 @@ func (l *Follower) stop(v *View, j *jobs.Job, now time.Time) {
 	}
 }
 
-// latest is the job that runs and began last, or if none runs the last one.
+// latest returns the running job that began last, or the last job if none is running.
 func latest(all []*jobs.Job) *jobs.Job {
 	best := all[0]
 	for _, j := range all[1:] {
@@ -298,7 +302,7 @@ func running(j *jobs.Job) (n int) {
 	return n
 }
 
-// state tells how the processes stand.
+// state counts the processes by their state.
 func (l *Follower) state(v *View, j *jobs.Job, now time.Time) {
 	hosts := make(map[string]bool)
 	size := 0
@@ -362,7 +366,7 @@ func doneOn(c *jobs.JobCommunicator) (n uint64) {
 	return n
 }
 
-// follow takes over what the shards' descriptions say.
+// follow takes over the descriptions of the shards.
 func (l *Follower) follow(j *jobs.Job) {
 	if !l.follows(j) {
 		l.shards, l.comms, l.known = make(map[string]*liveShard), make(map[otf2.CommRef]*liveComm),
@@ -392,7 +396,7 @@ func (l *Follower) follow(j *jobs.Job) {
 	}
 }
 
-// follows reports whether the job is the one that was looked at before.
+// follows reports whether the job is the one of the last look.
 func (l *Follower) follows(j *jobs.Job) bool {
 	for _, c := range j.Communicators {
 		for _, r := range c.Ranks {
@@ -404,7 +408,7 @@ func (l *Follower) follows(j *jobs.Job) bool {
 	return l.shards != nil && len(l.shards) == 0
 }
 
-// communicator finds what is kept of a communicator, by any of its parts that was there before.
+// communicator finds the state kept for a communicator, by any of its parts that was there before.
 func (l *Follower) communicator(c *jobs.JobCommunicator) *liveComm {
 	ref := otf2.CommRef(len(l.comms))
 	for _, r := range c.Ranks {
@@ -462,7 +466,7 @@ func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.J
 	if t == nil {
 		tail, err := otf2.NewEventTail(experiment.EventFile(p.Path, where.Number), location, p.Shard.EventChunkSize)
 		if err != nil {
-			return // its description is not to be trusted; Jobs has checked the size of chunks
+			return // its description is not plausible; Jobs has checked the chunk size
 		}
 		t = &liveTail{EventTail: tail, location: location}
 		s.tails[location] = t
@@ -470,14 +474,14 @@ func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.J
 	t.size = where.Bytes
 }
 
-// liveNames tells what ids mean in a shard, by what it has described by now. Unlike [facts.ShardNames], which has one
-// process alone, it knows communicators with all their members, at the follower's own ids of locations.
+// liveNames resolves the ids of a shard by its current description. Unlike [facts.ShardNames], which knows a single
+// process, it knows communicators with all their members, under the follower's own location ids.
 type liveNames struct {
 	process
 	facts.CommTable
 }
 
-// process tells the names of regions and strings.
+// process resolves the names of regions and strings.
 type process interface {
 	String(otf2.StringRef) string
 	RegionName(otf2.RegionRef) string
@@ -523,7 +527,7 @@ func (l *Follower) describeRanks(j *jobs.Job) {
 	}
 }
 
-// read takes what is new in the event files.
+// read reads the new events of all event files.
 func (l *Follower) read(j *jobs.Job, v *View) {
 	backlog := int64(0)
 	var tails []*liveTail
@@ -536,7 +540,8 @@ func (l *Follower) read(j *jobs.Job, v *View) {
 			backlog += max(0, t.size-t.Offset())
 		}
 	}
-	// At first, and when there is too much to follow, only the last stretch is looked at: the same on all ranks.
+	// In the first look, and if there is too much to follow, only the last stretch of time is read, the same on all
+	// ranks.
 	switch {
 	case backlog > l.bytes:
 		l.skip(j, tails, of, uint64(l.window)*uint64(l.bytes)/uint64(backlog)/2)
@@ -568,7 +573,7 @@ func (l *Follower) read(j *jobs.Job, v *View) {
 	}
 }
 
-// skip goes on where less than a stretch of time is left, if that is further on.
+// skip moves each location to where at most stretch ns are left, unless it is already beyond that.
 func (l *Follower) skip(j *jobs.Job, tails []*liveTail, of []*liveShard, stretch uint64) {
 	last := j.Last()
 	began := first(j)
@@ -579,11 +584,11 @@ func (l *Follower) skip(j *jobs.Job, tails []*liveTail, of []*liveShard, stretch
 	from := last - stretch
 	moved := false
 	for i, t := range tails {
-		// The shard's own clock differs by as much at all times.
+		// The offset of the shard's clock is the same at all times.
 		own := from - (of[i].at(from) - from)
 		before := t.Offset()
 		if err := t.SkipTo(otf2.Timestamp(own)); err != nil {
-			continue // reading will tell
+			continue // reading reports the error
 		}
 		if t.Offset() != before {
 			moved, t.synced, t.plan = true, false, 0
@@ -596,7 +601,7 @@ func (l *Follower) skip(j *jobs.Job, tails []*liveTail, of []*liveShard, stretch
 	}
 }
 
-// first is when the job's first communicator was made; what was recorded before it is of no rank.
+// first returns when the job's first communicator was made. Events before that belong to no rank.
 func first(j *jobs.Job) (t uint64) {
 	for _, c := range j.Communicators {
 		for _, r := range c.Ranks {
@@ -613,14 +618,14 @@ func first(j *jobs.Job) (t uint64) {
 	return t
 }
 
-// add takes a member's operation.
+// add adds a member's operation.
 func (l *Follower) add(s *liveShard, o *analysis.Operation) {
 	lc := l.comms[o.Communicator.Ref]
 	o.Begin, o.End = otf2.Timestamp(s.at(uint64(o.Begin))), otf2.Timestamp(s.at(uint64(o.End)))
 	rank := l.Of[o.Location]
 	l.bucket(o.End).ranks[rank].operations++
 	t := s.tails[o.Location]
-	if o.Source.HasPlace() && (o.Launch == 0 || o.Launch != t.plan) { // those that were launched together have one time
+	if o.Source.HasPlace() && (o.Launch == 0 || o.Launch != t.plan) { // operations launched together have one time
 		t.plan = o.Launch
 		l.spread(o.Begin, o.End, func(b *liveBucket, ns float64) { b.ranks[rank].inside += ns })
 	}
@@ -637,7 +642,7 @@ func (l *Follower) add(s *liveShard, o *analysis.Operation) {
 	}
 }
 
-// finish takes a collective that all members have ended.
+// finish adds a collective that all members have ended.
 func (l *Follower) finish(members []analysis.Operation) {
 	o := members[0]
 	var t facts.Timing
@@ -649,7 +654,7 @@ func (l *Follower) finish(members []analysis.Operation) {
 	t.Close(false)
 	l.count(&o, liveRowKey{o.Communicator.Ref, o.Function}, len(members), &t)
 	if slices.ContainsFunc(members, func(m analysis.Operation) bool { return !m.Leads }) {
-		return // its launch is counted with the first of it
+		return // its launch is counted with the launch's first operation
 	}
 	c := l.comms[o.Communicator.Ref]
 	startUp := facts.IsStartUp(!c.started, o.Ordinal)
@@ -662,7 +667,8 @@ func (l *Follower) finish(members []analysis.Operation) {
 	l.compare(c, o.End, members)
 }
 
-// compareOnly looks at the collectives that were the only ones of their communicators, when there will be no more.
+// compareOnly compares the collectives that were the only ones of their communicators. It is called when the job has
+// ended.
 func (l *Follower) compareOnly() {
 	for _, ref := range slices.Sorted(maps.Keys(l.comms)) {
 		c := l.comms[ref]
@@ -678,12 +684,12 @@ func (l *Follower) compareOnly() {
 	}
 }
 
-// compare tells who waited in a collective that ended at a time.
+// compare adds the waiting in a collective that ended at the time end.
 func (l *Follower) compare(c *liveComm, end otf2.Timestamp, members []analysis.Operation) {
 	b := l.bucket(end)
 	sum := b.rows[liveRowKey{c.Ref, members[0].Function}]
 	if sum == nil {
-		return // it is in no window any more
+		return // it is no longer in the window
 	}
 	var a *waits.Arrival
 	if c.align(members) {
@@ -708,9 +714,9 @@ func (l *Follower) compare(c *liveComm, end otf2.Timestamp, members []analysis.O
 	}
 }
 
-// align brings the clocks of several hosts together for one collective, by its ends: where everybody waits for
-// everybody, all are done at about the same time. While a job runs nothing better is known. It returns false where that
-// does not hold.
+// align corrects the clocks of several hosts for one collective by its ends: if everybody waits for everybody, all end
+// at about the same time. Nothing better is known while a job runs. It returns false if this does not apply to the
+// operation.
 func (c *liveComm) align(members []analysis.Operation) bool {
 	if !c.severalHosts {
 		return true
@@ -754,8 +760,8 @@ func (l *Follower) count(o *analysis.Operation, key liveRowKey, members int, t *
 	}
 }
 
-// take adds a time, unless it is of start-up, of incomparable sources, or not how long the operation ran: as in the
-// report.
+// take adds a time as in the report: unless it belongs to start-up, has members with different sources, or is not the
+// operation's running time.
 func (s *liveSum) take(t *facts.Timing) {
 	if t.StartUp || t.Mixed || !t.Source.HasLength() {
 		return
@@ -766,7 +772,7 @@ func (s *liveSum) take(t *facts.Timing) {
 	s.time += t.Time
 }
 
-// speed is that of a size, one that is not looked at if there are too many.
+// speed returns the entry for a size. If there are too many sizes, the entry is new and is not kept.
 func (s *liveSum) speed(size liveSize) *facts.Speed {
 	x := s.speeds[size]
 	if x == nil {
@@ -784,7 +790,7 @@ func (s *liveSum) speed(size liveSize) *facts.Speed {
 
 func (l *Follower) width() uint64 { return max(uint64(l.window)/liveBuckets, 1) }
 
-// bucket is the part of the window that a time lies in.
+// bucket returns the part of the window that contains a time.
 func (l *Follower) bucket(t otf2.Timestamp) *liveBucket {
 	at := uint64(t) / l.width()
 	b := l.buckets[at]
@@ -798,13 +804,13 @@ func (l *Follower) bucket(t otf2.Timestamp) *liveBucket {
 	return b
 }
 
-// spread gives each part of the window its share of a time.
+// spread distributes an interval among the parts of the window.
 func (l *Follower) spread(from, to otf2.Timestamp, add func(b *liveBucket, ns float64)) {
 	width := otf2.Timestamp(l.width())
-	oldest := to/width - min(to/width, 2*liveBuckets) // what lies before is in no window any more
+	oldest := to/width - min(to/width, 2*liveBuckets) // earlier parts are no longer in any window
 	for from = max(from, oldest*width); from < to; {
 		end := from - from%width + width
-		if end < from || end > to { // < : beyond the last time that there is
+		if end < from || end > to { // < : overflow
 			end = to
 		}
 		add(l.bucket(from), float64(end-from))
@@ -812,15 +818,15 @@ func (l *Follower) spread(from, to otf2.Timestamp, add func(b *liveBucket, ns fl
 	}
 }
 
-// until is the end of the window: the latest operation, and later where the job has done nothing since then for longer
-// than it takes to hear of it.
+// until returns the end of the window: the end of the latest operation. If the job has done nothing for longer than
+// liveLag, the window moves on with the clock.
 func (l *Follower) until(v *View) otf2.Timestamp {
 	if l.newest == 0 {
 		return 0
 	}
 	ago := time.Duration(uint64(v.Time.UnixNano()) - uint64(l.newest))
 	switch {
-	case l.advanced.IsZero(): // what has been there before the first look
+	case l.advanced.IsZero(): // data from before the first look
 		l.advanced = v.Time.Add(-max(ago, 0))
 	case l.moved:
 		l.advanced = v.Time
@@ -833,7 +839,7 @@ func (l *Follower) until(v *View) otf2.Timestamp {
 	return l.newest
 }
 
-// sum makes the view of the window, and forgets what lies before it.
+// sum fills in the view of the window, and forgets everything before it.
 func (l *Follower) sum(v *View) {
 	until := l.until(v)
 	v.Ranks = append(v.Ranks, l.ranks...)
@@ -842,11 +848,11 @@ func (l *Follower) sum(v *View) {
 	}
 	width := l.width()
 	first := (max(uint64(until), uint64(l.window))-uint64(l.window))/width + 1
-	if begin := uint64(l.begin) / width; begin > first { // that part is not whole
+	if begin := uint64(l.begin) / width; begin > first { // that part is incomplete
 		first = begin + analysis.BoolCount(uint64(l.begin)%width > 0)
 	}
 	from := first * width
-	if first > uint64(until)/width { // all that there is lies in the part that is not whole
+	if first > uint64(until)/width { // all data lies in the incomplete part
 		first, from = uint64(l.begin)/width, uint64(l.begin)
 	}
 	v.Window = max(uint64(until)-min(from, uint64(until)), 1)
@@ -858,7 +864,7 @@ func (l *Follower) sum(v *View) {
 			continue
 		}
 		if at > uint64(until)/width {
-			continue // not all ranks are that far
+			continue // not all ranks have got that far
 		}
 		v.Compared += b.compared
 		v.NotCompared += b.notCompared

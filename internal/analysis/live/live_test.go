@@ -31,8 +31,8 @@ func look(t testing.TB, l *Follower, ms float64) *View {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 0.02*math.Abs(b)+1e-9 }
 
-// A job from before its begin to its end: 100 operations a second of 5 ms, for the first of which rank 0 waits 2 ms for
-// rank 1, later rank 1 for rank 0.
+// A job is followed from before its begin to its end. It has 100 operations a second of 5 ms. At first rank 0 waits 2
+// ms for rank 1, later rank 1 waits for rank 0.
 func TestLiveFollowsAJob(t *testing.T) {
 	j := jobtest.NewLiveJob(t, 2, 1)
 	l := New(j.Dir, 2*time.Second)
@@ -78,7 +78,7 @@ func TestLiveFollowsAJob(t *testing.T) {
 	}
 	rank(v, 0, 0.5, 0.2, 0)
 	rank(v, 1, 0.3, 0, 1)
-	// Looked at again without anything new, nothing has changed; what is new counts once.
+	// A second look without new data changes nothing, and new operations count once.
 	again := look(t, l, 4200)
 	again.Time, again.Age = v.Time, v.Age
 	if diff := cmp.Diff(v, again, cmp.AllowUnexported(Operation{})); diff != "" {
@@ -96,13 +96,13 @@ func TestLiveFollowsAJob(t *testing.T) {
 	if n := len(l.buckets); n > liveBuckets+2 {
 		t.Errorf("%d parts of the window are kept", n)
 	}
-	// One rank is ahead: its operations are not complete.
+	// One rank is ahead, so its operations are not complete.
 	j.Processes[0].AllReduce(j.Comms[0], jobtest.LiveAt(8004), jobtest.LiveAt(8009), 1<<20)
 	j.Processes[0].Flush()
 	if v := look(t, l, 8100); !near(v.Rate, 100) || v.Done != 701 || l.assembly.Parts != 1 {
 		t.Errorf("%+v, %d parts", v, l.assembly.Parts)
 	}
-	// The job hangs: what was done in the last seconds becomes less.
+	// The job hangs, so the operations of the last seconds become fewer.
 	if v := look(t, l, 7050+5000+1000); math.Abs(v.Rate-50) > 5 {
 		t.Errorf("a second after the lag: %v operations a second", v.Rate)
 	}
@@ -122,7 +122,7 @@ func TestLiveFollowsAJob(t *testing.T) {
 	}
 }
 
-// Who looks at a job later sees its last seconds, and reads little more than these.
+// A look that starts later shows the last seconds of the job, and reads little more than these.
 func TestLiveBeginsInTheMiddle(t *testing.T) {
 	j := jobtest.NewLiveJob(t, 2, 1)
 	for i := range 20_000 {
@@ -140,7 +140,7 @@ func TestLiveBeginsInTheMiddle(t *testing.T) {
 	}
 }
 
-// The clocks of hosts differ: they are compared by the ends of operations, and rooted operations are not compared.
+// Hosts' clocks differ: they are corrected by the ends of operations, and rooted operations are not compared.
 func TestLiveOnSeveralHosts(t *testing.T) {
 	j := jobtest.NewLiveJob(t, 4, 2)
 	const off = 300 // ms that the second host's clock is ahead
@@ -161,7 +161,7 @@ func TestLiveOnSeveralHosts(t *testing.T) {
 	if v.Hosts != 2 || v.NotCompared < 30 || v.Compared < 30 {
 		t.Errorf("%+v", v)
 	}
-	// Waits of 3, 2, 0 and 1 ms, once in 20 ms.
+	// Waits of 3, 2, 0 and 1 ms in every 20 ms.
 	for r, want := range []float64{3, 2, 0, 1} {
 		if got := v.Ranks[r].Waiting; math.Abs(got-want/20) > 0.02 {
 			t.Errorf("rank %d waits %v of the time, want %v", r, got, want/20)
@@ -172,7 +172,7 @@ func TestLiveOnSeveralHosts(t *testing.T) {
 	}
 }
 
-// What cannot be followed is skipped, alike on all ranks, and said to be.
+// Data that is too much to follow is skipped, on all ranks alike, and the view reports that.
 func TestLiveSkipsWhatIsTooMuch(t *testing.T) {
 	j := jobtest.NewLiveJob(t, 2, 1)
 	write := func(from, to int) {
@@ -198,7 +198,7 @@ func TestLiveSkipsWhatIsTooMuch(t *testing.T) {
 	}
 }
 
-// Messages count at their sender; those that were launched together have one time.
+// Messages count at their sender; messages launched together have one time.
 func TestLiveMessages(t *testing.T) {
 	j := jobtest.NewLiveJob(t, 2, 1)
 	for i := range 100 {
@@ -215,8 +215,8 @@ func TestLiveMessages(t *testing.T) {
 	}
 }
 
-// What keeps a job from going on is said as `report --hang` says it, once it is older than operations are, until the
-// job goes on.
+// The reason why a job does not continue is given as by `report --hang`, once it is older than operations usually are
+// and until the job continues.
 func TestLiveSaysWhatStopsAJob(t *testing.T) {
 	j := jobtest.NewLiveJob(t, 3, 1)
 	j.AllReduce(10, 20)
@@ -246,7 +246,7 @@ func TestLiveSaysWhatStopsAJob(t *testing.T) {
 	}
 }
 
-// A job whose operations are all over within a part of the window is shown, too.
+// A job whose operations all lie within one part of the window is shown, too.
 func TestLiveOfAShortJob(t *testing.T) {
 	j := jobtest.NewLiveJob(t, 2, 1)
 	for i := range 10 {
@@ -260,7 +260,7 @@ func TestLiveOfAShortJob(t *testing.T) {
 	}
 }
 
-// What a look costs each second of a job with 16 000 parts of operations a second: the table in docs/top.md.
+// The cost of a look each second at a job with 16 000 parts of operations a second: the table in docs/top.md.
 func BenchmarkLiveLook(b *testing.B) {
 	for _, ranks := range []int{8, 64} {
 		b.Run(fmt.Sprintf("%d ranks", ranks), func(b *testing.B) {
@@ -298,13 +298,13 @@ func BenchmarkLiveLook(b *testing.B) {
 	}
 }
 
-// Times of made-up jobs.
+// Times in the test jobs.
 const (
 	t0 = jobtest.T0
 )
 
-// The mean time is that of the report: without the first operation of a communicator, in which NCCL makes its
-// connections, and of no operation of which only the launch is known.
+// The mean time is the one in the report: without the first operation of a communicator, in which NCCL makes its
+// connections, and without operations for which only the launch is known.
 func TestLiveTimesAreThoseOfTheReport(t *testing.T) {
 	j := jobtest.NewLiveJob(t, 2, 1)
 	l := New(j.Dir, 2*time.Second)
