@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overlap finds how much of the communication ran while the same GPU computed, from the kernels that CUPTI
+// Package overlap measures how much of the communication ran while the same GPU computed, from the kernels that CUPTI
 // recorded.
 package overlap
 
@@ -14,28 +14,29 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Report tells how much of the communication ran while the same GPU computed. It needs the kernels of the
-// application, which are in archives of jobs that were recorded with CUPTI.
+// Report measures how much of the communication ran while the same GPU computed. It needs the application's kernels,
+// so the job must have been recorded with CUPTI.
 //
-// Communication is the GPU's time in NCCL's operations, their waiting for other ranks included; computation is
-// kernels that are not NCCL's. Copies are neither.
+// Communication is the GPU's time in NCCL's operations, including the time that they wait for other ranks. Computation
+// is the time in kernels that are not NCCL's. Copies count as neither.
 type Report struct {
 	GPUs []GPU `json:"gpus"`
-	// Communicators sums up the communicators' rows on GPUs with known kernels.
+	// Communicators sums up the rows of each communicator on GPUs with known kernels.
 	Communicators []Communicator `json:"communicators"`
-	// WithoutKernels are GPUs that communicated and of which no kernel is known: they are in no sum.
+	// WithoutKernels counts the GPUs that communicated but have no known kernels. They are in no sum.
 	WithoutKernels int `json:"gpus_without_kernels"`
-	// Untimed are operations whose GPU times are not known. They are in no time.
+	// Untimed counts the operations without GPU times. They are in no sum of times.
 	Untimed uint64 `json:"untimed"`
-	// WholeGraphs are CUDA graphs of which no kernels are known: what they computed or sent is in no time.
+	// WholeGraphs counts the CUDA graphs without known kernels. Their computation and communication is in no sum of
+	// times.
 	WholeGraphs uint64   `json:"whole_graphs"`
 	Problems    []string `json:"problems"`
 }
 
-// Overlap is time, in nanoseconds.
+// Overlap has times in nanoseconds.
 type Overlap struct {
-	Communication uint64 `json:"communication_ns"` // at least one operation was running
-	Hidden        uint64 `json:"hidden_ns"`        // of that, while at least one kernel computed
+	Communication uint64 `json:"communication_ns"` // time during which at least one operation was running
+	Hidden        uint64 `json:"hidden_ns"`        // the part of it during which at least one kernel computed
 	Exposed       uint64 `json:"exposed_ns"`       // the rest
 }
 
@@ -44,15 +45,16 @@ type GPU struct {
 	Rank       string `json:"rank"`
 	Host       string `json:"host"`
 	GPU        string `json:"gpu"`
-	Kernels    uint64 `json:"kernels"` // that are not NCCL's
+	Kernels    uint64 `json:"kernels"` // kernels that are not NCCL's
 	Operations uint64 `json:"operations"`
 	Overlap
 	Computation uint64 `json:"computation_ns"`
-	// Idle is the time between the first and the last of all these in which there was neither.
+	// Idle is the time between the first and the last of these in which the GPU neither communicated nor computed.
 	Idle uint64 `json:"idle_ns"`
 }
 
-// Communicator is the rows of one communicator. Where communicators run at one time each has the time.
+// Communicator sums up the rows of one communicator. Time in which several communicators are active counts for each of
+// them.
 type Communicator struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
@@ -61,8 +63,8 @@ type Communicator struct {
 	Overlap
 }
 
-// Read reads all events. Files that cannot be read to their end are named in Problems; what was read of them
-// counts. Of a selection it is the regions that are selected.
+// Read reads all events, and reports on the selected regions. Files that cannot be read to their end are named in
+// Problems; what was read from them counts.
 func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	comms := facts.Communicators(a.Defs)
 	lanes := analysis.LanesOf(a.Defs)
@@ -81,7 +83,7 @@ func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	return r
 }
 
-// activity is what a region means to a GPU.
+// activity is what a GPU does in a region.
 type activity uint8
 
 const (
@@ -94,7 +96,7 @@ const (
 type overlapCounter struct {
 	defs    *otf2.Definitions
 	kernels *facts.Kernels
-	whole   uint64 // graphs of which no kernels are known
+	whole   uint64 // graphs without known kernels
 	group   map[otf2.LocationRef]otf2.LocationGroupRef
 	comm    map[otf2.LocationRef]otf2.CommRef
 	rows    map[otf2.LocationRef]*overlapRow
@@ -102,7 +104,7 @@ type overlapCounter struct {
 	untimed uint64
 }
 
-// openActivity is what a region is that is open.
+// openActivity is an open region and its activity.
 type openActivity struct {
 	activity
 	entered uint64 // see facts.Region
@@ -111,17 +113,17 @@ type openActivity struct {
 // overlapRow is one row of a GPU.
 type overlapRow struct {
 	open []openActivity
-	busy int // open regions of communication
+	busy int // number of open communication regions
 	Overlap
 	operations uint64
 }
 
-// overlapState is one GPU.
+// overlapState is the state of one GPU.
 type overlapState struct {
 	begun                   bool
-	at                      otf2.Timestamp // up to where times have been added up
-	communicates, computes  int            // open regions
-	rows                    []*overlapRow  // with communication
+	at                      otf2.Timestamp // the time up to which times have been added up
+	communicates, computes  int            // numbers of open regions
+	rows                    []*overlapRow  // rows with communication
 	kernels                 uint64
 	computation, idle, both uint64
 	communication           uint64
@@ -186,7 +188,7 @@ func (c *overlapCounter) leave(region *facts.Region) {
 	}
 }
 
-// classify tells what a region is. Kernels that NCCL launched are in its operations.
+// classify returns the activity of a region. NCCL's own kernels are none: its operations already cover them.
 func (c *overlapCounter) classify(r *facts.Region) activity {
 	switch {
 	case r.Source == facts.SourceGPU:
@@ -201,7 +203,7 @@ func (c *overlapCounter) classify(r *facts.Region) activity {
 	return activityNone
 }
 
-// advance adds up the time of a row's GPU since its last event.
+// advance adds up the times of a row's GPU since its last event, and returns the GPU's state.
 func (c *overlapCounter) advance(l otf2.LocationRef, t otf2.Timestamp) *overlapState {
 	g := c.gpus[c.group[l]]
 	if g == nil {
@@ -250,7 +252,7 @@ func (c *overlapCounter) absorb(o *overlapCounter) {
 	c.whole += o.whole
 }
 
-// Add adds the times of another one.
+// Add adds the times of p.
 func (o *Overlap) Add(p *Overlap) {
 	o.Communication += p.Communication
 	o.Hidden += p.Hidden

@@ -44,7 +44,7 @@ func TestNoOverlapWithoutKernels(t *testing.T) {
 	}
 }
 
-// Times of made-up jobs.
+// Times in the test jobs.
 const (
 	us = jobtest.Microsecond
 )
