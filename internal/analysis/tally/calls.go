@@ -9,11 +9,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Calls say nothing of memory: what their buffers lay in is known when the operations that came of them are written.
-// These name their call, and a call the group that it was made in. So calls are kept until all rows have been read, in
-// archives that know memory at all.
+// Calls carry no information about memory: where their buffers lie is known only when the resulting operations are
+// written. Operations name their call, and calls name the group that they were made in. So, in archives with
+// information about memory, calls are kept until all rows have been read.
 
-// callKey is an event of a process.
+// callKey identifies an event of a process.
 type callKey struct {
 	process otf2.LocationGroupRef
 	event   uint64
@@ -22,17 +22,17 @@ type callKey struct {
 // ended is a call that has returned.
 type ended struct {
 	callKey
-	parent uint64 // event of the group that it was made in, 0: none
+	parent uint64 // event of the group that the call was made in; 0: none
 	region otf2.RegionRef
 	took   uint64 // ns
 }
 
-// joined are calls, and which of them worked on a GPU's memory.
+// joined collects calls, and which of them worked on a GPU's memory.
 type joined struct {
-	calls  map[otf2.RegionRef]string // regions of calls; nil: the archive knows of no memory, and nothing is kept
+	calls  map[otf2.RegionRef]string // regions of calls; nil: the archive does not describe memory, so none are kept
 	of     map[otf2.LocationRef]otf2.LocationGroupRef
 	ended  []ended
-	device map[callKey]bool // named by operations on a GPU's memory
+	device map[callKey]bool // calls that are named by operations on a GPU's memory
 }
 
 func newJoined(defs *otf2.Definitions, of map[otf2.LocationRef]otf2.LocationGroupRef) *joined {
@@ -43,14 +43,14 @@ func newJoined(defs *otf2.Definitions, of map[otf2.LocationRef]otf2.LocationGrou
 	return j
 }
 
-// works notes an operation on a GPU's memory by the call that it names.
+// works marks the call that an operation on a GPU's memory names.
 func (j *joined) works(on otf2.LocationRef, call uint64) {
 	if call != 0 {
 		j.device[callKey{j.of[on], call}] = true
 	}
 }
 
-// keeps takes a region that has ended, and reports whether it is kept: a call.
+// keeps takes a region that has ended. It reports whether the region is a call, and so is kept until settle.
 func (j *joined) keeps(r *facts.Region) bool {
 	if _, call := j.calls[r.Region]; !call || r.Event == 0 {
 		return false
@@ -66,7 +66,8 @@ func (j *joined) absorb(o *joined) {
 	}
 }
 
-// settle gives the calls, and which of them worked on a GPU's memory; groups do with any call in them.
+// settle passes all kept calls to take, with whether they worked on a GPU's memory. A group did if any of its calls
+// did.
 func (j *joined) settle(take func(region otf2.RegionRef, device bool, took uint64)) {
 	for i := range j.ended {
 		if c := &j.ended[i]; c.parent != 0 && j.device[c.callKey] {

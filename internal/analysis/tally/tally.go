@@ -15,34 +15,34 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Report sums up all regions of an archive by name, in the manner of THAPI's iprof: one table for each
-// group of regions ("NCCL API", "NCCL collectives", …).
+// Report sums up all regions of an archive by name, in the manner of THAPI's iprof: one table for each group of
+// regions ("NCCL API", "NCCL collectives", …).
 type Report struct {
-	Groups   []Group  `json:"groups"` // in the order of the archive's definitions; regions of no group last
+	Groups   []Group  `json:"groups"` // in the order of the archive's definitions; regions without a group come last
 	Problems []string `json:"problems"`
 }
 
-// Group is the regions of one group.
+// Group sums up the regions of one group.
 type Group struct {
-	Group     string `json:"group"` // "" for regions of none
-	Hosts     int    `json:"hosts"` // on which they were
+	Group     string `json:"group"` // "" for regions without a group
+	Hosts     int    `json:"hosts"` // hosts on which the regions occurred
 	Processes int    `json:"processes"`
-	Threads   int    `json:"threads"` // locations: threads, and rows of GPUs and networks
+	Threads   int    `json:"threads"` // number of locations: threads, and rows of GPUs and networks
 	Total     uint64 `json:"total_ns"`
-	// LaunchedOnly is of Total, of operations of which only the launch is known.
+	// LaunchedOnly is the part of Total spent in operations for which only the launch is known.
 	LaunchedOnly uint64 `json:"launched_only_ns"`
-	// Counts says what the group's calls are, in the plural: "launches" of operations by each rank, "channels" that
-	// had a part in one, …
+	// Counts says what Calls counts, in the plural: "launches" of operations by each rank, "channels" that took part
+	// in an operation, …
 	Counts string `json:"counts"`
 	Calls  uint64 `json:"calls"`
-	Rows   []Row  `json:"rows"` // the most time first
+	Rows   []Row  `json:"rows"` // the longest total time first
 }
 
-// GroupChannels holds the regions of rows of channels, which show parts of operations: these are in their groups with
-// the rows of ranks already.
+// GroupChannels is the group of the regions on channels' rows. They show parts of operations that the groups of the
+// ranks' rows already contain.
 const GroupChannels = "NCCL channels"
 
-// tallyCounts says what regions of the groups are; those of others are regions.
+// tallyCounts maps groups to what their regions are called; in other groups they are "regions".
 var tallyCounts = map[string]string{
 	regions.GroupAPI: "calls", regions.GroupEnqueue: "calls", regions.GroupCollectives: "launches",
 	regions.GroupPointToPoint: "launches",
@@ -51,29 +51,29 @@ var tallyCounts = map[string]string{
 	regions.GroupCUDAKernels: "kernels", GroupChannels: "channels",
 }
 
-// Row is the regions of one name. Their times are inclusive: from Enter to Leave, with the regions inside.
+// Row sums up the regions of one name. Times are inclusive: from Enter to Leave, with all regions inside.
 type Row struct {
 	Name string `json:"name"`
-	// Device: operations of which a buffer is known to be in memory of a GPU's or that it shares (managed), and calls
-	// that asked for such operations.
+	// Device marks operations with a buffer known to be in a GPU's memory, or in memory that a GPU shares (managed),
+	// and calls that led to such operations.
 	Device bool `json:"device"`
-	// Launched: of these operations only when they were launched is known. Their times are those of enqueueing, not how
+	// Launched marks operations for which only the launch is known. Their times are the times to enqueue them, not how
 	// long they ran.
 	Launched bool    `json:"launched_only"`
 	Time     uint64  `json:"time_ns"`
 	Share    float64 `json:"share"` // of the group's time, 0 … 1
-	Calls    uint64  `json:"calls"` // that have ended
+	Calls    uint64  `json:"calls"` // regions that have ended
 	Average  float64 `json:"average_ns"`
 	Min      uint64  `json:"min_ns"`
 	Max      uint64  `json:"max_ns"`
-	// Unfinished were open when the data ended. They are in no time and no number of calls.
+	// Unfinished counts the regions that were open when the data ended. They are not in the times and not in Calls.
 	Unfinished uint64 `json:"unfinished"`
-	// Summed: of some only the sum was recorded, so that the least and the most are not known.
+	// Summed reports that for some regions only a sum was recorded, so Min and Max are unknown (0).
 	Summed bool `json:"summed"`
 }
 
-// Read reads all events and sums up the regions. Files that cannot be read to their end are named in Problems; what
-// was read of them counts. Of a selection it is the regions that are selected.
+// Read reads all events and sums up the selected regions. Files that cannot be read to their end are named in
+// Problems; what was read from them counts.
 func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	lanes := analysis.LanesOf(a.Defs)
 	kinds := facts.RowsOf(a.Defs, facts.Communicators(a.Defs))
@@ -98,28 +98,28 @@ type tally struct {
 	defs  *otf2.Definitions
 	kinds *facts.Rows
 	group map[otf2.RegionRef]int // index into names
-	names []string               // of groups
+	names []string               // names of groups
 	sums  map[tallyKey]*Row
 	rows  map[otf2.LocationRef]*tallyRowState
 	calls *joined
 
 	phases [facts.NumNetPhases]otf2.RegionRef // of transfers
-	netSum map[otf2.RegionRef]bool            // records of sums of them
+	netSum map[otf2.RegionRef]bool            // regions that are records of sums
 }
 
 type tallyKey struct {
 	region  otf2.RegionRef
 	device  bool
 	channel bool // on a channel's row
-	// launched: of an operation only that is known, see Row
+	// launched: only the launch of the operation is known, see Row
 	launched bool
 }
 
-// tallyRowState is the open regions of a location, and of which groups it has had any.
+// tallyRowState is the open regions of a location, and the groups that have had a region on it.
 type tallyRowState struct {
-	open   []tallyFrame // regions
+	open   []tallyFrame // open regions
 	groups map[int]bool
-	last   int // group that was seen last, plus 1
+	last   int // group of the last region, plus 1
 	kind   experiment.LocationKind
 }
 
@@ -150,7 +150,7 @@ func newTally(defs *otf2.Definitions, kinds *facts.Rows, processes map[otf2.Loca
 		}
 		t.names = append(t.names, defs.String(g.Name))
 	}
-	t.names = append(t.names, GroupChannels, "") // the last has regions of no group
+	t.names = append(t.names, GroupChannels, "") // the last one is for regions without a group
 	return t
 }
 
@@ -182,7 +182,7 @@ func (t *tally) enter(region *facts.Region) {
 	}
 }
 
-// begun takes what is told of an operation in a region.
+// begun takes the details of an operation in an open region.
 func (t *tally) begun(d *facts.Details, in *facts.Region) {
 	if in != nil && d.Device {
 		open := t.rows[in.Location].open
@@ -209,7 +209,7 @@ func (t *tally) leave(region *facts.Region) {
 	}
 }
 
-// netSums takes the phases of transfers that were recorded in sums.
+// netSums takes the phases of transfers that were recorded as sums.
 func (t *tally) netSums(s *facts.NetSums) {
 	for phase, n := range s.Phases {
 		if n > 0 {
@@ -224,7 +224,7 @@ func (t *tally) netSums(s *facts.NetSums) {
 	}
 }
 
-// ended takes a region that took so many nanoseconds.
+// ended adds a region with its duration in ns.
 func (r *Row) ended(took uint64) {
 	if r.Calls == 0 || took < r.Min {
 		r.Min = took
@@ -290,7 +290,7 @@ func (t *tally) result(of map[otf2.LocationRef]otf2.LocationGroupRef) *Report {
 		name             string
 		device, launched bool
 	}
-	sums := make(map[named]*Row) // regions of several processes have one name
+	sums := make(map[named]*Row) // regions of several processes can have one name
 	for key, row := range t.sums {
 		name := t.defs.RegionName(key.region)
 		k := named{t.groupOf(key.region, key.channel), name, key.device, key.launched}

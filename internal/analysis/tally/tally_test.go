@@ -23,7 +23,7 @@ import (
 func TestTally(t *testing.T) {
 	s := jobtest.Load(t, jobtest.WithNetwork(t))
 	last := len(s.Events[jobtest.Thread(0)]) - 1
-	s.Remove(jobtest.Thread(0), last, 1) // an end is missing
+	s.Remove(jobtest.Thread(0), last, 1) // one Leave event is missing
 	r := tally.Read(jobtest.Open(t, s.Write()), nil)
 	var text bytes.Buffer
 	testkit.Must(t, report.Tally(r).WriteText(&text))
@@ -54,8 +54,8 @@ func TestTallyOfDeviceMemory(t *testing.T) {
 	}
 }
 
-// Calls are marked by the operations that came of them: on a GPU's memory or on memory that it shares, launched alone
-// or together; a group is by any of its calls. Calls of other processes have the same numbers.
+// Calls are marked if the resulting operations, launched alone or together, work on a GPU's memory or on memory that
+// it shares; a group is marked if any of its calls is. Calls of other processes have the same event numbers.
 func TestCallsOnDeviceMemory(t *testing.T) {
 	dir := t.TempDir()
 	const at = shardtest.Epoch + 2_000_000
@@ -106,8 +106,8 @@ func TestCallsOnDeviceMemory(t *testing.T) {
 	}
 }
 
-// Rows of channels show parts of the operations on the rows of ranks: they are a table of their own, and counts say
-// what of.
+// Channels' rows show parts of the operations on the ranks' rows. They have a table of their own, and Counts says what
+// it counts.
 func TestTallyCountsOperationsOnce(t *testing.T) {
 	dir := t.TempDir()
 	for rank := range 2 {
