@@ -16,13 +16,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// causing hands operations to the engine that charges waits to their causes. nil: nobody asks for them.
+// causing passes operations to the engine that attributes waits to their causes. A nil causing does nothing.
 type causing struct {
 	engine   *causes.Engine
 	path     *criticalpath.Path
 	lanes    *causes.Lanes
 	shared   []analysis.SharedGPU
-	sharing  causes.Sharing // the same, as package causes takes it
+	sharing  causes.Sharing // the same as shared, in the form of package causes
 	ranks    []analysis.Rank
 	unstated bool // the archive does not state sources of times
 	members  []causes.Member
@@ -47,21 +47,21 @@ func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 	}
 }
 
-// part takes each operation of a member when it has ended, before it is brought together with those of others.
+// part takes each member's part of an operation when it has ended, before the parts are brought together.
 func (c *causing) part(op *analysis.Operation) {
 	if c != nil {
 		c.engine.Part(&op.Local)
 	}
 }
 
-// alone takes an operation that is not compared.
+// alone takes an operation that is not compared with others.
 func (c *causing) alone(op *analysis.Operation) {
 	if c != nil {
 		c.engine.Alone(&op.Local, op.Since, op.End)
 	}
 }
 
-// message takes one end of a message; paired reports whether its other end will be told of.
+// message takes one end of a message; paired reports whether its other end will follow.
 func (c *causing) message(op *analysis.Operation, paired bool) {
 	if c == nil {
 		return
@@ -82,8 +82,8 @@ func (c *causing) member(m *analysis.Operation) causes.Member {
 	}
 }
 
-// collective takes a collective that all its members have ended, with those by whom it was longer. Of those of one
-// launch the first counts.
+// collective takes a collective that all its members have ended, and the charges for what made it longer. Of several
+// operations in one launch only the first counts.
 func (c *causing) collective(members []analysis.Operation, slowed []transfers.Charge) {
 	if c == nil {
 		return
@@ -104,7 +104,8 @@ func (c *causing) collective(members []analysis.Operation, slowed []transfers.Ch
 	}, c.members)
 }
 
-// slowBy is what an operation was longer by, as package causes takes it; of what nobody is known for, nothing.
+// slowBy converts charges to the form of package causes. It leaves out charges that nobody is known to be responsible
+// for.
 func slowBy(charges []transfers.Charge) (all []causes.Slow) {
 	for i := range charges {
 		if kind, known := slowCauses[charges[i].Kind]; known {
@@ -124,7 +125,7 @@ func (c *causing) abandoned(members []analysis.Operation) {
 	}
 }
 
-// judge says what made the ranks wait.
+// judge determines the causes of the waits and the verdict.
 func (r *Report) judge(a *otf2.Archive, o *operations) {
 	r.Causes = o.causing.engine.Result()
 	r.WaitStates.Explain(r.Causes)
@@ -153,12 +154,12 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 	ev.Slow = r.slow(func(rank int) string { return ev.Ranks[rank].Name }, o.causing.sharing)
 	r.Verdict = verdict.Judge(ev)
 	r.WaitStates.Verdict = r.Verdict
-	if o.selected == nil { // what is followed is the whole run
+	if o.selected == nil { // the path covers the whole run
 		r.CriticalPath = o.causing.critical(r, o)
 	}
 }
 
-// regionNames gives the names of an archive's regions.
+// regionNames returns a function that names an archive's regions.
 func regionNames(defs *otf2.Definitions) func(otf2.RegionRef) string {
 	return func(ref otf2.RegionRef) string {
 		if r := defs.Region(ref); r != nil {
@@ -168,8 +169,8 @@ func regionNames(defs *otf2.Definitions) func(otf2.RegionRef) string {
 	}
 }
 
-// critical gives the critical path, and what would go if what the verdict and package transfers name were as fast as
-// others.
+// critical returns the critical path, and what would be saved if the transfers and ranks named by the verdict and by
+// package transfers were as fast as others. It returns nil if there is no path.
 func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 	name := func(rank int) (name, host string) { return c.ranks[rank].Name, c.ranks[rank].Host }
 	p := c.path.Result(&criticalpath.Run{

@@ -14,8 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
-// Of a GPU that begins late it is said which kernels were in the way: those that ran longer than on the others, after
-// the call.
+// For a GPU that begins late, the report names the kernels in the way: those that, after the call, ran longer than on
+// the other GPUs.
 func TestKernelsInTheWayAreNamed(t *testing.T) {
 	r := jobtest.Operations(t, jobtest.WithKernelsInTheWay(t))
 	if len(r.Verdict.Culprits) != 1 {
@@ -45,7 +45,7 @@ func TestKernelsInTheWayAreNamed(t *testing.T) {
 	}
 }
 
-// Where no kernels were recorded none are named.
+// Without recorded kernels, none are named.
 func TestNoKernelsInTheWay(t *testing.T) {
 	r := jobtest.Operations(t, jobtest.WithWaits(t))
 	for _, row := range r.CriticalPath.Ranks {

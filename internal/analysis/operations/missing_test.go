@@ -9,7 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
-// A collective of NCCL that is missing on one rank, or whose beginning or end is, makes nobody else the culprit.
+// A rank is not blamed for a collective of NCCL that is missing on another rank, or whose begin or end is.
 func TestMissingCollectivesAccuseNobodyElse(t *testing.T) {
 	run := jobtest.MakeRun(t, 5, 12, func(_ *jobtest.RunKind, rank int, _, _, late *float64) {
 		if rank == 2 {

@@ -12,28 +12,27 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Observer is shown what Observe reads, in the same pass over the events.
+// Observer receives what Observe reads, in the same pass over the events.
 type Observer struct {
-	// Selection is what is looked at: what follows is given what belongs to it, but for Lane, and the report is of it.
-	// nil: everything.
+	// Selection limits the report, and what all functions below except Lane receive; nil: everything.
 	Selection *selection.Selection
-	// Lane, if set, is called for each part of the archive's processes; what it returns is given every event of them,
-	// those of a location in order, on a goroutine of the part. Events are valid during the call.
+	// Lane, if set, is called for each part of the archive's processes. The function it returns receives every event
+	// of that part, in order for each location, on the part's goroutine. Events are valid during the call.
 	Lane func() func(*otf2.Event)
-	// Part, if set, is given each part of an operation, those of a location in the order of their ends, on the caller's
-	// goroutine. It is valid during the call.
+	// Part, if set, receives each part of an operation, for each location in the order of their ends, on the caller's
+	// goroutine. The part is valid during the call.
 	Part func(*Part)
-	// Operation, if set, is given each of these parts as package analysis has it, before Part.
+	// Operation, if set, receives the same parts in the form of package analysis, before Part.
 	Operation func(*analysis.Operation)
-	// Waited, if set, is given the waits that are in the report's WaitStates, on the caller's goroutine.
+	// Waited, if set, receives the waits counted in the report's WaitStates, on the caller's goroutine.
 	Waited func(*waits.Wait)
-	// Charged, if set, is given what goes back to a rank of the world of the waits between two times, ns of all that
-	// waited, on the caller's goroutine: what the windows of WaitStates.OverTime are sums of; of is one of
-	// causes.OwnKinds. What is charged for one operation follows each other.
+	// Charged, if set, receives what a rank of the world is charged for waits between two times, on the caller's
+	// goroutine; ns is the sum over all ranks that waited, and of is one of causes.OwnKinds. The windows of
+	// WaitStates.OverTime are sums of these charges. The charges for one operation come in direct succession.
 	Charged func(rank int, of causes.Kind, begin, end otf2.Timestamp, ns float64)
 	// Path, if set, keeps the steps of critical paths; the report's CriticalPath then has a Trace.
 	Path criticalpath.Tracer
-	// Phase, if set, is given the phases that have ended, as phases.Each has them, those of a location in order, on the
-	// goroutines of the archive's parts: several at a time.
+	// Phase, if set, receives the phases that have ended, as from phases.Each, in order for each location. It is
+	// called on the goroutines of several parts of the archive concurrently.
 	Phase func(*phases.Occurrence)
 }

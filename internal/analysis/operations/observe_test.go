@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
-// An observer is shown every event, operation and wait that the report counts, and of the regions that they are in.
+// An observer receives every event, operation and wait that the report counts, with the regions that they are in.
 func TestObserve(t *testing.T) {
 	a, err := otf2.Open(jobtest.Typical(t, nil), nil)
 	testkit.Must(t, err)
@@ -64,7 +64,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// Times of made-up jobs.
+// Times in the test jobs.
 const (
 	t0 = jobtest.T0
 	us = jobtest.Microsecond

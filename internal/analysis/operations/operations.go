@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operations reads an archive once and gives its summary, its operations with their times and bandwidths, and
-// in the same pass phases and waits. Memory is bounded by what is pending, but for one duration per operation, up to a
-// number.
+// Package operations reads an archive once and returns its summary, its operations with their times and bandwidths,
+// and, from the same pass, phases and waits. Apart from one duration per operation, up to a limit, memory is bounded
+// by what is pending.
 package operations
 
 import (
@@ -21,22 +21,22 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Report is what Operations found.
+// Report is the result of Observe.
 type Report struct {
 	Summary    Summary `json:"summary"`
 	Operations []Row   `json:"operations"`
-	// Communicators of more than one rank, with what they may be for.
+	// Communicators lists those of more than one rank, with their likely purposes.
 	Communicators []CommunicatorRow `json:"communicators"`
-	Phases        []phases.Row      `json:"phases"` // see Phases
+	Phases        []phases.Row      `json:"phases"` // see package phases
 	Waits         waits.ByRank      `json:"waits"`
 	WaitStates    *waits.States     `json:"-"` // in detail
-	Causes        *causes.Result    `json:"-"` // what the waits go back to
+	Causes        *causes.Result    `json:"-"` // the causes of the waits
 	operations    *operations
-	// Problems, one line each: files that could not be read to their end.
+	// Problems has one line for each file that could not be read to its end.
 	Problems []string `json:"problems,omitempty"`
 	// Verdict says what made the ranks wait.
 	Verdict *verdict.Verdict `json:"verdict"`
-	// CriticalPath is what the run's length was made of; nil: there were no operations, or a part of the run was
+	// CriticalPath says what the run's length consists of; nil: there were no operations, or a part of the run was
 	// selected.
 	CriticalPath *criticalpath.Result `json:"critical_path"`
 	// Efficiency is how well the ranks' time was used.
@@ -46,11 +46,11 @@ type Report struct {
 // Row is a row of the table of operations.
 type Row = bandwidth.Row
 
-// Observe reads all events of an archive, shows an observer what it reads, and gives the archive's summary, the
+// Observe reads all events of an archive, passes what it reads to an observer, and returns the archive's summary, the
 // operations with their times and bandwidths, the application's phases, and who waited for whom.
 //
-// Operations that the archive says were not recorded alike by all members are left out of everything
-// that compares members, and counted. The error is that of the archive's definitions only.
+// Operations that, according to the archive, the members recorded differently are only counted, and left out of all
+// comparisons of members. The error concerns the archive's definitions only.
 func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	ps := analysis.PropertiesOf(a.Anchor)
 	comms := facts.Communicators(a.Defs)
@@ -77,7 +77,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 			events[i] = see.Lane()
 		}
 	}
-	o.causing.lanes = nil // with its tables of all locations
+	o.causing.lanes = nil // frees its tables of all locations
 	report := new(Report)
 	report.Problems = analysis.ReadLanes(a, lanes,
 		func(i int, ev *otf2.Event, found []analysis.Operation) []analysis.Operation {
@@ -109,7 +109,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	return report, nil
 }
 
-// choose limits what is looked at, and tells see of the waits in it.
+// choose limits the report to a selection, and passes the waits in it to see.
 func (o *operations) choose(s *selection.Selection, see func(*waits.Wait)) {
 	o.selected, o.waits.See = s, see
 	if s == nil {
@@ -136,7 +136,7 @@ func newOperations(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator) 
 	return o
 }
 
-// laneReader finds the operations in one lane, and counts what needs no other lanes.
+// laneReader finds the operations in one lane, and counts what does not depend on other lanes.
 type laneReader struct {
 	operations  *analysis.OperationReader
 	phases      *phases.Counter
@@ -145,8 +145,8 @@ type laneReader struct {
 	found       []analysis.Operation
 	selected    *selection.Selection
 	events      uint64
-	first, last otf2.Timestamp // of those that are selected
-	begin       otf2.Timestamp // of all
+	first, last otf2.Timestamp // of the selected events
+	begin       otf2.Timestamp // of all events
 }
 
 func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, local *causes.Lane,
@@ -214,7 +214,7 @@ func (r *laneReader) event(ev *otf2.Event, found []analysis.Operation) []analysi
 	return r.found
 }
 
-// operations gathers operations into rows.
+// operations collects operations into rows.
 type operations struct {
 	defs        *otf2.Definitions
 	comms       map[otf2.CommRef]*facts.Communicator
@@ -223,23 +223,23 @@ type operations struct {
 	expected    map[otf2.CommRef]int // members with data
 	assembly    *analysis.Assembly
 	waits       *waits.Counter
-	causing     *causing    // nil: not asked for
-	see         func(*Part) // if set, gets each part
+	causing     *causing    // nil: causes are not wanted
+	see         func(*Part) // if set, receives each part
 	seeWhole    func(*analysis.Operation)
-	part        Part // that see is given
+	part        Part // the part passed to see
 	selected    *selection.Selection
 	events      uint64
 	first, last otf2.Timestamp
 	begin       otf2.Timestamp // of the run
-	alone       uint64         // on communicators of one rank
-	unfinished  uint64         // that not every member ended
-	open        uint64         // that had not ended when the data did
-	leftOut     uint64         // in stretches that the members did not record alike
+	alone       uint64         // operations on communicators of one rank
+	unfinished  uint64         // operations that not every member ended
+	open        uint64         // operations that had not ended when the data did
+	leftOut     uint64         // operations in stretches that the members recorded differently
 	roles       map[otf2.CommRef]string
-	matched     func(members []analysis.Operation) // if set, told of each collective that all members have ended
+	matched     func(members []analysis.Operation) // if set, receives each collective that all members have ended
 }
 
-// absorb takes over what a lane has counted.
+// absorb adds what a lane has counted.
 func (o *operations) absorb(r *laneReader) {
 	o.begin = min(o.begin, r.begin)
 	o.waits.Network.Absorb(r.network)
@@ -323,16 +323,16 @@ func (o *operations) finish(members []analysis.Operation) {
 	}
 }
 
-// KeepFirst counts the operations of start-up in the times of the table of operations.
+// KeepFirst includes start-up operations in the times of the table of operations.
 func (r *Report) KeepFirst() {
 	r.operations.rows.First = true
 	r.Operations = r.operations.table(nil)
 }
 
-// table makes the rows of the report; classOf as Table of package bandwidth takes it.
+// table returns the rows of the report; classOf is as for Rows.Table in package bandwidth.
 func (o *operations) table(classOf func(uint64) *analysis.SizeClass) []Row {
 	return o.rows.Table(&bandwidth.Names{Defs: o.defs, Comms: o.comms, Roles: o.roles}, classOf)
 }
 
-// BySizeClass makes the report's operations one row per class of sizes instead of one per size.
+// BySizeClass makes the report's operations one row per size class instead of one per size.
 func (r *Report) BySizeClass() { r.Operations = r.operations.table(analysis.SizeClassOf) }

@@ -43,7 +43,7 @@ func TestNumbersOfOperations(t *testing.T) {
 		Algorithms: []string{}, Protocols: []string{}, Variants: []string{}, Calls: 3, MinCallsPerRank: 1,
 		MaxCallsPerRank: 1, Count: 1, Timed: 1,
 	}
-	late := func(o *operations.Row, ns float64) { // ranks take 40, 30 and 20 µs, so the last one 20
+	late := func(o *operations.Row, ns float64) { // ranks take 40, 30 and 20 µs, so the last one takes 20
 		t, rank0 := one(ns), 2*ns
 		o.Transfer, o.TransferTimed, o.Members = &t, 1, &bandwidth.MemberTimes{Rank0: &rank0, Min: ns, Max: 2 * ns}
 	}
@@ -77,7 +77,7 @@ func TestNumbersOfOperations(t *testing.T) {
 			o.Algorithms, o.Protocols, o.MinChannels, o.MaxChannels = []string{"RING"}, []string{"SIMPLE"}, 4, 4
 			o.AlgBW, o.BusBW = 4000.0/30_000, 4000.0/30_000*4/3
 		}),
-		row(func(o *operations.Row) { // enqueue times are no execution, so no bandwidth
+		row(func(o *operations.Row) { // enqueue times are not execution times, so there is no bandwidth
 			o.Operation, o.Size, o.TimingSource, o.Time = "Broadcast", 800, "enqueue", one(20_000)
 			o.Root, o.Elements, o.Members = &root, elements(200),
 				&bandwidth.MemberTimes{Rank0: &enqueued, Min: enqueued, Max: enqueued}
@@ -155,8 +155,8 @@ func TestSummaryOfAJob(t *testing.T) {
 	}
 }
 
-// Operations on a GPU's memory are a row of their own and have a mark; one buffer of one rank is enough. Managed
-// memory, which it shares, counts as its own; pinned and unknown memory does not.
+// Operations on a GPU's memory have a row of their own and a mark; one buffer of one rank suffices. Managed memory,
+// which a GPU shares, counts as GPU memory; pinned and unknown memory does not.
 func TestDeviceMemoryIsMarked(t *testing.T) {
 	path := jobtest.Typical(t, func(rank int, p *shardtest.Process) {
 		for i, class := range []string{regions.ClassDevice, regions.ClassManaged, regions.ClassPinned,
@@ -195,7 +195,7 @@ func TestDeviceMemoryIsMarked(t *testing.T) {
 	}
 }
 
-// What CUPTI told of kernels, and what of it could not be used, is in the summary.
+// The summary has CUPTI's counts of kernels, also of those that could not be used.
 func TestKernelsInTheSummary(t *testing.T) {
 	failed := func(rank int) *experiment.Cupti {
 		if rank == 0 {
@@ -304,8 +304,8 @@ func TestBusBandwidthFactors(t *testing.T) {
 	}
 }
 
-// An archive that is merged with one of MPI: a process is one rank, whether its thread or its GPU is in a communicator,
-// and teams of threads are no communicators.
+// In an archive merged with one of MPI, a process is one rank, whether its thread or its GPU is in a communicator, and
+// teams of threads are not communicators.
 func TestRanksOfMergedArchives(t *testing.T) {
 	alone := jobtest.Operations(t, jobtest.Typical(t, nil))
 	s := jobtest.Load(t, jobtest.Typical(t, nil))
@@ -315,7 +315,7 @@ func TestRanksOfMergedArchives(t *testing.T) {
 			Members: members})
 	}
 	threads := []uint64{uint64(jobtest.Thread(0)), uint64(jobtest.Thread(1)), uint64(jobtest.Thread(2))}
-	for _, g := range s.Defs.Groups { // NCCL's are of its own paradigm then
+	for _, g := range s.Defs.Groups { // NCCL's groups then have a paradigm of their own
 		if g.Paradigm == otf2.ParadigmMPI {
 			s.Defs.Group(g.Self).Paradigm = regions.ParadigmNCCL
 		}

@@ -12,69 +12,72 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Part is one member's part in a collective, or one end of a message: what the archive tells of it. Parts of one
-// collective have communicator, function and ordinal in common; the two ends of a message have communicator, sender,
-// receiver and ordinal.
+// Part is one member's part in a collective, or one end of a message, as the archive describes it. The parts of a
+// collective have the same communicator, function and ordinal; the two ends of a message have the same communicator,
+// sender, receiver and ordinal.
 type Part struct {
 	Comm         otf2.CommRef
 	Communicator string
 	Ranks        int // of the communicator
-	Rank         int // in it
+	Rank         int // in the communicator
 	Location     otf2.LocationRef
 	Function     string // "AllReduce", "Send"
 	Ordinal      uint64
 	Begin, End   otf2.Timestamp
 	Root         int // rank, −1 if the operation has none
-	// Enter is the number of the innermost region that it ended in: that of the n-th Enter of the location, from 0;
-	// facts.NoRegion without one.
+	// Enter identifies the innermost region in which it ended: the one of the location's n-th Enter event, from 0;
+	// facts.NoRegion if there is none.
 	Enter       uint64
-	Peer        int // of a message: the other end's rank, else −1
+	Peer        int // rank of the other end of a message, otherwise −1
 	Size        uint64
-	Sent        uint64 // bytes, as the events tell; of a message both are its length
+	Sent        uint64 // bytes, from the events; for a message both are its length
 	Received    uint64
 	Count       uint64 // elements, as given in the call
 	Counted     bool   // Count is known
-	Datatype    string // "" if not known, as the following ones
+	Datatype    string // "" if unknown, like the following ones
 	Algorithm   string
 	Protocol    string
-	Channels    uint32 // 0: not known
-	Source      string // of the times: "gpu", "network", "enqueue", "duration", "" if the archive does not say
+	Channels    uint32 // 0: unknown
+	Source      string // source of the times: "gpu", "network", "enqueue", "duration"; "" if the archive does not say
 	Uncertainty uint64 // of the times, ns
 	Stated      bool   // Uncertainty is known
-	Event       uint64 // id of NCCL's event, 0: not told
-	Parent      uint64 // id of the event that asked for it, 0: not told
+	Event       uint64 // id of NCCL's event; 0: unknown
+	Parent      uint64 // id of the event that called it; 0: unknown
 	Graph       bool   // replayed from a CUDA graph
-	Grouped     bool   // launched together with others; the times are those of all
+	Grouped     bool   // launched together with others; the times are those of the whole launch
 	Plan        uint64 // number of the launch on the location, from 1; 0: it belongs to none
-	Consistent  bool   // the members recorded their operations alike, so that ordinals name the same one
-	// operations of its launch, all equal: each has its part of the time; 0: it is alone, or they differ
+	Consistent  bool   // all members recorded the same operations, so that ordinals identify them
+	// Equal is the number of operations in its launch if all are equal, so that each has its part of the time; 0: it
+	// is alone, or they differ.
 	Equal   int
 	StartUp bool // of the member's first launch on the communicator, in which NCCL makes its connections
 	InPlace facts.InPlace
-	Variant string // symmetric kernel, or how copy engines synchronize; "" if not told
-	Device  bool   // a buffer of its is known to be in a GPU's memory
-	// the first collective of its launch on its communicator: of those of one launch arrivals take that one
+	Variant string // symmetric kernel, or how copy engines synchronize; "" if unknown
+	Device  bool   // a buffer is known to be in a GPU's memory
+	// Leads marks the first collective of its launch on its communicator. The arrivals of a launch are taken from it.
 	Leads bool
-	// of collectives, whom their members wait for: "collective", "late broadcast", "early reduce"; "" of messages
+	// WaitKind says whom the members of a collective wait for: "collective", "late broadcast", "early reduce"; "" for
+	// messages.
 	WaitKind  string
-	Share     uint64 // bytes that one rank contributes or gets, of Size
+	Share     uint64 // the part of Size that one rank contributes or gets, in bytes
 	BusFactor float64
-	// Attributes are those of the events that describe it, the outer ones first. A reader of them sees the last one of
-	// an id; they are there if they were asked for.
+	// Attributes are those of the events that describe it, the outer events first. If an id occurs several times, the
+	// last one counts. They are present only on request.
 	Attributes []otf2.AttributeValue
 }
 
-// HasBandwidth reports whether the time is how long this operation ran, and no other.
+// HasBandwidth reports whether the time is how long this operation alone ran.
 func (p *Part) HasBandwidth() bool {
 	return facts.HasBandwidth(facts.SourceOf(p.Source), p.Grouped, p.Equal)
 }
 
-// Message reports whether it is one end of a message.
+// Message reports whether the part is one end of a message.
 func (p *Part) Message() bool { return p.Peer >= 0 }
 
-// PartReader finds the operations in events of one or several locations, each in order of time.
+// PartReader finds the operations in the events of one or several locations. The events of each must be in order of
+// time.
 type PartReader struct {
-	// Selection is what parts are passed on of; nil: of everything.
+	// Selection limits the parts that are passed on; nil: all parts.
 	Selection *selection.Selection
 
 	reader    *analysis.OperationReader
@@ -84,7 +87,7 @@ type PartReader struct {
 	part      Part
 }
 
-// NewPartReader makes a reader that passes operations to emit when they end. What emit gets is valid until it returns.
+// NewPartReader returns a reader that passes operations to emit when they end. A part is valid until emit returns.
 func NewPartReader(a *otf2.Archive, attributes bool, emit func(*Part)) *PartReader {
 	r := &PartReader{defs: a.Defs, stretches: analysis.StretchesOf(a.Anchor), emit: emit}
 	r.reader = analysis.NewOperationReader(a.Defs, facts.Communicators(a.Defs), r.take)
@@ -92,7 +95,7 @@ func NewPartReader(a *otf2.Archive, attributes bool, emit func(*Part)) *PartRead
 	return r
 }
 
-// Reader decodes the events: who wants regions, transfers, or the lives of communicators, too, asks there.
+// Reader returns the decoder of the events, for hooks on regions, transfers, or communicators' lifetimes.
 func (r *PartReader) Reader() *facts.Reader { return r.reader.Reader }
 
 // Event takes the next event.
@@ -140,9 +143,10 @@ func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches 
 	p.Consistent = !facts.Excluded(stretches, o.Communicator.Ref, sequence, o.Ordinal)
 }
 
-// EachPart passes all operations of an archive to f, location by location in the order of their ids, on each in the
-// order of their ends. What f gets is valid until it returns; its first error ends the reading and is returned. Files
-// that cannot be read to their end are named in problems. It is what is selected, in a slice of the members' locations.
+// EachPart passes all selected operations of an archive to f, location by location in the order of their ids, and for
+// each location in the order of their ends. It covers a slice of the members' locations. A part is valid until f
+// returns. The first error of f ends the reading and is returned. problems names files that cannot be read to their
+// end.
 func EachPart(a *otf2.Archive, selected *selection.Selection, slice analysis.Slice, f func(*Part) error) (
 	problems []string, err error) {
 	r := NewPartReader(a, false, func(p *Part) {
@@ -172,21 +176,21 @@ func EachPart(a *otf2.Archive, selected *selection.Selection, slice analysis.Sli
 	return problems, nil
 }
 
-// Matches says what of an archive's operations is wanted, brought together between locations. What is passed on is
+// Matches says which operations of an archive are wanted, matched between locations. Arguments of its functions are
 // valid until the function returns.
 type Matches struct {
-	Selection  *selection.Selection  // what is looked at; nil: everything
+	Selection  *selection.Selection  // nil: everything
 	Collective func(parts []Part)    // all members with data have ended it
-	Message    func(send, recv *End) // both ends are there
+	Message    func(send, recv *End) // both ends are known
 	Wait       func(w *waits.Wait)   // a member waited for another
-	// from the first event to the last, when all have been read; not called if there are none
+	// Span is called once all events have been read, unless there are none.
 	Span func(Span)
 }
 
-// Span is the time of an archive's events, as the report has it.
+// Span is the time of an archive's events, as in the report.
 type Span struct {
 	Begin       otf2.Timestamp // of all events
-	First, Last otf2.Timestamp // of those that are selected
+	First, Last otf2.Timestamp // of the selected events
 	events      bool
 }
 
@@ -204,11 +208,11 @@ type End struct {
 	End      otf2.Timestamp
 }
 
-// matchLanes is a fixed number, so that results come in the same order on every machine.
+// matchLanes is fixed, so that results come in the same order on every machine.
 const matchLanes = 8
 
-// EachMatch reads all events, brings operations together as the report does, and passes on what is wanted. The order
-// is the same whenever and wherever the archive is read.
+// EachMatch reads all events, matches operations as the report does, and passes on what m asks for, in the same order
+// on every run and machine.
 func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
 	comms := facts.Communicators(a.Defs)
 	o := newOperations(a, comms)
@@ -250,7 +254,7 @@ func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
 		readers[i].Event(ev)
 		return found[i]
 	}, o.add)
-	o.waits.Result() // what waited for more to come
+	o.waits.Result() // passes on the waits that are still pending
 	all := &spans[len(lanes)]
 	for _, s := range spans[:len(lanes)] {
 		all.Begin, all.First, all.Last, all.events = min(all.Begin, s.Begin), min(all.First, s.First),

@@ -18,7 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
-// What is passed on one by one adds up to the report.
+// The parts that are passed on add up to the report.
 func TestPartsAddUpToTheReport(t *testing.T) {
 	a := jobtest.Open(t, jobtest.WithNetwork(t))
 	report, err := operations.Observe(a, new(operations.Observer))
@@ -72,7 +72,7 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 	}
 }
 
-// Waits that are passed on are those that the report sums up, in the same order whatever the machine.
+// The waits that are passed on are those in the report, in the same order on every machine.
 func TestWaitsAddUpToTheReport(t *testing.T) {
 	a := jobtest.Open(t, jobtest.WithWaits(t))
 	report, err := operations.Observe(a, new(operations.Observer))

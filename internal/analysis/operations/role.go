@@ -14,30 +14,30 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// CommunicatorRow describes a communicator and says what it may be for.
+// CommunicatorRow describes a communicator and its likely purpose.
 type CommunicatorRow struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
 	Ranks        int          `json:"ranks"`
 	Hosts        int          `json:"hosts"` // of the members
-	// Members are the places of the members among all ranks of the archive, "0-7", "0,4,8" or "0-28/4" (every 4th).
+	// Members are the members' places among all ranks of the archive: "0-7", "0,4,8" or "0-28/4" (every 4th).
 	Members string `json:"members"`
-	// Role is a suggestion: "world", "tensor parallel", "data parallel", "pipeline parallel", … or "" for none.
+	// Role is a guess: "world", "tensor parallel", "data parallel", "pipeline parallel", …; "" for none.
 	Role string `json:"role"`
-	// Basis is what it comes from: "name", "members" or "" for none.
+	// Basis says what Role is derived from: "name", "members", or "" for none.
 	Basis string `json:"role_basis"`
-	// Parent is the communicator that it was split from or is a shrink of; nil: none that is known.
+	// Parent is the communicator that it was split or shrunk from; nil: none is known.
 	Parent *Parent `json:"parent,omitempty"`
 }
 
-// Parent says what a communicator came from, and how.
+// Parent identifies the communicator that another one was made from, and says how.
 type Parent struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
-	// How is "split" or "shrink", or "" where that is not known.
+	// How is "split", "shrink", or "" if unknown.
 	How   string  `json:"how,omitempty"`
-	Split uint32  `json:"split,omitempty"` // of the parent's splits, from 1
-	Color *uint32 `json:"color,omitempty"` // of a split
+	Split uint32  `json:"split,omitempty"` // number of the split among the parent's splits, from 1
+	Color *uint32 `json:"color,omitempty"` // color of the split
 }
 
 // parentOf describes a communicator's parent.
@@ -56,7 +56,7 @@ func parentOf(c *facts.Communicator, comms map[otf2.CommRef]*facts.Communicator,
 	return p
 }
 
-// String is the parent in a table: "world, split 2, color 1".
+// String returns the parent as in a table: "world, split 2, color 1".
 func (p *Parent) String() string {
 	switch {
 	case p == nil:
@@ -70,7 +70,7 @@ func (p *Parent) String() string {
 }
 
 // roleNames are words that frameworks put into the names of process groups (Megatron-LM's group_desc, the dimensions
-// of PyTorch's DeviceMesh, DeepSpeed), in the order in which they are looked for. A name can hold several:
+// of PyTorch's DeviceMesh, DeepSpeed), in the order in which they are looked for. A name can contain several:
 // TENSOR_AND_DATA_PARALLEL_GROUP.
 var roleNames = []struct {
 	role string
@@ -87,14 +87,14 @@ var roleNames = []struct {
 	{"model parallel", inWords("model|mp")},
 }
 
-// inWords matches any of some words between signs that are neither letters nor digits.
+// inWords returns an expression that matches any of some words between characters that are neither letters nor digits.
 func inWords(any string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(^|[^a-z0-9])(` + any + `)(\d*)($|[^a-z0-9])`)
 }
 
-// roleByName is what a name says, "" if nothing.
+// roleByName derives a role from a name; "" if there is none.
 func roleByName(name string) string {
-	// NCCL's own names, and those of children of splits by number, say nothing.
+	// NCCL's own names, and numbered names of a split's children, contain no role.
 	if strings.HasPrefix(name, "ncclComm ") {
 		return ""
 	}
@@ -105,7 +105,7 @@ func roleByName(name string) string {
 			found = append(found, r.role)
 		}
 	}
-	// TENSOR_MODEL_PARALLEL and PIPELINE_MODEL_PARALLEL are Megatron's names of one role each.
+	// Megatron's TENSOR_MODEL_PARALLEL and PIPELINE_MODEL_PARALLEL each name a single role.
 	if len(found) > 1 && found[len(found)-1] == "model parallel" {
 		found = found[:len(found)-1]
 	}
@@ -121,17 +121,17 @@ func roleByName(name string) string {
 	return strings.Join(found, " and ") + " parallel"
 }
 
-// family is the communicators of one size whose members are equally far apart: the groups of one kind of
-// parallelism. Together they hold each rank at most once.
+// family is a set of communicators of one size with equally spaced members: the groups of one kind of parallelism.
+// Together they contain each rank at most once.
 type family struct {
 	size, stride int
 	comms        []*memberList
-	covered      int  // ranks
-	messages     bool // nothing but messages was seen on any of them
-	oneHost      bool // each has its members on one host
+	covered      int  // number of ranks in the communicators
+	messages     bool // only messages were seen on them
+	oneHost      bool // each has all its members on one host
 }
 
-// memberList is a communicator's members as places among all ranks.
+// memberList has a communicator's members as places among all ranks.
 type memberList struct {
 	row      *CommunicatorRow
 	places   []int // in the order of the communicator's ranks
@@ -139,8 +139,8 @@ type memberList struct {
 	messages bool
 }
 
-// describeCommunicators lists the communicators of more than one rank with what they may be for. births says how some
-// came from others, used tells which functions were seen on each.
+// describeCommunicators lists the communicators of more than one rank with their likely purposes. births says which
+// communicators others were made from; used has the functions seen on each.
 func describeCommunicators(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth,
 	comms map[otf2.CommRef]*facts.Communicator, used map[otf2.CommRef]map[string]bool) []CommunicatorRow {
 	world, of := analysis.Ranks(defs, comms)
@@ -175,7 +175,7 @@ func describeCommunicators(defs *otf2.Definitions, births map[otf2.CommRef]facts
 	return rows
 }
 
-// suggest gives roles to communicators whose names say nothing, by their members.
+// suggest assigns roles by members to communicators whose names contain no role.
 func suggest(lists []*memberList, ranks int) {
 	families := make(map[[2]int]*family)
 	for _, m := range lists {
@@ -206,8 +206,8 @@ func suggest(lists []*memberList, ranks int) {
 			}
 		}
 		f.covered = len(seen)
-		// Several communicators can have the same members; groups that overlap otherwise are no family. One that does
-		// not hold every rank says nothing: it may be any group.
+		// Several communicators can have the same members; groups that overlap in another way are not a family. A
+		// family that does not cover every rank gives no clue, because it may be any group.
 		if f.covered == ranks && ranks%(f.size*f.stride) == 0 && f.disjoint() {
 			all = append(all, f)
 		}
@@ -216,9 +216,9 @@ func suggest(lists []*memberList, ranks int) {
 		return cmp.Or(
 			cmp.Compare(a.stride, b.stride), cmp.Compare(a.size, b.size))
 	})
-	// The usual order of dimensions is tensor, data, pipeline, from the inside: each is as far apart as the ones inside
-	// it are large together.
-	inside := func(f *family) bool { // a dimension that fills the distance between its members
+	// The usual order of dimensions from the inside is tensor, data, pipeline: the members of each are as far apart as
+	// the product of the sizes of the dimensions inside it.
+	inside := func(f *family) bool { // whether a dimension fills the distance between the family's members
 		return slices.ContainsFunc(all, func(o *family) bool { return o.size*o.stride == f.stride })
 	}
 	for _, f := range all {
@@ -240,7 +240,7 @@ func suggest(lists []*memberList, ranks int) {
 	}
 }
 
-// disjoint reports whether no two communicators have a member in common, but for those with all members in common.
+// disjoint reports whether any two communicators have either no member or all members in common.
 func (f *family) disjoint() bool {
 	first := make(map[int]int) // member → first member of its communicator
 	for _, m := range f.comms {

@@ -26,7 +26,7 @@ func TestRolesByName(t *testing.T) {
 	}
 }
 
-// grid makes the communicators of a job of several kinds of parallelism, from the inside, each of a size.
+// grid makes the communicators of a job with several kinds of parallelism of the given sizes, from the inside.
 func grid(hosts int, sizes ...int) (lists []*memberList, ranks int) {
 	ranks = 1
 	for _, s := range sizes {
@@ -81,7 +81,7 @@ func TestRolesByMembers(t *testing.T) {
 			}
 		})
 	}
-	// Where only messages go, it is a pipeline.
+	// Groups with nothing but messages are a pipeline.
 	lists, ranks := grid(2, 4, 2)
 	for _, m := range lists {
 		m.messages = len(m.places) == 2
@@ -90,7 +90,7 @@ func TestRolesByMembers(t *testing.T) {
 	if r := lists[len(lists)-1].row.Role; r != "pipeline parallel" {
 		t.Errorf("messages only: %q", r)
 	}
-	// One of the groups is not there: nothing is said of the others.
+	// If one of the groups is missing, the others get no role.
 	lists, ranks = grid(2, 4, 2)
 	suggest(lists[1:], ranks)
 	if r := lists[1].row.Role; r != "" {

@@ -14,14 +14,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
-// Real ranks on one real GPU, see the README there: those that do the same are held to be late by nobody's doing, and
-// one that has more to do, on its GPU or its host, is named all the same.
+// Real ranks on one real GPU, see the README there. If all do the same, nobody is blamed for being late; a rank that
+// has more to do, on its GPU or its host, is still named.
 func TestRanksThatShareAGPU(t *testing.T) {
 	const uuid = "GPU-11111111-2222-3333-4444-555555555555"
 	for _, c := range []struct {
 		archive string
 		ranks   []int
-		share   float64 // of all waiting, that turns explain; about
+		share   float64 // part of all waiting that turns explain, approximately
 		named   []int
 		kind    verdict.Kind
 		text    string

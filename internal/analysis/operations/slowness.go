@@ -10,15 +10,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
-// slownessKinds are what slow links and GPUs are to a verdict.
+// slownessKinds maps slow links and GPUs to kinds of a verdict.
 var slownessKinds = map[transfers.Kind]verdict.Kind{transfers.Link: verdict.SlowTransfer,
 	transfers.GPU: verdict.GPULate}
 
-// slowCauses are those that package causes passes on.
+// slowCauses maps them to the kinds that package causes attributes.
 var slowCauses = map[transfers.Kind]causes.Kind{transfers.Link: causes.Link, transfers.GPU: causes.Moving}
 
-// slow tells the verdict of the links and GPUs whose transfers were slow. Where an operation takes longer, others wait
-// for its members later.
+// slow lists the links and GPUs with slow transfers for the verdict. A longer operation makes others wait for its
+// members later.
 func (r *Report) slow(name func(rank int) string, sharing causes.Sharing) (all []verdict.Slow) {
 	for i := range r.WaitStates.Slow.Rows {
 		f := &r.WaitStates.Slow.Rows[i].Finding
@@ -37,8 +37,8 @@ func (r *Report) slow(name func(rank int) string, sharing causes.Sharing) (all [
 	return all
 }
 
-// inTurns reports whether a GPU was slow no longer than the turns of others that work on it explain: it may have been
-// theirs in each step.
+// inTurns reports whether a GPU was not slower than turn-taking with the other ranks on it explains: in each step, it
+// may have been their turn.
 func inTurns(f *transfers.Finding, sharing causes.Sharing) bool {
 	return f.Kind == transfers.GPU && sharing.Explains(f.Rank, f.Took-f.Usual, uint64(math.Ceil(f.Steps)))
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Summary is an archive in a few numbers.
+// Summary describes an archive in a few numbers.
 type Summary struct {
 	Archive   string `json:"archive"`
 	Creator   string `json:"creator"`
-	Processes int    `json:"processes"` // with data
+	Processes int    `json:"processes"` // processes with data
 	Missing   uint64 `json:"processes_missing"`
 	Running   uint64 `json:"processes_running"`
 	Crashed   uint64 `json:"processes_crashed"`
-	// NotRecorded tells which are missing; nil if none is.
+	// NotRecorded describes the missing processes; nil if none is missing.
 	NotRecorded *NotRecorded `json:"not_recorded,omitempty"`
-	// Died tells of processes that did not end in order: how, and who was first.
+	// Died has one sentence for each process that ended abnormally: how it ended, and which one was the first.
 	Died          []string `json:"died"`
 	Ranks         int      `json:"ranks"` // processes or GPUs with communicators
 	Hosts         int      `json:"hosts"`
@@ -32,73 +32,73 @@ type Summary struct {
 	Communicators int      `json:"communicators"` // of more than one rank
 	Locations     int      `json:"locations"`
 	Events        uint64   `json:"events"`
-	// Operations that all members with data have (a collective is one), and their sizes together: what the
-	// program moved, as nccl-tests counts it. Messages count once, at the sender.
+	// Operations counts the operations that all members with data have (a collective counts once), and Bytes sums up
+	// their sizes: what the program moved, as nccl-tests counts it. Messages count once, at the sender.
 	Operations uint64 `json:"operations"`
-	Open       uint64 `json:"open"` // of Operations, those that had not ended on some member when its data did
+	Open       uint64 `json:"open"` // the Operations that had not ended on some member when its data did
 	Bytes      uint64 `json:"bytes"`
-	Calls      uint64 `json:"calls"`      // parts of all ranks in them, both ends of messages
+	Calls      uint64 `json:"calls"`      // parts of all ranks in Operations, both ends of messages
 	Unfinished uint64 `json:"unfinished"` // collectives that not every member with data ended
-	LeftOut    uint64 `json:"left_out"`   // parts in collectives that the members did not record alike
+	LeftOut    uint64 `json:"left_out"`   // parts of collectives that the members recorded differently
 	Alone      uint64 `json:"alone"`      // operations on communicators of one rank
 
-	Begin    otf2.Timestamp    `json:"begin"` // of the first event
+	Begin    otf2.Timestamp    `json:"begin"` // time of the first event
 	Duration uint64            `json:"duration_ns"`
-	Complete bool              `json:"complete"` // the archive does not say that communication is missing
+	Complete bool              `json:"complete"` // the archive does not report missing communication
 	Lost     map[string]uint64 `json:"lost"`     // "REASON::TYPE"
-	// LostUncounted says, one line for each process of which more is missing and nobody knows how much, why that is so.
+	// LostUncounted has one line for each process that lost an unknown number of further events, with the reason.
 	LostUncounted []string `json:"lost_uncounted,omitempty"`
-	// LostByProcess are the same by the process that lacks them, as far as the archive tells.
+	// LostByProcess has the losses by process, if the archive has them.
 	LostByProcess []LostOf          `json:"lost_by_process,omitempty"`
 	Oddities      map[string]uint64 `json:"oddities"`
-	Timing        map[string]uint64 `json:"timing"` // operations by timing source, as the processes counted them
-	// EARLY: operations whose GPU time ends with a part of their kernel, MOVED: brought to where others show that it
-	// ended
+	Timing        map[string]uint64 `json:"timing"` // operations by timing source, as counted by the processes
+	// Ends counts operations whose GPU time ends with a part of their kernel (EARLY), or was moved to the end that
+	// others show (MOVED).
 	Ends     map[string]uint64 `json:"ends"`
 	Filtered map[string]uint64 `json:"filtered"`
-	// PUTS, PUT_BYTES, RECEIVED_BYTES, …; empty if proxies were not recorded
+	// Network has PUTS, PUT_BYTES, RECEIVED_BYTES, …; empty if proxies were not recorded.
 	Network map[string]uint64 `json:"network"`
-	// KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI told nothing
+	// CUPTI has KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI reported nothing.
 	CUPTI map[string]uint64 `json:"cupti"`
-	// CUPTIStates says what became of CUPTI in which processes; empty if none was to use it.
+	// CUPTIStates says, by processes, what became of CUPTI; empty if no process was to use it.
 	CUPTIStates []analysis.SelfValue `json:"cupti_states,omitempty"`
-	// Withheld says what was wanted and could not be asked of NCCL safely, by processes; empty if nothing was.
+	// Withheld says, by processes, what was wanted but could not be asked of NCCL safely; empty if there was nothing.
 	Withheld []analysis.SelfValue `json:"withheld,omitempty"`
-	// Untimed says why operations have no times on the GPU, if they have none, or what to record: a clause.
+	// Untimed is a clause that says why operations have no GPU times, or what to record to get them.
 	Untimed string            `json:"-"`
-	Paused  map[string]uint64 `json:"paused"` // starts that were not recorded on request, by type
-	// Gaps are the operations that were not recorded on request, or could not be written. The archive names the first
-	// ones only; GapCount is their number.
+	Paused  map[string]uint64 `json:"paused"` // starts that, on request, were not recorded, by type
+	// Gaps are operations that, on request, were not recorded, or that could not be written. The archive names only
+	// the first ones; GapCount is the number of all.
 	Gaps     []analysis.Gap `json:"gaps"`
 	GapCount uint64         `json:"gap_count"`
-	// Differences between the members' sequences, see package scorep.
+	// Differences counts the differences between the members' sequences, see package scorep.
 	Differences uint64 `json:"sequence_differences"`
-	// Deviations are the first of them: what is left out, and who asked for what.
+	// Deviations are the first of them: what is left out of comparisons, and which ranks recorded what.
 	Deviations []Deviation `json:"deviations"`
-	// Hidden is what the library does not tell a profiler plugin, at least not on all processes.
+	// Hidden lists the traffic that the library does not report to a profiler plugin, at least not in all processes.
 	Hidden []hidden.Traffic `json:"hidden"`
-	// Selection is what part of the archive the report is of; nil: everything. What the archive says of itself (losses,
-	// times, network) is of all.
+	// Selection describes the part of the archive in the report; nil: all of it. What the archive says about itself
+	// (losses, times, network) always covers all of it.
 	Selection *selection.Description `json:"selection,omitempty"`
 }
 
-// Deviation is a run of a communicator's operations of one function that its members did not record alike.
+// Deviation is a run of a communicator's operations of one function that its members recorded differently.
 type Deviation struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
-	Function     string       `json:"function"` // "Send 0>3" for the messages from rank 0 to 3 of the communicator
+	Function     string       `json:"function"` // "Send 0>3" for the messages from rank 0 to rank 3 of the communicator
 	First        uint64       `json:"first"`    // ordinal, from 0
 	Last         uint64       `json:"last"`
 	Detail       string       `json:"detail"` // which ranks of the world recorded what
 }
 
-// LostOf is how much was lost of a process.
+// LostOf is the number of events lost from a process.
 type LostOf struct {
 	Process string `json:"process"`
 	Lost    uint64 `json:"lost"`
 }
 
-// lostByProcess names the processes that events, or operations, are missing of.
+// lostByProcess names the processes that have lost events or operations.
 func lostByProcess(defs *otf2.Definitions, ps analysis.Properties) (all []LostOf) {
 	lost := ps.Below(facts.PropLostByProcess)
 	for i, g := range defs.LocationGroups {
@@ -109,7 +109,7 @@ func lostByProcess(defs *otf2.Definitions, ps analysis.Properties) (all []LostOf
 	return all
 }
 
-// maxDeviations is how many of them a summary names.
+// maxDeviations limits the deviations in a summary.
 const maxDeviations = 8
 
 func deviationsOf(a *otf2.Archive) []Deviation {
@@ -156,7 +156,7 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties,
 	s.Processes -= int(analysis.AbsentGroups(defs, s.Missing))
 	s.Hosts = len(hosts)
 	if s.Missing > 0 {
-		s.Hosts-- // the node of those whose host is not known
+		s.Hosts-- // the node of those whose host is unknown
 	}
 	for _, d := range defs.SystemTreeNodeDomains {
 		if d.Domain == otf2.SystemTreeDomainAcceleratorDevice {
@@ -174,16 +174,17 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties,
 	return s
 }
 
-// NotRecorded are the ranks that an archive has no data of.
+// NotRecorded describes the ranks without data in an archive.
 type NotRecorded struct {
-	// of those of which only the communicator is known, as many as one lacks at least
+	// Processes is a lower bound: of ranks for which only the communicator is known, it counts the largest number
+	// missing in one communicator.
 	Processes int    `json:"processes"`
-	Ranks     string `json:"ranks"` // of the world: "4-15,20"; "" if that is not known of any
+	Ranks     string `json:"ranks"` // of the world: "4-15,20"; "" if unknown
 
-	Unknown bool `json:"without_rank"` // there are some of which only the communicator is known
+	Unknown bool `json:"without_rank"` // for some of them only the communicator is known
 }
 
-// notRecorded collects the ranks without data. missing is how many processes the archive says have none.
+// notRecorded collects the ranks without data; nil if missing, the archive's number of processes without data, is 0.
 func notRecorded(defs *otf2.Definitions, missing uint64) *NotRecorded {
 	if missing == 0 {
 		return nil

@@ -35,7 +35,7 @@ func (r *Report) whereItWent(o *operations, line *overtime.Line, times *efficien
 		}
 	}
 	r.goesBack(o)
-	if o.selected == nil { // times are of the whole run
+	if o.selected == nil { // times cover the whole run
 		r.Efficiency = times.Result(run)
 		w.Efficiency = r.Efficiency
 		if why := r.Efficiency.Untimed; why != "" && r.CriticalPath != nil {
@@ -53,7 +53,7 @@ func (r *Report) whereItWent(o *operations, line *overtime.Line, times *efficien
 	}
 }
 
-// goesBack gives the ranks that are shown what goes back to them.
+// goesBack sets, for the ranks shown, the waiting that they caused.
 func (r *Report) goesBack(o *operations) {
 	at := 0
 	for i := range o.causing.ranks {
@@ -68,7 +68,7 @@ func (r *Report) goesBack(o *operations) {
 	}
 }
 
-// ofPhase gives the efficiencies of a phase.
+// ofPhase returns the efficiencies of a phase.
 func ofPhase(p *phases.Row) *efficiency.Factors {
 	var shares []efficiency.Share
 	for i := range p.ByRank {
