@@ -77,9 +77,9 @@ type Verdict string
 const (
 	NotReached Verdict = "not reached by all"   // at least one member with data has not called it
 	AllInside  Verdict = "all inside"           // every member has called it, but not all have ended it
-	NoDataOf   Verdict = "members without data" // all calls returned; NCCL does not report the end
+	NoDataOf   Verdict = "members without data" // all known members have called it
 	Different  Verdict = "different operations" // the missing members are in other operations of the communicator
-	CalledOnly Verdict = "called by all"        // all calls returned, and NCCL does not report the end of such operations
+	CalledOnly Verdict = "called by all"        // all calls returned; NCCL does not report the end
 	NoPeer     Verdict = "called by one"        // a message whose other end is not yet known
 )
 
