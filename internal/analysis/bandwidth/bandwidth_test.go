@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
-// Read has the rows that the report has: the same operations, times and bandwidths.
+// Read returns the rows of the report: the same operations, times and bandwidths.
 func TestRowsAreThoseOfTheReport(t *testing.T) {
 	for name, path := range map[string]string{
 		"plain": jobtest.Typical(t, nil), "waits": jobtest.WithWaits(t), "kernels": jobtest.WithKernels(t),

@@ -2,7 +2,7 @@
 
 package bandwidth
 
-// counts are numbers by rank. Ranks that count come in neighborhoods: each has a page.
+// counts has a number for each rank. Ranks with a count tend to be neighbors, so counts are kept in pages.
 type counts struct{ pages []*countPage }
 
 const ranksOfPage = 64
@@ -19,7 +19,7 @@ func (c *counts) page(n int) *countPage {
 	return c.pages[n]
 }
 
-// add counts one more of a rank.
+// add adds 1 to the count of a rank.
 func (c *counts) add(rank int) { c.page(rank / ranksOfPage)[rank%ranksOfPage]++ }
 
 func (c *counts) merge(o *counts) {
@@ -34,13 +34,13 @@ func (c *counts) merge(o *counts) {
 	}
 }
 
-// sum is that of all ranks.
+// sum returns the sum over all ranks.
 func (c *counts) sum() (all uint64) {
 	c.each(func(n uint64) { all += n })
 	return all
 }
 
-// each gives the numbers of the ranks that have any.
+// each calls f with each count above 0.
 func (c *counts) each(f func(n uint64)) {
 	for _, p := range c.pages {
 		if p == nil {

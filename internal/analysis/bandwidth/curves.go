@@ -11,32 +11,32 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Curve is bandwidth over size: of one operation on one communicator by one algorithm, called or replayed, alone or so
-// many launched together.
+// Curve is bandwidth over size, for one operation on one communicator with one algorithm, called or replayed, launched
+// alone or in a launch of the same number of operations.
 type Curve struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
 	Ranks        int          `json:"ranks"`
 	Operation    string       `json:"operation"`
-	Algorithm    string       `json:"algorithm"` // "" if not known
+	Algorithm    string       `json:"algorithm"` // "" if unknown
 	Replayed     bool         `json:"replayed"`
-	Equal        int          `json:"launched_together"` // 0: alone
+	Equal        int          `json:"launched_together"` // operations in a launch; 0: alone
 	TimingSource string       `json:"timing_source"`
 	Points       []Point      `json:"points"` // by size
 }
 
-// Point is the operations of one size. Where these are several rows of a table (in place and not, say) it is what they
-// moved together in the time that they took together, each at its median.
+// Point sums up the operations of one size. If a table has several rows for it (in place and out of place, say), their
+// bytes are divided by their time, each row counting with its median time.
 type Point struct {
 	Size       uint64  `json:"size"`       // bytes
-	Operations uint64  `json:"operations"` // that the bandwidths are of
+	Operations uint64  `json:"operations"` // operations in the bandwidths
 	AlgBW      float64 `json:"algbw"`      // GB/s
 	BusBW      float64 `json:"busbw"`
-	NobodyLate float64 `json:"busbw_nobody_late"` // 0: not known
+	NobodyLate float64 `json:"busbw_nobody_late"` // 0: unknown
 }
 
-// Curves are those of rows that stand for one size each; rows without a bandwidth are in none. They are in the order of
-// the rows.
+// Curves returns the curves of rows that stand for one size each, in the order of the rows. It leaves out rows without
+// a bandwidth.
 func Curves(rows []Row) []Curve {
 	type name struct {
 		comm                         otf2.CommRef

@@ -12,31 +12,30 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// The rows of a report in the form that nccl-tests prints: a table for each operation, out of place and in place side
-// by side.
+// A report's rows in the form of nccl-tests: a table for each operation, with out of place and in place side by side.
 
-// Test is a table as a run of one of nccl-tests' programs prints it: one operation on one communicator, called or
-// replayed, alone or several launched together.
+// Test is one table as an nccl-tests program prints it, for one operation on one communicator, called or replayed,
+// launched alone or with others.
 type Test struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
 	Ranks        int          `json:"ranks"`
 	Operation    string       `json:"operation"`
 	Replayed     bool         `json:"replayed"` // from a CUDA graph
-	// launched together with others; if they differ there are no times
+	// Grouped: launched together with others. If these differ there are no times.
 	Grouped bool `json:"grouped"`
-	// equal operations of a launch, whose time is divided by their number; 0: not of such a launch
+	// Equal is the number of equal operations in a launch, by which its time is divided; 0: not in such a launch.
 	Equal  int  `json:"launched_together"`
 	Device bool `json:"device"` // a buffer is known to be in a GPU's memory
-	// TimingSource is what the times are, as in a Row. Of "enqueue" there are times of calls alone.
+	// TimingSource is as in a Row. With "enqueue", only times of calls are given.
 	TimingSource string    `json:"timing_source"`
 	Rows         []TestRow `json:"rows"`
-	// Average is the mean of the bus bandwidths of all rows, out of place and in place, as nccl-tests' last line; all
-	// nil: none is known.
+	// Average has the mean bus bandwidths of all rows, out of place and in place, as in the last line of nccl-tests.
+	// All of them are nil if none is known.
 	Average Averages `json:"average_busbw"`
 }
 
-// Averages are of the figures of a Side, GB/s.
+// Averages has a mean for each figure of a Side, in GB/s.
 type Averages struct {
 	Avg        *float64 `json:"avg"`
 	Rank0      *float64 `json:"rank_0"`
@@ -45,45 +44,45 @@ type Averages struct {
 	NobodyLate *float64 `json:"nobody_late"`
 }
 
-// TestRow is a row of it: operations of one size, type, root, algorithm and protocol.
+// TestRow has the operations of one size, type, root, algorithm and protocol.
 type TestRow struct {
 	Size      uint64  `json:"size"` // bytes
 	Elements  *uint64 `json:"elements"`
 	Datatype  string  `json:"datatype"`
-	Reduction *string `json:"reduction"` // "none" of operations that have none; nil: NCCL does not report which
+	Reduction *string `json:"reduction"` // "none" for operations without one; nil: unknown, as NCCL does not report it
 	Root      *int    `json:"root"`
-	Algorithm string  `json:"algorithm"` // "" if not known
+	Algorithm string  `json:"algorithm"` // "" if unknown
 	Protocol  string  `json:"protocol"`
 	Variant   string  `json:"variant"`
-	// Channels are those that the operations had, at least and at most; 0: not known.
+	// MinChannels and MaxChannels are the least and the greatest number of channels; 0: unknown.
 	MinChannels uint32 `json:"min_channels"`
 	MaxChannels uint32 `json:"max_channels"`
-	// Their buffers tell the operations apart; those of Unknown are messages, which have one buffer, or such whose
-	// addresses are not known.
+	// OutOfPlace, InPlace and Unknown separate operations by their buffers. Unknown has messages, which have a single
+	// buffer, and operations with unknown addresses.
 	OutOfPlace *Side `json:"out_of_place"`
 	InPlace    *Side `json:"in_place"`
 	Unknown    *Side `json:"buffers_unknown"`
 }
 
-// Side is what a row has for one kind of buffers.
+// Side has a row's figures for one kind of buffers.
 type Side struct {
 	Operations  uint64 `json:"operations"`
-	Timed       uint64 `json:"timed"` // of these are the figures
+	Timed       uint64 `json:"timed"` // operations in the figures
 	Approximate bool   `json:"approximate"`
-	// Of one operation nccl-tests shows the mean over ranks (-a 1), or the time on rank 0 (-a 0), on the fastest (-a 2)
-	// or slowest rank (-a 3). Each is the median over operations; nil: not known.
+	// nccl-tests shows the mean over ranks (-a 1), or the time on rank 0 (-a 0), on the fastest (-a 2) or slowest rank
+	// (-a 3). Each figure is the median over operations; nil: unknown.
 	Avg   *Figure `json:"avg"`
 	Rank0 *Figure `json:"rank_0"`
 	Min   *Figure `json:"min"`
 	Max   *Figure `json:"max"`
 	// NobodyLate is from the last arrival to the end.
 	NobodyLate *Figure `json:"nobody_late"`
-	// CallTime is how long the calls took on the threads of the application: what nccl-tests shows as cputime (-C 1).
-	// nil: not known.
+	// CallTime is how long the calls took on the application's threads, nccl-tests' cputime (-C 1); nil: unknown.
 	CallTime *float64 `json:"call_time_ns"`
 }
 
-// Figure is a time and what bandwidth that is. A bandwidth of 0 is not known: the time is that of a launch of several.
+// Figure is a time and its bandwidth. The bandwidth is 0 if it is unknown because the time is that of a launch of
+// several.
 type Figure struct {
 	Time  float64 `json:"time_ns"`
 	AlgBW float64 `json:"algbw"` // GB/s
@@ -123,7 +122,7 @@ func Tests(rows []Row) []Test {
 	return tests
 }
 
-// add puts a row beside the one that differs in its buffers alone.
+// add puts a row beside the one that differs only in its buffers.
 func (t *Test) add(r *Row) {
 	x := TestRow{
 		Size: r.Size, Elements: r.Elements, Datatype: r.Datatype, Reduction: reductionOf(r.Operation), Root: r.Root,
@@ -154,8 +153,8 @@ func (x TestRow) compare(y TestRow) int {
 		cmp.Compare(x.Protocol, y.Protocol), cmp.Compare(x.Variant, y.Variant))
 }
 
-// reductionOf is "none" of operations that reduce nothing; which reduction others do NCCL tells no profiler, and the
-// names of its kernels do not either: one kernel serves several.
+// reductionOf returns "none" for operations that reduce nothing, otherwise nil: NCCL does not report the reduction to
+// a profiler, and its kernels' names do not show it, because one kernel serves several reductions.
 func reductionOf(operation string) *string {
 	if c := regions.CollectiveNamed(operation); c != nil && c.Reduces || c == nil && !facts.IsMessage(operation) {
 		return nil
@@ -164,7 +163,7 @@ func reductionOf(operation string) *string {
 	return &none
 }
 
-// side is what nccl-tests shows of a row.
+// side returns what nccl-tests shows for a row.
 func (r *Row) side() *Side {
 	s := &Side{Operations: r.Count, Timed: r.Timed, Approximate: r.Approximate}
 	if r.Timed == 0 {
@@ -189,7 +188,7 @@ func (r *Row) side() *Side {
 	return s
 }
 
-// figure is a time of the row's operations, with its bandwidths where the row has some.
+// figure returns a time of the row's operations, with bandwidths if the row has any.
 func (r *Row) figure(ns float64) *Figure {
 	f := &Figure{Time: ns}
 	if r.AlgBW > 0 {
@@ -199,7 +198,7 @@ func (r *Row) figure(ns float64) *Figure {
 	return f
 }
 
-// sides are those that the row has, as nccl-tests' columns.
+// sides returns the sides that exist, in the order of nccl-tests' columns.
 func (x *TestRow) sides() []*Side {
 	return slices.DeleteFunc([]*Side{x.OutOfPlace, x.InPlace, x.Unknown}, func(s *Side) bool { return s == nil })
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Read brings together the operations of an archive, and nothing else: where times of calls are to stand beside those
-// of operations, and where waits are of no interest. It is of what is selected. It has the operations that the report
-// of package operations has. first: those of start-up count as others. Files that cannot be read to their end are named
-// in problems.
+// Read returns the rows of an archive's selected operations and nothing else, for callers that want the times of calls
+// as well, or have no interest in waits. The operations are those in the report of package operations. With first,
+// start-up operations count like the others. problems names files that cannot be read to their end.
 func Read(a *otf2.Archive, first bool, selected *selection.Selection) (rows []Row, problems []string) {
 	comms := facts.Communicators(a.Defs)
 	r := &reading{selected: selected, rows: NewRows(), expected: analysis.MembersWithData(a.Defs, comms),
@@ -25,7 +24,7 @@ func Read(a *otf2.Archive, first bool, selected *selection.Selection) (rows []Ro
 	return r.rows.Table(&Names{Defs: a.Defs, Comms: comms}, nil), problems
 }
 
-// reading makes rows of operations.
+// reading makes rows from operations.
 type reading struct {
 	selected  *selection.Selection
 	rows      *Rows

@@ -12,9 +12,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// What is kept of operations: one sum for each kind, of bounded size.
+// Operations are kept as one sum of bounded size for each kind.
 
-// Key is what operations of one row have in common.
+// Key identifies a row: what all its operations have in common.
 type Key struct {
 	Comm     otf2.CommRef
 	Function string
@@ -22,7 +22,7 @@ type Key struct {
 	Size     uint64
 	Root     int32 // −1: none
 	Grouped  bool
-	Equal    int32 // operations of a launch that are all equal, see facts.Operation; 0: not of such a launch
+	Equal    int32 // operations in a launch of equal ones, see facts.Operation; 0: not in such a launch
 	Source   facts.Source
 	Device   bool
 	Graph    bool
@@ -32,19 +32,19 @@ type Key struct {
 	Variant  otf2.StringRef
 }
 
-// sum is what is known of the operations of a key.
+// sum is what is kept of the operations of a key.
 type sum struct {
 	collective *regions.Collective
 	speed      facts.Speed
 	rank0      stats.Distribution[float64] // time on the communicator's first rank
-	least      stats.Distribution[float64] // on the rank that had the least, and the most
+	least      stats.Distribution[float64] // least and greatest time on any rank
 	most       stats.Distribution[float64]
-	called     stats.Distribution[float64] // how long the members' calls took, the mean of each operation
+	called     stats.Distribution[float64] // means over the members of an operation's call times
 	min, max   uint32                      // channels
 	calls      counts                      // by rank
 }
 
-// keptOfRanks is how many of an operation's times of single ranks are kept one by one.
+// keptOfRanks limits the times of single ranks that are kept individually, for each operation.
 const keptOfRanks = 1024
 
 func newSum(c *regions.Collective) *sum {
@@ -53,7 +53,7 @@ func newSum(c *regions.Collective) *sum {
 		min: math.MaxUint32}
 }
 
-// merge adds o; left out, its operations are counted only.
+// merge adds o. With leftOut, o's operations are counted but add no times.
 func (s *sum) merge(o *sum, leftOut bool) {
 	if leftOut {
 		s.speed.MergeStartUp(&o.speed)
@@ -68,22 +68,22 @@ func (s *sum) merge(o *sum, leftOut bool) {
 	s.calls.merge(&o.calls)
 }
 
-// Rows brings operations together. Unstated is set before the first one.
+// Rows groups operations into rows. Unstated must be set before the first operation.
 type Rows struct {
-	Unstated bool // the archive does not state sources of times: they are all of one kind
-	First    bool // the table counts operations of start-up as others
+	Unstated bool // the archive does not state sources of times, so all times count as one kind
+	First    bool // the table includes start-up operations in the times
 
 	sums map[sumKey]*sum
 	op   instance
 }
 
-// sumKey keeps operations of start-up apart, so that a table can be with or without them.
+// sumKey separates start-up operations, so that a table can include them or not.
 type sumKey struct {
 	Key
 	startUp bool
 }
 
-// NewRows is a table of no operations.
+// NewRows returns an empty table.
 func NewRows() *Rows { return &Rows{sums: make(map[sumKey]*sum)} }
 
 // instance is the operation that is being added.
@@ -92,15 +92,15 @@ type instance struct {
 	timing      facts.Timing
 	collective  *regions.Collective
 	members     []int // their ranks
-	algoOf      int   // rank that algorithm and protocol are of
+	algoOf      int   // rank that algorithm and protocol are taken from
 	min, max    uint32
 	rank0       float64
 	least, most float64
-	calls       int     // members whose call is known
-	called      float64 // ns that these took together
+	calls       int     // members with a known call
+	called      float64 // total time of these calls, ns
 }
 
-// Member adds what one member of an operation recorded; End is called after the last one.
+// Member adds one member's part of an operation. Call End after the last one.
 func (r *Rows) Member(o *facts.Operation, rank int) {
 	x := &r.op
 	if len(x.members) == 0 {
@@ -119,7 +119,7 @@ func (r *Rows) Member(o *facts.Operation, rank int) {
 	x.timing.Add(o)
 	k, time := &x.key, o.TimeOf()
 	k.Size, k.Device, k.Graph = max(k.Size, o.Size), k.Device || o.Device, k.Graph || o.Graph
-	if rank < x.algoOf { // members agree; where they do not, one of them tells
+	if rank < x.algoOf { // members normally agree; if not, the lowest rank decides
 		x.algoOf, k.Algo, k.Proto, k.Variant = rank, o.Algo, o.Proto, o.Variant
 	}
 	x.place(o, rank)
@@ -130,13 +130,13 @@ func (r *Rows) Member(o *facts.Operation, rank int) {
 	}
 }
 
-// call adds how long the call took that asked for the member's part that was added last, ns.
+// call adds the time, in ns, of the call for the member added last.
 func (r *Rows) call(took uint64) {
 	r.op.calls++
 	r.op.called += float64(took)
 }
 
-// place reports whether the operation is in place: where it has a root that is, elsewhere all members are.
+// place reports whether the operation is in place: at its root if it has one, otherwise on all members.
 func (x *instance) place(o *facts.Operation, rank int) {
 	k := &x.key
 	switch {
@@ -149,7 +149,7 @@ func (x *instance) place(o *facts.Operation, rank int) {
 	}
 }
 
-// End takes the operation of the members that were added last.
+// End adds the operation with the members added since the last call.
 func (r *Rows) End() {
 	x := &r.op
 	x.timing.Close(r.Unstated)
@@ -180,7 +180,7 @@ func (r *Rows) End() {
 	x.members = x.members[:0]
 }
 
-// Functions tells which functions communicators have.
+// Functions returns the functions used on each communicator.
 func (r *Rows) Functions() map[otf2.CommRef]map[string]bool {
 	used := make(map[otf2.CommRef]map[string]bool)
 	for key := range r.sums {
@@ -192,7 +192,7 @@ func (r *Rows) Functions() map[otf2.CommRef]map[string]bool {
 	return used
 }
 
-// Totals adds up all rows: parts of all ranks; operations and their sizes, of which messages count at their sender.
+// Totals adds up all rows: calls counts the parts of all ranks; operations and bytes count messages at their sender.
 func (r *Rows) Totals() (calls, operations, bytes uint64) {
 	for key, s := range r.sums {
 		calls += s.calls.sum()
@@ -205,7 +205,7 @@ func (r *Rows) Totals() (calls, operations, bytes uint64) {
 	return calls, operations, bytes
 }
 
-// bySize adds up those of start-up and the others.
+// bySize returns the sums by key, with start-up and other operations together.
 func (r *Rows) bySize() map[Key]*sum {
 	sums := make(map[Key]*sum)
 	for key, s := range r.sums {
@@ -217,7 +217,7 @@ func (r *Rows) bySize() map[Key]*sum {
 	return sums
 }
 
-// classes adds up rows of one class of sizes.
+// classes adds up rows of one size class.
 func (r *Rows) classes(classOf func(uint64) *analysis.SizeClass) map[classKey]*classSum {
 	sums := make(map[classKey]*classSum)
 	for key, s := range r.bySize() {
@@ -245,15 +245,15 @@ type classKey struct {
 	class *analysis.SizeClass
 }
 
-// classSum is of one size, or of several.
+// classSum is the sum for one size, or for a class of sizes.
 type classSum struct {
 	*sum
-	bytes             float64 // of all operations
+	bytes             float64 // sum over all operations
 	late, nobodyLate  facts.Moved
 	smallest, largest uint64
 }
 
-// names is the text of a reference, if it is defined.
+// names returns the text of a reference as a list; it is empty if there is none.
 func names(defs *otf2.Definitions, ref otf2.StringRef) []string {
 	if d := defs.StringDef(ref); d != nil && d.Text != "" {
 		return []string{d.Text}

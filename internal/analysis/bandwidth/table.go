@@ -12,90 +12,92 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Row sums up the operations of one function, datatype and size on one communicator, as far as they have the same root,
+// Row sums up the operations of one function, datatype and size on one communicator that also have the same root,
 // algorithm, protocol, buffers and kind of launch.
 //
-// An operation of a collective is one for all members; its time is the mean of its members' intervals, as nccl-tests
-// averages over ranks. Send and Recv are operations of their own, one per call. Operations that some member with data
-// has not ended are only counted.
+// A collective is one operation for all members; its time is the mean of its members' intervals, as nccl-tests
+// averages over ranks. Send and Recv are operations of their own, one per call. An operation that some member with
+// data has not ended is only counted.
 type Row struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
-	Role         string       `json:"role"` // what the communicator may be for
+	Role         string       `json:"role"` // likely purpose of the communicator
 	Ranks        int          `json:"ranks"`
 	Operation    string       `json:"operation"`
-	Root         *int         `json:"root"` // nil: it has none
+	Root         *int         `json:"root"` // nil: none
 	Datatype     string       `json:"datatype"`
-	Size         uint64       `json:"size"` // bytes, as nccl-tests counts them; of a class the mean
-	// Class is the class of sizes that the row sums up, between the least and the greatest in it; nil: all operations
-	// of the row have one size.
+	Size         uint64       `json:"size"` // bytes, as nccl-tests counts them; the mean of a class
+	// Class is the size class that the row sums up, and MinSize and MaxSize are the least and greatest sizes in it;
+	// nil: all operations of the row have one size.
 	Class    *analysis.SizeClass `json:"size_class,omitempty"`
 	MinSize  *uint64             `json:"min_size,omitempty"`
 	MaxSize  *uint64             `json:"max_size,omitempty"`
-	Elements *uint64             `json:"elements"` // as given in the call; nil: not known, or of a class
-	// Grouped: launched together with others by one kernel plan. NCCL stamps a plan as a whole, so Time is the plan's
-	// and there is no bandwidth, but where all of it are equal (Equal): then Time is that of the plan divided by their
-	// number.
+	Elements *uint64             `json:"elements"` // as given in the call; nil: unknown, or a class
+	// Grouped: launched together with others by one kernel plan. NCCL takes timestamps only for a whole plan, so Time
+	// is the plan's and there is no bandwidth. If all operations of the plan are equal (Equal), Time is the plan's
+	// divided by their number.
 	Grouped bool `json:"grouped"`
-	Equal   int  `json:"launched_together"` // operations of such a launch; 0: not of one
-	// Device: a buffer of theirs is known to be in a GPU's memory.
+	Equal   int  `json:"launched_together"` // operations in such a launch; 0: none
+	// Device: a buffer is known to be in a GPU's memory.
 	Device bool `json:"device"`
-	// send and receive buffer are one, as NCCL means it; nil: not known, or NCCL does not define it
+	// InPlace: send and receive buffer are the same, as NCCL defines it; nil: unknown or undefined.
 	InPlace  *bool `json:"in_place"`
 	Replayed bool  `json:"replayed"` // from a CUDA graph
-	// TimingSource is what the times are: "gpu", "network", "enqueue" (not the execution), "duration" (when is not
-	// known), or "". It is the weakest among the members'.
+	// TimingSource is "gpu", "network", "enqueue" (not the execution), "duration" (begin and end are unknown), or "".
+	// It is the weakest source of the members.
 	TimingSource string   `json:"timing_source"`
 	Algorithms   []string `json:"algorithms"`
 	Protocols    []string `json:"protocols"`
 	Variants     []string `json:"variants"`     // symmetric kernels, or how copy engines synchronize
-	MinChannels  uint32   `json:"min_channels"` // 0: not known
+	MinChannels  uint32   `json:"min_channels"` // 0: unknown
 	MaxChannels  uint32   `json:"max_channels"`
 
 	Calls           uint64 `json:"calls"` // of all ranks
 	MinCallsPerRank uint64 `json:"min_calls_per_rank"`
 	MaxCallsPerRank uint64 `json:"max_calls_per_rank"`
 	Count           uint64 `json:"operations"` // that every member has ended
-	// of them, in the first launch of a communicator: in no time but the total
+	// StartUp counts operations in the first launch of a communicator: like Mixed ones, they only count in the total
+	// time.
 	StartUp uint64 `json:"start_up"`
-	Mixed   uint64 `json:"mixed_sources"` // likewise, of which members' times are of different sources
-	Timed   uint64 `json:"timed"`         // the others: of these are the times
-	// Time is of the operations, Transfer from the last arrival to the end: what they take when nobody is late. Time's
-	// total is that of all operations.
+	Mixed   uint64 `json:"mixed_sources"` // members' times have different sources
+	Timed   uint64 `json:"timed"`         // all others
+	// Time is the time of the operations. Transfer is from the last arrival to the end: what an operation takes if
+	// nobody is late. Time's total includes all operations.
 	Time          analysis.Times  `json:"time"`
-	Transfer      *analysis.Times `json:"transfer"`       // nil: not known
-	TransferTimed uint64          `json:"transfer_timed"` // operations that Transfer is of
-	Members       *MemberTimes    `json:"member_time"`    // nil: not known, or of messages
-	// Approximate: percentiles, and what follows from them, are right to 2 %. With few operations they are exact.
+	Transfer      *analysis.Times `json:"transfer"`       // nil: unknown
+	TransferTimed uint64          `json:"transfer_timed"` // operations in Transfer
+	Members       *MemberTimes    `json:"member_time"`    // nil: unknown, or messages
+	// Approximate: percentiles and values derived from them are accurate to 2 %. With few operations they are exact.
 	Approximate bool `json:"approximate"`
-	// ns that the calls took on the threads of the application, median over the operations of the mean over members; 0:
-	// not known
+	// CallTime is how long the calls took on the application's threads, in ns: the median over operations of the mean
+	// over members; 0: unknown.
 	CallTime float64 `json:"-"`
-	// GB/s, size / median time; 0: not known. Of a class bytes together / time together, each at its size's median
+	// AlgBW is in GB/s, size / median time; 0: unknown. For a class it is total bytes / total time, each operation
+	// counting with the median of its size.
 	AlgBW float64 `json:"algbw"`
-	BusBW float64 `json:"busbw"` // GB/s, algbw × nccl-tests' factor; 0: not known
-	// The same of Transfer.
+	BusBW float64 `json:"busbw"` // GB/s, algbw × nccl-tests' factor; 0: unknown
+	// The bandwidths with Transfer instead of Time.
 	AlgBWNobodyLate float64 `json:"algbw_nobody_late"`
 	BusBWNobodyLate float64 `json:"busbw_nobody_late"`
 }
 
-// MemberTimes are an operation's times on single members, medians over the operations: what nccl-tests shows with -a 0,
-// 2 and 3.
+// MemberTimes are an operation's times on single members, medians over the operations: what nccl-tests shows with -a
+// 0, 2 and 3.
 type MemberTimes struct {
 	Rank0 *float64 `json:"rank_0_ns"` // nil: it has no data
-	Min   float64  `json:"min_ns"`    // on the member that took least
+	Min   float64  `json:"min_ns"`    // on the fastest member
 	Max   float64  `json:"max_ns"`
 }
 
-// Names tell what is not in events.
+// Names resolves what events only refer to.
 type Names struct {
 	Defs  *otf2.Definitions
 	Comms map[otf2.CommRef]*facts.Communicator
 	Roles map[otf2.CommRef]string
 }
 
-// Table makes the rows, ordered by communicator, operation, datatype, size and the rest of their keys. classOf gives
-// the class that a size is summed up in; nil: sizes stand for themselves.
+// Table returns the rows, ordered by communicator, operation, datatype, size and the rest of their keys. classOf
+// returns the class that a size is summed up in; with nil, each size has rows of its own.
 func (r *Rows) Table(n *Names, classOf func(uint64) *analysis.SizeClass) []Row {
 	sums := r.classes(classOf)
 	rows := make([]Row, 0, len(sums))
@@ -134,7 +136,7 @@ func flags(a, b bool) int {
 	return cmp.Compare(number[a], number[b])
 }
 
-// row is what is told of a sum.
+// row returns the row of a sum.
 func (s *classSum) row(key *classKey, n *Names) Row {
 	comm := n.Comms[key.Comm]
 	out := Row{
