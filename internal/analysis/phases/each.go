@@ -10,20 +10,20 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Occurrence is one time that a phase was run through: from its begin to its end on one thread.
+// Occurrence is one run through a phase, from its begin to its end on one thread.
 type Occurrence struct {
 	Location   otf2.LocationRef
 	Process    otf2.LocationGroupRef
-	Path       string // its name behind those of the phases around it: "step 17 / forward"
-	Kind       string // the same with "*" for the numbers at the names' ends: "step * / forward"
-	Depth      int    // phases around it
+	Path       string // names of the phases around it and its own: "step 17 / forward"
+	Kind       string // Path with "*" for numbers at the ends of names: "step * / forward"
+	Depth      int    // number of phases around it
 	Begin, End otf2.Timestamp
 	NCCL       uint64 // ns that the thread spent in NCCL's API
 }
 
-// Each passes the phases that have ended to f, those of all processes in the order of their ends. Marks without
-// duration and phases that were open at the end of the data are left out, as in the times of Row. What f gets is valid
-// until it returns. Files that cannot be read to their end are named in problems.
+// Each passes the phases that have ended to f, for each process in the order of their ends. It leaves out marks
+// without duration and phases that were open at the end of the data, like the times of Row. An occurrence is valid
+// until f returns. problems names files that cannot be read to their end.
 func Each(a *otf2.Archive, f func(*Occurrence)) (problems []string) {
 	c := NewCounter(a.Defs)
 	if !c.Wanted() {
@@ -38,7 +38,7 @@ func Each(a *otf2.Archive, f func(*Occurrence)) (problems []string) {
 	})
 }
 
-// Ended has f told of each phase whose end is known, as Each tells of them; nil: nobody asks.
+// Ended sets the function that receives each phase whose end is known, as from Each; nil: none.
 func (c *Counter) Ended(f func(*Occurrence)) { c.ended = f }
 
 // tell passes on a phase whose end is known.
@@ -56,7 +56,7 @@ func (c *Counter) tell(r *facts.Region, f *phaseFrame, took uint64) {
 	c.ended(&o)
 }
 
-// kind is the path with the numbers at the names' ends taken off.
+// kind returns the path with "*" for numbers at the ends of names.
 func (o *occasion) kind() string {
 	name := o.name
 	if n := phaseNameOf(name); n.numbered {

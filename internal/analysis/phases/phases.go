@@ -19,36 +19,36 @@ import (
 
 // Row sums up the phases of one name at one place in the nesting of the application's phases.
 //
-// A phase is a region that the program marked on one of its threads. Phases whose names differ only in a
-// number at the end share a row: "step 1", "step 2" are "step *". Each row holds everything inside its
-// phases, also what is in the rows below it.
+// A phase is a region that the program marked on one of its threads. Phases whose names differ only in a number at the
+// end share a row: "step 1" and "step 2" are "step *". Each row includes everything inside its phases, also what is in
+// the rows below it.
 type Row struct {
-	Phase string `json:"phase"` // with those around it: "step * / forward"
-	Depth int    `json:"depth"` // phases around it
+	Phase string `json:"phase"` // with the phases around it: "step * / forward"
+	Depth int    `json:"depth"` // number of phases around it
 	Ranks int    `json:"ranks"` // processes that have it
-	Count uint64 `json:"count"` // that have ended, of all ranks
-	// Points are marks without duration. They are not in Count and in no time.
+	Count uint64 `json:"count"` // phases of all ranks that have ended
+	// Points counts marks without duration. They are not in Count and in no time.
 	Points uint64 `json:"points"`
-	// Unfinished were open when the data of their thread ended. They are in no time of the phase.
+	// Unfinished counts phases that were open when the data of their thread ended. They are in no time of the row.
 	Unfinished uint64         `json:"unfinished"`
 	Time       analysis.Times `json:"time"`
-	// Approximate: p50 and p99 are right to 2 %. With few phases they are exact.
+	// Approximate: p50 and p99 are accurate to 2 %. With few phases they are exact.
 	Approximate bool `json:"approximate"`
-	// CallsKnown reports whether the archive has calls of NCCL's API at all: NCCL reports them since 2.28, and
-	// only to API v5 and newer. Without them nothing is known of NCCL in phases.
+	// CallsKnown reports whether the archive has calls of NCCL's API, which NCCL reports since 2.28 and only to API v5
+	// and newer. Without them nothing is known about NCCL in phases.
 	CallsKnown bool `json:"calls_known"`
-	// NCCL is the time that the phases' thread spent in NCCL's API, all phases together.
+	// NCCL is the time that the phases' threads spent in NCCL's API, all phases together.
 	NCCL uint64 `json:"nccl_ns"`
 	Operations
-	// GPU is the mean of the ranks' sums, of the ranks that have any GPU time.
+	// GPU is the mean of the ranks' sums, over the ranks that have any GPU time.
 	GPU     float64 `json:"gpu_avg_ns"`
-	Slowest string  `json:"slowest_rank"` // with the most time in the phase in all; "" if no phase has ended
+	Slowest string  `json:"slowest_rank"` // the one with the longest total time in the phase; "" if no phase has ended
 	Host    string  `json:"slowest_host"`
-	// Spread is the difference between the slowest and the fastest rank's time in the phase in all.
+	// Spread is the difference between the longest and the shortest total time of a rank in the phase.
 	Spread uint64 `json:"spread_ns"`
 	ByRank []Rank `json:"by_rank"`
-	// Waited is the waiting in operations that were called in the phases, of all ranks, and Efficiency how well the
-	// phases' time was used, nil if that is not known. They are set by who knows of waits.
+	// Waited is the waiting of all ranks in operations called in the phases. Efficiency is how well the phases' time
+	// was used; nil if unknown. This package leaves both to its callers.
 	Waited     uint64              `json:"waited_ns"`
 	Efficiency *efficiency.Factors `json:"efficiency"`
 }
@@ -61,15 +61,15 @@ type Rank struct {
 	Total uint64 `json:"total_ns"`
 	NCCL  uint64 `json:"nccl_ns"`
 	Operations
-	// GPU is the sum of the GPU intervals of operations called in the phase, whenever they ran; those that
-	// were launched together have one interval. It is 0 if no operation has GPU times.
+	// GPU is the sum of the GPU intervals of operations called in the phase, whenever they ran; operations launched
+	// together have one interval. It is 0 if no operation has GPU times.
 	GPU uint64 `json:"gpu_ns"`
 }
 
 // Operations counts the operations that were called inside a phase.
 type Operations struct {
 	Calls    uint64 `json:"calls"`    // collectives and messages
-	Captured uint64 `json:"captured"` // of them, those captured into a graph: its replays belong to no call
+	Captured uint64 `json:"captured"` // calls captured into a graph, whose replays belong to no call
 	Timed    uint64 `json:"timed"`    // operations of these calls with GPU times
 	Untimed  uint64 `json:"untimed"`  // operations of these calls with other times, or not ended
 }
@@ -81,13 +81,13 @@ func (o *Operations) add(p Operations) {
 	o.Untimed += p.Untimed
 }
 
-// maxPhaseRows bounds the rows; what would make further ones shares one, outside of all others.
+// Limit on the rows; all further phases share one row outside of all others.
 const (
 	maxPhaseRows  = 10_000
 	furtherPhases = "(further phases)"
 )
 
-// phaseName is a name with the number at its end, if it has one, taken off.
+// phaseName is a name without the number at its end, if it has one.
 type phaseName struct {
 	stem     string
 	numbered bool
@@ -98,20 +98,20 @@ func phaseNameOf(name string) (p phaseName) {
 	return p
 }
 
-// phaseNode is a row in the making, in the tree of the phases' nesting.
+// phaseNode is a row under construction, in the tree of nested phases.
 type phaseNode struct {
-	parent   *phaseNode // nil: the root, which is no phase
-	into     *phaseNode // that of another counter which has absorbed it
+	parent   *phaseNode // nil: this is the root, which is not a phase
+	into     *phaseNode // the node of another counter that has absorbed it
 	begin    otf2.Timestamp
 	order    int
-	name     string // the first that came
-	several  bool   // names that differ in their numbers
+	name     string // the first name seen
+	several  bool   // there are names with different numbers
 	children map[phaseName]*phaseNode
 
 	ranks              map[otf2.LocationGroupRef]*Rank
 	times              analysis.Durations
 	points, unfinished uint64
-	credited           uint64 // number of the last plan whose time was counted here
+	credited           uint64 // number of the last plan whose time was added here
 }
 
 func (n *phaseNode) rank(process otf2.LocationGroupRef) *Rank {
@@ -130,8 +130,8 @@ func (n *phaseNode) title() string {
 	return n.name
 }
 
-// Counter follows the threads' regions and finds the operations that were called in phases. It is
-// given the events of whole processes in order of time; counters of several are brought together by absorb.
+// Counter follows the threads' regions and finds the operations that were called in phases. It needs the events of
+// whole processes in order of time; Absorb combines the counters of several processes.
 type Counter struct {
 	defs        *otf2.Definitions
 	phases, api map[otf2.RegionRef]string // names
@@ -141,9 +141,9 @@ type Counter struct {
 	threads       map[otf2.LocationRef]*phaseThread
 	calls         analysis.CallTable[*occasion]
 	plans         map[otf2.LocationRef]*phasePlan
-	plan          uint64 // number of the last
+	plan          uint64 // number of the last plan
 
-	ended func(*Occurrence) // if set, told of each phase that has ended
+	ended func(*Occurrence) // if set, receives each phase that has ended
 }
 
 // phaseThread is the open regions of one location.
@@ -151,19 +151,19 @@ type phaseThread struct{ open []phaseFrame }
 
 type phaseFrame struct {
 	entered uint64     // see facts.Region
-	phase   *phaseNode // nil: no phase
-	within  *occasion  // of the innermost phase, this one included; nil: none
-	nccl    uint64     // in NCCL's outermost calls inside
+	phase   *phaseNode // nil: the region is not a phase
+	within  *occasion  // the innermost phase, possibly this one; nil: none
+	nccl    uint64     // ns in NCCL's outermost calls inside
 }
 
 // phasePlan is an open plan of NCCL on a communicator rank's location.
 type phasePlan struct {
 	gpu     bool
-	inside  int // regions open inside
+	inside  int // open regions inside
 	parents []uint64
 }
 
-// NewCounter makes a counter of the phases of some processes of an archive.
+// NewCounter returns a counter of the phases of some processes of an archive.
 func NewCounter(defs *otf2.Definitions) *Counter {
 	return &Counter{
 		defs: defs, phases: facts.PhaseRegions(defs), api: facts.CallRegions(defs),
@@ -173,7 +173,7 @@ func NewCounter(defs *otf2.Definitions) *Counter {
 	}
 }
 
-// Wanted reports whether there can be phases at all.
+// Wanted reports whether the archive can have phases.
 func (c *Counter) Wanted() bool { return len(c.phases) > 0 }
 
 // Enter takes a region that begins.
@@ -225,7 +225,7 @@ func (c *Counter) Leave(r *facts.Region) {
 	}
 }
 
-// Begun takes what tells of an operation of a plan by whom it was called.
+// Begun takes the details of an operation in a plan, which name its call.
 func (c *Counter) Begun(d *facts.Details, in *facts.Region) {
 	if in == nil || d.Parent == 0 {
 		return
@@ -256,7 +256,7 @@ func (c *Counter) node(around *phaseNode, name string, begin otf2.Timestamp) *ph
 	return n
 }
 
-// call takes a call of NCCL's API that was made in a phase.
+// call counts a call of NCCL's API that was made in a phase.
 func (c *Counter) call(r *facts.Region, within *occasion) {
 	if !r.Counted {
 		return
@@ -293,7 +293,7 @@ func (c *Counter) leaveThread(r *facts.Region) {
 	}
 }
 
-// abandon counts a phase whose end is not known.
+// abandon counts a phase whose end is unknown.
 func (f *phaseFrame) abandon() {
 	if f.phase != nil {
 		f.phase.unfinished++
@@ -315,8 +315,8 @@ func (c *Counter) endPhase(r *facts.Region, f *phaseFrame, took uint64) {
 	}
 }
 
-// endPlan gives the plan's time to the phases in which its operations were called. Looking at its end spares
-// it from clocks: a GPU's may tell a begin before the call.
+// endPlan adds the plan's time to the phases in which its operations were called. It runs at the plan's end, because
+// clocks differ: a GPU's begin can precede the call.
 func (c *Counter) endPlan(r *facts.Region, p *phasePlan) {
 	delete(c.plans, r.Location)
 	c.plan++
@@ -338,7 +338,7 @@ func (c *Counter) endPlan(r *facts.Region, p *phasePlan) {
 	}
 }
 
-// Of is the phase in which an operation was called, if that is known yet; nil if there is none.
+// Of returns the phase in which an operation was called; nil if there is none or it is not yet known.
 func (c *Counter) Of(location otf2.LocationRef, parent uint64) analysis.Occasion {
 	if parent == 0 || !c.Wanted() {
 		return nil
@@ -349,7 +349,7 @@ func (c *Counter) Of(location otf2.LocationRef, parent uint64) analysis.Occasion
 	return nil
 }
 
-// Absorb takes over what another counter has counted of other processes.
+// Absorb takes over what another counter has counted for other processes.
 func (c *Counter) Absorb(o *Counter) {
 	o.abandonOpen()
 	if o.further != nil {
@@ -358,7 +358,7 @@ func (c *Counter) Absorb(o *Counter) {
 	c.absorbChildren(c.root, o.root)
 }
 
-// furtherNode is the row of the phases that are too many.
+// furtherNode returns the row shared by the phases beyond the limit.
 func (c *Counter) furtherNode() *phaseNode {
 	if c.further == nil {
 		c.further = newPhaseNode(c.root, furtherPhases)
@@ -380,7 +380,7 @@ func (c *Counter) absorbChildren(n, o *phaseNode) {
 		mine := n.children[key]
 		switch {
 		case mine != nil:
-		case c.nodes >= maxPhaseRows: // what is inside it is in its times
+		case c.nodes >= maxPhaseRows: // its contents count in its times
 			c.furtherNode().absorb(theirs)
 			continue
 		default:
@@ -416,7 +416,7 @@ func (n *phaseNode) absorb(o *phaseNode) {
 	n.unfinished += o.unfinished
 }
 
-// inOrder lists the phases directly inside, as they first began.
+// inOrder lists the phases directly inside, in the order in which they first began.
 func (n *phaseNode) inOrder() []*phaseNode {
 	return slices.SortedFunc(maps.Values(n.children), func(a, b *phaseNode) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.order, b.order), cmp.Compare(a.name, b.name))
@@ -433,7 +433,7 @@ func (c *Counter) abandonOpen() {
 	clear(c.threads)
 }
 
-// Path is the name of a phase after those around it.
+// Path returns the names of the phases around the phase and its own.
 func (n *phaseNode) Path() string {
 	for n.into != nil {
 		n = n.into
@@ -445,17 +445,17 @@ func (n *phaseNode) Path() string {
 	return name
 }
 
-// occasion is one time that a thread ran through a phase. It does not change once it is made.
+// occasion is one run of a thread through a phase. It is immutable.
 type occasion struct {
 	phase  *phaseNode
 	name   string
 	around *occasion // nil: none
 }
 
-// Phase is what it is one time of.
+// Phase returns the phase that was run through.
 func (o *occasion) Phase() analysis.Phase { return o.phase }
 
-// Path is its name after those around it.
+// Path returns the names of the phases around it and its own.
 func (o *occasion) Path() string {
 	if o.around == nil {
 		return o.name
@@ -463,7 +463,7 @@ func (o *occasion) Path() string {
 	return o.around.Path() + " / " + o.name
 }
 
-// Around is the phase around it.
+// Around returns the phase around it.
 func (n *phaseNode) Around() analysis.Phase {
 	if n.parent == nil || n.parent.parent == nil { // the root is no phase
 		return nil
@@ -471,7 +471,7 @@ func (n *phaseNode) Around() analysis.Phase {
 	return n.parent
 }
 
-// Result lists the phases as Read does; those that are open are unfinished.
+// Result returns the rows of the phases; those that are still open are unfinished.
 func (c *Counter) Result() []Row {
 	c.abandonOpen()
 	rows := c.rows([]Row{}, c.root, nil)

@@ -24,7 +24,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
-// program draws a process's thread and what NCCL does for it.
+// program writes the events of a process's thread and of NCCL in it.
 type program struct {
 	t  testing.TB
 	p  *shardtest.Process
@@ -60,7 +60,7 @@ func (g *program) phase(name string, from, to uint64, inside func()) {
 	g.end(name, to)
 }
 
-// call draws a call of NCCL's API, with the id unless that is 0.
+// call writes a call of NCCL's API, with the id unless that is 0.
 func (g *program) call(name string, from, to, id uint64, captured bool) {
 	g.callAround(name, from, to, id, captured, nil)
 }
@@ -82,7 +82,7 @@ func (g *program) callAround(name string, from, to, id uint64, captured bool, in
 	g.must(g.th.Leave(otf2.Timestamp(to), nil, r))
 }
 
-// plan draws a plan on a communicator rank, of operations that name the calls as their parents.
+// plan writes a plan on a communicator rank, of operations that name the calls as their parents.
 func (g *program) plan(comm int, from, to uint64, source string, unfinished bool, parents ...uint64) {
 	w := g.p.Writer(g.p.Shard.Comms[comm].Location)
 	t0, t1 := otf2.Timestamp(from), otf2.Timestamp(to)
@@ -135,9 +135,9 @@ func phasesOf(t testing.TB, a *otf2.Archive) []phases.Row {
 	return r.Phases
 }
 
-// training is a program of three steps, 1000 µs apart, in each: forward 100 µs, backward 300 µs (rank 1:
-// 350 µs) with an AllReduce of 20 µs on the host and 60 µs on the GPU, which ends after the step, and a group
-// of two that has one plan of 40 µs. Of the last step's plan only the enqueueing is known.
+// training is a program of three steps, 1000 µs apart. Each has forward (100 µs) and backward (300 µs; on rank 1 350
+// µs) with an AllReduce of 20 µs on the host and 60 µs on the GPU, which ends after the step, and a group of two
+// operations with one plan of 40 µs. Of the last step's plan only the enqueueing is known.
 func training(rank int, g *program) {
 	g.call("ncclAllReduce", t0+10*us, t0+20*us, 1, false) // in no phase
 	g.plan(0, t0+15*us, t0+25*us, "gpu", false, 1)
@@ -295,7 +295,7 @@ func TestPhasesAndCallsThatDoNotFit(t *testing.T) {
 		if rank == 0 {
 			g.plan(0, t0+340*us, t0+350*us, "gpu", true, 4)
 		} else {
-			g.plan(0, t0+340*us, t0+350*us, "gpu", false, 4) // such a call was made by the other process only
+			g.plan(0, t0+340*us, t0+350*us, "gpu", false, 4) // only the other process made such a call
 		}
 		r := g.phaseRegion("cut")
 		g.must(g.th.Enter(t0+600*us, nil, r))
@@ -349,13 +349,13 @@ func TestTooManyPhasesShareARow(t *testing.T) {
 			all += r.Count
 		}
 	}
-	// Nothing is counted twice in the shared row, although phases inside those phases belong to it too.
+	// Nothing is counted twice in the shared row, although phases inside those phases belong to it, too.
 	if want := uint64(mostPhases + 200 + 2); last.Phase != "(further phases)" || all != want {
 		t.Errorf("%q: %d of %d phases", last.Phase, all, want)
 	}
 }
 
-// Times of made-up jobs.
+// Times in the test jobs.
 const (
 	t0 = jobtest.T0
 	us = jobtest.Microsecond
