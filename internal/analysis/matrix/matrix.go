@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package matrix finds who sent how much to whom: what went over the network, where transfers were recorded, and what
-// operations amount to where they were not.
+// Package matrix finds who sent how much to whom: the network traffic if transfers were recorded, and otherwise what
+// the operations amount to.
 package matrix
 
 import (
@@ -16,54 +16,54 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Report tells who sent how much to whom: what went over the network, where transfers were recorded, and of
-// the other communicators what their operations amount to.
+// Report says who sent how much to whom: the network traffic of communicators with recorded transfers, and what the
+// operations of the others amount to.
 type Report struct {
-	// Networks are the transfers of each communicator that has any recorded, by rank in it.
+	// Networks has the transfers of each communicator with recorded transfers, by its ranks.
 	Networks []NetworkMatrix `json:"networks"`
 	// Ranks, Hosts and Channels sum up the transfers of all communicators.
 	Ranks    []Flow        `json:"ranks"`
 	Hosts    []Flow        `json:"hosts"`
 	Channels []ChannelFlow `json:"channels"`
-	// Nominal and NominalHosts are of communicators without recorded transfers: what each rank would send every other
-	// if all operations were done without intermediaries. NCCL's algorithms move the bytes on other ways.
+	// Nominal and NominalHosts cover the communicators without recorded transfers: what each rank would send to every
+	// other if all operations were done without intermediaries. NCCL's algorithms route the bytes differently.
 	Nominal      []Flow `json:"nominal"`
 	NominalHosts []Flow `json:"nominal_hosts"`
-	// Summed is how many of the transfers were not recorded one by one.
+	// Summed counts the transfers that were not recorded individually.
 	Summed uint64 `json:"-"`
-	// Remarks say what is not in it.
+	// Remarks say what the report leaves out.
 	Remarks  []string `json:"remarks"`
 	Problems []string `json:"problems"`
 }
 
-// Flow is what one rank or host sent another. Of nominal ones Transfers are operations, and there are no times.
+// Flow is what one rank or host sent to another. In nominal flows Transfers counts operations, and there are no times.
 type Flow struct {
 	From     string `json:"from"`
 	FromHost string `json:"from_host"`
 	To       string `json:"to"`
 	ToHost   string `json:"to_host"`
 	Traffic
-	// Busy is the time during which at least one of the transfers was under way, Bandwidth (GB/s) the bytes by that; of
-	// transfers whose end is not there neither is known.
+	// Busy is the time during which at least one of the transfers was under way, and Bandwidth (GB/s) is the bytes
+	// divided by that. Both are unknown for transfers without an end.
 	Busy      uint64  `json:"busy_ns"`
 	Bandwidth float64 `json:"bandwidth"`
 }
 
-// ChannelFlow is what went over one channel of a communicator, all ranks together.
+// ChannelFlow is the traffic on one channel of a communicator, all ranks together.
 type ChannelFlow struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`    // of the network
-	Channel      int          `json:"channel"` // −1: not told
+	Channel      int          `json:"channel"` // −1: unknown
 	Traffic
 	Busy      uint64  `json:"busy_ns"`
 	Bandwidth float64 `json:"bandwidth"`
 }
 
 // Read reads all events and sums up what ranks sent each other. Files that cannot be read to their end are named in
-// Problems; what was read of them counts.
+// Problems; what was read from them counts.
 //
-// Of a selection it is the transfers and operations that are selected: transfers by where and when they were handed to
-// the network.
+// It covers the selected transfers and operations; transfers are selected by where and when they were handed to the
+// network.
 func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	m := newMatrix(a.Defs)
 	m.selected = selected
@@ -78,7 +78,7 @@ func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	}, m.add)
 	for _, r := range readers {
 		r.done = nil
-		for _, t := range r.operations.Unended() { // bytes, but no time
+		for _, t := range r.operations.Unended() { // they have bytes but no time
 			if selected.At(t.Location, t.Begin) {
 				r.transfer(&t)
 				m.unended++
@@ -95,11 +95,11 @@ func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	return r
 }
 
-// transfer is one that has ended, or never will.
+// transfer is a transfer that has ended, or will never end.
 type transfer struct {
 	facts.Transfer
 	network *networkCount
-	from    int // rank of the communicator; −1: not told
+	from    int // rank of the communicator; −1: unknown
 }
 
 // matrix sums up transfers.
@@ -108,16 +108,16 @@ type matrix struct {
 	windows  map[otf2.RmaWinRef]*facts.Communicator
 	ranks    map[otf2.LocationRef]int
 	networks map[otf2.CommRef]*networkCount
-	rows     map[otf2.CommRef]*facts.Communicator // of the networks
+	rows     map[otf2.CommRef]*facts.Communicator // communicators of the networks
 	comms    map[otf2.CommRef]*facts.Communicator
 	world    []analysis.Rank
 	worldOf  map[otf2.LocationRef]int
-	flows    map[[2]int]*flow // by index in world; −1: a rank of which nothing is known
+	flows    map[[2]int]*flow // by index in world; −1: an unknown rank
 	hosts    map[[2]string]*flow
 	channels map[channelKey]*flow
 	nominal  *nominal
 	unended  uint64
-	summed   uint64 // transfers that were recorded in sums
+	summed   uint64 // transfers that were recorded as sums
 	selected *selection.Selection
 }
 
@@ -128,9 +128,9 @@ type channelKey struct {
 
 type flow struct {
 	Traffic
-	busy   union  // of single transfers
+	busy   union  // of individual transfers
 	single uint64 // number of them
-	parts  int    // rows and peers of which sums were recorded, and how long these were busy
+	parts  int    // pairs of row and peer with recorded sums, and how long these were busy
 	summed uint64
 }
 
@@ -140,11 +140,11 @@ func (f *flow) take(t *transfer) {
 	f.busy.add(t.Begin, t.End)
 }
 
-// networkCount is the matrix of one communicator in the making.
+// networkCount is the matrix of one communicator under construction.
 type networkCount struct {
 	NetworkMatrix
 	cells  map[[2]int]*Traffic
-	parent *facts.Communicator // nil: not known
+	parent *facts.Communicator // nil: unknown
 }
 
 func (n *networkCount) cell(from, to int) *Traffic { return analysis.Entry(n.cells, [2]int{from, to}) }
@@ -202,7 +202,7 @@ func (l *matrixLane) event(ev *otf2.Event, done []transfer) []transfer {
 	return l.done
 }
 
-// transfer takes a transfer that has ended, unless it is of no network that is known.
+// transfer takes a transfer that has ended, unless its network is unknown.
 func (l *matrixLane) transfer(t *facts.Transfer) {
 	c := l.windows[t.Window]
 	if c == nil || !c.Network || !l.selected.At(t.Location, t.Begin) {
@@ -215,7 +215,7 @@ func (l *matrixLane) transfer(t *facts.Transfer) {
 	l.done = append(l.done, transfer{*t, l.networks[c.Ref], from})
 }
 
-// add takes a transfer that has ended.
+// add adds a transfer that has ended.
 func (m *matrix) add(t *transfer) {
 	n := t.network
 	n.Total.Add(t.Bytes)
@@ -231,7 +231,7 @@ func (m *matrix) add(t *transfer) {
 	analysis.Entry(m.hosts, [2]string{m.host(from), m.host(to)}).take(t)
 }
 
-// place is the index in world of a communicator's rank, −1 if it is not known.
+// place returns the index in world of a communicator's rank, −1 if unknown.
 func (m *matrix) place(n *networkCount, rank int) int {
 	if n.parent == nil || rank < 0 || rank >= len(n.parent.Members) {
 		return -1
@@ -256,8 +256,8 @@ func (m *matrix) name(world int) string {
 	return m.world[world].Name
 }
 
-// rates are how long at least one transfer was under way, and the bytes by that; 0 where it is not known, as of several
-// parts that may have been under way at the same time.
+// rates returns how long at least one transfer was under way, and the bandwidth in that time. Both are 0 if unknown,
+// as for several parts that may have been under way at the same time.
 func (f *flow) rates() (busy uint64, bandwidth float64) {
 	switch {
 	case f.parts == 0:

@@ -35,7 +35,7 @@ func TestMatrixOfTransfers(t *testing.T) {
 	host := func(from, to string, transfers, bytes, busy uint64) matrix.Flow {
 		return matrix.Flow{from, from, to, to, matrix.Traffic{transfers, bytes}, busy, float64(bytes) / float64(busy)}
 	}
-	// Transfers of several ranks at one time are one time of the hosts.
+	// Simultaneous transfers of several ranks count once in the time of their hosts.
 	if diff := cmp.Diff([]matrix.Flow{
 		host("node0", "node0", 4, 3007, 35*us), host("node0", "node1", 5, 3510, 36*us),
 		host("node1", "node0", 4, 3013, 35*us),
@@ -57,7 +57,7 @@ func TestMatrixOfTransfers(t *testing.T) {
 	golden.Text(t, "testdata/matrix.csv", text.String())
 }
 
-// Without recorded transfers the operations tell what each rank has for the others.
+// Without recorded transfers, the matrix shows what the operations carry from each rank to the others.
 func TestNominalMatrix(t *testing.T) {
 	r := matrix.Read(jobtest.Open(t, jobtest.Typical(t, nil)), nil)
 	if len(r.Ranks)+len(r.Hosts)+len(r.Channels)+len(r.Networks) > 0 {
@@ -67,8 +67,8 @@ func TestNominalMatrix(t *testing.T) {
 	for _, f := range r.Nominal {
 		got[[2]string{f.From, f.To}] = f.Traffic
 	}
-	// Of every rank: two AllReduces of 4000 bytes, 2 × 4000 × 2/3 to all others together; an AllGather and a
-	// ReduceScatter. Rank 1 is root of a Broadcast of 800 bytes. Then messages.
+	// Every rank has two AllReduces of 4000 bytes, 2 × 4000 × 2/3 to all others together, an AllGather and a
+	// ReduceScatter. Rank 1 is the root of a Broadcast of 800 bytes. Messages follow.
 	const base = 2*(2*4000/3) + 400 + 800
 	want := map[[2]string]matrix.Traffic{
 		{"Rank 0", "Rank 1"}: {6, base + 4160}, {"Rank 0", "Rank 2"}: {4, base},
@@ -112,7 +112,7 @@ func TestMatrixSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Times of made-up jobs.
+// Times in the test jobs.
 const (
 	t0 = jobtest.T0
 	us = jobtest.Microsecond

@@ -45,7 +45,7 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || len(problems) > 0 {
 		t.Error(problems, diff)
 	}
-	// The rest of the report does not take the network for a communicator of the program.
+	// The rest of the report does not mistake the network for a communicator of the program.
 	with, without := jobtest.Operations(t, path).Summary,
 		jobtest.Operations(t, jobtest.Typical(t, nil)).Summary
 	if with.Communicators != without.Communicators || with.Ranks != without.Ranks || with.GPUs != without.GPUs ||
@@ -56,7 +56,7 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 
 func TestSendersThatAreNotReportedAreNotGuessed(t *testing.T) {
 	s := jobtest.Load(t, jobtest.WithNetwork(t))
-	reported := 0 // whose sends: rank 0's only
+	reported := 0 // number of senders with sends: only rank 0
 	s.Defs.LocationProperties = slices.DeleteFunc(s.Defs.LocationProperties, func(p otf2.LocationProperty) bool {
 		if s.Defs.String(p.Name) == facts.PropRank.Key() {
 			reported++
@@ -78,7 +78,7 @@ func TestArchivesWithoutNetworksHaveNoMatrix(t *testing.T) {
 	}
 }
 
-// Whatever is sent by whomever: the matrix has it where it belongs.
+// The matrix has each transfer in the right cell, whoever sends it.
 func TestNetworkMatrixOfAnyJob(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "job")
@@ -133,7 +133,7 @@ func TestNetworkMatrixOfAnyJob(t *testing.T) {
 	})
 }
 
-// A collector that died leaves an archive that says so and is sound.
+// A collector that died leaves an archive that reports it and is sound.
 func TestContinuedProcessesAreSound(t *testing.T) {
 	dir := t.TempDir()
 	var before map[string]experiment.Sequence

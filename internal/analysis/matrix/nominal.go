@@ -12,28 +12,27 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// nominal adds up what operations would send from rank to rank if they were done without intermediaries. An AllReduce
-// is a ReduceScatter and an AllGather: so what a rank sends in all is what nccl-tests' bus bandwidth counts.
+// nominal adds up what operations would send from rank to rank without intermediaries. An AllReduce counts as a
+// ReduceScatter and an AllGather, so that the total a rank sends is what nccl-tests' bus bandwidth counts.
 type nominal struct {
 	toAll map[nominalKey]*Traffic // to every other rank
 	to    map[[2]nominalKey]*Traffic
 }
 
-// nominalKey is a rank of a communicator.
+// nominalKey identifies a rank of a communicator.
 type nominalKey struct {
 	comm otf2.CommRef
 	rank int
 }
 
-// Operations makes the matrix of an archive without recorded transfers out of its operations alone, which somebody else
+// Operations makes the matrix of an archive without recorded transfers from its operations alone, which the caller
 // reads.
 type Operations struct {
 	m *matrix
 	a *otf2.Archive
 }
 
-// OfOperations makes one, of what is selected; nil: the archive can have transfers, for which Read has to read all
-// events.
+// OfOperations returns one for a selection; nil: the archive can have transfers, so that Read has to read all events.
 func OfOperations(a *otf2.Archive, selected *selection.Selection) *Operations {
 	m := newMatrix(a.Defs)
 	if len(m.networks) > 0 {
@@ -46,7 +45,7 @@ func OfOperations(a *otf2.Archive, selected *selection.Selection) *Operations {
 // Add takes the next operation that is selected.
 func (o *Operations) Add(op *analysis.Operation) { o.m.nominal.add(op) }
 
-// Report is what Read would give, but for Problems: there are none.
+// Report returns the same as Read, without Problems.
 func (o *Operations) Report() *Report { return o.m.result(analysis.PropertiesOf(o.a.Anchor)) }
 
 func newNominal() *nominal {
@@ -115,12 +114,13 @@ func (n *nominal) absorb(o *nominal) {
 	}
 }
 
-// maxNominalPairs bounds the pairs of ranks that are made of operations with all members: those of a communicator of
+// maxNominalPairs limits the pairs of ranks derived from operations with all members: the pairs of a communicator of
 // 512 ranks.
 const maxNominalPairs = 1 << 18
 
-// expand gives the flows between ranks of the world, of communicators that are not covered otherwise: the small ones
-// first, as long as there are not too many pairs. Of the others there are so many, of so many ranks and more.
+// expand returns the flows between ranks of the world for communicators that are not covered otherwise, the small ones
+// first, until there are too many pairs. tooLarge is the number of communicators left out, least the fewest ranks of
+// any.
 func (m *matrix) expand(covered map[otf2.CommRef]bool) (flows map[[2]int]*flow, tooLarge, least int) {
 	flows = make(map[[2]int]*flow)
 	add := func(comm otf2.CommRef, from, to int, t *Traffic) {

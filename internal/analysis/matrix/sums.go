@@ -8,17 +8,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Transfers that were recorded in sums: numbers and bytes are as those of single ones. Of times only the busy ones of
-// each row and peer are told, so that a flow of several of them has none that is known; and no channels are told.
+// For transfers recorded as sums, numbers and bytes are as for individual ones. Of times, only the busy time of each
+// row and peer is known, so a flow with several of them has no known time. Channels are unknown.
 
-// summedKey is what sums are of.
+// summedKey identifies a sum.
 type summedKey struct {
 	network  otf2.CommRef
 	location otf2.LocationRef
 	to       int
 }
 
-// summed is what the records of sums of one row tell of one peer.
+// summed is what a row's records of sums say about one peer.
 type summed struct {
 	Traffic
 	busy uint64
@@ -36,11 +36,11 @@ func (l *matrixLane) sums(s *facts.NetSums) {
 	of.busy += s.Busy
 }
 
-// addSums takes what the records of sums of a lane tell.
+// addSums adds the records of sums of a lane.
 func (m *matrix) addSums(all map[summedKey]*summed) {
 	for key, s := range all {
 		if s.Transfers == 0 {
-			continue // of an operation that is not selected
+			continue // the operation is not selected
 		}
 		m.summed += s.Transfers
 		n := m.networks[key.network]
@@ -62,7 +62,7 @@ func (m *matrix) addSums(all map[summedKey]*summed) {
 	}
 }
 
-// join adds what was recorded in sums.
+// join adds transfers recorded as sums.
 func (f *flow) join(s *summed) {
 	f.Traffic.join(s.Traffic)
 	f.parts++

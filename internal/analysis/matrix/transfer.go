@@ -8,27 +8,27 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Transfer is what the network carried from one rank to another in one piece, as the sender's proxy saw it.
+// Transfer is one piece of data that the network carried between two ranks, as the sender's proxy saw it.
 type Transfer struct {
-	Comm         otf2.CommRef // of the operation, not of its network; UndefinedComm if it is not known
+	Comm         otf2.CommRef // of the operation, not of its network; UndefinedComm if unknown
 	Communicator string
-	From         int // rank in the communicator, −1: not told
+	From         int // rank in the communicator, −1: unknown
 	To           int
 	Location     otf2.LocationRef // of the sending proxy
-	Target       otf2.LocationRef // where the receiver's transfers are shown; UndefinedLocation if it is not known
-	Channel      int              // −1: not told, as the following ones
+	Target       otf2.LocationRef // row of the receiver's transfers; UndefinedLocation if unknown
+	Channel      int              // −1: unknown, like the following ones
 	Step         int
 	QP           int
-	Begin, End   otf2.Timestamp // handed to the network, and known to be sent
-	Ended        bool           // End is known; else it is Begin
+	Begin, End   otf2.Timestamp // when it was handed to the network, and when it was known to be sent
+	Ended        bool           // End is known; otherwise it equals Begin
 	Bytes        uint64
-	Parent       uint64 // id of the operation's event, 0: not told
+	Parent       uint64 // id of the operation's event, 0: unknown
 }
 
-// EachTransfer passes the transfers of an archive to f, sending location by sending location in the order of their ids,
-// on each in the order of their ends; those without an end come last. It is those of a slice of the rows that show
-// transfers. What f gets is valid until it returns; its first error ends the reading and is returned. Files that cannot
-// be read to their end are named in problems.
+// EachTransfer passes the transfers of an archive to f, by sending location in the order of their ids, and for each
+// location in the order of their ends; transfers without an end come last. It covers a slice of the rows that show
+// transfers. A transfer is valid until f returns. The first error of f ends the reading and is returned. problems
+// names files that cannot be read to their end.
 func EachTransfer(a *otf2.Archive, slice analysis.Slice, f func(*Transfer) error) (problems []string, err error) {
 	r := NewTransferReader(a)
 	m := r.lane.matrix
@@ -67,14 +67,14 @@ func EachTransfer(a *otf2.Archive, slice analysis.Slice, f func(*Transfer) error
 	return problems, nil
 }
 
-// TransferReader finds transfers in events of one or several locations.
+// TransferReader finds the transfers in the events of one or several locations.
 type TransferReader struct {
 	lane     *matrixLane
 	done     []transfer
 	transfer Transfer
 }
 
-// NewTransferReader makes a reader of an archive's transfers.
+// NewTransferReader returns a reader of an archive's transfers.
 func NewTransferReader(a *otf2.Archive) *TransferReader {
 	return &TransferReader{lane: newMatrix(a.Defs).lane()}
 }
@@ -93,11 +93,11 @@ func (r *TransferReader) Locations() []otf2.LocationRef {
 	return analysis.Ascending(locations)
 }
 
-// Unended is how many transfers have begun and not ended.
+// Unended returns the number of transfers that have begun but not ended.
 func (r *TransferReader) Unended() int { return len(r.lane.operations.Unended()) }
 
-// Event takes the next event, and gives the transfer that ends with it, nil if none does. The transfer is valid until
-// the next call.
+// Event takes the next event, and returns the transfer that ends with it, or nil. The transfer is valid until the next
+// call.
 func (r *TransferReader) Event(ev *otf2.Event) *Transfer {
 	r.done = r.lane.event(ev, r.done[:0])
 	if len(r.done) == 0 {

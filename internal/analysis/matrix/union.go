@@ -9,17 +9,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// union is the time during which at least one of many intervals lasted, in bounded memory. Intervals come about in
-// the order of their ends. One that begins before what has already been added up counts from there on only.
+// union is the time covered by at least one of many intervals, in bounded memory. Intervals arrive approximately in
+// the order of their ends. If one begins before time that has already been added up, only the rest of it counts.
 type union struct {
 	list  []interval
-	done  uint64         // of those that are not in list any more
-	until otf2.Timestamp // up to where they reached
+	done  uint64         // of intervals that are no longer in list
+	until otf2.Timestamp // the end of those intervals
 }
 
 type interval struct{ begin, end otf2.Timestamp }
 
-// maxIntervals is how many separate intervals are kept.
+// maxIntervals limits the separate intervals that are kept.
 const maxIntervals = 512
 
 func (u *union) add(begin, end otf2.Timestamp) {
@@ -62,7 +62,7 @@ func (u *union) order() {
 	u.list = out
 }
 
-// time is the sum, in nanoseconds.
+// time returns the sum in ns.
 func (u *union) time() uint64 {
 	u.order()
 	sum := u.done

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The time of a union is that of its nanoseconds, however many intervals there are.
+// The time of a union is the number of distinct nanoseconds in it, however many intervals there are.
 func TestUnion(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var u union
