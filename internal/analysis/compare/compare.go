@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compare finds what changed between two runs: operations by kind, paired, with intervals that hold for all of
-// them together.
+// Package compare finds what changed between two runs: it pairs operations by kind, and determines confidence
+// intervals that hold for all of them together.
 package compare
 
 import (
@@ -18,39 +18,40 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Options say what two runs are compared by.
+// Options configure the comparison of two runs.
 type Options struct {
-	// MinChange is the least change that is reported, as part of the time that the operation took in the first run.
+	// MinChange is the smallest change reported, as a fraction of the operation's time in the first run.
 	MinChange float64
-	// WarmUp is how many operations of each kind on each communicator (of messages: each pair) do not count.
+	// WarmUp is the number of operations of each kind on each communicator (for messages: each pair) that are ignored
+	// at first.
 	WarmUp int
 }
 
-// confidence is the probability with which all intervals of a Comparison hold together.
+// confidence is the probability that all intervals of a Comparison hold together.
 const confidence = 0.99
 
-// Comparison tells what took longer in run B than in run A.
+// Comparison says what took longer in run B than in run A.
 //
-// Operations are of one kind if they are the same function, with the same size, on communicators of one shape (ranks,
-// and ranks per host), launched alone or in a group, with times of the same sort. Communicators of a shape are taken
-// one after the other in the order in which they were created. Of each kind the operations of A and B make pairs: those
-// with the same ordinal on the same communicator, or if most have no such partner, the n-th of A and the n-th of B.
+// Operations are of one kind if they have the same function, the same size, communicators of one shape (ranks, and
+// ranks per host), the same kind of launch (alone or in a group), and times of the same source. Communicators of a
+// shape are matched in the order of their creation. The operations of each kind in A and B are paired: those with the
+// same ordinal on the same communicator, or, if most have no such partner, the n-th of A with the n-th of B.
 //
-// A figure of a kind has changed if its interval leaves out "no change", and the change is at least MinChange. The
-// intervals hold all together with a probability of Confidence: each is so wide that of many kinds none is reported by
-// chance. How they come about is said in paired.go.
+// A figure of a kind has changed if its interval excludes "no change" and the change is at least MinChange. All
+// intervals hold together with a probability of Confidence: each is so wide that even among many kinds none is
+// reported by chance. How they are calculated is described in paired.go.
 type Comparison struct {
 	A          Run        `json:"a"`
 	B          Run        `json:"b"`
 	Confidence float64    `json:"confidence"`
 	MinChange  float64    `json:"min_change"`
 	WarmUp     int        `json:"warm_up"`
-	Tests      int        `json:"tests"`       // intervals
-	LeastPairs int        `json:"least_pairs"` // from which on a change can be found
-	Compared   int        `json:"compared"`    // kinds of which there are as many
-	Slower     int        `json:"slower"`      // kinds
+	Tests      int        `json:"tests"`       // number of intervals
+	LeastPairs int        `json:"least_pairs"` // number of pairs required to find a change
+	Compared   int        `json:"compared"`    // kinds with at least that many pairs
+	Slower     int        `json:"slower"`      // kinds that are slower
 	Faster     int        `json:"faster"`
-	Operations []Row      `json:"operations"` // those that changed first, of them those that cost the most first
+	Operations []Row      `json:"operations"` // changed kinds first, the most costly of them first
 	OnlyA      []KindOnly `json:"only_a"`
 	OnlyB      []KindOnly `json:"only_b"`
 }
@@ -58,37 +59,38 @@ type Comparison struct {
 // Run is one of the two runs.
 type Run struct {
 	Archive string `json:"archive"`
-	// of NCCL or RCCL; "" if the archive does not say, or processes differ
+	// Library is the version of NCCL or RCCL; "" if the archive does not say, or processes differ.
 	Library       string   `json:"library_version"`
 	Processes     int      `json:"processes"`
 	Ranks         int      `json:"ranks"`
 	Hosts         int      `json:"hosts"`
 	Communicators int      `json:"communicators"` // of more than one rank
-	Operations    uint64   `json:"operations"`    // that all members ended; a message is one
-	Coupled       uint64   `json:"coupled"`       // of them, launched with another one, which has the time
-	Unfinished    uint64   `json:"unfinished"`    // that not all members ended, or messages with one end
-	LeftOut       uint64   `json:"left_out"`      // parts that the members did not record alike
+	Operations    uint64   `json:"operations"`    // operations that all members ended; a message counts once
+	Coupled       uint64   `json:"coupled"`       // those launched with another one, which has the time
+	Unfinished    uint64   `json:"unfinished"`    // not ended by all members, or messages with one end
+	LeftOut       uint64   `json:"left_out"`      // parts that the members recorded differently
 	Lost          uint64   `json:"lost"`          // events of NCCL
 	Complete      bool     `json:"complete"`
 	Problems      []string `json:"problems"`
 }
 
-// Kind names operations of one kind.
+// Kind identifies operations of one kind.
 type Kind struct {
 	Ranks     int    `json:"ranks"`
 	Hosts     int    `json:"hosts"`
 	Layout    string `json:"ranks_per_host"`
 	Operation string `json:"operation"`
 	Grouped   bool   `json:"grouped"`
-	// of a launch, all equal: each has its part of the time; 0: not of such a launch
+	// Equal is the number of operations in a launch if all are equal, so that each has its part of the time; 0: not in
+	// such a launch.
 	Equal int `json:"launched_together"`
-	// bytes, as nccl-tests counts them; of a class the least
+	// Size is in bytes, as nccl-tests counts them; of a class the least.
 	Size         uint64              `json:"size"`
 	Class        *analysis.SizeClass `json:"size_class,omitempty"`
 	TimingSource string              `json:"timing_source"`
 }
 
-// KindOnly is a kind that one run has only.
+// KindOnly is a kind that only one run has.
 type KindOnly struct {
 	Kind
 	Operations uint64  `json:"operations"`
@@ -100,29 +102,29 @@ type Row struct {
 	Kind
 	CommunicatorsA int    `json:"communicators_a"` // of the shape
 	CommunicatorsB int    `json:"communicators_b"`
-	OperationsA    uint64 `json:"operations_a"` // warm-up included
+	OperationsA    uint64 `json:"operations_a"` // including warm-up
 	OperationsB    uint64 `json:"operations_b"`
 	Pairs          int    `json:"pairs"`
 	PairedBy       string `json:"paired_by"` // "ordinal" or "order"
-	// Verdict: "slower", "faster", "unchanged", "too few".
+	// Verdict is "slower", "faster", "unchanged", or "too few".
 	Verdict string `json:"verdict"`
-	// Time is from begin to end, mean of the members. Ratio is that of B to A.
+	// Time is from begin to end, the mean of the members. Ratio is B / A.
 	Time      Change     `json:"time"`
 	Ratio     float64    `json:"ratio"`
 	RatioLow  OrInfinite `json:"ratio_low"`
 	RatioHigh OrInfinite `json:"ratio_high"`
-	// Parts: the call on the application's thread, which is not in Time; waiting for the last member; the rest. Those
-	// that are not known of enough pairs are null.
+	// Enqueue is the call on the application's thread, which is not in Time; Skew is waiting for the last member;
+	// Transfer is the rest. A part that is known for too few pairs is null.
 	Enqueue  *Change `json:"enqueue"`
 	Skew     *Change `json:"skew"`
 	Transfer *Change `json:"transfer"`
-	// Ways are algorithm, protocol and channels that NCCL chose: "RING/SIMPLE/4".
+	// WaysA and WaysB have the algorithm, protocol and channels that NCCL chose: "RING/SIMPLE/4".
 	WaysA []string `json:"ways_a"`
 	WaysB []string `json:"ways_b"`
-	// Last is the rank that began last most often in that run, "" if that is not known, and its share.
+	// LastA and LastB are the ranks that began last most often in that run, "" if unknown, and their share.
 	LastA LastRank `json:"last_a"`
 	LastB LastRank `json:"last_b"`
-	// Cost is the difference of the times, all operations of B together.
+	// Cost is the difference of the times over all operations of B.
 	Cost float64 `json:"cost_ns"`
 }
 
@@ -132,22 +134,23 @@ type LastRank struct {
 	Share float64 `json:"share"`
 }
 
-// Change is by how much one figure differs. Times are nanoseconds.
+// Change is the change of one figure. Times are in nanoseconds.
 type Change struct {
 	MedianA    float64    `json:"median_a_ns"`
 	MedianB    float64    `json:"median_b_ns"`
 	Difference float64    `json:"difference_ns"` // estimate of B − A in pairs
-	Low        OrInfinite `json:"low_ns"`        // its interval
+	Low        OrInfinite `json:"low_ns"`        // interval of Difference
 	High       OrInfinite `json:"high_ns"`
-	Share      float64    `json:"share"` // Difference as part of the time of A; of Time: ratio − 1
+	Share      float64    `json:"share"` // Difference as a fraction of the time of A; for Time: ratio − 1
 	Changed    bool       `json:"changed"`
-	Samples    int        `json:"samples"` // stretches of pairs that count once each
-	// Uncertainty is what the archives say the difference may be off by; what is not more has not changed.
+	Samples    int        `json:"samples"` // stretches of pairs, each of which counts once
+	// Uncertainty is the possible error of the difference, according to the archives. A smaller difference is no
+	// change.
 	Uncertainty float64 `json:"uncertainty_ns"`
 }
 
-// Runs reads two archives and compares their operations. The archives' definitions must be sound enough to be
-// opened; damage to events is in the runs' Problems.
+// Runs reads two archives and compares their operations. The archives' definitions must be sound enough to be opened;
+// damage to events is reported in the runs' Problems.
 func Runs(a, b *otf2.Archive, opts Options) *Comparison {
 	sa, problemsA := readSamples(a, opts.WarmUp)
 	sb, problemsB := readSamples(b, opts.WarmUp)
@@ -180,13 +183,13 @@ func (s *samples) describeRun(a *otf2.Archive, problems []string) Run {
 	return r
 }
 
-// pairing is the pairs of one kind, in the order of time in A.
+// pairing has the pairs of one kind, in the order of time in A.
 type pairing struct {
 	key  sampleKey
 	a, b *sampleSet
 	by   string
 	all  [][2]*observation
-	// values that both of a pair have, by figure
+	// differences has the values that both operations of a pair have, by figure.
 	differences [NumFigures][]float64
 	uncertainty float64
 }
@@ -248,7 +251,7 @@ func compareKeys(a, b sampleKey) int {
 		cmp.Compare(a.source, b.source))
 }
 
-// foldLike puts sizes into classes wherever one run has, or both have too many together.
+// foldLike puts sizes into classes wherever one run has classes, or both runs together have too many sizes.
 func (s *samples) foldLike(o *samples) {
 	sizes := make(map[sampleFamily]map[uint64]bool)
 	for _, x := range []*samples{s, o} {
@@ -312,7 +315,7 @@ func (s *sampleSet) lastRank(ranks []analysis.Rank) LastRank {
 	return LastRank{ranks[best].Name, float64(s.last[best]) / float64(s.arrivals)}
 }
 
-// pair brings the operations of one kind together.
+// pair pairs the operations of one kind.
 func pair(key sampleKey, a, b *sampleSet) *pairing {
 	a.thin(b.level)
 	b.thin(a.level)
@@ -362,14 +365,14 @@ func pair(key sampleKey, a, b *sampleSet) *pairing {
 	return p
 }
 
-// compareTimes orders operations by their begin; what begins at once, by what it is.
+// compareTimes orders operations by their begin, and those with the same begin by their identity.
 func compareTimes(x, y *observation) int {
 	return cmp.Or(cmp.Compare(x.begin, y.begin), cmp.Compare(x.comm, y.comm), cmp.Compare(x.ordinal, y.ordinal),
 		cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to))
 }
 
-// plan decides which kinds can be compared, by how many pairs they have alone, and gives the probability that each
-// interval may leave out on each side.
+// plan decides by the number of pairs which kinds can be compared, and returns the probability, on each side, with
+// which a single interval may miss.
 func (c *Comparison) plan(pairs []*pairing) (tail float64) {
 	most := slices.Clone(pairs)
 	slices.SortStableFunc(most, func(x, y *pairing) int { return cmp.Compare(len(y.all), len(x.all)) })
@@ -383,7 +386,8 @@ func (c *Comparison) plan(pairs []*pairing) (tail float64) {
 	}
 	c.LeastPairs = leastStretches((1 - confidence) / 2 / float64(NumFigures))
 	for n := 1; n <= len(most); n++ {
-		// With one figure more, or all four: the number of tests and the least number of pairs depend on each other.
+		// Either with one figure or with all four: the number of tests and the least number of pairs depend on each
+		// other.
 		upTo := int(NumFigures) * n
 		least := leastStretches((1 - confidence) / 2 / float64(upTo))
 		if len(most[n-1].all) < least {
@@ -447,17 +451,17 @@ func (c *Comparison) row(p *pairing, tail float64) Row {
 	return row
 }
 
-// isChange reports whether a shift is one: its interval leaves out zero, and it is at least so much.
+// isChange reports whether the interval excludes zero and the shift is at least least.
 func (s *shift) isChange(least float64) bool {
 	return (s.low > 0 || s.high < 0) && math.Abs(s.value) >= least && s.value != 0
 }
 
-// Figures lists the row's figures with their names.
+// Figures lists the row's figures in the order of FigureNames.
 func (r *Row) Figures() [NumFigures]*Change {
 	return [NumFigures]*Change{&r.Time, r.Enqueue, r.Skew, r.Transfer}
 }
 
-// judge: the time decides, where it has not changed the greatest change of a part.
+// judge returns the verdict: the time decides, and if it has not changed, the greatest change of a part.
 func (r *Row) judge() string {
 	var most *Change
 	for f, c := range r.Figures() {
@@ -477,7 +481,8 @@ func (r *Row) judge() string {
 	return Faster
 }
 
-// worst is the greatest slowdown of any figure that has changed, as part of the operation's time; 0 if none has.
+// worst returns the greatest slowdown of any changed figure, as a fraction of the operation's time; 0 if there is
+// none.
 func (r *Row) worst() float64 {
 	worst := 0.0
 	for _, c := range r.Figures() {
@@ -488,7 +493,7 @@ func (r *Row) worst() float64 {
 	return worst
 }
 
-// Blind reports whether the row's times vary so much, or are so few, that a slowdown of a part of limit could have
+// Blind reports whether the row's times are so few or vary so much that a slowdown by a fraction of limit could have
 // been missed.
 func (r *Row) Blind(limit float64) bool {
 	return r.Verdict == TooFew || math.Log(float64(r.RatioHigh)/r.Ratio) > math.Log1p(limit)
@@ -499,10 +504,9 @@ func waysOf(s *sampleSet) []string {
 	return append([]string{}, ways...)
 }
 
-// OrInfinite is a number that may be infinite, which JSON writes as null.
+// OrInfinite is a number that may be infinite, which JSON represents as null.
 type OrInfinite float64
 
-// MarshalJSON writes the number.
 func (v OrInfinite) MarshalJSON() ([]byte, error) {
 	if math.IsInf(float64(v), 0) {
 		return []byte("null"), nil
@@ -510,7 +514,7 @@ func (v OrInfinite) MarshalJSON() ([]byte, error) {
 	return []byte(units.Plain(float64(v))), nil
 }
 
-// Over counts the kinds of which a figure has slowed down by more than a part of limit.
+// Over counts the kinds with a figure that has slowed down by more than a fraction of limit.
 func (c *Comparison) Over(limit float64) (n int) {
 	for i := range c.Operations {
 		n += int(analysis.BoolCount(c.Operations[i].worst() > limit))
@@ -518,8 +522,8 @@ func (c *Comparison) Over(limit float64) (n int) {
 	return n
 }
 
-// Name is the operation, with what tells apart those of one name: "AllReduce*" was launched with others, "AllReduce/4"
-// is one of four equal ones.
+// Name returns the operation's name with what distinguishes operations of that name: "AllReduce*" was launched with
+// others, "AllReduce/4" is one of four equal ones.
 func (k *Kind) Name() string {
 	switch {
 	case k.Equal > 0:

@@ -31,7 +31,7 @@ func compareArchives(t testing.TB, a, b string) *Comparison {
 	return Runs(x, y, Options{MinChange: 0.01, WarmUp: 3})
 }
 
-// found lists what a comparison says has changed: "slower 4 AllReduce 1048576: transfer".
+// found lists the changes in a comparison: "slower 4 AllReduce 1048576: transfer".
 func found(c *Comparison) []string {
 	all := []string{}
 	for i := range c.Operations {
@@ -51,8 +51,8 @@ func found(c *Comparison) []string {
 	return all
 }
 
-// A run against itself, and against another with other noise, has no changes; what was made slower is found, that
-// alone, and where.
+// Compared with itself or with a run with other noise, a run shows no changes. Only the kinds that were made slower
+// are found, and in the right part.
 func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 	const steps = 240
 	is := func(k *jobtest.RunKind, function string, elements uint64, pair bool) bool {
@@ -104,7 +104,7 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 		}
 		for i, tc := range changes {
 			if seed > 0 && i > 1 {
-				break // the other changes once
+				break // the other one changes once
 			}
 			c := compareArchives(t, before, jobtest.MakeRun(t, 2*seed+101, steps, tc.alter))
 			if diff := cmp.Diff(tc.want, found(c)); diff != "" {
@@ -130,7 +130,7 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 	}
 }
 
-// madeSamples is a run of some kinds, one communicator, without archive.
+// madeSamples makes a run of some kinds on one communicator, without an archive.
 func madeSamples(seed uint64, kinds, count int, factor func(kind int) float64) *samples {
 	s := &samples{sets: make(map[sampleKey]*sampleSet), folded: make(map[sampleFamily]bool),
 		counted: make(map[shape]int)}
@@ -155,7 +155,7 @@ func madeSamples(seed uint64, kinds, count int, factor func(kind int) float64) *
 
 func same(int) float64 { return 1 }
 
-// Of runs that differ by chance alone, hardly any shows a change: Confidence says 1 in 100 of any size.
+// Runs that differ only by chance hardly ever show a change: Confidence allows 1 in 100 of any size.
 func TestFalseFindingsAreRare(t *testing.T) {
 	wrong := 0
 	const runs = 60
@@ -177,7 +177,7 @@ func TestFalseFindingsAreRare(t *testing.T) {
 
 var comparisons = flag.Int("comparisons", 10, "comparisons of each kind in TestHowMuchComparisonsFind")
 
-// How often a slowdown of 5 % in one of 8 kinds is found, and how often another one: the table in docs/diff.md.
+// How often a slowdown of 5 % in one of 8 kinds is found, and how often a wrong one: the table in docs/diff.md.
 func TestHowMuchComparisonsFind(t *testing.T) {
 	for _, count := range []int{30, 60, 120, 400} {
 		wrong, transfer, time, width := 0, 0, 0, 0.0
@@ -254,7 +254,7 @@ func TestComparisonProperties(t *testing.T) {
 			if (r.Verdict == TooFew) != (count < forth.LeastPairs) {
 				t.Errorf("%d: %s with %d pairs, least %d", size, r.Verdict, count, forth.LeastPairs)
 			}
-			// The time's verdict is mirrored; parts are judged by the time of the first run.
+			// The verdict on the time is mirrored; parts are judged by the time of the first run.
 			if r.Time.Changed && o.Time.Changed && mirror[r.Verdict] != o.Verdict {
 				t.Errorf("%d: %s and %s", size, r.Verdict, o.Verdict)
 			}
@@ -282,7 +282,8 @@ func TestCriticalRanks(t *testing.T) {
 	}
 }
 
-// Neighbors that go together do not count as many: what is narrow for independent differences is wide for these.
+// Correlated neighbors do not count as independent: an interval that is narrow for independent differences is wide for
+// them.
 func TestDriftsWidenIntervals(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	independent, walk, x := make([]float64, 300), make([]float64, 300), 0.0
@@ -296,8 +297,7 @@ func TestDriftsWidenIntervals(t *testing.T) {
 	}
 }
 
-// What is paired with what: launches count once, messages are one operation, and runs whose ordinals do not fit are
-// paired in their order.
+// Pairs: launches count once, a message is one operation, and runs whose ordinals do not match are paired in order.
 func TestPairs(t *testing.T) {
 	const rounds = 20
 	run := func(extra int) string {
@@ -343,7 +343,8 @@ func TestPairs(t *testing.T) {
 		for i := range c.Operations {
 			r := &c.Operations[i]
 			by[fmt.Sprint(r.Name(), " ", r.Size)] = r.PairedBy
-			// Ranks begin 90 and 80 µs before the end, so 5 µs of waiting on average and 80 µs of transfer.
+			// Ranks begin 90 and 80 µs before the end, so there are 5 µs of waiting on average and 80 µs of
+			// transfer.
 			if r.Pairs != rounds-3 || r.OperationsA != rounds || r.Time.MedianA != 85_000 || r.Skew.MedianA != 5000 ||
 				r.Transfer.MedianA != 80_000 || r.Enqueue != nil || r.Verdict != Unchanged {
 				t.Errorf("%+v, skew %+v, transfer %+v", r, r.Skew, r.Transfer)
@@ -359,7 +360,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// A function with many sizes has classes of them, in both runs and however the sizes are spread over these.
+// A function with many sizes has size classes in both runs, however the sizes are distributed over the runs.
 func TestManySizesAreClasses(t *testing.T) {
 	family := sampleFamily{shape: shape{2, 1, "2"}, function: "AlltoAll", source: facts.SourceGPU}
 	run := func(sizes int) *samples {
@@ -392,8 +393,8 @@ func TestManySizesAreClasses(t *testing.T) {
 	}
 }
 
-// Of many operations the same ones are kept in both runs, also if one has many more, and operations that come in turns
-// are not thinned out one-sidedly.
+// When there are many operations, both runs keep the same ones, even if one run has many more, and operations that
+// alternate are thinned out evenly.
 func TestManyOperationsAreThinnedInTheSameWay(t *testing.T) {
 	key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce",
 		source: facts.SourceGPU}, size: 8}
@@ -423,7 +424,7 @@ func TestManyOperationsAreThinnedInTheSameWay(t *testing.T) {
 	}
 }
 
-// Differences of skew and transfer that times of GPUs cannot tell are none.
+// A difference in skew or transfer below the uncertainty of GPU times is no change.
 func TestUncertainTimesHideSmallChanges(t *testing.T) {
 	run := func(later, uncertainty float64) *samples {
 		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int),
@@ -451,7 +452,7 @@ func TestUncertainTimesHideSmallChanges(t *testing.T) {
 	}
 }
 
-// Times of made-up jobs.
+// Times in the test jobs.
 const (
 	t0 = jobtest.T0
 	us = jobtest.Microsecond

@@ -9,45 +9,44 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
 
-// Statistics of differences between pairs. Nothing is assumed of how the differences are distributed but that
-// they would be symmetric about zero if the two of a pair were alike (then they could be exchanged). All is exact and
-// without random numbers.
+// Statistics of the differences of pairs. The only assumption is that the differences would be symmetric about zero if
+// both runs were alike, because then the two of a pair could be exchanged. The calculation is exact and uses no random
+// numbers.
 //
-// What makes neighbors alike (a busy network, another job, operations that run side by side) must count once. So
-// differences in the order of time are cut into stretches, of which each gives one sample, its median; where
-// neighboring stretches go together, they are joined, and how much they still do makes the interval wider. The
-// estimate is that of Hodges and Lehmann, the median of the means of all pairs of samples, and its interval that of
-// Wilcoxon's signed rank test.
+// Influences that neighbors share (a busy network, another job, operations that run concurrently) must count once. So
+// the differences, in the order of time, are cut into stretches, and each stretch gives one sample, its median.
+// Correlated stretches are joined, and the interval is widened by the correlation that remains. The estimate is the
+// one of Hodges and Lehmann, the median of the means of all pairs of samples; its interval is the one of Wilcoxon's
+// signed rank test.
 
 const (
-	// mostStretches is how many stretches there are at most; more would tell hardly more.
+	// mostStretches limits the number of stretches; more would hardly add information.
 	mostStretches = 64
-	// correlatedFrom is the correlation of neighboring stretches, in its standard errors, from which on they are
-	// joined.
+	// correlatedFrom is the correlation of neighboring stretches, in standard errors, above which they are joined.
 	correlatedFrom = 1.0
 )
 
-// shift is by how much differences are moved from zero.
+// shift is the distance of differences from zero.
 type shift struct {
 	value     float64
 	low, high float64
 	stretches int
 }
 
-// leastStretches is the number of samples from which on the signed rank test can be significant at all with a
-// probability of tail on each side.
+// leastStretches is the least number of samples for which the signed rank test can be significant with a probability
+// of tail on each side.
 func leastStretches(tail float64) int {
 	return max(1, int(math.Ceil(-math.Log2(tail))))
 }
 
-// shiftOf estimates the shift of differences in the order of time; its interval leaves out a probability of tail on
-// each side. There must be at least leastStretches(tail) differences.
+// shiftOf estimates the shift of differences that are in the order of time. The interval excludes a probability of
+// tail on each side. It needs at least leastStretches(tail) differences.
 func shiftOf(differences []float64, tail float64) shift {
 	least := leastStretches(tail)
 	n := min(len(differences), max(mostStretches, least))
 	for {
 		samples := stretchMedians(differences, n)
-		// The correlation of independent samples comes out 1/n too low on average.
+		// The correlation of independent samples is 1/n too low on average.
 		r := correlation(samples) + 1/float64(n)
 		if next := max(n/2, least); r*math.Sqrt(float64(n)) > correlatedFrom && next < n {
 			n = next
@@ -55,8 +54,8 @@ func shiftOf(differences []float64, tail float64) shift {
 		}
 		s := signedRank(samples, tail)
 		if r > 0 {
-			// The variance of a mean is as if there were fewer samples by this factor. It is taken for the interval,
-			// not its root, as r itself is known badly.
+			// The variance of the mean is as if there were fewer samples by this factor. The interval is widened by
+			// the factor itself rather than by its root, because r is only a rough estimate.
 			wider := (1 + r) / max(1-r, 1e-3)
 			s.low, s.high = s.value-wider*(s.value-s.low), s.value+wider*(s.high-s.value)
 		}
@@ -64,7 +63,7 @@ func shiftOf(differences []float64, tail float64) shift {
 	}
 }
 
-// stretchMedians cuts into n stretches and gives their medians.
+// stretchMedians cuts all into n stretches and returns their medians.
 func stretchMedians(all []float64, n int) []float64 {
 	medians := make([]float64, n)
 	var work []float64
@@ -75,7 +74,8 @@ func stretchMedians(all []float64, n int) []float64 {
 	return medians
 }
 
-// correlation is that of neighbors, 0 if all are equal. It goes by ranks, so that outliers do not hide it.
+// correlation returns the correlation of neighbors, 0 if all are equal. It uses ranks, so that outliers do not hide
+// it.
 func correlation(all []float64) float64 {
 	n := len(all)
 	order := make([]int, n)
@@ -95,7 +95,7 @@ func correlation(all []float64) float64 {
 		return 0
 	}
 	ranks := make([]float64, n)
-	for i := 0; i < n; { // equal ones share the mean of their places
+	for i := 0; i < n; { // equal values share the mean of their places
 		j := i
 		for j < n && all[order[j]] == all[order[i]] {
 			j++
@@ -116,8 +116,8 @@ func correlation(all []float64) float64 {
 	return with / sum
 }
 
-// signedRank gives the estimate of Hodges and Lehmann and its interval by the signed rank test. Equal means and
-// zeros make the interval wider, never narrower.
+// signedRank returns the estimate of Hodges and Lehmann and its interval by the signed rank test. Equal means and
+// zeros can only make the interval wider.
 func signedRank(samples []float64, tail float64) shift {
 	n := len(samples)
 	means := make([]float64, 0, n*(n+1)/2)
@@ -134,8 +134,8 @@ func signedRank(samples []float64, tail float64) shift {
 	return s
 }
 
-// criticalRank is the greatest k with P(W ≤ k) ≤ tail, W being the sum of the ranks of the positive ones of n
-// differences that are as often positive as negative; −1 if there is none.
+// criticalRank returns the greatest k with P(W ≤ k) ≤ tail, where W is the sum of the ranks of the positive ones
+// among n differences of random sign; −1 if there is none.
 func criticalRank(n int, tail float64) int {
 	most := n * (n + 1) / 2
 	p := make([]float64, most+1) // probability of each sum

@@ -17,23 +17,24 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// What Compare keeps of one run: the operations by kind, each kind thinned out to a bounded number.
+// Compare keeps the operations of a run by kind, and thins each kind out to a bounded number.
 
 const (
-	// mostSamples is how many operations of a kind are kept. Which ones is decided by their ordinals alone, so
-	// that of two runs the same ones are.
+	// mostSamples limits the operations kept for each kind. Ordinals alone decide which are kept, so that they are the
+	// same ones in two runs.
 	mostSamples = 1 << 14
-	// mostSizes is how many sizes a function may have on communicators of a shape before they are put into classes.
+	// mostSizes limits the sizes of a function on communicators of one shape. Beyond it, sizes are put into classes.
 	mostSizes = 32
 )
 
-// shape is what communicators of two runs have in common: the number of ranks, and how they lie on hosts.
+// shape is what matching communicators of two runs have in common: the number of ranks, and their distribution over
+// hosts.
 type shape struct {
 	ranks, hosts int
 	layout       string // ranks per host, the most first: "4+2", "8×1" for 8 hosts with one each
 }
 
-// layoutOf writes ranks per host.
+// layoutOf formats the ranks per host.
 func layoutOf(perHost []int) string {
 	slices.SortFunc(perHost, func(a, b int) int { return b - a })
 	var parts []string
@@ -52,23 +53,23 @@ func layoutOf(perHost []int) string {
 	return strings.Join(parts, "+")
 }
 
-// family is a function on communicators of one shape, with times of one kind.
+// sampleFamily is a function on communicators of one shape, with times of one kind.
 type sampleFamily struct {
 	shape
 	function string
 	grouped  bool
-	equal    int // operations of a launch, all equal: each has its part of the time
+	equal    int // operations in a launch if all are equal: each has its part of the time
 	source   facts.Source
 }
 
-// sampleKey is a kind of operations: a family and a size, or a class of sizes.
+// sampleKey identifies a kind of operations: a family and a size or size class.
 type sampleKey struct {
 	sampleFamily
-	size  uint64 // or the least of the class
+	size  uint64 // the least size of a class
 	class bool   // size ≤ … < 2·size
 }
 
-// classified is the key's class of sizes.
+// classified returns the key of the size class.
 func (k sampleKey) classified() sampleKey {
 	if !k.class {
 		k.class = true
@@ -79,53 +80,53 @@ func (k sampleKey) classified() sampleKey {
 	return k
 }
 
-// identity says which operation of a run one is, so that it can be found in another: of the n-th communicator of its
-// shape the one with this ordinal, of messages that of a pair.
+// identity identifies an operation of a run, so that it can be found in another run: the number of its communicator
+// among those of its shape, its ordinal, and for messages the pair.
 type identity struct {
 	comm     int32
 	from, to int32 // −1: a collective
 	ordinal  uint64
 }
 
-// Figure is one of the times of an operation that are compared.
+// Figure identifies one of the times of an operation that are compared.
 type Figure uint8
 
-// Figures.
+// The figures.
 const (
 	FigureTime     Figure = iota // from begin to end, mean of the members
 	FigureEnqueue                // in the call on the application's thread, mean
-	figureSkew                   // from a member's begin to that of the last one, mean
+	figureSkew                   // from a member's begin to the last member's, mean
 	figureTransfer               // the rest of the time
 	NumFigures
 )
 
-// FigureNames are the names of the figures, as results show them.
+// FigureNames has the names of the figures in results.
 var FigureNames = [NumFigures]string{"time", "enqueue", "skew", "transfer"}
 
-// observation is one operation. Times are nanoseconds; those that are not known are NaN.
+// observation is one operation. Times are in nanoseconds; unknown times are NaN.
 type observation struct {
 	identity
 	begin  otf2.Timestamp
 	values [NumFigures]float64
-	// uncertainty of skew and transfer, 0 where it is not stated.
+	// uncertainty is that of skew and transfer, 0 if not stated.
 	uncertainty float64
 }
 
 // sampleSet is what is kept of a kind.
 type sampleSet struct {
 	operations uint64 // all of them
-	level      int    // of the ordinals those are kept whose hash ends in so many zeros
+	level      int    // only operations are kept whose hashed ordinal ends in this many zero bits
 	all        []observation
 	ways       map[string]bool // "RING/SIMPLE/4": algorithm, protocol, channels
-	last       map[int]uint64  // how often a rank of the run came last
-	arrivals   uint64          // operations that are in last
+	last       map[int]uint64  // how often each rank of the run came last
+	arrivals   uint64          // operations counted in last
 }
 
 func newSampleSet() *sampleSet {
 	return &sampleSet{ways: make(map[string]bool), last: make(map[int]uint64)}
 }
 
-// scatter mixes an ordinal (finalizer of MurmurHash3), so that operations that come in turns are thinned out alike.
+// scatter hashes an ordinal (finalizer of MurmurHash3), so that operations that alternate are thinned out evenly.
 func scatter(n uint64) uint64 {
 	n = (n ^ n>>33) * 0xff51afd7ed558ccd
 	n = (n ^ n>>33) * 0xc4ceb9fe1a85ec53
@@ -146,7 +147,7 @@ func (s *sampleSet) add(x observation) {
 	}
 }
 
-// thin keeps fewer from now on.
+// thin raises the level, and drops the operations that it excludes.
 func (s *sampleSet) thin(level int) {
 	if level <= s.level {
 		return
@@ -172,7 +173,7 @@ func (s *sampleSet) merge(o *sampleSet) {
 type samples struct {
 	defs      *otf2.Definitions
 	comms     map[otf2.CommRef]*facts.Communicator
-	number    map[otf2.CommRef]int32 // among those of its shape, in the order of creation
+	number    map[otf2.CommRef]int32 // number among those of its shape, in the order of creation
 	shapes    map[otf2.CommRef]shape
 	counted   map[shape]int // communicators of a shape
 	expected  map[otf2.CommRef]int
@@ -187,7 +188,7 @@ type samples struct {
 	sizes  map[sampleFamily]int
 	folded map[sampleFamily]bool
 	begun  map[warmKey]int                  // operations of a kind on a communicator so far, up to warmUp
-	plans  map[otf2.LocationRef]messagesKey // whose message has been taken
+	plans  map[otf2.LocationRef]messagesKey // of the last launch with a message that has been counted
 
 	operations, unfinished, leftOut, coupled uint64
 }
@@ -221,7 +222,7 @@ func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
 	return s, problems
 }
 
-// describe finds the shapes of the communicators.
+// describe determines the shapes of the communicators.
 func (s *samples) describe() {
 	for _, ref := range slices.Sorted(maps.Keys(s.comms)) {
 		c := s.comms[ref]
@@ -258,8 +259,8 @@ func (s *samples) add(op *analysis.Operation) {
 	s.assembly.Add(analysis.PartKey{Comm: op.Communicator.Ref, Sequence: sequence, Ordinal: op.Ordinal}, op, expected)
 }
 
-// finish takes an operation that all members have ended. Of operations that were launched together, which have one
-// time, the first of each communicator counts.
+// finish takes an operation that all members have ended. Of operations launched together, which have one time, only
+// the first on each communicator counts.
 func (s *samples) finish(members []analysis.Operation) {
 	op := &members[0]
 	for i := range members {
@@ -302,7 +303,7 @@ func (s *samples) finish(members []analysis.Operation) {
 	set.add(x)
 }
 
-// leads reports whether the operation stands for its launch.
+// leads reports whether the operation represents its launch.
 func (s *samples) leads(members []analysis.Operation, op *analysis.Operation, message bool) bool {
 	if !message {
 		return !slices.ContainsFunc(members, func(m analysis.Operation) bool { return !m.Leads })
@@ -318,7 +319,7 @@ func (s *samples) leads(members []analysis.Operation, op *analysis.Operation, me
 	return false
 }
 
-// set finds the kind of operations; too many sizes are put into classes.
+// set returns the set of a kind. If there are too many sizes it puts them into classes.
 func (s *samples) set(key *sampleKey) *sampleSet {
 	if s.folded[key.sampleFamily] {
 		*key = key.classified()
@@ -368,7 +369,7 @@ func (s *samples) way(o *analysis.Operation) string {
 	return fmt.Sprintf("%s/%s/%d", name(o.Algo), name(o.Proto), o.Channels)
 }
 
-// measure takes the figures of an operation.
+// measure adds the figures of an operation to its set.
 func (s *samples) measure(x *observation, set *sampleSet, members []analysis.Operation, t *facts.Timing) {
 	var last otf2.Timestamp
 	var calls, skew float64
