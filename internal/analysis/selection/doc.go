@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selection says which part of an archive is looked at: a stretch of time, ranks, communicators, phases of the
-// application. It has the grammar of the flags --from, --to, --rank, --comm and --phase, and decides for all that is
-// read whether it belongs to the selection.
+// Package selection restricts the analysis to a part of an archive: a stretch of time, ranks, communicators, phases of
+// the application. It defines the grammar of the flags --from, --to, --rank, --comm and --phase, and decides for
+// everything that is read whether it is selected.
 //
-// An operation belongs to it by when its first member began it, to a phase by when its first member called it, so that
-// all its members do or none: what is worked out of its members is what it is without a selection, and the parts of a
-// run that a point in time divides have together what the run has. Other regions, and transfers, belong to it by their
-// own begin. Ranks choose operations that they are members of, and rows: how long an operation took, and who waited in
-// it for whom, is of all its members.
+// An operation is selected by the time when its first member began it, and for a phase by the time when its first
+// member called it. So either all its members are selected or none is: results that depend on its members are the same
+// as without a selection, and the two parts of a run divided at a point in time add up to the whole. Other regions,
+// and transfers, are selected by their own begin. Ranks select rows, and the operations that they are members of; how
+// long an operation took, and who waited in it for whom, is determined from all its members.
 package selection

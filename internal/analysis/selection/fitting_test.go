@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A name that is a pattern, too, is the name: what else the pattern matches is not asked for.
+// A name that looks like a pattern selects only itself, not what the pattern matches.
 func TestNamesThatArePatterns(t *testing.T) {
 	names := []string{"step 1", "step [1]", "a*b", "aXb", "a[", `b\c`, "[!a]"}
 	for pattern, want := range map[string][]string{

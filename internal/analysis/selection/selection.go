@@ -19,7 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Selection is a part of an archive. nil is all of it. It may be used by several at a time.
+// Selection is a part of an archive; nil is all of it. It may be used concurrently.
 type Selection struct {
 	spec  Spec
 	begin otf2.Timestamp // of the run
@@ -27,38 +27,38 @@ type Selection struct {
 	ranks     map[int]bool                         // of the world; nil: all
 	comms     map[otf2.CommRef]bool                // nil: all
 	intervals map[otf2.LocationGroupRef][]interval // by process; nil: all times
-	ordinals  map[sequence][]ordinals              // that begin in the intervals, by their number
-	rows      map[otf2.LocationRef]row             // what is to be known of locations
+	ordinals  map[sequence][]ordinals              // by number, those that begin in the intervals
+	rows      map[otf2.LocationRef]row             // state of locations
 	members   map[otf2.CommRef]bool                // communicators with a member among the ranks
 	worldOf   map[otf2.LocationRef]int             // ranks of members
 	processes map[otf2.LocationRef]otf2.LocationGroupRef
 }
 
-// row is what is to be known of a location.
+// row is the state of a location.
 type row struct {
-	outside bool // no rank of it is chosen, or it is of a communicator that is not
+	outside bool // it belongs to no selected rank, or to a communicator that is not selected
 	process otf2.LocationGroupRef
 }
 
-// interval is a stretch of time on a process; the end does not belong to it.
+// interval is a stretch of time on a process, without its end.
 type interval struct{ from, to otf2.Timestamp }
 
-// sequence is one in which operations are numbered; of messages that of the pair.
+// sequence identifies a sequence in which operations are numbered; for messages that of the pair.
 type sequence struct {
 	comm otf2.CommRef
 	name string
-	tag  uint32 // of MPI's messages
+	tag  uint32 // of MPI messages
 }
 
-// ordinals are those from first on, below end.
+// ordinals is a range of ordinals, from first to before end.
 type ordinals struct{ first, end uint64 }
 
-// maxIntervals bounds the phases that a selection may be of, on each process.
+// maxIntervals limits the phases of a selection on each process.
 const maxIntervals = 10_000
 
-// Description is what a selection is, for outputs.
+// Description describes a selection in outputs.
 type Description struct {
-	Text  string  `json:"text"` // as flags have it
+	Text  string  `json:"text"` // as in flags
 	From  *uint64 `json:"from_ns"`
 	To    *uint64 `json:"to_ns"` // from the begin of the run; null: no limit
 	Ranks string  `json:"ranks"` // of the world; "": all
@@ -66,7 +66,7 @@ type Description struct {
 	Phase string  `json:"phase"`
 }
 
-// Describe says what the selection is; nil: it is everything.
+// Describe describes the selection; nil: everything is selected.
 func (s *Selection) Describe() *Description {
 	if s == nil {
 		return nil
@@ -85,7 +85,7 @@ func (s *Selection) Describe() *Description {
 	return d
 }
 
-// At reports whether something belongs to the selection that began at a time on a location, and is no operation.
+// At reports whether something other than an operation is selected, by its begin and location.
 func (s *Selection) At(l otf2.LocationRef, t otf2.Timestamp) bool { return s == nil || s.at(l, t) }
 
 func (s *Selection) at(l otf2.LocationRef, t otf2.Timestamp) bool {
@@ -93,7 +93,7 @@ func (s *Selection) at(l otf2.LocationRef, t otf2.Timestamp) bool {
 	return known && !r.outside && s.during(r.process, t)
 }
 
-// Row reports whether anything on a location can belong to the selection.
+// Row reports whether anything on a location can be selected.
 func (s *Selection) Row(l otf2.LocationRef) bool {
 	if s == nil {
 		return true
@@ -112,8 +112,8 @@ func (s *Selection) during(process otf2.LocationGroupRef, t otf2.Timestamp) bool
 	return i < len(all) && all[i].from <= t
 }
 
-// Operation reports whether an operation belongs to the selection: by when its first member began it, which
-// communicator it is on, and whether one of the chosen ranks is a member, of a message one end.
+// Operation reports whether an operation is selected: by when its first member began it, its communicator, and whether
+// one of the selected ranks is a member, or an end of a message.
 func (s *Selection) Operation(o *analysis.Operation) bool {
 	if s == nil {
 		return true
@@ -146,7 +146,7 @@ func sequenceOf(o *analysis.Operation) sequence {
 	return sequence{comm: o.Communicator.Ref, name: o.Function}
 }
 
-// peer reports whether the other end of a message is a chosen rank.
+// peer reports whether the other end of a message is a selected rank.
 func (s *Selection) peer(o *analysis.Operation) bool {
 	c := o.Communicator
 	if o.Peer < 0 || o.Peer >= len(c.Members) {
@@ -156,8 +156,8 @@ func (s *Selection) peer(o *analysis.Operation) bool {
 	return ok && s.ranks[at]
 }
 
-// Shown reports whether a part of an operation that belongs to the selection is one of the chosen ranks' own: the rows
-// of others are not shown.
+// Shown reports whether a part of a selected operation belongs to one of the selected ranks. Rows of other ranks are
+// not shown.
 func (s *Selection) Shown(l otf2.LocationRef) bool {
 	if s == nil || s.ranks == nil {
 		return true
@@ -169,7 +169,7 @@ func (s *Selection) Shown(l otf2.LocationRef) bool {
 // Rank reports whether rows of a rank of the world are shown.
 func (s *Selection) Rank(rank int) bool { return s == nil || s.ranks == nil || s.ranks[rank] }
 
-// Regions lets those hooks of a reader that are set see only regions that belong to the selection.
+// Regions restricts the hooks already set in a reader to regions that are selected.
 func (s *Selection) Regions(r *facts.Reader) {
 	if s == nil {
 		return
@@ -199,8 +199,8 @@ func (s *Selection) Regions(r *facts.Reader) {
 	}
 }
 
-// Resolve finds what a selection is in an archive. A name that is not there, and a selection of nothing, are errors
-// that say what there is. Of a selection of time it reads the archive once.
+// Resolve finds a selection in an archive. An unknown name or an empty selection is an error, which lists the possible
+// values. If times are limited it reads the archive once.
 func Resolve(a *otf2.Archive, spec Spec) (*Selection, error) {
 	if spec.Empty() {
 		return nil, nil
@@ -240,7 +240,7 @@ func (s *Selection) chooseRanks(world []analysis.Rank) error {
 	return nil
 }
 
-// fitting are the names that a pattern stands for: the one that it is to the letter, or else those that it matches.
+// fitting returns the names that a pattern selects: the identical name, or otherwise those that it matches.
 func fitting(pattern string, names []string) (fit []string, err error) {
 	if slices.Contains(names, pattern) {
 		return []string{pattern}, nil
@@ -294,7 +294,7 @@ func (s *Selection) chooseComms(comms map[otf2.CommRef]*facts.Communicator) erro
 	return nil
 }
 
-// mostNames is how many names an error lists.
+// mostNames limits the names listed in an error.
 const mostNames = 8
 
 func list(names []string) string {
@@ -309,7 +309,7 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// chooseRows tells which locations are of chosen ranks and communicators. Threads, kernels and sensors are of no
+// chooseRows determines the locations of selected ranks and communicators. Threads, kernels and sensors belong to no
 // communicator.
 func (s *Selection) chooseRows(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator,
 	world []analysis.Rank) {
@@ -355,7 +355,7 @@ func (s *Selection) chooseRows(defs *otf2.Definitions, comms map[otf2.CommRef]*f
 	}
 }
 
-// chooseTimes makes the intervals of the processes.
+// chooseTimes determines the intervals of the processes.
 func (s *Selection) chooseTimes(a *otf2.Archive) error {
 	whole := interval{0, math.MaxUint64}
 	for _, f := range []struct {
@@ -387,12 +387,12 @@ func (s *Selection) chooseTimes(a *otf2.Archive) error {
 	return s.choosePhases(a, whole)
 }
 
-// choosePhases finds the intervals of phases, process by process.
+// choosePhases determines the intervals of phases, process by process.
 func (s *Selection) choosePhases(a *otf2.Archive, whole interval) error {
 	name, nth := parsePhase(s.spec.Phase)
 	regions := facts.PhaseRegions(a.Defs)
 	names := slices.Collect(maps.Values(regions))
-	fit, _ := fitting(name, names) // what is no pattern matches nothing
+	fit, _ := fitting(name, names) // an invalid pattern matches nothing
 	wanted := make(map[otf2.RegionRef]bool)
 	for ref, n := range regions {
 		wanted[ref] = slices.Contains(fit, n)
@@ -409,7 +409,7 @@ func (s *Selection) choosePhases(a *otf2.Archive, whole interval) error {
 	most := uint64(0)
 	analysis.ReadRegions(a, lanes, func(i int, r *facts.Reader) {
 		found[i], seen[i] = make(map[otf2.LocationGroupRef][]interval), make(map[otf2.LocationGroupRef]uint64)
-		inside := make(map[otf2.LocationRef]int) // a phase in one of its kind
+		inside := make(map[otf2.LocationRef]int) // depth of phases nested in one of their kind
 		r.Enter = func(region *facts.Region) {
 			if wanted[region.Region] {
 				inside[region.Location]++
@@ -439,7 +439,7 @@ func (s *Selection) choosePhases(a *otf2.Archive, whole interval) error {
 					"--phase %s: a rank has more than %d of them: say which by --phase %s:N, or by --from and --to",
 					s.spec.Phase, maxIntervals, name)
 			}
-			s.intervals[process] = all // overlapping ones, of several threads, are searched in order of their ends
+			s.intervals[process] = all // overlapping ones, of several threads, are searched in the order of their ends
 		}
 		for _, n := range seen[i] {
 			most = max(most, n)
@@ -451,11 +451,12 @@ func (s *Selection) choosePhases(a *otf2.Archive, whole interval) error {
 	return nil
 }
 
-// bounds are, by interval, how many operations of a sequence some member began before the interval, and before its end.
+// bounds counts, by interval, the operations of a sequence that some member began before the interval, and before its
+// end.
 type bounds struct{ first, end []uint64 }
 
-// note takes an operation that a member began at a time. What is before an interval is before the next one, too: settle
-// tells these.
+// note takes an operation that a member began at t. What is before one interval is before all later ones as well:
+// settle adds that.
 func (b *bounds) note(all []interval, t otf2.Timestamp, ordinal uint64) {
 	if missing := len(all) - len(b.first); missing > 0 {
 		b.first, b.end = append(b.first, make([]uint64, missing)...), append(b.end, make([]uint64, missing)...)
@@ -477,7 +478,7 @@ func (b *bounds) join(o *bounds) {
 	}
 }
 
-// settle gives the ordinals in the intervals.
+// settle returns the ordinals in the intervals.
 func (b *bounds) settle() (all []ordinals) {
 	var first, end uint64
 	for k := range b.first {
@@ -502,7 +503,7 @@ func (c *callBegins) enter(r *facts.Region) {
 	}
 }
 
-// of is when an operation was called; where that is not known, as of replayed ones, when it began.
+// of returns when an operation was called, or when it began if that is unknown, as for replayed ones.
 func (c *callBegins) of(process otf2.LocationGroupRef, o *analysis.Operation) otf2.Timestamp {
 	if o.Parent != 0 {
 		if at := c.table.Take(analysis.CallKey{Process: process, Event: o.Parent}); at != 0 {
@@ -512,8 +513,9 @@ func (c *callBegins) of(process otf2.LocationGroupRef, o *analysis.Operation) ot
 	return o.Begin
 }
 
-// number finds the ordinals of the operations whose first member begins them in an interval. Members begin the
-// operations of a sequence in its order, so that those that some member began before a point in time are all up to one.
+// number finds the ordinals of the operations whose first member begins them in an interval. Members begin a
+// sequence's operations in order, so the operations that some member began before a point in time are all those up to
+// one ordinal.
 func (s *Selection) number(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator) error {
 	lanes := analysis.LanesOf(a.Defs)
 	sums := make([]map[sequence]*bounds, len(lanes))
@@ -530,7 +532,7 @@ func (s *Selection) number(a *otf2.Archive, comms map[otf2.CommRef]*facts.Commun
 			}
 		})
 		calls[i].regions, calls[i].processes = facts.CallRegions(a.Defs), s.processes
-		if s.spec.Phase != "" { // its own operations may run later
+		if s.spec.Phase != "" { // the phase's operations may run later
 			readers[i].Enter = calls[i].enter
 		}
 	}

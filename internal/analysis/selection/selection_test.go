@@ -53,7 +53,7 @@ func text(t *testing.T, values ...any) string {
 	return string(b)
 }
 
-// whole selections leave nothing out.
+// whole has selections that leave nothing out.
 var whole = []selection.Spec{{From: "0s"}, {To: "1h"}, {From: "-1s", To: "30m"}, {Ranks: "0-1"}, {Comm: "*"},
 	{Ranks: "0,1", Comm: "*", From: "0s"}}
 
@@ -62,8 +62,8 @@ func TestASelectionOfEverythingIsNone(t *testing.T) {
 		ranks := len(reportOf(t, path, nil).WaitStates.Ranks)
 		all := func(s *selection.Selection) string {
 			r := reportOf(t, path, s)
-			r.Summary.Selection, r.CriticalPath = nil, nil   // the path is of whole runs
-			r.Efficiency, r.WaitStates.Efficiency = nil, nil // and so are efficiencies
+			r.Summary.Selection, r.CriticalPath = nil, nil   // critical paths cover whole runs only
+			r.Efficiency, r.WaitStates.Efficiency = nil, nil // and so do efficiencies
 			a := jobtest.Open(t, path)
 			rows, _ := bandwidth.Read(a, false, s)
 			return text(t, r, r.WaitStates, r.Causes.Waited, r.Causes.Ranks[0].Worked, rows, tally.Read(a, s),
@@ -81,7 +81,7 @@ func TestASelectionOfEverythingIsNone(t *testing.T) {
 	}
 }
 
-// sums are figures that add up over parts of a run.
+// sums has figures that add up over the parts of a run.
 type sums struct{ operations, calls, bytes, time, waited, waits, regions, regionTime, transfers, causes float64 }
 
 func sumsOf(t *testing.T, path string, s *selection.Selection) (x sums) {
@@ -103,8 +103,8 @@ func sumsOf(t *testing.T, path string, s *selection.Selection) (x sums) {
 	return x
 }
 
-// Wherever a run is divided its parts have together what it has: also where the members of an operation begin it on
-// different sides.
+// Wherever a run is divided, its parts add up to the whole, also if the members of an operation begin it on different
+// sides.
 func TestTheHalvesOfARunAreTheRun(t *testing.T) {
 	for name, path := range jobs(t) {
 		want := sumsOf(t, path, nil)
@@ -114,7 +114,7 @@ func TestTheHalvesOfARunAreTheRun(t *testing.T) {
 			before, errBefore := selection.Resolve(jobtest.Open(t, path), selection.Spec{To: when})
 			after, errAfter := selection.Resolve(jobtest.Open(t, path), selection.Spec{From: when})
 			if errBefore != nil || errAfter != nil {
-				continue // nothing is before, or after it
+				continue // there is nothing before it, or nothing after it
 			}
 			divided++
 			a, b := sumsOf(t, path, before), sumsOf(t, path, after)
@@ -134,7 +134,7 @@ func TestTheHalvesOfARunAreTheRun(t *testing.T) {
 	}
 }
 
-// With ranks rows are restricted, and what operations took is of all members.
+// Ranks restrict the rows; times of operations still include all members.
 func TestRanksRestrictRowsAndNotFacts(t *testing.T) {
 	path := jobtest.WithWaits(t)
 	all, some := reportOf(t, path, nil), reportOf(t, path, selected(t, path, selection.Spec{Ranks: "1"}))
@@ -175,7 +175,7 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 	}
 }
 
-// Points in time may be written in all the ways in which outputs show them.
+// Points in time are accepted in all the forms in which outputs show them.
 func TestTimesAreReadAsTheyAreShown(t *testing.T) {
 	path := jobtest.WithKernels(t)
 	a := jobtest.Open(t, path)
@@ -189,7 +189,7 @@ func TestTimesAreReadAsTheyAreShown(t *testing.T) {
 	}
 }
 
-// withPhases is a job of three steps on two ranks, which are in them at other times, with two operations in each.
+// withPhases makes a job of three steps on two ranks, at different times, with two operations in each.
 func withPhases(t *testing.T) string {
 	at := func(us int) uint64 { return jobtest.T0 + uint64(us)*jobtest.Microsecond }
 	return jobtest.Make(t, 2, 1, func(r int, p *shardtest.Process) {
@@ -225,8 +225,8 @@ func TestPhasesAreSelected(t *testing.T) {
 	}
 }
 
-// Messages of MPI are chosen by when they begin, whatever their tags: those of one tag are no sequence with those of
-// another one.
+// MPI messages are selected by their begin, whatever their tags: messages with different tags form different
+// sequences.
 func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
 	a, err := otf2.Open("../../../tests/jobtest/testdata/scorep-mpi/traces.otf2", &otf2.ReadOptions{Nanoseconds: true})
 	testkit.Must(t, err)
@@ -236,7 +236,7 @@ func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
 		src, dst int
 		ordinal  uint64
 	}
-	of := func(s *selection.Selection) map[message]otf2.Timestamp { // when the first of the two ends began
+	of := func(s *selection.Selection) map[message]otf2.Timestamp { // begin of the earlier end
 		all := make(map[message]otf2.Timestamp)
 		if _, err := operations.EachPart(a, s, analysis.Slice{}, func(p *operations.Part) error {
 			if p.Peer < 0 {
@@ -270,7 +270,7 @@ func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
 			return fmt.Sprintf("@%dns", begin+step*length/steps)
 		}
 		got := make(map[message]otf2.Timestamp)
-		// else there is no operation
+		// Otherwise there is no operation.
 		if s, err := selection.Resolve(a, selection.Spec{From: at(step), To: at(step + 1)}); err == nil {
 			got = of(s)
 		}

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// Spec is a selection as flags have it; "" is no limit.
+// Spec is a selection as given in flags; "" is no limit.
 type Spec struct {
-	// "1.5s", "200ms" from the begin of the run; "2026-11-20 10:38:05.5", "10:38:05.5" in UTC; "@12.5s" on the
-	// archive's clock
+	// From and To are "1.5s" or "200ms" from the begin of the run; "2026-11-20 10:38:05.5" or "10:38:05.5" in UTC; or
+	// "@12.5s" on the archive's clock.
 	From, To string
-	Ranks    string // of the world, "3,5-7"
-	Comm     string // name, pattern with *, or id, of communicators
+	Ranks    string // of the world: "3,5-7"
+	Comm     string // name, pattern with *, or id of communicators
 	Phase    string // name, or name:n for the n-th on each rank, from 1
 }
 
 // Empty reports whether nothing is limited.
 func (s *Spec) Empty() bool { return *s == Spec{} }
 
-// String writes the selection as the flags that make it.
+// String returns the flags for the selection.
 func (s *Spec) String() string {
 	var parts []string
 	for _, f := range []struct{ name, value string }{{"--from", s.From}, {"--to", s.To}, {"--rank", s.Ranks},
@@ -41,7 +41,7 @@ func (s *Spec) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Check looks at what can be looked at without an archive.
+// Check checks everything that does not require an archive.
 func (s *Spec) Check() error {
 	if _, err := parseRanks(s.Ranks); err != nil {
 		return err
@@ -57,9 +57,9 @@ func (s *Spec) Check() error {
 	return nil
 }
 
-// point is a point in time as somebody writes it.
+// point is a point in time as written in a flag.
 type point struct {
-	since time.Duration // of the begin of the run, or of midnight, or of the clock's zero
+	since time.Duration // since the begin of the run, midnight, or the clock's zero
 	clock clockKind
 	date  time.Time
 }
@@ -73,7 +73,7 @@ const (
 	archiveClock
 )
 
-// dates are the forms of times of day; --absolute prints the first.
+// dates are the accepted forms of dates; --absolute prints the first one.
 var dates = []string{"2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", "2006-01-02T15:04:05.999999999Z"}
 
 func parsePoint(text string) (point, error) {
@@ -100,7 +100,7 @@ func parsePoint(text string) (point, error) {
 				"10:38:05.5' (UTC) as --absolute prints it, or @12.5s on the archive's clock", text)
 }
 
-// on gives the point on the archive's clock, ns; begin is that of the run.
+// on returns the point on the archive's clock in ns; begin is the begin of the run.
 func (p point) on(begin uint64) uint64 {
 	at := float64(p.since)
 	switch p.clock {
@@ -124,10 +124,10 @@ func (p point) on(begin uint64) uint64 {
 	return 0
 }
 
-// stretch is ranks from first to last.
+// stretch is a range of ranks from first to last.
 type stretch struct{ first, last int }
 
-// parseRanks reads "3,5-7"; none of "".
+// parseRanks reads "3,5-7"; "" gives none.
 func parseRanks(text string) ([]stretch, error) {
 	var all []stretch
 	if text == "" {
@@ -149,7 +149,7 @@ func parseRanks(text string) ([]stretch, error) {
 	return all, nil
 }
 
-// parsePhase takes the number off "step:3"; 0: all of the name.
+// parsePhase splits "step:3" into name and number; 0: all phases of the name.
 func parsePhase(text string) (name string, nth uint64) {
 	if at := strings.LastIndexByte(text, ':'); at > 0 {
 		if n, err := strconv.ParseUint(text[at+1:], 10, 32); err == nil && n > 0 {
