@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check says whether an archive is sound: its definitions, each event by itself, and whether what ranks
-// recorded fits together. It reads events by their own grammar, not through package facts, so that it does not inherit
-// its errors; only which calls of MPI an archive lacks is found for all by package analysis.
+// Package check determines whether an archive is sound: its definitions, each event by itself, and whether the records
+// of the ranks are consistent. It decodes events itself instead of using package facts, so that it does not share
+// errors of that package. Only missing MPI calls are found by package analysis, for all users.
 package check
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Options says how to check; nil means the zero value.
+// Options configure a check; nil means the zero value.
 type Options struct {
-	// Limit is the number of findings of one rule and severity that are kept; further ones are only counted. 0: 20.
+	// Limit is the number of findings kept for each rule and severity; further ones are only counted. 0: 20.
 	Limit int
 }
 
-// OpenForCheck opens an archive, which the caller closes. The first findings are that definitions are damaged, and
-// which calls it lacks on some ranks: no later one is taken for them.
+// OpenForCheck opens an archive, which the caller must close. The first findings are damaged definitions, and calls
+// that the archive lacks on some ranks, so that these are not mistaken for other errors later.
 func OpenForCheck(anchorPath string, opts *Options) (*otf2.Archive, *Findings, error) {
 	if opts == nil {
 		opts = new(Options)
@@ -54,15 +54,14 @@ func OpenForCheck(anchorPath string, opts *Options) (*otf2.Archive, *Findings, e
 	return a, fs, nil
 }
 
-// Archive looks for whatever readers of the archive would stumble over: in the definitions, in every
-// location's events, and between locations (collectives and messages that do not match). It reads
-// all events once.
+// Archive looks for anything in the archive that its readers would fail on: in the definitions, in every location's
+// events, and between locations (collectives and messages that do not match). It reads all events once.
 //
-// Where the archive says of itself that communication is incomplete (OTF2::MPI_COMMUNICATION_COMPLETE
-// false), missing counterparts are notes instead of errors.
+// If the archive states that its communication is incomplete (OTF2::MPI_COMMUNICATION_COMPLETE false), missing
+// counterparts are notes instead of errors.
 //
-// The error is that of opening the archive. A damaged file further on is a finding; what it leaves
-// out is then not demanded of it.
+// An error is returned only if the archive cannot be opened. A damaged file is a finding; what it lacks is then not
+// reported as missing elsewhere.
 func Archive(anchorPath string, opts *Options) (*Result, error) {
 	a, fs, err := OpenForCheck(anchorPath, opts)
 	if err != nil {
@@ -80,7 +79,7 @@ func Archive(anchorPath string, opts *Options) (*Result, error) {
 		fs.Add(Finding{Severity: Error, Rule: RuleFile, Text: "when the archive was made: " + damaged})
 	}
 
-	for _, differ := range ps.Numbered(facts.PropDiffer) { // the matching leaves these operations out
+	for _, differ := range ps.Numbered(facts.PropDiffer) { // matching leaves these operations out
 		rule := RuleCollectiveMate
 		if strings.Contains(differ, " Send ") {
 			rule = RuleMessage
@@ -104,10 +103,10 @@ func Archive(anchorPath string, opts *Options) (*Result, error) {
 	return fs.Result(c.events), nil
 }
 
-// saidToDiffer begins findings of what the archive says of itself.
+// saidToDiffer begins findings that the archive reports about itself.
 const saidToDiffer = "not compared, as members differ: "
 
-// counters compares what the archive counts of itself with what is in it.
+// counters compares the archive's counters with its contents.
 func (c *eventCheck) counters(ps analysis.Properties) {
 	compare := func(name facts.Property, want uint64, what string) {
 		if n, ok := ps.Number(name); ok && n != want {
@@ -132,7 +131,7 @@ func (c *eventCheck) counters(ps analysis.Properties) {
 		compare(facts.PropCommunicators, uint64(len(c.defs.Comms)-networks), "communicators")
 	}
 	if _, ok := ps.Number(facts.PropProcesses); !ok {
-		return // not an archive of ours
+		return // another tool wrote the archive
 	}
 	timing := ps.Below(facts.PropTiming)
 	names := make([]string, 0, len(timing)+len(c.timed))
@@ -154,7 +153,7 @@ func (c *eventCheck) counters(ps analysis.Properties) {
 	}
 }
 
-// markers checks what the markers refer to.
+// markers checks the references of markers.
 func (c *eventCheck) markers() {
 	defs, markers, err := c.archive.Markers()
 	if err != nil {

@@ -29,7 +29,7 @@ func TestSoundArchivesHaveNoFindings(t *testing.T) {
 	}
 }
 
-// defect is something that is wrong with an archive, and what a check is to say of it, see FindDefect.
+// defect is an error in an archive, and the finding expected for it, see FindDefect.
 type defect struct {
 	name  string
 	spoil func(s *jobtest.Sample)
@@ -50,7 +50,7 @@ func TestEachDefectIsFound(t *testing.T) {
 			`nesting: location 1, event 3, time 1760000000001200000: region "ncclAllReduce" is never left`},
 		{"time that goes back", func(s *jobtest.Sample) {
 			s.Patch(jobtest.Thread(0), func(b []byte) []byte {
-				// Header, stamp and Enter; then the second stamp.
+				// Header, time stamp and Enter; then the second time stamp.
 				binary.LittleEndian.PutUint64(b[18+9+2+1:], t0+1)
 				return b
 			})
@@ -294,7 +294,7 @@ func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
 		p.Shard.Host, _ = os.Hostname()
 		p.GPU(r, "", "")
 		c := p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
-		for i := range uint64(100 - r) { // and they were not equally far
+		for i := range uint64(100 - r) { // the ranks had got to different points
 			p.AllReduce(c, t0+i*1000+10, t0+i*1000+900, 100)
 		}
 		p.Flush()
@@ -313,13 +313,13 @@ func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
 	if rep.Summary.Complete || rep.Summary.Crashed != 3 || rep.Summary.Missing != 1 || rep.Summary.Differences != 1 {
 		t.Errorf("%+v", rep.Summary)
 	}
-	// What all have is compared, whatever their digests reach to.
+	// The operations that all ranks have are compared, whatever their digests cover.
 	if len(rep.Operations) != 1 || rep.Operations[0].Count != 98 || rep.Summary.LeftOut != 2+1 {
 		t.Errorf("%+v, %d left out", rep.Operations, rep.Summary.LeftOut)
 	}
 }
 
-// What the tools of the field write must pass: an archive check that cries wolf is of no use.
+// Archives of established tools must pass: a check with false alarms is of no use.
 func TestArchivesOfOthersAreSound(t *testing.T) {
 	for _, name := range []string{"scorep-mpi/traces.otf2", "scalasca-min/traces.otf2", "collectives/nccl.otf2"} {
 		res := jobtest.Check(t, filepath.Join("..", "..", "..", "tests", "jobtest", "testdata", name))
@@ -329,8 +329,8 @@ func TestArchivesOfOthersAreSound(t *testing.T) {
 	}
 }
 
-// Any job that is recorded whole gives an archive without findings, whatever communicators and
-// operations it has, and the report counts what was done.
+// A job that is recorded completely gives an archive without findings, whatever communicators and operations it has,
+// and the report counts what was done.
 func TestWholeJobsAreSound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		size := rapid.IntRange(1, 5).Draw(rt, "processes")
@@ -361,7 +361,7 @@ func TestWholeJobsAreSound(t *testing.T) {
 		operations := uint64(0)
 		for c := range rapid.IntRange(1, 4).Draw(rt, "communicators") {
 			var members []int
-			if c == 0 { // spans the job
+			if c == 0 { // it spans the job
 				for r := range ranks {
 					members = append(members, r)
 				}
@@ -443,7 +443,7 @@ func sequence(n int) []int {
 	return s
 }
 
-// Times of made-up jobs.
+// Times in the test jobs.
 const (
 	t0 = jobtest.T0
 	us = jobtest.Microsecond

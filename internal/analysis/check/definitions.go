@@ -8,7 +8,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// references tells which ids are defined, by id space, and remembers nothing else.
+// references records which ids are defined in each id space.
 type references struct {
 	defs   *otf2.Definitions
 	exists map[otf2.MappingType]func(id uint64) bool
@@ -62,13 +62,13 @@ func newReferences(defs *otf2.Definitions) *references {
 	}}
 }
 
-// defined reports whether an id of a space is; ids of spaces that are not known count as defined.
+// defined reports whether an id of a space is defined. In unknown spaces, all ids count as defined.
 func (r *references) defined(space otf2.MappingType, id uint64) bool {
 	exists := r.exists[space]
 	return exists == nil || exists(id)
 }
 
-// typeSpaces are the id spaces of attribute values that are references.
+// typeSpaces maps types of attribute values that are references to their id spaces.
 var typeSpaces = map[otf2.Type]otf2.MappingType{
 	otf2.TypeString: otf2.MappingString, otf2.TypeAttribute: otf2.MappingAttribute,
 	otf2.TypeLocation: otf2.MappingLocation,
@@ -79,7 +79,7 @@ var typeSpaces = map[otf2.Type]otf2.MappingType{
 	otf2.TypeIoHandle: otf2.MappingIoHandle, otf2.TypeLocationGroup: otf2.MappingLocationGroup,
 }
 
-// definitionCheck looks at what does not need events.
+// definitionCheck checks everything that does not need events.
 type definitionCheck struct {
 	*Findings
 	anchor *otf2.Anchor
@@ -121,8 +121,8 @@ func (c *definitionCheck) clock() {
 	}
 }
 
-// ids checks that the ids of each kind are 0, 1, 2, … in that order; those of locations may be any,
-// but each only once.
+// ids checks that the ids of each kind are 0, 1, 2, … in that order. Location ids may have any values, but each only
+// once.
 func (c *definitionCheck) ids() {
 	dense(c, "string", c.defs.Strings, func(d *otf2.String) uint64 { return uint64(d.Self) })
 	dense(c, "attribute", c.defs.Attributes, func(d *otf2.Attribute) uint64 { return uint64(d.Self) })
@@ -148,12 +148,12 @@ func dense[T any](c *definitionCheck, kind string, defs []T, self func(*T) uint6
 	for i := range defs {
 		if id := self(&defs[i]); id != uint64(i) {
 			c.General(RuleIDs, "%s %d stands at place %d: ids must be 0, 1, 2, … in order", kind, id, i)
-			return // the rest is only shifted
+			return // the others are only shifted
 		}
 	}
 }
 
-// text checks a reference to a string. Undefined ones are allowed where OTF2 allows them.
+// text checks a reference to a string. It may be undefined where OTF2 allows that (optional).
 func (c *definitionCheck) text(ref otf2.StringRef, optional bool, format string, args ...any) {
 	if c.defs.StringDef(ref) == nil && !(optional && ref == otf2.UndefinedString) {
 		c.General(RuleReference, "%s: string %d is not defined", fmt.Sprintf(format, args...), ref)
@@ -206,8 +206,8 @@ func (c *definitionCheck) systemTree() {
 	}
 }
 
-// locations checks what OTF2 3.0 asks of location groups: a PROCESS holds at least one CPU_THREAD
-// and no ACCELERATOR_STREAM, an ACCELERATOR holds streams only and was created by a PROCESS.
+// locations checks the rules of OTF2 3.0 for location groups: a PROCESS has at least one CPU_THREAD and no
+// ACCELERATOR_STREAM; an ACCELERATOR has only streams and was created by a PROCESS.
 func (c *definitionCheck) locations() {
 	type held struct{ threads, streams int }
 	in := make(map[otf2.LocationGroupRef]*held)

@@ -14,7 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// eventCheck follows the events of all locations in time order.
+// eventCheck checks the events of all locations in the order of time.
 type eventCheck struct {
 	*Findings
 	archive  *otf2.Archive
@@ -31,7 +31,7 @@ type eventCheck struct {
 	perPlan  map[otf2.RegionRef]uint64
 }
 
-// track is what must be remembered of one location.
+// track is the state of one location.
 type track struct {
 	location *otf2.Location
 	events   uint64
@@ -40,14 +40,14 @@ type track struct {
 	begun    openCollective
 	requests map[uint64]request
 	rma      map[rmaOp]Place
-	strange  bool // a window has been used of which the location is no member
+	strange  bool // the location has used a window that it is not a member of
 	off      bool // recording is off
 	offAt    Place
 	comms    map[otf2.CommRef]*commUse
 	damaged  bool
 }
 
-// Place is an event of a location.
+// Place identifies an event of a location.
 type Place struct {
 	Location otf2.LocationRef
 	Event    uint64
@@ -57,20 +57,20 @@ type Place struct {
 type openRegion struct {
 	region  otf2.RegionRef
 	at      Place
-	ordinal uint64 // of the operation that the region is, if it has one
+	ordinal uint64 // of the region's operation, if it has one
 	known   bool
 }
 
 type openCollective struct {
 	open    bool
-	depth   int // of regions, at its begin
+	depth   int // nesting depth of regions at its begin
 	at      Place
 	ordinal uint64
 	known   bool
 }
 
 type request struct {
-	kind    otf2.EventKind // of the event that made it
+	kind    otf2.EventKind // kind of the event that made it
 	at      Place
 	ordinal uint64
 	known   bool
@@ -78,7 +78,7 @@ type request struct {
 
 type rmaOp struct{ win, id uint64 }
 
-// commUse is the life of a communicator at one location.
+// commUse is the lifetime of a communicator on one location.
 type commUse struct {
 	created, destroyed bool
 	used               bool
@@ -131,8 +131,8 @@ func (c *eventCheck) run() {
 	c.match.end()
 }
 
-// destruction reports communicators that only some of their members destroyed. Programs may end
-// without destroying theirs, but then none of the members does.
+// destruction reports communicators that only some of their members destroyed. A program may end without destroying a
+// communicator, but then no member destroys it.
 func (c *eventCheck) destruction() {
 	for _, d := range c.defs.Comms {
 		comm := c.comms[d.Self]
@@ -170,14 +170,14 @@ func (c *eventCheck) damaged(err error) {
 	c.lenient = true
 }
 
-// report adds a finding about the present event of a track.
+// report adds a finding about the current event of a track.
 func (c *eventCheck) report(t *track, rule Rule, format string, args ...any) {
 	c.At(Error, t.here(), rule, format, args...)
 }
 
-// At adds a finding about a place in the events.
+// At adds a finding about an event.
 func (fs *Findings) At(severity Severity, p Place, rule Rule, format string, args ...any) {
-	if fs.room(severity, rule) { // formatting is left out for what is only counted
+	if fs.room(severity, rule) { // findings that are only counted are not formatted
 		fs.all = append(fs.all, Finding{
 			Severity: severity, Rule: rule, HasLocation: true, Location: p.Location, Event: p.Event, Time: p.Time,
 			Text: fmt.Sprintf(format, args...),
@@ -236,8 +236,8 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 	}
 }
 
-// communication takes events of messages, and of collectives with requests. ordinal is that which the event states, if
-// it is known.
+// communication takes events of messages, and of collectives with requests. ordinal is the event's own; known reports
+// whether it has one.
 func (c *eventCheck) communication(t *track, ev *otf2.Event, ordinal uint64, known bool) {
 	switch ev.Kind {
 	case otf2.EventNonBlockingCollectiveRequest:
@@ -272,8 +272,8 @@ func (c *eventCheck) communication(t *track, ev *otf2.Event, ordinal uint64, kno
 	}
 }
 
-// references checks that what the event and its attributes refer to is defined, and the attributes'
-// types. It reports whether the event can be used.
+// references checks that everything that the event and its attributes refer to is defined, and the types of the
+// attributes. It reports whether the event can be used.
 func (c *eventCheck) references(t *track, ev *otf2.Event) (usable bool) {
 	usable = true
 	fields := ev.Kind.Fields()
@@ -291,7 +291,7 @@ func (c *eventCheck) references(t *track, ev *otf2.Event) (usable bool) {
 			continue
 		}
 		if v == uint64(otf2.UndefinedString) && space != otf2.MappingRegion && space != otf2.MappingComm {
-			continue // undefined is a value, where nothing depends on it
+			continue // an undefined reference is allowed if nothing depends on it
 		}
 		c.report(t, RuleReference, "%v: %s %d is not defined", ev.Kind, fields[f].Name, v)
 		usable = false
@@ -319,8 +319,8 @@ func (c *eventCheck) references(t *track, ev *otf2.Event) (usable bool) {
 	return usable
 }
 
-// operations is the number of NCCL operations that a region of the timeline model stands for, by the event that enters
-// it.
+// operations returns the number of NCCL operations that a region of the timeline model represents, by the event that
+// enters it.
 func (c *eventCheck) operations(ev *otf2.Event) uint64 {
 	if n, stated := c.ids.Value(ev, regions.AttrOperations); stated {
 		return n
@@ -387,7 +387,8 @@ func (c *eventCheck) open(t *track, kind otf2.EventKind, id, ordinal uint64, kno
 	t.requests[id] = request{kind, t.here(), ordinal, known}
 }
 
-// complete ends a request that an event of the given kind must have made; of one that is not open it is empty.
+// complete ends a request, which an event of the given kind must have made. It returns an empty request if none is
+// open.
 func (c *eventCheck) complete(t *track, id uint64, kind otf2.EventKind) request {
 	r, ok := t.requests[id]
 	switch {
@@ -420,7 +421,7 @@ func (c *eventCheck) rmaComplete(t *track, kind otf2.EventKind, op rmaOp) {
 	}
 }
 
-// remote checks who is addressed in a window, and by whom.
+// remote checks the target and the origin of an operation in a window.
 func (c *eventCheck) remote(t *track, ev *otf2.Event) {
 	comm := c.windows[otf2.RmaWinRef(ev.Args[0])]
 	if comm == nil || comm.Global {
@@ -435,7 +436,7 @@ func (c *eventCheck) remote(t *track, ev *otf2.Event) {
 	}
 }
 
-// onOff checks that recording goes off and on in turn.
+// onOff checks that recording is switched off and on alternately.
 func (c *eventCheck) onOff(t *track, mode otf2.MeasurementMode) {
 	off := mode == otf2.MeasurementOff
 	switch {
@@ -447,7 +448,7 @@ func (c *eventCheck) onOff(t *track, mode otf2.MeasurementMode) {
 	t.off, t.offAt = off, t.here()
 }
 
-// use checks that the location may use the communicator now; nil if nothing can be said of it.
+// use checks that the location may use the communicator now. It returns nil if that cannot be decided.
 func (c *eventCheck) use(t *track, ref otf2.CommRef) *facts.Communicator {
 	comm := c.comms[ref]
 	if comm == nil {
@@ -514,7 +515,7 @@ func (c *eventCheck) collective(t *track, op otf2.CollectiveOp, ref otf2.CommRef
 	comm := c.comms[ref]
 	if op < otf2.CollectiveOpCreateHandle {
 		comm = c.use(t, ref)
-	} // else it makes or destroys the communicator itself, and Score-P records that before or after
+	} // otherwise it creates or destroys the communicator itself, which Score-P records before or after
 	if comm == nil {
 		return
 	}
@@ -527,7 +528,7 @@ func (c *eventCheck) collective(t *track, op otf2.CollectiveOp, ref otf2.CommRef
 	}
 }
 
-// ordinal is that of an event, if it says so, else of the region that it is in.
+// ordinal returns the event's own ordinal if known, otherwise that of its region.
 func (t *track) ordinal(own uint64, known bool) (uint64, bool) {
 	if n := len(t.stack); !known && n > 0 {
 		return t.stack[n-1].ordinal, t.stack[n-1].known
@@ -535,8 +536,7 @@ func (t *track) ordinal(own uint64, known bool) (uint64, bool) {
 	return own, known
 }
 
-// message takes MpiSend, MpiIsend, MpiRecv and MpiIrecv, whose first fields are peer, communicator,
-// tag, length.
+// message takes MpiSend, MpiIsend, MpiRecv and MpiIrecv, whose first fields are peer, communicator, tag, length.
 func (c *eventCheck) message(t *track, ev *otf2.Event, send bool, ordinal uint64, known bool) {
 	comm := c.use(t, otf2.CommRef(ev.Args[1]))
 	if comm == nil {
@@ -552,7 +552,7 @@ func (c *eventCheck) message(t *track, ev *otf2.Event, send bool, ordinal uint64
 	}
 }
 
-// end checks what must not be left at the end of a location.
+// end checks what must not remain open at the end of a location.
 func (c *eventCheck) end(t *track) {
 	severity := c.pairing()
 	if n := len(t.stack); n > 0 {
@@ -588,7 +588,7 @@ func (c *eventCheck) end(t *track) {
 	}
 }
 
-// leftOver reports the requests and RMA operations that never ended, the first of each location.
+// leftOver reports requests and RMA operations that never ended, the first one of each location.
 func (c *eventCheck) leftOver(t *track, severity Severity) {
 	first, n := Place{}, 0
 	var id uint64

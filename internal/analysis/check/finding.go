@@ -19,21 +19,21 @@ type Severity string
 
 const (
 	Error Severity = "error" // the archive is wrong
-	Note  Severity = "note"  // not as in a complete archive, but explained by what the archive says of itself
+	Note  Severity = "note"  // unlike a complete archive, but explained by what the archive says about itself
 )
 
-// Rule names what a finding is about.
+// Rule identifies what a finding is about.
 type Rule string
 
-// The rules that Check knows.
+// The rules.
 const (
-	RuleFile           Rule = "file"             // a file is damaged or not there
+	RuleFile           Rule = "file"             // a file is damaged or missing
 	RuleAnchor         Rule = "anchor"           // the anchor contradicts the definitions
-	RuleClock          Rule = "clock"            // clock properties are not usable
+	RuleClock          Rule = "clock"            // clock properties cannot be used
 	RuleIDs            Rule = "ids"              // ids of a kind are not 0, 1, 2, …, or one is defined twice
-	RuleReference      Rule = "reference"        // something that is not defined is referred to
+	RuleReference      Rule = "reference"        // a reference to something that is not defined
 	RuleMembers        Rule = "members"          // members of a group are out of range
-	RuleLocationGroup  Rule = "location-group"   // location group and its locations or creator do not fit
+	RuleLocationGroup  Rule = "location-group"   // location group does not match its locations or creator
 	RuleTimeOrder      Rule = "time-order"       // time goes back
 	RuleTimeRange      Rule = "time-range"       // an event outside the clock properties
 	RuleNesting        Rule = "nesting"          // regions are not left in the order in which they were entered
@@ -43,29 +43,29 @@ const (
 	RuleRequest        Rule = "request"          // a request is used twice, unknown, or never completed
 	RuleCommunicator   Rule = "communicator"     // used before its creation, after its end, or by no member
 	RuleRank           Rule = "rank"             // a root or peer is not in the communicator
-	RuleCollectiveMate Rule = "collective-match" // members do not have the same collectives
-	RuleRoot           Rule = "collective-root"  // they name different roots
-	RuleSize           Rule = "collective-size"  // their sizes do not fit each other
-	RuleMessage        Rule = "message-match"    // a send without receive, or the reverse
-	RuleLength         Rule = "message-length"   // their lengths differ
-	RuleMeasurement    Rule = "measurement"      // recording goes on or off twice
-	RuleProcess        Rule = "process"          // a process did not end in order
+	RuleCollectiveMate Rule = "collective-match" // members have different collectives
+	RuleRoot           Rule = "collective-root"  // members name different roots
+	RuleSize           Rule = "collective-size"  // members' sizes do not match
+	RuleMessage        Rule = "message-match"    // a send without a receive, or the reverse
+	RuleLength         Rule = "message-length"   // lengths of a send and its receive differ
+	RuleMeasurement    Rule = "measurement"      // recording is switched on or off twice
+	RuleProcess        Rule = "process"          // a process ended abnormally
 	RuleLoss           Rule = "loss"             // events were lost: no memory or disk, or the collector died
-	RuleCounter        Rule = "counter"          // a counter of the archive is not what the events give
+	RuleCounter        Rule = "counter"          // a counter of the archive differs from the events
 )
 
-// Finding is one thing that Check found.
+// Finding is one result of a check.
 type Finding struct {
 	Severity    Severity         `json:"severity"`
 	Rule        Rule             `json:"rule"`
 	HasLocation bool             `json:"has_location"`
-	Location    otf2.LocationRef `json:"location"` // if HasLocation
+	Location    otf2.LocationRef `json:"location"` // valid if HasLocation is set
 	Event       uint64           `json:"event"`    // number of the event in its location, from 1; 0: none
-	Time        otf2.Timestamp   `json:"time"`     // of that event
+	Time        otf2.Timestamp   `json:"time"`     // of the event
 	Text        string           `json:"text"`
 }
 
-// String is the finding in one line: severity, rule, location, event, time, text.
+// String returns the finding in one line: severity, rule, location, event, time, text.
 func (f Finding) String() string {
 	var b strings.Builder
 	printable.Fprintf(&b, "%s: %s: ", f.Severity, f.Rule)
@@ -80,25 +80,25 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// Result is what Check found.
+// Result is the result of a check.
 type Result struct {
 	Findings []Finding       `json:"findings"`
 	Dropped  map[Rule]uint64 `json:"dropped,omitempty"` // findings beyond the limit, by rule
-	Events   uint64          `json:"events"`            // that were looked at
+	Events   uint64          `json:"events"`            // that were checked
 	errors   int
 }
 
-// Errors is the number of findings that are errors, those beyond the limit included.
+// Errors returns the number of findings that are errors, including those beyond the limit.
 func (r *Result) Errors() int { return r.errors }
 
-// Findings collects at most limit findings of each rule and severity.
+// Findings collects a limited number of findings for each rule and severity.
 type Findings struct {
 	all     []Finding
 	count   map[kind]uint64
 	limit   uint64
-	said    analysis.Properties // by the archive itself
-	apart   []facts.Stretch     // operations that members do not have alike
-	lenient bool                // it says that it is incomplete
+	said    analysis.Properties // what the archive says about itself
+	apart   []facts.Stretch     // operations that members recorded differently
+	lenient bool                // the archive states that it is incomplete
 }
 
 type kind struct {
@@ -113,14 +113,14 @@ func (fs *Findings) room(severity Severity, rule Rule) bool {
 	return fs.count[k] <= fs.limit
 }
 
-// Add adds a finding; those of a rule beyond the limit are counted only.
+// Add adds a finding. Beyond the limit of its rule it is only counted.
 func (fs *Findings) Add(f Finding) {
 	if fs.room(f.Severity, f.Rule) {
 		fs.all = append(fs.all, f)
 	}
 }
 
-// Result sums up what was collected, errors first.
+// Result returns the findings, errors first.
 func (fs *Findings) Result(events uint64) *Result {
 	r := &Result{Findings: fs.all, Dropped: make(map[Rule]uint64), Events: events}
 	for k, n := range fs.count {
@@ -137,12 +137,12 @@ func (fs *Findings) Result(events uint64) *Result {
 	return r
 }
 
-// General reports what belongs to no event.
+// General adds a finding that belongs to no event.
 func (fs *Findings) General(rule Rule, format string, args ...any) {
 	fs.Add(Finding{Severity: Error, Rule: rule, Text: fmt.Sprintf(format, args...)})
 }
 
-// pairing is the severity of missing counterparts.
+// pairing returns the severity of missing counterparts.
 func (fs *Findings) pairing() Severity {
 	if fs.lenient {
 		return Note

@@ -14,18 +14,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// matcher brings together what belongs together across locations: collectives by (communicator,
-// operation, ordinal on that communicator), messages by (communicator, pair, ordinal).
+// matcher matches events across locations: collectives by (communicator, operation, ordinal on that communicator),
+// messages by (communicator, pair, ordinal).
 type matcher struct {
 	*Findings
 	stretches []facts.Stretch
 	ours      bool // the archive follows the timeline model, so sizes can be compared
-	merged    bool // but only those of communicators of NCCL: there are others'
+	merged    bool // but only for communicators of NCCL: the archive has others as well
 	comms     map[otf2.CommRef]*facts.Communicator
 
-	transfers  otf2.CommRef         // whose messages nobody receives: facts.PropTransfers
-	unreported uint64               // parts of collectives that the archive says were paused by RAS
-	expected   map[otf2.CommRef]int // members that will have the collectives
+	transfers  otf2.CommRef         // communicator whose messages nobody receives: facts.PropTransfers
+	unreported uint64               // parts of collectives that, according to the archive, were paused by RAS
+	expected   map[otf2.CommRef]int // members that are expected to have the collectives
 	pending    map[collectiveKey]*pendingCollective
 	next       map[memberKey]uint64 // ordinal of the next operation
 	messages   map[messageKey]*messageQueue
@@ -48,7 +48,7 @@ type memberKey struct {
 type pendingCollective struct {
 	first  Place
 	root   uint32
-	shares []uint64 // bytes per rank that fit all members so far
+	shares []uint64 // possible bytes per rank, given all members so far
 	seen   []uint64 // bit set of ranks
 	count  int
 }
@@ -57,13 +57,13 @@ type messageKey struct {
 	comm     otf2.CommRef
 	src, dst int
 	tag      uint64
-	ordinal  uint64 // noOrdinal: not known
+	ordinal  uint64 // noOrdinal: unknown
 }
 
-// noOrdinal stands for ordinals that are not known: the n-th send of a pair belongs to its n-th receive.
+// noOrdinal represents an unknown ordinal: the n-th send of a pair then matches its n-th receive.
 const noOrdinal = 1<<64 - 1
 
-// messageQueue holds the messages of a pair that one side has and the other does not yet.
+// messageQueue has the messages of a pair that only one side has so far.
 type messageQueue struct {
 	sends, receives []message
 }
@@ -146,7 +146,7 @@ func (m *matcher) take(ranks int) *pendingCollective {
 	return &pendingCollective{seen: make([]uint64, words)}
 }
 
-// sizes checks that the member's sizes are those of such an operation and fit the other members'.
+// sizes checks that the member's sizes are possible for the operation and match the other members'.
 func (m *matcher) sizes(at Place, p *pendingCollective, comm *facts.Communicator, rank int, op otf2.CollectiveOp,
 	root uint32, sent, received, ordinal uint64) {
 	c := regions.CollectiveOf(op)
@@ -172,7 +172,7 @@ func (m *matcher) sizes(at Place, p *pendingCollective, comm *facts.Communicator
 	p.shares = append(p.shares[:0], common...)
 }
 
-// RootName names the root of a collective: its rank in the communicator, or what OTF2 says in its place.
+// RootName returns the root of a collective: its rank in the communicator, or OTF2's name for a special value.
 func RootName(root uint32) string {
 	if root >= otf2.CollectiveRootThisGroup {
 		return (&otf2.Field{Type: "CollectiveRoot"}).Text(uint64(root))
@@ -214,7 +214,7 @@ func (m *matcher) message(at Place, comm *facts.Communicator, rank, peer int, ta
 	}
 }
 
-// end reports what has found no counterpart.
+// end reports everything that has no counterpart.
 func (m *matcher) end() {
 	m.endCollectives()
 	m.endMessages()
@@ -230,7 +230,7 @@ func (m *matcher) endCollectives() {
 	})
 	for i := 0; i < len(keys); {
 		k, p := keys[i], m.pending[keys[i]]
-		j := i + 1 // the following ones that lack the same members
+		j := i + 1 // the following ones that the same members lack
 		for j < len(keys) && keys[j].comm == k.comm && keys[j].op == k.op && keys[j].ordinal == keys[j-1].ordinal+1 &&
 			slices.Equal(m.pending[keys[j]].seen, p.seen) {
 			j++
@@ -249,7 +249,7 @@ func (m *matcher) endCollectives() {
 	}
 }
 
-// missing counts the members that have not got a collective.
+// missing counts the members that lack a collective.
 func (m *matcher) missing(ref otf2.CommRef, p *pendingCollective) int {
 	n := len(m.comms[ref].Members)
 	for _, w := range p.seen {
@@ -258,7 +258,7 @@ func (m *matcher) missing(ref otf2.CommRef, p *pendingCollective) int {
 	return n
 }
 
-// lacking names the members that have not got a collective: "ranks 2, 5 have".
+// lacking names the members that lack a collective: "ranks 2, 5 have".
 func (m *matcher) lacking(ref otf2.CommRef, p *pendingCollective) string {
 	comm, missing := m.comms[ref], m.missing(ref, p)
 	var names []string
@@ -296,7 +296,7 @@ func (m *matcher) endMessages() {
 	for i := 0; i < len(keys); {
 		k, n := keys[i], 0
 		left, lack := lacking(k)
-		for ; i < len(keys); i++ { // the others of the pair that lack the same
+		for ; i < len(keys); i++ { // the others of the pair that the same side lacks
 			next := keys[i]
 			if next.ordinal = k.ordinal; next != k {
 				break

@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
-// Metrics on the rows of ranks and of GPUs are sound, and one that is not defined is found.
+// Metrics on rows of ranks and of GPUs are sound; a metric that is not defined is found.
 func TestMetricsAreChecked(t *testing.T) {
 	path := jobtest.Typical(t, func(rank int, p *shardtest.Process) {
 		outstanding := p.Metric(otf2.RecorderKindGPU, shardtest.Outstanding)
