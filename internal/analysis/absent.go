@@ -7,8 +7,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// AbsentGroups is how many location groups stand for processes without data, of which the archive says how many there
-// are. Archives that do not mark them have a group for each.
+// AbsentGroups returns how many location groups represent processes without data. missing is the number of such
+// processes in the archive; an archive that does not mark the groups has one for each process.
 func AbsentGroups(defs *otf2.Definitions, missing uint64) uint64 {
 	if n := len(facts.AbsentRanks(defs)); n > 0 {
 		return uint64(n)

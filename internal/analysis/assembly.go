@@ -11,26 +11,28 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// maxPendingParts bounds what is kept of collectives that some members have not ended. When there are more, the
-// oldest of the communicator that has just got one are given up as unfinished.
+// maxPendingParts limits the parts kept for collectives that some members have not ended. Beyond it, the oldest
+// collectives of the communicator that got the latest part are abandoned.
 const maxPendingParts = 1 << 21
 
-// Assembly brings together the parts of operations that several members have. finish is called with those of an
-// operation that all have ended, abandon with those of one that some have not.
+// Assembly brings together the members' parts of operations. It calls finish with the parts of an operation that all
+// members have ended, and abandon with those of one that some members have not ended.
 type Assembly struct {
 	finish, abandon func(members []Operation)
-	Most            int // parts that are kept
+	Most            int // limit on pending parts
 
 	sequences map[sequenceKey]*partSequence
-	last      *partSequence // that a part was of
+	last      *partSequence // sequence of the last part
 	order     map[otf2.CommRef]*partOrder
-	Parts     int // that are pending
-	// by the magnitude of how many members they had room for: large ones are not kept for small ones
+	Parts     int // number of pending parts
+	// free has unused room by the magnitude of the number of members, so that large room is not used for small
+	// operations.
 	free  [33][]*pendingParts
-	empty []map[uint64]*pendingParts // of sequences of which nothing is pending
+	empty []map[uint64]*pendingParts // for sequences without pending operations
 }
 
-// PartKey names an operation of an archive. The sequence is a function of collectives, or what pairName says.
+// PartKey identifies an operation of an archive. Sequence is the function of a collective, or Operation.Sequence of a
+// message.
 type PartKey struct {
 	Comm     otf2.CommRef
 	Sequence string
@@ -42,26 +44,26 @@ type sequenceKey struct {
 	name string
 }
 
-// partSequence is the pending operations of a sequence, by their ordinals.
+// partSequence has the pending operations of a sequence, by ordinal.
 type partSequence struct {
 	key     sequenceKey
 	order   *partOrder
 	pending map[uint64]*pendingParts // nil: none
 }
 
-// pendingParts is an operation that some members have ended.
+// pendingParts has the parts of an operation that some members have ended.
 type pendingParts struct {
 	members      []Operation
 	sequence     *partSequence
 	ordinal      uint64
-	magnitude    int           // of the number of members, in bits
-	older, newer *pendingParts // of the communicator
+	magnitude    int           // bit length of the number of members
+	older, newer *pendingParts // neighbors among the communicator's pending operations
 }
 
-// partOrder is the pending operations of a communicator in the order in which they were first heard of.
+// partOrder lists the pending operations of a communicator in the order of their first parts.
 type partOrder struct{ oldest, newest *pendingParts }
 
-// NewAssembly makes an assembly without any parts. What finish and abandon get is valid until they return.
+// NewAssembly returns an assembly without any parts. The arguments of finish and abandon are valid until these return.
 func NewAssembly(finish, abandon func([]Operation)) *Assembly {
 	return &Assembly{
 		finish: finish, abandon: abandon, Most: maxPendingParts,
@@ -82,7 +84,7 @@ func MembersWithData(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Commu
 	return n
 }
 
-// Add takes the part of one of expected members.
+// Add adds one member's part of an operation that expected members have.
 func (as *Assembly) Add(key PartKey, op *Operation, expected int) {
 	q := as.sequence(sequenceKey{key.Comm, key.Sequence})
 	p := q.pending[key.Ordinal]
@@ -100,7 +102,7 @@ func (as *Assembly) Add(key PartKey, op *Operation, expected int) {
 	}
 }
 
-// sequence gives the pending operations of a sequence. Parts of one sequence often follow each other.
+// sequence returns the pending operations of a sequence. Consecutive parts often belong to the same sequence.
 func (as *Assembly) sequence(key sequenceKey) *partSequence {
 	if as.last != nil && as.last.key == key {
 		return as.last
@@ -114,7 +116,7 @@ func (as *Assembly) sequence(key sequenceKey) *partSequence {
 	return q
 }
 
-// begin makes an operation pending.
+// begin adds a pending operation.
 func (as *Assembly) begin(q *partSequence, ordinal uint64, magnitude int) *pendingParts {
 	var p *pendingParts
 	free := &as.free[magnitude]
@@ -138,8 +140,8 @@ func (as *Assembly) begin(q *partSequence, ordinal uint64, magnitude int) *pendi
 	return p
 }
 
-// emptyMap is a map for the pending operations of a sequence. There may be many communicators, of which few have any at
-// one time.
+// emptyMap returns a map for the pending operations of a sequence. Maps are reused, because of many communicators only
+// few have pending operations at any time.
 func (as *Assembly) emptyMap() map[uint64]*pendingParts {
 	n := len(as.empty)
 	if n == 0 {
@@ -150,7 +152,7 @@ func (as *Assembly) emptyMap() map[uint64]*pendingParts {
 	return m
 }
 
-// end hands an operation on that is pending no more.
+// end removes a pending operation and passes it to a function.
 func (as *Assembly) end(p *pendingParts, to func([]Operation)) {
 	o := p.sequence.order
 	if p.older == nil {
@@ -173,12 +175,12 @@ func (as *Assembly) end(p *pendingParts, to func([]Operation)) {
 	as.free[p.magnitude] = append(as.free[p.magnitude], p)
 }
 
-// AbandonBefore abandons the operations that somebody ended before a time.
+// AbandonBefore abandons the operations whose first part ended before a time.
 func (as *Assembly) AbandonBefore(t otf2.Timestamp) {
 	as.abandonIf(func(p *pendingParts) bool { return p.members[0].End < t })
 }
 
-// End abandons what is pending.
+// End abandons everything that is pending.
 func (as *Assembly) End() { as.abandonIf(func(*pendingParts) bool { return true }) }
 
 func (as *Assembly) abandonIf(is func(*pendingParts) bool) {

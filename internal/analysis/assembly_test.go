@@ -8,8 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// A large operation's room is not kept for small ones: with many communicators pending that would be their number times
-// its size.
+// The room of a large operation is not reused for small ones: with many pending communicators that would take their
+// number times its size.
 func TestAssemblyKeepsRoomByMagnitude(t *testing.T) {
 	as := NewAssembly(func([]Operation) {}, func([]Operation) {})
 	const large, small = 4096, 8

@@ -7,21 +7,21 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// callTimes tells how long the application's thread was in the call that asked for an operation: of a group of
-// calls, in the whole group. It is given the events of whole processes in order of time.
+// callTimes measures how long the application's thread was in the call that led to an operation; for a group of calls,
+// in the whole group. It needs the events of whole processes in order of time.
 type callTimes struct {
 	api           map[otf2.RegionRef]string
 	defs          *otf2.Definitions
 	threads       map[otf2.LocationRef]*apiThread
 	calls         CallTable[*apiCall]
-	waiting       map[*apiCall]bool // calls that have not returned, with operations that have ended
+	waiting       map[*apiCall]bool // calls that have not returned, but whose operations have ended
 	operationDone func(*Operation)
 }
 
-// apiThread is how deep a thread is in NCCL's API.
+// apiThread is the nesting of a thread in NCCL's API.
 type apiThread struct {
 	depth int
-	call  *apiCall // the outermost one
+	call  *apiCall // the outermost call
 }
 
 // apiCall is an outermost call of NCCL's API.
@@ -29,11 +29,11 @@ type apiCall struct {
 	begin    otf2.Timestamp
 	took     uint64
 	returned bool
-	held     []Operation // that ended before it returned
+	held     []Operation // operations that ended before it returned
 }
 
-// newCallTimes makes a reader of an archive's calls that gives done each operation once the time of its call is known,
-// or will not be.
+// newCallTimes returns a reader of an archive's calls. It passes each operation to done when the time of its call is
+// known or can no longer become known.
 func newCallTimes(defs *otf2.Definitions, done func(*Operation)) *callTimes {
 	return &callTimes{
 		api: facts.CallRegions(defs), defs: defs, threads: make(map[otf2.LocationRef]*apiThread),
@@ -56,7 +56,7 @@ func (c *callTimes) enter(r *facts.Region) {
 		t.call = &apiCall{begin: r.Begin}
 	}
 	t.depth++
-	// Calls that were captured into a graph are over when it is replayed.
+	// A call captured into a graph has ended before the graph is replayed, so it has no operations.
 	if r.Counted && !r.Graph && r.Event != 0 {
 		c.calls.Put(CallKey{ProcessAt(c.defs, r.Location), r.Event}, t.call)
 	}
@@ -88,7 +88,7 @@ func (c *callTimes) finish(o *Operation, call *apiCall) {
 	c.operationDone(o)
 }
 
-// operation takes an operation that has ended, and hands it on when its call has returned, too.
+// operation takes an operation that has ended, and passes it on once its call has returned.
 func (c *callTimes) operation(o *Operation) {
 	var call *apiCall
 	if o.Parent != 0 {
@@ -105,7 +105,7 @@ func (c *callTimes) operation(o *Operation) {
 	}
 }
 
-// end hands on the operations of calls that have not returned.
+// end passes on the operations of calls that have not returned.
 func (c *callTimes) end() {
 	for call := range c.waiting {
 		for i := range call.held {
@@ -115,9 +115,8 @@ func (c *callTimes) end() {
 	clear(c.waiting)
 }
 
-// ReadOperations gives take each operation of an archive's members, with the time of its call where that is known, on
-// the caller's goroutine. What take gets is valid until it returns. Files that cannot be read to their end are named in
-// problems.
+// ReadOperations passes each operation of an archive's members to take, with the time of its call if known, on the
+// caller's goroutine. An operation is valid until take returns. problems names files that cannot be read to their end.
 func ReadOperations(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator, take func(*Operation)) (
 	problems []string) {
 	lanes := LanesOf(a.Defs)

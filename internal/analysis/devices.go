@@ -9,20 +9,20 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Device is a rank of the world and the GPU that it works on: what nccl-tests lists before its tables. What the archive
-// does not tell is "".
+// Device is a rank of the world and the GPU that it works on, as nccl-tests lists them before its tables. Fields
+// unknown to the archive are "".
 type Device struct {
-	Rank int    `json:"rank"` // of the world
+	Rank int    `json:"rank"` // in the world
 	Name string `json:"name"` // "Rank 3"
-	PID  uint64 `json:"pid"`  // 0: not known
+	PID  uint64 `json:"pid"`  // 0: unknown
 	Host string `json:"host"`
 	GPU  string `json:"gpu"` // "CUDA Device 0"
 	PCI  string `json:"pci"`
-	// Product is the GPU's name, "NVIDIA H200".
+	// Product is the GPU's model: "NVIDIA H200".
 	Product string `json:"product"`
 }
 
-// Devices lists the ranks of an archive in world order, without those of which nothing was recorded.
+// Devices lists the ranks of an archive in world order, without ranks that have no data.
 func Devices(defs *otf2.Definitions) []Device {
 	ranks, _ := Ranks(defs, facts.Communicators(defs))
 	pids := make(map[otf2.LocationGroupRef]uint64)

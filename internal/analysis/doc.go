@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package analysis holds what several questions need of archives: reading in lanes, operations with their members
-// brought together, calls, ranks of the world, what an archive says of its recording. The questions have folders of
-// their own below: numbers only; how they look is decided in package report.
+// Package analysis has what several analyses of archives share: reading in lanes, bringing the members' parts of
+// operations together, calls, ranks of the world, and what an archive says about its recording. The analyses are in
+// packages below this one. They only compute results; package report presents them.
 package analysis

@@ -4,8 +4,8 @@ package analysis
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// FirstEvent is the time of an archive's first event, in its ticks; 0 if it has none that can be read. It reads one
-// event of each location.
+// FirstEvent returns the time of an archive's first event, in its ticks; 0 if it has none that can be read. It reads
+// one event of each location.
 func FirstEvent(a *otf2.Archive) otf2.Timestamp {
 	first := otf2.UndefinedTimestamp
 	for i := range a.Defs.Locations {

@@ -11,24 +11,24 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Reading in lanes: an archive's processes are dealt out to a few lanes, which are read at the same time. A
-// lane is in order of time, so whatever concerns one process can be worked out in it. What has to be
-// compared between processes goes on in batches to one consumer, in order of the batches' ends: lanes wait
-// for each other, so that the consumer never holds more than what is pending and some batches.
+// Reading in lanes: an archive's processes are divided among a few lanes, which are read concurrently. Each lane is in
+// order of time, so everything that concerns a single process can be computed in its lane. Items that concern several
+// processes go in batches to one consumer, in the order of the batches' ends. The lanes wait for each other, so that
+// the consumer never holds more than the pending items and a few batches.
 
 const (
 	lanesPerProcessor = 3
 	batchItems        = 64
-	batchEvents       = 1 << 14 // a lane that finds little still says how far it is
+	batchEvents       = 1 << 14 // a lane that finds little still reports its progress
 )
 
-// LanesOf deals out the locations of an archive to as many lanes as keep the processors busy.
+// LanesOf divides the locations of an archive into enough lanes to keep all processors busy.
 func LanesOf(defs *otf2.Definitions) [][]otf2.LocationRef {
 	return DealOut(defs, lanesPerProcessor*runtime.GOMAXPROCS(0))
 }
 
-// DealOut deals out the locations of an archive by process, the largest first, to the lane with the fewest
-// events. What is taken from lanes comes in an order that depends on their number alone.
+// DealOut divides the locations of an archive by process, the largest first, each going to the lane with the fewest
+// events. The order of results depends only on the number of lanes.
 func DealOut(defs *otf2.Definitions, most int) [][]otf2.LocationRef {
 	type process struct {
 		locations []otf2.LocationRef
@@ -69,21 +69,21 @@ func DealOut(defs *otf2.Definitions, most int) [][]otf2.LocationRef {
 	return lanes
 }
 
-// batch is what a lane found in a stretch of its events.
+// batch has the items that a lane found in a stretch of its events.
 type batch[T any] struct {
 	items []T
-	until otf2.Timestamp // of the last event of the stretch
+	until otf2.Timestamp // time of the last event of the stretch
 }
 
 // stream is a lane that is being read.
 type stream[T any] struct {
 	batches  chan batch[T]
-	free     chan []T // used slices
+	free     chan []T // slices to be reused
 	problems []string
 	head     batch[T]
 }
 
-// read finds what is for all in a lane's events, and passes it on in batches.
+// read collects the items of a lane's events, and sends them in batches.
 func (s *stream[T]) read(a *otf2.Archive, of *otf2.Selection, event func(ev *otf2.Event, items []T) []T) {
 	defer close(s.batches)
 	items, n := make([]T, 0, batchItems), 0
@@ -111,7 +111,7 @@ func (s *stream[T]) read(a *otf2.Archive, of *otf2.Selection, event func(ev *otf
 	}
 }
 
-// next drops the batch that has been taken, and gets a further one; false: there is none.
+// next drops the current batch and receives the next one; false: there is none.
 func (s *stream[T]) next() (ok bool) {
 	clear(s.head.items)
 	select {
@@ -122,9 +122,9 @@ func (s *stream[T]) next() (ok bool) {
 	return ok
 }
 
-// ReadLanes reads the lanes of an archive. event is called for every event of lane i, on the lane's own
-// goroutine, and appends what is for all to items; take is called with each of them on the caller's goroutine.
-// Files that cannot be read to their end are named in problems.
+// ReadLanes reads the lanes of an archive. It calls event for every event of lane i, on the lane's own goroutine;
+// event appends the items for the consumer to items. It calls take with each item on the caller's goroutine. problems
+// names files that cannot be read to their end.
 func ReadLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i int, ev *otf2.Event, items []T) []T,
 	take func(*T)) (problems []string) {
 	streams := make([]*stream[T], len(lanes))
@@ -165,7 +165,7 @@ func ReadLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i 
 	return problems
 }
 
-// ReadRegions reads the lanes of an archive by means of package facts; want sets what is wanted of a lane.
+// ReadRegions reads the lanes of an archive with readers of package facts; want sets the hooks of a lane's reader.
 func ReadRegions(a *otf2.Archive, lanes [][]otf2.LocationRef, want func(i int, r *facts.Reader)) (problems []string) {
 	names, attributes := facts.ArchiveNames(a.Defs, facts.Communicators(a.Defs)), facts.FindAttributes(a.Defs)
 	readers := make([]*facts.Reader, len(lanes))

@@ -10,19 +10,19 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// WorldRanks lists the ranks of an archive in world order, and tells which of them a communicator's
-// location belongs to: of one that stands for several ranks without data the first.
+// WorldRanks returns the ranks of an archive in world order, and the rank of each communicator location. For a
+// location that represents several ranks without data, it is the first of them.
 func WorldRanks(defs *otf2.Definitions) ([]Rank, map[otf2.LocationRef]int) {
 	return Ranks(defs, facts.Communicators(defs))
 }
 
-// Communicator is a communicator of NCCL.
+// Communicator describes a communicator of NCCL.
 type Communicator struct {
 	Ref     otf2.CommRef
 	Name    string
-	Members []otf2.LocationRef // by rank; one location stands for several ranks without data
-	World   []int              // by rank: indices into WorldRanks, −1 if it is not known
-	Places  string             // of the members among all ranks, as CommunicatorRow.Members
+	Members []otf2.LocationRef // by rank; one location can represent several ranks without data
+	World   []int              // by rank: indices into WorldRanks, −1 if unknown
+	Places  string             // of the members among all ranks, like CommunicatorRow.Members
 }
 
 // Communicators lists an archive's communicators by id, without those of networks.

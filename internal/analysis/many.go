@@ -8,12 +8,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// ManyRows is how many rows an archive has of which what is held of each, and the garbage beside it, is what a
-// command's memory is made of: some 30 KB for each rank.
+// ManyRows is the number of rows beyond which the data of single rows, and the resulting garbage, dominate a command's
+// memory: about 30 KB for each rank.
 const ManyRows = 4096
 
-// HaveRead collects what reading an archive of many rows has held, when nothing refers to it any more: else what is
-// made of it comes on top.
+// HaveRead collects the garbage from reading an archive with many rows. Call it when nothing refers to that data any
+// more; otherwise the memory of later results adds to it.
 func HaveRead(defs *otf2.Definitions) {
 	if len(defs.Locations) > ManyRows {
 		runtime.GC()

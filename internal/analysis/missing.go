@@ -15,9 +15,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Collectives of MPI that an archive does not have on all members. The members of a communicator call its collectives
-// in one order, so those that one lacks show in the others' functions and roots, and in times: nobody leaves an
-// Allreduce before the last one has entered it.
+// MPI collectives that some members of an archive lack. All members of a communicator call its collectives in one
+// order, so a missing call shows in the functions and roots of the other members' calls, and in their times: nobody
+// leaves an Allreduce before the last member has entered it.
 
 // calledOnce is a member's call of a collective.
 type calledOnce struct {
@@ -29,8 +29,8 @@ type calledOnce struct {
 
 func (c *calledOnce) same(o *calledOnce) bool { return c.function == o.function && c.root == o.root }
 
-// Open opens an archive for analysis: calls that it lacks on some members are known, see FindMissingCalls. If its
-// definitions are damaged it gives what could be read, and an error.
+// Open opens an archive for analysis, and finds calls that some members lack, see FindMissingCalls. If the archive's
+// definitions are damaged, it returns what could be read, and an error.
 func Open(path string, opts *otf2.ReadOptions) (*otf2.Archive, error) {
 	a, err := otf2.Open(path, opts)
 	if a != nil {
@@ -39,10 +39,10 @@ func Open(path string, opts *otf2.ReadOptions) (*otf2.Archive, error) {
 	return a, err
 }
 
-// FindMissingCalls finds which collectives of MPI an archive lacks on some members, and has its definitions and
-// properties say so: those are counted on all members and compared on none, and so are those of which it cannot be
-// told. Call it before anything else is read from the archive's events. It does not say which files cannot be read to
-// their end: whoever reads the events after that does.
+// FindMissingCalls finds the MPI collectives that some members of an archive lack, and adds them to the archive's
+// definitions and properties: they are counted on all members and compared on none. The same holds for calls that
+// cannot be decided. Call it before anything else is read from the archive's events. It does not report files that
+// cannot be read to their end; the next reader of the events does.
 func FindMissingCalls(a *otf2.Archive) []facts.Stretch {
 	comms := facts.Communicators(a.Defs)
 	members := make(map[otf2.CommRef][][]calledOnce)
@@ -85,18 +85,18 @@ func FindMissingCalls(a *otf2.Archive) []facts.Stretch {
 	return stretches
 }
 
-// isHandling reports whether a collective makes or ends a handle: not all members of a communicator need to take part.
+// isHandling reports whether a collective creates or frees a handle, in which not all members need to take part.
 func isHandling(function string) bool {
 	return strings.Contains(function, "HANDLE") || strings.Contains(function, "ALLOCATE")
 }
 
-// isTogether reports whether nobody leaves a collective before all have come to it.
+// isTogether reports whether nobody leaves a collective before all members have come to it.
 func isTogether(o *Operation) bool {
 	return o.Root == otf2.CollectiveRootNone && o.Source == facts.SourceCall &&
 		!strings.HasSuffix(o.Function, "SCAN") && !strings.HasPrefix(o.Function, "DE")
 }
 
-// addStretches adds to what an archive says that its members recorded differently.
+// addStretches adds stretches to those that the archive's properties report as recorded differently.
 func addStretches(a *otf2.Anchor, all []facts.Stretch) {
 	ps := facts.PropertiesOf(a)
 	known := len(ps.Numbered(facts.PropDiffer))
@@ -112,26 +112,27 @@ func addStretches(a *otf2.Anchor, all []facts.Stretch) {
 	}
 }
 
-// callMatch is what is found about the calls of a communicator.
+// callMatch is the result of matching the calls of a communicator.
 type callMatch struct {
 	members [][]calledOnce
-	next    []int // of each member
-	// of each member: its latest calls, of one function, each of which may as well be the one that the others made next
+	next    []int // index of each member's next call
+	// vague counts, for each member, its latest calls of one function that could each be the one that the others made
+	// next.
 	vague   []uint64
 	steps   []callStep
-	stopped bool // further ones cannot be told
+	stopped bool // further calls cannot be matched
 
 	counted map[string]uint64 // calls, by function
 	lost    []lostCall
-	unsure  []facts.Stretch // of which members' calls belong together
+	unsure  []facts.Stretch // it is uncertain which members' calls belong together
 }
 
-// callStep is a call as members made it.
+// callStep is one call with the members that made it and those that did not.
 type callStep struct {
 	call          *calledOnce
 	with, without []int
-	vague         uint64 // calls before it of which one may be the one that is missing
-	early         bool   // some members ended it before others began it: clocks differ, or each lacks the other's
+	vague         uint64 // number of calls before it, one of which may be the missing one
+	early         bool   // some members ended it before others began it: clocks differ, or each lacks the other's call
 }
 
 // lostCall is a call that some members lack.
@@ -141,18 +142,18 @@ type lostCall struct {
 	ranks    []int
 }
 
-// Of calls that are missing.
+// Limits on missing calls.
 const (
-	// one of so many, and two more: members with more are not told by their times, which may be those of clocks that
-	// differ
+	// mostLost: at most one call in this many may be missing, and two more. With more, the times are not trusted,
+	// because clocks may differ.
 	mostLost   = 4
-	mostInARow = 8 // of one member
+	mostInARow = 8 // for one member
 
-	mostStretches = 256 // of a communicator, that are told one by one
+	mostStretches = 256 // listed individually for a communicator
 )
 
-// matchCalls finds which calls of members belong together. Members without any are not recorded. Where all made the
-// same calls, and times do not say clearly that different ones are missing, none are.
+// matchCalls finds which calls of the members belong together. A member without calls counts as not recorded. If all
+// made the same calls, none is reported missing unless the times clearly show that different ones are missing.
 func matchCalls(members [][]calledOnce) *callMatch {
 	m := &callMatch{members: members, next: make([]int, len(members)), vague: make([]uint64, len(members)),
 		counted: make(map[string]uint64)}
@@ -161,7 +162,7 @@ func matchCalls(members [][]calledOnce) *callMatch {
 	m.mergeSteps()
 	all, lost, early := 0, 0, 0
 	segment := make(map[string]*facts.Stretch) // calls since the last one that is made together, by function
-	lacking := make(map[string]bool)           // functions of them of which members lack some
+	lacking := make(map[string]bool)           // functions in segment with calls that some members lack
 	for _, s := range m.steps {
 		function, n := s.call.function, m.counted[s.call.function]
 		m.counted[function]++
@@ -193,7 +194,7 @@ func matchCalls(members [][]calledOnce) *callMatch {
 	m.settle(segment, lacking, m.stopped)
 	strange := lost > 2+all/mostLost || lost > 0 && early > 0 || len(m.lost)+len(m.unsure) > mostStretches
 	switch {
-	case m.equal() && len(m.lost) > 0 && (m.isShifted() || len(m.unsure) > 0): // clocks, not two losses
+	case m.equal() && len(m.lost) > 0 && (m.isShifted() || len(m.unsure) > 0): // clocks differ, rather than two losses
 		m.lost, m.unsure = nil, nil
 	case !strange && !m.stopped && early <= 2+len(m.steps)/mostLost:
 	case m.equal():
@@ -204,8 +205,8 @@ func matchCalls(members [][]calledOnce) *callMatch {
 	return m
 }
 
-// isShifted reports whether the members made no call together before the first one that some lack, nor after the last
-// one: so it looks where all made the same calls, and clocks differ by more than the time between two of them.
+// isShifted reports whether the members made no call together before the first one that some lack, or none after the
+// last one. That is the picture if all made the same calls, and clocks differ by more than the time between two calls.
 func (m *callMatch) isShifted() bool {
 	lacks := func(s callStep) bool { return len(s.without) > 0 }
 	together := func(s callStep) bool { return s.call.together && !s.early && len(s.without) == 0 }
@@ -222,8 +223,8 @@ func (m *callMatch) isShifted() bool {
 	return !slices.ContainsFunc(m.steps[last:], together)
 }
 
-// settle ends a stretch of calls that are not made together: of several of a function of which members lack some none
-// is sure, and where it could not be told how to go on none of any.
+// settle ends a segment of calls that are not made together. If members lack one of several calls of a function, all
+// these calls are unsure; with all, the calls of every function are.
 func (m *callMatch) settle(segment map[string]*facts.Stretch, lacking map[string]bool, all bool) {
 	for _, function := range slices.Sorted(maps.Keys(segment)) {
 		if s := segment[function]; all || lacking[function] && s.First < s.Last {
@@ -234,8 +235,8 @@ func (m *callMatch) settle(segment map[string]*facts.Stretch, lacking map[string
 	clear(lacking)
 }
 
-// mergeSteps makes one of two steps between which members are divided: all made the call, but some by their clocks
-// later than others had left it; or each of two members lacks the other's call.
+// mergeSteps merges two adjacent steps that complement each other: either all members made the call and some clocks
+// differ, or two groups each lack the other's call.
 func (m *callMatch) mergeSteps() {
 	merged := m.steps[:0]
 	for _, s := range m.steps {
@@ -252,7 +253,7 @@ func (m *callMatch) mergeSteps() {
 	m.steps = merged
 }
 
-// head is the call that a member makes so many calls after its next one, nil if there is none.
+// head returns the call that a member makes further calls after its next one, nil if there is none.
 func (m *callMatch) head(rank, further int) *calledOnce {
 	if i := m.next[rank] + further; i < len(m.members[rank]) {
 		return &m.members[rank][i]
@@ -260,8 +261,8 @@ func (m *callMatch) head(rank, further int) *calledOnce {
 	return nil
 }
 
-// step takes the call that ended first, with those of the others that belong to it; false: there is none, or it cannot
-// be told.
+// step matches the call that ended first with the other members' calls of it. It returns false if there are no more
+// calls, or they cannot be matched.
 func (m *callMatch) step() bool {
 	var first *calledOnce
 	for rank := range m.members {
@@ -301,7 +302,7 @@ func (m *callMatch) step() bool {
 	s := callStep{call: first, with: with, without: later, early: len(later) < missed}
 	for _, rank := range later {
 		s.vague = max(s.vague, m.vague[rank])
-		if m.vague[rank] > 0 { // others of them may be missing, too
+		if m.vague[rank] > 0 { // others of these calls may be missing, too
 			m.vague[rank]++
 		}
 	}
@@ -319,8 +320,8 @@ func (m *callMatch) step() bool {
 	return true
 }
 
-// isLater reports whether a call may be the one that members with the present one make next; with sameOnly only if that
-// is of the same function and root.
+// isLater reports whether c may be the call that the members in with make after the current one. With sameOnly, that
+// call must also have the same function and root.
 func (m *callMatch) isLater(c *calledOnce, with []int, sameOnly bool) bool {
 	return slices.ContainsFunc(with, func(rank int) bool {
 		next := m.head(rank, 1)
@@ -328,8 +329,8 @@ func (m *callMatch) isLater(c *calledOnce, with []int, sameOnly bool) bool {
 	})
 }
 
-// mayLack reports whether a member may lack the present call, and not the others one that it makes now: it has made
-// that after the call.
+// mayLack reports whether a member may lack the current call c, as opposed to the others lacking the call that the
+// member makes now.
 func (m *callMatch) mayLack(rank int, c *calledOnce, with []int) bool {
 	h := m.head(rank, 0)
 	if !h.same(c) && h.begin <= c.begin && m.comes(c, rank) {
@@ -338,7 +339,7 @@ func (m *callMatch) mayLack(rank int, c *calledOnce, with []int) bool {
 	return c.together && h.begin > c.end || slices.ContainsFunc(with, func(other int) bool { return m.comes(h, other) })
 }
 
-// comes reports whether a member soon makes a call, after its next one.
+// comes reports whether a member makes a call soon after its next one.
 func (m *callMatch) comes(c *calledOnce, rank int) bool {
 	for further := 1; further <= mostInARow; further++ {
 		if next := m.head(rank, further); next != nil && next.same(c) {
@@ -348,7 +349,7 @@ func (m *callMatch) comes(c *calledOnce, rank int) bool {
 	return false
 }
 
-// giveUp leaves out all that has not been told, or all.
+// giveUp excludes the calls that have not been matched from comparison; with all, every call.
 func (m *callMatch) giveUp(all bool) {
 	if all {
 		m.lost, m.unsure, m.counted = nil, nil, make(map[string]uint64)
@@ -394,7 +395,7 @@ func (m *callMatch) equal() bool {
 	return true
 }
 
-// missing lists what members lack.
+// missing lists the calls that members lack.
 func (m *callMatch) missing(c *facts.Communicator) (all []facts.Missing) {
 	type sequence struct {
 		rank     int
@@ -414,7 +415,7 @@ func (m *callMatch) missing(c *facts.Communicator) (all []facts.Missing) {
 	return all
 }
 
-// stretches lists what is not to be compared, and why.
+// stretches lists the calls that are not to be compared, with the reason.
 func (m *callMatch) stretches(c *facts.Communicator) (all []facts.Stretch) {
 	for _, l := range m.lost {
 		all = append(all, facts.Stretch{Function: l.function, First: l.ordinal, Last: l.ordinal,

@@ -14,7 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
-// numbered is a call of a collective of MPI: where it ended, and its number.
+// numbered identifies a call of an MPI collective by its end and its number.
 type numbered struct {
 	location otf2.LocationRef
 	comm     otf2.CommRef
@@ -22,7 +22,7 @@ type numbered struct {
 	end      otf2.Timestamp
 }
 
-// numbersOf reads the numbers of an archive's collectives, and which of them are not to be compared.
+// numbersOf returns the numbers of an archive's collectives, and the stretches that are not to be compared.
 func numbersOf(t *testing.T, path string) (numbers map[numbered]uint64, left []facts.Stretch) {
 	t.Helper()
 	a, err := analysis.Open(path, nil)
@@ -45,7 +45,7 @@ func numbersOf(t *testing.T, path string) (numbers map[numbered]uint64, left []f
 // mpi4 is Score-P's archive of four MPI ranks.
 const mpi4 = "../../scorep/testdata/mpi4-clock_gettime/traces.otf2"
 
-// loseCollective takes the n-th end of a collective away from a row, with its beginning if asked for.
+// loseCollective removes the n-th end of a collective from a row, and with whole also its begin.
 func loseCollective(s *jobtest.Sample, l otf2.LocationRef, n int, whole bool) {
 	at := s.Index(l, otf2.EventMpiCollectiveEnd, n)
 	s.Remove(l, at, 1)
@@ -57,7 +57,7 @@ func loseCollective(s *jobtest.Sample, l otf2.LocationRef, n int, whole bool) {
 	}
 }
 
-// What is left after calls are missing has the numbers that it had, or is compared with nothing; and that is said.
+// After calls are removed, the others keep their numbers or are excluded from comparison, and that is reported.
 func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 	want, left := numbersOf(t, mpi4)
 	if len(want) == 0 || len(left) > 0 {
@@ -130,8 +130,7 @@ func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 	}
 }
 
-// Clocks that differ are no reason to miss anything, and of an archive that lacks something besides nothing wrong is
-// said.
+// Different clocks alone make no call missing, and in an archive that does lack calls, nothing wrong is reported.
 func TestCallsOfDifferentClocks(t *testing.T) {
 	want, _ := numbersOf(t, mpi4)
 	for _, by := range []int64{-100_000_000, -10_000_000, -100_000, 3_000, 100_000, 10_000_000, 100_000_000} {

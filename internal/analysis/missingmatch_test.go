@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Whatever calls are missing on whichever members, none is compared with another one.
+// Whatever calls are missing on whichever members, no call is compared with another one.
 func TestNoCallIsTakenForAnother(t *testing.T) {
 	exact, tries := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -62,7 +62,7 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 		for range lost {
 			if slices.Contains(
 				functions,
-				"Broadcast") { // where members lack different ones between the same calls of all, nothing tells
+				"Broadcast") { // if members lack different calls between the same common calls, nothing shows which
 				members[only][rapid.IntRange(0, count-1).Draw(rt, "call")].lost = true
 				continue
 			}
@@ -77,7 +77,7 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 			}
 		}
 		m := matchCalls(left)
-		if lost > 0 && m.equal() { // only clocks could tell, which may be wrong
+		if lost > 0 && m.equal() { // only clocks could decide that, and they may be wrong
 			return
 		}
 		stretches := m.stretches(comm)
@@ -129,9 +129,10 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 	}
 }
 
-// Where all members made the same calls, times that contradict each other are not taken for calls that are missing.
+// If all members made the same calls, contradicting times are not taken for missing calls.
 func TestContradictingTimesAreNoLosses(t *testing.T) {
-	// calls gives a member's AllReduces, one each 100 ticks, by a clock that is late by offset; without leaves some out.
+	// calls returns a member's AllReduces, one every 100 ticks, with a clock that is offset behind; without lists
+	// calls to leave out.
 	calls := func(offset otf2.Timestamp, without ...int) (all []calledOnce) {
 		for n := range 10 {
 			if begin := otf2.Timestamp(1000+100*n) + offset; !slices.Contains(without, n) {

@@ -10,45 +10,45 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Operation is one member's part in a collective, or one end of a message, with what is known of its member.
+// Operation is one member's part in a collective, or one end of a message, with what is known about the member.
 type Operation struct {
 	facts.Operation
 	Communicator *facts.Communicator
 	Rank         int          // in the communicator
-	During       Occasion     // the phase that it was called in; nil: none, or not known
-	CallTime     uint64       // how long the call took that asked for it, see callTimes
-	Called       bool         // call is known
-	Local        causes.Local // among the others of its rank; set where causes of waits are asked for
+	During       Occasion     // the phase that it was called in; nil: none, or unknown
+	CallTime     uint64       // how long the call that led to it took, ns; see callTimes
+	Called       bool         // CallTime is known
+	Local        causes.Local // its place among the operations of its rank; set if causes of waits are wanted
 }
 
-// Phase is a phase of the application, as those who count phases know it; the same one is the same value.
+// Phase is a phase of the application. Equal values are the same phase.
 type Phase interface {
-	Path() string  // its name after those of the phases around it
+	Path() string  // names of the phases around it and its own
 	Around() Phase // the phase around it; nil: none
 }
 
-// Occasion is one time that a phase was run through.
+// Occasion is one run through a phase.
 type Occasion interface {
 	Phase() Phase
-	Path() string // its name after those of the phases around it, each as it was that time
+	Path() string // as for Phase, with the names in this run
 }
 
-// Sequence names the sequence of a message as sequences of an archive's properties do.
+// Sequence names the sequence of a message as in an archive's properties.
 func (op *Operation) Sequence() string { return op.PairName(op.Rank) }
 
 // OperationReader finds the operations of communicators' members in events.
 type OperationReader struct {
 	*facts.Reader
 	Comms  map[otf2.CommRef]*facts.Communicator
-	Member map[otf2.LocationRef]bool // of any communicator; of an archive's only those that somebody has asked for
-	whole  bool                      // Comms are all that there are
+	Member map[otf2.LocationRef]bool // members of any communicator; in an archive only those looked up so far
+	whole  bool                      // Comms has all communicators
 	emit   func(*Operation)
 	Alone  uint64 // operations on communicators of one rank, which have no events of their own
 	op     Operation
 }
 
-// NewOperationReader makes a reader of an archive's events that gives emit each operation of a member when it ends.
-// What emit gets is valid until it returns.
+// NewOperationReader returns a reader of an archive's events that passes each operation of a member to emit when it
+// ends. An operation is valid until emit returns.
 func NewOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator,
 	emit func(*Operation)) *OperationReader {
 	r := NewOperationsOf(facts.ArchiveNames(defs, comms), facts.FindAttributes(defs), comms, emit)
@@ -56,7 +56,8 @@ func NewOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Co
 	return r
 }
 
-// NewOperationsOf is newOperationReader for events with other names than an archive's; the caller sets the members.
+// NewOperationsOf is like NewOperationReader for events whose names do not come from an archive; the caller sets
+// Member.
 func NewOperationsOf(names facts.Names, attributes *facts.Attributes, comms map[otf2.CommRef]*facts.Communicator,
 	emit func(*Operation)) *OperationReader {
 	r := &OperationReader{Reader: facts.NewReader(names, attributes), Comms: comms,
@@ -75,7 +76,7 @@ func NewOperationsOf(names facts.Names, attributes *facts.Attributes, comms map[
 	return r
 }
 
-// operation passes on the operations of members. A collective that a location does with itself is left out.
+// operation passes on the operations of members, except collectives of a location with itself.
 func (r *OperationReader) operation(f *facts.Operation) {
 	comm := r.Comms[f.Comm]
 	if comm == nil || comm.Self && !f.Message {
@@ -85,7 +86,7 @@ func (r *OperationReader) operation(f *facts.Operation) {
 	if rank < 0 {
 		return
 	}
-	o := &r.op // set in place: a literal would be made elsewhere and copied
+	o := &r.op // set in place: a literal would be built elsewhere and copied
 	o.Operation, o.Communicator, o.Rank = *f, comm, rank
 	o.During, o.CallTime, o.Called, o.Local = nil, 0, false, causes.Local{}
 	r.emit(o)
@@ -110,7 +111,7 @@ func (r *OperationReader) isMember(l otf2.LocationRef) bool {
 	return is
 }
 
-// NameOf is a string's text, "" if it is not defined.
+// NameOf returns a string's text, "" if it is not defined.
 func NameOf(defs *otf2.Definitions, ref otf2.StringRef) string {
 	if ref == otf2.UndefinedString {
 		return ""
@@ -131,5 +132,5 @@ func Ascending(locations map[otf2.LocationRef]bool) []otf2.LocationRef {
 	return all
 }
 
-// SendRecv is the name of messages, as of nccl-tests' program for them: a Send and its Recv are one operation.
+// SendRecv is the name of messages, as in nccl-tests: a Send and its Recv are one operation.
 const SendRecv = "SendRecv"

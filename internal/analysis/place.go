@@ -7,13 +7,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// NetworkRow is whose transfers a row shows.
+// NetworkRow identifies the rank whose transfers a row shows.
 type NetworkRow struct {
 	Comm otf2.CommRef // of the operations
-	Rank int          // in it
+	Rank int          // in the communicator
 }
 
-// NetworkRows tells of the rows of proxies whose transfers they show, as far as it is known.
+// NetworkRows returns, for the rows of proxies, whose transfers they show, if known.
 func NetworkRows(defs *otf2.Definitions) map[otf2.LocationRef]NetworkRow {
 	ranks := facts.NetworkRanks(defs)
 	all := make(map[otf2.LocationRef]NetworkRow)
@@ -30,7 +30,7 @@ func NetworkRows(defs *otf2.Definitions) map[otf2.LocationRef]NetworkRow {
 	return all
 }
 
-// Place is where a location is.
+// Place describes where a location is.
 type Place struct {
 	Process otf2.LocationGroupRef
 	Host    string
@@ -38,7 +38,7 @@ type Place struct {
 	Device  otf2.SystemTreeNodeRef
 }
 
-// PlaceOf tells where a location is. It gives what the definitions tell.
+// PlaceOf returns where a location is, according to the definitions.
 func PlaceOf(defs *otf2.Definitions, l otf2.LocationRef) Place {
 	d := defs.Location(l)
 	if d == nil {

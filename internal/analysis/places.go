@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Stride is the distance of neighbors, 0 if it is not the same for all.
+// Stride returns the distance of neighbors, 0 if it is not the same for all.
 func Stride(places []int) int {
 	if len(places) < 2 {
 		return 0
@@ -21,7 +21,7 @@ func Stride(places []int) int {
 	return max(d, 0)
 }
 
-// PlacesText writes a list of places: "0-7", "0-28/4" for every fourth, "0,1,5".
+// PlacesText formats a list of places: "0-7", "0-28/4" for every fourth, "0,1,5".
 func PlacesText(places []int) string {
 	if len(places) == 0 {
 		return ""

@@ -13,13 +13,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Properties is what an archive says of itself. The names are listed in package facts, and explained in scorep.
+// Properties has the properties of an archive. Their names are listed in package facts, and explained in package
+// scorep.
 type Properties struct{ facts.Properties }
 
-// PropertiesOf reads what an archive says of itself.
+// PropertiesOf reads an archive's properties.
 func PropertiesOf(a *otf2.Anchor) Properties { return Properties{facts.PropertiesOf(a)} }
 
-// diedPrefix begins the names, below LOST, of operations that died with collectors, by function.
+// diedPrefix begins the names, below LOST, of the counters of operations lost with collectors that died, by function.
 const diedPrefix = "COLLECTOR_DIED::"
 
 // Hidden reads the property HIDDEN: key, key.
@@ -33,17 +34,17 @@ func (ps Properties) Hidden() []hidden.Traffic {
 	return all
 }
 
-// Merged reports whether there are processes and communicators of others in the archive, too.
+// Merged reports whether the archive also contains processes and communicators of another tool.
 func (ps Properties) Merged() bool { return ps.Has(facts.PropMerged) }
 
-// StretchesOf is the operations that the archive's members recorded differently.
+// StretchesOf returns the operations that the archive's members recorded differently.
 func StretchesOf(a *otf2.Anchor) []facts.Stretch {
 	all, _ := facts.Stretches(a)
 	return all
 }
 
-// Differing says which operations the archive's members recorded differently, a line each: they are compared with
-// nothing.
+// Differing returns one line for each stretch of operations that the archive's members recorded differently. These
+// operations are excluded from comparisons.
 func Differing(a *otf2.Anchor) (lines []string) {
 	const most = 16
 	all, unnamed := facts.Stretches(a)
@@ -88,22 +89,21 @@ func (ps Properties) Gaps() []Gap {
 	return all
 }
 
-// Gap is a run of a communicator's operations that were not recorded, on request or because they could not be written.
+// Gap is a run of a communicator's operations that, on request, were not recorded, or that could not be written.
 type Gap struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
-	Replayed     bool         `json:"replayed"`       // operations of replayed graphs, which count by themselves
-	First        uint64       `json:"first"`          // ordinal on the communicator, from 0, of any function
+	Replayed     bool         `json:"replayed"`       // operations of replayed graphs, which are counted separately
+	First        uint64       `json:"first"`          // ordinal on the communicator, from 0, over all functions
 	Last         *uint64      `json:"last"`           // nil: up to the end
 	Lost         bool         `json:"lost,omitempty"` // not on request
 }
 
-// ByRAS is the counter of what is missing because somebody else has changed NCCL's activation mask.
+// ByRAS is the counter of operations missing because RAS changed NCCL's activation mask.
 const ByRAS = "OPERATIONS_BY_RAS"
 
-// CountersText writes counters in one line, ordered by name.
-//
-// Those of operations that died with collectors say so behind their function.
+// CountersText formats counters in one line, ordered by name. Those of operations lost with collectors that died are
+// marked after their function.
 func CountersText(all map[string]uint64) string {
 	names := make([]string, 0, len(all))
 	for name, n := range all {

@@ -12,14 +12,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Self is what an archive says of its own making: with what it was recorded, what that cost, and what
-// is not in it. It comes from the archive's properties alone (package scorep lists them), so it is
-// there at once, however many events there are.
+// Self describes how an archive was recorded: with what, at what cost, and what it lacks. It is derived only from the
+// archive's properties (listed in package scorep), so it is available at once, however many events there are.
 type Self struct {
 	Archive   string `json:"archive"`
 	Creator   string `json:"creator"`
-	Processes uint64 `json:"processes"` // with data
-	// Complete reports whether the archive does not say of itself that communication is missing.
+	Processes uint64 `json:"processes"` // processes with data
+	// Complete reports that the archive does not report missing communication.
 	Complete  bool        `json:"complete"`
 	Recording []SelfValue `json:"recording"`
 	Costs     []SelfCost  `json:"costs"`
@@ -27,17 +26,16 @@ type Self struct {
 	Remarks   []SelfText  `json:"remarks"`
 }
 
-// SelfValue is something that each process has: the NCCL library, its version, the clock, ….
+// SelfValue is a value that each process has: the NCCL library, its version, the clock, …
 type SelfValue struct {
-	Name  string `json:"name"` // of the property, "API_VERSION"
+	Name  string `json:"name"` // of the property: "API_VERSION"
 	Value string `json:"value"`
-	// Processes are the location groups of the processes with this value, "0-3,7"; "all" if there is one
-	// value only.
+	// Processes are the location groups of the processes with this value: "0-3,7"; "all" if there is only one value.
 	Processes string `json:"processes"`
 }
 
-// SelfCost is what a callback of the plugin took for events of one type, in all processes, as the
-// plugin measured it on a sample. Names are those of the properties: "START", "PROXY_STEP".
+// SelfCost is the time of a plugin callback for events of one type, over all processes, from a sample that the plugin
+// measured. Names are those of the properties: "START", "PROXY_STEP".
 type SelfCost struct {
 	Callback string  `json:"callback"`
 	Type     string  `json:"type"`
@@ -46,21 +44,21 @@ type SelfCost struct {
 	MostNs   float64 `json:"most_ns"`
 }
 
-// SelfCount is a number of callbacks, losses, oddities, …, over all processes unless Kind says
-// otherwise. Name is "" where the kind is all: NULL_HANDLES.
+// SelfCount is a number of callbacks, losses, oddities, …, over all processes unless Kind says otherwise. Name is ""
+// for a kind without names: NULL_HANDLES.
 type SelfCount struct {
 	Kind  string `json:"kind"` // "STARTS", "LOST", …
 	Name  string `json:"name"` // "COLL", "RING::PROXY_STEP", …
 	Count uint64 `json:"count"`
 }
 
-// SelfText is a remark in words: a difference between members, a pause.
+// SelfText is a remark in words, such as a difference between members or a pause.
 type SelfText struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`
 }
 
-// The kinds of what archives say of themselves, in the order of reports.
+// The properties in a Self, in the order of reports.
 var (
 	selfValues = []facts.Property{facts.PropLibrary, facts.PropLibraryVersion, facts.PropLibraryPath,
 		facts.PropAPIVersion, facts.PropEventMask, facts.PropWithheld, facts.PropRecordMask, facts.PropNetSteps,
@@ -80,7 +78,7 @@ var (
 		facts.PropDiffer}
 )
 
-// SelfReport collects what an archive says of its own making. An archive of another tool says nothing.
+// SelfReport collects what an archive's properties say about its recording. An archive of another tool has none.
 func SelfReport(a *otf2.Archive) *Self {
 	ps := PropertiesOf(a.Anchor)
 	s := &Self{
@@ -117,7 +115,7 @@ func SelfReport(a *otf2.Archive) *Self {
 	return s
 }
 
-// Values lists what processes have of something, and which.
+// Values lists the values of a property, and which processes have each.
 func (ps Properties) Values(name facts.Property) (all []SelfValue) {
 	if ps.Has(name) {
 		all = append(all, SelfValue{string(name), ps.Text(name), "all"})

@@ -55,14 +55,14 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 	if diff := cmp.Diff(*s, back); diff != "" {
 		t.Error(diff)
 	}
-	// An archive of another tool says nothing of itself.
+	// An archive of another tool says nothing about its recording.
 	other := analysis.SelfReport(jobtest.Open(t, filepath.Join("..", "..", "tests", "jobtest", "testdata", "scorep-mpi", "traces.otf2")))
 	if len(other.Recording)+len(other.Costs)+len(other.Counts)+len(other.Remarks) > 0 || !other.Complete {
 		t.Errorf("%+v", other)
 	}
 }
 
-// Times of made-up jobs.
+// Times in the test jobs.
 const (
 	t0 = jobtest.T0
 	us = jobtest.Microsecond

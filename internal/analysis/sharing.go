@@ -14,17 +14,17 @@ import (
 
 // SharedGPU is a GPU, or a part of one, on which several ranks of the world work at the same time.
 type SharedGPU struct {
-	Host string // of the first of the ranks
+	Host string // host of the first of the ranks
 	GPU  string // "CUDA Device 0"
 	UUID string
-	// Ranks of the world, ascending, two or more. Each is in a communicator with another one of them: so they run at
-	// the same time, and not one after the other.
+	// Ranks are ranks of the world, ascending, at least two. Each shares a communicator with another one of them, so
+	// they run at the same time and not one after the other.
 	Ranks []int
 }
 
-// SharedGPUs finds the GPUs of an archive's ranks that several of them share; ranks and of are what Ranks gives. The
-// UUIDs tell that CUDA reported: GPUs that were guessed are never called shared, nor are divided ones (MIG) of which it
-// is not known which part a rank has.
+// SharedGPUs finds GPUs that several of an archive's ranks share; ranks and of are the results of Ranks. It goes by
+// the UUIDs that CUDA reported. GPUs that were guessed are never reported as shared, nor are divided ones (MIG) if it
+// is unknown which part a rank has.
 func SharedGPUs(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, ranks []Rank,
 	of map[otf2.LocationRef]int) []SharedGPU {
 	devices, repeated := devicesOf(defs, ranks)
@@ -36,7 +36,7 @@ func SharedGPUs(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 		if c.Network || len(c.Members) < 2 {
 			continue
 		}
-		first := make(map[deviceID]int) // of the members on it
+		first := make(map[deviceID]int) // first member on each GPU
 		for _, l := range c.Members {
 			rank, ok := of[l]
 			if !ok || devices[rank].uuid == "" {
@@ -64,10 +64,10 @@ func SharedGPUs(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 	return all
 }
 
-// deviceID tells a GPU from all others; the uuid is "" if that is not certain.
+// deviceID identifies a GPU; uuid is "" if it is not certain.
 type deviceID struct{ boot, uuid string }
 
-// devicesOf gives the GPUs of ranks; repeated reports whether any of them is that of several.
+// devicesOf returns the GPUs of ranks; repeated reports whether several ranks have the same one.
 func devicesOf(defs *otf2.Definitions, ranks []Rank) (all []deviceID, repeated bool) {
 	uuids, boots := reportedUUIDs(defs), bootsOf(defs)
 	all, seen := make([]deviceID, len(ranks)), make(map[deviceID]bool)
@@ -87,7 +87,7 @@ func devicesOf(defs *otf2.Definitions, ranks []Rank) (all []deviceID, repeated b
 	return all, repeated
 }
 
-// reportedUUIDs are those of devices that are certain.
+// reportedUUIDs returns the UUIDs of devices that are certain.
 func reportedUUIDs(defs *otf2.Definitions) map[otf2.SystemTreeNodeRef]string {
 	uuids := make(map[otf2.SystemTreeNodeRef]string)
 	uncertain := make(map[otf2.SystemTreeNodeRef]bool)
@@ -110,8 +110,8 @@ func reportedUUIDs(defs *otf2.Definitions) map[otf2.SystemTreeNodeRef]string {
 	return uuids
 }
 
-// bootsOf tells of a node which boot of which machine it is, as containers on one machine have nodes of their own:
-// those of one boot are one machine.
+// bootsOf returns a function that identifies the machine of a node by its boot id. Containers on one machine have
+// nodes of their own; nodes with the same boot id are one machine.
 func bootsOf(defs *otf2.Definitions) func(otf2.SystemTreeNodeRef) string {
 	boots := make(map[otf2.SystemTreeNodeRef]string)
 	for _, p := range defs.SystemTreeNodeProperties {

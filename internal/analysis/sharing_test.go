@@ -16,7 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
-// device is what is known of a rank's GPU, and where and on which communicator it works.
+// device describes a rank's GPU, host and communicator.
 type device struct {
 	host, boot, uuid, pci string
 	facts                 *experiment.GPUFacts
@@ -78,7 +78,7 @@ func TestSharedGPUs(t *testing.T) {
 		ranks, of := analysis.Ranks(a.Defs, comms)
 		got := analysis.SharedGPUs(a.Defs, comms, ranks, of)
 		for i := range got {
-			got[i].GPU, _, _ = strings.Cut(got[i].GPU, " (") // devices of one number have more of a name
+			got[i].GPU, _, _ = strings.Cut(got[i].GPU, " (") // devices with the same number have a longer name
 		}
 		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)

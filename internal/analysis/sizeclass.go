@@ -12,18 +12,18 @@ import (
 // SizeClass is one of regions.SizeClasses.
 type SizeClass regions.SizeClass
 
-// SizeClassOf is the class of a size in bytes.
+// SizeClassOf returns the class of a size in bytes.
 func SizeClassOf(size uint64) *SizeClass {
 	return (*SizeClass)(&regions.SizeClasses[regions.SizeClassOf(size)])
 }
 
-// String is the class as people read it.
+// String returns the class as text for people.
 func (c *SizeClass) String() string { return regions.SizeClass(*c).String() }
 
-// MarshalJSON writes the class as people read it.
+// MarshalJSON writes String's text.
 func (c *SizeClass) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }
 
-// Compare orders classes by size.
+// Compare orders classes by size. It returns 0 if either is nil.
 func (c *SizeClass) Compare(o *SizeClass) int {
 	if c == nil || o == nil {
 		return 0

@@ -4,7 +4,7 @@ package analysis
 
 import "github.com/nccl-otf2/nccl-otf2/internal/stats"
 
-// Entry gives what a map has for a key, which is made if there is none.
+// Entry returns the value of a key, and adds a new one if there is none.
 func Entry[K comparable, V any](all map[K]*V, key K) *V {
 	v := all[key]
 	if v == nil {
@@ -14,7 +14,7 @@ func Entry[K comparable, V any](all map[K]*V, key K) *V {
 	return v
 }
 
-// Times are statistics of intervals in nanoseconds.
+// Times has statistics of intervals in nanoseconds.
 type Times struct {
 	Total float64 `json:"total_ns"`
 	Avg   float64 `json:"avg_ns"`
@@ -24,13 +24,13 @@ type Times struct {
 	Max   float64 `json:"max_ns"`
 }
 
-// KeptTimes is how many durations of a row are kept one by one, for exact percentiles.
+// KeptTimes is the number of durations of a row that are kept individually, for exact percentiles.
 const KeptTimes = 4096
 
-// Durations are those of a row, ns.
+// Durations has the durations of a row, in ns.
 type Durations = stats.Distribution[float64]
 
-// TimesOf gives the statistics, and whether their percentiles are approximate.
+// TimesOf returns the statistics of durations, and whether the percentiles are approximate.
 func TimesOf(d *Durations) (t Times, approximate bool) {
 	if d.Count == 0 {
 		return Times{}, false
@@ -39,7 +39,7 @@ func TimesOf(d *Durations) (t Times, approximate bool) {
 		d.Approximate()
 }
 
-// BoolCount is 1 for true.
+// BoolCount returns 1 for true, 0 for false.
 func BoolCount(b bool) uint64 {
 	if b {
 		return 1

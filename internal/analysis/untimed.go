@@ -12,11 +12,11 @@ import (
 // kernelCh is the bit of KernelCh in masks of events (docs/nccl-profiler-api.md §2.2).
 const kernelCh = 1 << 6
 
-// firstStamps is the first version of the profiler API with stamps of the GPU (pTimer, there §2.5).
+// firstStamps is the first version of the profiler API with GPU timestamps (pTimer, ibid. §2.5).
 const firstStamps = 4
 
-// Untimed says why operations have no times on the GPU, or what to record: a clause for the end of a sentence that says
-// that they have none.
+// Untimed says why operations have no GPU times, or what to record to get them. It returns a clause to end a sentence
+// that says that they have none.
 func (ps Properties) Untimed() string {
 	for _, v := range ps.Values(facts.PropWithheld) {
 		if _, why, ok := strings.Cut(v.Value, ": "); ok {
@@ -36,7 +36,7 @@ func (ps Properties) Untimed() string {
 	return "record with NCCL_OTF2_EVENTS=gpu, the default"
 }
 
-// unusable says why GPU times that were asked for are not there, or cannot be used.
+// unusable says why requested GPU times are missing, or cannot be used.
 func (ps Properties) unusable() string {
 	for _, v := range ps.Values(facts.PropAPIVersion) {
 		if n, err := strconv.Atoi(v.Value); err == nil && n > 0 && n < firstStamps {

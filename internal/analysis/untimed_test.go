@@ -8,8 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Where operations have no GPU times it is said why, if the archive tells: a user whose NCCL was not asked has recorded
-// with the default.
+// If operations have no GPU times, the reason is given as far as the archive shows it: a user whose NCCL was not asked
+// for them has recorded with the default.
 func TestWhyOperationsHaveNoTimes(t *testing.T) {
 	const unsafe = "GPU times (KernelCh): NCCL 2.29 and newer can hang or crash with them; NCCL_ALLGATHERV_ENABLE=0 " +
 		"in all processes makes them safe"

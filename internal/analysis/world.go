@@ -11,7 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Processes tells the process that each location belongs to, also those of its GPUs.
+// Processes returns the process of each location, including locations on its GPUs.
 func Processes(defs *otf2.Definitions) map[otf2.LocationRef]otf2.LocationGroupRef {
 	of := make(map[otf2.LocationRef]otf2.LocationGroupRef, len(defs.Locations))
 	for _, l := range defs.Locations {
@@ -20,8 +20,8 @@ func Processes(defs *otf2.Definitions) map[otf2.LocationRef]otf2.LocationGroupRe
 	return of
 }
 
-// ProcessAt is that of one location: many readers of an archive need not have the table of all. An undefined location
-// has 0.
+// ProcessAt returns the process of one location, 0 if the location is undefined. It spares concurrent readers of an
+// archive the table of all locations.
 func ProcessAt(defs *otf2.Definitions, l otf2.LocationRef) otf2.LocationGroupRef {
 	if d := defs.Location(l); d != nil {
 		return ProcessOf(defs, d.Group)
@@ -35,20 +35,20 @@ type Rank struct {
 	Host    string
 	Gpu     string // "" if it is not known to have one
 	Process otf2.LocationGroupRef
-	Absent  bool // nothing was recorded of it
-	// Together is the name of what stands for it and other ranks without data: "Ranks 4-15 (no data)"; "" if nothing
-	// does.
+	Absent  bool // it has no data
+	// Together names the group of ranks without data that includes this one: "Ranks 4-15 (no data)"; "" if there is
+	// none.
 	Together string
 
 	group otf2.LocationGroupRef
-	nth   int // of those that the group stands for
+	nth   int // index among the ranks that the group represents
 }
 
-// unit is what a rank is: a process, or one of its GPUs.
+// unit is what a rank corresponds to: a process, or one of its GPUs.
 type unit struct{ process, group otf2.LocationGroupRef }
 
-// Ranks lists the ranks of the archive in world order, and which rank a communicator's location
-// belongs to: of one that stands for several ranks without data the first, see facts.Communicator.Place.
+// Ranks returns the ranks of the archive in world order, and the rank of each communicator location. For a location
+// that represents several ranks without data it is the first of them, see facts.Communicator.Place.
 func Ranks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) ([]Rank, map[otf2.LocationRef]int) {
 	units, gpus := unitsOf(defs, comms)
 	seen := make(map[unit]bool)
@@ -76,7 +76,7 @@ func Ranks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) (
 	return ranks, of
 }
 
-// unitsOf tells what the communicators' locations are rows of, and the GPUs of each process that are in communicators.
+// unitsOf returns the unit of each communicator location, and for each process its GPUs that are in communicators.
 func unitsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) (
 	units map[otf2.LocationRef]unit, gpus map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool) {
 	units = make(map[otf2.LocationRef]unit)
@@ -98,7 +98,7 @@ func unitsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator)
 			gpus[u.process][u.group] = true
 		}
 	}
-	for l, u := range units { // a process with threads in communicators of MPI and one GPU in those of NCCL
+	for l, u := range units { // a process with threads in MPI communicators and one GPU in NCCL communicators
 		if u.group == u.process && len(gpus[u.process]) == 1 {
 			for gpu := range gpus[u.process] {
 				units[l] = unit{u.process, gpu}
@@ -108,8 +108,8 @@ func unitsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator)
 	return units, gpus
 }
 
-// appendRanks adds the rank that is a unit, or those without data that it stands for. several: its process has other
-// GPUs, too.
+// appendRanks appends the rank of a unit, or the ranks without data that the unit represents. several: its process has
+// other GPUs, too.
 func appendRanks(ranks []Rank, defs *otf2.Definitions, u unit, several bool,
 	absent map[otf2.LocationGroupRef][]int) []Rank {
 	named := u.process
@@ -135,7 +135,7 @@ func appendRanks(ranks []Rank, defs *otf2.Definitions, u unit, several bool,
 	return ranks
 }
 
-// GpuOf names the device of an accelerator group, "" if the group is none.
+// GpuOf returns the device name of an accelerator group, "" for other groups.
 func GpuOf(defs *otf2.Definitions, group otf2.LocationGroupRef) string {
 	g := defs.LocationGroup(group)
 	if g == nil || g.Type != otf2.LocationGroupTypeAccelerator {
@@ -151,7 +151,7 @@ func GpuOf(defs *otf2.Definitions, group otf2.LocationGroupRef) string {
 	return defs.String(g.Name)
 }
 
-// ProcessOf is the process that a location group is or belongs to.
+// ProcessOf returns the process that a location group is or belongs to.
 func ProcessOf(defs *otf2.Definitions, group otf2.LocationGroupRef) otf2.LocationGroupRef {
 	if g := defs.LocationGroup(group); g != nil && g.Type == otf2.LocationGroupTypeAccelerator {
 		return g.Creator
@@ -159,8 +159,8 @@ func ProcessOf(defs *otf2.Definitions, group otf2.LocationGroupRef) otf2.Locatio
 	return group
 }
 
-// HostOf is the name of the machine a process runs on: the nearest node of class "node", else the
-// nearest at all.
+// HostOf returns the name of the machine that a process runs on: the nearest node of class "node", otherwise the
+// nearest node.
 func HostOf(defs *otf2.Definitions, process otf2.LocationGroupRef) string {
 	g := defs.LocationGroup(process)
 	if g == nil {
