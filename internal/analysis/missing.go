@@ -205,7 +205,7 @@ func matchCalls(members [][]calledOnce) *callMatch {
 	return m
 }
 
-// isShifted reports whether the members made no call together before the first one that some lack, or none after the
+// isShifted reports whether the members made no call together before the first one that some lack, and none after the
 // last one. That is the picture if all made the same calls, and clocks differ by more than the time between two calls.
 func (m *callMatch) isShifted() bool {
 	lacks := func(s callStep) bool { return len(s.without) > 0 }
