@@ -8,10 +8,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
-// EventType is the number of an event type's bit in NCCL's activation mask, but for the last two.
+// EventType is the number of an event type's bit in NCCL's activation mask; the last two types are exceptions.
 type EventType uint8
 
-// Bit is the type's bit in the activation mask and in descriptors, 0 for TypeOther.
+// Bit returns the type's bit in the activation mask and in descriptors, 0 for TypeOther.
 func (t EventType) Bit() uint64 {
 	switch t {
 	case TypeProxyDiag:
@@ -22,7 +22,7 @@ func (t EventType) Bit() uint64 {
 	return 1 << t
 }
 
-// String is the type's name as NCCL has it.
+// String returns NCCL's name of the type.
 func (t EventType) String() string {
 	if t < typeCount {
 		return eventTypes[t].name
@@ -30,8 +30,8 @@ func (t EventType) String() string {
 	return fmt.Sprintf("event type %d", uint8(t))
 }
 
-// typeOf finds the type that a descriptor's bits mean. name tells what is meant by the bit that is
-// NCCL's, RCCL's or, before either had it, nobody's.
+// typeOf returns the type for a descriptor's bits. One bit means a type of NCCL, a type of RCCL, or, before either
+// defined it, nothing; name decides which.
 func typeOf(bits uint64, name string) EventType {
 	if bits == TypeKernelPhase.Bit() {
 		for _, t := range []EventType{TypeProxyDiag, TypeOther} {
@@ -51,7 +51,7 @@ func typeOf(bits uint64, name string) EventType {
 // State is the second argument of recordEventState.
 type State int32
 
-// String is the state's name as NCCL has it.
+// String returns NCCL's name of the state.
 func (s State) String() string {
 	if s >= 0 && int(s) < len(api.States) {
 		return api.States[s].Name
@@ -68,18 +68,18 @@ const (
 	fieldPointer           // opaque
 	fieldHandle            // another event's handle; its id is in the member <name>Id
 	fieldNet               // a network plugin's own descriptor
-	fieldPID               // a process id: the recording process's own becomes that of the playing one
+	fieldPID               // a process id: the recording process's own is replaced by that of the playing one
 )
 
 type field struct {
 	name string // in the recording's member "d"
 	kind fieldKind
-	// some: only some versions of the interface have it, so recordings may lack it: then it is NULL or 0,
-	// or what the communicator has.
+	// some: only some versions of the interface have the member, so recordings may lack it. It is then NULL or 0, or
+	// taken from the communicator.
 	some bool
 }
 
-// eventTypes is indexed by EventType. The fields are in the order in which programs have them, that of the table.
+// eventTypes is indexed by EventType. The fields have the same order as in programs.
 var eventTypes = func() (all [typeCount]struct {
 	name   string
 	descr  any // the type's Descr
@@ -118,12 +118,12 @@ func kindOf(k api.Kind) fieldKind {
 	return fieldNumber
 }
 
-// Descriptor is an empty descriptor of a type, as Event.Descr points to.
+// Descriptor returns an empty descriptor of a type, as Event.Descr points to.
 func Descriptor(t EventType) any { return eventTypes[t].descr }
 
-// Descriptors that are not of NCCL's types, and parts of them.
+// Descriptors of types that NCCL does not have, and parts of descriptors.
 type (
-	// ProxyDiag is RCCL's; no member of its descriptor is known.
+	// ProxyDiag is RCCL's descriptor; none of its members is known.
 	ProxyDiag struct{}
 
 	// Other is the descriptor of a type that neither NCCL nor RCCL defines.

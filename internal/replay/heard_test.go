@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// hear reads what the plugin of one process wrote down, in order.
+// hear reads what the plugin of one process wrote, in order.
 func hear(t testing.TB, dir string, rank int) []*heard {
 	t.Helper()
 	text := testkit.Read(t, filepath.Join(dir, fmt.Sprintf("p%d.jsonl", rank)))
@@ -30,8 +30,8 @@ func hear(t testing.TB, dir string, rank int) []*heard {
 	return all
 }
 
-// shape is what of a call is the same in recording and replay whatever handles there are. Handles
-// are compared afterwards.
+// shape returns the parts of a call that are the same in recording and replay, whatever the handles. Handles are
+// compared afterwards.
 func (c *Call) shape(p *Process) string {
 	switch c.Kind {
 	case CallInit:
@@ -73,7 +73,7 @@ func compact(raw json.RawMessage) string {
 	return strings.NewReplacer(" ", "", `"`, "").Replace(string(raw))
 }
 
-// shape gives the same for what the plugin heard.
+// shape returns the same for a call that the plugin heard.
 func (h *heard) shape(pid int) string {
 	switch h.F {
 	case "init":
@@ -133,8 +133,8 @@ type comparison struct {
 	position map[*heard]int // in calls
 }
 
-// compare fails the test unless each recorded thread's calls were made, complete and in order, by
-// one thread of the same name, and all contexts and handles are the plugin's for the events meant.
+// compare fails the test unless each recorded thread's calls were made completely and in order by one thread of the
+// same name, and all contexts and handles are the plugin's for the intended events.
 func compare(t testing.TB, p *Process, pid int, all []*heard) *comparison {
 	t.Helper()
 	c := &comparison{t: t, p: p, pid: pid, of: map[*Call]*heard{}, position: map[*heard]int{}}
@@ -181,8 +181,8 @@ func compare(t testing.TB, p *Process, pid int, all []*heard) *comparison {
 	return c
 }
 
-// agreement compares one recorded thread with one that was heard: how many calls agree, and the
-// first that does not.
+// agreement compares a recorded thread with one that the plugin heard. It returns how many calls agree, and the first
+// that does not.
 func (c *comparison) agreement(th *Thread, made []*heard) (int, string) {
 	main := th.TID == c.p.PID
 	if (made[0].TID == c.pid) != main {
@@ -205,7 +205,7 @@ func (c *comparison) agreement(th *Thread, made []*heard) (int, string) {
 	return len(made), ""
 }
 
-// handles checks that contexts and handles stand for what they stood for in the recording.
+// handles checks that contexts and handles have the same meaning as in the recording.
 func (c *comparison) handles() {
 	handle := func(e *Event) Pointer { return c.of[e.Start].H }
 	context := func(x *Context) Pointer { return c.of[x.Init].Ctx }
@@ -273,7 +273,7 @@ func (c *comparison) inOrder() {
 	}
 }
 
-// causal checks that nothing came before what it follows from.
+// causal checks that no call came before one that it depends on.
 func (c *comparison) causal() {
 	after := func(later, earlier *Call) {
 		c.t.Helper()

@@ -8,11 +8,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 )
 
-// HostFile is the host program (host/, in C), in the folder that `make build` fills as in a prefix that it is installed
-// to. Beside it is the folder callers, with the libraries that can seem to call.
+// HostFile is the path of the host program (host/, in C), below the installation prefix or the folder that `make
+// build` fills in the same way. The folder callers beside it has the libraries that can pose as the caller.
 const HostFile = "libexec/nccl-otf2/replay-host"
 
-// FindHost gives the path of the host program that belongs to this executable, wherever both are installed.
+// FindHost returns the path of the host program that belongs to this executable, wherever both are installed.
 func FindHost() (string, error) {
 	self, err := installed.Tool()
 	if err == nil {

@@ -23,7 +23,7 @@ var names = []string{
 	"11-starved-2p", "12-gpu-few-2p", "13-gpu-few-2p-v7",
 }
 
-// onGPU reports whether a recording is of a real GPU. Nobody knows when that ran its kernels.
+// onGPU reports whether a recording was made on a real GPU, where the times of kernels are unknown.
 func onGPU(name string) bool { return strings.Contains(name, "-gpu-few-2p") }
 
 func load(t testing.TB, name string) *Recording {
@@ -35,7 +35,7 @@ func load(t testing.TB, name string) *Recording {
 
 func TestMain(m *testing.M) { replaytest.Main(m) }
 
-// play runs a recording with the recording plugin. It returns the plugin's output folder too.
+// play plays a recording to the recording plugin. It also returns the plugin's output folder.
 func play(t testing.TB, rec *Recording, opt Options) (*Result, string) {
 	t.Helper()
 	dir := replaytest.Build(t, "")
@@ -54,7 +54,7 @@ func play(t testing.TB, rec *Recording, opt Options) (*Result, string) {
 	return res, out
 }
 
-// mustPlay is play without any failure of a host, and without faults of the plugin.
+// mustPlay is play, and fails the test if a host fails or the plugin reports an error.
 func mustPlay(t testing.TB, rec *Recording, opt Options) (*Result, string) {
 	t.Helper()
 	res, out := play(t, rec, opt)

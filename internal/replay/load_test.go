@@ -28,7 +28,7 @@ func TestEachRecordingLoads(t *testing.T) {
 			calls, starts, states := map[string]int{}, map[string]int{}, map[string]int{}
 			for i, p := range rec.Processes {
 				calls["open"] += len(p.Opens)
-				referenced := rec.Run.Program != "" // not of what the record mode wrote
+				referenced := rec.Run.Program != "" // record mode writes no references
 				if len(p.Contexts) == 0 || p.PID != rec.Run.Files[i].PID || (len(p.Issues) > 0) != referenced ||
 					(len(p.Kernels) > 0) != (referenced && !onGPU(name)) {
 					t.Errorf("process %d: pid %d, %d contexts, %d issues, %d kernels", i, p.PID, len(p.Contexts),
@@ -60,7 +60,7 @@ func TestEachRecordingLoads(t *testing.T) {
 					}
 				}
 			}
-			// The number of thread lines is not kept: a thread is one however often it is introduced.
+			// The number of thread lines is not kept: a thread introduced twice is still one.
 			want := maps.Clone(rec.Run.Calls)
 			delete(want, "thread")
 			if !maps.Equal(calls, want) || !maps.Equal(starts, rec.Run.Starts) || !maps.Equal(states, rec.Run.States) {
@@ -114,7 +114,7 @@ func TestDescriptorsAreTyped(t *testing.T) {
 }
 
 func TestEventsRememberEarlierHandlesAcrossLoads(t *testing.T) {
-	// NCCL's CollApi slot still holds the handle that a plugin unloaded since had given.
+	// NCCL's CollApi slot still holds the handle of a plugin that has been unloaded since.
 	p := load(t, "07-twocomms-streams").Processes[0]
 	found := false
 	for _, e := range p.Events {
@@ -150,7 +150,7 @@ func TestFindKnowsRecordingsByName(t *testing.T) {
 	}
 }
 
-// broken makes a copy of a recording and lets f change it.
+// broken copies a recording, lets f change it, and loads the copy.
 func broken(t *testing.T, f func(dir string)) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -255,13 +255,13 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 			}
 		})
 	}
-	// A user's own recording says no more than it must.
+	// A user's own recording has only the required members.
 	if err := broken(t, func(dir string) {
 		os.WriteFile(filepath.Join(dir, "run.json"), []byte(`{"nccl":"2.29.7"}`), 0o600)
 	}); err != nil {
 		t.Errorf("with the release alone in run.json: %v", err)
 	}
-	// Events that the recording plugin declined have no id, and nothing names them.
+	// Events that the recording plugin declined have no id, and nothing refers to them.
 	if err := broken(t, func(dir string) {
 		declined := 0
 		rewrite(t, filepath.Join(dir, file), func(lines []string) []string {
@@ -306,7 +306,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// FuzzRecLines: whatever a rec file holds, it is loaded or refused, and what is loaded compiles.
+// FuzzRecLines: any rec file is either loaded or refused, and what is loaded compiles.
 func FuzzRecLines(f *testing.F) {
 	text := testkit.Read(f, filepath.Join(recordings, "05-p2p-3p", "p0.rec.jsonl.gz"))
 	in, err := gzip.NewReader(bytes.NewReader(text))
@@ -335,7 +335,7 @@ func FuzzRecLines(f *testing.F) {
 	})
 }
 
-// FuzzRun: whatever stands in run.json, the recording is refused, or can be made into programs.
+// FuzzRun: with any run.json, the recording is either refused or can be compiled.
 func FuzzRun(f *testing.F) {
 	from := filepath.Join(recordings, "01-allreduce-2p")
 	text := testkit.Read(f, filepath.Join(from, recording.RunFile))

@@ -17,8 +17,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 )
 
-// eachLine calls f with each line of a gzipped JSON-lines file, from line 1, and gives the number of
-// lines. Errors name the file and the line.
+// eachLine calls f with each line of a gzipped JSON-lines file, from line 1, and returns the number of lines. Errors
+// name the file and the line.
 func eachLine(path string, f func(line []byte) error) (int, error) {
 	file, err := regular.Open(path)
 	if err != nil {
@@ -50,7 +50,7 @@ func eachLine(path string, f func(line []byte) error) (int, error) {
 	}
 }
 
-// cutOff puts gzip's words for a file that ends too early plainly.
+// cutOff replaces gzip's error for a truncated file by a plain one.
 func cutOff(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("the gzip file is cut off (%w)", err)
@@ -89,13 +89,13 @@ type recLine struct {
 	ID            *int            `json:"id"`
 	State         *int            `json:"state"`
 	Args          *Args           `json:"args"`
-	// What only the plugin's own recordings have.
+	// Only the plugin's own recordings have these.
 	Host   string `json:"host"`
 	Boot   string `json:"boot"`
 	Device *int   `json:"device"`
 	UUID   string `json:"uuid"`
 	PCI    string `json:"pci"`
-	// Beyond what the recorder writes:
+	// The recorder does not write these:
 	Short      bool `json:"short"`
 	Publish    *int `json:"publish"`
 	CtxFrom    *int `json:"ctxFrom"`
@@ -103,8 +103,8 @@ type recLine struct {
 	HFrom      *int `json:"hFrom"`
 }
 
-// loader keeps what names mean while a rec file is read. Context and event ids count anew after each
-// open; handles stay, since NCCL may hold one of a plugin that is gone.
+// loader keeps what names refer to while a rec file is read. Context and event ids start again after each open;
+// handles stay, because NCCL may hold one of a plugin that has been unloaded.
 type loader struct {
 	p        *Process
 	threads  map[int]*Thread
@@ -199,7 +199,7 @@ func (l *loader) call(kind CallKind, r *recLine) (*Call, error) {
 	return c, nil
 }
 
-// context resolves ctxId; nil is a context of another process.
+// context resolves ctxId. It returns nil for a context of another process.
 func (l *loader) context(r *recLine) (*Context, error) {
 	if r.CtxID == nil {
 		return nil, nil
@@ -274,7 +274,7 @@ func (l *loader) start(r *recLine) error {
 	if err := l.descr(e, r.D); err != nil {
 		return err
 	}
-	if r.ID != nil { // else the plugin that recorded has declined it: the call is played, no other names it
+	if r.ID != nil { // otherwise the recording plugin declined it: the call is played, but nothing refers to it
 		e.ID = *r.ID
 		l.events[e.ID] = e
 	}
@@ -285,8 +285,7 @@ func (l *loader) start(r *recLine) error {
 	return nil
 }
 
-// descr reads the descriptor twice: into the type's Go struct, and as raw members in the order in
-// which programs have them.
+// descr reads the descriptor twice: into the type's Go struct, and as raw members in the order of programs.
 func (l *loader) descr(e *Event, text json.RawMessage) error {
 	info := &eventTypes[e.Type]
 	e.Descr = reflect.New(reflect.TypeOf(info.descr)).Interface()
@@ -387,7 +386,7 @@ func (l *loader) state(r *recLine) error {
 	return nil
 }
 
-// loadReferences reads the reference files of process i, where there are any.
+// loadReferences reads the reference files of process i, if there are any.
 func loadReferences(p *Process, dir string, i int) error {
 	if err := loadLines(filepath.Join(dir, recording.Issued(i)), &p.Issues); err != nil {
 		return err
@@ -395,7 +394,7 @@ func loadReferences(p *Process, dir string, i int) error {
 	return loadLines(filepath.Join(dir, recording.Kernels(i)), &p.Kernels)
 }
 
-// loadLines adds the objects of a file to those that are there; a file that is missing has none.
+// loadLines appends the objects of a file. A missing file has none.
 func loadLines[T any](path string, to *[]T) error {
 	_, err := eachLine(path, func(line []byte) error {
 		var v T

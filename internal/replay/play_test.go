@@ -64,7 +64,7 @@ func TestEachRecordingPlaysAsRecorded(t *testing.T) {
 	}
 }
 
-// inits checks what a plugin sees of mask and device when it is initialized.
+// inits checks the mask and device that a plugin sees at initialization.
 func (c *comparison) inits(rec *Recording) {
 	for _, x := range c.p.Contexts {
 		h := c.of[x.Init]
@@ -75,8 +75,8 @@ func (c *comparison) inits(rec *Recording) {
 				h.UUID, h.PCI, device)
 		}
 	}
-	// Concurrent inits see each other's mask or not; one after the other they see what was recorded.
-	// Record mode, which made that of the GPU, does not write it down.
+	// Concurrent inits may or may not see each other's mask; sequential ones see the recorded mask. Record mode, which
+	// made the recordings on GPUs, does not record it.
 	if len(c.p.Threads) > 0 && rec.Run.RanksPerProcess == 1 && !onGPU(rec.Name) {
 		for _, x := range c.p.Contexts {
 			if h := c.of[x.Init]; h.MaskBefore != x.MaskBefore {
@@ -146,7 +146,7 @@ func programFile(t testing.TB, program []byte) string {
 	return path
 }
 
-// only is the part of a recording's starts that are of these types.
+// only returns the numbers of a recording's starts for these types.
 func only(all map[string]int, types ...EventType) map[string]int {
 	part := map[string]int{}
 	for _, t := range types {
@@ -264,13 +264,13 @@ func (r *Report) stops() int {
 }
 
 func TestCollApiIsStoppedAgainWhenTheMaskIsTakenAway(t *testing.T) {
-	// NCCL keeps the CollApi handle after its stop; where the next start is left out by the mask, it
-	// stops the old one again.
+	// NCCL keeps the CollApi handle after its stop; if the mask excludes the next start, NCCL stops the old event
+	// again.
 	rec := load(t, "01-allreduce-2p")
 	res, out := mustPlay(t, rec, Options{Clock: ClockRecorded, Env: []string{"RECORDER_SWITCH=3:0"}})
 	for k, p := range rec.Processes {
 		r := res.Processes[k].Report
-		// The third group still has the mask that was read before its start.
+		// The third group still uses the mask that was read before its start.
 		if got := r.Delivered.Starts["GroupApi"]; got != 3 {
 			t.Errorf("process %d: %d groups started", k, got)
 		}
@@ -378,7 +378,7 @@ func TestThePluginIsFoundAsNCCLFindsIt(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name, value, plugin string
-		fails               string // part of the line that says why
+		fails               string // part of the line with the reason
 	}{
 		{"a path", filepath.Join(built, "librecorder.so"), "v6", ""},
 		{"a file on the loader's path", "libown.so", "v6", ""},
@@ -440,7 +440,7 @@ func TestPacedCallsKeepTheirDistances(t *testing.T) {
 			t.Parallel()
 			begin := time.Now()
 			res, out := mustPlay(t, rec, Options{Clock: clock, Pace: PaceRecorded})
-			// Never faster; how much slower is the machine's business.
+			// A replay is never faster than recorded; how much slower it is depends on the machine.
 			if took := time.Since(begin); took < time.Duration(last-first) {
 				t.Errorf("played in %v what took %v", took, time.Duration(last-first))
 			}
@@ -461,7 +461,7 @@ func TestCancelKillsTheHosts(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	out := t.TempDir()
 	go func() {
-		// Once the first host plays. The recording takes seconds at its own pace.
+		// The first host is playing. The recording takes seconds at its own pace.
 		for {
 			if _, err := os.Stat(filepath.Join(out, "p0.jsonl")); err == nil || ctx.Err() != nil {
 				cancel()
@@ -484,7 +484,7 @@ func TestCancelKillsTheHosts(t *testing.T) {
 	wantKilled(t, res)
 }
 
-// wantKilled says that every host that was started was killed, and is gone.
+// wantKilled checks that every host that was started has been killed and is gone.
 func wantKilled(t *testing.T, res *Result) {
 	t.Helper()
 	for _, p := range res.Processes {
@@ -497,7 +497,7 @@ func wantKilled(t *testing.T, res *Result) {
 	}
 }
 
-// However many hosts have been started by then.
+// Cancelling works however many hosts have been started by then.
 func TestCancelWhileHostsAreStarted(t *testing.T) {
 	rec := load(t, "09-straggler-4p")
 	dir := replaytest.Build(t, "")
@@ -577,7 +577,7 @@ func TestABrokenProgramIsRefused(t *testing.T) {
 	refused := func(what string, program []byte) {
 		t.Helper()
 		cmd := exec.Command(host, programFile(t, program))
-		// There is no such plugin: playing anything would say so.
+		// There is no such plugin: an attempt to play would report that.
 		cmd.Env = append(os.Environ(), "NCCL_PROFILER_PLUGIN=/nosuch/plugin")
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
@@ -597,7 +597,7 @@ func TestABrokenProgramIsRefused(t *testing.T) {
 		bad[n] ^= 1
 		refused(fmt.Sprintf("byte %d changed", n), bad)
 	}
-	// With a good checksum, but senseless.
+	// With a correct checksum, but nonsensical content.
 	for _, edit := range []struct{ what, from, to string }{
 		{"an unknown call", "\nstop ", "\nstep "},
 		{"an unknown thread", "\ninit 0 ", "\ninit 77 "},
@@ -609,7 +609,7 @@ func TestABrokenProgramIsRefused(t *testing.T) {
 	}
 }
 
-// sealed gives a changed program a checksum that fits.
+// sealed returns a changed program with a correct checksum.
 func sealed(program []byte) []byte {
 	body := program[:bytes.LastIndex(program, []byte("\nend "))+1]
 	return seal(bytes.Clone(body))

@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// Compile makes the program of one process for the host: what to call, from which thread, and after
-// which calls of other threads. The format is described in host/program.h and private to
-// the two.
+// Compile makes the program of one process for the host: which calls to make, from which thread, and after which calls
+// of other threads. The format is described in host/program.h; only this package and the host use it.
 func Compile(rec *Recording, process int) ([]byte, error) {
 	if process < 0 || process >= len(rec.Processes) {
 		return nil, fmt.Errorf("recording %s: no process %d of %d", rec.Name, process, len(rec.Processes))
@@ -83,11 +82,11 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 	return seal(out.Bytes()), nil
 }
 
-// A meeting is a communicator of the recording, which ranks of several processes join.
+// meeting is a communicator of the recording, which ranks of several processes join.
 type meeting struct{ number, members int }
 
-// meetings finds the communicator of each communicator rank. Several may have one commId (docs/nccl-profiler-api.md
-// §5.1): they differ in size, or come one after another.
+// meetings returns the communicator of each communicator rank. Several communicators may have the same commId
+// (docs/nccl-profiler-api.md §5.1): they have different sizes, or are not alive at the same time.
 func (rec *Recording) meetings() (of map[*Context]*meeting, count int) {
 	type place struct {
 		commID             uint64
@@ -115,7 +114,7 @@ func (rec *Recording) meetings() (of map[*Context]*meeting, count int) {
 	return of, len(all)
 }
 
-// seal ends a program with its checksum.
+// seal appends the checksum to a program.
 func seal(program []byte) []byte {
 	sum := fnv.New64a()
 	sum.Write(program)
@@ -142,17 +141,17 @@ func parseRelease(text string) (release, error) {
 	return r, nil
 }
 
-// code is what ncclGetVersion tells: 22907.
+// code returns the number that ncclGetVersion reports: 22907.
 func (r release) code() int { return r[0]*10000 + r[1]*100 + r[2] }
 
-// VersionCode is what ncclGetVersion tells of a release: 22907 of "2.29.7".
+// VersionCode returns the number that ncclGetVersion reports for a release: 22907 for "2.29.7".
 func VersionCode(nccl string) (int, error) {
 	r, err := parseRelease(nccl)
 	return r.code(), err
 }
 
-// DeviceOf is the CUDA device of a communicator rank, where the recording tells it: as the plugin asked CUDA, or by the
-// kernels that the rank ran.
+// DeviceOf returns the CUDA device of a communicator rank if the recording has it: as the plugin asked CUDA, or from
+// the kernels that the rank ran.
 func (rec *Recording) DeviceOf(p *Process, c *Context) (device int, known bool) {
 	if c.Device != nil {
 		return *c.Device, *c.Device >= 0
@@ -165,7 +164,8 @@ func (rec *Recording) DeviceOf(p *Process, c *Context) (device int, known bool) 
 	return 0, false
 }
 
-// Device is the CUDA device on which a communicator rank is played: its own, else one by its rank in the whole job.
+// Device returns the CUDA device on which a communicator rank is played: its own, or one chosen by its rank in the
+// whole job.
 func (rec *Recording) Device(p *Process, c *Context) int {
 	if device, known := rec.DeviceOf(p, c); known {
 		return device
@@ -181,7 +181,7 @@ func (rec *Recording) Device(p *Process, c *Context) int {
 	return p.Index * rec.Run.RanksPerProcess
 }
 
-// firstTime is the time of the first call of all processes.
+// firstTime returns the time of the first call of all processes.
 func (rec *Recording) firstTime() uint64 {
 	first := ^uint64(0)
 	for _, p := range rec.Processes {
@@ -192,8 +192,8 @@ func (rec *Recording) firstTime() uint64 {
 	return first
 }
 
-// spawn says after which call a thread is created. Those that initialize a communicator exist from
-// the start, so that several can at the same time; NCCL creates the others once there is a communicator.
+// spawn returns the call after which a thread is created. Threads that initialize a communicator exist from the start,
+// so that several can initialize concurrently; NCCL creates the others once there is a communicator.
 func spawn(p *Process, t *Thread) string {
 	first := t.Calls[0]
 	switch {
@@ -207,8 +207,8 @@ func spawn(p *Process, t *Thread) string {
 	return strconv.Itoa(first.Index - 1)
 }
 
-// GroupRoots finds the GroupApi behind each Group, which names none itself: it is that of the
-// operations enqueued in it.
+// GroupRoots returns the GroupApi of each Group. A Group does not name it, so it is taken from the operations enqueued
+// in the Group.
 func (p *Process) GroupRoots() map[*Event]*Event {
 	roots := map[*Event]*Event{}
 	for _, e := range p.Events {
@@ -227,9 +227,9 @@ type compiler struct {
 	order   []string
 	roots   map[*Event]*Event
 	last    map[*Thread]*Context
-	after   map[*Thread]*Call  // of the present call: the latest of each other thread to wait for
-	known   map[[2]*Thread]int // how many calls of the second thread the first has waited for
-	// the latest call that each thread made for a context; nil: for none that is alive
+	after   map[*Thread]*Call  // calls that the current call has to wait for: the latest of each other thread
+	known   map[[2]*Thread]int // number of calls of the second thread that the first has waited for
+	// touched has the latest call that each thread made for a context; nil: for no live context.
 	touched map[*Context]map[*Thread]*Call
 	turns   map[*Thread]*Call   // the latest init or finalize of each thread
 	plans   map[*Context]*Event // the latest Group of each context
@@ -254,7 +254,7 @@ func pointer(p Pointer) string {
 	return "x" + strconv.FormatUint(uint64(p), 16)
 }
 
-// wait notes that the present call comes after another.
+// wait makes the current call wait for an earlier one.
 func (c *compiler) wait(call, earlier *Call) {
 	if earlier == nil || earlier.Thread == call.Thread {
 		return
@@ -264,8 +264,8 @@ func (c *compiler) wait(call, earlier *Call) {
 	}
 }
 
-// handle is the operand for another event's handle, and waits for it; foreign: for what another
-// process published.
+// handle returns the operand for another event's handle, and makes the call wait for that event. foreign is the number
+// under which another process published the handle.
 func (c *compiler) handle(call *Call, e *Event, recorded Pointer, foreign *int) string {
 	switch {
 	case foreign != nil:
@@ -284,7 +284,7 @@ func (c *compiler) call(call *Call) error {
 	switch call.Kind {
 	case CallInit:
 		fmt.Fprintf(&c.calls, "%d", context.Index)
-		// The library is loaded anew only when its last user is gone.
+		// The library is loaded again only after its last user is gone.
 		for _, x := range c.p.Contexts {
 			if x.Open < call.Open {
 				c.wait(call, x.Finalize)
@@ -304,7 +304,7 @@ func (c *compiler) call(call *Call) error {
 		}
 	case CallStop, CallState:
 		if context == nil {
-			// A NULL handle: it belongs to whatever the thread is busy with.
+			// A NULL handle counts for the context that the thread used last.
 			context = c.last[call.Thread]
 		}
 		if context == nil {
@@ -330,7 +330,8 @@ func (c *compiler) call(call *Call) error {
 	}
 	own := call.Context
 	if own == nil || own.Finalize != nil && own.Finalize.Index < call.Index {
-		// It belongs to no context that is alive, by which it would find the plugin loaded or not, as it was.
+		// The call has no live context to keep the plugin loaded, so it waits for the latest init or finalize of each
+		// thread.
 		for _, latest := range c.turns {
 			c.wait(call, latest)
 		}
@@ -351,7 +352,7 @@ func (c *compiler) touch(context *Context, call *Call) {
 	c.touched[context][call.Thread] = call
 }
 
-// publish notes the number under which other processes are to know what the plugin gives.
+// publish records the number under which other processes refer to what the plugin returns.
 func (c *compiler) publish(call *Call) {
 	var number *int
 	switch call.Kind {
@@ -365,7 +366,7 @@ func (c *compiler) publish(call *Call) {
 	}
 }
 
-// context is the operand for a context.
+// context returns the operand for a context.
 func (c *compiler) context(x *Context, recorded Pointer, foreign *int) string {
 	switch {
 	case foreign != nil:
@@ -376,7 +377,7 @@ func (c *compiler) context(x *Context, recorded Pointer, foreign *int) string {
 	return "c" + strconv.Itoa(x.Index)
 }
 
-// finish ends the call's line with what it comes after, in order of the threads, without what the
+// finish ends the call's line with the calls that it waits for, in the order of the threads, without those that the
 // thread has waited for before.
 func (c *compiler) finish(call *Call) {
 	for _, t := range c.p.Threads {
@@ -397,8 +398,8 @@ func (c *compiler) start(call *Call) error {
 	root := e.Root()
 	if e.Type == TypeGroup {
 		root = c.roots[e]
-		// NCCL enqueues the plans of a communicator in one order, whichever threads do it: its own order of
-		// launches, or the stream's order of callbacks.
+		// NCCL enqueues the plans of a communicator in one order, whichever threads do it: the order of its launches,
+		// or the order of the stream's callbacks.
 		if last := c.plans[e.Context]; last != nil {
 			c.wait(call, last.Start)
 			if last.Stop != nil && last.Stop.Index < call.Index {
@@ -431,7 +432,7 @@ func (c *compiler) start(call *Call) error {
 	return nil
 }
 
-// plan is the Group event above an event, which up to NCCL 2.27 is the root of all but ProxyCtrl.
+// plan returns the Group event above an event. Up to NCCL 2.27 it is the root of all but ProxyCtrl.
 func (e *Event) plan() *Event {
 	for up := e; up != nil; up = up.Parent {
 		if up.Type == TypeGroup {
@@ -441,7 +442,7 @@ func (e *Event) plan() *Event {
 	return nil
 }
 
-// stated is what releases up to 2.26 write about the communicator into each operation.
+// stated returns what releases up to 2.26 write about the communicator into each operation.
 func (e *Event) stated(c *compiler, name string) string {
 	if e.Context == nil || c.release[1] > 26 {
 		return "-"
@@ -508,15 +509,15 @@ func (c *compiler) field(call *Call, f field, raw json.RawMessage) (string, erro
 	return "=" + n.String(), nil
 }
 
-// The network plugins whose descriptors a profiler plugin may read. Source: NCCL's
-// profiler_net.h: kind in bits 16–31, version in bits 0–15.
+// Network plugins whose descriptors a profiler plugin may read, from NCCL's profiler_net.h: kind in bits 16–31,
+// version in bits 0–15.
 const (
 	netIB     = 0x10001
 	netSocket = 0x20001
 )
 
-// netOperand is the operand for a network plugin's data: what it pointed to where that is known, else
-// an address that must not be read.
+// netOperand returns the operand for a network plugin's data: the contents if they are known, otherwise an address
+// that must not be read.
 func netOperand(id int64, data Pointer, sock *Sock, ib *IB) (string, error) {
 	switch {
 	case sock != nil:
@@ -565,7 +566,7 @@ func (c *compiler) args(call *Call) (string, error) {
 	return ".", nil
 }
 
-// publications is how many numbers the processes publish under or hear from.
+// publications returns how many numbers the processes publish or use.
 func (rec *Recording) publications() int {
 	n := 0
 	for _, p := range rec.Processes {

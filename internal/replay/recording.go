@@ -71,10 +71,10 @@ func (f Flag) MarshalJSON() ([]byte, error) {
 
 // Recording is one recorded run.
 type Recording struct {
-	Name      string // of the folder
+	Name      string // name of the folder
 	Dir       string
 	Run       recording.Run
-	Processes []*Process // in order of rank
+	Processes []*Process // by rank
 }
 
 // Process is one recorded process.
@@ -82,30 +82,30 @@ type Process struct {
 	Index    int // in Recording.Processes
 	PID      int
 	Opens    []Open
-	Threads  []*Thread  // in order of their first call
-	Contexts []*Context // in order of init
-	Events   []*Event   // in order of start; Events[i].Index is i+1
+	Threads  []*Thread  // in the order of their first call
+	Contexts []*Context // in the order of init
+	Events   []*Event   // in the order of start; Events[i].Index is i+1
 	Calls    []*Call    // in recorded order; Calls[i].Index is i
 	Issues   []Issue    // what the application called
-	Kernels  []Kernel   // what the pretended GPU ran
+	Kernels  []Kernel   // what the simulated GPU ran
 }
 
-// Open is one loading of the plugin: the same instant on three clocks, in ns.
+// Open describes one loading of the plugin, with the same instant on three clocks, in ns.
 type Open struct {
 	PID, API, Mask int
 	T              uint64 // CLOCK_MONOTONIC_RAW
 	Mono           uint64 // CLOCK_MONOTONIC
 	Real           uint64 // CLOCK_REALTIME
-	Host           string // name of the machine, "" if the recording does not tell it
-	Boot           string // its boot id, likewise: processes with one share their clocks
+	Host           string // name of the machine, "" if unknown
+	Boot           string // boot id of the machine, "" if unknown: processes with the same one share their clocks
 }
 
 // Thread is one thread that made calls.
 type Thread struct {
 	Index int // in Process.Threads
 	TID   int
-	Name  string // at its first call; a progress thread may still have its parent's
-	Short bool   // created when its first call is due: a thread that lives for these calls only
+	Name  string // at its first call; a progress thread may still have its parent's name
+	Short bool   // created when its first call is due: a thread that exists only for these calls
 	Calls []*Call
 }
 
@@ -113,22 +113,22 @@ type Thread struct {
 type Context struct {
 	Index          int // from 1, in Process.Contexts
 	Open           int // index in Process.Opens
-	ID             int // recorded, from 1 in each Open
+	ID             int // recorded id, from 1 in each Open
 	Pointer        Pointer
 	CommID         uint64
 	CommName       *string // nil: NULL
 	NNodes, NRanks int
 	Rank           int // in the communicator
 	MaskBefore     int // activation mask on entry of init
-	Mask           int // … that the recorder asked for
+	Mask           int // … that the recorder requested
 	Init           *Call
-	Finalize       *Call  // the first; nil if it never was
-	Publish        *int   // number under which other processes know it, nil if none
-	Device         *int   // CUDA ordinal, nil if the recording does not tell it
-	UUID, PCI      string // of the GPU, likewise
+	Finalize       *Call  // the first call of finalize; nil if there is none
+	Publish        *int   // number under which other processes refer to it, nil if none
+	Device         *int   // CUDA ordinal, nil if unknown
+	UUID, PCI      string // of the GPU, "" if unknown
 }
 
-// Name is the communicator's name, "" if NCCL gave none.
+// Name returns the communicator's name, "" if NCCL gave none.
 func (c *Context) Name() string {
 	if c.CommName == nil {
 		return ""
@@ -136,7 +136,7 @@ func (c *Context) Name() string {
 	return *c.CommName
 }
 
-// CallKind is a callback of the plugin interface.
+// CallKind identifies a callback of the plugin interface.
 type CallKind uint8
 
 // The callbacks.
@@ -148,7 +148,7 @@ const (
 	CallFinalize
 )
 
-// String is the callback's name.
+// String returns the callback's name.
 func (k CallKind) String() string {
 	return [...]string{"init", "start", "stop", "state", "finalize"}[k]
 }
@@ -161,33 +161,33 @@ type Call struct {
 	Seq     int    // line number in its Open
 	T       uint64 // CLOCK_MONOTONIC_RAW at entry, ns
 	Thread  *Thread
-	Context *Context // of the event for stops and states; nil for those of NULL and for foreign contexts
-	Event   *Event   // nil for init and finalize, and for stops and states with a handle that is none
-	Handle  Pointer  // stops and states: as recorded
-	// Foreign is the number under which another process published the handle (stop, state) or the context
-	// (finalize), nil if it did not.
+	Context *Context // of stops and states: the event's; nil for NULL handles and foreign contexts
+	Event   *Event   // nil for init and finalize, and for stops and states with an invalid handle
+	Handle  Pointer  // of stops and states: as recorded
+	// Foreign is the number under which another process published the handle (stop, state) or the context (finalize),
+	// nil if none did.
 	Foreign        *int
-	ContextPointer Pointer // finalize: as recorded
+	ContextPointer Pointer // of finalize: as recorded
 	State          State   // CallState
-	Args           *Args   // CallState: nil for NULL
-	Again          int     // CallStop: how often the event had been stopped before
+	Args           *Args   // of CallState: nil for NULL
+	Again          int     // of CallStop: how often the event had been stopped before
 }
 
-// Args are the state arguments; members that the state does not define are nil.
+// Args has the arguments of a state; members that the state does not define are nil.
 type Args struct {
-	// ProxyStep: bytes, of this step only in SendWait and RecvFlushWait
+	// TransSize is in bytes, for ProxyStep; only in SendWait and RecvFlushWait it is the size of this step.
 	TransSize        *uint64 `json:"transSize,omitempty"`
-	Steps            *int    `json:"steps,omitempty"`            // ProxyOp, up to NCCL 2.26, with TransSize
+	Steps            *int    `json:"steps,omitempty"`            // ProxyOp up to NCCL 2.26, with TransSize
 	AppendedProxyOps *int64  `json:"appendedProxyOps,omitempty"` // ProxyCtrl
 	PTimer           *uint64 `json:"pTimer,omitempty"`           // KernelChStop, KernelPhaseStop: GPU clock
-	// NetPluginUpdate; not to be read unless Sock or IB is set
+	// Data is for NetPluginUpdate. It must not be read unless Sock or IB is set.
 	Data *Pointer `json:"data,omitempty"`
 	Sock *Sock    `json:"sock,omitempty"`
 	IB   *IB      `json:"ib,omitempty"`
 	Diag *Diag    `json:"proxyDiag,omitempty"` // RCCL's version 6
 }
 
-// Diag are the arguments of RCCL's ProxyDiagUpdate.
+// Diag has the arguments of RCCL's ProxyDiagUpdate.
 type Diag struct {
 	CounterKind uint8  `json:"counterKind"`
 	Flags       uint16 `json:"flags"`
@@ -203,29 +203,29 @@ type Event struct {
 	Type           EventType
 	TypeBits       uint64   // the descriptor's type
 	Handle         Pointer  // as the recorder gave it
-	Context        *Context // nil if the context was none of this process's
+	Context        *Context // nil if the context is not one of this process's
 	ContextPointer Pointer
-	Parent         *Event  // nil if NULL or no event of this process
+	Parent         *Event  // nil if NULL, or not an event of this process
 	ParentObj      Pointer // as recorded
 	ParentStopped  int     // how often the parent had been stopped at the start
 	Group          *Event  // Coll and P2p: the event behind parentGroup
-	Rank           int     // the descriptor's: 0 where NCCL does not fill it
+	Rank           int     // as in the descriptor: 0 if NCCL does not fill it in
 	Before         Pointer // what *eHandle held on entry
-	BeforeEvent    *Event  // the earlier event that Before is the handle of
+	BeforeEvent    *Event  // the earlier event with the handle Before
 	Descr          any     // *Coll, *ProxyOp, … : a pointer to the type named like Type
 	Start          *Call
-	Stop           *Call // the first; nil if it never was
+	Stop           *Call // the first stop; nil if there is none
 	States         []*Call
-	// Numbers under which handles and contexts pass between the processes of a run, nil if they do not:
-	// what another process published stands for the context or the parent, and its pid for a ProxyOp's.
+	// Numbers under which handles and contexts pass between the processes of a run, nil if they do not: the context,
+	// parent, or (for a ProxyOp) pid is replaced by what another process published under the number.
 	Publish, ForeignContext, ForeignParent, ForeignPID *int
 
 	values []json.RawMessage // Descr in the order of the type's fields, for Compile; nil: not recorded
 	sock   json.RawMessage
 }
 
-// Root is the GroupApi event in whose call the event's operation was issued, nil for those outside
-// any (ProxyCtrl). The activation mask that NCCL read there goes with the operation.
+// Root returns the GroupApi event in whose call the event's operation was issued, nil for events outside of any
+// (ProxyCtrl). The activation mask that NCCL read there applies to the whole operation.
 func (e *Event) Root() *Event {
 	for up := e; up != nil; up = up.Parent {
 		if up.Type == TypeGroupApi {
@@ -239,18 +239,18 @@ func (e *Event) Root() *Event {
 type Issue struct {
 	T0, T1    uint64 // CLOCK_MONOTONIC_RAW around the call, ns
 	WorldRank int
-	Comm      int // the driver's number
+	Comm      int // the driver's number of the communicator
 	CommRank  int
 	NRanks    int
 	Stream    int
 	Op        string // program word
 	Count     uint64
 	Args      []string `json:"a"` // of the program word
-	Done      uint64   // all of it had ended then, on the same clock; 0: not known
-	EventNs   uint64   // passed between CUDA events around it on its stream; 0: not measured
+	Done      uint64   // time by which all of it had ended, on the same clock; 0: unknown
+	EventNs   uint64   // time between CUDA events around it on its stream; 0: not measured
 }
 
-// Kernel is one batch and channel that the pretended GPU ran, from the reference file.
+// Kernel is one batch and channel that the simulated GPU ran, from the reference file.
 type Kernel struct {
 	Dev          int
 	CommRank     int
@@ -261,15 +261,15 @@ type Kernel struct {
 	FirstCounter uint64
 	T0, T1       uint64 // CLOCK_MONOTONIC_RAW, ns
 	Aborted      Flag
-	// PTimers has, for each work, the stamps given to NCCL (start, stop; GPU clock), nil where NCCL
-	// had not asked.
+	// PTimers has the timestamps given to NCCL for each work (start, stop; GPU clock), nil if NCCL had not requested
+	// them.
 	PTimers []*[2]uint64 `json:"pTimers"`
 }
 
-// maxRun is what a run.json has at most: some hundred bytes for each process.
+// maxRun limits the size of a run.json: a few hundred bytes for each process.
 const maxRun = 64 << 20
 
-// Load reads the recording in a folder. An error names file and line.
+// Load reads the recording in a folder. Errors name the file and the line.
 func Load(dir string) (*Recording, error) {
 	rec := &Recording{Name: filepath.Base(filepath.Clean(dir)), Dir: dir}
 	path := filepath.Join(dir, recording.RunFile)
@@ -301,7 +301,7 @@ func Load(dir string) (*Recording, error) {
 	return rec, nil
 }
 
-// fill adds what run.json need not say: it follows from the files that are there.
+// fill completes run.json from the files in the folder.
 func (rec *Recording) fill(path string) error {
 	run := &rec.Run
 	if run.Files == nil {
@@ -323,15 +323,14 @@ func (rec *Recording) fill(path string) error {
 	return nil
 }
 
-// recordingFolders are where recordings lie in a checkout; installedRecordings is where an installation has some of
-// them.
+// recordingFolders has the recordings in a checkout, and installedRecordings those of an installation.
 var recordingFolders = []string{"testdata/nccl-callbacks", "testdata/nccl-causes"}
 
 const installedRecordings = "share/nccl-otf2/recordings"
 
-// Find gives the folder of a recording: name itself if that is one, else a recording of that name in a checkout
-// (testdata/nccl-callbacks, testdata/nccl-causes) in which the working directory or this program is, or in the
-// installation that this program is of. The error names those that can be had by name.
+// Find returns the folder of a recording: name itself if it is one, otherwise a recording of that name in the checkout
+// (testdata/nccl-callbacks, testdata/nccl-causes) that contains the working directory or this program, or in the
+// installation of this program. The error lists the available names.
 func Find(name string) (string, error) {
 	if isRecording(name) {
 		return name, nil
@@ -351,8 +350,8 @@ func Find(name string) (string, error) {
 		recording.RunFile, strings.Join(slices.Compact(known), ", "))
 }
 
-// namedRecordings are the folders of the recordings that are known by their names; the first of a name is the one to
-// take.
+// namedRecordings returns the folders of all recordings that can be found by name. Of several with one name, the first
+// takes precedence.
 func namedRecordings() (found []string) {
 	var starts []string
 	if wd, err := os.Getwd(); err == nil {

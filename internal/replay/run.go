@@ -28,100 +28,101 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
-// Clock says what the host's exported clock tells, and how its threads are kept in step.
+// Clock selects what the host's exported clock returns, and how its threads are synchronized.
 type Clock string
 
 // The clocks.
 const (
-	// ClockLive lets the threads run freely, held back only where a call follows from another
-	// thread's. The exported clock is CLOCK_MONOTONIC_RAW.
+	// ClockLive lets the threads run freely; a call only waits for calls of other threads that it depends on. The
+	// exported clock is CLOCK_MONOTONIC_RAW.
 	ClockLive Clock = "live"
-	// ClockRecorded makes all calls of a process one at a time in the recorded order, and the exported
-	// clock tells the recorded time of the call that the asking thread is in: two replays are the same.
+	// ClockRecorded makes all calls of a process one at a time in the recorded order. The exported clock returns the
+	// recorded time of the calling thread's current call, so that two replays are identical.
 	ClockRecorded Clock = "recorded"
 )
 
-// Pace says how fast the calls follow each other.
+// Pace selects how fast calls follow each other.
 type Pace string
 
-// The paces.
+// The possible paces.
 const (
 	PaceFast     Pace = "fast"     // as fast as the order allows
-	PaceRecorded Pace = "recorded" // at the recorded distances in time, all processes on one time line
+	PaceRecorded Pace = "recorded" // at the recorded intervals, with one time line for all processes
 )
 
-// DieAfterLast as Options.Die: each process kills itself (SIGKILL) after its last call, with its
-// communicators not finalized.
+// DieAfterLast as Options.Die makes each process kill itself (SIGKILL) after its last call, without finalizing its
+// communicators.
 const DieAfterLast = "after-last"
 
-// Options are the ways to run. The zero value plays with the live clock, fast, to the end.
+// Options configure a replay. The zero value plays to the end with the live clock, as fast as possible.
 type Options struct {
-	Host   string // host program; "": FindHost's
-	Plugin string // value of NCCL_PROFILER_PLUGIN; "": as the environment has it
+	Host   string // path of the host program; "": FindHost's
+	Plugin string // value of NCCL_PROFILER_PLUGIN; "": from the environment
 	Clock  Clock  // "": ClockLive
 	Pace   Pace   // "": PaceFast
 
-	// API is the newest version of the plugin interface that is looked up, 1–7; 0: what the recording was
-	// made with. Never newer than the NCCL release knows.
+	// API limits the version of the plugin interface that is looked up, 1–7; 0: the version of the recording. It is
+	// never newer than the NCCL release knows.
 	API int
-	// Library is which library seems to call: "nccl", "rccl" (which has a version 6 of its own), "self" (the host
-	// program), or "" for what the recording says, if anything.
+	// Library selects the library that poses as the caller: "nccl", "rccl" (which has a version 6 of its own), "self"
+	// (the host program), or "" for the recording's library, if known.
 	Library string
 
-	// GPU is played, too; nil: none. NCCL_OTF2_CUPTI=on is set. Env has the library's settings (FAKECUPTI_VERSION, …).
+	// GPU is played as well; nil: none. It sets NCCL_OTF2_CUPTI=on. Env has the library's settings (FAKECUPTI_VERSION,
+	// …).
 	GPU *GPU
 
-	Env []string // KEY=VALUE, on top of this process's environment; the last of a key counts
+	Env []string // KEY=VALUE, added to this process's environment; the last value of a key counts
 
-	// Die is "", DieAfterLast, or after how many calls of its program each process kills itself; which
-	// calls these are is certain only with ClockRecorded.
+	// Die is "", DieAfterLast, or the number of calls of its program after which each process kills itself. Which
+	// calls these are is deterministic only with ClockRecorded.
 	Die string
-	// StopAt tells after how many calls of its program a process stops (SIGSTOP); nil or 0: never. Stopped is then
-	// called with its place and pid, and when it returns the process goes on.
+	// StopAt returns the number of calls of its program after which a process stops itself (SIGSTOP); nil or 0: never.
+	// Stopped is then called with its index and pid, and the process continues when Stopped returns.
 	StopAt     func(process int) int
 	Stopped    func(process, pid int)
-	Ledger     bool // ProcessResult.Returned is wanted
-	NoFinalize bool // finalize is not called; the process ends in order otherwise
+	Ledger     bool // fill in ProcessResult.Returned
+	NoFinalize bool // finalize is not called; apart from that, the process ends normally
 	quickExit  bool // the process ends by _exit, without exit handlers
-	noCUDA     bool // the CUDA driver's functions answer that there is no driver
+	noCUDA     bool // the CUDA driver's functions report that there is no driver
 	Spool      bool // NCCL_OTF2_COLLECTOR=spool: the plugin writes files instead of starting collectors
-	verbose    bool // the plugin's INFO lines go to Stderr, too
+	verbose    bool // the plugin's INFO lines also go to Stderr
 
-	// Stderr gets what the hosts write there: at once if it is an *os.File, otherwise process after
-	// process when all have ended. Nil: it is only kept in the Result.
+	// Stderr receives what the hosts write to it: at once if it is an *os.File, otherwise process by process when all
+	// have ended. Nil: it is only kept in the Result.
 	Stderr io.Writer
 }
 
-// GPU is a GPU that is played beside the calls.
+// GPU is a simulated GPU that runs in addition to the calls.
 type GPU struct {
-	// Library stands for CUPTI (internal/replay/host/gpu.h; for tests tests/fakecupti). The hosts load it before the
+	// Library replaces CUPTI (internal/replay/host/gpu.h; for tests tests/fakecupti). The hosts load it before the
 	// plugin.
 	Library string
-	// Program is what the host of a process plays on it. With the live clock each kernel runs from its launch on, 20 µs
-	// at most unless the pace is the recorded one.
+	// Program returns what the host of a process runs on the GPU. With the live clock each kernel starts at its
+	// launch, and takes 20 µs at most unless the pace is the recorded one.
 	Program func(rec *Recording, process int) ([]byte, error)
 }
 
-// Result is what came of a run.
+// Result is the result of a replay.
 type Result struct {
 	Processes []ProcessResult // in order of rank
 }
 
-// ProcessResult is what came of one host process.
+// ProcessResult is the result of one host process.
 type ProcessResult struct {
 	Rank     int
 	PID      int
 	ExitCode int            // -1 if a signal ended it
-	Signal   syscall.Signal // that ended it, 0 if none
+	Signal   syscall.Signal // signal that ended it, 0 if none
 	Report   *Report        // nil if the host could not play
-	// Returned says, by call, whether it had returned when the process ended, whatever it died of: 0 if not, the handle
-	// of a start that was given one, and 1 of any other call. Nil without Options.Ledger.
+	// Returned has a value for each call, even if the process died: 0 if the call had not returned when the process
+	// ended, the handle if the call was a start that got one, and otherwise 1. Nil without Options.Ledger.
 	Returned []uint64
-	GPU      []byte // what the library of Options.GPU wrote of what ran; nil if the process did not end in order
+	GPU      []byte // output of the library of Options.GPU; nil if the process did not end normally
 	Stderr   string // empty if Options.Stderr is an *os.File
 }
 
-// Err says what went wrong, nil if the host played to the end that was asked for.
+// Err returns what went wrong, nil if the host played to the requested end.
 func (r *ProcessResult) Err() error {
 	switch {
 	case r.Report != nil && r.ExitCode == 0, r.Report != nil && r.Signal == syscall.SIGKILL:
@@ -140,16 +141,15 @@ func lastLine(text string) string {
 	return ""
 }
 
-// Report is what one host delivered to its plugin: how many calls, by name of the event type or the
-// state.
+// Report counts the calls that one host made to its plugin, by the name of the event type or state.
 type Report struct {
 	Delivered struct {
-		Starts   map[string]int `json:"starts"`   // that the plugin gave a handle
-		Declined map[string]int `json:"declined"` // … NULL
+		Starts   map[string]int `json:"starts"`   // starts that the plugin gave a handle
+		Declined map[string]int `json:"declined"` // starts that the plugin gave NULL
 		Stops    map[string]int `json:"stops"`
 		States   map[string]int `json:"states"`
 	} `json:"delivered"`
-	// Suppressed were recorded but not called: left out by the activation mask, or declined before.
+	// Suppressed has recorded calls that were not made: excluded by the activation mask, or declined before.
 	Suppressed struct {
 		Starts    map[string]int `json:"starts"`
 		Stops     map[string]int `json:"stops"`
@@ -159,19 +159,19 @@ type Report struct {
 	Inits       int `json:"inits"`
 	Finalizes   int `json:"finalizes"`
 	NullHandles int `json:"null_handles"` // stops and states made with NULL, as NCCL makes some
-	// stops and states with a number from the recording, or another process's handle
+	// RawHandles counts stops and states with a number from the recording, or with another process's handle.
 	RawHandles int    `json:"raw_handles"`
-	StaleStops int    `json:"stale_stops"` // second stops of one event, after a mask change
-	Unwritten  int    `json:"unwritten"`   // starts that left *eHandle as it was
-	Errors     int    `json:"errors"`      // callbacks that answered other than success
+	StaleStops int    `json:"stale_stops"` // second stops of an event, after a mask change
+	Unwritten  int    `json:"unwritten"`   // starts that did not set *eHandle
+	Errors     int    `json:"errors"`      // callbacks that did not return success
 	Loads      int    `json:"loads"`       // how often the library was opened
 	Warnings   int    `json:"warnings"`    // lines of the plugin for NCCL's log
 	Infos      int    `json:"infos"`
-	Plugin     string `json:"plugin"` // "v6"; "none" if there was none
+	Plugin     string `json:"plugin"` // "v6"; "none" if there was no plugin
 	Mask       int    `json:"mask"`   // activation mask at the end
 }
 
-// Err is the first error of the processes.
+// Err returns the first error of any process.
 func (r *Result) Err() error {
 	for i := range r.Processes {
 		if err := r.Processes[i].Err(); err != nil {
@@ -181,7 +181,7 @@ func (r *Result) Err() error {
 	return nil
 }
 
-// environment is that of process k of n.
+// environment returns the environment of process k of n.
 func environment(opt *Options, k, n int) []string {
 	var env []string
 	numbering := config.NumberingVariables()
@@ -190,7 +190,7 @@ func environment(opt *Options, k, n int) []string {
 			env = append(env, kv)
 		}
 	}
-	// Recordings have what NCCL is not asked for without these.
+	// Recordings contain features that NCCL does not use without these variables.
 	for _, name := range []string{hidden.AllGatherV, hidden.RuntimeConnect} {
 		if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
 			env = append(env, name+"=0")
@@ -217,12 +217,12 @@ func environment(opt *Options, k, n int) []string {
 	return append(env, opt.Env...)
 }
 
-// Run plays a recording: one host per recorded process, all at the same time, each with its rank in
-// RANK, LOCAL_RANK and WORLD_SIZE. With ClockRecorded it sets NCCL_OTF2_CLOCK=host.
+// Run plays a recording: one host per recorded process, all at the same time, each with its rank in RANK, LOCAL_RANK
+// and WORLD_SIZE. With ClockRecorded it sets NCCL_OTF2_CLOCK=host.
 //
-// It returns when all hosts have ended. When ctx is done the hosts still running are killed, and so they are when one
-// of them cannot be started. The error is about what kept hosts from running at all, or ctx's; what became of those
-// that were started is in the Result (Result.Err).
+// It returns when all hosts have ended. If ctx is done, or a host cannot be started, the running hosts are killed. The
+// error says what prevented hosts from running, or is ctx's; the results of the hosts that were started are in the
+// Result (Result.Err).
 func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 	host, err := hostOf(&opt)
 	if err != nil {
@@ -266,7 +266,7 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 	return res, nil
 }
 
-// hostOf is the program that plays.
+// hostOf returns the path of the host program.
 func hostOf(opt *Options) (string, error) {
 	if opt.Host == "" {
 		return FindHost()
@@ -277,8 +277,8 @@ func hostOf(opt *Options) (string, error) {
 	return opt.Host, nil
 }
 
-// prepare makes a job of each recorded process, and the files that they read and write in dir. With an error it gives
-// those that it has made, for they hold files.
+// prepare makes a job for each recorded process, and the files in dir that the jobs read and write. If it fails, it
+// also returns the jobs made so far, because they hold files.
 func prepare(ctx context.Context, rec *Recording, opt *Options, dir, host string) (jobs []*job, err error) {
 	args, err := together(rec, opt, dir)
 	if err != nil {
@@ -299,10 +299,10 @@ func prepare(ctx context.Context, rec *Recording, opt *Options, dir, host string
 	return jobs, nil
 }
 
-// together are the arguments that all hosts have, with the files through which they meet.
+// together returns the arguments common to all hosts, with the files through which they communicate.
 func together(rec *Recording, opt *Options, dir string) (args []string, err error) {
 	args = arguments(opt)
-	if opt.Clock != ClockRecorded { // whose times are those of members that did meet
+	if opt.Clock != ClockRecorded { // with the recorded clock, times already show which members met
 		_, count := rec.meetings()
 		if args, err = withFile(args, "--together", filepath.Join(dir, "meetings"), make([]byte, 4*count)); err != nil {
 			return nil, err
@@ -317,7 +317,8 @@ func together(rec *Recording, opt *Options, dir string) (args []string, err erro
 	return args, nil
 }
 
-// alone are the arguments of process k, its program last, and the file in which it says which calls have returned.
+// alone returns the arguments of process k, its program last, and its ledger, the file that records which calls have
+// returned.
 func alone(rec *Recording, opt *Options, dir string, k int) (args []string, ledger string, err error) {
 	file := func(kind string) string { return filepath.Join(dir, fmt.Sprintf("p%d.%s", k, kind)) }
 	if opt.GPU != nil {
@@ -350,12 +351,12 @@ func alone(rec *Recording, opt *Options, dir string, k int) (args []string, ledg
 	return append(args, file("program")), ledger, nil
 }
 
-// withFile writes a file, and adds it to arguments.
+// withFile writes a file, and appends its option to the arguments.
 func withFile(args []string, option, path string, content []byte) ([]string, error) {
 	return append(args, option, path), os.WriteFile(path, content, 0o600)
 }
 
-// wait returns when all hosts have ended; those that stop themselves go on when their Stopped was called.
+// wait returns when all hosts have ended. A host that stops itself is continued after Stopped.
 func wait(jobs []*job, opt *Options) {
 	var all sync.WaitGroup
 	for k, j := range jobs {
@@ -371,7 +372,7 @@ func wait(jobs []*job, opt *Options) {
 	all.Wait()
 }
 
-// results are what became of hosts that have ended; what they said goes where the options say.
+// results collects the results of hosts that have ended, and copies their standard error to Options.Stderr.
 func results(jobs []*job, opt *Options) (*Result, error) {
 	res := new(Result)
 	for k, j := range jobs {
@@ -389,8 +390,8 @@ func results(jobs []*job, opt *Options) (*Result, error) {
 	return res, nil
 }
 
-// resume waits until a host has stopped itself, calls do, and lets it go on. It returns when the host has ended
-// before that.
+// resume waits until a host has stopped itself, calls do, and continues the host. It returns without that if the host
+// ends first.
 func (j *job) resume(ended <-chan struct{}, do func(pid int)) {
 	pid := j.cmd.Process.Pid
 	for {
@@ -403,7 +404,7 @@ func (j *job) resume(ended <-chan struct{}, do func(pid int)) {
 		if err != nil {
 			continue
 		}
-		// The state follows the name, which may hold anything.
+		// The state follows the name, which may contain any character.
 		if at := bytes.LastIndexByte(stat, ')'); at > 0 && bytes.HasPrefix(stat[at:], []byte(") T")) {
 			do(pid)
 			_ = j.cmd.Process.Signal(syscall.SIGCONT)
@@ -412,16 +413,16 @@ func (j *job) resume(ended <-chan struct{}, do func(pid int)) {
 	}
 }
 
-// publicationSize is the room, in bytes, for one number in the file by which hosts tell each other
-// handles (host/publish.h).
+// publicationSize is the size, in bytes, of one number in the file through which hosts exchange handles
+// (host/publish.h).
 const publicationSize = 16
 
-// ledgerSize is the room, in bytes, for one call in the file in which a host says which have returned
+// ledgerSize is the size, in bytes, of one call in the file that records which calls of a host have returned
 // (host/ledger.h).
 const ledgerSize = 8
 
-// startDelay is the time that the hosts have to start and read their programs before the first call
-// is due, with PaceRecorded.
+// startDelay is the time for the hosts to start and read their programs before the first call is due, with
+// PaceRecorded.
 const startDelay = 300 * time.Millisecond
 
 func arguments(opt *Options) []string {
@@ -431,7 +432,7 @@ func arguments(opt *Options) []string {
 	}
 	if opt.Pace == PaceRecorded {
 		var now unix.Timespec
-		// Cannot fail: the clock exists on every Linux, and the pointer is good.
+		// This cannot fail: the clock exists on every Linux, and the pointer is valid.
 		_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
 		args = append(args, "--pace", "recorded", "--start-at", strconv.FormatInt(now.Nano()+int64(startDelay), 10))
 	} else if opt.Pace != "" {
@@ -466,13 +467,13 @@ func (o *Options) stopAt(process int) int {
 	return o.StopAt(process)
 }
 
-// job is one host process. Its output goes to files, not pipes: a collector that the plugin starts
-// inherits the descriptors and may outlive the host, and a pipe would then keep Wait waiting.
+// job is one host process. Its output goes to files instead of pipes: a collector that the plugin starts inherits the
+// descriptors and may outlive the host, and a pipe would then keep Wait waiting.
 type job struct {
 	cmd              *exec.Cmd
 	outFile, errFile *os.File // errFile is nil if standard error goes to the caller's file
-	truth            string   // the file of the fake CUPTI; "" without
-	ledger           string   // Options.Ledger: its file
+	truth            string   // the file of the fake CUPTI; "": none
+	ledger           string   // the file for Options.Ledger
 	waitErr          error
 	killed           bool // because ctx was done; written before Wait returns
 }
@@ -552,7 +553,7 @@ func (j *job) result(k int) (ProcessResult, error) {
 	return p, err
 }
 
-// parseReport finds the host's line; none is no error.
+// parseReport finds the host's report in its output. It is no error if there is none.
 func parseReport(out []byte) (*Report, error) {
 	for line := range bytes.Lines(out) {
 		if !bytes.HasPrefix(line, []byte(`{"delivered"`)) {
@@ -567,7 +568,7 @@ func parseReport(out []byte) (*Report, error) {
 	return nil, nil
 }
 
-// Total adds the reports of all processes; processes without one add nothing.
+// Total adds up the reports of all processes that have one.
 func (r *Result) Total() Report {
 	var sum Report
 	add := func(to *map[string]int, from map[string]int) {

@@ -17,7 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// The recordings with most going on at the same time, with reloading, and with each kind of event.
+// sanitized has the recordings with the most concurrency, with reloading, and with each kind of event.
 var sanitized = []string{"03-onethread-4r-groups", "04-threads-4r", "05-p2p-3p", "07-twocomms-streams", "10-graph-3p"}
 
 func TestTheHostIsCleanUnderSanitizers(t *testing.T) {

@@ -9,15 +9,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// numbering gives the processes of a recording tags, and their events and communicators the plugin's handles and
-// contexts.
+// numbering assigns tags to the processes of a recording, and the plugin's handles and contexts to their events and
+// communicators.
 type numbering struct {
-	own       bool // the recording is the plugin's: it has all of them
+	own       bool // the recording is the plugin's own, and has all of them
 	tags      []uint64
-	published map[int]uint64 // by the numbers under which processes know each other's
+	published map[int]uint64 // by the numbers under which processes publish handles and contexts
 }
 
-// mostTags keeps the last tag, which no process has (package export makes ids with it), and 0, which addresses have.
+// mostTags excludes the last tag, which package export uses for ids; 0 is excluded because addresses have it.
 const mostTags = 0xfffe
 
 func newNumbering(rec *replay.Recording) (*numbering, error) {
@@ -50,7 +50,8 @@ func newNumbering(rec *replay.Recording) (*numbering, error) {
 	return n, nil
 }
 
-// ownTag is the tag that the plugin's contexts and handles bear, where all of a process's do.
+// ownTag returns the tag in the plugin's contexts and handles; own is false unless all of a process's have the same
+// one.
 func ownTag(p *replay.Process) (tag uint64, own bool) {
 	if len(p.Contexts) == 0 || len(p.Opens) != 1 {
 		return 0, false
@@ -73,7 +74,7 @@ func contextValue(tag uint64, entry int) uint64 {
 	return tag<<shm.TagShift | shm.TypeMask<<shm.TypeShift | shm.ContextBit | uint64(entry)
 }
 
-// entry is the number of a communicator's entry.
+// entry returns the number of a communicator's entry.
 func (n *numbering) entry(x *replay.Context) int {
 	if n.own {
 		return x.ID - 1
@@ -85,7 +86,7 @@ func (n *numbering) context(p *replay.Process, x *replay.Context) uint64 {
 	return contextValue(n.tags[p.Index], n.entry(x))
 }
 
-// event is the handle of an event, 0 for none.
+// event returns the handle of an event, 0 for nil.
 func (n *numbering) event(p *replay.Process, e *replay.Event) uint64 {
 	switch {
 	case e == nil:
@@ -100,7 +101,7 @@ func (n *numbering) event(p *replay.Process, e *replay.Event) uint64 {
 	return handle
 }
 
-// captured tells of calls that a graph captured.
+// captured reports whether the event is a call that a graph captured.
 func captured(e *replay.Event) bool {
 	switch d := e.Descr.(type) {
 	case *replay.GroupApi:
@@ -113,7 +114,7 @@ func captured(e *replay.Event) bool {
 	return false
 }
 
-// from is what another process published, or what was recorded where none did.
+// from returns what another process published under a number, or the recorded value if number is nil.
 func (n *numbering) from(number *int, recorded replay.Pointer) uint64 {
 	if number == nil {
 		return uint64(recorded)

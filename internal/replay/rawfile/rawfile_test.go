@@ -24,7 +24,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// write gives the raw file of a process, read to its end.
+// write returns the raw file of a process, read to its end.
 func write(t *testing.T, rec *Recording, k int) *shm.Spool {
 	t.Helper()
 	var out bytes.Buffer
@@ -42,7 +42,7 @@ func write(t *testing.T, rec *Recording, k int) *shm.Spool {
 	return s
 }
 
-// each gives the records of all rings, one ring after the other.
+// each passes the records of all rings to take, one ring after the other.
 func each(t *testing.T, s *shm.Spool, take func(ring int, r *shm.Record)) {
 	t.Helper()
 	for i, ring := range s.Rings() {
@@ -56,7 +56,7 @@ func each(t *testing.T, s *shm.Spool, take func(ring int, r *shm.Record)) {
 	}
 }
 
-// Every callback of every recording has its record.
+// Every callback of every recording has a record.
 func TestAllCallbacksAreThere(t *testing.T) {
 	folders, _ := filepath.Glob("../../../testdata/nccl-callbacks/*/" + recording.RunFile)
 	if len(folders) != 13 {
@@ -111,7 +111,7 @@ func nullStops(rec *replay.Recording) (n int) {
 	return n
 }
 
-// lay makes a recording of lines, one process for each.
+// lay makes a recording from lines, one text for each process.
 func lay(t *testing.T, run string, processes ...string) *Recording {
 	t.Helper()
 	dir := t.TempDir()
@@ -131,8 +131,8 @@ func lay(t *testing.T, run string, processes ...string) *Recording {
 	return rec
 }
 
-// What the plugin has written down in record mode, with an event of each type, comes back whole: as records, and as
-// lines of them.
+// Callbacks that the plugin recorded in record mode, with an event of each type, come back unchanged: as records, and
+// as lines.
 func TestTranscriptsComeBack(t *testing.T) {
 	text := testkit.Read(t, "../../collector/testdata/transcript.jsonl")
 	text = bytes.ReplaceAll(text, []byte(`"pid":PID`), []byte(`"pid":4`))
@@ -165,7 +165,7 @@ func TestTranscriptsComeBack(t *testing.T) {
 	for line := range strings.Lines(string(text)) {
 		l := plain(t, []byte(line))
 		if (l["f"] == "stop" || l["f"] == "state") && l["id"] == nil {
-			continue // of NULL, or of an event that never was
+			continue // for NULL, or for an event that never existed
 		}
 		want = append(want, l)
 	}
@@ -174,7 +174,7 @@ func TestTranscriptsComeBack(t *testing.T) {
 	}
 }
 
-// plain reads a line without what is not part of the callback: numbers of lines, and garbage of the slot.
+// plain parses a line and removes what is not part of the callback: line numbers, and garbage in the slot.
 func plain(t *testing.T, line []byte) map[string]any {
 	t.Helper()
 	var l map[string]any
@@ -184,8 +184,8 @@ func plain(t *testing.T, line []byte) map[string]any {
 	return l
 }
 
-// Where one process carries out another's transfers, its records name the other's communicator and operation, and what
-// is not known of it stays as it was recorded.
+// If one process carries out another's transfers, its records name the other's communicator and operation; unknown
+// values stay as recorded.
 func TestHandlesOfOtherProcesses(t *testing.T) {
 	const open = `{"seq":0,"f":"open","pid":%d,"api":6,"mask":65535,"t":1000,"mono":1000,"real":5000}
 {"seq":1,"f":"thread","tid":%[1]d,"name":"main"}
@@ -224,7 +224,7 @@ func TestHandlesOfOtherProcesses(t *testing.T) {
 	}
 }
 
-// A release that is only guessed is not passed on.
+// A release that is only a guess is not passed on.
 func TestGuessedRelease(t *testing.T) {
 	line := `{"seq":0,"f":"open","pid":4,"api":6,"mask":65535,"t":1000,"mono":1000,"real":5000}` + "\n"
 	for run, want := range map[string]int32{`{"nccl":"2.29.2"}`: 22902, `{"nccl":"2.29.2","ncclGuessed":true}`: 0} {

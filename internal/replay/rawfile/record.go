@@ -11,15 +11,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// copied is a member of a descriptor: where package replay has it, and where records do.
+// copied is a member of a descriptor, with its place in package replay and in records.
 type copied struct {
 	member *api.Member
 	from   int             // field of the descriptor
 	to     int             // field of shm.Record; −1: a flag
-	flag   shm.RecordFlags // that says whether it is not 0
+	flag   shm.RecordFlags // set if the member is not 0
 }
 
-// members are the copied members of each event type; they follow from the tables of the three.
+// members has the copied members of each event type, derived from the tables of the three packages.
 var members = func() (all [shm.TypeCount][]copied) {
 	record := reflect.TypeFor[shm.Record]()
 	for t := range all {
@@ -30,7 +30,7 @@ var members = func() (all [shm.TypeCount][]copied) {
 			flag := shm.FlagsByName[m.Flag]
 			to, recorded := record.FieldByName(m.Go)
 			switch {
-			case !known || m.Kind == api.Handle: // handles are given anew
+			case !known || m.Kind == api.Handle: // handles are assigned anew
 			case flag != 0:
 				all[t] = append(all[t], copied{m, from, -1, flag})
 			case recorded:
@@ -41,7 +41,7 @@ var members = func() (all [shm.TypeCount][]copied) {
 	return all
 }()
 
-// fieldNamed finds the field of a descriptor that has a member of that name.
+// fieldNamed returns the index of the descriptor's field for a member of that name.
 func fieldNamed(descr reflect.Type, name string) (int, bool) {
 	for i := range descr.NumField() {
 		if json, _, _ := strings.Cut(descr.Field(i).Tag.Get("json"), ","); name != "" && json == name {
@@ -51,15 +51,15 @@ func fieldNamed(descr reflect.Type, name string) (int, bool) {
 	return 0, false
 }
 
-// converter makes records of the calls of one process.
+// converter makes records from the calls of one process.
 type converter struct {
 	*numbering
 	p       *replay.Process
 	version int // of the plugin interface
 }
 
-// record is what the plugin writes of a call; false: nothing. Stops and states of NULL, of events that another process
-// has, and of types that the plugin does not know are not recorded.
+// record returns the record that the plugin writes for a call. ok is false for calls that are not recorded: stops and
+// states of NULL, of another process's events, and of types unknown to the plugin.
 func (c *converter) record(call *replay.Call) (r shm.Record, ok bool) {
 	r.Ticks = call.T
 	switch call.Kind {
@@ -125,7 +125,7 @@ func (c *converter) start(r *shm.Record, e *replay.Event) {
 	if e.Parent != nil {
 		r.Arg = c.event(c.p, e.Parent)
 	}
-	r.Root = -1 // where the descriptor has none
+	r.Root = -1 // for descriptors without one
 	from, to := reflect.ValueOf(e.Descr).Elem(), reflect.ValueOf(r).Elem()
 	for _, m := range members[e.Type] {
 		v := from.Field(m.from)
@@ -152,7 +152,7 @@ func (c *converter) start(r *shm.Record, e *replay.Event) {
 	}
 }
 
-// assign copies a member, whose kinds of numbers need not be the same on both sides.
+// assign copies a member. Its number types may differ between both sides.
 func assign(to, from reflect.Value) {
 	switch {
 	case from.Kind() == reflect.String:
@@ -171,7 +171,7 @@ func assign(to, from reflect.Value) {
 // socketSend is the op of a socket that sends.
 const socketSend = 0
 
-// network fills in what the network plugin's own descriptor held, where it was of a known kind.
+// network fills in the contents of the network plugin's own descriptor, if its kind is known.
 func network(r *shm.Record, d *replay.NetPlugin) {
 	switch {
 	case d.Sock != nil && d.Sock.Type == 1:

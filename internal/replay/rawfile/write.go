@@ -15,14 +15,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Recording is a recording whose processes can be written. It does not change once it is made.
+// Recording is a recording whose processes can be written. It is immutable.
 type Recording struct {
 	*replay.Recording
 	numbers *numbering
-	version int // of NCCL, as ncclGetVersion tells it; 0: not known
+	version int // of NCCL, as ncclGetVersion reports it; 0: unknown
 }
 
-// New looks at a recording.
+// New prepares a recording for writing.
 func New(rec *replay.Recording) (*Recording, error) {
 	version, err := replay.VersionCode(rec.Run.NCCL)
 	if err != nil {
@@ -38,8 +38,8 @@ func New(rec *replay.Recording) (*Recording, error) {
 	return &Recording{rec, numbers, version}, nil
 }
 
-// Write writes the raw file of process k. Times are those of the recording: CLOCK_MONOTONIC_RAW and its relation to the
-// time of day when the plugin was loaded.
+// Write writes the raw file of process k. Times are those of the recording: CLOCK_MONOTONIC_RAW, and its relation to
+// the time of day when the plugin was loaded.
 func (r *Recording) Write(w io.Writer, k int) error {
 	p := r.Processes[k]
 	c := &converter{r.numbers, p, p.Opens[0].API}
@@ -69,7 +69,7 @@ func (r *Recording) Write(w io.Writer, k int) error {
 	return out.Close(clockAt(p, last))
 }
 
-// clockAt is the instant of a time: all clocks run at one rate from where the plugin was loaded.
+// clockAt returns all clocks at a time: from the loading of the plugin on, they are assumed to run at the same rate.
 func clockAt(p *replay.Process, t uint64) shm.ClockTuple {
 	open := p.Opens[0]
 	since := t - open.T
@@ -103,7 +103,7 @@ func (r *Recording) header(p *replay.Process) *shm.Header {
 	return h
 }
 
-// comm is a communicator's entry.
+// comm returns a communicator's entry.
 func (r *Recording) comm(p *replay.Process, x *replay.Context) *shm.Comm {
 	device, known := r.DeviceOf(p, x)
 	if !known {

@@ -25,17 +25,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// recordMode is the value of the setting MODE with which callbacks are written down.
+// recordMode is the value of the setting MODE that makes the plugin record callbacks.
 const recordMode = "record"
 
-// IsRecording reports whether a shard is of a process whose callbacks were written down: it holds no events.
+// IsRecording reports whether a process recorded its callbacks. Its shard has no events.
 func IsRecording(p *experiment.Process) bool { return p != nil && p.Settings["MODE"] == recordMode }
 
-// Assemble makes recordings that `nccl-otf2 replay` plays of what the processes of finished jobs wrote down in record
-// mode: it names the files in the order of the ranks and writes run.json. It returns the folders:
-// <experiment>/recording, and run-2, run-3, … in it where jobs shared the directory. Processes that still run are left
-// out, with their whole job. What has been assembled before is not touched. The last collector of a job does this, and
-// unify; one of them at a time.
+// Assemble makes recordings for `nccl-otf2 replay` from the callbacks that the processes of finished jobs recorded: it
+// names the files in the order of the ranks and writes run.json. It returns the folders: <experiment>/recording, and
+// run-2, run-3, … in it if several jobs shared the directory. It leaves out jobs with processes that are still
+// running, and does not touch recordings assembled before. The last collector of a job calls it, and so does unify; a
+// lock keeps them from interfering.
 func Assemble(directory string) (folders []string, err error) {
 	root := filepath.Join(directory, Folder)
 	unlock, err := lockFolder(root)
@@ -78,7 +78,7 @@ func Assemble(directory string) (folders []string, err error) {
 	return folders, nil
 }
 
-// lockFolder waits for others that work on a folder, a while: what they do takes milliseconds.
+// lockFolder locks a folder. It waits a while for other holders, which take milliseconds.
 func lockFolder(path string) (unlock func(), err error) {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -102,7 +102,7 @@ type recordedProcess struct {
 	file string
 }
 
-// newRunFolder is where the next job's recording goes.
+// newRunFolder returns the folder for the next job's recording.
 func newRunFolder(root string) (string, error) {
 	folder := root
 	for n := 2; ; n++ {
@@ -122,8 +122,8 @@ func newRunFolder(root string) (string, error) {
 	return folder, nil
 }
 
-// jobsOf groups processes that were in one job: those with a communicator in common, and those that a launcher
-// numbered together, that ran at the same time.
+// jobsOf groups processes by job: processes with a communicator in common, and processes that a launcher numbered
+// together and that ran at the same time.
 func jobsOf(parts []recordedProcess) [][]recordedProcess {
 	var jobs [][]recordedProcess
 	for _, p := range parts {
@@ -163,8 +163,7 @@ func together(a, b *experiment.Process) bool {
 	})
 }
 
-// sortRanks brings the processes of a job into the order of their ranks: the launcher's, else those in the
-// largest communicator.
+// sortRanks sorts the processes of a job by their ranks: the launcher's, or those in the largest communicator.
 func sortRanks(job []recordedProcess) {
 	numbered := !slices.ContainsFunc(job, func(p recordedProcess) bool { return p.Process.Launcher.Rank < 0 })
 	rank := func(p *experiment.Process) int {
@@ -244,8 +243,8 @@ func assemble(folder string, job []recordedProcess) error {
 		atomicfile.Durable)
 }
 
-// quoted is the string that follows a name in a line that a Transcript wrote: event and state names, which need no
-// escapes.
+// quoted returns the string after a name in a line that a Transcript wrote. It is for names of events and states,
+// which have no escapes.
 func quoted(line []byte, name string) string {
 	_, rest, ok := bytes.Cut(line, []byte(name))
 	if !ok {
@@ -255,7 +254,8 @@ func quoted(line []byte, name string) string {
 	return string(value)
 }
 
-// release writes NCCL's version number as a release; where it is not known, the first with that API, and false.
+// release formats NCCL's version number as a release. If the version is unknown, it returns the first release with
+// that API, and false.
 func release(version, apiVersion int) (string, bool) {
 	if version >= 10000 {
 		return fmt.Sprintf("%d.%d.%d", version/10000, version/100%100, version%100), true

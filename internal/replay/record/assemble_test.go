@@ -30,7 +30,7 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// Jobs that share the directory become a recording each; ranks get their places.
+// Jobs that share the directory get a recording each, with the processes in the order of their ranks.
 func TestAssemble(t *testing.T) {
 	dir := t.TempDir()
 	write := func(uuid string, rank, size int, comm, first, last uint64) {
@@ -52,7 +52,7 @@ func TestAssemble(t *testing.T) {
 	}
 	write("b", 0, 2, 7, 100, 200)
 	write("a", 1, 2, 7, 110, 210)
-	// The last collector and unify may do so at one time.
+	// The last collector and unify may call it at the same time.
 	var made atomic.Int64
 	var all sync.WaitGroup
 	for range 8 {

@@ -9,14 +9,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// A descriptorMember is a member of an event's descriptor, and where its record has it.
+// descriptorMember is a member of an event's descriptor, with its place in records.
 type descriptorMember struct {
 	*api.Member
 	field int // of shm.Record; −1: none
 	flag  shm.RecordFlags
 }
 
-// descriptors are the members of each event type that records tell, or their communicators.
+// descriptors has the members of each event type that come from records or from their communicators.
 var descriptors = func() (all [shm.TypeCount][]descriptorMember) {
 	record := reflect.TypeFor[shm.Record]()
 	for t := range all {
@@ -47,7 +47,7 @@ func (t *Transcript) member(b []byte, m *descriptorMember, r *shm.Record) []byte
 		return pointer(b, m.Name, t.comm(r.Aux).ID)
 	case m.field < 0:
 		return text(b, m.Name, t.comm(r.Aux).Name)
-	case m.Kind == api.Proto && r.Flags&shm.FlagSym != 0 && r.Proto == "": // NCCL's own "", no NULL
+	case m.Kind == api.Proto && r.Flags&shm.FlagSym != 0 && r.Proto == "": // NCCL's own "", not NULL
 		return append(b, `,"proto":""`...)
 	case m.Kind.Text():
 		return text(b, m.Name, v.String())
@@ -70,7 +70,7 @@ const (
 	netSocket = 2
 )
 
-// netData writes what a network plugin's own descriptor held.
+// netData writes the contents of a network plugin's own descriptor.
 func netData(b []byte, r *shm.Record) []byte {
 	if r.Flags&shm.FlagKnownNet == 0 {
 		return b

@@ -24,36 +24,36 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Folder is where processes in record mode write, in the experiment directory.
+// Folder is the folder in the experiment directory that processes in record mode write to.
 const Folder = "recording"
 
-// memberSize is after how many compressed bytes a member is written.
+// memberSize is the number of compressed bytes after which a member is written.
 const memberSize = 1 << 20
 
 // Transcript writes one process's callbacks.
 type Transcript struct {
 	file *os.File
 	path string
-	out  bytes.Buffer // the present member, compressed
+	out  bytes.Buffer // the current member, compressed
 	zip  *gzip.Writer
 	line []byte
-	held bool   // there are lines in the present member
+	held bool   // the current member has lines
 	size uint64 // bytes in the file
 
 	source shm.Source
 	header shm.Header
-	raw    func(t uint64) uint64 // CLOCK_MONOTONIC_RAW of a time of the time line
+	raw    func(t uint64) uint64 // converts the time line to CLOCK_MONOTONIC_RAW
 	seq    uint64
 	rings  []scribe
 	begun  map[uint32]bool          // communicator entries with an init line
-	blocks map[uint64]*[block]event // of handles' numbers
-	events uint32                   // begun so far
+	blocks map[uint64]*[block]event // by the block of handles' numbers
+	events uint32                   // events begun so far
 
 	tally
-	safe tally // of what is in the file
+	safe tally // state of what is in the file
 }
 
-// tally is what has been written.
+// tally counts what has been written.
 type tally struct {
 	starts, stops [shm.TypeCount]uint64
 	states        map[uint32]uint64
@@ -61,27 +61,27 @@ type tally struct {
 	unknown       uint64 // references to events whose start is not in the file, or comes later
 }
 
-// scribe is what is known of a ring's present owner.
+// scribe is the state of a ring's current owner.
 type scribe struct {
 	tid    int
 	before uint64 // *eHandle before the next start
 }
 
-// Handle numbers come in blocks, one ring after the other: what is kept of events is kept in the same blocks.
+// Handle numbers come in blocks, one ring after the other. Events are kept in the same blocks.
 const block = 4096
 
-// event is what later lines say of an event.
+// event has what later lines need of an event.
 type event struct {
 	id    uint32 // from 1; 0: there is none
 	stops uint32
 }
 
-// SettingBytes is the key of experiment.Process.Settings that says how many bytes of a transcript the records taken so
-// far made.
+// SettingBytes is the key of experiment.Process.Settings for the size in bytes of the transcript of all records taken
+// so far.
 const SettingBytes = "TRANSCRIPT_BYTES"
 
-// Create makes the file of a process's callbacks, or goes on with that of a collector that died, as the shard's
-// settings say. The process's clock has been read, source has its names and communicators.
+// Create makes the file of a process's callbacks, or continues the file of a collector that died, according to the
+// shard's settings. The process's clock must have been read; source has its names and communicators.
 func Create(directory string, p *experiment.Process, source shm.Source, h *shm.Header) (*Transcript, error) {
 	folder := filepath.Join(directory, Folder)
 	if err := os.Mkdir(folder, experiment.FolderMode); err != nil && !os.IsExist(err) {
@@ -100,7 +100,7 @@ func Create(directory string, p *experiment.Process, source shm.Source, h *shm.H
 		if t.resume(Path(directory, before), p.Settings[SettingBytes]) == nil {
 			return t, nil
 		}
-		// Without what was written before, what follows is still a recording of its own.
+		// Without the earlier lines, the rest is still a recording.
 		_ = os.Remove(t.path)
 		if t, err = newTranscript(t.path, p, source, h); err != nil {
 			return nil, err
@@ -120,7 +120,7 @@ func Create(directory string, p *experiment.Process, source shm.Source, h *shm.H
 	return t, t.end(text(b, "boot", h.Boot()))
 }
 
-// Path is the file that a process writes, until it is assembled.
+// Path returns the file that a process writes until it is assembled.
 func Path(directory, uuid string) string {
 	return filepath.Join(directory, Folder, uuid+recording.CallsSuffix)
 }
@@ -147,8 +147,8 @@ func (t *Transcript) open(how int) error {
 	return nil
 }
 
-// resume goes on with the file of a collector that died, up to what its shard says was in it, and learns what
-// its lines tell of events.
+// resume continues the file of a collector that died, up to the size recorded in its shard, and restores the state of
+// events from its lines.
 func (t *Transcript) resume(path, size string) error {
 	bytes, err := strconv.ParseInt(size, 10, 64)
 	if err != nil {
@@ -172,7 +172,7 @@ func (t *Transcript) resume(path, size string) error {
 	return nil
 }
 
-// recall takes in a line that is in the file already.
+// recall restores the state from a line that is already in the file.
 func (t *Transcript) recall(text []byte) error {
 	var l struct {
 		F     string  `json:"f"`
@@ -222,22 +222,22 @@ func (t *Transcript) ring(i int) *scribe {
 	return &t.rings[i]
 }
 
-// Remove takes back what Create has made.
+// Remove removes what Create has made.
 func (t *Transcript) Remove() {
 	t.file.Close()
 	_ = os.Remove(t.path)
 }
 
-// Close closes the file; what was not flushed is not in it.
+// Close closes the file, without what has not been flushed.
 func (t *Transcript) Close() error { return t.file.Close() }
 
-// Path is the file's.
+// Path returns the path of the file.
 func (t *Transcript) Path() string { return t.path }
 
-// Size is how many bytes are in the file.
+// Size returns the size of the file in bytes.
 func (t *Transcript) Size() uint64 { return t.size }
 
-// Starts counts the events begun so far, by type.
+// Starts returns the numbers of events begun so far, by type.
 func (t *Transcript) Starts() *[shm.TypeCount]uint64 { return &t.starts }
 
 // begin starts a line.
@@ -249,7 +249,7 @@ func (t *Transcript) begin(kind string) []byte {
 	return append(b, '"')
 }
 
-// end takes a line.
+// end completes a line.
 func (t *Transcript) end(b []byte) error {
 	b = append(b, '}', '\n')
 	t.line = b
@@ -264,8 +264,8 @@ func (t *Transcript) end(b []byte) error {
 	return nil
 }
 
-// Flush writes the present member, and those that could not be written before. If that fails the file is as before, and
-// they are kept.
+// Flush writes the current member, and those that could not be written before. After an error the file is as before,
+// and the members are kept.
 func (t *Transcript) Flush() error {
 	if t.held {
 		if err := t.zip.Close(); err != nil {
@@ -281,9 +281,9 @@ func (t *Transcript) Flush() error {
 			}
 		}
 		if _, err := t.file.WriteAt(t.out.Bytes(), int64(t.size)); err != nil {
-			_ = t.file.Truncate(int64(t.size)) // what is whole is good without
+			_ = t.file.Truncate(int64(t.size)) // the complete members are usable without the rest
 			_ = t.Close()
-			t.file = nil // it may be of use no more
+			t.file = nil // the file may be unusable
 			return err
 		}
 		t.size += uint64(t.out.Len())
@@ -334,7 +334,7 @@ func (t *Transcript) Take(ring int, time uint64, r *shm.Record) error {
 	return nil
 }
 
-// init writes a communicator's init line, once. NCCL up to 2.26 tells what it is only later, or never.
+// init writes a communicator's init line, once. NCCL up to 2.26 describes the communicator only later, or never.
 func (t *Transcript) init(ring int, time uint64, comm uint32) error {
 	if comm == shm.None || t.begun[comm] {
 		return nil
@@ -354,7 +354,7 @@ func (t *Transcript) init(ring int, time uint64, comm uint32) error {
 	return t.end(text(b, "pci", c.PCI))
 }
 
-// comm is a communicator entry, empty if it is not known.
+// comm returns a communicator entry, empty if it is unknown.
 func (t *Transcript) comm(i uint32) shm.Comm {
 	c, _ := t.source.Comm(int(i))
 	return c
@@ -367,7 +367,7 @@ func (t *Transcript) context(b []byte, comm uint32) []byte {
 	return number(b, "ctxId", int64(comm)+1)
 }
 
-// lookup finds what is known of the event with a handle; nil if its start has not been seen.
+// lookup returns the event with a handle; nil if its start has not been seen.
 func (t *Transcript) lookup(handle uint64) *event {
 	if uint32(shm.Tag(handle)) != t.header.Tag || handle&shm.ContextBit != 0 {
 		return nil
@@ -429,7 +429,7 @@ func (t *Transcript) start(ring int, time uint64, r *shm.Record) error {
 	return t.end(number(b, "id", int64(t.events)))
 }
 
-// learn notes the id of an event.
+// learn stores the id of an event.
 func (t *Transcript) learn(handle uint64, id uint32) {
 	n := handle & shm.NumberMask
 	e := t.blocks[n/block]
@@ -440,7 +440,7 @@ func (t *Transcript) learn(handle uint64, id uint32) {
 	e[n%block] = event{id: id}
 }
 
-// event writes which event a stop or a state is of.
+// event writes the event that a stop or state belongs to.
 func (t *Transcript) event(b []byte, handle uint64) ([]byte, *event) {
 	b = pointer(b, "h", handle)
 	b, e := t.refer(b, "id", handle)
@@ -485,11 +485,11 @@ func (t *Transcript) state(ring int, time uint64, r *shm.Record) error {
 	default:
 		b = number(b, argument.String(), int64(r.Arg))
 	}
-	b[at] = '{' // where the first member has its comma
+	b[at] = '{' // replaces the first member's comma
 	return t.end(append(b, '}'))
 }
 
-// Describe brings the counts of a shard up to date: those of what is in the file.
+// Describe updates the counts of a shard to what is in the file.
 func (t *Transcript) Describe(p *experiment.Process) {
 	p.Settings[SettingBytes] = strconv.FormatUint(t.size, 10)
 	in := &t.safe
@@ -504,7 +504,7 @@ func (t *Transcript) Describe(p *experiment.Process) {
 	}
 }
 
-// Members of a line. All begin with a comma: another member always stands before.
+// Members of a line. Each begins with a comma, because another member always precedes it.
 
 func member(b []byte, name string) []byte {
 	b = append(b, ',', '"')
@@ -534,14 +534,14 @@ func pointer(b []byte, name string, v uint64) []byte {
 	return append(strconv.AppendUint(append(b, `"0x`...), v, 16), '"')
 }
 
-// text writes a string, the empty one as null: that is what the plugin records of NULL.
+// text writes a string, the empty one as null: the plugin records NULL as an empty string.
 func text(b []byte, name, s string) []byte {
 	b = member(b, name)
 	if s == "" {
 		return append(b, "null"...)
 	}
 	quoted, err := json.Marshal(s)
-	if err != nil { // no string fails
+	if err != nil { // cannot happen for a string
 		panic(err)
 	}
 	return append(b, quoted...)

@@ -24,7 +24,7 @@ var (
 	buildsDir  string
 )
 
-// Main runs the tests of a package, and removes what Build has made for them.
+// Main runs the tests of a package, and then removes what Build has made for them.
 func Main(m *testing.M) {
 	var err error
 	if buildsDir, err = os.MkdirTemp("", "replay-test-"); err != nil {
@@ -36,7 +36,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// root is the module's folder: the nearest above the package under test that has go.mod.
+// root returns the module's folder: the nearest one at or above the package under test that has a go.mod.
 func root() string {
 	for dir, _ := os.Getwd(); ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil || dir == "/" {
@@ -45,8 +45,8 @@ func root() string {
 	}
 }
 
-// Build gives the folder with the host (replay.HostFile) and the recording plugins, built once for each sanitizer ("":
-// none). It needs Main.
+// Build returns the folder with the host (replay.HostFile) and the recording plugins, built once for each sanitizer
+// ("": none). It requires Main.
 func Build(t testing.TB, sanitizer string) string {
 	t.Helper()
 	for _, tool := range []string{"make", "cc"} {
@@ -63,7 +63,7 @@ func Build(t testing.TB, sanitizer string) string {
 		cmd := exec.CommandContext(ctx, "make", "-f", "tests/recorder/recorder.mk", "recorder", "BUILD="+dir,
 			"SANITIZE="+sanitizer)
 		cmd.Dir = root()
-		// Variables and jobs of a make that runs these tests are not for this one.
+		// Do not pass on variables and jobs of a make that runs these tests.
 		for _, kv := range os.Environ() {
 			if !strings.HasPrefix(kv, "MAKE") && !strings.HasPrefix(kv, "MFLAGS=") {
 				cmd.Env = append(cmd.Env, kv)
@@ -84,8 +84,8 @@ func Build(t testing.TB, sanitizer string) string {
 	return dir
 }
 
-// Sanitizers calls test with each sanitizer's build, and with what the host's environment needs for its first fault to
-// be one of the test's.
+// Sanitizers calls test with each sanitizer's build, and with the environment that makes the host abort at its first
+// fault.
 func Sanitizers(t *testing.T, test func(t *testing.T, dir string, env []string)) {
 	if testing.Short() {
 		t.Skip("SKIPPED, NOT TESTED: -short leaves out the sanitizers, which need two more builds of the host")
