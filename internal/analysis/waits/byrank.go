@@ -7,20 +7,20 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// ByRank tells who waited for whom at the beginning of collectives.
+// ByRank says who waited for whom at the begin of collectives.
 //
-// These are the waits of WaitStates in collectives, by rank. Clocks of different hosts are compared as they are in the
+// It has the waits of States in collectives, by rank. Clocks of different hosts are compared as they are in the
 // archive.
 //
-// Who comes late to the first collective of a communicator was late with starting up, often by more than
-// by everything that follows. These waits are kept apart, in StartUp, wherever more collectives follow.
+// A rank that is late to the first collective of a communicator started up late, often by more than all later waits.
+// If more collectives follow, these waits are kept apart in StartUp.
 type ByRank struct {
-	Collectives uint64 `json:"collectives"` // that were looked at
-	// without times of two members that can be compared, or not ended by all
+	Collectives uint64 `json:"collectives"` // collectives that were compared
+	// LeftOut counts collectives without comparable times of two members, or not ended by all.
 	LeftOut uint64            `json:"left_out"`
-	Hosts   int               `json:"hosts"`            // whose clocks are compared
-	Clocks  *facts.HostClocks `json:"clocks,omitempty"` // how well they are known; nil: they are as recorded
-	Total   uint64            `json:"total_ns"`         // of all ranks
+	Hosts   int               `json:"hosts"`            // hosts whose clocks are compared
+	Clocks  *facts.HostClocks `json:"clocks,omitempty"` // how exact they are; nil: clocks are as recorded
+	Total   uint64            `json:"total_ns"`         // over all ranks
 	Ranks   []Rank            `json:"ranks"`
 	StartUp StartUp           `json:"start_up"`
 }
@@ -28,30 +28,30 @@ type ByRank struct {
 // StartUp is the waiting in the first collectives of communicators; it is not part of the other figures.
 type StartUp struct {
 	Collectives uint64 `json:"collectives"`
-	Waited      uint64 `json:"waited_ns"` // of all ranks
-	Rank        string `json:"rank"`      // that the others waited for most, "" if nobody waited
+	Waited      uint64 `json:"waited_ns"` // over all ranks
+	Rank        string `json:"rank"`      // rank that the others waited for most, "" if nobody waited
 	Host        string `json:"host"`      // of that rank
-	Caused      uint64 `json:"caused_ns"` // what others waited for it
+	Caused      uint64 `json:"caused_ns"` // waiting for that rank
 }
 
-// Rank is one rank's waiting. A rank is a process, or one GPU of a process that has several.
+// Rank is one rank's waiting. A rank is a process, or one GPU of a process with several.
 type Rank struct {
 	Rank        string `json:"rank"`
 	Host        string `json:"host"`
 	Collectives uint64 `json:"collectives"`
 	Time        uint64 `json:"time_ns"`   // in these collectives
-	Waited      uint64 `json:"waited_ns"` // of that
+	Waited      uint64 `json:"waited_ns"` // part of Time
 	Blame
 
-	NoData bool `json:"no_data,omitempty"` // nothing was recorded of it
+	NoData bool `json:"no_data,omitempty"` // it has no data
 }
 
-// Blame is what others waited for a rank, GPU or host.
+// Blame is the waiting for a rank, GPU or host.
 type Blame struct {
 	Caused    uint64 `json:"caused_ns"`
-	Last      uint64 `json:"last"` // operations in which it was waited for
+	Last      uint64 `json:"last"` // operations in which the others waited for it
 	MaxCaused uint64 `json:"max_caused_ns"`
-	// when the operation of MaxCaused began on it, archive time; 0 if it caused none
+	// WorstAt is when the operation of MaxCaused began on it, archive time; 0 if it caused no waiting.
 	WorstAt otf2.Timestamp `json:"worst_at"`
 }
 

@@ -17,16 +17,17 @@ import (
 type MessageEnd struct {
 	Send   bool
 	source facts.Source
-	Begin  otf2.Timestamp // when it was there for the other end
-	since  otf2.Timestamp // when its rank was there for it alone, see facts.Operation
+	Begin  otf2.Timestamp // when this end was ready
+	since  otf2.Timestamp // when its rank was ready for this end alone, see facts.Operation
 	Plan   *messagePlan
 
 	Rank, peer int // in the communicator
 	Ordinal    uint64
 	size       uint64
-	outside    bool // of what was selected
+	outside    bool // it is not selected
 
-	// what the network carried: the link of a send, and of the first message of a launch what its GPU held up
+	// carried is the network traffic: for a send that of the link, and for the first message of a launch what its GPU
+	// held up.
 	carried facts.Carried
 }
 
@@ -37,7 +38,7 @@ type messageEndKey struct {
 	send     bool
 }
 
-// messagePlan is the messages of one launch, which have one time. What it waited is the longest of their waits.
+// messagePlan has the messages of one launch, which share one time. Its wait is the longest of their waits.
 type messagePlan struct {
 	part
 	local    causes.Local
@@ -52,26 +53,26 @@ type messagePlan struct {
 	open     int  // messages whose other end has not come
 	messages int
 	compared bool
-	sealed   bool // no more messages will come
+	sealed   bool // no more messages follow
 	kind     facts.WaitKind
 	culprit  int
-	awaited  analysis.Occasion // in which the culprit called
+	awaited  analysis.Occasion // phase in which the culprit called
 	at       otf2.Timestamp
-	ordinal  uint64 // of the message that waited longest, with peer
+	ordinal  uint64 // of the message to peer that waited longest
 	peer     int
-	since    otf2.Timestamp // its begin on this end
+	since    otf2.Timestamp // begin of this end
 	held     []heldUp       // in its messages
 }
 
-// Outside reports whether the message is not of what was selected.
+// Outside reports whether the message is not selected.
 func (e *MessageEnd) Outside() bool { return e.outside }
 
-// messageTable remembers ends of messages. Of those whose other end never comes it forgets the oldest.
+// messageTable keeps ends of messages. It forgets the oldest ends whose other end never comes.
 type messageTable struct{ young, old map[messageEndKey]MessageEnd }
 
 const maxYoungMessages = 1 << 18
 
-// Message takes one end of a message.
+// Message adds one end of a message.
 func (w *Counter) Message(op *analysis.Operation) {
 	p := w.plans[op.Location]
 	if p == nil || op.Launch == 0 || p.number != op.Launch {
@@ -87,7 +88,7 @@ func (w *Counter) Message(op *analysis.Operation) {
 		}
 		w.plans[op.Location] = p
 	}
-	p.local.Outside = p.local.Outside && op.Local.Outside // a launch is what any of its messages is
+	p.local.Outside = p.local.Outside && op.Local.Outside // a launch is selected if any of its messages is
 	if p.messages++; p.messages > 1 {
 		p.function, p.place.Grouped = named(op.Communicator, facts.SendAndRecv), true
 	}
@@ -149,7 +150,7 @@ func (w *Counter) match(a, b *MessageEnd) {
 	}
 }
 
-// waited notes that a message of the plan waited for its other end.
+// waited adds the wait of one of the plan's messages for its other end.
 func (p *messagePlan) waited(kind facts.WaitKind, own, other *MessageEnd) {
 	p.compared = true
 	if other.Begin <= p.Begin {
@@ -158,7 +159,7 @@ func (p *messagePlan) waited(kind facts.WaitKind, own, other *MessageEnd) {
 	wait := uint64(other.Begin - p.Begin)
 	if wait > p.Time {
 		if own.source == facts.SourceCall {
-			return // the data was buffered: nobody waited
+			return // the data was buffered, so nobody waited
 		}
 		wait = p.Time
 	}
@@ -171,7 +172,7 @@ func (p *messagePlan) waited(kind facts.WaitKind, own, other *MessageEnd) {
 	p.uncertainty, p.stated = p.own+o.own, p.ownKnown && o.ownKnown
 }
 
-// seal reports whether all messages of a plan have been seen.
+// seal marks a plan whose messages have all been seen.
 func (w *Counter) seal(p *messagePlan) {
 	if p != nil && !p.sealed {
 		p.sealed = true
@@ -179,7 +180,7 @@ func (w *Counter) seal(p *messagePlan) {
 	}
 }
 
-// settle counts a plan of which nothing is to come.
+// settle counts a plan that is complete.
 func (w *Counter) settle(p *messagePlan) {
 	if !p.sealed || p.open > 0 || !p.compared || p.silent || p.local.Outside {
 		return
@@ -212,7 +213,7 @@ func (t *messageTable) take(k messageEndKey) (MessageEnd, bool) {
 	return MessageEnd{}, false
 }
 
-// put returns those that had to be forgotten.
+// put returns the ends that had to be forgotten.
 func (t *messageTable) put(k messageEndKey, e MessageEnd) (forgotten map[messageEndKey]MessageEnd) {
 	if t.young == nil || len(t.young) >= maxYoungMessages {
 		forgotten = t.old
@@ -240,7 +241,7 @@ func (w *Counter) forget(all map[messageEndKey]MessageEnd) {
 	}
 }
 
-// endMessages settles what is left when the data has ended.
+// endMessages settles everything that is left when the data has ended.
 func (w *Counter) endMessages() {
 	for _, l := range slices.Sorted(maps.Keys(w.plans)) {
 		p := w.plans[l]

@@ -18,9 +18,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
-// Score-P's archive of four MPI ranks. The waits were worked out from what otf2-print shows of it, by Scalasca's
-// definitions: from the enters of MPI's regions, those of requests from the enter of the call that ended them, until
-// the collective's end at most.
+// Score-P's archive of four MPI ranks. The expected waits were derived from the output of otf2-print by Scalasca's
+// definitions: from the Enter of MPI's regions, for requests from the Enter of the call that ended them, at most until
+// the collective's end.
 func TestWaitsOfMPI(t *testing.T) {
 	w := jobtest.Operations(t, "../../../scorep/testdata/mpi4-clock_gettime/traces.otf2").WaitStates
 	got := map[string]uint64{"start-up": w.StartUp.Waited}
@@ -43,9 +43,9 @@ func TestWaitsOfMPI(t *testing.T) {
 	}
 }
 
-// mixed is an archive of three ranks as merge leaves one, with NCCL's communicators of all, of ranks 0 and 1, and of 1
-// and 2, and MPI's of all. draw draws NCCL's operations; message puts a message into threads, which each end calls at
-// one time and leaves at another.
+// mixed makes an archive of three ranks as after a merge, with NCCL communicators of all ranks, of 0 and 1, and of 1
+// and 2, and an MPI communicator of all. draw writes NCCL's operations; message writes a message, with the times at
+// which each end enters and leaves the call.
 func mixed(t *testing.T, draw func(rank int, all, low int, p *shardtest.Process),
 	messages func(message func(from, to int, sent, posted, done uint64))) string {
 	t.Helper()
@@ -98,9 +98,8 @@ func mixed(t *testing.T, draw func(rank int, all, low int, p *shardtest.Process)
 	return s.Write()
 }
 
-// In each of ten rounds of 10 ms rank 0 works 4 ms longer before it sends to rank 1, and both come to NCCL by that much
-// later than rank 2, which goes there at once: half of what that waits is for a rank that waited in MPI. All goes back
-// to rank 0.
+// In each of ten rounds of 10 ms, rank 0 works 4 ms longer before it sends to rank 1, so both come to NCCL that much
+// later than rank 2: half of rank 2's waiting is for a rank that waited in MPI. All of it is caused by rank 0.
 func TestRanksLateToNCCLByWaitsInMPI(t *testing.T) {
 	const rounds = 10
 	at := func(round int, us uint64) uint64 { return uint64(round+1)*10_000 + us }
@@ -128,8 +127,7 @@ func TestRanksLateToNCCLByWaitsInMPI(t *testing.T) {
 	}
 }
 
-// Rank 1 waits 4 ms in NCCL for rank 0, and sends to rank 2 after that: what rank 2 waits in MPI goes back through
-// NCCL.
+// Rank 1 waits 4 ms in NCCL for rank 0, and then sends to rank 2: the waiting of rank 2 in MPI is caused through NCCL.
 func TestRanksLateToMPIByWaitsInNCCL(t *testing.T) {
 	const rounds = 10
 	at := func(round int, us uint64) uint64 { return uint64(round+1)*10_000 + us }
@@ -162,7 +160,7 @@ func paradigmsOf(all []waits.Paradigm) map[string]waits.Paradigm {
 	return by
 }
 
-// blames fails if not nearly all waiting goes back to a rank.
+// blames fails the test unless nearly all waiting is caused by one rank.
 func blames(t *testing.T, r *causes.Result, rank int, kind causes.Kind) {
 	t.Helper()
 	if cost := r.Ranks[rank].Costs[kind]; cost < 0.85*r.Waited {

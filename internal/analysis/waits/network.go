@@ -11,13 +11,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// NetworkRow is what the transfers of one rank in one communicator waited for: the phases of the oldest
-// transfer under way, so that their sums are times of the row, not of each transfer.
+// NetworkRow says what the transfers of one rank in one communicator waited for: the phases of the oldest transfer
+// under way, so that the sums are times of the row, not of each transfer.
 type NetworkRow struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`      // of the network
 	CommRank     int          `json:"comm_rank"` // in the communicator
-	Rank         string       `json:"rank"`      // the process whose row it is
+	Rank         string       `json:"rank"`      // process that the row belongs to
 	Host         string       `json:"host"`
 	SendGPU      uint64       `json:"send_gpu_wait_ns"`  // until the GPU had the data ready
 	SendPeer     uint64       `json:"send_peer_wait_ns"` // until the receiver was ready
@@ -25,7 +25,7 @@ type NetworkRow struct {
 	RecvNetwork  uint64       `json:"recv_network_ns"`   // until the data had arrived
 	RecvFlush    uint64       `json:"recv_flush_ns"`     // until it was visible to the GPU
 	RecvGPU      uint64       `json:"recv_gpu_wait_ns"`  // until the GPU had taken it
-	Phases       uint64       `json:"phases"`            // how many
+	Phases       uint64       `json:"phases"`            // number of phases
 	Unfinished   uint64       `json:"unfinished"`        // open when the data ended; they are in no time
 	// AwaitedBy is how long other ranks' transfers waited until this one was ready to receive.
 	AwaitedBy uint64 `json:"awaited_by_ns"`
@@ -36,7 +36,7 @@ func (n *NetworkRow) phase(p facts.NetPhase) *uint64 {
 		&n.RecvGPU}[p]
 }
 
-// take adds what a location has.
+// take adds the sums of a location.
 func (n *NetworkRow) take(r *rowState) {
 	for p := range r.times {
 		*n.phase(facts.NetPhase(p)) += r.times[p]
@@ -52,7 +52,7 @@ type NetworkPhases struct {
 	rows    facts.ByLocation[*rowState]
 }
 
-// phaseOf is the phase that a region is.
+// phaseOf is the phase of a region.
 type phaseOf struct {
 	phase facts.NetPhase
 	is    bool
@@ -63,10 +63,10 @@ type rowState struct {
 	phases     uint64
 	unfinished uint64
 	peerWaits  map[int]uint64 // by the rank that was waited for
-	open       int            // phases
+	open       int            // open phases
 }
 
-// NewNetworkPhases makes sums of an archive's rows, which are given regions of some of its processes.
+// NewNetworkPhases returns sums for an archive's network rows. It takes the regions of some of its processes.
 func NewNetworkPhases(defs *otf2.Definitions) *NetworkPhases {
 	n := &NetworkPhases{defs: defs}
 	for ref, phase := range facts.NetPhaseRegions(defs) {
@@ -113,7 +113,7 @@ func (n *NetworkPhases) Leave(r *facts.Region) {
 	}
 }
 
-// Sums takes what transfers waited for, where they were recorded in sums.
+// Sums adds the phases of transfers that were recorded as sums.
 func (n *NetworkPhases) Sums(s *facts.NetSums) {
 	row := n.row(s.Location)
 	for phase, took := range s.Times {
@@ -137,7 +137,7 @@ func (n *NetworkPhases) Absorb(o *NetworkPhases) {
 	}
 }
 
-// result lists what is known of each rank; unknown counts the rows of which nobody knows whose they are.
+// result lists the phases of each rank; unknown counts the rows whose rank is unknown.
 func (n *NetworkPhases) result() (all []NetworkRow, unknown uint64) {
 	all = []NetworkRow{}
 	if len(n.rows.All()) == 0 {
@@ -174,7 +174,7 @@ func (n *NetworkPhases) result() (all []NetworkRow, unknown uint64) {
 	slices.SortFunc(all, func(a, b NetworkRow) int {
 		return cmp.Or(cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.CommRank, b.CommRank), cmp.Compare(a.Rank, b.Rank))
 	})
-	for i := range all { // a rank may have several rows with PXN: the first of them has it
+	for i := range all { // with PXN a rank may have several rows: the first one gets it
 		k := networkKey{all[i].Comm, all[i].CommRank, 0}
 		all[i].AwaitedBy = awaited[k]
 		delete(awaited, k)
@@ -182,15 +182,15 @@ func (n *NetworkPhases) result() (all []NetworkRow, unknown uint64) {
 	return all, unknown
 }
 
-// networkKey is a rank of a communicator, and the process that moved its data.
+// networkKey identifies a rank of a communicator, and the process that moved its data.
 type networkKey struct {
 	comm otf2.CommRef
 	rank int
 	by   otf2.LocationGroupRef
 }
 
-// homes are the communicators of the networks' locations; nil where one location served several, one after the other:
-// which of them a phase was of is not told.
+// homes returns the communicators of the networks' locations; nil if a location served several communicators in turn,
+// because it is unknown which of them a phase belongs to.
 func (n *NetworkPhases) homes() map[otf2.LocationRef]*facts.Communicator {
 	home := make(map[otf2.LocationRef]*facts.Communicator)
 	for _, c := range facts.AllCommunicators(n.defs) {
@@ -215,7 +215,7 @@ func (n *NetworkPhases) processOf(l otf2.LocationRef) otf2.LocationGroupRef {
 	return otf2.UndefinedLocationGroup
 }
 
-// named is a row without figures.
+// named returns a row without figures.
 func (n *NetworkPhases) named(c *facts.Communicator, k networkKey) NetworkRow {
 	w := NetworkRow{Communicator: networkOf(n.defs, c), Comm: c.Ref, CommRank: k.rank,
 		Host: analysis.HostOf(n.defs, k.by)}
@@ -225,7 +225,7 @@ func (n *NetworkPhases) named(c *facts.Communicator, k networkKey) NetworkRow {
 	return w
 }
 
-// networkOf names the communicator that a network belongs to.
+// networkOf returns the name of the communicator that a network belongs to.
 func networkOf(defs *otf2.Definitions, c *facts.Communicator) string {
 	if parent := defs.Comm(c.Parent); parent != nil && c.Network {
 		return defs.String(parent.Name)

@@ -15,7 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
-// drawn makes operations of three ranks up, of which one sends slowly.
+// drawn generates operations of three ranks, one of which sends slowly.
 type drawn struct {
 	*rapid.T
 	w       *waits.Counter
@@ -26,8 +26,7 @@ type drawn struct {
 	ordinal map[string]uint64
 }
 
-// part is a rank's part in an operation that begins some time after the one before, and takes some time from a moment
-// on.
+// part returns a rank's part in an operation, which begins some time after the previous one.
 func (d *drawn) part(rank int, begin, since otf2.Timestamp) analysis.Operation {
 	end := max(begin, since) + otf2.Timestamp(rapid.IntRange(0, 200_000).Draw(d.T, "takes"))
 	if rapid.IntRange(0, 7).Draw(d.T, "gone before") == 0 {
@@ -77,7 +76,7 @@ func (d *drawn) collective(c *regions.Collective) {
 	d.w.Collective(members)
 }
 
-// shift sends a message from each rank to the next one, both ends in a launch.
+// shift sends a message from each rank to the next one, both ends in one launch.
 func (d *drawn) shift() {
 	d.launch++
 	n := d.next("shift")
@@ -94,7 +93,7 @@ func (d *drawn) shift() {
 	}
 }
 
-// Nobody was held up for longer than it was in operations: by those that came late and by slow links together.
+// No rank is held up, by late ranks and slow links together, for longer than it was in operations.
 func TestWaitsAndSlowLinksTakeNoMoreThanOperations(t *testing.T) {
 	sample := jobtest.Load(t, jobtest.WithWaits(t))
 	comms := facts.Communicators(sample.Defs)

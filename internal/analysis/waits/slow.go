@@ -11,12 +11,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// slowness hands the operations whose members' times compare to package transfers.
+// slowness passes the operations whose members' times are comparable to package transfers.
 type slowness struct {
 	counter *transfers.Counter
 	of      map[otf2.LocationRef]int // rank of the world
-	hosts   []int                    // by rank of the world: equal numbers are one host
-	nodes   map[otf2.LocationRef]int // of the communicator of a row
+	hosts   []int                    // by rank of the world: equal numbers mean the same host
+	nodes   map[otf2.LocationRef]int // nodes in the communicator of a row
 	ring    otf2.StringRef           // the algorithm's name
 	members []transfers.Member
 }
@@ -40,7 +40,7 @@ func newSlowness(defs *otf2.Definitions, ranks []analysis.Rank, of map[otf2.Loca
 	return s
 }
 
-// member fills in what is known of the transfers of a member that came this long before the last one.
+// member returns a member's transfers, if known; early is how much earlier than the last member it came.
 func (s *slowness) member(comm *facts.Communicator, l otf2.LocationRef, d *facts.Details,
 	early uint64) transfers.Member {
 	rank := s.of[l]
@@ -53,13 +53,13 @@ func (s *slowness) member(comm *facts.Communicator, l otf2.LocationRef, d *facts
 	return m
 }
 
-// network reports whether NCCL saw each of a communicator's ranks on a node of its own, so that all that they exchange
-// goes over the network.
+// network reports whether NCCL saw each of a communicator's ranks on a node of its own, so that all their traffic uses
+// the network.
 func (s *slowness) network(comm *facts.Communicator, l otf2.LocationRef) bool {
 	return s.nodes[l] == comm.Size()
 }
 
-// collective takes one that its members came to, and tells by whom it was longer.
+// collective adds a collective that all members came to, and returns the ranks and links that made it longer.
 func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp, transfer uint64) []transfers.Charge {
 	first := &members[0]
 	op := transfers.Operation{
@@ -75,7 +75,7 @@ func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp,
 				first.Communicator, m.Location, &m.Details, uint64(max(last, m.Begin)-m.Begin)))
 		}
 		op.Network = s.network(first.Communicator, first.Location)
-	} else { // there is nothing to be said of any of them
+	} else { // nothing is known of any of them
 		s.members = slices.Grow(s.members, len(members))[:len(members)]
 		clear(s.members)
 	}
@@ -83,7 +83,7 @@ func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp,
 	return s.counter.Add(&op)
 }
 
-// carried reports whether anything is known of the transfers of one of them.
+// carried reports whether the transfers of any member are known.
 func carried(members []analysis.Operation) bool {
 	for i := range members {
 		if d := &members[i].Carried; d.Known || d.Link.Transfers > 0 {
@@ -93,7 +93,7 @@ func carried(members []analysis.Operation) bool {
 	return false
 }
 
-// held counts for how long the members of a collective were held up by those by whom it was longer.
+// held counts how long the members of a collective were held up by the ranks and links that made it longer.
 func (s *slowness) held(a *Arrival, charges []transfers.Charge) {
 	longer, end := longerBy(charges), a.lastBegin+otf2.Timestamp(a.transfer)
 	for i := range a.Parts {
@@ -105,7 +105,7 @@ func (s *slowness) held(a *Arrival, charges []transfers.Charge) {
 	}
 }
 
-// longerBy is by how much an operation was longer because of links and GPUs.
+// longerBy returns how much longer an operation was because of links and GPUs.
 func longerBy(charges []transfers.Charge) (longer uint64) {
 	for i := range charges {
 		if charges[i].Kind != transfers.Unknown {
@@ -115,7 +115,7 @@ func longerBy(charges []transfers.Charge) (longer uint64) {
 	return longer
 }
 
-// share divides for how long a member was held up among those by whom the operation was longer.
+// share divides the time that a member was held up among the ranks and links responsible.
 func (s *slowness) share(charges []transfers.Charge, longer, held uint64) {
 	for i := range charges {
 		if c := &charges[i]; c.Kind != transfers.Unknown {
@@ -124,14 +124,13 @@ func (s *slowness) share(charges []transfers.Charge, longer, held uint64) {
 	}
 }
 
-// heldUp is for how long a launch of messages was held up by somebody in one of them, ns.
+// heldUp is how long a launch of messages was held up in one of them, and by whom.
 type heldUp struct {
 	by transfers.Charge
 	ns float64
 }
 
-// settle counts for how long a launch was held up, in all its messages together not for longer than it took without
-// waiting.
+// settle counts how long a launch was held up: over all its messages, no longer than it took without waiting.
 func (s *slowness) settle(p *messagePlan) {
 	took, all := p.Time-p.Waits, 0.0
 	s.counter.Took(took)
@@ -144,8 +143,8 @@ func (s *slowness) settle(p *messagePlan) {
 	}
 }
 
-// message takes one whose ends' times compare. Of a launch's messages the first one tells of the GPU, as it is told of
-// the launch. What a GPU does for a message waits for no other GPU beside it.
+// message adds a message whose ends' times are comparable. GPU figures of a launch are in its first message. A GPU's
+// work for a message waits for no other GPU.
 func (s *slowness) message(a, b *MessageEnd) {
 	comm := a.Plan.Comm
 	s.members = s.members[:0]
@@ -178,20 +177,20 @@ func (s *slowness) message(a, b *MessageEnd) {
 	}
 }
 
-// Slow are the links and GPUs that made operations take long once all had come, as package transfers finds them.
+// Slow lists the links and GPUs that made operations take long after all members had come, from package transfers.
 type Slow struct {
 	transfers.Work
-	Cost float64   `json:"cost_ns"` // of all rows: with Total's waiting no more than its time
+	Cost float64   `json:"cost_ns"` // over all rows; with Total's waiting it is at most Total's time
 	Rows []SlowRow `json:"rows"`
 }
 
-// SlowRow is one of them.
+// SlowRow is one link or GPU.
 type SlowRow struct {
 	What     string `json:"what"` // "link", "links from", "links to", "GPU"
 	Name     string `json:"rank"`
 	Host     string `json:"host"`
 	GPU      string `json:"gpu"`
-	PeerName string `json:"peer"` // "" if it is none of one link
+	PeerName string `json:"peer"` // "" if the row is not a single link
 	PeerHost string `json:"peer_host"`
 	transfers.Finding
 }

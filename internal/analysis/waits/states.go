@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package waits finds who waited for whom in collectives and messages, as Scalasca defines it, from the begins and ends
-// of operations that package analysis brings together, and what transfers over the network waited for.
+// Package waits finds who waited for whom in collectives and messages, by Scalasca's definitions, from the operations
+// that package analysis brings together, and what network transfers waited for.
 package waits
 
 import (
@@ -20,98 +20,98 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// States tells in detail who waited for whom in collectives and messages, and on what transfers over the
-// network waited.
+// States says in detail who waited for whom in collectives and messages, and what network transfers waited for.
 //
-// A member arrives at an operation when its GPU begins it. Waits are those that Scalasca defines for MPI:
+// A member arrives at an operation when its GPU begins it. Waits are defined as by Scalasca for MPI:
 //
 //	collective      each member waits from its own begin to that of the last one
-//	late broadcast  of a Broadcast or Scatter: each member waits for its root
-//	early reduce    of a Reduce or Gather: the root waits for the last of the others
+//	late broadcast  in a Broadcast or Scatter, each member waits for the root
+//	early reduce    in a Reduce or Gather, the root waits for the last of the others
 //	late sender     the receiver of a message waits until its sender begins
 //	late receiver   the sender waits until the receiver begins
 //
-// No wait is longer than the operation on the one that waits. Operations of one kernel plan have one time: of
-// the collectives on a communicator the first counts, of the messages the one whose other end came last. Only
-// times of one kind are compared, those of GPUs or else those of network activity (any, in archives that do not
-// know TIMING_SOURCE). All else is not compared, and counted. Times of enqueueing say nothing of the execution:
-// from them comes only who was called last, in Enqueue.
+// No wait is longer than the operation on the member that waits. The operations of one kernel plan have one time: the
+// first of the collectives on a communicator counts, and the message whose other end came last. Only times of the same
+// source are compared: GPU times, or else times of network activity (any times, in archives without TIMING_SOURCE). All
+// other operations are only counted, in NotCompared. Times of enqueueing do not show the execution; they only show who
+// called last, in Enqueue.
 //
-// The first collective of each communicator is in StartUp alone, as in Waits.
+// The first collective of each communicator is only in StartUp, as in ByRank.
 type States struct {
-	Collectives uint64            `json:"collectives"` // compared
-	Messages    uint64            `json:"messages"`    // compared
-	Times       map[string]uint64 `json:"times"`       // operations compared, by the kind of their times
+	Collectives uint64            `json:"collectives"` // compared collectives
+	Messages    uint64            `json:"messages"`    // compared messages
+	Times       map[string]uint64 `json:"times"`       // compared operations, by the source of their times
 	NotCompared NotCompared       `json:"not_compared"`
-	Hosts       int               `json:"hosts"`            // whose clocks are compared
-	Clocks      *facts.HostClocks `json:"clocks,omitempty"` // how well they are known; nil: they are as recorded
+	Hosts       int               `json:"hosts"`            // hosts whose clocks are compared
+	Clocks      *facts.HostClocks `json:"clocks,omitempty"` // how exact they are; nil: clocks are as recorded
 	StartUp     StartUp           `json:"start_up"`
 	Total       Sums              `json:"total"`
 
 	Kinds         []Group    `json:"kinds"`
-	Paradigms     []Paradigm `json:"paradigms,omitempty"` // where there is more than NCCL
+	Paradigms     []Paradigm `json:"paradigms,omitempty"` // empty if there is only NCCL
 	Ranks         []Row      `json:"ranks"`
 	GPUs          []Row      `json:"gpus"`
 	HostRows      []Row      `json:"by_host"`
 	Communicators []Group    `json:"communicators"`
 	Operations    []Group    `json:"operations"`
-	// Pairs are the operations of each communicator.
+	// Pairs has a row for each communicator and operation.
 	Pairs []Pair `json:"communicator_operations"`
-	// OverTime is Total's waiting by windows of time, from the begin of the run to its end.
+	// OverTime divides Total's waiting into windows of time, from the begin to the end of the run.
 	OverTime       []overtime.Window `json:"over_time"`
-	Phases         []Group           `json:"phases"` // of the application, as Phases lists them
-	Worst          []Instance        `json:"worst"`  // the operations that cost the most
+	Phases         []Group           `json:"phases"` // phases of the application, as listed in Phases
+	Worst          []Instance        `json:"worst"`  // the most expensive operations
 	Slow           Slow              `json:"slow"`   // links and GPUs
 	Network        []NetworkRow      `json:"network"`
 	Enqueue        EnqueueArrival    `json:"enqueue"`
-	NetworkUnknown uint64            `json:"network_unknown"` // network rows of which nobody knows whose they are
+	NetworkUnknown uint64            `json:"network_unknown"` // network rows whose rank is unknown
 
-	// Efficiency is how well the ranks' time was used; nil: nobody asked.
+	// Efficiency is how well the ranks' time was used; nil: not calculated.
 	Efficiency *efficiency.Result `json:"efficiency"`
-	Verdict    *verdict.Verdict   `json:"verdict"` // what made the ranks wait; nil: nobody asked
+	Verdict    *verdict.Verdict   `json:"verdict"` // what made the ranks wait; nil: not calculated
 }
 
-// NotCompared counts what is in no wait.
+// NotCompared counts everything that is in no wait.
 type NotCompared struct {
-	// collectives without comparable times of two members, the root among them if it matters
+	// NoTimes counts collectives without comparable times of two members, including the root if there is one.
 	NoTimes    uint64 `json:"no_times"`
 	Unfinished uint64 `json:"unfinished"` // collectives that not every member ended
-	Members    uint64 `json:"members"`    // members without comparable times of collectives that were compared
-	Messages   uint64 `json:"messages"`   // without comparable times at both ends
-	Unmatched  uint64 `json:"unmatched"`  // ends of messages whose other end is not there
-	// ends of messages, and members of collectives, that were not recorded alike
+	Members    uint64 `json:"members"`    // members without comparable times, in collectives that were compared
+	Messages   uint64 `json:"messages"`   // messages without comparable times at both ends
+	Unmatched  uint64 `json:"unmatched"`  // ends of messages without the other end
+	// Inconsistent counts ends of messages, and members of collectives, that members recorded differently.
 	Inconsistent uint64 `json:"not_alike"`
 }
 
 // Sums adds up waits.
 type Sums struct {
-	Parts  uint64 `json:"parts"` // members' operations that were compared; messages of one plan are one
+	Parts  uint64 `json:"parts"` // compared operations of members; the messages of one plan count once
 	Time   uint64 `json:"time_ns"`
 	Waits  uint64 `json:"waits"`
 	Waited uint64 `json:"waited_ns"`
-	// Uncertainty is the sum of what the waits may be off by, of those of which it is known.
+	// Uncertainty is the sum of the waits' uncertainties, where known.
 	Uncertainty uint64 `json:"uncertainty_ns"`
-	Unstated    uint64 `json:"unstated"` // waits of which it is not
-	Below       uint64 `json:"below"`    // waits that are not longer than their uncertainty
-	BelowTime   uint64 `json:"below_ns"` // waited in them; part of Waited
+	Unstated    uint64 `json:"unstated"` // waits with unknown uncertainty
+	Below       uint64 `json:"below"`    // waits no longer than their uncertainty
+	BelowTime   uint64 `json:"below_ns"` // part of Waited in these waits
 }
 
-// Row is the waiting of a rank, GPU or host. Caused is what others, or other ranks of it, waited for it.
+// Row is the waiting of a rank, GPU or host. Caused is the waiting of others for it, for a GPU or host including its
+// own ranks.
 type Row struct {
 	Name string `json:"name"`
 	Host string `json:"host"`
 	Sums
 	Blame
 
-	NoData bool `json:"no_data,omitempty"` // nothing was recorded of it
+	NoData bool `json:"no_data,omitempty"` // it has no data
 
-	// GoesBack is, of ranks, what others waited because of what it did itself, as package causes finds it, ns; nil:
-	// nobody asked.
+	// GoesBack is the waiting of others, in ns, that a rank caused by what it did itself, from package causes; nil:
+	// not calculated, or not a rank.
 	GoesBack *float64 `json:"goes_back_ns,omitempty"`
 }
 
-// Group is the waiting in operations of one kind, communicator or function. Skew and transfer are of its
-// collectives: from the first to the last member's begin, and from there to the last end.
+// Group is the waiting in operations of one kind, communicator or function. Skew is the time from the first to the
+// last begin in its collectives, and Transfer the time from there to the last end.
 type Group struct {
 	Name string `json:"name"`
 	Sums
@@ -126,8 +126,8 @@ type Group struct {
 // Paradigm is the waiting in operations of one paradigm.
 type Paradigm struct {
 	Group
-	// Through is, of the waiting, what was for ranks that came late because they had waited in operations of another
-	// paradigm, ns.
+	// Through is the part of the waiting, in ns, for ranks that were late because they had waited in operations of
+	// another paradigm.
 	Through float64 `json:"through_others_ns"`
 }
 
@@ -135,7 +135,7 @@ type Paradigm struct {
 type Pair struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
-	Group                     // its name is that of the operation
+	Group                     // named after the operation
 }
 
 // Instance is one collective, or one launch of messages on the rank that waited.
@@ -147,16 +147,16 @@ type Instance struct {
 	At           otf2.Timestamp `json:"at"`    // the last begin
 	Rank         string         `json:"rank"`
 	Host         string         `json:"host"`
-	// of the application, in which that rank called it; "": none, or not known
+	// Phase is the application's phase in which that rank called the operation; "": none, or unknown.
 	Phase       string  `json:"phase"`
 	Caused      uint64  `json:"caused_ns"`
 	Skew        uint64  `json:"skew_ns"`
 	Transfer    uint64  `json:"transfer_ns"`
-	Uncertainty *uint64 `json:"uncertainty_ns"` // of Caused; null if it is not stated for all waits
+	Uncertainty *uint64 `json:"uncertainty_ns"` // of Caused; null unless it is known for all waits
 }
 
-// EnqueueArrival tells who came last where it is only known when operations were enqueued. That is no waiting:
-// the GPU may have been busy with something else.
+// EnqueueArrival says who came last in operations for which only the times of enqueueing are known. This is not
+// waiting: the GPU may have been busy with something else.
 type EnqueueArrival struct {
 	Collectives uint64       `json:"collectives"`
 	SkewAvg     float64      `json:"skew_avg_ns"`
@@ -165,7 +165,7 @@ type EnqueueArrival struct {
 	skew        float64
 }
 
-// EnqueueRow is one rank's share: how often it enqueued last, and how long after the first in all.
+// EnqueueRow is one rank's share: how often it enqueued last, and the total time after the first rank.
 type EnqueueRow struct {
 	Rank    string `json:"rank"`
 	Host    string `json:"host"`
@@ -174,10 +174,10 @@ type EnqueueRow struct {
 	Behind  uint64 `json:"behind_ns"`
 	MaxLate uint64 `json:"max_behind_ns"`
 
-	NoData bool `json:"no_data,omitempty"` // nothing was recorded of it
+	NoData bool `json:"no_data,omitempty"` // it has no data
 }
 
-// waitMessages is the row of launches of messages in which nobody waited, beside those of the causes of waiting.
+// waitMessages is the row of message launches in which nobody waited.
 const (
 	waitMessages = facts.NumWaitKinds
 	numWaitKinds = waitMessages + 1
@@ -194,7 +194,7 @@ const maxWorst = 20
 
 // Counter sums up waiting.
 type Counter struct {
-	ranks []Rank // of collectives alone
+	ranks []Rank // from collectives only
 	rows  []Row
 	gpus  []string
 	Arrivals
@@ -205,34 +205,34 @@ type Counter struct {
 	operations map[string]*Group
 	phases     map[analysis.Phase]*Group
 	pairs      map[pairOf]*Group
-	last       [5]*Group // that were asked for last, of lastOf
+	last       [5]*Group // the groups used last, for lastOf
 	lastOf     pairOf
 	kinds      [numWaitKinds]Group
 	names      map[otf2.CommRef]string
 
 	begun facts.StartUps
-	// of communicators that begin, until a second follows: the only one is not start-up
+	// first has the first collective of each communicator until a second follows: an only collective is not start-up.
 	first   map[otf2.CommRef]*Arrival
 	startUp []Arrival
 	out     States
 	enqueue []EnqueueRow
 
-	Over *overtime.Line // if set, given the waits
+	Over *overtime.Line // if set, receives the waits
 
-	See    func(*Wait)            // if set, told of each wait
-	Paired func(a, b *MessageEnd) // if set, told of the two ends of each message
-	// Met, if set, is told of the launches of the two ends of each message, and whether their times compare; Lost of
-	// that of an end whose other end does not come.
+	See    func(*Wait)            // if set, receives each wait
+	Paired func(a, b *MessageEnd) // if set, receives the two ends of each message
+	// Met, if set, receives the launches of the two ends of each message, and whether their times are comparable. Lost
+	// receives the launch of an end whose other end does not come.
 	Met  func(a, b *causes.Local, compared bool)
 	Lost func(*causes.Local)
 
 	messages messageTable
-	plans    map[otf2.LocationRef]*messagePlan // the last of each location
+	plans    map[otf2.LocationRef]*messagePlan // the last plan of each location
 	Network  *NetworkPhases
 	slow     *slowness
-	Slowed   []transfers.Charge // by whom the last collective was longer; valid until the next one
+	Slowed   []transfers.Charge // what made the last collective longer; valid until the next one
 
-	Shown func(rank int) bool // if set, which ranks of the world have rows; sums are of all
+	Shown func(rank int) bool // if set, the ranks of the world that have rows; sums include all
 }
 
 // pairOf is a function on a communicator.
@@ -241,15 +241,15 @@ type pairOf struct {
 	function string
 }
 
-// Arrivals tells how members came to collectives.
+// Arrivals compares the arrivals of members at collectives.
 type Arrivals struct {
 	Of      map[otf2.LocationRef]int // rank of the world
-	unknown bool                     // times of all kinds are taken for one, there is no TIMING_SOURCE
+	unknown bool                     // there is no TIMING_SOURCE, so all times count as one kind
 	came    []facts.Arrival
 	work    Arrival
 }
 
-// Arrival is how the members of one collective came to it.
+// Arrival describes how the members of one collective arrived.
 type Arrival struct {
 	comm      *facts.Communicator
 	function  string
@@ -257,29 +257,29 @@ type Arrival struct {
 	kind      facts.WaitKind
 	source    facts.Source
 	Parts     []part
-	Culprit   int // rank of the world for which the others waited
+	Culprit   int // rank of the world that the others waited for
 	at        otf2.Timestamp
-	since     otf2.Timestamp // the first begin of all members, also of those whose times are not compared
+	since     otf2.Timestamp // the first begin of all members, including those without comparable times
 	lastBegin otf2.Timestamp
 	caused    uint64
 	skew      uint64
 	transfer  uint64
-	outside   bool // of what was selected
+	outside   bool // it is not selected
 }
 
-// part is one timed member's share.
+// part is one member's share, if its time is known.
 type part struct {
 	place       Place
 	Rank        int               // index into waitCounter.ranks
 	member      int               // rank in the communicator
-	during      analysis.Occasion // nil: in no phase, or it is not known
+	during      analysis.Occasion // nil: no phase, or unknown
 	Begin       otf2.Timestamp
 	Time, Waits uint64
 	uncertainty uint64 // of the wait
 	stated      bool
 }
 
-// NewCounter makes a counter of the waits in an archive; clocks is how well those of its hosts are known.
+// NewCounter returns a counter of the waits in an archive; clocks says how exact its hosts' clocks are.
 func NewCounter(defs *otf2.Definitions, clocks *facts.HostClocks, comms map[otf2.CommRef]*facts.Communicator) *Counter {
 	ranks, of := analysis.Ranks(defs, comms)
 	w := &Counter{
@@ -313,7 +313,7 @@ func NewCounter(defs *otf2.Definitions, clocks *facts.HostClocks, comms map[otf2
 	return w
 }
 
-// Collective takes a collective that all its members have ended.
+// Collective adds a collective that all its members have ended.
 func (w *Counter) Collective(members []analysis.Operation) {
 	w.Slowed = nil
 	for i := range members {
@@ -359,8 +359,8 @@ func (w *Counter) Collective(members []analysis.Operation) {
 	w.count(a)
 }
 
-// Arrive tells how the members came to a collective; nil if their times do not compare. The result is valid until the
-// next call.
+// Arrive compares the members' arrivals at a collective. It returns nil if their times are not comparable. The result
+// is valid until the next call.
 func (w *Arrivals) Arrive(members []analysis.Operation) *Arrival {
 	w.came = w.came[:0]
 	for i := range members {
@@ -397,7 +397,7 @@ func (w *Arrivals) Arrive(members []analysis.Operation) *Arrival {
 	return a
 }
 
-// Unfinished takes a collective that not every member ended.
+// Unfinished counts a collective that not every member ended.
 func (w *Counter) Unfinished(members []analysis.Operation) {
 	if members[0].Local.Outside {
 		return
@@ -410,14 +410,14 @@ func (w *Counter) Unfinished(members []analysis.Operation) {
 	w.out.NotCompared.Unfinished++
 }
 
-// Inconsistent takes a part of an operation that its members did not record alike.
+// Inconsistent counts a part of an operation that its members recorded differently.
 func (w *Counter) Inconsistent(op *analysis.Operation) {
 	if !op.Local.Outside {
 		w.out.NotCompared.Inconsistent++
 	}
 }
 
-// enqueued looks at when the members enqueued a collective.
+// enqueued counts who enqueued a collective last.
 func (w *Counter) enqueued(members []analysis.Operation) {
 	n, last := 0, -1
 	var first otf2.Timestamp
@@ -455,7 +455,7 @@ func (w *Counter) enqueued(members []analysis.Operation) {
 	}
 }
 
-// add takes one part with its wait.
+// add adds one part with its wait.
 func (s *Sums) add(p *part) {
 	s.Parts++
 	s.Time += p.Time
@@ -486,7 +486,7 @@ func (s *Sums) sum(o *Sums) {
 	s.BelowTime += o.BelowTime
 }
 
-// groups are the sums that an operation is in. Operations of one function on one communicator often follow each other.
+// groups returns the sums for an operation. Consecutive operations often have the same function and communicator.
 func (w *Counter) groups(comm *facts.Communicator, function string, kind facts.WaitKind) *[5]*Group {
 	if of := (pairOf{comm.Ref, function}); w.last[0] == nil || w.lastOf != of {
 		w.lastOf = of
@@ -537,7 +537,7 @@ func (w *Counter) count(a *Arrival) {
 	w.remember(a)
 }
 
-// inPhases counts a part into the phase in which it was called and those around it.
+// inPhases adds a part to the phase in which it was called and those around it.
 func (w *Counter) inPhases(p *part) {
 	if p.during == nil {
 		return
@@ -554,7 +554,7 @@ func timesName(s facts.Source) string {
 	return s.String()
 }
 
-// remember keeps a collective if it is among those that cost the most.
+// remember keeps a collective if it is among the most expensive ones.
 func (w *Counter) remember(a *Arrival) {
 	if !w.isBad(a.caused) {
 		return
@@ -583,7 +583,7 @@ func (w *Counter) remember(a *Arrival) {
 	w.keep(&one)
 }
 
-// rememberLaunch keeps a launch of messages in the same way.
+// rememberLaunch does the same for a launch of messages.
 func (w *Counter) rememberLaunch(p *messagePlan) {
 	if !w.isBad(p.Waits) {
 		return
@@ -600,7 +600,7 @@ func (w *Counter) rememberLaunch(p *messagePlan) {
 	w.keep(&one)
 }
 
-// pathOf names the phase of an occasion, which may be nil.
+// pathOf returns the path of an occasion, which may be nil.
 func pathOf(o analysis.Occasion) string {
 	if o == nil {
 		return ""
@@ -608,7 +608,7 @@ func pathOf(o analysis.Occasion) string {
 	return o.Path()
 }
 
-// isBad reports whether an operation that cost so much would be kept.
+// isBad reports whether an operation with that cost would be kept.
 func (w *Counter) isBad(caused uint64) bool {
 	worst := w.out.Worst
 	return len(worst) < maxWorst || caused >= worst[maxWorst-1].Caused
@@ -627,7 +627,7 @@ func (w *Counter) keep(one *Instance) {
 	w.out.Worst = worst[:min(len(worst), maxWorst)]
 }
 
-// Result gives the waits by rank in collectives, and all in detail.
+// Result returns the waits in collectives by rank, and all waits in detail.
 func (w *Counter) Result() (ByRank, *States) {
 	for _, comm := range slices.Sorted(maps.Keys(w.first)) {
 		w.count(w.first[comm])
@@ -695,7 +695,7 @@ func (w *Counter) Result() (ByRank, *States) {
 	return short, d
 }
 
-// shown are the rows of some ranks.
+// shown returns the rows of some ranks.
 func shown[T any](rows []T, is func(rank int) bool) []T {
 	some := []T{}
 	for rank := range rows {
@@ -719,7 +719,7 @@ func (w *Counter) pairRows() []Pair {
 	return list
 }
 
-// gather adds up ranks by a name and host; those without a name are left out.
+// gather sums up ranks by name and host; it leaves out ranks without a name.
 func (w *Counter) gather(of func(i int) (name, host string)) []Row {
 	index := make(map[[2]string]int)
 	all := []Row{}
@@ -759,7 +759,7 @@ func finished[K comparable](all map[K]*Group, name func(K) string, order func(a,
 	return list
 }
 
-// joined adds up neighbors of one name: lanes have their own nodes of a phase.
+// joined merges neighbors with the same name: each lane has its own nodes of a phase.
 func joined(all []Group) []Group {
 	out := all[:0]
 	for i := range all {
@@ -772,7 +772,7 @@ func joined(all []Group) []Group {
 	return out
 }
 
-// Explain takes what the waits go back to.
+// Explain adds the causes of the waits.
 func (w *States) Explain(r *causes.Result) {
 	for i := range w.Paradigms {
 		p := &w.Paradigms[i]

@@ -8,8 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Wait is one member's waiting for another at the beginning of an operation; see WaitStates for what counts as such.
-// Messages of one launch are one wait, of the message that waited longest.
+// Wait is one member's waiting for another at the begin of an operation, as defined in States. The messages of one
+// launch are one wait, that of the message that waited longest.
 type Wait struct {
 	Kind         string // "collective", "late broadcast", "early reduce", "late sender", "late receiver"
 	Comm         otf2.CommRef
@@ -17,31 +17,31 @@ type Wait struct {
 	Function     string
 	Ordinal      uint64
 	Rank         int // in the communicator
-	Peer         int // of a message: the other end's rank, else −1
+	Peer         int // rank at the other end of a message, otherwise −1
 	World        int // the rank that waited, an index into WorldRanks
-	For          int // the rank that was waited for, likewise
+	For          int // the rank that was waited for, also an index into WorldRanks
 	Begin        otf2.Timestamp
-	// when the first member began the operation, by which a selection has it or has it not; not after Begin
+	// Since is when the first member began the operation, which decides whether it is selected; not after Begin.
 	Since       otf2.Timestamp
-	Time        uint64 // ns that the member was in the operation
-	Waited      uint64 // of that, ns
+	Time        uint64 // time of the member in the operation, ns
+	Waited      uint64 // part of Time, ns
 	Uncertainty uint64 // of Waited
 	Stated      bool   // Uncertainty is known
-	Source      string // of the times that were compared: "gpu", "network", "recorded"
-	StartUp     bool   // the first collective of a communicator that has more: not in the report's sums
-	Skew        uint64 // of a collective: ns from the first to the last begin
+	Source      string // source of the compared times: "gpu", "network", "recorded"
+	StartUp     bool   // the first of several collectives on a communicator: not in the report's sums
+	Skew        uint64 // ns from the first to the last begin of a collective
 	Place       Place
 }
 
-// Place is the operation, or the launch of several, in which was waited.
+// Place identifies the operation, or launch of several, in which a member waited.
 type Place struct {
 	Location             otf2.LocationRef
 	Enter                uint64         // as in Part
 	Region               otf2.RegionRef // of the launch
 	Grouped              bool           // launched together with others: they have one time
-	Source               string         // of the times: "gpu", "network" or "" if that is not told
+	Source               string         // of the times: "gpu", "network", or "" if unknown
 	Function             string
-	Algo, Proto, Variant otf2.StringRef // undefined if not told
+	Algo, Proto, Variant otf2.StringRef // undefined if unknown
 	Size                 uint64         // as nccl-tests counts it
 }
 
@@ -87,7 +87,7 @@ func (p *messagePlan) wait() *Wait {
 	}
 }
 
-// named is what tables call a function: those of NCCL as they are, others with what they are of.
+// named returns a function's name in tables. Functions that are not NCCL's have their paradigm added.
 func named(c *facts.Communicator, function string) string {
 	if c.Calls {
 		return function + " (" + c.Paradigm() + ")"
