@@ -11,22 +11,22 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 )
 
-// trial is the test against chance. If the members of a communicator were alike, each would as likely be the one that
-// was late by itself on an occasion. So of the occasions of at least some cost, a rank that is named must have been
-// that one more often than ranks that are alike would be.
+// trial is the test against chance. If the members of a communicator were alike, each would be equally likely to be
+// the one that was late by itself on an occasion. So, among the occasions above some cost, a rank may only be named if
+// it was late more often than chance explains.
 //
-// Where communicators are small that cannot be told: of two members either is late on all of few occasions. There it is
-// enough that it is unlikely among the members, and too unlikely among all ranks that are in communicators of so many
-// members.
+// In small communicators this cannot be decided: of two members, one may well be late on all of a few occasions. There
+// it suffices that the result is unlikely among the members, and too unlikely among all ranks in communicators of the
+// same size.
 type trial struct {
 	causes    *causes.Result
 	of        [][]membership // by rank
-	found     map[int]bool   // ranks that are suspected, too: occasions on which they were late are left out
+	found     map[int]bool   // other suspected ranks: occasions on which they were late are left out
 	all       pools
-	suspected pools // of those, what is of ranks that are suspected
+	suspected pools // the part of all that belongs to suspected ranks
 }
 
-// pools are the occasions of communicators of collectives by how many members these have.
+// pools has the occasions of collectives, by the number of members of their communicators.
 type pools map[int]*pool
 
 type pool struct {
@@ -72,10 +72,10 @@ func newTrial(c *causes.Result, suspects map[int]bool) *trial {
 	return t
 }
 
-// levels are those of costs so that occasions of so much and more are what is looked at; those of ranks that are found
-// are left out.
+// levels returns the lowest cost levels to be tested: the occasions from each level upwards make up one of levelParts
+// of all cost. Occasions of the ranks in found are left out.
 func (t *trial) levels() (levels [len(levelParts)]int) {
-	var costs [causes.Levels]float64 // about, by level
+	var costs [causes.Levels]float64 // approximate, by level
 	sum := 0.0
 	for i := range t.causes.Comms {
 		comm := &t.causes.Comms[i]
@@ -101,12 +101,12 @@ func (t *trial) levels() (levels [len(levelParts)]int) {
 	return levels
 }
 
-// levelParts are the parts of all cost that the occasions make up that are looked at.
+// levelParts are the parts of the total cost for which the most expensive occasions are tested.
 var levelParts = [...]float64{0.5, 0.9}
 
-// chance bounds the probability that any rank would be late as often as this one, at any level of costs, and gives how
-// often it was. Occasions on which others were late that are suspected are left out, and once more they are not: so few
-// ranks can be left that it is more likely for each.
+// chance returns an upper bound on the probability that any rank is late as often as this one at any tested level, and
+// how often it was late. It tests without the occasions of other suspects, and also with them: without them, so few
+// ranks may be left that the result is more likely for each.
 func (t *trial) chance(rank int) (probability, times float64) {
 	ranks := len(t.causes.Ranks)
 	probability, times = t.against(rank, ranks)
@@ -114,23 +114,23 @@ func (t *trial) chance(rank int) (probability, times float64) {
 		t.found = nil
 		all, _ := t.against(rank, ranks)
 		t.found = found
-		if all != probability { // of two tests either may be passed by chance
+		if all != probability { // with two tests, chance has two attempts
 			probability = min(1, 2*min(probability, all))
 		}
 	}
 	return probability, times
 }
 
-// besides is chance where it is known that those that are found were late, not by chance: what they did is left out,
-// and so many fewer ranks could have been late as often (Holm 1979).
+// besides is like chance if the ranks in found are known not to be late by chance: their occasions are left out, and
+// correspondingly fewer ranks could have been late as often (Holm 1979).
 func (t *trial) besides(rank int) (probability, times float64) {
 	return t.against(rank, len(t.causes.Ranks)-len(t.found))
 }
 
-// against is chance, of so many ranks, with the occasions of those that are found left out.
+// against is chance for a number of ranks, without the occasions of the ranks in found.
 func (t *trial) against(rank, ranks int) (probability, times float64) {
-	among, of := 1.0, 1.0           // the members of its communicators; all ranks in such communicators
-	var n, expected, struck float64 // of the levels from here on
+	among, of := 1.0, 1.0           // among the members of its communicators; among all in such communicators
+	var n, expected, struck float64 // from the highest level down to this one
 	var pooled, byChance float64
 	levels := t.levels()
 	for level := causes.Levels - 1; level >= levels[len(levels)-1]; level-- {
@@ -158,8 +158,8 @@ func (t *trial) against(rank, ranks int) (probability, times float64) {
 	return min(1, among*tests*all, max(among*tests, of*tests*all)), struck
 }
 
-// pool is how many occasions of a level there are in communicators of so many members, and on how many of them a rank
-// with so many seats in them would be the one that is late if all were alike.
+// pool returns the number of occasions of a level in communicators with that many members, and how many of them would
+// fall on a rank that is a member own times if all were alike.
 func (t *trial) pool(rank, members, level int, own float64) (n, expected float64) {
 	p := *t.all[members]
 	n, seats := p.struck[level], p.seats
@@ -174,8 +174,8 @@ func (t *trial) pool(rank, members, level int, own float64) (n, expected float64
 	return n, n * own / max(seats, 1)
 }
 
-// occasions is on how many of a level a rank could have been the one that is late, and on how many of these it would be
-// if all were alike.
+// occasions returns the number of occasions of a level on which a rank could have been the late one, and how many
+// would fall on it if all were alike.
 func (t *trial) occasions(m membership, level int) (n, expected float64) {
 	if m.comm.Took != nil {
 		n, expected = m.comm.Part(m.member, level)
@@ -195,16 +195,16 @@ func (t *trial) occasions(m membership, level int) (n, expected float64) {
 	return n, n / float64(max(members, 1))
 }
 
-// tail is the probability of at least k successes in n trials with this mean probability: where these are not alike it
-// is less, as long as k is more than they have on average by one (Hoeffding 1956). Fewer tell nothing. k and n need not
-// be whole numbers.
+// tail returns the probability of at least k successes in n trials with mean probability p. If the trials'
+// probabilities differ, it is smaller, provided that k exceeds the expected number by one (Hoeffding 1956); a smaller
+// k proves nothing. k and n need not be whole numbers.
 func tail(k, n, p float64) (sum float64) {
 	if p <= 0 || p >= 1 || k < n*p+1 {
 		return 1
 	}
 	term, odds := math.Exp(logChoose(n, k)+k*math.Log(p)+(n-k)*math.Log1p(-p)), p/(1-p)
 	for i := k; i <= n; i++ {
-		if sum += term; term <= sum*negligible { // also of what is too little for a number
+		if sum += term; term <= sum*negligible { // also if it is too small for a float64
 			break
 		}
 		term *= (n - i) / (i + 1) * odds
@@ -212,10 +212,10 @@ func tail(k, n, p float64) (sum float64) {
 	return min(sum, 1)
 }
 
-// negligible is the part of a sum that a term of it may be left out as: those that follow are smaller, each by far.
+// negligible is the fraction of a sum below which its terms are ignored: each following term is much smaller.
 const negligible = 1e-9
 
-// logChoose is the logarithm of how many ways there are to choose k of n.
+// logChoose returns the logarithm of the number of ways to choose k of n.
 func logChoose(n, k float64) float64 {
 	of := func(x float64) float64 { l, _ := math.Lgamma(x + 1); return l }
 	return of(n) - of(k) - of(n-k)

@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 )
 
-// The probability is that of the binomial distribution, also between whole numbers; what is not more than the average
-// by one tells nothing.
+// The probability is that of the binomial distribution, interpolated between whole numbers. A number that exceeds the
+// average by no more than one proves nothing.
 func TestTail(t *testing.T) {
 	for _, c := range []struct{ k, n, p, want float64 }{
 		{5, 5, 0.5, 1.0 / 32},
@@ -34,7 +34,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// Of three ranks one was late on seven of eight occasions, another one on one. That is no chance, whether the other one
+// Of three ranks, one was late on seven of eight occasions, and another on one. That is not chance, whether the other
 // is suspected or not.
 func TestSuspectsDoNotHideOthers(t *testing.T) {
 	c := causes.Comm{Ranks: []int32{0, 1, 2}, Struck: make([][causes.Levels]float32, 3)}
@@ -48,8 +48,8 @@ func TestSuspectsDoNotHideOthers(t *testing.T) {
 	}
 }
 
-// A rank that is late again and again, by little, beside one that was so by much, as is known: what that one did is
-// left out, so occasions of little cost count, and one rank fewer could have been late as often.
+// A rank is late repeatedly by little, beside one that is known to be late by much. The other's occasions are left
+// out, so cheap occasions count, and one rank fewer could have been late as often.
 func TestTheLesserOne(t *testing.T) {
 	c := causes.Comm{Ranks: []int32{0, 1, 2, 3}, Struck: make([][causes.Levels]float32, 4)}
 	c.Struck[1][14], c.Struck[2][9], c.Struck[3][9] = 10, 7, 1

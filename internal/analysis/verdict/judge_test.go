@@ -13,8 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 )
 
-// evidence is that of n ranks on one communicator with so many operations, each of which one rank was late to, by 10
-// ms: that of who, in turn.
+// evidence makes the evidence of n ranks on one communicator. To each operation one rank was late by 10 ms, in the
+// order of who.
 func evidence(n, operations int, who ...int) *Evidence {
 	c := causes.Comm{Ranks: make([]int32, n), Calls: map[string]uint64{"AllReduce": uint64(operations)}}
 	c.Led, c.Struck = make([][causes.Levels]uint32, n), make([][causes.Levels]float32, n)
@@ -46,7 +46,7 @@ func evidence(n, operations int, who ...int) *Evidence {
 	return ev
 }
 
-// longer is of ranks that waited as operations took longer on so many of them, the third rank first.
+// longer makes the evidence of ranks that waited because operations took longer on some of them, the third rank first.
 func longer(on int) *Evidence {
 	ev := evidence(4, 20, -1)
 	ev.Causes.Waited = 600e6
@@ -158,8 +158,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// What the job did not go on for is told first, as it is and with how sure it is, also a transfer that is stuck: nobody
-// was late, or waited a share.
+// What stopped the job is stated first, unchanged and with its own confidence, also a stuck transfer: nobody was late,
+// and there is no share of waiting.
 func TestWhatStoppedTheJob(t *testing.T) {
 	peer := 2
 	stuck := Culprit{Rank: 1, Kind: SlowTransfer, Peer: &peer, Share: 1, Confidence: 0.95,
@@ -175,7 +175,7 @@ func TestWhatStoppedTheJob(t *testing.T) {
 	}
 }
 
-// Where waiting goes back to what ranks waited before, and to hardly anything that one of them did, no share is told.
+// If waiting results from earlier waits and hardly any of it from what one of the ranks did, no share is stated.
 func TestNobodyCausedAHundredth(t *testing.T) {
 	ev := evidence(4, 20, -1)
 	ev.Causes.Waited = 100e6
@@ -187,7 +187,7 @@ func TestNobodyCausedAHundredth(t *testing.T) {
 	}
 }
 
-// A GPU that works slowly within operations, and begins late, is named once.
+// A GPU that works slowly within operations and begins late is named once.
 func TestOneNameForOneGPU(t *testing.T) {
 	ev := evidence(4, 20, 2)
 	r := &ev.Causes.Ranks[2]
@@ -204,7 +204,7 @@ func TestOneNameForOneGPU(t *testing.T) {
 	}
 }
 
-// Who holds the others up by what it transfers is not named for being late as well, if that cost less: it leaves
+// A rank that holds others up by its transfers is not also named for being late, if that cost less: it leaves
 // operations later than others.
 func TestWhoTransfersSlowlyIsLate(t *testing.T) {
 	for cost, want := range map[float64]int{1200e6: 1, 300e6: 2} {
@@ -219,8 +219,8 @@ func TestWhoTransfersSlowlyIsLate(t *testing.T) {
 	}
 }
 
-// A call that comes much later than that of a host which has gone ahead of its GPU is told by when the operation began:
-// only then does anybody wait.
+// If the other host has run ahead of its GPU, a late call is stated by the begin of the operation: nobody waits before
+// that.
 func TestCalledLate(t *testing.T) {
 	for _, c := range []struct {
 		called float64
@@ -240,7 +240,7 @@ func TestCalledLate(t *testing.T) {
 	}
 }
 
-// That a call came in time is not said of one that came as late as its GPU.
+// A call that came as late as its GPU is not called timely.
 func TestCalledInTime(t *testing.T) {
 	for called, want := range map[float64]string{
 		0: "Its GPU began ncclAllReduce 10 ms after the others, though it was called in time, 20 of 20 times, " +
@@ -260,8 +260,8 @@ func TestCalledInTime(t *testing.T) {
 	}
 }
 
-// The verdict is of what was waited and of what slow links and GPUs held ranks up, once; no more than that is shared
-// out.
+// The verdict covers the waiting, and the time that slow links and GPUs held ranks up, once each; shares add up to no
+// more than that.
 func TestSharesAreOfWhatWasWaited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 9).Draw(t, "ranks")

@@ -2,42 +2,43 @@
 
 package verdict
 
-// What it takes to be named. docs/causes.md shows these with their values (Limits).
+// Limits for naming a rank. docs/causes.md shows them with their values (Limits).
 const (
-	// leastShare is the part of all waiting that must go back to a rank.
+	// leastShare is the part of all waiting that a rank must have caused.
 	leastShare = 0.08
-	// timesUsual is how many times that must be of what goes back to the middle one of the other ranks.
+	// timesUsual is the least ratio of the waiting it caused to the median over the other ranks.
 	timesUsual = 3
-	// timesNext is how many times as much as any rank that is not named it must have caused, or have worked longer.
+	// timesNext is the least ratio of the waiting it caused, or of how much longer it worked, to that of any rank that
+	// is not named.
 	timesNext = 1.5
-	// leastTime is the part of the run by which it would have been shorter.
+	// leastTime is the part of the run by which the run must have been shorter without its lateness.
 	leastTime = 0.005
-	// leastTimes is on how many occasions it must have been late.
+	// leastTimes is the least number of occasions on which it was late.
 	leastTimes = 5
-	// leastConfidence is one less the probability that a rank is named by chance, of all ranks together.
+	// leastConfidence is 1 minus the probability, over all ranks together, that a rank is named by chance.
 	leastConfidence = 0.99
-	// enoughConfidence is the same of one that made most of the waiting (mostShare) and cost much of the run
+	// enoughConfidence is used instead for a rank that caused most of the waiting (mostShare) and cost much of the run
 	// (muchTime).
 	enoughConfidence = 0.95
-	// mostShare is the part of all waiting that is most of it.
+	// mostShare is the part of all waiting that counts as most of it.
 	mostShare = 0.5
-	// muchTime is the part of the run that is much.
+	// muchTime is the part of the run that counts as much.
 	muchTime = 0.01
-	// leastWork is the part of a cost that the rank's own work must account for. If it was longer between its
-	// operations than the middle one of the others, each of them waited for that no longer than so long, in each
-	// operation in which it waited at once. Where it was not, the order of the operations itself makes ranks wait, as
-	// in a pipeline of equal stages.
+	// leastWork is the part of a cost that the rank's own work must explain. Between its operations it must have
+	// worked longer than the median of the others; each of them waited for that no longer than this difference, in
+	// each operation in which it waited at once. If a rank did not work longer, the order of the operations itself
+	// makes ranks wait, as in a pipeline of equal stages.
 	leastWork = 0.25
-	// hostPart is the part of what goes back to a rank, as far as it worked longer, for which it must be its host that
-	// did, for the host to be late and not the GPU. Of three operations that a late host makes late before the others
-	// have waited for it, two begin late as the GPU is late.
+	// hostPart is the part of the waiting explained by longer work that must come from the rank's host for the host,
+	// and not the GPU, to be called late. Of three operations that a late host delays before the others have waited
+	// for it, two begin late because the GPU is late.
 	hostPart = 0.25
-	// mainPart is the part of the middle cost, below which a time that a rank was late is not looked at. The middle one
-	// is that at which half of all cost is reached.
+	// mainPart is the part of the median cost below which an occasion is ignored. The median occasion is the one at
+	// which half of all cost is reached.
 	mainPart = 0.25
 )
 
-// Limit is a limit as docs/causes.md shows it.
+// Limit is a limit as shown in docs/causes.md.
 type Limit struct {
 	Name    string
 	Value   float64

@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 )
 
-// The page shows the limits that are used.
+// The documentation shows the limits that are used.
 func TestLimits(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("\n| limit | at least | of what |\n|---|--:|---|\n")

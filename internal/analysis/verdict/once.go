@@ -10,9 +10,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// once says what a rank did one time that most of the waiting goes back to: that is no habit, and may have been chance,
-// but it is what the job waited for. It is "" if there is no such time: its lateness is too little of the run, or not
-// more than the uncertainty of times; or the rank did not work longer than others.
+// once describes the one occasion that caused most of the waiting: it is not a habit and may be chance, but it is what
+// the job waited for. It returns "" if there is no such occasion, if its lateness is too small a part of the run or
+// within the uncertainty of times, or if the rank did not work longer than others.
 func (ev *Evidence) once(rank int) string {
 	c, r := ev.Causes, ev.Causes.Ranks[rank]
 	if len(r.Occurrences) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 )
 
-// single is of two ranks with five operations in 1 s, to one of which, at 400 ms, rank 1 was late by 90 ms, and nothing
-// else was wrong.
+// single makes the evidence of two ranks with five operations in 1 s. To one of them, at 400 ms, rank 1 was late by 90
+// ms; nothing else was wrong.
 func single(change func(r *causes.Rank, o *causes.Occurrence)) *Evidence {
 	ev := evidence(2, 5, -1)
 	ev.Duration, ev.Causes.Waited, ev.Causes.Comms[0].Calls["AllReduce"] = 1e9, 100e6, 5
@@ -26,8 +26,8 @@ func single(change func(r *causes.Rank, o *causes.Occurrence)) *Evidence {
 	return ev
 }
 
-// One time that most of the waiting goes back to is told, though it is no habit: but only if it is certain, long, and
-// the rank's own work.
+// A single occasion that caused most of the waiting is stated although it is no habit, but only if it is certain,
+// long, and due to the rank's own work.
 func TestOneTime(t *testing.T) {
 	const sentence = "Nobody stands out repeatedly, but 90 % of the 100 ms of waiting was caused on one occasion, on " +
 		"which Rank 1 was late. "

@@ -11,8 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// What is said of ranks that share a GPU. What its turns explain package causes has told apart: it is held against
-// nobody.
+// Ranks that share a GPU. Package causes separates the waiting that their turns explain; no rank is blamed for it.
 
 // SharedGPU is a GPU, or a part of one, on which several ranks work at the same time.
 type SharedGPU struct {
@@ -24,7 +23,7 @@ type SharedGPU struct {
 	Share float64 `json:"share"`
 }
 
-// shared tells of what was waited how much the turns of each shared GPU explain.
+// shared returns the shared GPUs, with the share of waited that their turns explain.
 func (ev *Evidence) shared(waited float64) []SharedGPU {
 	all := slices.Clone(ev.Shared)
 	for i := range all {
@@ -44,9 +43,9 @@ func (ev *Evidence) shared(waited float64) []SharedGPU {
 	return all
 }
 
-// besideTurns is the part of what a rank cost by being late that remains when its host was late each time for the
-// others' turns on its GPU, for which hosts wait, too: for the results of what came before, once. Kernels of the
-// application are not always recorded, so that nothing tells when it did.
+// besideTurns returns the part of a rank's cost by being late that remains if, each time, its host waited once for the
+// others' turns on its GPU: hosts wait for earlier results, too. The application's kernels are not always recorded, so
+// it is unknown when a host did.
 func (ev *Evidence) besideTurns(rank int) float64 {
 	cycle := 0.0
 	for i := range ev.Shared {
@@ -58,7 +57,7 @@ func (ev *Evidence) besideTurns(rank int) float64 {
 	for i := range ev.Causes.Ranks[rank].Occurrences {
 		o := &ev.Causes.Ranks[rank].Occurrences[i]
 		cost += o.Cost
-		if o.Kind != causes.Host { // what its GPU was late for turns is not in these costs
+		if o.Kind != causes.Host { // GPU lateness due to turns is not in these costs
 			left += o.Cost
 		} else if o.Late > cycle {
 			left += o.Cost * (o.Late - cycle) / o.Late
@@ -70,7 +69,7 @@ func (ev *Evidence) besideTurns(rank int) float64 {
 	return left / cost
 }
 
-// sharing is the part of all waiting that turns explain.
+// sharing returns the part of all waiting that turns explain.
 func (v *Verdict) sharing() (share float64) {
 	for i := range v.SharedGPUs {
 		share += v.SharedGPUs[i].Share
@@ -78,11 +77,11 @@ func (v *Verdict) sharing() (share float64) {
 	return min(share, 1)
 }
 
-// stopped reports whether something stopped the job, of which the text is then.
+// stopped reports whether something stopped the job. The text then describes that.
 func (v *Verdict) stopped() bool { return len(v.Culprits) > 0 && v.Culprits[0].Stops() }
 
-// withSharing adds to a verdict's text that ranks share GPUs, if they do. Without a text that is all there is to say.
-// Where MPS runs their processes together, which nobody has recorded, there are no turns.
+// withSharing adds to a verdict's text that ranks share GPUs, if they do; without a text, that becomes the text. If
+// MPS runs the processes concurrently, which is not recorded, there are no turns.
 func (ev *Evidence) withSharing(v *Verdict, text string) string {
 	if len(v.SharedGPUs) == 0 {
 		return text
@@ -125,10 +124,10 @@ func (ev *Evidence) whoShares(all []SharedGPU) string {
 	return fmt.Sprintf("%s share a GPU (%s)%s.", units.NameList(names), most.where(), more)
 }
 
-// leastSaid is the part of all waiting that turns must explain for that to be said beside something else.
+// leastSaid is the part of all waiting that turns must explain to be mentioned beside another cause.
 const leastSaid = 0.01
 
-// where tells a GPU from others: by as much of its UUID as CUDA_VISIBLE_DEVICES takes, and its host.
+// where identifies a GPU by its host and as much of its UUID as CUDA_VISIBLE_DEVICES accepts.
 func (g *SharedGPU) where() string {
 	uuid := g.UUID
 	if parts := strings.SplitN(uuid, "-", 3); len(parts) == 3 {

@@ -10,8 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 )
 
-// turned is of four ranks that waited 600 ms: so much for turns on the first GPU, which two of them share, the rest for
-// rank 2, if it is one.
+// turned makes the evidence of four ranks that waited 600 ms: ns for turns on the first GPU, which two of them share,
+// and the rest for rank 2, if rest is a cause of a rank.
 func turned(ns float64, rest causes.Kind) *Evidence {
 	ev := evidence(4, 20, -1)
 	ev.Causes.Waited = 600e6
@@ -27,8 +27,8 @@ const (
 	isOne   = "Ranks 0-1 share a GPU (GPU-12345678, node0)."
 )
 
-// Where ranks share GPUs the answer says so, and how much of the waiting their turns explain. It says nothing else
-// where that is most of it.
+// If ranks share GPUs, the verdict says so, and how much of the waiting their turns explain. If that is most of it,
+// the verdict says nothing else.
 func TestSharedGPUs(t *testing.T) {
 	two := func(ev *Evidence) *Evidence {
 		ev.Shared = append(ev.Shared, SharedGPU{Ranks: []int{2, 3}, Host: "node0",
@@ -135,7 +135,7 @@ func TestSharedGPUs(t *testing.T) {
 	}
 }
 
-// A job that stopped is told of as it is: GPUs that are shared are in the verdict's fields alone.
+// If a job stopped, the text describes only that; shared GPUs are only in the verdict's fields.
 func TestSharedGPUsOfAJobThatStopped(t *testing.T) {
 	ev := turned(600e6, causes.Host)
 	ev.Stuck = []Culprit{{Rank: 1, Kind: Missing, Confidence: 0.95, Evidence: "Rank 1 never called AllReduce 5"}}

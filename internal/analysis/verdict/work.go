@@ -11,30 +11,30 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
 
-// What ranks cost by working longer than others. Where no rank works longer, the order of the operations itself makes
-// ranks wait, as in a pipeline of equal stages: what goes back to a rank then is no reason to name it.
+// The cost of ranks that worked longer than others. If no rank works longer, the order of the operations itself makes
+// ranks wait, as in a pipeline of equal stages, and the waiting that a rank caused is no reason to name it.
 
-// work is what ranks are held against: what the middle one of the others did between its operations.
+// work is the standard of comparison: the median of the others' working times between operations.
 type work struct {
 	usual  float64 // ns
-	others float64 // ranks that may wait, times the operations in which one waits at once
+	others float64 // number of ranks that may wait × number of operations in which one waits at once
 }
 
 const workKinds = len(causes.OwnKinds)
 
-// newWork holds ranks against all but one, and but for those that are suspected.
+// newWork compares with all ranks except one and the suspected ones.
 func newWork(c *causes.Result, but int, suspects map[int]bool) (w work) {
 	w.usual = middle(c.Ranks, worked, but, suspects)
 	w.others = float64(len(c.Ranks)-1) * max(1, c.AtOnce)
 	return w
 }
 
-// longer is by how much a rank worked longer, ns; negative if it worked less.
+// longer returns how much longer a rank worked, in ns; negative if it worked less.
 func (w *work) longer(r *causes.Rank) float64 { return r.Worked - w.usual }
 
-// cost is what goes back to a rank as far as it worked longer: each other rank waited for that no longer than so long,
-// in each operation in which it waited at once; but for waits beside which its host worked, as it waits once more for
-// what these did not cost.
+// cost returns the waiting that a rank caused by working longer: every other rank waited for that at most longer ns in
+// each operation in which it waited at once. Waits that cost nothing, because the waiting host worked meanwhile, are
+// added: such a host waits again later.
 func (w *work) cost(r *causes.Rank) float64 {
 	longer := w.longer(r)
 	if longer <= 0 {
@@ -47,15 +47,15 @@ func (w *work) cost(r *causes.Rank) float64 {
 	return min(r.Cost(), most)
 }
 
-// explains reports whether one rank worked so much longer than another one that it is what it cost more than that.
+// explains reports whether r worked so much longer than another rank that this explains its higher cost.
 func (w *work) explains(r, than *causes.Rank) bool {
 	return (w.longer(r)-w.longer(than))*w.others >= leastWork*(w.cost(r)-w.cost(than))
 }
 
-// kind is in what it was late most: of what goes back to it, that in which it worked longer than others like it did
-// (by). A late host makes its GPU late, too, in the operations that follow until the others have waited for it: then it
-// is the host. Where it worked longer in little of what goes back to it, as the time in which a host waits for its GPU
-// alone counts as the host's, what goes back to it tells.
+// kind decides whether the host or the GPU was late, by which of them worked longer than on similar ranks (by), within
+// the waiting caused. A late host delays its GPU, too, in the following operations until the others have waited for
+// it; then the host counts. If longer work explains little of the waiting, because the time that a host waits for its
+// GPU alone counts as the host's, the waiting caused decides.
 func (w *work) kind(r *causes.Rank, by [workKinds]float64) Kind {
 	part := func(kinds ...causes.Kind) (cost, longer float64) {
 		for _, k := range kinds {
@@ -75,8 +75,8 @@ func (w *work) kind(r *causes.Rank, by [workKinds]float64) Kind {
 	return GPULate
 }
 
-// likeWork is what ranks like one did, ns by kinds: the middle of that half of the others that worked most nearly as
-// long. Ranks of another stage do other work.
+// likeWork returns the working times, in ns by kind, of ranks like one: the median of the half of the others that
+// worked about as long. Ranks of another stage have different work.
 func likeWork(ranks []causes.Rank, of int) (by [workKinds]float64) {
 	var others []*causes.Rank
 	for i := range ranks {

@@ -8,8 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 )
 
-// longerBy is evidence of rank 2 of some, which worked longer than the others: ms on the host and on the GPU; and what
-// goes back to it, ms.
+// longerBy makes evidence of rank 2 of some ranks: it worked longer than the others on the host and on the GPU, and
+// caused waiting; all in ms.
 func longerBy(ranks int, host, gpu, hostCost, gpuCost float64) *Evidence {
 	ev := evidence(ranks, 20, 2)
 	r := &ev.Causes.Ranks[2]
@@ -19,7 +19,7 @@ func longerBy(ranks int, host, gpu, hostCost, gpuCost float64) *Evidence {
 	return ev
 }
 
-// othersWorked sets what the others did, ms on the host and on the GPU.
+// othersWorked sets the working times of the others, in ms on the host and on the GPU.
 func othersWorked(ev *Evidence, ms [][2]float64) *Evidence {
 	for i, did := range ms {
 		r := &ev.Causes.Ranks[[]int{0, 1, 3, 4, 5}[i]]
@@ -29,7 +29,7 @@ func othersWorked(ev *Evidence, ms [][2]float64) *Evidence {
 	return ev
 }
 
-// In what way a rank was late, and with what share, is told by what it worked longer.
+// Whether a rank's host or GPU was late, and its share, depend on what it worked longer.
 func TestWork(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -62,7 +62,7 @@ func TestWork(t *testing.T) {
 
 // A stage in the middle of a pipeline does a little more than the others: that is no reason to name it.
 func TestWorkedALittleLonger(t *testing.T) {
-	for by, want := range map[float64]int{1.9e6: 0, 2.1e6: 1} { // 0.5 % of the run are 2 ms
+	for by, want := range map[float64]int{1.9e6: 0, 2.1e6: 1} { // 0.5 % of the run is 2 ms
 		ev := evidence(4, 20, 2)
 		r := &ev.Causes.Ranks[2]
 		r.Costs[causes.Host], r.Delays[causes.Host], r.Heaviest, r.Worked, ev.Causes.Waited = 12e6, 10e6, 0.6e6, 20e6,
@@ -74,7 +74,7 @@ func TestWorkedALittleLonger(t *testing.T) {
 	}
 }
 
-// Of many that are late alike those stand out that were later than these.
+// Of many ranks that are late alike, those that were even later stand out.
 func TestSomeOfMany(t *testing.T) {
 	ev := evidence(16, 100, 1, 1, 1, 2, 3, 4, 5)
 	if v := Judge(ev); len(v.Culprits) != 1 || v.Culprits[0].Rank != 1 {
@@ -82,8 +82,8 @@ func TestSomeOfMany(t *testing.T) {
 	}
 }
 
-// pairs are communicators of two: ranks 2·k and 2·k+1. The first rank of the first was late on some occasions, and the
-// other ranks that are named on one each.
+// pairs makes communicators of two: ranks 2·k and 2·k+1. The first rank of the first one was late on some occasions,
+// and each of the other ranks named on one.
 func pairs(n, times int, others ...int) *Evidence {
 	ev := evidence(2*n, 0, -1)
 	ev.Duration = uint64(times) * 100e6
@@ -112,7 +112,7 @@ func pairs(n, times int, others ...int) *Evidence {
 	return ev
 }
 
-// Of two members either may be late on six occasions by chance. That all six are of one rank of twenty is none.
+// Of two members, one may be late on six occasions by chance. That all six are on one rank of twenty is not chance.
 func TestSmallCommunicators(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -130,7 +130,7 @@ func TestSmallCommunicators(t *testing.T) {
 	}
 }
 
-// Between two is their mean: of three ranks either of the others can be one that works differently.
+// The median of two is their mean: of three ranks, either of the others may work differently.
 func TestMiddle(t *testing.T) {
 	ranks := []causes.Rank{{Worked: 1}, {Worked: 100}, {Worked: 3}, {Worked: 8}}
 	for suspect, want := range map[int]float64{2: 4.5, 0: 5.5} {
