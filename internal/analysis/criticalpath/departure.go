@@ -4,30 +4,31 @@ package criticalpath
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// departure is how a rank left an operation: by which path, and how much earlier it would have been for each candidate.
+// departure describes how a rank left an operation: on which path, and how much earlier it would have left for each
+// candidate.
 type departure struct {
 	seq  uint32 // causes.Local.Seq; 0: none
-	node int32  // the path until the operation's last arrival
+	node int32  // the path up to the operation's last arrival
 	what int32  // the operation, from there to end
-	rank int32  // of what; nobody of operations
+	rank int32  // the rank of what; nobody for operations
 	end  otf2.Timestamp
 	gain *gains
-	own  uint64 // ns that the rank was not in operations, in all
+	own  uint64 // total ns that the rank was not in operations
 	wait uint64 // ns that it waited in the operation
 }
 
-// rank is how a rank of the world left its last operations.
+// rank has the departures of a rank of the world from its last operations.
 type rank struct {
-	left    []departure    // by seq; as many as a power of two
-	covered otf2.Timestamp // of whose time is in totals
+	left    []departure    // by seq; the size is a power of two
+	covered otf2.Timestamp // its time is in totals up to here
 }
 
 const (
 	leastParts = 16
-	mostLeft   = 64 // as far back causes.Lane looks
+	mostLeft   = 64 // causes.Lane looks back as far
 )
 
-// find gives how a rank left the operation before; ok is false if it is not there.
+// find returns the departure with a seq; ok is false if it is not kept.
 func (r *rank) find(seq uint32) (p *departure, ok bool) {
 	if seq == 0 || len(r.left) == 0 {
 		return nil, false
@@ -54,7 +55,7 @@ func (r *rank) grow(n int) {
 	}
 }
 
-// put keeps a departure, in place of one that is older.
+// put stores a departure in place of an older one.
 func (p *Path) put(at int32, x departure) {
 	r := &p.ranks[at]
 	if r.left == nil {
@@ -75,7 +76,7 @@ func (p *Path) put(at int32, x departure) {
 	}
 }
 
-// latest is how a rank left the last of its operations; nil: it had none.
+// latest returns the rank's last departure; nil if it had no operation.
 func (r *rank) latest() (last *departure) {
 	for i := range r.left {
 		if x := &r.left[i]; x.seq != 0 && (last == nil || x.end > last.end) {

@@ -8,14 +8,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What would go: for each candidate, how much earlier operations would have ended if it had been as fast as those that
-// it came later than.
+// Savings: for each candidate, how much earlier operations would have ended if it had been as fast as the ranks that
+// it was later than.
 
-// gains are ns by candidate (Path.candidates). They are shared by all that leave an operation together; nil: nothing.
+// gains has ns by candidate (Path.candidates). All members that leave an operation together share it; nil: no gains.
 type gains struct {
 	ns    []int64
 	users int32
-	born  uint32 // Path.taken when it was looked at last
+	born  uint32 // Path.taken at the last check
 	group int32  // number in Path.groups …
 	of    uint32 // … of this operation
 }
@@ -45,7 +45,7 @@ func (p *Path) newGains() *gains {
 	return &gains{ns: make([]int64, len(p.candidates)), born: p.taken}
 }
 
-// fresh takes out what was gained by candidates that have been given up since.
+// fresh resets the gains of candidates that have been replaced since.
 func (p *Path) fresh(g *gains) {
 	if g == nil || g.born == p.taken {
 		return
@@ -65,13 +65,13 @@ func (g *gains) at(candidate int32) int64 {
 	return g.ns[candidate]
 }
 
-// candidate is a rank of which it is asked what would go if it were faster. The first one stands for all ranks.
+// candidate is a rank for which the saving is determined. The first one represents all ranks.
 type candidate struct {
 	rank   int32
-	since  uint32 // Path.taken when it became one
-	late   bool   // it became one later than others
-	margin uint64 // ns of the gain that may be the clocks'
-	times  uint64 // operations before which it was late by itself and last
+	since  uint32 // Path.taken when it became a candidate
+	late   bool   // it became a candidate later than others
+	margin uint64 // part of the gain in ns that clock errors may explain
+	times  uint64 // operations to which it came last and was late by itself
 }
 
 const (
@@ -80,7 +80,7 @@ const (
 	mostCandidates = 32
 )
 
-// watch counts that a rank was late and last, and makes it a candidate when it is so by more than one that is.
+// watch counts that a rank was late and last. The rank becomes a candidate when its total exceeds a candidate's.
 func (p *Path) watch(rank int32, ns uint64) {
 	p.excess[rank] += ns
 	if p.candidateOf[rank] != nobody {
@@ -111,17 +111,16 @@ func (p *Path) excessOf(candidate int32) uint64 {
 	return 0
 }
 
-// group are arrivals with the same gains.
+// group has the arrivals with the same gains.
 type group struct {
 	*gains
 	top    int32 // index of the arrival that came last
-	second int64 // when the one before it came, after the base
+	second int64 // begin of the arrival before that one, relative to the base
 }
 
-// gained is how much earlier the operation of some arrivals would have ended, which none could before all of them had
-// come.
+// gained returns how much earlier an operation would have ended, given its arrivals: it cannot end before all of them.
 func (p *Path) gained(all []arrival, last int32) *gains {
-	base := all[last].begin // when the last of them came
+	base := all[last].begin // when the last of them arrived
 	if moved := p.group(all, base); len(p.groups) == 1 && !moved {
 		return p.groups[0].gains
 	}
@@ -143,7 +142,7 @@ func (p *Path) gained(all []arrival, last int32) *gains {
 	return out
 }
 
-// group makes the groups of arrivals, and reports whether one of them was late by itself.
+// group groups the arrivals, and reports whether one of them was late by itself.
 func (p *Path) group(all []arrival, base otf2.Timestamp) (moved bool) {
 	p.turn++
 	p.groups = p.groups[:0]
@@ -179,7 +178,8 @@ func (p *Path) group(all []arrival, base otf2.Timestamp) (moved bool) {
 	return moved
 }
 
-// lastWithout is when the last of the groups would have come, after the base, if a candidate had not been late.
+// lastWithout returns when the last of the groups would have arrived, relative to the base, if a candidate had not
+// been late.
 func (p *Path) lastWithout(all []arrival, base otf2.Timestamp, candidate int32) int64 {
 	latest := int64(math.MinInt64)
 	rank := p.candidates[candidate].rank
@@ -199,15 +199,15 @@ func (p *Path) lastWithout(all []arrival, base otf2.Timestamp, candidate int32) 
 	return latest
 }
 
-// shortened is by how much an arrival that was late by itself would have come earlier: by no more than what it did
-// itself right before, and not before the one that it is compared with.
+// shortened returns how much earlier an arrival that was late by itself would have been: by no more than what the rank
+// did itself right before, and not before the arrival that it is compared with.
 func (p *Path) shortened(all []arrival, a *arrival, candidate int32) int64 {
 	by := &all[a.by]
 	left := int64(a.begin-by.begin) - a.gain.at(candidate) + by.gain.at(candidate)
 	return max(0, min(a.local, a.own, left))
 }
 
-// note counts of the last arrival that it was late by itself, and what of that may be the clocks'.
+// note counts that the last arrival was late by itself, and how much of that clock errors may explain.
 func (p *Path) note(all []arrival, last int32, out *gains) {
 	a := &all[last]
 	if a.own <= 0 || a.rank < 0 {

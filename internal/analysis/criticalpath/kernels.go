@@ -10,26 +10,24 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What GPUs were busy with where they are on the path. It is told beside what the path is made of, with keys below
-// zero.
+// What GPUs were busy with while they are on the path. This adds to the contents of the path, with keys below zero.
 
-// KernelTime is how long kernels of a name ran within an activity of a rank; of those that run beside each other each
-// counts.
+// KernelTime is how long kernels of one name ran within an activity of a rank; concurrent kernels each count.
 type KernelTime struct {
 	Kernel string `json:"kernel"`
 	Time   uint64 `json:"time_ns"`
 }
 
-// mostKernels bounds the names of kernels that are followed: the first ones that are seen.
+// mostKernels limits the names of kernels that are followed: the first ones seen.
 const mostKernels = 256
 
-// kernels are the names of kernels that are followed.
+// kernels numbers the names of kernels that are followed.
 type kernels struct {
 	numbers map[otf2.RegionRef]int32
 	regions []otf2.RegionRef
 }
 
-// key is what a kernel's time on the path is added up by; ok is false for kernels that are not followed.
+// key returns the key for a kernel's time on the path; ok is false for kernels that are not followed.
 func (k *kernels) key(rank int32, region otf2.RegionRef) (_ key, ok bool) {
 	n, ok := k.numbers[region]
 	if !ok {
@@ -46,7 +44,7 @@ func (k *kernels) key(rank int32, region otf2.RegionRef) (_ key, ok bool) {
 	return key{rank, ^n}, true
 }
 
-// busy adds what a rank's GPU ran within a time of the activity GPU, which is on the path.
+// busy adds what a rank's GPU ran during activity GPU on the path.
 func (p *Path) busy(x *node, a *arrival, m *causes.Local, ns uint64) {
 	if ns == 0 || m.Kernels == nil {
 		return
@@ -59,10 +57,10 @@ func (p *Path) busy(x *node, a *arrival, m *causes.Local, ns uint64) {
 	}
 }
 
-// isKernel tells the keys of kernels.
+// isKernel reports whether the key belongs to a kernel.
 func (k key) isKernel() bool { return k.what < 0 }
 
-// ranOn gives the kernels of the ranks whose GPUs are on the path, the longest first.
+// ranOn returns the kernels of the ranks whose GPUs are on the path, the longest first.
 func (p *Path) ranOn(all *stretch, name func(otf2.RegionRef) string) map[int32][]KernelTime {
 	of := make(map[int32][]KernelTime)
 	for _, e := range all.list {

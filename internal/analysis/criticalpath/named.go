@@ -10,8 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
-// Slow adds what would go if a slow link or GPU were as fast as others: by how much it made operations longer, as far
-// as operations are on the path.
+// Slow adds the saving if a slow link or GPU were as fast as others: how much longer it made those operations that are
+// on the path.
 func (r *Result) Slow(f *transfers.Finding, name func(rank int) (name, host string)) {
 	w := WhatIf{Change: FasterGPU, Rank: f.Rank, Gain: uint64(max(0, f.Delay)), Operations: f.Slow}
 	if f.Kind == transfers.Link {
@@ -34,7 +34,7 @@ func (r *Result) Slow(f *transfers.Finding, name func(rank int) (name, host stri
 	r.sort()
 }
 
-// Sure takes over how sure a verdict is of those whom it names.
+// Sure adds a verdict's confidence in the culprits that it names.
 func (r *Result) Sure(v *verdict.Verdict) {
 	for i := range r.WhatIf {
 		w := &r.WhatIf[i]
@@ -48,7 +48,7 @@ func (r *Result) Sure(v *verdict.Verdict) {
 	}
 }
 
-// is reports whether a change is that of a culprit.
+// is reports whether a change concerns a culprit.
 func (w *WhatIf) is(c *verdict.Culprit) bool {
 	if w.Rank != c.Rank {
 		return false

@@ -8,18 +8,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Activity is what a path is made of.
+// Activity is an element of a path.
 type Activity uint8
 
-// Activities. The first ones are ranks' own, as package causes divides them.
+// Activities. The first ones are a rank's own, divided as in package causes.
 const (
-	Application Activity = iota // of the host, until NCCL was called
+	Application Activity = iota // on the host, until NCCL was called
 	Call                        // in NCCL's call
-	GPU                         // from the call to the begin on the GPU: what its stream had to do before
-	Own                         // of the rank, and it is not known when it called NCCL
+	GPU                         // from the call to the begin on the GPU: earlier work of the stream
+	Own                         // of the rank, if the time of its call is unknown
 	StartUp                     // until the first operation on a communicator has ended
 	After                       // after the last operation
-	Unknown                     // what was before is not known
+	Unknown                     // what came before is unknown
 	Operation                   // in an operation, from the last arrival on
 	numActivities
 )
@@ -27,43 +27,43 @@ const (
 var activityNames = [numActivities]string{"application", "NCCL call", "GPU", "own", "start-up",
 	"after the last operation", "unknown", "operation"}
 
-// String is the activity as tables name it.
+// String returns the activity's name in tables.
 func (a Activity) String() string { return activityNames[a] }
 
 const ownActivities = 4
 
-// Path follows a run. It is for one goroutine.
+// Path follows the critical paths of a run. It is for one goroutine.
 type Path struct {
 	ranks   []rank
 	tree    tree
-	names   map[Named]int32 // of operations, from numActivities on
+	names   map[Named]int32 // of operations, starting with numActivities
 	named   []Named
-	last    int32 // that was asked for; 0: none
+	last    int32 // the one looked up last; 0: none
 	pairs   map[pairKey]pair
 	kernels kernels
-	tracer  Tracer // if set, told of each step
+	tracer  Tracer // if set, receives each step
 
 	candidates     []candidate
 	candidateOf    []int32  // by rank
 	excess         []uint64 // by rank, ns
-	taken          uint32   // candidates that took the place of others
-	turn           uint32   // operations
+	taken          uint32   // number of candidates that replaced others
+	turn           uint32   // number of operations
 	groups         []group
 	spare          []*gains
 	came, adjusted []arrival
 
-	totals  [ownActivities]uint64 // of all ranks, ns
+	totals  [ownActivities]uint64 // over all ranks, ns
 	working uint64                // in operations, without waiting
-	seen    int                   // ranks with operations
+	seen    int                   // number of ranks with operations
 }
 
-// Named is an operation by its communicator and function.
+// Named identifies an operation by its communicator and function.
 type Named struct {
 	Comm     otf2.CommRef
 	Function string
 }
 
-// New makes a path of a number of ranks of the world.
+// New returns a path for a number of ranks of the world.
 func New(ranks int) *Path {
 	p := &Path{
 		ranks: make([]rank, ranks), names: make(map[Named]int32), pairs: make(map[pairKey]pair),
@@ -83,16 +83,16 @@ func New(ranks int) *Path {
 	return p
 }
 
-// arrival is how one comes to an operation.
+// arrival describes how a rank comes to an operation.
 type arrival struct {
 	rank        int32
 	begin, end  otf2.Timestamp
-	before      *departure // nil: not known
+	before      *departure // nil: unknown
 	seq         uint32     // of before
 	gain        *gains
 	own         int64 // ns that it came later than by because of what it did itself
 	by          int32
-	local       int64 // of them those since the operation before
+	local       int64 // part of own since the operation before
 	hidden      int64 // ns that it may have worked while it waited in the operation before
 	worked      uint64
 	uncertainty uint64
@@ -118,15 +118,15 @@ func (p *Path) arrive(m *causes.Local, begin, end otf2.Timestamp) arrival {
 	return a
 }
 
-// hiddenPart is the part of a wait than which a rank that had called its next operation takes no longer to begin that
-// one, if it may have done while it waited what it does between them: computed on another stream.
+// hiddenPart: a rank that has already called its next operation, and begins it in less than this part of its last
+// wait, may have done the work between both during the wait, on another stream.
 const hiddenPart = 8
 
-// before is how a rank left the operation before one; nil if it is not known.
+// before returns how a rank left the operation before the given one; nil if unknown.
 func (p *Path) before(m *causes.Local, begin otf2.Timestamp) *departure {
 	r := &p.ranks[m.Rank]
 	x, ok := r.find(m.Before)
-	if !ok && m.Before != 0 { // the last one before it that is known
+	if !ok && m.Before != 0 { // take the last known one before it
 		for i := range r.left {
 			if y := &r.left[i]; y.seq != 0 && y.end <= begin && (x == nil || y.end > x.end) {
 				x = y
@@ -139,12 +139,12 @@ func (p *Path) before(m *causes.Local, begin otf2.Timestamp) *departure {
 	return x
 }
 
-// extend makes a rank's path go on until it begins an operation.
+// extend extends a rank's path up to the begin of an operation.
 func (p *Path) extend(a *arrival, m *causes.Local, starting bool) int32 {
 	from := min(m.Ended, a.begin)
 	step := Step{Rank: a.rank, Start: from}
 	var n int32
-	if b := a.before; b == nil || b.seq != a.seq { // it is not kept any more
+	if b := a.before; b == nil || b.seq != a.seq { // it is no longer kept
 		n = p.tree.grow(noNode, a.rank, from, a.begin)
 		p.tree.nodes[n].lost = m.Before != 0
 	} else {
@@ -153,7 +153,7 @@ func (p *Path) extend(a *arrival, m *causes.Local, starting bool) int32 {
 		before := &p.tree.nodes[b.node]
 		step.Before, step.What, step.Start, step.In = before.step, b.what, before.at, uint64(until-before.at)
 		x.add(key{b.rank, b.what}, step.In)
-		if from > until { // of the one before it is not known
+		if from > until { // part of the previous operation is unknown
 			step.Unknown = uint64(from - until)
 			x.add(key{nobody, int32(Unknown)}, step.Unknown)
 		}
@@ -199,7 +199,7 @@ func (p *Path) spend(a *arrival, m *causes.Local, wait uint64, starting bool) {
 
 func (p *Path) name(comm otf2.CommRef, function string) int32 {
 	k := Named{comm, function}
-	// operations of one name often follow each other
+	// Consecutive operations often have the same name.
 	if at := p.last - int32(numActivities); at >= 0 && p.named[at] == k {
 		return p.last
 	}
@@ -213,7 +213,7 @@ func (p *Path) name(comm otf2.CommRef, function string) int32 {
 	return n
 }
 
-// leave keeps how a member left an operation: by a path until some moment, and then in the operation.
+// leave stores how a member left an operation: on a path up to some moment, and then in the operation.
 func (p *Path) leave(a *arrival, m *causes.Local, node, what int32, g *gains, wait uint64) {
 	p.put(a.rank, departure{seq: m.Seq, node: node, what: what, rank: nobody, end: a.end, gain: g, own: a.worked,
 		wait: wait})
@@ -268,7 +268,7 @@ func (p *Path) Collective(op *causes.Operation, members []causes.Member, came []
 	p.tree.drop(node)
 }
 
-// compared are the arrivals, those whose times do not compare as if they had come long before.
+// compared returns the arrivals. Members without comparable times count as having come long before.
 func (p *Path) compared(members []causes.Member, late *facts.Lateness) []arrival {
 	if late.Compared == len(members) {
 		return p.came
@@ -282,7 +282,7 @@ func (p *Path) compared(members []causes.Member, late *facts.Lateness) []arrival
 	return p.adjusted
 }
 
-// early lets a member leave that the last one did not hold up.
+// early makes a member leave that was not held up by the last one.
 func (p *Path) early(i int, members []causes.Member, came []facts.Arrival, late *facts.Lateness, what int32,
 	first bool) {
 	a := &p.came[i]
@@ -307,7 +307,7 @@ func (p *Path) early(i int, members []causes.Member, came []facts.Arrival, late 
 	p.leave(a, &members[i].Local, node, what, p.gained(two, 1), came[i].Wait)
 }
 
-// doubt notes how certain it is that the last one was last.
+// doubt counts how certain it is that the last arrival was the last.
 func (p *Path) doubt(node int32, late *facts.Lateness, members []causes.Member) {
 	last := &members[late.Last]
 	x := &p.tree.nodes[node]
@@ -347,16 +347,16 @@ func (p *Path) alone(a *arrival, l *causes.Local, what int32, starting bool) {
 	p.leave(a, l, p.extend(a, l, starting), what, a.gain, 0)
 }
 
-// pairKey is a launch's rank, and one at the other end of its messages.
+// pairKey identifies the rank of a launch, and a rank at the other end of its messages.
 type pairKey struct {
 	comm otf2.CommRef
 	a, b int32
 }
 
-// pair is how long both had worked when they met last.
+// pair has how long both had worked when they last met.
 type pair struct{ a, b uint64 }
 
-// mostPairs bounds those that are kept.
+// mostPairs limits the pairs that are kept.
 const mostPairs = 1 << 14
 
 // Launch takes a launch of messages; see causes.Follower.
@@ -370,7 +370,7 @@ func (p *Path) Launch(comm otf2.CommRef, function string, l *causes.Member, othe
 	what := p.name(comm, function)
 	last, at := 0, l
 	starting := false
-	before := int32(-1) // of those that came before it the last one
+	before := int32(-1) // the last one that came before it
 	for _, o := range others {
 		if o.Local.Rank < 0 || o.There > l.End || o.Local.Rank == l.Local.Rank {
 			continue
@@ -402,7 +402,7 @@ func (p *Path) Launch(comm otf2.CommRef, function string, l *causes.Member, othe
 	p.leave(me, &l.Local, node, what, g, 0)
 }
 
-// meet keeps that two meet, and gives when they met before; known is false if they did not.
+// meet records that two ranks meet, and returns the state at their previous meeting; known is false if there was none.
 func (p *Path) meet(comm otf2.CommRef, a, b *arrival) (met pair, known bool) {
 	k := pairKey{comm, a.rank, b.rank}
 	met, known = p.pairs[k]

@@ -15,31 +15,31 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// job is a made-up job: what its ranks do, one after the other. Times are ns.
+// job is a test job: what its ranks do, one step after the other. Times are in ns.
 type job struct {
 	ranks int
 	steps []step
 }
 
-// step is work of a rank before its next operation, or an operation of some ranks.
+// step is a rank's work before its next operation, or an operation of some ranks.
 type step struct {
-	members []int // of an operation; nil: work
+	members []int // of an operation; nil: the step is work
 	kind    string
 	rank    int
 	work    uint64
 }
 
-// Kinds of operations, which take transferTime from the last arrival on.
+// Kinds of operations. They take transferTime from the last arrival on.
 const (
 	allReduce = "AllReduce"
 	message   = "message"  // from the first member to the second
-	buffered  = "buffered" // the same, and the sender does not wait
+	buffered  = "buffered" // likewise, but the sender does not wait
 	reduce    = "Reduce"   // to the first member; the others do not wait
 )
 
 const transferTime = 10
 
-// work is a rank's work; extra is left out where it is asked what would be without.
+// work is a rank's work.
 func work(rank int, ns uint64) step { return step{rank: rank, work: ns} }
 
 func op(kind string, members ...int) step { return step{kind: kind, members: members} }
@@ -64,14 +64,14 @@ type player struct {
 	deliveries []delivery
 }
 
-// delivery is what the engine learns when an operation of some ranks has been read.
+// delivery is what the engine receives when an operation of some ranks has been read.
 type delivery struct {
-	ranks []int // it is known when all of them have been read so far
+	ranks []int // all of them must have been read so far
 	tell  func()
 }
 
-// deliver tells the engine of all operations: in the order in which they ended, or rank after rank, as readers do that
-// are far ahead on some.
+// deliver passes all operations to the engine: in the order of their ends, or rank after rank, like readers that are
+// far ahead on some ranks.
 func (p *player) deliver(rankByRank bool) {
 	last := func(d delivery) int { return slices.Max(d.ranks) }
 	if rankByRank {
@@ -261,8 +261,8 @@ func TestPathsAndGains(t *testing.T) {
 		},
 		{"a pipeline of equal stages", pipeline(0, 0), nil, nil},
 		{"a stage that works longer", pipeline(2, 400), map[int]uint64{2: 20 * 400}, nil},
-		// 20 * 400 in truth: before the last operation, nothing shows that the next stages would then be what the run
-		// waits for.
+		// The true saving is 20 * 400: before the last operation, nothing shows that the run would then wait for the
+		// next stages.
 		{"the first stage works longer", pipeline(0, 400), map[int]uint64{0: 20*400 - 100}, nil},
 		{
 			"a late sender", (&job{ranks: 2}).add(1, op(message, 0, 1)).add(9, work(0, 300), op(message, 0, 1)),
@@ -298,7 +298,7 @@ func TestPathsAndGains(t *testing.T) {
 	}
 }
 
-// anyJob draws a job.
+// anyJob generates a job.
 func anyJob(t *rapid.T) *job {
 	j := &job{ranks: rapid.IntRange(2, 9).Draw(t, "ranks")}
 	if rapid.Bool().Draw(t, "many") {
@@ -328,8 +328,7 @@ func anyJob(t *rapid.T) *job {
 	return j
 }
 
-// Each nanosecond of a run is on the path once; what would go is no more than what ranks were late by, and never more
-// than the run.
+// Each nanosecond of a run is on the path once. A saving never exceeds the ranks' lateness, or the run.
 func TestPathIsTheRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := anyJob(t)
@@ -365,7 +364,7 @@ func TestPathIsTheRun(t *testing.T) {
 	})
 }
 
-// audit sees that nothing is kept that nobody needs.
+// audit checks that nothing is kept that is no longer needed.
 func (p *Path) audit(t *rapid.T) {
 	free := make(map[int32]bool)
 	for _, n := range p.tree.free {

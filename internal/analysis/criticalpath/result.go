@@ -11,38 +11,39 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Result is what a run's length was made of, and what of it would go. Times are ns.
+// Result says what a run's length consists of, and what could be saved. Times are in ns.
 type Result struct {
-	// NotKnown says why there is no path, and what to record; "" where there is one. All else is then 0.
+	// NotKnown says why there is no path, and what to record; "" if there is one. Otherwise all other fields are 0.
 	NotKnown string `json:"not_known,omitempty"`
 
 	Length  uint64 `json:"length_ns"`   // of the run, from the first to the last event
-	StartUp uint64 `json:"start_up_ns"` // of it, until ranks had done their first operations
-	After   uint64 `json:"after_ns"`    // of it, after the last operation
-	Unknown uint64 `json:"unknown_ns"`  // of it, where it is not known what was before
-	// Steady is the rest: what ranks and operations on the path took. Activities, Ranks and Operations divide it, each
-	// ns once.
+	StartUp uint64 `json:"start_up_ns"` // part of Length until ranks had done their first operations
+	After   uint64 `json:"after_ns"`    // part of Length after the last operation
+	Unknown uint64 `json:"unknown_ns"`  // part of Length for which what came before is unknown
+	// Steady is the rest: the time of ranks and operations on the path. Activities, Ranks and Operations divide it,
+	// each ns once.
 	Steady  uint64 `json:"steady_ns"`
-	Changes uint64 `json:"changes"` // times that the path goes on on another rank
-	// Doubtful is how much of ranks' own may belong to another one, which came as late as far as the times are exact.
+	Changes uint64 `json:"changes"` // how often the path changes to another rank
+	// Doubtful is the part of the ranks' own time that may belong to another rank, which came as late within the
+	// uncertainty of times.
 	Doubtful uint64 `json:"doubtful_ns"`
-	Unstated uint64 `json:"unstated"` // operations on the path of which nobody says how exact their times are
+	Unstated uint64 `json:"unstated"` // operations on the path whose times have an unknown uncertainty
 
 	Activities []ActivityRow  `json:"activities"`
 	Ranks      []RankRow      `json:"ranks"`      // the longest first
 	Operations []OperationRow `json:"operations"` // the longest first
 	WhatIf     []WhatIf       `json:"what_if"`    // the greatest gain first
 
-	Trace *Trace `json:"-"` // nil: nobody asked for the steps
+	Trace *Trace `json:"-"` // nil: the steps were not requested
 }
 
-// ActivityRow is an activity of all ranks.
+// ActivityRow sums up an activity over all ranks.
 type ActivityRow struct {
 	Activity string `json:"activity"`
 	Time     uint64 `json:"time_ns"` // on the path
-	Mean     uint64 `json:"mean_ns"` // of the ranks, on the path or not
-	// Imbalance is what is longer on the path than the mean: what perfect balance of this activity would make the run
-	// shorter by, at most.
+	Mean     uint64 `json:"mean_ns"` // of all ranks, on the path or not
+	// Imbalance is the time on the path minus Mean: the most that the run would be shorter if this activity were
+	// perfectly balanced.
 	Imbalance uint64 `json:"imbalance_ns"`
 }
 
@@ -53,8 +54,8 @@ type RankRow struct {
 	Host     string `json:"host"`
 	Activity string `json:"activity"`
 	Time     uint64 `json:"time_ns"`
-	// Kernels are what its GPU ran meanwhile, where Activity is the GPU's and kernels of CUDA streams were recorded,
-	// the longest first.
+	// Kernels are what its GPU ran meanwhile, the longest first, if Activity is the GPU's and kernels of CUDA streams
+	// were recorded.
 	Kernels []KernelTime `json:"kernels,omitempty"`
 }
 
@@ -66,37 +67,37 @@ type OperationRow struct {
 	Time         uint64       `json:"time_ns"`
 }
 
-// Change is what is another way in a WhatIf.
+// Change is the kind of change assumed in a WhatIf.
 type Change string
 
-// Changes.
+// Kinds of changes.
 const (
-	FasterRank  Change = "rank"    // a rank is as fast as those that it came later than
+	FasterRank  Change = "rank"    // a rank is as fast as the ranks that it was later than
 	FasterLink  Change = "link"    // a slow link, or the GPU at one end, is as fast as others
 	FasterGPU   Change = "gpu"     // a GPU that works slowly within operations is as fast as others
-	FasterRanks Change = "ranks"   // each rank is as fast as those that it came later than
+	FasterRanks Change = "ranks"   // every rank is as fast as the ranks that it was later than
 	NoWaiting   Change = "balance" // work is divided equally, and nobody waits
 )
 
-// WhatIf is what of the run's length would go.
+// WhatIf is the saving from one change.
 type WhatIf struct {
 	Change   Change `json:"change"`
-	Rank     int    `json:"rank"` // in the world; −1: of all
+	Rank     int    `json:"rank"` // in the world; −1: all ranks
 	Name     string `json:"name"`
 	Host     string `json:"host"`
-	Peer     *int   `json:"peer"` // the other end of a link
-	PeerName string `json:"-"`    // of that rank
+	Peer     *int   `json:"peer"` // the rank at the other end of a link
+	PeerName string `json:"-"`    // name of that rank
 	Gain     uint64 `json:"gain_ns"`
-	// Least is what of the gain is not explained by what times may be off by, and not by what as much chance brings to
-	// the middle one of the other ranks. null: nobody says.
+	// Least is the part of the gain that exceeds the uncertainty of times, and the median gain of the other ranks,
+	// which is due to chance. null: unknown.
 	Least *uint64 `json:"least_ns"`
-	// that would have begun earlier: before which it was late by itself, and last
+	// Operations counts those that would have begun earlier, because the rank came last and was late by itself.
 	Operations uint64   `json:"operations"`
-	Partial    bool     `json:"partial"`    // followed from some moment on only: the gain is more
-	Confidence *float64 `json:"confidence"` // of the verdict's name for it; null: it is not named
+	Partial    bool     `json:"partial"`    // followed only from some moment on, so the gain is larger
+	Confidence *float64 `json:"confidence"` // of the verdict, if it names the culprit; otherwise null
 }
 
-// Run is what of a run else is known.
+// Run has further facts about a run.
 type Run struct {
 	Begin    otf2.Timestamp // of the first event
 	Duration uint64
@@ -106,8 +107,8 @@ type Run struct {
 	Kernel   func(otf2.RegionRef) string
 }
 
-// Result tells what a path and its candidates have come to; the path is then done with. It is nil if there was no
-// operation.
+// Result returns what a path consists of and what its candidates would save. The path cannot be used afterwards. It
+// returns nil if there was no operation.
 func (p *Path) Result(run *Run) *Result {
 	end, rank := p.end()
 	if end == nil {
@@ -175,7 +176,7 @@ func (p *Path) Result(run *Run) *Result {
 	return r
 }
 
-// end is how the rank that ended last left its last operation.
+// end returns how the rank that ended last left its last operation.
 func (p *Path) end() (last *departure, rank int) {
 	for i := range p.ranks {
 		if x := p.ranks[i].latest(); x != nil && (last == nil || x.end > last.end) {
@@ -185,7 +186,7 @@ func (p *Path) end() (last *departure, rank int) {
 	return last, rank
 }
 
-// whatIf asks of each candidate what would go.
+// whatIf determines the saving of each candidate.
 func (p *Path) whatIf(r *Result, run *Run) (all []WhatIf) {
 	last, _ := p.end()
 	end := last.end
@@ -226,8 +227,8 @@ func (p *Path) whatIf(r *Result, run *Run) (all []WhatIf) {
 	return all
 }
 
-// most is what a rank can have made the run longer by: no more than operations would have begun earlier without its
-// lateness, and no more than it worked longer than the middle one of the others.
+// most returns an upper bound on how much a rank made the run longer: by how much operations would have begun earlier
+// without its lateness, and how much it worked longer than the median of the others.
 func most(c *causes.Result, rank int) uint64 {
 	delay := 0.0
 	for _, k := range causes.OwnKinds {
@@ -245,7 +246,7 @@ func most(c *causes.Result, rank int) uint64 {
 	return uint64(max(0, delay))
 }
 
-// middle is what the middle one of all ranks gains.
+// middle returns the median of all ranks' gains.
 func (p *Path) middle(gained []uint64) uint64 {
 	all := make([]uint64, len(p.ranks))
 	for c := range p.candidates {
@@ -259,7 +260,7 @@ func (p *Path) middle(gained []uint64) uint64 {
 	return stats.NearestMedian(all)
 }
 
-// ideal is what would go if all that ranks do were divided equally.
+// ideal returns the saving if all work of ranks were divided equally.
 func (p *Path) ideal(r *Result) uint64 {
 	mean := p.working
 	for _, ns := range p.totals {
@@ -269,7 +270,7 @@ func (p *Path) ideal(r *Result) uint64 {
 	return r.Steady - min(r.Steady, mean)
 }
 
-// NotFollowed is the result where a path cannot be followed: why says what is not known, and what to record.
+// NotFollowed returns the result if a path cannot be followed; why says what is unknown, and what to record.
 func NotFollowed(why string) *Result {
 	return &Result{NotKnown: why, Activities: []ActivityRow{}, Ranks: []RankRow{}, Operations: []OperationRow{},
 		WhatIf: []WhatIf{}}

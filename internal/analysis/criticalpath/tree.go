@@ -4,17 +4,17 @@ package criticalpath
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// The paths of all ranks, as far as they are needed: a tree, whose branches are what paths do not have in common.
+// The paths of all ranks, as far as they are needed: a tree whose branches are the parts that paths do not share.
 
-// key is what an amount of time on a path was spent in.
+// key identifies what a part of the time on a path was spent in.
 type key struct {
-	rank int32 // of the world; nobody for activities without a rank
-	// an Activity; from numActivities on an operation of Path.names; below 0 a kernel, whose time is told beside the
-	// rest
+	rank int32 // in the world; nobody for activities without a rank
+	// what is an Activity; from numActivities on an operation of Path.names; below 0 a kernel, whose time is
+	// additional.
 	what int32
 }
 
-// sums are ns by key. Few are looked for one by one.
+// sums has ns by key. Lookups of single keys are rare.
 type sums struct {
 	list  []entry
 	index map[key]int32
@@ -55,14 +55,14 @@ func (s *sums) add(k key, ns uint64) {
 	s.list = append(s.list, entry{k, ns})
 }
 
-// stretch is what a path was made of from the end of its parent to a moment, the begin of an operation.
+// stretch is the contents of a path from the end of its parent to the begin of an operation.
 type stretch struct {
 	sums
-	changes uint64 // times that it went on on another rank than before
-	// ns of ranks' own of which it is not certain that they were on the path: another rank came as late, as far as
-	// times are exact
+	changes uint64 // how often it changed to another rank
+	// doubtful is the part of the ranks' own ns that may not be on the path, because another rank came as late within
+	// the uncertainty of times.
 	doubtful uint64
-	unstated uint64 // operations of which nobody says how exact their times are
+	unstated uint64 // operations whose times have an unknown uncertainty
 }
 
 func (s *stretch) addAll(o *stretch) {
@@ -79,24 +79,24 @@ const noNode = int32(-1)
 type node struct {
 	stretch
 	parent int32
-	rank   int32          // on whose row it ends
-	at     otf2.Timestamp // where it ends
-	since  otf2.Timestamp // where the path begins
-	lost   bool           // what was before it is not known
-	step   uint64         // with which it ends, as the tracer numbers it; 0: nobody asked
+	rank   int32          // the rank on whose row it ends
+	at     otf2.Timestamp // its end
+	since  otf2.Timestamp // begin of the path
+	lost   bool           // what came before it is unknown
+	step   uint64         // the tracer's number of the step at its end; 0: none
 
 	users    int32 // departures of ranks, and children
 	children int32
-	which    int32 // the numbers of the children, in exclusive or: of one child its number
+	which    int32 // exclusive or of the children's numbers: with one child, its number
 }
 
-// tree holds the nodes. One that only a child needs is made one with it.
+// tree has the nodes. A node that only one child needs is merged with it.
 type tree struct {
 	nodes []node
 	free  []int32
 }
 
-// grow makes a node behind another one, or behind none. It is nobody's until it is taken.
+// grow adds a node behind another one, or behind none. It has no users until it is taken.
 func (t *tree) grow(parent, rank int32, since, at otf2.Timestamp) int32 {
 	var n int32
 	if k := len(t.free); k > 0 {
@@ -122,7 +122,7 @@ func (t *tree) grow(parent, rank int32, since, at otf2.Timestamp) int32 {
 
 func (t *tree) take(n int32) { t.nodes[n].users++ }
 
-// drop reports whether one user less needs a node.
+// drop removes one user of a node, and frees or merges the node if possible.
 func (t *tree) drop(n int32) {
 	for n != noNode {
 		x := &t.nodes[n]
@@ -145,7 +145,7 @@ func (t *tree) drop(n int32) {
 	}
 }
 
-// join makes a node one with its only child.
+// join merges a node with its only child.
 func (t *tree) join(n int32) {
 	x := &t.nodes[n]
 	child := x.which
@@ -162,7 +162,7 @@ func (t *tree) join(n int32) {
 	t.free = append(t.free, n)
 }
 
-// sum adds up a path until a node.
+// sum adds up a path up to a node.
 func (t *tree) sum(n int32) (all stretch) {
 	for ; n != noNode; n = t.nodes[n].parent {
 		all.addAll(&t.nodes[n].stretch)
