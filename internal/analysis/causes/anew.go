@@ -8,13 +8,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// How much of a rank's lateness in a burst arose anew, and was not carried along. Who is late anew each time makes the
-// job go slower by that: it takes longer from one operation to the next than it does outside of its bursts. A rank that
-// is late to nearly all operations has no such times; of it tells how its lateness varies. What is carried along
-// changes from one operation to the next by what each of them takes more or less, and drifts; what arises anew varies
-// about a mean.
+// How much of a rank's lateness in a burst arose anew, instead of being carried along. A rank that is late anew each
+// time slows the job down: it takes longer from one operation to the next than outside of its bursts. A rank that is
+// late to nearly all operations has no such other times; for it, the variation of its lateness decides. Lateness that
+// is carried along changes from one operation to the next by how much longer or shorter each of them takes, so it
+// drifts; lateness that arises anew varies about a mean.
 
-// anew is the part of what a rank was late in bursts that arose anew, for each rank.
+// anew returns, for each rank, the part of its lateness in bursts that arose anew.
 func (l *ledger) anew() []float64 {
 	all := make([]float64, len(l.bursts))
 	for i := range all {
@@ -29,24 +29,24 @@ func (l *ledger) anew() []float64 {
 	return all
 }
 
-// pace is how long a rank takes from the begin of one operation to that of the next.
+// pace measures how long a rank takes from the begin of one operation to the begin of the next.
 type pace struct {
-	seq   uint32 // part of the last one, 0: none
+	seq   uint32 // part of the last operation, 0: none
 	begin otf2.Timestamp
 	last  series
 	steps []*step
-	open  *step   // to the last one: whether that is of a burst is known when the next one comes; nil: there is none
+	open  *step   // to the last operation; the next one shows whether it belongs to a burst; nil: none
 	took  float64 // ns, of open
 }
 
-// step is from an operation of a series to one of another one.
+// step is the time from an operation of one series to one of another.
 type step struct {
 	from, to series
-	in, out  mean    // within bursts but for their first operations, each as much as it was late, and outside of them
-	late     float64 // ns², the squares of how much it was late within
+	in, out  mean    // within bursts except for their first operations, weighted by lateness, and outside of them
+	late     float64 // ns², sum of squared lateness within bursts
 }
 
-// mean is a geometric one: single long times are not to matter.
+// mean is a geometric mean, so that single long times have little influence.
 type mean struct{ n, weight, logs float64 }
 
 func (m *mean) add(ns, weight float64) {
@@ -54,9 +54,9 @@ func (m *mean) add(ns, weight float64) {
 }
 func (m *mean) value() float64 { return math.Exp(m.logs / m.weight) }
 
-const mostSteps = 16 // of a rank
+const mostSteps = 16 // for a rank
 
-// see takes the next operation; of the one before all is known now.
+// see takes the next operation. Everything about the previous one is now known.
 func (p *pace) see(l *Local, to series, begin otf2.Timestamp, b *burst) {
 	p.close(b)
 	if p.seq > 0 && l.Before == p.seq && begin > p.begin {
@@ -65,7 +65,8 @@ func (p *pace) see(l *Local, to series, begin otf2.Timestamp, b *burst) {
 	p.seq, p.begin, p.last = l.Seq, begin, to
 }
 
-// close counts the step to the last operation. That to the first one of a burst is longer by what made the rank late.
+// close counts the step to the last operation. The step to the first one of a burst is longer by what made the rank
+// late.
 func (p *pace) close(b *burst) {
 	s := p.open
 	p.open = nil
@@ -82,14 +83,14 @@ func (p *pace) close(b *burst) {
 	}
 }
 
-// within counts a step within a burst. It counts as much as the rank was late: what it takes by chance, and as steps
-// within bursts are others than those outside of them, is not to matter where it was hardly late.
+// within counts a step within a burst, weighted by the rank's lateness. So chance, and other differences between steps
+// within bursts and outside, have no influence where the rank was hardly late.
 func (s *step) within(took, late float64) {
 	s.in.add(took, max(late, 1))
 	s.late += late * late
 }
 
-// forget leaves out the step to the next operation, which has waited for connecting.
+// forget leaves out the step to the next operation, which waited for connecting.
 func (p *pace) forget() { p.seq, p.open = 0, nil }
 
 func (p *pace) step(from, to series) *step {
@@ -106,9 +107,9 @@ func (p *pace) step(from, to series) *step {
 	return s
 }
 
-// anew is the part of the lateness within bursts that arose anew: a rank that is late anew each time takes longer by
-// that from one operation to the next, and what it carries along does not. ok is false if that cannot be told: it is
-// too seldom in time, or takes longer by more than it is late.
+// anew returns the part of the lateness within bursts that arose anew. A rank that is late anew each time takes longer
+// by that from one operation to the next; one that carries lateness along does not. ok is false if this cannot be
+// decided: there are too few operations in time, or steps are longer by more than the lateness.
 func (p *pace) anew() (part float64, ok bool) {
 	all := 0.0
 	for i := range p.steps {
@@ -117,7 +118,7 @@ func (p *pace) anew() (part float64, ok bool) {
 	if all <= 0 {
 		return 0, true
 	}
-	// better from steps that are well known, if these are enough
+	// Steps that are well known are preferred, if they are enough.
 	for _, known := range [...]struct{ most, least, part float64 }{{8, 3, 0.75}, {16, 2, 0.25}} {
 		longer, late := 0.0, 0.0
 		for i := range p.steps {
@@ -133,19 +134,19 @@ func (p *pace) anew() (part float64, ok bool) {
 	return 0, false
 }
 
-// longer is by how much steps within bursts took longer, each times how much the rank was late.
+// longer returns how much longer steps within bursts took, each multiplied by the lateness.
 func (s *step) longer() float64 { return s.in.weight * (s.in.value() - s.out.value()) }
 
-// row is latenesses one after the other, each about the same as the one before.
+// row is a sequence of latenesses, each about the same as the one before.
 type row struct{ n, last, sum, squares, steps float64 }
 
-// steadiness is what the rows of a rank have come to.
+// steadiness sums up the rows of a rank.
 type steadiness struct {
-	steps, squares   float64 // sums of squares: from one to the next, about the mean of the row
-	number, drifting float64 // what these would be, in units, of lateness that is carried along
+	steps, squares   float64 // sums of squares: of differences between neighbors, and about the mean of the row
+	number, drifting float64 // expected values of these, in units, for lateness that is carried along
 }
 
-// rowTolerance is the part of a lateness by which the next one may differ, for both to be of one row.
+// rowTolerance is the largest relative difference between consecutive latenesses of one row.
 const rowTolerance = 0.25
 
 func (r *row) add(late float64, s *steadiness) {
@@ -168,9 +169,9 @@ func (r *row) end(s *steadiness) {
 	*r = row{}
 }
 
-// anew is the part of the operations of bursts to which the rank was late anew: 0 if lateness drifted, 1 if it varied
-// about a mean. Of independent values the squares of steps are twice those about the mean, of sums of n independent
-// steps 6/(n+1) times.
+// anew returns the part of the operations of bursts to which the rank was late anew: 0 if lateness drifted, 1 if it
+// varied about a mean. For independent values, the squares of differences are twice those about the mean; for sums of
+// n independent steps they are 6/(n+1) times those.
 func (s *steadiness) anew() float64 {
 	switch {
 	case s.number <= 0:

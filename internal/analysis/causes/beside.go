@@ -8,48 +8,48 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What a host works while its GPU waits. Had there been no wait, the next operation would have begun no sooner than its
-// host called it: so this part of the wait cost nothing, and is the host's time. A pipeline's stages prepare what they
-// compute next while they wait for messages; the first stage waits for nobody, and all its preparation is seen between
-// its operations. It does no more than the others.
+// The work of a host while its GPU waits. Without the wait, the next operation would have begun no earlier than its
+// host called it, so this part of the wait cost nothing and counts as the host's time. A pipeline's stages prepare
+// their next computation while they wait for messages. The first stage waits for nobody, so all its preparation shows
+// between its operations, although it does no more than the others.
 
-// floating are the last waits of a rank that its host has not waited for, too.
+// floating has the last waits of a rank that its host has not waited for as well.
 type floating struct {
 	felt   amounts // all waits before them
 	wait   float64 // ns
-	hidden float64 // ns of all waits beside which the host worked, or the GPU; in own, too
-	host   float64 // ns that the host took from call to call
+	hidden float64 // ns of all waits beside which the host or the GPU worked; included in own
+	host   float64 // ns that the host took between calls
 	gpu    computing
 }
 
-// series is an operation of a communicator, again and again.
+// series identifies an operation that a communicator repeats.
 type series struct {
 	comm     otf2.CommRef
 	function string
 }
 
-// hostTimes are a host's last times from call to call before operations of a series.
+// hostTimes has a host's last times between calls, before operations of one series.
 type hostTimes struct {
 	series
-	ns   [keptTimes]float64 // when it cannot have waited for the operation before: that had not ended
+	ns   [keptTimes]float64 // cases in which it cannot have waited for the operation before, which had not ended
 	n    uint32
-	open [keptOpen]openTime // when it may have
+	open [keptOpen]openTime // cases in which it may have waited
 	m    uint32
-	mid  float64 // the usual one of these, see middle
+	mid  float64 // the usual time, see middle
 	gpu  gpuTimes
 }
 
-// openTime is until a call that came after the end of the operation before, ns: since the call before, and since that
-// end.
+// openTime is the time until a call that came after the end of the operation before, in ns: since the call before, and
+// since that end.
 type openTime struct{ called, ended float64 }
 
 const (
 	keptTimes  = 3
 	keptOpen   = 5
-	mostSeries = 16 // of a rank; of others it is not known how long hosts take
+	mostSeries = 16 // for a rank; for further ones the host's time is unknown
 )
 
-// called notes how long a host took for a call.
+// called records how long a host took until a call.
 func (e *Engine) called(l *Local, of series) {
 	if l.Rank < 0 || !l.Called || l.Free == 0 || l.Ready < l.Free || l.Free >= l.Ended {
 		return
@@ -69,7 +69,7 @@ func (e *Engine) called(l *Local, of series) {
 	t.mid = t.middle()
 }
 
-// timesOf are those of a series, which are made; nil if there are too many.
+// timesOf returns the times of a series, which it adds if needed; nil if there are too many series.
 func (r *rank) timesOf(of series) *hostTimes {
 	if t := r.times(of); t != nil {
 		return t
@@ -77,7 +77,7 @@ func (r *rank) timesOf(of series) *hostTimes {
 	if len(r.hosts) == mostSeries {
 		return nil
 	}
-	more := make([]hostTimes, len(r.hosts)+1) // few come, to many ranks: no room ahead
+	more := make([]hostTimes, len(r.hosts)+1) // few are added, on many ranks: no spare room
 	copy(more, r.hosts)
 	r.hosts = more
 	t := &r.hosts[len(r.hosts)-1]
@@ -94,7 +94,7 @@ func (r *rank) times(of series) *hostTimes {
 	return nil
 }
 
-// usual is how long the host takes from call to call, 0 if that is not known.
+// usual returns how long the host takes between calls, 0 if unknown.
 func (t *hostTimes) usual() float64 {
 	if t == nil {
 		return 0
@@ -102,7 +102,7 @@ func (t *hostTimes) usual() float64 {
 	return t.mid
 }
 
-// middle is the middle one of the last times, of too few what those tell that may have been waits.
+// middle returns the median of the last times. If there are too few, it uses the times that may include waiting.
 func (t *hostTimes) middle() float64 {
 	if t.n < keptTimes {
 		return t.steady()
@@ -115,9 +115,9 @@ func middleOf(of *[keptTimes]float64) float64 {
 	return max(min(a, b), min(max(a, b), c))
 }
 
-// steady is the middle one of the times in which the host may have waited for the operation before, if they show that
-// it did not: from call to call they are alike, whenever that operation ended. Who waits for operations calls about as
-// long after their ends.
+// steady returns the median of the times in which the host may have waited for the operation before, if they show that
+// it did not: the times between calls are alike, whenever that operation ended. A host that waits for operations calls
+// about the same time after their ends. It returns 0 otherwise.
 func (t *hostTimes) steady() float64 {
 	if t.m < keptOpen {
 		return 0
@@ -134,17 +134,17 @@ func (t *hostTimes) steady() float64 {
 	return called[keptOpen/2]
 }
 
-// steadier is how many times closer together times from call to call must be than those after the ends of operations,
-// for the host to have waited for none of these.
+// steadier is how many times less the times between calls must vary than the times after the ends of operations to
+// show that the host waited for none of these.
 const steadier = 2
 
-// beside makes the part of the last waits beside which the host worked its own time. A host that calls later than what
-// was before has ended may have waited for that: then it worked beside as much as it usually takes, but for what it
-// took after the end.
+// beside counts the part of the last waits in which the host worked as its own time. A host that calls after the
+// previous operation has ended may have waited for that: then it worked during the wait for as long as it usually
+// takes, less what it took after the end.
 func (e *Engine) beside(l *Local, s *state, t *hostTimes) {
 	usual := t.usual()
 	s.host += took(l, usual)
-	hidden := s.wait - float64(l.Ended-min(l.Ready, l.Ended)) // what is left of the wait when the host called is not
+	hidden := s.wait - float64(l.Ended-min(l.Ready, l.Ended)) // without the wait after the host's call
 	if l.Ready >= l.Ended {
 		hidden = 0
 		if l.Free > 0 {
@@ -157,7 +157,7 @@ func (e *Engine) beside(l *Local, s *state, t *hostTimes) {
 	}
 }
 
-// hide makes a part of the last waits time that the rank worked.
+// hide turns a part of the last waits into working time of the rank.
 func (e *Engine) hide(s *state, k Kind, hidden float64) {
 	if hidden <= 0 {
 		return
@@ -172,8 +172,8 @@ func (e *Engine) hide(s *state, k Kind, hidden float64) {
 	s.wait -= hidden
 }
 
-// took is how long a host took for a call since the one before: where it may have waited for the operation before, what
-// is between the least that it can be and what it usually is.
+// took returns how long a host worked for a call since the one before. If it may have waited for the operation before,
+// the result lies between the least possible time and the usual one.
 func took(l *Local, usual float64) float64 {
 	if l.Free == 0 {
 		return float64(l.Ready - min(l.Ready, l.Ended))
@@ -185,8 +185,8 @@ func took(l *Local, usual float64) float64 {
 	return min(since, max(float64(l.Ready-l.Ended), usual))
 }
 
-// costless takes from the costs, by which operations would have begun earlier, what waits did not cost because the host
-// worked beside them: the state is that before the operation, and that with which it came.
+// costless subtracts, from the costs by which operations would have begun earlier, the waits that cost nothing because
+// the host worked meanwhile. It compares the rank's state before the operation with that on arrival (came).
 func (e *Engine) costless(l *Local, came *state) {
 	p := e.before(l)
 	if p == nil || came.hidden <= p.left.hidden {

@@ -8,15 +8,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What a host works while its GPU waits is its time and no wait; a host that calls only when the GPU is done may have
-// waited for it.
+// A host's work while its GPU waits is its own time and not waiting; a host that calls only when the GPU is done may
+// have waited for it.
 func TestBeside(t *testing.T) {
 	of := series{1, "Send"}
 	for _, c := range []struct {
 		name   string
 		at     Local
-		usual  float64 // that the host takes for such a call, ns; 0: not known
-		hidden float64 // of 1000 ns that were waited until 2000
+		usual  float64 // ns that the host usually takes for such a call; 0: unknown
+		hidden float64 // part of the 1000 ns of waiting until 2000
 	}{
 		{"called before the wait", Local{Ended: 2000, Ready: 900, Called: true, Free: 100}, 800, 0},
 		{"called in the wait", Local{Ended: 2000, Ready: 1400, Called: true, Free: 100}, 0, 400},
@@ -43,7 +43,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// A host whose calls are as far apart whenever the operation before has ended does not wait for that.
+// A host whose calls are equally far apart, whenever the operation before ended, does not wait for that.
 func TestSteadyHosts(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -69,7 +69,8 @@ func TestSteadyHosts(t *testing.T) {
 	}
 }
 
-// Who was called late to what both did before, and was only partly waited for then, is waited for because of that.
+// A rank that was called late to their last common operation, and was only partly waited for then, is waited for now
+// for that reason.
 func TestHeadStarts(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -82,8 +83,8 @@ func TestHeadStarts(t *testing.T) {
 	} {
 		e := NewEngine(2)
 		host := e.causes.of(1, Host)
-		// Its host took 250 ns until it called, after what was before had ended. The other one's host had called then
-		// already, and took as long for its call.
+		// Its host called 250 ns after the previous operation had ended. The other host had already called by then,
+		// and took as long for its call.
 		late := party{
 			&Local{Rank: 1, Called: true, Ended: 10_000, Ready: 10_250},
 			&meeting{late: amounts{{host, 300}}, called: true, ready: 9_000 + c.met},
@@ -93,7 +94,7 @@ func TestHeadStarts(t *testing.T) {
 			&meeting{called: true, ready: 9_000}, &state{floating: floating{host: 1_000}}}
 		early.Ended = early.Ready + 1
 		late.met.late, early.met.late = amounts{{host, 300}}, nil
-		late.now.waits, early.now.waits = nil, amounts{{host, 300}} // which it has waited for
+		late.now.waits, early.now.waits = nil, amounts{{host, 300}} // it has waited for the host
 		e.compare(late, early, 0)
 		share := 0.0
 		for _, why := range e.found {

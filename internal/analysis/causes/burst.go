@@ -8,48 +8,48 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Operations in a row to which a rank was late. One that was kept once comes late to several where nothing lets it
-// catch up: hosts that do not wait for their GPUs, computations that do not wait for what is communicated. As long as
-// it is late by no more than before it is a burst.
+// Consecutive operations to which a rank was late. A rank that was delayed once comes late to several operations if
+// nothing lets it catch up: hosts do not wait for their GPUs, computations do not wait for communication. As long as
+// its lateness does not grow, that is one burst.
 
-// burst is operations in a row to which a rank was late by itself.
+// burst is a sequence of operations to which a rank was late by itself.
 type burst struct {
-	// parts of the first of them, and of the last one to which it was still late, waited for or not; 0: there is no
-	// burst
+	// The parts of the first operation, and of the last one to which the rank was still late, waited for or not; 0:
+	// there is no burst.
 	stretch
-	past   stretch     // the burst before
-	seq    uint32      // part of the last of them
-	late   float64     // ns, to that one, or the last one that tells
-	called float64     // ns, that it was called late; less than half of late: that is not why
-	ops    float64     // how many
-	cost   float64     // ns, of all of them
-	last   float64     // ns, of the last of them
-	most   float64     // ns, of the one that cost the most
-	ledger *commLedger // of the operation with which it began
-	member int         // there
+	past   stretch     // the previous burst
+	seq    uint32      // part of the last operation
+	late   float64     // ns, to that operation or the last one that shows the lateness
+	called float64     // ns that it was called late; if less than half of late, that is not the reason
+	ops    float64     // number of operations
+	cost   float64     // ns, over all operations
+	last   float64     // ns, of the last operation
+	most   float64     // ns, of the most expensive operation
+	ledger *commLedger // of the first operation
+	member int         // in that ledger
 
 	began, later [ownKinds]float64 // ns of cost by kinds, of the first operation and of the others
 	waiters      []waiter          // of messages
 	row          row
-	// of the lateness with which it began, in shares; nil: the rank itself, in the way that began tells
+	// origin has the causes of the initial lateness, in shares; nil: the rank itself, in the ways given by began.
 	origin amounts
 }
 
-// passed is lateness that a rank was given by others: in transfers, or as it waited for them. It may carry it along.
+// passed is lateness that others caused on a rank, by transfers or because it waited for them. The rank may carry it
+// along.
 type passed struct {
-	seq          uint32 // part, 0: there is none
+	seq          uint32 // part, 0: none
 	late, called float64
 	origin       amounts // in shares
 }
 
-// continues reports whether a rank that is late by so much still carries along what it was given in the operation
-// before.
+// continues reports whether a late rank still carries along the lateness that others caused in the previous operation.
 func (p *passed) continues(s *strike) bool {
 	return p.seq > 0 && s.local.Before <= p.seq && s.local.Seq > p.seq &&
 		(s.late <= grown*p.late || s.host() && s.called <= grown*p.called)
 }
 
-// given notes that a rank was late by more than it was by itself, in shares of the causes.
+// given records that a rank was later than by its own doing; why has the causes in shares.
 func (l *ledger) given(s *strike, why amounts) {
 	b := &l.bursts[s.local.Rank]
 	if b.first > 0 && s.local.Seq > b.seq && s.late > b.late/2 {
@@ -60,10 +60,10 @@ func (l *ledger) given(s *strike, why amounts) {
 	}
 }
 
-// stretch is parts of a rank, from one to another one.
+// stretch is a range of parts of a rank.
 type stretch struct {
 	first, until uint32
-	late         float64 // ns, to the first of them
+	late         float64 // ns, to the first part
 }
 
 // waiter is a member that waited for messages.
@@ -72,13 +72,13 @@ type waiter struct {
 	ops    float64
 }
 
-const mostWaiters = 64 // of a burst
+const mostWaiters = 64 // for a burst
 
-// grown is how many times as late as before a rank is if something new was added.
+// grown is the factor above which a rank's lateness must have a new cause.
 const grown = 1.25
 
-// continues reports whether a rank that is late by so much comes to an operation in a burst: it was late to the one
-// before, and by no less.
+// continues reports whether a late rank comes to an operation in a burst: it was late to the one before, by at least
+// about as much.
 func (b *burst) continues(s *strike) bool {
 	if b.first == 0 || s.local.Before > b.until {
 		return false
@@ -86,7 +86,7 @@ func (b *burst) continues(s *strike) bool {
 	return s.late <= grown*b.late || s.host() && s.called <= grown*b.called
 }
 
-// lateness is that of the host, if that is why.
+// lateness returns the host's lateness if that is the reason, otherwise the rank's.
 func (b *burst) lateness() float64 {
 	if b.called >= b.late/2 {
 		return b.called
@@ -94,8 +94,8 @@ func (b *burst) lateness() float64 {
 	return b.late
 }
 
-// goesOn looks whether a rank is still late that nobody waited for by its own doing: it begins or was called later than
-// another one.
+// goesOn extends a burst of a rank that nobody waited for because of its own doing, if it begins or was called later
+// than another rank.
 func (l *ledger) goesOn(late, by *Local, of series, begin otf2.Timestamp, distance float64) {
 	b := &l.bursts[late.Rank]
 	if b.first > 0 && late.Seq > b.until && late.Before <= b.until && b.stillLate(late, by, distance) {
@@ -104,27 +104,27 @@ func (l *ledger) goesOn(late, by *Local, of series, begin otf2.Timestamp, distan
 	l.paces[late.Rank].see(late, of, begin, b)
 }
 
-// stillLate reports whether a rank that begins later than another one by so much, or was called later, is as late as in
-// the burst.
+// stillLate reports whether a rank is still as late as in the burst, by its distance to another rank or by the times
+// of their calls.
 func (b *burst) stillLate(late, by *Local, distance float64) bool {
 	return distance >= b.late/2 || late.Called && by.Called && b.called >= b.late/2 &&
 		float64(late.Ready)-float64(by.Ready) >= b.called/2
 }
 
-// strike is a time that a rank was late by itself.
+// strike is an occasion on which a rank was late by itself.
 type strike struct {
 	local  *Local
 	late   float64           // ns
-	called float64           // ns that it was called later; 0: not known
+	called float64           // ns that it was called later; 0: unknown
 	cost   float64           // ns
 	kinds  [ownKinds]float64 // ns of cost
-	kind   Kind              // in which most of it is
+	kind   Kind              // the kind with most of the cost
 	ledger *commLedger
 	member int
-	waiter int // of messages, −1: a collective
+	waiter int // for messages; −1: a collective
 }
 
-// since sets by how much a member came and was called later than another one.
+// since sets how much later a member came, and was called, than another one.
 func (s *strike) since(late, early *Member, own float64) {
 	s.late = own
 	if late.Called && early.Called && late.Ready >= late.Ended { // its GPU had nothing else to do
@@ -132,10 +132,10 @@ func (s *strike) since(late, early *Member, own float64) {
 	}
 }
 
-// host reports whether it is its host that is late.
+// host reports whether the rank's host is late.
 func (s *strike) host() bool { return s.called >= s.late/2 }
 
-// strike takes the next time of a rank.
+// strike adds the next occasion of a rank.
 func (l *ledger) strike(s *strike) {
 	b, p := &l.bursts[s.local.Rank], &l.passed[s.local.Rank]
 	carries := p.seq >= b.seq && p.continues(s)
@@ -171,7 +171,7 @@ func (l *ledger) strike(s *strike) {
 	}
 }
 
-// wait notes a member that waited for the last operation.
+// wait records a member that waited for the last operation.
 func (b *burst) wait(member int) {
 	for i := range b.waiters {
 		if b.waiters[i].member == member {
@@ -193,7 +193,7 @@ func (l *ledger) endBurst(rank int32) {
 	b.row.add(b.lateness(), &l.rows[rank])
 	b.row.end(&l.rows[rank])
 	l.burstsOf[rank].add(b)
-	waited := 0.0 // in each operation
+	waited := 0.0 // members that waited in an operation, on average
 	for _, w := range b.waiters {
 		waited += w.ops / b.ops
 	}

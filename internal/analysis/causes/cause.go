@@ -7,33 +7,33 @@ import (
 	"slices"
 )
 
-// What a cause is, and sums of times by cause.
+// Causes, and sums of times by cause.
 
-// Kind says in what a rank was late.
+// Kind says in what way a rank was late.
 type Kind uint8
 
 // Kinds of causes.
 const (
 	Host     Kind = iota // the application called late
 	Call                 // NCCL's call took long
-	GPU                  // it was called in time, the GPU began late
-	Own                  // late by itself; it is not known when it was called
-	Transfer             // operations of other members took longer on it, from the last arrival to the end
-	Link                 // operations took longer because what it sent was long on the way
+	GPU                  // it was called in time, but the GPU began late
+	Own                  // late by itself, but the time of the call is unknown
+	Transfer             // operations took longer on it than on other members, from the last arrival to the end
+	Link                 // operations took longer because its sends were slow on the network
 	Moving               // operations took longer because its GPU moved data slowly
-	Turns                // others share its GPU, and their turns explain what it was late
+	Turns                // others share its GPU, and their turns explain its lateness
 	NumKinds
 )
 
 // OwnKinds are the kinds in which a rank is late by itself.
 var OwnKinds = [ownKinds]Kind{Host, Call, GPU, Own}
 
-const ownKinds = int(Transfer) // they come first
+const ownKinds = int(Transfer) // these kinds come first
 
-// cause is one of a rank, or one of those without a rank that follow them.
+// cause is a cause of a rank, or one of the causes without a rank, which follow those.
 type cause uint32
 
-// causesOf numbers the causes of a number of ranks.
+// causesOf numbers the causes for a number of ranks.
 type causesOf int
 
 func (n causesOf) of(rank int32, k Kind) cause { return cause(rank)*cause(NumKinds) + cause(k) }
@@ -41,7 +41,7 @@ func (n causesOf) startUp() cause              { return cause(n) * cause(NumKind
 func (n causesOf) unknown() cause              { return n.startUp() + 1 }
 func (n causesOf) all() int                    { return int(n)*int(NumKinds) + 2 }
 
-// rank is whose cause it is; ok is false for those without.
+// rank returns the rank and kind of a cause; ok is false for causes without a rank.
 func (n causesOf) rank(c cause) (rank int, k Kind, ok bool) {
 	if c >= n.startUp() {
 		return -1, 0, false
@@ -49,7 +49,7 @@ func (n causesOf) rank(c cause) (rank int, k Kind, ok bool) {
 	return int(c) / int(NumKinds), Kind(c % cause(NumKinds)), true
 }
 
-// amounts are ns by cause. They do not change once they are made; nil has none.
+// amounts has ns by cause. It is immutable; nil has none.
 type amounts []amount
 
 type amount struct {
@@ -57,10 +57,10 @@ type amount struct {
 	ns float64
 }
 
-// mostCauses bounds the causes that amounts tell apart. Of more the smallest become unknown.
+// mostCauses limits the causes in amounts. Beyond it, the smallest become unknown.
 const mostCauses = 32
 
-// scratch adds up amounts: a sum for each cause, and which causes have one.
+// scratch adds up amounts: a sum for each cause, and the list of causes with a sum.
 type scratch struct {
 	ns      []float64
 	touched []cause
@@ -97,8 +97,7 @@ func (s *scratch) addScratch(o *scratch, factor float64) {
 	}
 }
 
-// bound keeps a sum that goes on from telling more causes apart than amounts of it could: where there are twice as
-// many, the smallest become unknown.
+// bound limits the causes of a sum that is still growing: at twice the limit of amounts, the smallest become unknown.
 func (s *scratch) bound(unknown cause) {
 	if len(s.touched) > 2*mostCauses {
 		s.merge(unknown)
@@ -118,7 +117,7 @@ func (s *scratch) merge(unknown cause) {
 	s.add(unknown, rest)
 }
 
-// amounts takes what is there; of too many causes the smallest become unknown.
+// amounts returns the sums. If there are too many causes, the smallest become unknown.
 func (s *scratch) amounts(unknown cause) amounts {
 	if len(s.touched) > mostCauses {
 		s.merge(unknown)
@@ -139,7 +138,7 @@ func (s *scratch) clear() {
 	s.touched = s.touched[:0]
 }
 
-// positive is the sum of the amounts above zero.
+// positive returns the sum of the amounts above zero.
 func (s *scratch) positive() (sum float64) {
 	for _, c := range s.touched {
 		sum += max(s.ns[c], 0)

@@ -10,23 +10,23 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Who is to blame for the waits in one collective, and for what.
+// Who is to blame for the waits in one collective, and why.
 
 // blame is a member that came late.
 type blame struct {
 	member   int32   // index
 	charge   float64 // ns that the members waited for it
-	delay    float64 // ns by which the operation would have begun earlier without it, at most
+	delay    float64 // upper bound on the ns by which the operation would have begun earlier without it
 	by       int32   // index of the member that it is compared with
-	asked    bool    // why it was late
-	from, to int     // in Engine.found: the answer, in shares; empty: not known
-	through  float64 // share of it that was waiting in operations of another paradigm
+	asked    bool    // the reason for its lateness is wanted
+	from, to int     // range in Engine.found with the reasons, in shares; empty: unknown
+	through  float64 // share of the lateness that was waiting in operations of another paradigm
 }
 
-// leastBlame is the part of the greatest charge below which is not asked why.
+// leastBlame is the fraction of the greatest charge below which no reasons are determined.
 const leastBlame = 1.0 / 32
 
-// collective looks at a collective. What came before it on its members has been looked at.
+// collective analyzes a collective. Everything before it on its members has been analyzed.
 func (e *Engine) collective(op *Operation, members []Member) {
 	e.arrived, e.came = slices.Grow(e.arrived[:0], len(members))[:len(members)], e.came[:0]
 	of := series{op.Comm, op.Function}
@@ -69,8 +69,8 @@ func (e *Engine) collective(op *Operation, members []Member) {
 	}
 }
 
-// slowed adds to what a member has waited for what the operation took longer because of slow transfers, and gives the
-// rest of what it took on that member. One that ended earlier than the last was held up by so much less.
+// slowed adds, to the waits of a member, how much longer the operation took because of slow transfers, and returns the
+// rest of the member's time. A member that ended before the last one was held up correspondingly less.
 func (e *Engine) slowed(op *Operation, s *state, took float64, earlier uint64) (rest float64) {
 	all := uint64(0)
 	for i := range op.Slow {
@@ -96,7 +96,7 @@ func (e *Engine) slowed(op *Operation, s *state, took float64, earlier uint64) (
 	return took - held
 }
 
-// compared looks at a collective whose members' times compare, and adds their waits to what they have arrived with.
+// compared analyzes a collective whose members' times are comparable, and adds their waits to their states on arrival.
 func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness, startUp bool) {
 	e.order = e.order[:0]
 	for i := range members {
@@ -136,7 +136,7 @@ func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness,
 	e.pass(c, late, members)
 }
 
-// goOnLate looks which members are still late that were so before.
+// goOnLate continues the bursts of members that are still late.
 func (e *Engine) goOnLate(op *Operation, members []Member, first bool) {
 	if members[0].Outside {
 		return
@@ -146,14 +146,14 @@ func (e *Engine) goOnLate(op *Operation, members []Member, first bool) {
 		m := &members[i]
 		e.ledger.goesOn(&m.Local, &middle.Local, series{op.Comm, op.Function}, m.Begin,
 			float64(m.Begin)-float64(middle.Begin))
-		if first { // what comes next has waited for connecting
+		if first { // the next operation has waited for connecting
 			e.ledger.paces[m.Local.Rank].forget()
 		}
 	}
 }
 
-// connect takes the first operation of a communicator that is compared: there is none before it to compare it with. Its
-// waits go back to start-up; where recording began later it is not known what they go back to.
+// connect takes the first operation of a communicator that is compared: there is no earlier one to compare it with.
+// Its waits are caused by start-up. If recording began later, their cause is unknown.
 func (e *Engine) connect(c *comm, late *facts.Lateness, members []Member, startUp bool) {
 	begin, why := e.came[e.order[0]].Begin, e.causes.startUp()
 	if !startUp {
@@ -178,7 +178,7 @@ func (e *Engine) connect(c *comm, late *facts.Lateness, members []Member, startU
 	}
 }
 
-// added is the sum of amounts.
+// added returns the sum of two amounts, the second one multiplied by factor.
 func (e *Engine) added(to, more amounts, factor float64) amounts {
 	e.sum.clear()
 	e.sum.addAll(to, 1)
@@ -186,7 +186,7 @@ func (e *Engine) added(to, more amounts, factor float64) amounts {
 	return e.sum.amounts(e.causes.unknown())
 }
 
-// scaled is amounts times something, each of another cause.
+// scaled returns amounts multiplied by factor; all must be of different causes.
 func (e *Engine) scaled(all amounts, factor float64) amounts {
 	if len(all) > mostCauses {
 		return e.added(nil, all, factor)
@@ -198,11 +198,11 @@ func (e *Engine) scaled(all amounts, factor float64) amounts {
 	return more
 }
 
-// blame charges the waits to members: at each instant to all that have not come, in equal parts.
+// blame charges the waits to members: at each instant, in equal parts to all members that have not arrived.
 func (e *Engine) blame(op *Operation, members []Member, late *facts.Lateness) {
 	last, n := e.came[late.Last].Begin, len(e.order)
 	e.blames = e.blames[:0]
-	var charge, delay float64 // of all that come later
+	var charge, delay float64 // over all later arrivals
 	waiting := 0
 	for k, i := range e.order {
 		e.blames = append(e.blames, blame{member: i, charge: charge, delay: delay})
@@ -218,7 +218,7 @@ func (e *Engine) blame(op *Operation, members []Member, late *facts.Lateness) {
 			}
 		}
 	}
-	for _, i := range e.order { // those that did not wait until the last one came
+	for _, i := range e.order { // members that did not wait until the last arrival
 		if m := &e.came[i]; m.Wait > 0 && m.Begin+otf2.Timestamp(m.Wait) != last {
 			b := &e.blames[e.awaited(op, late, i)]
 			b.charge += float64(m.Wait)
@@ -227,7 +227,8 @@ func (e *Engine) blame(op *Operation, members []Member, late *facts.Lateness) {
 	}
 }
 
-// awaited is the place in the order of arrivals of whom a member waited for that did not wait for the last one.
+// awaited returns the place, in the order of arrivals, of the member that another one waited for, if that is not the
+// last one.
 func (e *Engine) awaited(op *Operation, late *facts.Lateness, waits int32) int {
 	until := e.came[waits].Begin + otf2.Timestamp(e.came[waits].Wait)
 	for k := len(e.order) - 1; k >= 0; k-- {
@@ -241,7 +242,7 @@ func (e *Engine) awaited(op *Operation, late *facts.Lateness, waits int32) int {
 	return len(e.order) - 1
 }
 
-// explain asks why the members were late that matter.
+// explain determines why the members that matter were late.
 func (e *Engine) explain(c *comm, members []Member) {
 	most := 0.0
 	for k := range e.blames {
@@ -249,7 +250,7 @@ func (e *Engine) explain(c *comm, members []Member) {
 	}
 	e.found = e.found[:0]
 	first := e.came[e.order[0]].Begin
-	early := 0 // the last one that came in the first half of the time that k came late
+	early := 0 // the last one that arrived in the first half of the time by which k was late
 	for k := range e.blames {
 		b := &e.blames[k]
 		begin := e.came[b.member].Begin
@@ -275,12 +276,12 @@ func (e *Engine) explain(c *comm, members []Member) {
 // party is one of two ranks that are compared.
 type party struct {
 	*Local
-	met *meeting // how it came to what they did together before
+	met *meeting // its state at their previous common operation
 	now *state
 }
 
-// worlds are the paradigms that are told apart: NCCL, and MPI's calls. worldOf is that of an operation with times of a
-// source.
+// worlds is the number of paradigms that are distinguished: NCCL, and MPI's calls. worldOf returns the paradigm of an
+// operation by the source of its times.
 const worlds = 2
 
 func worldOf(s facts.Source) int {
@@ -290,8 +291,8 @@ func worldOf(s facts.Source) int {
 	return 0
 }
 
-// compare appends to found why one rank came later than another to an operation with times of a source, and gives the
-// share of that which was waiting in operations of another paradigm.
+// compare appends to found why one rank came later than another to an operation whose times have the given source. It
+// returns the share of the lateness that was waiting in operations of another paradigm.
 func (e *Engine) compare(late, early party, source facts.Source) (through float64) {
 	w := e.window
 	w.clear()
@@ -351,11 +352,11 @@ func (e *Engine) compare(late, early party, source facts.Source) (through float6
 	return min(max((s.waited[other]-l.waited[other])-(t.waited[other]-m.waited[other]), 0)/all, 1)
 }
 
-// withoutHeadStart corrects what the later one has more of by the times of calls. Where the early one's host had gone
-// ahead of its GPU, it took as long for its calls, too, and only by how much longer the later one took from call to
-// call has its host been slower: the rest is a head start, which it returns. And where the later one's call came later
-// by as much as its GPU, that was its host, which launches what the GPU has to do before: unless turns on a shared GPU
-// explain that, for which hosts wait, too.
+// withoutHeadStart corrects the later rank's excess (more) by the times of calls. If the early rank's host had run
+// ahead of its GPU, its calls took time as well, so the later rank's host was slower only by the difference of the
+// times between calls. The rest is a head start, which is returned. And if the later rank's call was later by as much
+// as its GPU, the host was the reason, because it launches the GPU's earlier work; unless turns on a shared GPU
+// explain it, because hosts wait for turns, too.
 func (e *Engine) withoutHeadStart(late, early party, more *[ownKinds]float64) (ahead float64) {
 	if !late.Called || !early.Called || !late.met.called || !early.met.called {
 		return 0
@@ -376,8 +377,9 @@ func (e *Engine) withoutHeadStart(late, early party, more *[ownKinds]float64) (a
 	return ahead
 }
 
-// headStart charges a head start of the early one's host that it had when both met to what made the other one late
-// there: who was called late then, and only partly waited for, is waited for now. It returns how much of it is charged.
+// headStart charges a head start that the early rank's host already had at their previous common operation to the
+// causes of the other rank's lateness there: that rank was called late then, was only partly waited for, and is waited
+// for now. It returns how much is charged.
 func (e *Engine) headStart(late, early party, ahead float64) (charged float64) {
 	all := 0.0
 	for _, why := range late.met.late {
@@ -393,7 +395,7 @@ func (e *Engine) headStart(late, early party, ahead float64) (charged float64) {
 	return charged
 }
 
-// why gives the causes of a blame, in shares.
+// why returns the causes of a blame, in shares.
 func (e *Engine) why(b *blame) amounts {
 	if b.from == b.to {
 		return amounts{{e.causes.unknown(), 1}}
@@ -401,7 +403,7 @@ func (e *Engine) why(b *blame) amounts {
 	return amounts(e.found[b.from:b.to])
 }
 
-// pass adds the waits, by their causes, to what the members have arrived with, and keeps how they met.
+// pass adds the waits, by cause, to the members' states on arrival, and stores their meetings.
 func (e *Engine) pass(c *comm, late *facts.Lateness, members []Member) {
 	first, last := e.came[e.order[0]].Begin, e.came[late.Last].Begin
 	for _, i := range e.order {
@@ -410,7 +412,7 @@ func (e *Engine) pass(c *comm, late *facts.Lateness, members []Member) {
 			e.ledger.waits.add(members[i].Local.Rank, m.Begin, m.Wait)
 		}
 	}
-	// From the last one back: what one waits for that comes at a time, and by whom of those that count.
+	// From the last arrival back: what is waited for from each arrival on, by the blamed members that matter.
 	e.waits.clear()
 	e.late.clear()
 	next, behind := last, 0
@@ -447,5 +449,5 @@ func (e *Engine) pass(c *comm, late *facts.Lateness, members []Member) {
 	}
 }
 
-// smallWait is the part of the time between the first and the last arrival as which waits are not told apart by causes.
+// smallWait is the fraction of the time between first and last arrival below which a wait is not divided by cause.
 const smallWait = 64

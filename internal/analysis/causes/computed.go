@@ -8,51 +8,53 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What a GPU computes while an operation waits on another stream. Had there been no wait, the next operation would have
-// begun no sooner than that was done: so this is the GPU's time, as what a host works beside a wait is the host's. The
-// first stage of a pipeline computes the next part while it waits until the one before is taken; all that the other
-// stages compute comes after they have received something.
+// The work of a GPU while an operation waits on another stream. Without the wait, the next operation would have begun
+// no earlier than this work was done, so it counts as the GPU's time, just as the work of a host during a wait counts
+// as the host's. The first stage of a pipeline computes its next part while it waits for the next stage to take the
+// previous one; everything that the other stages compute comes after they have received something.
 //
-// Kernels are mostly not recorded, so times tell. A GPU that computes whatever becomes of its operation takes as long
-// from begin to begin, whenever the operation ends; one that needs what it receives takes as long from its end.
+// Kernels are usually not recorded, so times have to decide. A GPU that computes independently of its operation takes
+// the same time from begin to begin, whenever the operation ends; one that needs the received data takes the same time
+// from its end.
 
-// computing is what is known of what a rank's GPU computes beside its operations.
+// computing is the state of a rank's GPU that may compute beside its operations.
 type computing struct {
 	of     string         // function of the last operation
-	done   otf2.Timestamp // when it had last computed what comes before an operation, which began then; 0: not known
-	fresh  bool           // that was the last operation
+	done   otf2.Timestamp // when it finished the work before an operation that began then; 0: unknown
+	fresh  bool           // that was before the last operation
 	run    uint32         // how often it has waited for its host
 	waited float64        // ns of waits since then
 	moved  float64        // ns of transfers since then
 }
 
-// gpuTimes are a GPU's last times before operations of a series that were called before the operation before had ended.
+// gpuTimes has a GPU's last times before operations of a series that were called before the previous operation had
+// ended.
 type gpuTimes struct {
-	after string             // function of the operation before
-	took  [keptTimes]float64 // ns from the begin of the operation before, or the call if that came later, to the begin
+	after string             // function of the previous operation
+	took  [keptTimes]float64 // ns to the begin, from the begin of the previous operation, or from the call if later
 	n     uint32
 	mid   float64
-	last  float64 // ns, of the last one from the end of the operation before
-	run   uint32  // that it was in
+	last  float64 // ns from the end of the previous operation, the last time
+	run   uint32  // the run that it was in
 	order *order
 	early early
 }
 
-// order is whether GPUs wait for an operation until they compute what comes before the next one. It is the program's,
-// which ranks have in common.
+// order counts evidence of whether GPUs wait for an operation before they compute what precedes the next one. It
+// depends on the program, so all ranks have it in common.
 type order struct {
-	// How often two times in a row from begin to begin were alike and those from the end to the begin were not, and how
-	// often it was the other way round.
+	// beside counts how often two consecutive times from begin to begin were alike and those from end to begin were
+	// not; behind counts the opposite.
 	beside, behind float64
 }
 
-// functions are those of an operation and of the next one.
+// functions are the functions of an operation and of the next one.
 type functions struct{ before, of string }
 
-// computedBeside makes the part of the last waits and transfers beside which the GPU computed its own time. An
-// operation that was called before the one before had ended begins when that has ended and the GPU has computed what
-// comes first. If it began later, and its GPU does not wait for operations before it computes, all was beside that; if
-// it began at once, no more than it usually takes.
+// computedBeside counts the part of the last waits and transfers in which the GPU computed as its own time. An
+// operation called before the previous one had ended begins when that one has ended and the GPU has done the work in
+// between. If it began later, and its GPU does not wait for operations before computing, all of the waiting was
+// computed in; if it began at once, no more than the GPU usually takes.
 func (e *Engine) computedBeside(l *Local, begin otf2.Timestamp, s *state, of series, t *hostTimes) {
 	if l.Returned > l.Ended { // it has waited for its host
 		s.gpu = computing{of: of.function, done: begin, fresh: true, run: s.gpu.run + 1}
@@ -72,7 +74,8 @@ func (e *Engine) computedBeside(l *Local, begin otf2.Timestamp, s *state, of ser
 	}
 }
 
-// computedIn is what of the last waits and transfers the GPU computed beside, if it does not wait for operations.
+// computedIn returns the part of the last waits and transfers in which the GPU computed, if it does not wait for
+// operations.
 func (s *state) computedIn(l *Local, exposed bool, usual float64) (waited, moved float64) {
 	waited, moved = min(s.wait, s.gpu.waited), s.gpu.moved
 	most := float64(l.Ended - l.Returned)
@@ -85,11 +88,11 @@ func (s *state) computedIn(l *Local, exposed bool, usual float64) (waited, moved
 	return waited, moved
 }
 
-// backToBack is the longest that a GPU is taken to need from one operation to the next with nothing between, ns.
+// backToBack is the longest gap between two operations, in ns, that counts as no work in between.
 const backToBack = 10_000
 
-// computed notes how long the GPU took for what came before an operation. Where others share it, that may have been
-// their turns.
+// computed records how long the GPU took for the work before an operation. If others share the GPU, that time may
+// include their turns.
 func (e *Engine) computed(l *Local, begin otf2.Timestamp, of series) {
 	if l.Rank < 0 || !l.Called || l.Returned > l.Ended || e.sharing.shares(l.Rank) {
 		return
@@ -115,11 +118,11 @@ func (e *Engine) computed(l *Local, begin otf2.Timestamp, of series) {
 	}
 }
 
-// early is what a GPU computed beside operations when it was not known yet whether it does not wait for them.
+// early has what a GPU computed beside operations before it was known whether it waits for them.
 type early struct {
 	exposed float64 // ns
 	blocked float64 // ns at most, before operations that began at once
-	n       float64 // these
+	n       float64 // number of these operations
 }
 
 func (e *early) add(s *state, l *Local, exposed bool) {
@@ -132,7 +135,7 @@ func (e *early) add(s *state, l *Local, exposed bool) {
 	}
 }
 
-// computedEarly is what a rank's GPU computed beside operations before it was known that it does.
+// computedEarly returns what a rank's GPU computed beside operations before that was known.
 func (r *rank) computedEarly() (ns float64) {
 	for i := range r.hosts {
 		if g := &r.hosts[i].gpu; g.order != nil && g.order.isBeside() {
@@ -142,8 +145,8 @@ func (r *rank) computedEarly() (ns float64) {
 	return ns
 }
 
-// computes is how long the GPU usually takes for what comes before an operation that follows one of a function, 0 if
-// that is not known; beside reports whether it is known that it does not wait for that one.
+// computes returns how long the GPU usually takes before an operation that follows one of the function after, 0 if
+// unknown. beside reports whether it is known not to wait for that one.
 func (t *hostTimes) computes(after string) (usual float64, beside bool) {
 	if t == nil || t.gpu.order == nil || t.gpu.after != after {
 		return 0, false
@@ -151,7 +154,7 @@ func (t *hostTimes) computes(after string) (usual float64, beside bool) {
 	return t.gpu.mid, t.gpu.order.isBeside()
 }
 
-// orderOf is that of an operation and the next one.
+// orderOf returns the order of an operation and the next one.
 func (e *Engine) orderOf(of functions) *order {
 	o := e.orders[of]
 	if o == nil {
@@ -161,7 +164,7 @@ func (e *Engine) orderOf(of functions) *order {
 	return o
 }
 
-// add takes how long it took from the begin of the operation before, and from its end.
+// add adds the times since the begin of the previous operation, and since its end.
 func (t *gpuTimes) add(begun, ended float64, run uint32) {
 	if t.n > 0 && t.run == run {
 		since := t.took[(t.n-1)%keptTimes]
@@ -179,8 +182,8 @@ func (t *gpuTimes) add(begun, ended float64, run uint32) {
 	}
 }
 
-// isBeside reports whether GPUs do not wait. Where times tell neither, the one comes about as often as the other: it
-// must come at least so many times as often, and more often by so many standard deviations of that difference.
+// isBeside reports whether GPUs do not wait. If times show neither, both counts are about equal. So beside must exceed
+// behind by a factor, and by a number of standard deviations of the difference.
 func (o *order) isBeside() bool {
 	return o.beside+o.behind > 0 && o.beside >= mostlyBeside*o.behind &&
 		o.beside-o.behind >= surelyBeside*math.Sqrt(o.beside+o.behind)

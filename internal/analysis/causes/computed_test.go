@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A GPU that computes beside an operation takes as long from begin to begin, one that needs what it receives from its
-// end.
+// A GPU that computes beside an operation takes the same time from begin to begin; one that needs the received data
+// takes the same time from its end.
 func TestGPUsThatComputeBesideWaits(t *testing.T) {
 	for _, c := range []struct {
 		name, play string
@@ -36,7 +36,7 @@ func TestGPUsThatComputeBesideWaits(t *testing.T) {
 	}
 }
 
-// Where times do not tell whether GPUs wait for operations, no wait is held to be their work.
+// If times do not show whether GPUs wait for operations, no wait counts as their work.
 func TestOrderOfGPUs(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -58,7 +58,7 @@ func TestOrderOfGPUs(t *testing.T) {
 	}
 }
 
-// Where others share a GPU, what times show may be their turns: it is not held to be the rank's work.
+// If others share a GPU, the times may include their turns, so no wait counts as the rank's work.
 func TestSharedGPUsDoNotComputeBesideWaits(t *testing.T) {
 	for _, c := range []struct {
 		gpus [][]int

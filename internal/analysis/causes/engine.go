@@ -8,73 +8,75 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// The order in which operations are looked at: each after what came before it on its members. What a member had before
-// is known from its timeline; an operation is held back until the last one before it on each member has been looked at.
+// The order in which operations are analyzed: each after everything before it on its members. A member's earlier
+// operations are known from its timeline; an operation is held back until the last one before it on each member has
+// been analyzed.
 
-// Operation is a collective, as all its members know it.
+// Operation is a collective that all its members have ended.
 type Operation struct {
 	Comm     otf2.CommRef
-	Members  int // of the communicator
+	Members  int // number of members of the communicator
 	Function string
 	Ordinal  uint64
 	Kind     facts.WaitKind
-	Unstated bool // the archive does not state sources of times: they are of one kind
+	Unstated bool // the archive does not state sources of times, so all count as one source
 	Slow     []Slow
 }
 
-// Slow is by how much an operation took longer because of a rank's transfers.
+// Slow is how much longer an operation took because of a rank's transfers.
 type Slow struct {
-	Rank   int32  // of the world
+	Rank   int32  // in the world
 	Kind   Kind   // Link or Moving
 	Excess uint64 // ns
-	Steps  uint64 // of the GPU, if that was slow: each may have waited for the turns of others
+	Steps  uint64 // steps of a slow GPU: each may have waited for the turns of others
 }
 
-// Member is one member's part.
+// Member is one member's part in an operation.
 type Member struct {
 	facts.Arrival
-	// of a message: when it was there for its other end; Begin is when its rank was there for it alone
+	// There is when a message was ready for its other end; Begin is when its rank was ready for this message alone.
 	There       otf2.Timestamp
 	Uncertainty uint64 // of Begin and End, ns
 	Stated      bool   // Uncertainty is known
 	Local
 }
 
-// Engine charges waits to causes.
+// Engine attributes waits to causes.
 type Engine struct {
 	causes causesOf
 	ranks  []rank
 	comms  map[otf2.CommRef]*comm
 	begun  facts.StartUps
 	ledger ledger
-	// of what is outside, while that is looked at the ledger; as a whole only when there is something outside
+	// aside is the ledger for unselected operations; while one is analyzed, both ledgers are swapped. It is filled
+	// only if there are any.
 	aside  ledger
-	ready  []*held // held back no more
+	ready  []*held // operations that are no longer held back
 	free   []*held
 	unused *behind
 
-	launches []*launch // that can be used again
+	launches []*launch // launches for reuse
 
 	sharing  Sharing
 	orders   map[functions]*order
-	follower Follower  // if set, told of what is looked at
-	own      []Delay   // that it is given
-	others   []*Member // the same
+	follower Follower  // if set, receives what is analyzed
+	own      []Delay   // passed to the follower
+	others   []*Member // likewise
 	lateness facts.Lateness
 
-	ends []ended // by rank, of its last operation
+	ends []ended // last operation of each rank
 
-	// Of the operation that is looked at, by member:
-	arrived []state // that it has come with
+	// State of the operation that is being analyzed, by member:
+	arrived []state // states on arrival
 	came    []facts.Arrival
-	order   []int32  // indices of those that compare, as they came
+	order   []int32  // indices of members with comparable times, in the order of arrival
 	blames  []blame  // in that order
-	found   []amount // why of all of them
+	found   []amount // reasons for all of them
 
 	window, sum, waits, late *scratch
 }
 
-// NewEngine makes an engine for a number of ranks of the world.
+// NewEngine returns an engine for a number of ranks of the world.
 func NewEngine(ranks int) *Engine {
 	n := causesOf(ranks)
 	e := &Engine{causes: n, ranks: make([]rank, ranks), ends: make([]ended, ranks), comms: make(map[otf2.CommRef]*comm),
@@ -86,13 +88,13 @@ func NewEngine(ranks int) *Engine {
 	return e
 }
 
-// Charged has a function told of each part of the waiting between two times that goes back to what a rank did itself,
-// ns of all that waited, and in what it was late; what is told of one operation follows each other.
+// Charged sets a function that receives each part of the waiting between two times that a rank caused by what it did
+// itself: ns is the sum over all that waited, of is the kind. The charges for one operation come in direct succession.
 func (e *Engine) Charged(see func(rank int, of Kind, begin, end otf2.Timestamp, ns float64)) {
 	e.ledger.charged = see
 }
 
-// OverTime has a line given each part of the waiting that goes back to what a rank did itself.
+// OverTime sets a line that receives each part of the waiting that a rank caused by what it did itself.
 func (e *Engine) OverTime(l *overtime.Line) { e.ledger.over = l }
 
 // state is what a rank's time was made of along the chain that leads to a moment, ns.
@@ -100,31 +102,31 @@ type state struct {
 	own      [ownKinds]float64
 	transfer float64
 	waited   [worlds]float64 // in operations of each paradigm
-	loose    float64         // waits that are too small to be told apart by causes
+	loose    float64         // waits that are too small to be divided by cause
 	waits    amounts
-	saved    float64 // by which it would be earlier, see ideal
-	turned   float64 // of what its GPU was late, what the turns of others may have been
+	saved    float64 // ns by which it would be earlier, see ideal
+	turned   float64 // part of its GPU's lateness that the turns of others may explain
 	floating
 }
 
-// rank is the last parts of a rank, by their sequence.
+// rank has the last parts of a rank, by their sequence.
 type rank struct {
-	parts []part // as many as a power of two
-	first uint32 // of those that are kept
-	known uint32 // of those before it all have been looked at
+	parts []part // the size is a power of two
+	first uint32 // first part that is kept
+	known uint32 // all parts before it have been analyzed
 	next  uint32
-	hosts []hostTimes // from call to call, by series
+	hosts []hostTimes // times between calls, by series
 }
 
 type part struct {
-	known  bool // it has been looked at
+	known  bool // it has been analyzed
 	left   state
 	behind *behind // operations that wait for it
-	launch *launch // it is one of messages that has not been looked at
+	launch *launch // a launch of messages that has not been analyzed
 }
 
-// behind is the last one of a list of operations, and its next one the first. Few parts have a list at a time: its room
-// is not theirs.
+// behind is the last element of a circular list of operations; its next one is the first. Few parts have a list at a
+// time, so the room is not part of them.
 type behind struct {
 	held *held
 	next *behind
@@ -139,35 +141,35 @@ const (
 type held struct {
 	op      Operation
 	members []Member
-	launch  *launch // of messages; nil: a collective
-	missing int     // parts
+	launch  *launch // nil: a collective
+	missing int     // number of missing parts
 }
 
 // comm is a communicator.
 type comm struct {
-	met     bool // there was an operation
+	met     bool // it has had an operation
 	members []meeting
 	commLedger
 
-	pairs map[pairKey]*pair // that have exchanged messages
-	ends  *commLedger       // of messages, nil: there are none
+	pairs map[pairKey]*pair // pairs that have exchanged messages
+	ends  *commLedger       // for messages, nil: there are none
 }
 
-// meeting is how a member came to the last operation.
+// meeting is a member's state on its arrival at the last operation.
 type meeting struct {
-	state                 // when it came
-	late   amounts        // later than the first, by causes
-	ready  otf2.Timestamp // when it had been called
+	state                 // on arrival
+	late   amounts        // lateness after the first arrival, by cause
+	ready  otf2.Timestamp // time of the call
 	seq    uint32         // of its part
 	called bool           // ready is known
 }
 
-// meet sets it to how a member came.
+// meet sets the meeting to a member's state on arrival.
 func (m *meeting) meet(s *state, l *Local) {
 	m.state, m.late, m.ready, m.seq, m.called = *s, nil, l.Ready, l.Seq, l.Called
 }
 
-// at gives the part, nil if it is not kept any more.
+// at returns a part, nil if it is no longer kept.
 func (r *rank) at(seq uint32) *part {
 	if seq < r.first || seq >= r.next {
 		return nil
@@ -175,8 +177,8 @@ func (r *rank) at(seq uint32) *part {
 	return &r.parts[seq&uint32(len(r.parts)-1)]
 }
 
-// Part tells of a part of a member that has ended. Parts of a rank come in the order of Local.Seq, and each before its
-// operation, or that there is none to come.
+// Part adds a member's part that has ended. The parts of a rank come in the order of Local.Seq, and each of them
+// before its operation, or before the call of Alone for it.
 func (e *Engine) Part(l *Local) {
 	if l.Rank < 0 {
 		return
@@ -194,7 +196,7 @@ func (e *Engine) Part(l *Local) {
 	e.goOn()
 }
 
-// makeRoom forgets the oldest part, or if it has not been looked at, keeps more of them.
+// makeRoom drops the oldest part, or grows the room if that part has not been analyzed.
 func (e *Engine) makeRoom(r *rank) {
 	old := r.at(r.first)
 	if !r.settled() && len(r.parts) < mostParts {
@@ -209,7 +211,7 @@ func (e *Engine) makeRoom(r *rank) {
 	r.first++
 }
 
-// settled reports whether nobody asks for the oldest part any more: it has been looked at, and so have those that may
+// settled reports whether the oldest part is no longer needed: it has been analyzed, and so have the parts that may
 // have begun right after it.
 func (r *rank) settled() bool {
 	until := min(r.first+leastParts/2, r.next)
@@ -221,7 +223,7 @@ func (r *rank) settled() bool {
 	return true
 }
 
-// Collective takes a collective that all its members with data have ended.
+// Collective adds a collective that all its members with data have ended.
 func (e *Engine) Collective(op *Operation, members []Member) {
 	missing := 0
 	for i := range members {
@@ -243,7 +245,7 @@ func (e *Engine) Collective(op *Operation, members []Member) {
 	}
 }
 
-// collectiveIn looks at a collective, in the ledger that it is of.
+// collectiveIn analyzes a collective, with the ledger that it belongs to.
 func (e *Engine) collectiveIn(op *Operation, members []Member) {
 	if members[0].Outside {
 		e.swap()
@@ -252,7 +254,7 @@ func (e *Engine) collectiveIn(op *Operation, members []Member) {
 	e.collective(op, members)
 }
 
-// swap makes the other ledger the one that is written to.
+// swap exchanges both ledgers.
 func (e *Engine) swap() {
 	if e.aside.costs == nil {
 		e.aside = newLedger(e.causes)
@@ -270,7 +272,7 @@ func (e *Engine) hold() *held {
 	return h
 }
 
-// before is the part before one on its rank, nil if there is none, or it is not kept.
+// before returns the part before a given one on its rank, nil if there is none, or it is not kept.
 func (e *Engine) before(l *Local) *part {
 	if l.Rank < 0 || l.Before == 0 {
 		return nil
@@ -278,7 +280,7 @@ func (e *Engine) before(l *Local) *part {
 	return e.ranks[l.Rank].at(l.Before)
 }
 
-// release notes that what was held back by a part need not wait for it any more.
+// release continues what was held back by a part.
 func (e *Engine) release(p *part) {
 	last := p.behind
 	if last == nil {
@@ -312,7 +314,7 @@ func (e *Engine) wait(p *part, h *held) {
 	p.behind = b
 }
 
-// goOn looks at what is held back no more.
+// goOn analyzes the operations that are no longer held back.
 func (e *Engine) goOn() {
 	for len(e.ready) > 0 {
 		n := len(e.ready) - 1
@@ -328,7 +330,7 @@ func (e *Engine) goOn() {
 	}
 }
 
-// Alone reports whether nothing more is to come of a part: its operation is not compared.
+// Alone takes a part whose operation is not compared.
 func (e *Engine) Alone(l *Local, begin, end otf2.Timestamp) {
 	if l.Rank < 0 {
 		return
@@ -345,7 +347,7 @@ func (e *Engine) alone(l *Local, begin, end otf2.Timestamp) {
 		e.swap()
 		defer e.swap()
 	}
-	if b := &e.ledger.bursts[l.Rank]; b.first > 0 && l.Before <= b.until { // it tells nothing
+	if b := &e.ledger.bursts[l.Rank]; b.first > 0 && l.Before <= b.until { // it shows nothing
 		b.until = max(b.until, l.Seq)
 	}
 	var s state
@@ -354,7 +356,7 @@ func (e *Engine) alone(l *Local, begin, end otf2.Timestamp) {
 	e.leave(l, &s)
 }
 
-// arrive sets a member's state when it begins an operation.
+// arrive sets a member's state at the begin of an operation.
 func (e *Engine) arrive(s *state, l *Local, begin otf2.Timestamp, of series) {
 	if p := e.before(l); p != nil {
 		*s = p.left
@@ -375,8 +377,8 @@ func (e *Engine) arrive(s *state, l *Local, begin otf2.Timestamp, of series) {
 	e.computedBeside(l, begin, s, of, t)
 }
 
-// worked is how long the rank did something by itself, by kinds: between operations, and on its host or GPU while it
-// waited in one. What the turns of others on its GPU may have been is left out.
+// worked returns how long the rank worked by itself, by kinds: between operations, and on its host or GPU while it
+// waited in one. Time that the turns of others on its GPU may explain is left out.
 func (s *state) worked() (own [ownKinds]float64) {
 	own = s.own
 	own[GPU] -= s.turned
@@ -386,14 +388,14 @@ func (s *state) worked() (own [ownKinds]float64) {
 	return own
 }
 
-// leave sets a member's state when it has ended an operation.
+// leave sets a member's state at the end of an operation.
 func (e *Engine) leave(l *Local, s *state) {
 	p := e.ranks[l.Rank].at(l.Seq)
 	if p == nil || p.known {
 		return
 	}
 	p.known, p.left, p.launch = true, *s, nil
-	if !l.Outside || e.aside.own[l.Rank] == 0 { // what is outside and comes later is of no interest
+	if !l.Outside || e.aside.own[l.Rank] == 0 { // later parts that are not selected do not matter
 		own := s.worked()
 		if worked := sum(own[:]); worked > e.ledger.own[l.Rank] {
 			e.ledger.own[l.Rank], e.ledger.ownBy[l.Rank] = worked, own
@@ -403,7 +405,7 @@ func (e *Engine) leave(l *Local, s *state) {
 	e.release(p)
 }
 
-// comm gives a communicator.
+// comm returns the state of a communicator.
 func (e *Engine) comm(ref otf2.CommRef, members int) *comm {
 	c := e.comms[ref]
 	if c == nil {

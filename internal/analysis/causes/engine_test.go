@@ -4,7 +4,7 @@ package causes
 
 import "testing"
 
-// What a rank had done is kept as long as an operation that followed it is held back.
+// The state of a rank is kept as long as a later operation is held back.
 func TestPartsAreKept(t *testing.T) {
 	e := NewEngine(1)
 	e.Part(&Local{Seq: 1})

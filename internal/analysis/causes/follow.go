@@ -7,15 +7,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Follower is told what the engine looks at, in the same order: each operation after what came before it on its
-// members. What it is given is valid until it returns.
+// Follower receives what the engine analyzes, in the same order: each operation after everything before it on its
+// members. Arguments are valid until a method returns.
 type Follower interface {
-	// Collective takes a collective. came are its members' arrivals with their waits, late is nil where their times do
-	// not compare. startUp: it is the communicator's first one, see facts.StartUps.
+	// Collective takes a collective. came has its members' arrivals with their waits; late is nil if their times are
+	// not comparable. startUp: it is the communicator's first one, see facts.StartUps.
 	Collective(op *Operation, members []Member, came []facts.Arrival, late *facts.Lateness, delays []Delay,
 		startUp bool)
-	// Launch takes a launch of messages, all with this function, with those at the other ends of them, in the order of
-	// their begins.
+	// Launch takes a launch of messages, all with this function. others are the members at the other ends, in the
+	// order of their begins.
 	Launch(comm otf2.CommRef, function string, l *Member, others []*Member)
 	// Alone takes an operation that is not compared.
 	Alone(l *Local, begin, end otf2.Timestamp)
@@ -23,14 +23,14 @@ type Follower interface {
 
 // Delay is how much later one member of a collective came than another because of what it did itself.
 type Delay struct {
-	Member, By int32   // indices of both
+	Member, By int32   // indices of both members
 	Own        float64 // ns
 }
 
-// Followed has f told of all that is looked at from now on.
+// Followed sets the follower for everything that is analyzed from now on.
 func (e *Engine) Followed(f Follower) { e.follower = f }
 
-// delays lists the members that were late by themselves, of those that matter.
+// delays lists the members that matter and were late by themselves.
 func (e *Engine) delays(members []Member) []Delay {
 	e.own = e.own[:0]
 	for k := range e.blames {
@@ -52,7 +52,8 @@ func (e *Engine) delays(members []Member) []Delay {
 	return e.own
 }
 
-// Own divides the time from a moment, not before the end of what was before, to the operation's begin by kinds.
+// Own divides the time between a moment (not before the end of the previous operation) and the operation's begin by
+// kinds.
 func (l *Local) Own(from, begin otf2.Timestamp) (own [ownKinds]uint64) {
 	at := *l
 	at.Ended = max(l.Ended, from)

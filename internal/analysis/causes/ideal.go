@@ -9,11 +9,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// The run with an ideal network: an operation ends on a member as soon as all have come that it waits for. Kept is by
-// how much earlier each rank would be. What it did itself takes as long as it took; so do the first operations of
-// communicators, and what does not compare.
+// The run with an ideal network, in which an operation ends on a member as soon as all members that it waits for have
+// come. For each rank it is calculated how much earlier it would be. The times of what it did itself do not change,
+// nor do those of communicators' first operations, and of operations that are not comparable.
 
-// ended is what is known of a rank's last operation.
+// ended is the state of a rank's last operation.
 type ended struct {
 	seq   uint32
 	saved float64
@@ -25,7 +25,7 @@ func (e *ended) see(seq uint32, saved float64) {
 	}
 }
 
-// ideal sets by how much earlier the members of a collective would leave it.
+// ideal calculates how much earlier the members of a collective would leave it.
 func (e *Engine) ideal(late *facts.Lateness) {
 	base := late.First
 	come := func(i int) float64 { return float64(e.came[i].Begin-base) - e.arrived[i].saved }
@@ -61,14 +61,14 @@ func (e *Engine) ideal(late *facts.Lateness) {
 	}
 }
 
-// idealLaunch does the same with a launch of messages, which ends when those have come that it waited for.
+// idealLaunch does the same for a launch of messages, which ends when those that it waited for have come.
 func (e *Engine) idealLaunch(l *launch, s *state) {
 	if len(l.others) == 0 || l.End < l.Begin {
 		return
 	}
 	until := -s.saved
 	for _, o := range l.others {
-		if !l.waitsFor(o) { // what that one had before may not be known yet
+		if !l.waitsFor(o) { // what came before that one may not be known yet
 			continue
 		}
 		saved := 0.0

@@ -33,8 +33,8 @@ type job struct {
 	engine   *Engine
 	now      []float64 // by rank
 	host     []float64 // work before the next call
-	gpu      []float64 // after it
-	beside   []float64 // from the begin of the operation before; 0: none
+	gpu      []float64 // work after it
+	beside   []float64 // work from the begin of the previous operation on; 0: none
 	began    []float64
 	uncalled []bool
 	seq      []uint32
@@ -42,10 +42,10 @@ type job struct {
 	comms    map[string]otf2.CommRef
 	ordinals map[string]uint64
 
-	firstOrdinal uint64 // at which recording began
+	firstOrdinal uint64 // ordinal at which recording began
 	messages     uint64
 
-	sent    float64 // ns that messages' ends waited
+	sent    float64 // ns that ends of messages waited
 	members [][]Member
 	ops     []Operation
 }
@@ -66,7 +66,7 @@ func newJob(ranks int) *job {
 	return j
 }
 
-// play does what a text says.
+// play performs the steps of a text.
 func (j *job) play(text string) *job {
 	words := strings.Fields(text)
 	j.steps(words)
@@ -132,7 +132,7 @@ func (j *job) step(word string) {
 	panic("no step: " + word)
 }
 
-// collective lets ranks do one.
+// collective makes ranks perform a collective.
 func (j *job) collective(what string, members []int) {
 	key := fmt.Sprint(members)
 	ref, known := j.comms[key]
@@ -184,7 +184,7 @@ func (j *job) collective(what string, members []int) {
 	j.engine.Collective(&op, all)
 }
 
-// begin lets a rank begin an operation.
+// begin makes a rank begin an operation.
 func (j *job) begin(r, member int) Member {
 	ready := j.now[r] + j.host[r]
 	begin := ready + 1 + j.gpu[r]
@@ -204,7 +204,7 @@ func (j *job) begin(r, member int) Member {
 		Local: l}
 }
 
-// message lets a rank send to another one, on the communicator of all.
+// message makes a rank send to another one, on the communicator of all.
 func (j *job) message(from, to int, buffered bool) {
 	ends := [2]End{{Member: j.begin(from, from), Function: "Send"}, {Member: j.begin(to, to), Function: "Recv"}}
 	done := max(ends[0].Begin, ends[1].Begin) + transferTime*1000
@@ -228,7 +228,7 @@ func (j *job) message(from, to int, buffered bool) {
 
 func at(us float64) otf2.Timestamp { return otf2.Timestamp(math.Round(us * 1000)) }
 
-// shares are the parts of all waiting by rank, in per cent.
+// shares returns the parts of all waiting by rank, in percent.
 func shares(r *Result) (all []int) {
 	for i := range r.Ranks {
 		all = append(all, int(math.Round(100*r.Ranks[i].Cost()/max(r.Waited, 1))))
@@ -236,7 +236,7 @@ func shares(r *Result) (all []int) {
 	return all
 }
 
-// What an operation takes longer by slow transfers is passed on to those that wait for its members elsewhere.
+// The additional time of an operation due to slow transfers is passed on to ranks that wait for its members elsewhere.
 func TestSlowTransfersArePassedOn(t *testing.T) {
 	for _, c := range []struct {
 		name, play string

@@ -11,23 +11,23 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What a GPU computed before an operation began on it: kernels of the application, where the rows of CUDA streams have
-// them.
+// What a GPU computed before an operation began on it: kernels of the application, if the archive has rows of CUDA
+// streams.
 
-// Kernel is how long kernels of one name ran, ns; of those that run beside each other each counts.
+// Kernel is how long kernels of one name ran, in ns; concurrent kernels each count.
 type Kernel struct {
 	Region otf2.RegionRef
 	Time   uint64
 }
 
-// Kernels are those that ran on a rank's GPU from when its operation was called, and what was before it had ended, to
-// its begin. The longest come first; those behind the first one without a time are none.
+// Kernels are the kernels on a rank's GPU between the call of an operation (or the end of the previous one, if later)
+// and its begin, the longest first. The first one without a time ends the list.
 type Kernels [mostKernels]Kernel
 
-// mostKernels bounds the names that are told apart for one operation.
+// mostKernels limits the names that are distinguished for one operation.
 const mostKernels = 8
 
-// most is the longest time that kernels of a region can have run.
+// most returns the longest time that kernels of a region can have run.
 func (k *Kernels) most(region otf2.RegionRef) uint64 {
 	if k == nil {
 		return 0
@@ -37,10 +37,10 @@ func (k *Kernels) most(region otf2.RegionRef) uint64 {
 			return k[i].Time
 		}
 	}
-	return k[mostKernels-1].Time // one that is left out ran no longer
+	return k[mostKernels-1].Time // a kernel that is not listed ran no longer
 }
 
-// beyond gives by how much kernels ran longer than they did before another operation.
+// beyond returns how much longer kernels ran than before another operation.
 func (k *Kernels) beyond(o *Kernels) (more Kernels) {
 	if k == nil {
 		return more
@@ -60,19 +60,19 @@ func (k *Kernels) sort() {
 	})
 }
 
-// gpu follows the kernels of one GPU of a process since the last operation of its rank ended.
+// gpu follows the kernels on one GPU of a process since the last operation of its rank ended.
 type gpu struct {
 	streams []*stream
-	spans   []span // in order of time; the last one goes on
+	spans   []span // in order of time; the last one is open
 	spare   []map[otf2.RegionRef]uint64
 }
 
 // stream is a row of kernels.
 type stream struct {
 	gpu   *gpu
-	depth int            // kernels that are open
-	what  otf2.RegionRef // the outermost
-	since otf2.Timestamp // up to which its time has been added up
+	depth int            // open kernels
+	what  otf2.RegionRef // the outermost kernel
+	since otf2.Timestamp // its time has been added up to here
 }
 
 // span is a time in which no call returned.
@@ -81,8 +81,8 @@ type span struct {
 	kernels map[otf2.RegionRef]uint64 // ns
 }
 
-// mostSpans bounds those that are kept. Of more the oldest are made one: an operation that was called since then is
-// told of earlier kernels, too.
+// mostSpans limits the spans that are kept. Beyond it the oldest are merged, so an operation called in that time also
+// includes earlier kernels.
 const mostSpans = 64
 
 func (s *stream) enter(r *facts.Region) {
@@ -100,7 +100,7 @@ func (s *stream) leave(r *facts.Region) {
 	s.depth--
 }
 
-// addUp counts what runs until a moment.
+// addUp adds what runs up to a moment.
 func (s *stream) addUp(now otf2.Timestamp) {
 	if s.depth == 0 || now <= s.since {
 		return
@@ -117,7 +117,7 @@ func (g *gpu) addUp(now otf2.Timestamp) {
 	}
 }
 
-// restart forgets what was before the end of an operation of the rank.
+// restart forgets everything before the end of an operation of the rank.
 func (g *gpu) restart(now otf2.Timestamp) {
 	if g == nil {
 		return
@@ -129,7 +129,7 @@ func (g *gpu) restart(now otf2.Timestamp) {
 	g.spans = append(g.spans[:0], span{now, g.take()})
 }
 
-// cut begins a new span: a call has returned.
+// cut begins a new span because a call has returned.
 func (g *gpu) cut(now otf2.Timestamp) {
 	if len(g.spans) == 0 || now <= g.spans[len(g.spans)-1].from {
 		return
@@ -146,7 +146,7 @@ func (g *gpu) cut(now otf2.Timestamp) {
 	g.spans = append(g.spans, span{now, g.take()})
 }
 
-// ran gives what ran between two moments, the second one being now; nil if that is nothing.
+// ran returns what ran between two moments, the second of which is now; nil if nothing did.
 func (g *gpu) ran(from, now otf2.Timestamp) *Kernels {
 	if g == nil || from >= now {
 		return nil
@@ -198,11 +198,11 @@ type Busy struct {
 	Share  float64 // of the time by which operations began late, at most 1
 }
 
-// leastBusy is the share of the time below which a kernel explains nothing.
+// leastBusy is the share below which a kernel explains nothing.
 const leastBusy = 0.05
 
-// BusyWith gives the kernels that ran longer before late operations than before those they are compared with, the
-// longest first. Where those have no kernels, all that ran is told.
+// BusyWith returns the kernels that ran longer before late operations than before those that they are compared with,
+// the longest first. If the latter have no kernels, all kernels before late operations count.
 func BusyWith(all []Occurrence) (busy []Busy) {
 	late := 0.0
 	sums := make(map[otf2.RegionRef]float64)

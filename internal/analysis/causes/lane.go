@@ -7,36 +7,36 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// How an operation stands on its rank: what ended before it, and when it was called. Decided from the operations of one
-// rank and the calls of its process, in the order of their ends.
+// The place of an operation on its rank: what ended before it, and when it was called. It is derived from the
+// operations of one rank and the calls of its process, in the order of their ends.
 
 // Local is an operation, or a launch of several, among those of its rank.
 type Local struct {
-	Rank   int32  // of the world
-	Seq    uint32 // from 1, in the order of ends; the operations of a launch have one
-	Before uint32 // Seq of the last one that had ended when this one began, 0: none
+	Rank   int32  // in the world
+	Seq    uint32 // from 1, in the order of ends; all operations of a launch have the same
+	Before uint32 // Seq of the last operation that had ended when this one began, 0: none
 	Called bool   // Ready and Returned are known
-	// Outside what was selected it is in no figure, and what came of it may be.
+	// Outside marks an operation that is not selected. It is in no figure itself, but its consequences may be.
 	Outside bool
-	Ended   otf2.Timestamp // when that one ended; without one when this one began
-	// Ready is when the application had made the call: a single one when it was entered, of a group when the last call
-	// in it had returned.
+	Ended   otf2.Timestamp // end of the operation Before; without one, the begin of this operation
+	// Ready is when the application had made the call: when a single call was entered, or when the last call in a
+	// group had returned.
 	Ready    otf2.Timestamp
-	Returned otf2.Timestamp // when the application went on; the greatest time: not known yet
-	Free     otf2.Timestamp // when the application had come back from the call before, 0: not known
-	// that ran on its GPU from then, and from Ended, to its begin; nil: none, or they were not recorded
+	Returned otf2.Timestamp // when the application continued; the greatest time: not yet known
+	Free     otf2.Timestamp // when the call before had returned, 0: unknown
+	// Kernels ran on its GPU between Ready (or Ended, if later) and its begin; nil: none, or not recorded.
 	Kernels *Kernels
-	During  Phase // in which it was called; nil: none, or not known
+	During  Phase // phase in which it was called; nil: none, or unknown
 }
 
-// Phase is one of the application.
+// Phase is a phase of the application.
 type Phase interface {
-	Path() string // its name after those of the phases around it
+	Path() string // names of the phases around it and its own
 }
 
 const never = ^otf2.Timestamp(0)
 
-// own divides the time from the end of what was before to the operation's begin.
+// own divides the time between the end of what was before and the operation's begin.
 func (l *Local) own(begin otf2.Timestamp) (own [ownKinds]float64) {
 	at := min(l.Ended, begin)
 	if !l.Called {
@@ -54,10 +54,10 @@ func (l *Local) own(begin otf2.Timestamp) (own [ownKinds]float64) {
 	return own
 }
 
-// keptEnds is how many operations of a rank may have ended since another one of it began, for that one to be found.
+// keptEnds is how many later operations of a rank may have ended for an operation still to be found.
 const keptEnds = 64
 
-// Lane follows the calls and operations of some processes. It is given all regions, and the operations of members, of
+// Lane follows the calls and operations of some processes. It takes all regions, and the operations of members, of
 // each process in the order of time.
 type Lane struct {
 	calls   *facts.ByRegion[bool] // of NCCL's API
@@ -65,24 +65,24 @@ type Lane struct {
 	places  facts.ByLocation[*place]
 }
 
-// place is a location.
+// place is the state of a location.
 type place struct {
 	process *process
 	rank    *timeline
-	stream  *stream        // it is a row of kernels, of a GPU with a rank
-	before  *Kernels       // of the launch that is open or was
-	begun   otf2.Timestamp // when that began
-	last    Local          // of the launch
-	launch  uint64         // that it is of, 0: none
-	thread  *thread        // it has made calls
+	stream  *stream        // set for a row of kernels, of a GPU with a rank
+	before  *Kernels       // kernels before the open or last launch
+	begun   otf2.Timestamp // begin of that launch
+	last    Local          // of the last launch
+	launch  uint64         // number of that launch, 0: none
+	thread  *thread        // set if it has made calls
 }
 
-// thread is where calls are made. Few of the locations are.
+// thread is the state of a location with calls, which few locations have.
 type thread struct {
-	depth int            // calls that are open
-	free  otf2.Timestamp // the call before it had returned, 0: there was none
-	left  otf2.Timestamp // the last one has returned, 0: none has
-	ready otf2.Timestamp // the last inner call had returned
+	depth int            // open calls
+	free  otf2.Timestamp // when the previous call returned, 0: there was none
+	left  otf2.Timestamp // when the last call returned, 0: none has
+	ready otf2.Timestamp // when the last inner call returned
 	made  []uint64       // events of the calls in the outermost one
 }
 
@@ -91,20 +91,20 @@ type process struct {
 	gpus  []*gpu
 }
 
-// timeline is a rank's last operations.
+// timeline has a rank's last operations.
 type timeline struct {
 	rank int32
 	seq  uint32
-	gpu  *gpu                     // nil: no kernels of it are known
+	gpu  *gpu                     // nil: its kernels are unknown
 	ends [keptEnds]otf2.Timestamp // of seq, by seq modulo keptEnds
 }
 
-// Lanes makes lanes for an archive's locations; ranks gives the rank of the world of the members' locations, process
-// the process of each.
+// Lanes makes lanes for an archive's locations. ranks has the rank of the world of each member location; process
+// returns the process of any location.
 type Lanes struct {
 	calls   facts.ByRegion[bool]
 	kernels *facts.Kernels
-	groups  map[otf2.LocationRef]otf2.LocationGroupRef // of rows that may have kernels, or ranks on their GPU
+	groups  map[otf2.LocationRef]otf2.LocationGroupRef // groups of rows that may have kernels, or ranks on their GPU
 	ranks   map[otf2.LocationRef]int
 	process func(otf2.LocationRef) otf2.LocationGroupRef
 }
@@ -122,7 +122,7 @@ func NewLanes(defs *otf2.Definitions, ranks map[otf2.LocationRef]int,
 	return l
 }
 
-// Lane makes one for some locations, of whole processes.
+// Lane returns a lane for some locations, of whole processes.
 func (l *Lanes) Lane(locations []otf2.LocationRef) *Lane {
 	lane := &Lane{calls: &l.calls, kernels: l.kernels}
 	processes := make(map[otf2.LocationGroupRef]*process)
@@ -170,7 +170,7 @@ func (l *Lane) Enter(r *facts.Region) {
 		t.ready, t.free, t.made = r.Begin, t.left, t.made[:0]
 	}
 	t.depth++
-	if r.Counted && !r.Graph && r.Event != 0 { // calls that were captured into a graph are over when it is replayed
+	if r.Counted && !r.Graph && r.Event != 0 { // a call captured into a graph has ended before its replay
 		t.made = append(t.made, r.Event)
 		p.process.calls.put(call{event: r.Event, free: t.free, ready: r.Begin, returned: never})
 	}
@@ -202,7 +202,7 @@ func (l *Lane) Leave(r *facts.Region) {
 	}
 }
 
-// Operation takes an operation of a member that has ended.
+// Operation takes a member's operation that has ended, and returns its place on the rank.
 func (l *Lane) Operation(o *facts.Operation) Local {
 	p := l.places.Get(o.Location)
 	if p == nil || p.rank == nil {
@@ -216,7 +216,7 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 	}
 	t := p.rank
 	at := Local{Rank: t.rank, Seq: t.seq + 1, Ended: o.Since, Returned: never}
-	if o.Source == facts.SourceCall { // what comes before the call is the thread's own doing
+	if o.Source == facts.SourceCall { // time before the call is the thread's own
 		at.Ready, at.Returned, at.Called = o.Since, o.Since, true
 	}
 	if seq, end := t.before(o.Since); seq > 0 {
@@ -237,7 +237,7 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 	return at
 }
 
-// before finds the last operation that had ended at a moment; seq is 0 if none is known.
+// before returns the last operation that had ended at a moment; seq is 0 if none is known.
 func (t *timeline) before(at otf2.Timestamp) (seq uint32, end otf2.Timestamp) {
 	for seq := t.seq; seq > 0 && seq+keptEnds > t.seq; seq-- {
 		if end := t.ends[seq%keptEnds]; end <= at {
@@ -247,7 +247,7 @@ func (t *timeline) before(at otf2.Timestamp) (seq uint32, end otf2.Timestamp) {
 	return 0, 0
 }
 
-// launched notes what the GPU has computed when a launch begins on it.
+// launched stores what the GPU has computed when a launch begins on it.
 func (p *place) launched(r *facts.Region) {
 	p.before, p.begun = nil, r.Begin
 	if p.rank == nil || p.rank.gpu == nil || !r.Source.HasPlace() || r.Source == facts.SourceCall {
@@ -263,7 +263,7 @@ func (p *place) launched(r *facts.Region) {
 	p.before = p.rank.gpu.ran(from, r.Begin)
 }
 
-// acceleratorRows gives the groups of the rows that are a GPU's.
+// acceleratorRows returns the groups of rows that belong to a GPU.
 func acceleratorRows(defs *otf2.Definitions) map[otf2.LocationRef]otf2.LocationGroupRef {
 	rows := make(map[otf2.LocationRef]otf2.LocationGroupRef)
 	for _, l := range defs.Locations {
@@ -274,7 +274,7 @@ func acceleratorRows(defs *otf2.Definitions) map[otf2.LocationRef]otf2.LocationG
 	return rows
 }
 
-// follow finds the rows of kernels of the GPUs that ranks are on.
+// follow finds the rows of kernels of the GPUs with ranks.
 func (l *Lanes) follow(lane *Lane, locations []otf2.LocationRef) {
 	gpus := make(map[otf2.LocationGroupRef]*gpu)
 	for _, at := range locations {
@@ -298,20 +298,20 @@ func (l *Lanes) follow(lane *Lane, locations []otf2.LocationRef) {
 	}
 }
 
-// call is one of NCCL's API whose operation has not ended.
+// call is a call of NCCL's API whose operation has not ended.
 type call struct {
 	event                 uint64
 	free, ready, returned otf2.Timestamp
 }
 
-// callTable finds calls by their events. Of calls whose operations never come it forgets some.
+// callTable finds calls by their events. It forgets some of those whose operations never come.
 type callTable struct {
 	calls []call // event 0: free
 	shift uint
 }
 
 const (
-	callsBeside = 4 // places in which a call can be
+	callsBeside = 4 // number of places in which a call can be
 	leastCalls  = 1 << 2
 	mostCalls   = 1 << 13
 )
@@ -354,7 +354,7 @@ func (t *callTable) put(c call) {
 	all[callsBeside-1] = c
 }
 
-// set changes a call that is there.
+// set updates a call that is in the table.
 func (t *callTable) set(c call) {
 	all := t.at(c.event)
 	for i := range all {
@@ -365,7 +365,7 @@ func (t *callTable) set(c call) {
 	}
 }
 
-// get finds a call; known is false if it is not there.
+// get returns a call; known is false if it is not in the table.
 func (t *callTable) get(event uint64) (c call, known bool) {
 	if event == 0 {
 		return c, false

@@ -12,38 +12,39 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What is added up of all operations.
+// The sums over all operations.
 
-// ledger is of the whole job.
+// ledger has the sums of the whole job.
 type ledger struct {
-	waited  float64 // ns of all members, start-up left out
+	waited  float64 // ns over all members, start-up left out
 	startUp float64
-	small   float64   // of waited, in operations whose arrivals are not further apart than their uncertainty
-	costs   []float64 // by cause, ns that others waited; together waited and what was caused by start-up
-	delays  []float64 // by cause, ns by which operations would have begun earlier, at most
-	beside  []float64 // by cause, ns of costs that cost nothing: hosts or GPUs worked beside
-	// of waited, by the paradigm of the operation: for ranks that came late because they had waited in one of another
+	small   float64   // part of waited, in operations whose arrivals differ by no more than their uncertainty
+	costs   []float64 // by cause, ns that others waited; in total waited, and what start-up caused
+	delays  []float64 // by cause, upper bound on the ns by which operations would have begun earlier
+	beside  []float64 // by cause, part of costs that cost nothing, as hosts or GPUs worked meanwhile
+	// through is the part of waited, by paradigm of the operation, for ranks that were late because they had waited in
+	// one of another paradigm.
 	through [worlds]float64
 
-	// given what goes back to ranks; nil: nobody asks
+	// over and charged receive the waiting that ranks caused; nil: not wanted.
 	over    *overtime.Line
-	charged func(rank int, of Kind, begin, end otf2.Timestamp, ns float64) // the same; nil: nobody asks
+	charged func(rank int, of Kind, begin, end otf2.Timestamp, ns float64) // nil: not wanted
 
 	spent       []float64           // by rank, ns in operations
 	own         []float64           // by rank, ns between operations
-	ownBy       [][ownKinds]float64 // the same by kinds
-	waits       waiting             // of all ranks
+	ownBy       [][ownKinds]float64 // own by kinds
+	waits       waiting             // over all ranks
 	bursts      []burst             // by rank
 	passed      []passed            // by rank
-	burstsOf    []bursts            // by rank, those that have ended
+	burstsOf    []bursts            // by rank, bursts that have ended
 	rows        []steadiness        // by rank
 	paces       []pace              // by rank
-	occurrences [][]Occurrence      // by rank, those of the greatest cost, as a heap
-	kept        int                 // occurrences of each rank
+	occurrences [][]Occurrence      // by rank, the most expensive ones, as a heap
+	kept        int                 // limit on the occurrences of each rank
 }
 
-// waiting adds up how long ranks waited, and for how much of that time: where operations run beside each other, a rank
-// waits in several at once.
+// waiting adds up how long ranks waited, in all operations (all) and in any operation (any): where operations run
+// concurrently, a rank waits in several at once.
 type waiting struct {
 	until    []otf2.Timestamp // by rank
 	all, any float64          // ns
@@ -58,7 +59,7 @@ func (w *waiting) add(rank int32, from otf2.Timestamp, ns uint64) {
 	}
 }
 
-// atOnce is in how many operations a rank waited when it waited, on average; 1 or more.
+// atOnce returns the average number of operations in which a waiting rank waited, at least 1.
 func (w *waiting) atOnce() float64 {
 	if w.any <= 0 {
 		return 1
@@ -66,27 +67,28 @@ func (w *waiting) atOnce() float64 {
 	return max(1, w.all/w.any)
 }
 
-// Occurrence is a time that a rank was late by itself.
+// Occurrence is an occasion on which a rank was late by itself.
 type Occurrence struct {
 	At       otf2.Timestamp // when it came
 	Comm     otf2.CommRef
 	Function string
 	Ordinal  uint64
-	Nth      uint64  // among the operations of this function on the communicator that are looked at
-	Kind     Kind    // in which it was late most
-	Late     float64 // ns after the one it is compared with
-	Called   float64 // ns that it was called after that one; NaN: not known
-	Cost     float64 // ns that others waited for it by its own doing
+	Nth      uint64  // number among the analyzed operations of this function on the communicator
+	Kind     Kind    // the kind with most of the lateness
+	Late     float64 // ns after the member it is compared with
+	Called   float64 // ns that it was called after that one; NaN: unknown
+	Cost     float64 // ns that others waited for it because of what it did itself
 	Message  bool    // it was late to a message, for the rank at the other end
 	Stated   bool    // Uncertainty is known
-	During   Phase   // in which it was called; nil: none, or not known
-	// Uncertainty of Late, ns.
+	During   Phase   // phase in which it was called; nil: none, or unknown
+	// Uncertainty is the uncertainty of Late, in ns.
 	Uncertainty uint64
 
-	late, early *Kernels // that ran before it, and before the one that it is compared with
+	late, early *Kernels // kernels that ran before it, and before the one that it is compared with
 }
 
-// keptOccurrences is how many are kept of all ranks; each has at least leastOccurrences, and at most mostOccurrences.
+// keptOccurrences limits the occurrences of all ranks together; each rank may keep leastOccurrences to
+// mostOccurrences.
 const (
 	keptOccurrences  = 1 << 15
 	leastOccurrences = 16
@@ -104,7 +106,7 @@ func newLedger(n causesOf) ledger {
 	}
 }
 
-// time counts what the members spent in an operation.
+// time adds up the time of the members in an operation.
 func (l *ledger) time(members []Member) {
 	for i := range members {
 		if m := &members[i]; m.Local.Rank >= 0 {
@@ -113,26 +115,26 @@ func (l *ledger) time(members []Member) {
 	}
 }
 
-// commLedger counts the operations of a communicator by the cost of lateness that began in them: who was late most by
-// itself. Levels are powers of two.
+// commLedger counts the operations of a communicator by the cost of the lateness that began in them: which member was
+// late most by itself. Levels are powers of two.
 type commLedger struct {
 	led    [][Levels]uint32  // by member, operations
-	struck []counted         // by member, occasions: bursts of operations
-	ranks  []int32           // of the world, by member; −1: not seen
-	calls  map[string]uint64 // operations by function
+	struck []counted         // by member, occasions, which are bursts of operations
+	ranks  []int32           // in the world, by member; −1: not seen
+	calls  map[string]uint64 // number of operations by function
 
-	// Of messages, which have two members each:
-	lost map[pairKey]*counted // by the one that was late (a) and the one that waited (b), of mostPairs
-	made map[ownCalls]uint64  // launches
+	// For messages, which have two members each:
+	lost map[pairKey]*counted // by the member that was late (a) and the one that waited (b), up to mostPairs
+	made map[ownCalls]uint64  // number of launches
 }
 
-// Levels is how many levels there are: the lowest is of costs below 2 µs, the highest of 8 s and more.
+// Levels is the number of levels: the lowest is for costs below 2 µs, the highest for 8 s and more.
 const (
 	Levels      = 24
 	lowestLevel = 11
 )
 
-// Level is that of a cost in ns.
+// Level returns the level of a cost in ns.
 func Level(ns float64) int {
 	return min(max(bits.Len64(uint64(ns))-lowestLevel, 0), Levels-1)
 }
@@ -146,7 +148,7 @@ func newCommLedger(members int) commLedger {
 	return c
 }
 
-// see notes the members.
+// see records the ranks of the members.
 func (c *commLedger) see(members []Member) {
 	for i := range members {
 		c.ranks[members[i].Arrival.Rank] = members[i].Local.Rank
@@ -191,8 +193,8 @@ func (e *Engine) settle(op *Operation, c *comm, members []Member) {
 	e.ledger.remember(m.Local.Rank, &o)
 }
 
-// charge adds up what a member costs that others waited for between two times, and gives the part that is its own, by
-// kinds.
+// charge adds up the cost of a member that others waited for between two times, and returns the part that is its own,
+// by kinds.
 func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (s strike) {
 	l := &e.ledger
 	s.kind = Own
@@ -226,10 +228,10 @@ func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (s stri
 	return s
 }
 
-// mostly is the share of a lateness that is most of it.
+// mostly is the share above which a part of a lateness is most of it.
 const mostly = 0.5
 
-// byOthers is the share of a blame that goes back to others than the rank itself, as far as it is known.
+// byOthers returns the share of a blame caused by other ranks, as far as it is known.
 func (e *Engine) byOthers(b *blame, rank int32) (share float64) {
 	for _, why := range e.why(b) {
 		if r, of, ok := e.causes.rank(why.of); ok && (int32(r) != rank || int(of) >= ownKinds) ||
@@ -240,7 +242,7 @@ func (e *Engine) byOthers(b *blame, rank int32) (share float64) {
 	return share
 }
 
-// occurrence is that one came later than another.
+// occurrence describes that one member came later than another.
 func occurrence(late, early *Member) Occurrence {
 	o := Occurrence{
 		At: late.Begin, Late: float64(late.Begin - early.Begin), Called: math.NaN(),
@@ -283,43 +285,44 @@ func (l *ledger) remember(rank int32, o *Occurrence) {
 	}
 }
 
-// Result is what all waits go back to. Times are ns.
+// Result has the causes of all waits. Times are in ns.
 type Result struct {
-	Waited  float64 // by all members, start-up left out
-	StartUp float64 // in the first operations of communicators, and what these caused later
-	Unknown float64 // of Waited
-	Small   float64 // of Unknown: not longer than the times' uncertainty
-	AtOnce  float64 // in how many operations a rank waited when it waited, on average
-	Ranks   []Rank  // of the world
+	Waited  float64 // over all members, start-up left out
+	StartUp float64 // in the first operations of communicators, and later as a consequence
+	Unknown float64 // part of Waited
+	Small   float64 // part of Unknown: no longer than the uncertainty of times
+	AtOnce  float64 // average number of operations in which a waiting rank waited
+	Ranks   []Rank  // by rank of the world
 	Comms   []Comm
-	// Through is, of waits in operations of NCCL and in those of MPI, what was for ranks that came late because they
-	// had waited in operations of the other one.
+	// Through is the waiting in operations of NCCL and of MPI for ranks that were late because they had waited in
+	// operations of the other one.
 	Through Through
 }
 
-// Through is ns by paradigm.
+// Through has ns by paradigm.
 type Through struct{ NCCL, MPI float64 }
 
 // Rank is what a rank of the world caused.
 type Rank struct {
-	Costs [NumKinds]float64 // that others waited for it, of Waited
-	// of Costs, waits beside which the hosts or GPUs of those that waited worked: they made nothing later
+	Costs [NumKinds]float64 // part of Waited, for this rank
+	// Beside is the part of Costs in which the hosts or GPUs of the waiting ranks worked: it delayed nothing.
 	Beside [NumKinds]float64
-	Delays [NumKinds]float64 // by which operations would have begun earlier, at most; what is Beside is left out
-	Spent  float64           // in operations
-	// by which its last operation would have ended earlier if nothing but lateness took time in operations, see ideal
+	Delays [NumKinds]float64 // upper bound on how much earlier operations would have begun, without Beside
+	Spent  float64           // time in operations
+	// Saved is how much earlier its last operation would have ended if nothing but lateness took time in operations,
+	// see ideal.
 	Saved float64
-	// by itself: on the host, in calls, and on the GPU before operations begin; its host and its GPU also while it
-	// waited
+	// Worked is its own time: on the host, in calls, and on the GPU before operations begin, and also on its host and
+	// GPU while it waited.
 	Worked   float64
-	WorkedBy [ownKinds]float64 // the same by kinds
-	Heaviest float64           // of the cost, that of the one occasion that cost the most
-	// in which it was late most of all by itself: those of the greatest cost, in order of time
+	WorkedBy [ownKinds]float64 // Worked by kinds
+	Heaviest float64           // cost of its most expensive occasion
+	// Occurrences has the most expensive occasions on which it was the latest by itself, in order of time.
 	Occurrences []Occurrence
-	All         bool // Occurrences are all there were
+	All         bool // Occurrences is complete
 }
 
-// Cost is what others waited for the rank by its own doing.
+// Cost returns how long others waited for the rank because of what it did itself.
 func (r *Rank) Cost() (sum float64) {
 	for _, k := range OwnKinds {
 		sum += r.Costs[k]
@@ -327,8 +330,8 @@ func (r *Rank) Cost() (sum float64) {
 	return sum
 }
 
-// Transfers is what was waited because operations took longer, for a reason that is known or on some members than on
-// others, ns, of Waited.
+// Transfers returns the part of Waited, in ns, due to operations that took longer, for a known reason or on some
+// members than on others.
 func (r *Result) Transfers() (sum float64) {
 	for i := range r.Ranks {
 		for k := Transfer; k < Turns; k++ {
@@ -338,28 +341,29 @@ func (r *Result) Transfers() (sum float64) {
 	return sum
 }
 
-// Comm counts the operations of a communicator by the cost of lateness that began in them, in powers of two.
+// Comm counts the operations of a communicator by the cost of the lateness that began in them, in powers of two.
 type Comm struct {
 	Ref   otf2.CommRef
-	Ranks []int32          // of the world, by member; −1: nothing is known of it
+	Ranks []int32          // in the world, by member; −1: unknown
 	Led   [][Levels]uint32 // by member: operations in which it was late most by itself
-	// by member: occasions on which it was late by itself; a burst of operations that has one origin is one
+	// Struck has, by member, the occasions on which it was late by itself; a burst of operations with one origin is
+	// one occasion.
 	Struck [][Levels]float32
-	Calls  map[string]uint64 // operations by function
-	// Took is, of messages, the occasions that a member had a part in, by member; nil: the row is of collectives.
+	Calls  map[string]uint64 // number of operations by function
+	// Took has, for messages, the occasions that a member took part in, by member; nil: the row is for collectives.
 	Took []occasions
 	lost map[pairKey]*[Levels]float32
 	made map[ownCalls]uint64
 }
 
-// Part is how many occasions of a level a member of messages had a part in, and on how many of them it would be the one
-// that was late if all that had were alike.
+// Part returns how many occasions of a level a member of messages took part in, and on how many of them it would be
+// the late one if all participants were alike.
 func (c *Comm) Part(member, level int) (times, expected float64) {
 	t := &c.Took[member]
 	return float64(t.times[level]), float64(t.expected[level])
 }
 
-// Count is how many operations of a function there are, of messages how many launches with it a member has.
+// Count returns the number of operations of a function, for messages the number of the member's launches with it.
 func (c *Comm) Count(member int, function string) uint64 {
 	if c.Took != nil {
 		return c.made[ownCalls{member, function}]
@@ -367,7 +371,7 @@ func (c *Comm) Count(member int, function string) uint64 {
 	return c.Calls[function]
 }
 
-// Waited is on how many occasions of a level a member of messages waited for others that were late by themselves.
+// Waited returns on how many occasions of a level a member of messages waited for others that were late by themselves.
 func (c *Comm) Waited(member, level int, whom func(rank int) bool) (n float64) {
 	for i, rank := range c.Ranks {
 		if rank >= 0 && whom(int(rank)) {
@@ -379,7 +383,7 @@ func (c *Comm) Waited(member, level int, whom func(rank int) bool) (n float64) {
 	return n
 }
 
-// Result gives what has come together; the engine is then done with.
+// Result returns the sums. The engine cannot be used afterwards.
 func (e *Engine) Result() *Result {
 	l := &e.ledger
 	anew := l.anew()
@@ -424,7 +428,7 @@ func (e *Engine) Result() *Result {
 	return r
 }
 
-// move charges what a rank carried along to what it began with.
+// move charges what a rank carried along to the kinds that it began with.
 func (l *ledger) move(causes causesOf, r *Result, i int, part float64) {
 	left := r.Ranks[i].move(&l.burstsOf[i].moved, part)
 	given := l.burstsOf[i].given
@@ -447,7 +451,7 @@ func (l *ledger) move(causes causesOf, r *Result, i int, part float64) {
 	}
 }
 
-// result gives the row of a communicator; anew is by rank.
+// result returns the row of a communicator; anew is by rank.
 func (c *commLedger) result(ref otf2.CommRef, anew []float64) Comm {
 	r := Comm{Ref: ref, Ranks: c.ranks, Led: c.led, Struck: make([][Levels]float32, len(c.ranks)), Calls: c.calls,
 		made: c.made}

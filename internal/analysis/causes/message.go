@@ -10,47 +10,47 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Messages: those of one launch have one time, so a launch is what waits, for the other ends of its messages that have
-// not begun. A launch is looked at when the other ends of all its messages are known.
+// The messages of one launch share one time, so it is the launch that waits: for other ends of its messages that have
+// not begun. A launch is analyzed when the other ends of all its messages are known.
 
 // End is one end of a message that has ended.
 type End struct {
-	Member   // Arrival.Rank is that in the communicator
+	Member   // Arrival.Rank is the rank in the communicator
 	Comm     otf2.CommRef
 	Members  int // of the communicator
 	Function string
-	Ordinal  uint64 // among the pair's messages
-	Last     bool   // of its launch
-	Paired   bool   // Pair or Lost will tell of its other end
-	Follows  bool   // there are collectives in its launch, whose times are the launch's
+	Ordinal  uint64 // in the pair's sequence of messages
+	Last     bool   // the last one of its launch
+	Paired   bool   // a call of Pair or Lost for it will follow
+	Follows  bool   // its launch also has collectives, which have the launch's time
 }
 
-// launch is one with messages.
+// launch is a launch with messages.
 type launch struct {
 	Member
 	comm     otf2.CommRef
 	members  int
 	function string
-	nth      uint64 // of this function on its rank and communicator
-	open     int    // ends whose other end is not known
+	nth      uint64 // number among those of this function on its rank and communicator
+	open     int    // ends whose other end is unknown
 	sealed   bool   // all ends are known
 	follows  bool
 	begins   bool      // it has the first message of a pair
-	others   []*launch // at the other ends
-	unmet    int       // launches that have it among their others, and have not been looked at
-	left     bool      // it has been looked at
+	others   []*launch // launches at the other ends
+	unmet    int       // launches that have it among their others, and have not been analyzed
+	left     bool      // it has been analyzed
 }
 
-// pairKey is two members of a communicator, the lower rank first.
+// pairKey identifies two members of a communicator, the lower rank first.
 type pairKey struct{ a, b int32 }
 
-// pair is how two members came to their last message.
+// pair has the states of two members at their last message.
 type pair struct{ a, b meeting }
 
-// mostPairs bounds the pairs of a communicator that are told apart.
+// mostPairs limits the pairs of a communicator that are distinguished.
 const mostPairs = 1 << 14
 
-// Message takes an end of a message. Those of a launch come one after the other on its rank.
+// Message adds an end of a message. Those of a launch come one after the other on its rank.
 func (e *Engine) Message(end *End) {
 	p := e.partOf(&end.Local)
 	if p == nil || p.known {
@@ -61,7 +61,7 @@ func (e *Engine) Message(end *End) {
 		l = e.newLaunch(end)
 		p.launch = l
 	}
-	l.Outside = l.Outside && end.Outside // a launch is what any of its messages is
+	l.Outside = l.Outside && end.Outside // a launch is selected if any of its messages is
 	l.begins = l.begins || facts.IsStartUp(true, end.Ordinal)
 	if l.function != end.Function {
 		l.function = facts.SendAndRecv // both ends
@@ -96,7 +96,7 @@ func (e *Engine) partOf(l *Local) *part {
 	return e.ranks[l.Rank].at(l.Seq)
 }
 
-// launchOf finds a launch that has not been looked at.
+// launchOf returns a launch that has not been analyzed.
 func (e *Engine) launchOf(l *Local) *launch {
 	if p := e.partOf(l); p != nil {
 		return p.launch
@@ -104,7 +104,7 @@ func (e *Engine) launchOf(l *Local) *launch {
 	return nil
 }
 
-// Pair reports whether two ends are those of one message; compared reports whether their times compare.
+// Pair takes two ends of one message; compared says whether their times are comparable.
 func (e *Engine) Pair(a, b *Local, compared bool) {
 	x, y := e.launchOf(a), e.launchOf(b)
 	if x != nil && y != nil && compared {
@@ -121,7 +121,7 @@ func (e *Engine) Pair(a, b *Local, compared bool) {
 	e.goOn()
 }
 
-// Lost reports whether the other end of a message will not come.
+// Lost takes an end of a message whose other end will not come.
 func (e *Engine) Lost(at *Local) {
 	if l := e.launchOf(at); l != nil {
 		l.open--
@@ -130,7 +130,7 @@ func (e *Engine) Lost(at *Local) {
 	}
 }
 
-// settleLaunch looks at a launch when all of it is known, and what came before it.
+// settleLaunch analyzes a launch once all of it, and everything before it, is known.
 func (e *Engine) settleLaunch(l *launch) {
 	if !l.sealed || l.open > 0 || l.follows {
 		return
@@ -146,9 +146,9 @@ func (e *Engine) settleLaunch(l *launch) {
 	e.awaits(l, func(p *part) { e.wait(p, h) })
 }
 
-// awaits lists what must be known before a launch is looked at: what was before it on its own rank, and on those at the
-// other ends of its messages. Those that came before it count, too: without the delay that is asked about, they might
-// have come later than it did.
+// awaits calls do for the parts that must be known before a launch is analyzed: those before it on its own rank, and
+// on the ranks at the other ends of its messages. Ends that came before the launch count, too: without the delay in
+// question, they might have come later than it did.
 func (e *Engine) awaits(l *launch, do func(*part)) {
 	if p := e.before(&l.Local); p != nil && !p.known {
 		do(p)
@@ -162,11 +162,11 @@ func (e *Engine) awaits(l *launch, do func(*part)) {
 	}
 }
 
-// waitsFor reports whether a launch was held up by one at another end: it began earlier, and ended later than that
+// waitsFor reports whether a launch was held up by one at another end: it began earlier, and ended after that one
 // began.
 func (l *launch) waitsFor(o *launch) bool { return o.There > l.Begin && o.There <= l.End }
 
-// messages looks at a launch. What came before it, and before those that it waited for, has been looked at.
+// messages analyzes a launch. Everything before it, and before those that it waited for, has been analyzed.
 func (e *Engine) messages(l *launch) {
 	if l.Outside {
 		e.swap()
@@ -228,7 +228,7 @@ func (e *Engine) messages(l *launch) {
 	e.recycle(l)
 }
 
-// recycle keeps a launch for another one when nobody knows it any more.
+// recycle keeps a launch for reuse when nothing refers to it any more.
 func (e *Engine) recycle(l *launch) {
 	if l.left && l.unmet <= 0 {
 		e.launches = append(e.launches, l)
@@ -236,7 +236,8 @@ func (e *Engine) recycle(l *launch) {
 	}
 }
 
-// heldUp charges the wait of a launch to those that it waited for, and gives the waits of its rank with it by causes.
+// heldUp charges the wait of a launch to those that it waited for, and returns its rank's waits including this one, by
+// cause.
 func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 	e.found, e.blames = e.found[:0], e.blames[:0]
 	wait := float64(late[len(late)-1].There - l.Begin)
@@ -311,7 +312,7 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 	return e.sum.amounts(e.causes.unknown())
 }
 
-// metOnTime notes that a launch met others without waiting for them.
+// metOnTime records that a launch met others without waiting for them.
 func (e *Engine) metOnTime(c *comm, l *launch, s *state) {
 	for _, o := range l.others {
 		if o.Begin == l.Begin && !o.left {
@@ -321,8 +322,8 @@ func (e *Engine) metOnTime(c *comm, l *launch, s *state) {
 	}
 }
 
-// pair gives how two members came to their last message, of too many pairs to the communicator's last collective; met
-// reports whether there was one.
+// pair returns the states of two members at their last message, or, if there are too many pairs, at the communicator's
+// last collective; met reports whether there was one.
 func (c *comm) pair(a, b int32) (of, other *meeting, met bool) {
 	key := pairKey{min(a, b), max(a, b)}
 	p := c.pairs[key]
@@ -344,7 +345,7 @@ func (c *comm) pair(a, b int32) (of, other *meeting, met bool) {
 	return &p.b, &p.a, met
 }
 
-// ledgerOfEnds counts the launches of messages.
+// ledgerOfEnds returns the ledger of messages' launches.
 func (c *comm) ledgerOfEnds() *commLedger {
 	if c.ends == nil {
 		l := newCommLedger(len(c.members))
@@ -355,7 +356,7 @@ func (c *comm) ledgerOfEnds() *commLedger {
 	return c.ends
 }
 
-// lose gives the occasions on which one member waited for another one; of too many pairs they are not told apart.
+// lose returns the occasions on which one member waited for another one; pairs beyond the limit are not distinguished.
 func (c *commLedger) lose(late, waited int) *counted {
 	key := pairKey{int32(late), int32(waited)}
 	n := c.lost[key]
@@ -368,7 +369,7 @@ func (c *commLedger) lose(late, waited int) *counted {
 	return n
 }
 
-// ownCalls is a function that a member called.
+// ownCalls identifies a function that a member called.
 type ownCalls struct {
 	member   int
 	function string

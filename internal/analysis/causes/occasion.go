@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// What is one occasion that a rank was late: a burst as far as it was carried along, each of its operations as far as
-// it was late anew.
+// An occasion on which a rank was late is a burst, as far as lateness was carried along, and each of its operations,
+// as far as lateness arose anew.
 
-// bursts adds up those of a rank.
+// bursts sums up the bursts of a rank.
 type bursts struct {
-	moved        [ownKinds]float64 // ns of cost, to kinds with which bursts began from those of their other operations
-	given        map[cause]float64 // ns of cost, of those operations for which the rank was late as others had made it
-	greatest     float64           // ns, cost of one
-	of           float64           // operations it had
-	greatestEach float64           // ns, cost of an operation
+	moved        [ownKinds]float64 // ns of cost, moved from the kinds of later operations to the kinds with which bursts began
+	given        map[cause]float64 // ns of cost, of operations to which the rank was late because of others
+	greatest     float64           // ns, cost of the most expensive burst
+	of           float64           // number of its operations
+	greatestEach float64           // ns, cost of the most expensive operation
 }
 
 func (s *bursts) add(b *burst) {
@@ -39,8 +39,8 @@ func (s *bursts) add(b *burst) {
 	s.greatestEach = max(s.greatestEach, b.most)
 }
 
-// move makes a part of what was carried along of the kinds with which bursts began: the costs, and by how much
-// operations would have begun earlier. What is left of the latter goes to whom it was given by.
+// move moves part of the costs and delays that were carried along to the kinds with which bursts began. It returns the
+// delays that belong to the ranks that caused the lateness.
 func (r *Rank) move(moved *[ownKinds]float64, part float64) (left float64) {
 	from, to := 0.0, 0.0
 	net := 0.0
@@ -66,7 +66,7 @@ func (r *Rank) move(moved *[ownKinds]float64, part float64) (left float64) {
 	return from - kept
 }
 
-// heaviest is the cost of one occasion, at most.
+// heaviest returns an upper bound on the cost of one occasion.
 func (s *bursts) heaviest(anew float64) float64 {
 	if s.of == 0 {
 		return 0
@@ -74,21 +74,21 @@ func (s *bursts) heaviest(anew float64) float64 {
 	return max(s.greatest/(1+(s.of-1)*anew), s.greatestEach)
 }
 
-// occasions are counted by their cost, and of how many each would be the one that is late if all that had a part in
-// them were alike.
+// occasions counts occasions by their cost, and on how many of them each participant would be the late one if all were
+// alike.
 type occasions struct{ times, expected [Levels]float32 }
 
-// counted are bursts, by what an operation of theirs cost and by how many these were.
+// counted has bursts by the cost and the number of their operations.
 type counted []size
 
-// size is bursts of about one size.
+// size has the bursts of about one size.
 type size struct {
 	each, length          uint8 // level of the cost of an operation; logarithm of their number
 	bursts, ops, expected float32
-	all                   float32 // bursts with those that others began
+	all                   float32 // bursts including those that others began
 }
 
-// add counts a part of a burst, in which so many waited in each operation.
+// add counts a part of a burst, in which a number of members waited in each operation.
 func (c *counted) add(b *burst, part, waited float64) {
 	each, length := uint8(Level(b.cost/b.ops)), uint8(math.Log2(b.ops))
 	i := slices.IndexFunc(*c, func(s size) bool { return s.each == each && s.length == length })
@@ -105,7 +105,7 @@ func (c *counted) add(b *burst, part, waited float64) {
 	s.expected += float32(part / (1 + waited))
 }
 
-// into adds them to others, those of bursts of which a part arose anew in each operation.
+// into adds the bursts to o; anew is the part of them that arose anew in each operation.
 func (c counted) into(o *occasions, anew float64) {
 	for _, s := range c {
 		times := float64(s.bursts) + anew*float64(s.ops-s.bursts)

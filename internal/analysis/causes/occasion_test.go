@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// struck is on how many occasions a rank was late by itself.
+// struck returns on how many occasions a rank was late by itself.
 func struck(r *Result, rank int) (times float64) {
 	for i := range r.Comms {
 		for member, of := range r.Comms[i].Ranks {
@@ -24,8 +24,8 @@ func struck(r *Result, rank int) (times float64) {
 	return times
 }
 
-// carried is a job of so many AllReduces of three ranks whose hosts do not wait for their GPUs and call every 500 µs.
-// The host of rank 1 is behind by so much, µs, from the operation from on.
+// carried makes a job of AllReduces of three ranks whose hosts do not wait for their GPUs and call every 500 µs. From
+// one operation on, the host of rank 1 is behind by a number of µs.
 func carried(operations int, behind float64, from int) *Result {
 	e := NewEngine(3)
 	var ended, called [3]otf2.Timestamp
@@ -58,7 +58,7 @@ func carried(operations int, behind float64, from int) *Result {
 	return e.Result()
 }
 
-// What a rank carries along from one time that it was kept is one occasion; where it is late anew, each operation is.
+// Lateness carried along from a single delay is one occasion; if it arises anew, each operation is one.
 func TestOccasions(t *testing.T) {
 	played := func(ranks int, text string) *Result { return newJob(ranks).play(text).engine.Result() }
 	for _, c := range []struct {
@@ -88,7 +88,7 @@ func TestOccasions(t *testing.T) {
 	}
 }
 
-// A rank that is late to nearly all operations has no others to compare with: it was late anew if its lateness varies
+// A rank that is late to nearly all operations has no others to compare with: its lateness arose anew if it varies
 // about a mean.
 func TestRows(t *testing.T) {
 	for _, c := range []struct {
@@ -112,7 +112,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// Who carries along what others made it late by is not late by itself.
+// A rank that carries along lateness caused by others is not late by itself.
 func TestLatenessThatIsGiven(t *testing.T) {
 	n := causesOf(2)
 	l := newLedger(n)
@@ -146,7 +146,7 @@ func TestLatenessThatIsGiven(t *testing.T) {
 	}
 }
 
-// In a burst whose lateness arose anew each time, no operation is more than what the one cost that cost the most.
+// In a burst whose lateness arose anew each time, no occasion costs more than the most expensive operation.
 func TestHeaviestOccasion(t *testing.T) {
 	l, comm := newLedger(causesOf(1)), newCommLedger(2)
 	for k, cost := range []float64{20, 6} {
@@ -161,12 +161,12 @@ func TestHeaviestOccasion(t *testing.T) {
 	}
 }
 
-// Steps of bursts in which a rank was hardly late may take longer for other reasons: what they take does not tell of
-// what it carries along when it is late by much.
+// Steps of bursts in which a rank was hardly late may take longer for other reasons: they do not show what it carries
+// along when it is late by much.
 func TestPaces(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		took        float64 // ns, when it is late by 600
+		took        float64 // ns, if it is late by 600
 		least, most float64 // part that arose anew
 	}{
 		{"carried along", 1000, 0, 0.05},
@@ -189,8 +189,8 @@ func TestPaces(t *testing.T) {
 	}
 }
 
-// Who catches up after it was late anew is late anew: that it then takes less time than it does otherwise, as it does
-// not wait, says nothing else.
+// A rank that catches up after it was late anew is late anew: it then takes less time because it does not wait, which
+// shows nothing else.
 func TestPacesOfThoseWhoCatchUp(t *testing.T) {
 	var p pace
 	to, back := p.step(series{comm: 1}, series{comm: 2}), p.step(series{comm: 2}, series{comm: 1})

@@ -13,8 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 )
 
-// anyJob draws a job: operations of any ranks on any communicators, with any work between them. name gives the ranks
-// other numbers, scale makes all work longer.
+// anyJob generates a job: operations of any ranks on any communicators, with any work between them. name renumbers the
+// ranks, scale makes all work longer.
 func anyJob(t *rapid.T) func(name func(int) int, scale int) *job {
 	ranks := rapid.IntRange(2, 9).Draw(t, "ranks")
 	var comms [][]int
@@ -66,7 +66,7 @@ func anyJob(t *rapid.T) func(name func(int) int, scale int) *job {
 
 func same(i int) int { return i }
 
-// All that is waited is charged, once.
+// All waiting is charged exactly once.
 func TestCostsAreTheWaits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := anyJob(t)(same, 1)
@@ -94,7 +94,7 @@ func TestCostsAreTheWaits(t *testing.T) {
 	})
 }
 
-// The answer does not depend on the ranks' numbers.
+// The result does not depend on the numbering of ranks.
 func TestNumbersOfRanksDoNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		make := anyJob(t)

@@ -4,7 +4,7 @@ package causes
 
 import "testing"
 
-// Where recording began later nothing is start-up: what the first waits go back to is not known.
+// If recording began later there is no start-up: the cause of the first waits is unknown.
 func TestFirstWaitsOfALaterRecordingAreNoStartUp(t *testing.T) {
 	for _, tc := range []struct {
 		name, play       string

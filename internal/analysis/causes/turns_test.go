@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// What a rank's GPU is late for others' turns on it is told apart, and is in no cost of the rank itself; what is
-// longer, or is its host's, stays.
+// Lateness of a rank's GPU due to others' turns is separated, and is in no cost of the rank; lateness beyond that, or
+// of its host, remains.
 func TestTurnsOfOthers(t *testing.T) {
 	two, three := [][]int{{0, 1}}, [][]int{{0, 1, 2}}
 	for _, c := range []struct {
 		name  string
 		ranks int
-		gpus  [][]int // shared ones, by their ranks
+		gpus  [][]int // shared GPUs, by their ranks
 		play  string
-		rank  int  // who was late
-		kind  Kind // of all of it
+		rank  int  // the rank that was late
+		kind  Kind // of all lateness
 	}{
 		{"a GPU that is shared, for a turn", 2, two, "ar(0,1) 5*[ 1~2300 ar(0,1) ]", 1, Turns},
 		{"no GPU is shared", 2, nil, "ar(0,1) 5*[ 1~2300 ar(0,1) ]", 1, GPU},
@@ -49,8 +49,7 @@ func TestTurnsOfOthers(t *testing.T) {
 	}
 }
 
-// What a rank's GPU was late each time, the turns of others may have been: it did not work for that, only for what is
-// more.
+// The turns of others may explain part of a GPU's lateness each time: only the rest is its own work.
 func TestWorkBesideTurns(t *testing.T) {
 	two, three := [][]int{{0, 1}}, [][]int{{0, 1, 2}}
 	for _, c := range []struct {
