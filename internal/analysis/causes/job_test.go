@@ -14,21 +14,21 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// job is a made-up job: what its ranks do until their next operation, and the operations. Times are µs.
+// job is a test job: what its ranks do until their next operation, and the operations. Times are in µs.
 //
 // In the notation of play each word is a step:
 //
 //	2:50        the host of rank 2 works for 50
 //	2~50        its GPU works for 50 after the call
 //	2?50        the same, and no call is known
-//	2=50        its GPU works for 50 from the begin of the operation before, whatever becomes of that; it was called at once
+//	2=50        its GPU works for 50 from the previous operation's begin, whenever that ends; the call is immediate
 //	ar(0,1,2)   an AllReduce on the communicator of these ranks, which takes 10 from the last arrival on
-//	sl1(0,1,2)  the same, which takes 500 longer as what rank 1 sends is long on the way
-//	sg1(0,1,2)  the same, as rank 1's GPU moves data slowly, in one step
+//	sl1(0,1,2)  the same, which takes 500 longer because rank 1's sends are slow on the network
+//	sg1(0,1,2)  the same, because rank 1's GPU moves data slowly, in one step
 //	rd1(0,1,2)  a Reduce to rank 1: the others leave when rank 1 and those between have come, in the order of the list
 //	m(0,1)      a message from the first to the second, which ends on both 10 after both have begun
 //	b(0,1)      the same, and the sender does not wait
-//	3*[ … ]     again and again
+//	3*[ … ]     repeats the steps 3 times
 type job struct {
 	engine   *Engine
 	now      []float64 // by rank

@@ -9,7 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What a GPU ran is told from a call's return on; of many calls between two operations the earliest are told as one.
+// Kernels are separated at the return of each call; of many calls between two operations, the earliest are merged.
 func TestKernelsSinceACall(t *testing.T) {
 	g := new(gpu)
 	s := &stream{gpu: g}
@@ -49,7 +49,7 @@ func TestKernelsSinceACall(t *testing.T) {
 	}
 }
 
-// By how much kernels ran longer is never more than what they can have run longer where not all are told apart.
+// If not all kernels are distinguished, the excess of a kernel never exceeds what it can have been.
 func TestKernelsBeyondOthers(t *testing.T) {
 	few, many := Kernels{{1, 50}, {2, 30}}, Kernels{}
 	for i := range many {

@@ -12,7 +12,7 @@ import (
 
 // bursts sums up the bursts of a rank.
 type bursts struct {
-	moved        [ownKinds]float64 // ns of cost, moved from the kinds of later operations to the kinds with which bursts began
+	moved        [ownKinds]float64 // ns of cost, from the kinds of later operations to those of bursts' first ones
 	given        map[cause]float64 // ns of cost, of operations to which the rank was late because of others
 	greatest     float64           // ns, cost of the most expensive burst
 	of           float64           // number of its operations

@@ -24,14 +24,14 @@ import (
 
 // View shows the state of a job that is being recorded, and what it did in the last seconds.
 //
-// The source is what the collectors of the job's processes have written so far. They write at least every 2 s, and
+// The source is what the collectors of the job's processes have written so far. They write every 2 s, and
 // write operations with GPU times 2 s after these have ended. So the view is some seconds behind: its time ends with
 // the latest operation known to have ended on all its ranks (Age ago).
 type View struct {
 	Time      time.Time `json:"time"`
 	Directory string    `json:"directory"`
 	State     State     `json:"state"`
-	// Jobs is the number of jobs in the directory. The view shows the running one that began last.
+	// Jobs is the number of jobs in the directory. The view shows the running one with the latest event.
 	Jobs      int      `json:"jobs"`
 	Processes int      `json:"processes"` // processes with data
 	Running   int      `json:"running"`
@@ -284,7 +284,7 @@ func (l *Follower) stop(v *View, j *jobs.Job, now time.Time) {
 	}
 }
 
-// latest returns the running job that began last, or the last job if none is running.
+// latest returns the job with the latest event, of the running ones if any is running.
 func latest(all []*jobs.Job) *jobs.Job {
 	best := all[0]
 	for _, j := range all[1:] {

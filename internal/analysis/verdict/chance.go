@@ -2,7 +2,7 @@
 
 package verdict
 
-// Whether ranks that are alike would have been late as often as one was.
+// The probability that one of several ranks that are alike would be late as often as one was.
 
 import (
 	"math"
@@ -159,7 +159,7 @@ func (t *trial) against(rank, ranks int) (probability, times float64) {
 }
 
 // pool returns the number of occasions of a level in communicators with that many members, and how many of them would
-// fall on a rank that is a member own times if all were alike.
+// fall on a rank with own memberships if all were alike.
 func (t *trial) pool(rank, members, level int, own float64) (n, expected float64) {
 	p := *t.all[members]
 	n, seats := p.struck[level], p.seats

@@ -21,12 +21,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
-// waited is a WaitSums without uncertainties.
+// waited returns Sums without uncertainties.
 func waited(parts, time, n, sum uint64) waits.Sums {
 	return waits.Sums{Parts: parts, Time: time * us, Waits: n, Waited: sum * us, Unstated: n}
 }
 
-// of is what goes back to a rank, in µs.
+// of converts the waiting that a rank caused from µs.
 func of(v float64) *float64 {
 	v *= us
 	return &v
@@ -118,7 +118,7 @@ func names(groups []waits.Group) (all []string) {
 	return all
 }
 
-// uncertain states by how much the operations of each of the sample's ranks may be off.
+// uncertain sets the uncertainty of the operations on each of the sample's ranks.
 func uncertain(s *jobtest.Sample, ns func(rank int) uint64) {
 	for r := range 3 {
 		events := s.Events[jobtest.Stream(r)]
@@ -155,7 +155,7 @@ func TestUncertaintyOfWaits(t *testing.T) {
 	}
 }
 
-// What is compared depends on the kind of times: here those of one rank, and of two, are worth less.
+// Only times of the same source are compared: here those of one rank, and of two, have a weaker source.
 func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 	sourceOfRank := func(rank int, name string) func(*jobtest.Sample) {
 		return func(s *jobtest.Sample) {
@@ -323,7 +323,7 @@ func TestWaitsInAllFormats(t *testing.T) {
 	golden.Text(t, "testdata/waits.json", string(b)+"\n")
 }
 
-// Messages whose other end is not in the archive, or comes very late, are counted once the data has ended.
+// Messages whose other end is not in the archive, or comes very late, are counted when the data has ended.
 func TestMessagesWithoutTheOtherEnd(t *testing.T) {
 	s := jobtest.Load(t, jobtest.WithWaits(t))
 	// Without the ring's and all other receives of rank 2.
@@ -344,13 +344,13 @@ func isSource(attributes *facts.Attributes, id otf2.AttributeRef) bool {
 	return ok && ref == regions.AttrTimingSource
 }
 
-// Times of made-up jobs.
+// Times in the test jobs.
 const (
 	t0 = jobtest.T0
 	us = jobtest.Microsecond
 )
 
-// Where recording began later, as ordinals tell, there is no start-up: neither in waits, nor in causes, nor in times.
+// If ordinals show that recording began later, there is no start-up in waits, causes and times.
 func TestALaterRecordingHasNoStartUp(t *testing.T) {
 	whole := jobtest.Operations(t, jobtest.WithWaits(t))
 	s := jobtest.Load(t, jobtest.WithWaits(t))
