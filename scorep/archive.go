@@ -14,7 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// archive is one run on its way into an OTF2 archive: its parts, and in which order they do their work.
+// archive is the OTF2 archive of one run while it is built. It puts the parts' work in order.
 type archive struct {
 	*roster
 	*rows
@@ -24,23 +24,23 @@ type archive struct {
 	opts       *UnifyOptions
 	on         base
 	tables     *localTables
-	chunk      uint64 // of event files
+	chunk      uint64 // chunk size of event files, in bytes
 	markers    markers
 	properties properties
 }
 
-// findings is what was found about a run beside its events.
+// findings is what was found out about a run beyond its events.
 type findings struct {
 	origins     *origins
 	pauses      []jobs.Pause
 	differences []jobs.Difference
-	stopped     []verdict.Culprit // who kept the job from going on
+	stopped     []verdict.Culprit // members that kept the job from making progress
 	problems    []string
-	// of the problems, and what of the directory was damaged: what should be in the archive, and is not
+	// the problems, and damage to the directory, because of which data are missing from the archive
 	damaged      []string
-	sync         *ClockSync // how the hosts' clocks were brought together, nil: they were not
+	sync         *ClockSync // how the hosts' clocks were synchronized; nil: they were not
 	syncProblems []string
-	movedEnds    uint64 // operations whose ends were brought to where others show that they were
+	movedEnds    uint64 // operations whose ends were moved, by evidence of other members
 }
 
 func newArchive(run *jobs.Run, opts *UnifyOptions, on base) (*archive, error) {
@@ -64,20 +64,20 @@ func newArchive(run *jobs.Run, opts *UnifyOptions, on base) (*archive, error) {
 	return a, nil
 }
 
-// define builds all but the event files. These must have been placed: their counts and times are part of the
-// definitions.
+// define builds all definitions, properties and markers. The event files must have been placed, because the definitions
+// contain their event counts and times.
 func (a *archive) define() {
 	a.setClock()
 	d := &definer{roster: a.roster, definitions: a.definitions, rows: a.rows, tables: a.tables,
 		ownParadigm: a.opts.ownParadigm}
 	d.define()
-	// marks communicators whose members paused differently, so that their sequences cannot be compared
+	// FindPauses marks communicators whose members paused differently: their sequences cannot be compared.
 	a.pauses = jobs.FindPauses(a.instances)
 	a.differences = deviation.Narrow(jobs.CompareSequences(a.instances))
 	a.describe()
 }
 
-// describe describes the findings in properties and markers.
+// describe turns the findings into properties and markers.
 func (a *archive) describe() {
 	d := &description{roster: a.roster, findings: a.findings, repeated: a.repeated}
 	a.properties = d.properties()
@@ -85,7 +85,7 @@ func (a *archive) describe() {
 	a.markers = r.all()
 }
 
-// setClock sets the range of the times.
+// setClock sets the archive's clock properties from the times of its events.
 func (a *archive) setClock() {
 	if a.first > a.last {
 		a.first, a.last = a.on.empty(a.run)
@@ -95,7 +95,7 @@ func (a *archive) setClock() {
 	}
 }
 
-// traceID is the same for the same set of processes.
+// traceID returns the archive's trace id, never 0, which depends only on the set of processes.
 func traceID(r *jobs.Run) uint64 {
 	uuids := make([]string, 0, len(r.Processes))
 	for _, p := range r.Processes {

@@ -8,44 +8,46 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// base is what an archive is built on: nothing, or the archive of a measurement that it is added to.
+// base is what a new archive is added to: nothing (alone), or the archive of a Score-P measurement (merger).
 type base interface {
-	// begin assigns the processes of a roster their places, and definitions their first ids.
+	// begin assigns each process its place in the archive, and sets the first id of each kind of definition.
 	begin(r *roster, d *definitions)
-	// plant puts the machines of a world into the system tree.
+	// plant defines, or finds in the base, the system tree's root and the nodes of the machines.
 	plant(t *systemTree, w *jobs.World)
-	// nextGroup is the id of a further PROCESS location group.
+	// nextGroup returns the id that one more PROCESS location group would get.
 	nextGroup(w *jobs.World) int
-	// has reports whether a process's location group is there; then standsFor is a location that stands for the
-	// process.
+	// has reports whether the base already has the process's location group. If so, standsFor returns the base's
+	// location that represents the process.
 	has(p *jobs.Process) bool
 	standsFor(p *jobs.Process) otf2.LocationRef
-	// row decides the treatment of a location, and its name; note counts the result.
+	// row returns whether, and how, a location is included, and its name in the archive. note counts a decision.
 	row(p *jobs.Process, l *experiment.Location) (treatment, string)
 	note(do treatment)
-	// marks reports whether a row of a process has its forwarded calls marked, and forwarded which regions these are.
+	// marks reports whether any row of the process gets its forwarded calls marked; forwarded reports whether a region
+	// consists of such calls.
 	marks(p *jobs.Process) bool
 	forwarded(r *experiment.Region) bool
-	// calls are the regions there of NCCL's calls that were forwarded, and are in no group.
+	// calls returns the base's regions for forwarded NCCL calls that are in no group yet.
 	calls() []otf2.RegionRef
-	// paradigm reports whether it is defined there.
+	// paradigm reports whether the base defines the paradigm.
 	paradigm(p otf2.Paradigm) bool
-	// empty is the extent of an archive without events.
+	// empty returns the first and last time of an archive without events.
 	empty(r *jobs.Run) (first, last uint64)
-	// clock is the clock of an archive of some extent, which it may widen; false if that of the ground holds.
+	// clock returns the clock properties for events within x, and may widen x. own is false if the base's definition of
+	// the clock is kept.
 	clock(x *extent) (c otf2.ClockProperties, own bool)
 }
 
-// treatment is what becomes of one of our rows among those of a measurement.
+// treatment is how a location of ours is included in the archive of a measurement.
 type treatment uint8
 
 const (
-	keepRow  treatment = iota // as it is
-	markRow                   // its forwarded calls are marked: there is more in it than the measurement has
-	leaveRow                  // out: the measurement has all its calls
+	keepRow  treatment = iota // unchanged
+	markRow                   // with its forwarded calls marked, because it has more than the measurement
+	leaveRow                  // left out, because the measurement has all its calls
 )
 
-// alone is the ground of an archive of its own.
+// alone is the base of an archive that is not merged into another one.
 type alone struct{}
 
 func (alone) begin(*roster, *definitions) {}

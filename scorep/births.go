@@ -4,10 +4,10 @@ package scorep
 
 import "github.com/nccl-otf2/nccl-otf2/internal/facts"
 
-// maxBirths bounds the list of them in properties; the parents themselves are in the definitions of communicators.
+// maxBirths limits how many births are listed in properties. Definitions of communicators name all parents.
 const maxBirths = 4096
 
-// describeBirths returns how communicators came from their parents.
+// describeBirths adds properties that state from which parent, and how, each communicator was created.
 func (r *roster) describeBirths(ps *properties) {
 	births := uint64(0)
 	for _, in := range r.instances {

@@ -11,13 +11,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// seat is an entry of the list of all locations: a location, which has several if it stands for ranks without data.
+// seat is an entry of the list of all locations (COMM_LOCATIONS). A location that stands for ranks without data has
+// several entries, numbered by n.
 type seat struct {
 	location otf2.LocationRef
 	n        int
 }
 
-// seats are the places of ranks without data, by communicator and rank.
+// seats holds the slots of ranks without data, by communicator and rank.
 type seats map[*jobs.Communicator][]jobs.Slot
 
 // defineComms defines the communicators and the windows of their networks. COMM_LOCATIONS lists the
@@ -70,7 +71,7 @@ func (d *definer) defineComms() {
 	for i, in := range d.instances {
 		defined[in] = true
 		parent := otf2.UndefinedComm
-		if in.Parent != nil { // which is before it
+		if in.Parent != nil { // instances lists parents first
 			parent = in.Parent.Ref
 		}
 		in.Ref = comm(in.Name, members[i], parent, otf2.CommFlagCreateDestroyEvents)
@@ -87,7 +88,7 @@ func (d *definer) defineComms() {
 	}
 }
 
-// seats are all entries of a place without data.
+// seatsAt returns all entries of a place without data.
 func seatsAt(pl *jobs.Place) []seat {
 	all := make([]seat, pl.Idle)
 	for n := range all {
@@ -96,7 +97,7 @@ func seatsAt(pl *jobs.Place) []seat {
 	return all
 }
 
-// all lists the entries of a communicator's ranks.
+// all returns the entries of a communicator's ranks, in the order of the ranks.
 func (s seats) all(in *jobs.Communicator) []seat {
 	all := make([]seat, in.Nranks)
 	for rank := range all {
@@ -105,7 +106,7 @@ func (s seats) all(in *jobs.Communicator) []seat {
 	return all
 }
 
-// seatOf is the entry of one rank.
+// seatOf returns the entry of one rank.
 func (s seats) seatOf(in *jobs.Communicator, rank int) seat {
 	if m := in.Members[rank]; m != nil {
 		return seat{m.Location, 0}
@@ -114,7 +115,8 @@ func (s seats) seatOf(in *jobs.Communicator, rank int) seat {
 	return seat{placeLocation(slot.Place), slot.N}
 }
 
-// appendNew appends the entries that are not in the list, each once, by process and number.
+// appendNew appends each entry of more that list does not have, once. The appended entries are sorted by number in the
+// process, then by process.
 func appendNew(list []seat, more [][]seat) []seat {
 	known := make(map[seat]bool, len(list))
 	for _, l := range list {

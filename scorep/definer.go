@@ -10,8 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// definer makes an archive's definitions of its roster, rows and networks, and the tables from each process's ids to
-// theirs.
+// definer makes an archive's definitions from its roster, rows and networks, and the tables that map each process's ids
+// to the archive's.
 type definer struct {
 	*roster
 	*definitions
@@ -20,8 +20,8 @@ type definer struct {
 	ownParadigm bool // see UnifyOptions
 }
 
-// define builds all definitions but the clock. The event files must have been placed: their counts are part of the
-// definitions.
+// define builds all definitions except the clock's. The event files must have been placed, because the definitions
+// contain their event counts.
 func (d *definer) define() {
 	d.text("")
 	d.attributes()
@@ -35,13 +35,13 @@ func (d *definer) define() {
 	d.mapIDs()
 }
 
-// mapIDs makes the tables from each process's string and communicator ids to the archive's.
+// mapIDs makes the tables that map each process's attribute, communicator, string and window ids to the archive's.
 func (d *definer) mapIDs() {
 	comms := make(map[*jobs.Process][]uint64)
 	for _, p := range d.run.Processes {
 		table := make([]uint64, len(p.Shard.Comms))
 		for i := range table {
-			table[i] = math.MaxUint64 // undefined: no events of single ranks refer to theirs
+			table[i] = math.MaxUint64 // undefined, as for communicators of one rank: no event refers to them
 		}
 		comms[p] = table
 	}
@@ -51,7 +51,7 @@ func (d *definer) mapIDs() {
 		}
 	}
 	attributes := make([]uint64, len(regions.Attributes))
-	for _, at := range regions.Attributes { // their ids count from 0
+	for _, at := range regions.Attributes { // local ids count from 0
 		attributes[at.Ref] = uint64(d.from.attribute + at.Ref)
 	}
 	for _, p := range d.ordered() {

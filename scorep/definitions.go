@@ -9,15 +9,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// definitions collects an archive's global definitions and writes them so that each is defined
-// before it is used and the ids of every kind count from 0, or on from those of another archive.
+// definitions collects an archive's global definitions and writes them, each before its first use. The ids of each kind
+// start at 0, or after those of the archive that ours is merged with.
 type definitions struct {
 	otf2.Definitions
 	refs map[string]otf2.StringRef // of strings
 	from firstIDs
 }
 
-// firstIDs are the ids with which the definitions of each kind begin.
+// firstIDs holds the first id to assign for each kind of definition.
 type firstIDs struct {
 	text          otf2.StringRef
 	attribute     otf2.AttributeRef
@@ -35,7 +35,7 @@ func newDefinitions() *definitions {
 	return &definitions{refs: make(map[string]otf2.StringRef)}
 }
 
-// text returns the id of a string. A NUL, which ends strings on disk, is left out.
+// text returns the id of a string. It drops NULs, which would end the string on disk.
 func (d *definitions) text(s string) otf2.StringRef {
 	s = clean(s)
 	ref, ok := d.refs[s]
@@ -57,7 +57,7 @@ func (d *definitions) node(name, class string, parent otf2.SystemTreeNodeRef,
 	return ref
 }
 
-// property says something of a node of the system tree; an empty value is not known and left out.
+// property adds a property of a system tree node, unless the value is empty, that is, unknown.
 func (d *definitions) property(node otf2.SystemTreeNodeRef, name, value string) {
 	if value == "" {
 		return
@@ -84,7 +84,7 @@ func (d *definitions) group(name string, typ otf2.GroupType, paradigm otf2.Parad
 	return ref
 }
 
-// attributes defines all attributes that event files may use. Their ids are the same in all processes.
+// attributes defines all attributes that event files may use. All processes use the same ids for them.
 func (d *definitions) attributes() {
 	for _, a := range regions.Attributes {
 		d.Attributes = append(d.Attributes, otf2.Attribute{
@@ -93,8 +93,8 @@ func (d *definitions) attributes() {
 	}
 }
 
-// write puts the definitions into a file and returns their number, which the anchor must state. begin, if it is not
-// nil, writes earlier definitions.
+// write writes the definitions and returns their number for the anchor. begin, if set, first writes definitions that
+// ours follow.
 func (d *definitions) write(path string, chunkSize uint64, begin func(*otf2.GlobalDefWriter) error) (
 	count uint64, err error) {
 	w, err := otf2.CreateGlobalDefWriter(path, chunkSize)
@@ -165,8 +165,8 @@ func (d *definitions) write(path string, chunkSize uint64, begin func(*otf2.Glob
 	return count, nil
 }
 
-// chunkSizeFor returns a definition chunk size in which every record fits: the largest are lists of
-// members, at most 9 bytes each.
+// chunkSizeFor returns a definition chunk size, in bytes, that every record fits into. The largest records are lists of
+// members, of at most 9 bytes each.
 func (d *definitions) chunkSizeFor() uint64 {
 	const (
 		smallest = 256 << 10

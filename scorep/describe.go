@@ -13,38 +13,39 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
-// Description is a job of an experiment directory as an archive of it would be defined, without event files.
+// Description holds the definitions and properties that an archive of a job would have. It needs no event files.
 type Description struct {
-	// Dir is where what is made of the job belongs: the directory, or run-1, run-2, … in it if jobs share it.
+	// Dir is the folder for the job's results: the experiment directory, or run-1, run-2, … in it if several jobs
+	// share the directory.
 	Dir        string
 	Defs       *otf2.Definitions
 	Properties []otf2.Property
 	Shards     []DescribedShard
 	Hosts      int
-	Crashed    int // processes that ended without completing
+	Crashed    int // processes whose recording was not finished
 	Running    int
-	Missing    int // known only by their places in communicators
-	Ended      int // processes that ended in order
+	Missing    int // processes known only from their ranks in communicators
+	Ended      int // processes whose recording was finished
 }
 
-// DescribedShard is a process of the job and what its locations are called in the definitions.
+// DescribedShard is a process's shard, with the mapping of its locations and times to the job's.
 type DescribedShard struct {
 	Dir      string
 	Process  *experiment.Process
 	Location func(number uint64) (otf2.LocationRef, bool)
-	At       func(uint64) uint64 // from the process's clock to the job's, as far as the hosts' clocks agree
+	At       func(uint64) uint64 // converts the process's times to the job's, whose hosts' clocks are not synchronized
 }
 
 // MakeDir makes Dir unless it is there. A symbolic link is an error.
 func (d *Description) MakeDir() error { return files.OwnFolder(d.Dir) }
 
-// profiled returns the processes in profile mode, or the others.
+// profiled returns the processes in profile mode, or all others if mode is false. It reuses parts.
 func profiled(parts []*jobs.Process, mode bool) []*jobs.Process {
 	return slices.DeleteFunc(parts, func(p *jobs.Process) bool { return p.Shard.IsProfile() != mode })
 }
 
-// Describe defines the jobs of an experiment directory whose processes were recorded in profile mode. Left is
-// what could not be used. Errors: fs.ErrNotExist if there are no shards.
+// Describe returns the jobs of an experiment directory whose processes were recorded in profile mode. left holds the
+// shards that could not be used. The error is fs.ErrNotExist if there are none, or none in profile mode.
 func Describe(dir string) (all []*Description, left jobs.Unused, err error) {
 	opts := new(UnifyOptions)
 	parts, left, err := jobs.Read(dir, opts.workers(), opts.now())
@@ -58,8 +59,8 @@ func Describe(dir string) (all []*Description, left jobs.Unused, err error) {
 	return all, left, err
 }
 
-// DescribeRunning defines the jobs of an experiment directory in their current state, in any mode of their processes.
-// Errors: as of Describe.
+// DescribeRunning returns the jobs of an experiment directory in their current state, whatever the mode of their
+// processes. The error is fs.ErrNotExist if there are no shards.
 func DescribeRunning(dir string) (all []*Description, left jobs.Unused, err error) {
 	opts := new(UnifyOptions)
 	parts, left, err := jobs.Read(dir, opts.workers(), opts.now())

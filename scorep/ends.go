@@ -13,9 +13,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
-// moveEnds brings ends that are only those of parts of kernels to where other members show that they were, in the
-// archive that was written to anchor, with its event files in the folder events. It reports whether there is anything
-// to write anew. What cannot be moved stays, marked as it is.
+// moveEnds corrects ends of operations that NCCL stamped too early, where other members' times prove a later end. It
+// reads the archive at anchor and rewrites event files in the folder events. It reports whether the definitions must be
+// written again. Ends that cannot be moved stay as they are; a problem says so.
 func (a *archive) moveEnds(anchor, events string, placed *files.Events) bool {
 	early := uint64(0)
 	for _, p := range a.run.Processes {
@@ -65,8 +65,7 @@ func (a *archive) moveEnds(anchor, events string, placed *files.Events) bool {
 	return true
 }
 
-// comparable returns how well times of two rows compare: those of one host's clock do, those of several where clocks
-// were compared.
+// comparable returns which locations share a host's clock, and by how much synchronized clocks of two hosts may differ.
 func (a *archive) comparable() *ends.Clocks {
 	of, _ := a.clocks()
 	c := &ends.Clocks{Host: make(map[otf2.LocationRef]int, len(a.locations))}
@@ -77,7 +76,7 @@ func (a *archive) comparable() *ends.Clocks {
 	}
 	if a.sync != nil {
 		if h := facts.HostClocksOf(&otf2.Anchor{Properties: a.properties}); h != nil && h.Bounded() {
-			c.Between, c.Known = 2*h.Most, true // of each against the clock that both were brought to
+			c.Between, c.Known = 2*h.Most, true // Most is each clock's uncertainty against the common reference
 		}
 	}
 	return c

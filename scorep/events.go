@@ -15,8 +15,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
-// placeEvents puts every location's event file into dir, and determines its number of events and the archive's first
-// and last time.
+// placeEvents places every location's event file in dir, and records its event count, the archive's first and last
+// time, and the problems and losses found.
 func (a *archive) placeEvents(dir string) (*files.Events, error) {
 	out := files.New(a.chunk)
 	times := make([]jobs.Lifespan, len(a.locations))

@@ -15,12 +15,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// evidence lists the properties of each process's recording: their names and where the values are. An empty value is
-// unknown.
+// evidence lists the properties that describe how each process was recorded. value returns "" if the value is unknown.
 var evidence = []struct {
 	name  facts.Property
 	value func(p *experiment.Process) string
-	usual string // if all have this, nothing is said
+	usual string // if all processes have this value, the property is omitted
 }{
 	{facts.PropLibrary, func(p *experiment.Process) string { return p.Library }, ""},
 	{facts.PropLibraryVersion, func(p *experiment.Process) string { return libraryVersion(p.LibraryVersion) }, ""},
@@ -40,11 +39,11 @@ var evidence = []struct {
 		notImported},
 }
 
-// nothingWithheld is said of processes that got all events that they wanted.
+// nothingWithheld is the value for processes that got all event types that they wanted.
 const nothingWithheld = "nothing"
 
-// withheld names what a process wanted to record and NCCL could not be asked for safely. So far that is GPU times
-// alone.
+// withheld names the event types that a process wanted but could not safely request from NCCL, and the reason. At
+// present these can only be GPU times.
 func withheld(p *experiment.Process) string {
 	if p.Masks.Withheld == 0 {
 		return nothingWithheld
@@ -59,7 +58,7 @@ func withheld(p *experiment.Process) string {
 	return what + hidden.Danger + "; " + hidden.AllGatherV + "=0 in all processes makes them safe"
 }
 
-// eachStep is said of processes whose network steps were recorded one by one, or not at all.
+// eachStep is the value for processes whose network steps were recorded one by one, or not at all.
 const eachStep = "one by one"
 
 func netSteps(p *experiment.Process) string {
@@ -69,13 +68,14 @@ func netSteps(p *experiment.Process) string {
 	return eachStep
 }
 
-// unknownValue stands for what could not be learned.
+// unknownValue replaces an empty value.
 const unknownValue = "unknown"
 
-// cuptiOff is said of processes that were not asked to use CUPTI.
+// cuptiOff is the value for processes that were not asked to use CUPTI.
 const cuptiOff = "off"
 
-// cuptiState returns what became of CUPTI in a process: its state as package shm names it, and why if it is not on.
+// cuptiState returns the state of CUPTI in a process, as package shm names it, with the reason or error if there is
+// one.
 func cuptiState(p *experiment.Process) string {
 	switch c := p.Cupti; {
 	case c == nil:
@@ -89,10 +89,10 @@ func cuptiState(p *experiment.Process) string {
 	}
 }
 
-// scorepOff is said of processes without Score-P, or that were not to use it.
+// scorepOff is the value for processes without Score-P, or in which it was not to be used.
 const scorepOff = "off"
 
-// scorepState reports whether a process's calls were forwarded to Score-P: by which thread model, or why not.
+// scorepState returns the state of forwarding to Score-P, with the reason if it is off, else the thread model.
 func scorepState(p *experiment.Process) string {
 	switch s := p.Scorep; {
 	case s == nil:
@@ -104,7 +104,7 @@ func scorepState(p *experiment.Process) string {
 	}
 }
 
-// notImported is said of processes that a plugin of ours recorded.
+// notImported is the value for processes that our own plugin recorded.
 const notImported = "nothing"
 
 func importOf(p *experiment.Process) *experiment.Import {
@@ -121,8 +121,8 @@ func cuptiVersion(p *experiment.Process) string {
 	return strconv.FormatUint(uint64(p.Cupti.Version), 10)
 }
 
-// libraryVersion writes ncclGetVersion's number as people do. Since 2.9 it is major·10000 + minor·100 +
-// patch, before that major·1000 + minor·100 + patch.
+// libraryVersion formats the number of ncclGetVersion: major·10000 + minor·100 + patch since NCCL 2.9, major·1000 +
+// minor·100 + patch before. It returns "" if the version is unknown.
 func libraryVersion(code int) string {
 	switch {
 	case code <= 0:
@@ -133,7 +133,7 @@ func libraryVersion(code int) string {
 	return fmt.Sprintf("%d.%d.%d", code/1000, code/100%10, code%100)
 }
 
-// describeEvidence adds the conditions of the recording of each process, and its cost.
+// describeEvidence adds properties for how each process was recorded, and for the cost of recording.
 func (r *roster) describeEvidence(ps *properties) {
 	for _, e := range evidence {
 		by := make(map[string][]int)
@@ -159,7 +159,7 @@ func (r *roster) describeEvidence(ps *properties) {
 	r.describeCosts(ps)
 }
 
-// processWords names processes by their location groups.
+// processWords lists processes by their location groups: "process 3", "processes 0-3,7".
 func processWords(indices []int) string {
 	if len(indices) == 1 {
 		return fmt.Sprintf("process %d", indices[0])
@@ -167,7 +167,8 @@ func processWords(indices []int) string {
 	return "processes " + units.Ranks(indices)
 }
 
-// describeCosts sums up what the callbacks took in all processes.
+// describeCosts adds the duration of the plugin's callbacks over all processes, by callback and event type: samples,
+// mean and maximum in ns.
 func (r *roster) describeCosts(ps *properties) {
 	type key struct{ callback, typ string }
 	type cost struct {

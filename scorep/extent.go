@@ -8,19 +8,19 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// extent is the time that an archive's events take, by the processes' present corrections.
+// extent is the range of an archive's event times under the processes' current clock corrections.
 type extent struct {
-	first, last uint64 // corrected; first > last if there are no events
-	spans       []span // that first and last come from
+	first, last uint64 // corrected times; first > last if there are no events
+	spans       []span // ranges of event times, not yet corrected
 }
 
-// span is a stretch of time on a process's own clock.
+// span is a range of times on a process's own clock.
 type span struct {
 	part *jobs.Process
 	jobs.Lifespan
 }
 
-// measure finds the first and the last time of all events by the processes' present corrections.
+// measure sets first and last from spans, with the processes' current corrections.
 func (x *extent) measure() {
 	x.first, x.last = math.MaxUint64, 0
 	for _, s := range x.spans {
@@ -28,8 +28,8 @@ func (x *extent) measure() {
 	}
 }
 
-// lifespans returns, for each of n groups of processes, the time from its first to its last event; for one without
-// events that of all.
+// lifespans returns the range of event times of each of n groups of processes. A group without events gets the range of
+// the whole archive.
 func (x *extent) lifespans(of map[*jobs.Process]int, n int) []jobs.Lifespan {
 	all := make([]jobs.Lifespan, n)
 	for i := range all {

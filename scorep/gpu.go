@@ -12,17 +12,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// describeGPU adds the driver's facts of a GPU to the system tree. Properties of a device:
+// describeGPU adds what the driver reported about a GPU to its system tree node. Properties:
 //
-//	UUID, PCI         as CUDA or the driver gives them
-//	NAME, MEMORY      the product; bytes
+//	UUID, PCI         as CUDA or the driver reports them
+//	NAME, MEMORY      product name; memory in bytes
 //	NVML_INDEX        the driver's number: GPUs of the machine by PCI address
-//	DRIVER            its version
-//	PCIE              generation and width of the link as it was: "gen 4 x16"
+//	DRIVER            the driver's version
+//	PCIE              current generation and width of the link: "gen 4 x16"
 //	NVLINK            active links, equal ones together: "18 x 4.0, 26562 MB/s"
 //	NVLINK_PEERS      the other ends, by PCI address: "6 x 0000:07:00.0 (switch)"
 //	MIG               the part of a divided GPU: "GPU-…, GPU instance 1, compute instance 0"; "on" if it is divided
-//	FOUND_BY          how it was found, if CUDA did not name it
+//	FOUND_BY          how the GPU was identified, if not by CUDA
 func (d *definitions) describeGPU(node otf2.SystemTreeNodeRef, g *experiment.GPU) {
 	d.property(node, "UUID", g.UUID)
 	d.property(node, "PCI", g.PCI)
@@ -64,8 +64,8 @@ func (d *definitions) describeGPU(node otf2.SystemTreeNodeRef, g *experiment.GPU
 	d.property(node, "FOUND_BY", f.Guess)
 }
 
-// identityOf returns what distinguishes a GPU from all others: its UUID, unless it was guessed without the process's
-// own CUDA. Two processes' GPUs are not identified by guesses.
+// identityOf returns the GPU's UUID, or "" if the GPU was guessed without the process's own CUDA. A guess does not
+// prove that two processes use the same GPU.
 func identityOf(g *experiment.GPU) string {
 	if guessed(g) {
 		return ""
@@ -75,7 +75,7 @@ func identityOf(g *experiment.GPU) string {
 
 func guessed(g *experiment.GPU) bool { return g.Facts != nil && g.Facts.Guess != "" }
 
-// divided reports whether others share the GPU's address: it is a part.
+// divided reports whether the GPU is a MIG partition, so that other partitions share its PCI address.
 func divided(g *experiment.GPU) bool { return g.Facts != nil && g.Facts.MIG != nil }
 
 func migText(f *experiment.GPUFacts) string {
@@ -101,7 +101,7 @@ func migText(f *experiment.GPUFacts) string {
 	return strings.Join(parts, ", ")
 }
 
-// tally counts equal texts, in the order of their first appearance.
+// tally counts equal texts, in order of first appearance.
 type tally struct {
 	texts  []string
 	counts []int
@@ -116,7 +116,7 @@ func (t *tally) add(s string) {
 	t.counts[i]++
 }
 
-// String is "2 x this; 1 x that"; a text that is empty is only counted.
+// String returns "2 x this; 1 x that". For an empty text it has only the count.
 func (t *tally) String() string {
 	parts := make([]string, len(t.texts))
 	for i, s := range t.texts {

@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// describeHidden adds what the processes' libraries did not report.
+// describeHidden adds the property that lists the traffic which the processes' libraries do not report.
 func (r *roster) describeHidden(ps *properties) {
 	var keys []string
 	for _, t := range r.hidden() {
@@ -24,7 +24,7 @@ func (r *roster) describeHidden(ps *properties) {
 	}
 }
 
-// hidden returns what the libraries of all processes did not report, the gravest first.
+// hidden returns the kinds of traffic that the libraries of the processes do not report, grave ones first.
 func (r *roster) hidden() []hidden.Traffic {
 	requests := false
 	for _, p := range r.ordered() {
@@ -48,8 +48,8 @@ func (r *roster) hidden() []hidden.Traffic {
 	return append(grave, others...)
 }
 
-// placeOf returns the facts of a process about its library. requests: a process has recorded requests of a network
-// plugin.
+// placeOf returns the facts about a process from which package hidden concludes what its library does not report.
+// requests: at least one process has recorded requests of a network plugin.
 func placeOf(p *experiment.Process, requests bool) hidden.Place {
 	place := hidden.Place{
 		Library: p.Library, Version: p.LibraryVersion, GPUs: p.Architectures,
@@ -66,8 +66,8 @@ func placeOf(p *experiment.Process, requests bool) hidden.Place {
 	return place
 }
 
-// callsUnseen reports whether no call came of a process whose collectives did, though the API has them and they were
-// wanted.
+// callsUnseen reports whether a process recorded collectives but no API calls, although its profiler API has them and
+// they were to be recorded.
 func callsUnseen(p *experiment.Process) bool {
 	n := p.Counts.Starts
 	return p.APIVersion > 4 && p.Masks.Record&(1<<shm.EventCollApi) != 0 && n[shm.EventColl.String()] > 0 &&

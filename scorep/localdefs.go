@@ -13,22 +13,23 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
-// localTables are the tables from the ids of each process to the archive's: what makes its event files readable as they
-// are.
+// localTables holds the tables that map each process's ids to the archive's. With them, event files can be used
+// unchanged.
 type localTables struct {
 	of     map[*jobs.Process][]*otf2.MappingTable
-	marked map[*jobs.Process]*otf2.MappingTable // of regions, for rows whose calls are marked as forwarded, see merger
+	marked map[*jobs.Process]*otf2.MappingTable // region tables for rows whose forwarded calls are marked
 }
 
-// add maps ids of a kind in a process to the archive's; where they are the same there is no table.
+// add adds the table that maps a process's ids of a kind to the archive's. If all ids are equal, no table is needed.
 func (t *localTables) add(p *jobs.Process, kind otf2.MappingType, global []uint64) {
 	if table := otf2.OptimalMapping(kind, global); table != nil {
 		t.of[p] = append(t.of[p], table)
 	}
 }
 
-// write writes each location's mapping tables and clock offsets: once per process, as its locations share them, except
-// those whose forwarded calls are marked. It overwrites its own earlier files, which have no readers yet.
+// write writes each location's mapping tables and clock offsets. The locations of a process share one file through hard
+// links; rows whose forwarded calls are marked share another. Existing files are overwritten: they are from an earlier
+// call, and have no readers yet.
 func (t *localTables) write(dir string, chunkSize uint64, rows []*location, workers int) error {
 	type like struct {
 		part   *jobs.Process
@@ -67,7 +68,7 @@ func (t *localTables) write(dir string, chunkSize uint64, rows []*location, work
 	})
 }
 
-// isSameFile reports whether two names are of one file.
+// isSameFile reports whether two paths lead to the same file.
 func isSameFile(a, b string) bool {
 	x, err := os.Lstat(a)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// defineLocations makes the PROCESS groups, 0…P−1, then the ACCELERATOR groups, and puts every
-// location into its group.
+// defineLocations defines the PROCESS location groups, 0…P−1, then the ACCELERATOR groups, then all locations in
+// their groups.
 func (d *definer) defineLocations(t *systemTree) {
 	for _, pl := range d.world.Places {
 		if pl.Process != nil && d.on.has(pl.Process) {
@@ -77,13 +77,13 @@ func (d *definer) defineLocations(t *systemTree) {
 	}
 }
 
-// identify adds the properties by which other tools' data can be matched with a row: the system's ids of processes and
-// threads (in their own pid namespace), NCCL's commId of a communicator rank's row, and the communicator's number of
-// nodes. A row with several owners has their number instead.
+// identify adds the properties by which other tools' data can be matched with a row: the system's thread id (in the
+// process's pid namespace) and the thread's name, or the commId and number of nodes of a rank's communicator. A row
+// that several owners share has the number of owners instead.
 //
-// facts.PropNoData marks a location group that stands for processes without data, with their ranks in the world:
-// "4-15,20", or facts.UnknownRanks. Their communicator ranks have one location, which is in the list of all locations
-// (COMM_LOCATIONS) once for each: for each rank of the world, ascending, as many times.
+// The location group of processes without data has the property facts.PropNoData: their ranks in the world, such as
+// "4-15,20", or facts.UnknownRanks. All their communicator ranks share one location, which COMM_LOCATIONS lists once
+// for each of them, in ascending order of their world ranks.
 func (d *definer) identify(l *location) {
 	switch s := l.source; {
 	case s == nil:

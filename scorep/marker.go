@@ -15,22 +15,22 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// marker is a remark on an interval of the archive's time.
+// marker is an OTF2 marker: a text about a time range.
 type marker struct {
 	time, duration uint64
 	severity       otf2.MarkerSeverity
 	category, text string
 	scope          otf2.MarkerScope
-	ref            uint64 // of the scope
+	ref            uint64 // the object that scope refers to
 }
 
-// markers are those of an archive, by time.
+// markers holds an archive's markers, sorted by time.
 type markers []marker
 
 // markerGroup is the group of all marker definitions of an archive.
 const markerGroup = "nccl-otf2"
 
-// Categories of the markers that unifying adds to those of the processes.
+// Categories of the markers that Unify adds to those of the processes.
 const (
 	categoryMissing    = "Missing data"
 	categoryIncomplete = "Incomplete process"
@@ -41,7 +41,7 @@ const (
 	categoryWithheld   = "Withheld"
 )
 
-// maxDifferences bounds the list of differences in markers and properties; the number is always stated.
+// maxDifferences limits how many differences markers and properties list; properties always state the total.
 const maxDifferences = 200
 
 // remarks makes the markers of an archive.
@@ -53,7 +53,7 @@ type remarks struct {
 	markers markers
 }
 
-// all collects the processes' markers and adds what unifying has found.
+// all returns the processes' own markers and those for problems that unifying found, sorted by time.
 func (r *remarks) all() markers {
 	for _, p := range r.ordered() {
 		for _, m := range p.Shard.Markers {
@@ -68,8 +68,8 @@ func (r *remarks) all() markers {
 	return r.markers
 }
 
-// markerOf is a process's own marker on the archive's time. Readers draw markers between the first and the last event,
-// so none may lie outside.
+// markerOf converts a process's own marker to the archive's time. It is clipped to the range of events, because readers
+// draw markers only there.
 func (r *remarks) markerOf(p *jobs.Process, m *experiment.Marker) marker {
 	out := marker{
 		time: p.At(m.Time), duration: m.Duration, severity: m.Severity, category: m.Category, text: m.Text,
@@ -88,7 +88,7 @@ func (r *remarks) markerOf(p *jobs.Process, m *experiment.Marker) marker {
 	return out
 }
 
-// markEnd returns where a process died, or that its recording was not finished.
+// markEnd adds a marker where a process died, and one if its recording was not finished.
 func (r *remarks) markEnd(p *jobs.Process) {
 	group := uint64(p.Index)
 	if how := jobs.HowEnded(p.Shard); how != "" {
@@ -113,14 +113,14 @@ func (r *remarks) markEnd(p *jobs.Process) {
 	})
 }
 
-// wholeRun returns a marker over all of the archive's time.
+// wholeRun returns a marker that covers the archive's whole time.
 func (x *extent) wholeRun(severity otf2.MarkerSeverity, category, text string, scope otf2.MarkerScope,
 	ref uint64) marker {
 	return marker{time: x.first, duration: x.last - x.first, severity: severity, category: category, text: text,
 		scope: scope, ref: ref}
 }
 
-// markCommunicators names the ranks without data, and the operations in which members differ.
+// markCommunicators adds markers for ranks without data, and for operations in which members of a communicator differ.
 func (r *remarks) markCommunicators() {
 	for _, in := range r.instances {
 		if missing := in.Missing(); len(missing) > 0 {
@@ -136,7 +136,8 @@ func (r *remarks) markCommunicators() {
 	}
 }
 
-// markPauses returns which operations were not recorded, and where it is not known.
+// markPauses adds markers for operations that were not recorded, and for communicators whose members paused
+// differently.
 func (r *remarks) markPauses() {
 	for i := range r.pauses[:min(len(r.pauses), maxDifferences)] {
 		p := &r.pauses[i]
@@ -160,7 +161,8 @@ func (r *remarks) markPauses() {
 	}
 }
 
-// markOrigins marks transfers with an unknown originator, and event types that NCCL was not asked for.
+// markOrigins adds markers for transfers with an unknown originator, and one for event types that were not requested
+// from NCCL because that was unsafe.
 func (r *remarks) markOrigins() {
 	for _, u := range r.origins.unknown[:min(len(r.origins.unknown), maxDifferences)] {
 		f := u.part.Shard.Foreign[u.foreign]
@@ -176,8 +178,7 @@ func (r *remarks) markOrigins() {
 	}
 }
 
-// write writes the marker file. A category that comes in several severities is defined once
-// for each, the further ones with the severity in the name, because (group, category) names a marker.
+// write writes the marker file at path, with the given chunk size in bytes.
 func (all markers) write(path string, chunkSize uint64) error {
 	w, err := otf2.CreateMarkerWriter(path, chunkSize)
 	if err != nil {
@@ -190,7 +191,9 @@ func (all markers) write(path string, chunkSize uint64) error {
 	return nil
 }
 
-// addTo writes the markers; their definitions' ids begin with first.
+// addTo writes the definitions of the markers, with ids from first on, then the markers. A (group, category) pair
+// identifies a definition, so each further severity of a category gets the severity added to its name. w keeps its
+// first error and returns it from Close.
 func (all markers) addTo(w *otf2.MarkerWriter, first otf2.MarkerRef) {
 	type kind struct {
 		category string
@@ -198,7 +201,7 @@ func (all markers) addTo(w *otf2.MarkerWriter, first otf2.MarkerRef) {
 	}
 	refs := make(map[kind]otf2.MarkerRef)
 	named := make(map[string]bool)
-	for _, m := range all { // the writer keeps its first error for Close
+	for _, m := range all {
 		k := kind{m.category, m.severity}
 		if _, ok := refs[k]; ok {
 			continue
@@ -217,5 +220,5 @@ func (all markers) addTo(w *otf2.MarkerWriter, first otf2.MarkerRef) {
 	}
 }
 
-// clean removes what ends strings on disk.
+// clean removes NULs, which would end the string on disk.
 func clean(s string) string { return strings.ReplaceAll(s, "\x00", "") }

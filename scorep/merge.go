@@ -25,21 +25,21 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/measurement"
 )
 
-// MergeOptions says how to merge; nil means the zero value.
+// MergeOptions are the options of Merge; nil means the zero value.
 type MergeOptions struct {
 	UnifyOptions
-	// KeepForwarded keeps rows of threads whose calls Score-P has, too, and does not mark them.
+	// KeepForwarded keeps, unmarked, the rows of threads whose calls Score-P recorded, too.
 	KeepForwarded bool
 }
 
 // MergeResult is the outcome of Merge.
 type MergeResult struct {
 	Archive string `json:"archive"` // path of its anchor
-	Timer   string `json:"timer"`   // Score-P's, as SCOREP_TIMER names it
+	Timer   string `json:"timer"`   // Score-P's timer, as SCOREP_TIMER names it
 
-	Paired     int `json:"paired"`      // processes of both
-	ScorepOnly int `json:"scorep_only"` // processes that only Score-P has
-	NCCLOnly   int `json:"nccl_only"`   // and only we
+	Paired     int `json:"paired"`      // processes that both sides recorded
+	ScorepOnly int `json:"scorep_only"` // processes that only Score-P recorded
+	NCCLOnly   int `json:"nccl_only"`   // processes that only NCCL's side recorded
 
 	ScorepLocations int    `json:"scorep_locations"`
 	Locations       int    `json:"locations"` // added to them
@@ -47,30 +47,30 @@ type MergeResult struct {
 	Events          uint64 `json:"events"` // added to them
 	Communicators   int    `json:"communicators"`
 
-	// Rows of threads that are not there because Score-P has all their calls, and those that are there with the calls
-	// that Score-P has marked.
+	// Rows of threads left out because Score-P has all their calls, and rows kept with the calls that Score-P also has
+	// marked.
 	ThreadsLeftOut int `json:"threads_left_out"`
 	ThreadsMarked  int `json:"threads_marked"`
 
-	Linked    int  `json:"linked"`    // event files of both that were linked
-	Copied    int  `json:"copied"`    // and copied, for want of links or because a process had not finished
-	Rewritten int  `json:"rewritten"` // of the copied ones: into chunks of Score-P's size
-	Extended  bool `json:"extended"`  // our events begin before, or end behind, those of Score-P
+	Linked    int  `json:"linked"`    // hard-linked event files, of both sides
+	Copied    int  `json:"copied"`    // copied event files: no hard link was possible, or the process had not finished
+	Rewritten int  `json:"rewritten"` // copied files that were rewritten into chunks of Score-P's size
+	Extended  bool `json:"extended"`  // our events begin before, or end after, those of Score-P
 
 	Problems []string `json:"problems,omitempty"`
 }
 
-// forwardedMark is added to the names of regions that Score-P has, too.
+// forwardedMark is appended to the names of regions that Score-P has, too.
 const forwardedMark = " (forwarded)"
 
-// Merge makes one archive in the folder out of a Score-P measurement's trace and of what the processes of the same job
-// have left in the experiment directory dir. An earlier archive of Merge in out is replaced.
+// Merge writes one archive into the folder out: the trace of a Score-P measurement, and what the processes of the same
+// job recorded in the experiment directory dir. If out already contains an archive of Merge, it is replaced.
 //
 // Score-P's definitions come first, byte for byte, and keep their ids; its event files and local definitions are
-// linked. Ours follow with ids behind theirs; what differs between the two, ids and clocks, is in our local
-// definition files. So events are not read, except the first one of each of Score-P's threads, which names it.
+// linked. Our definitions get ids after those. Our local definition files map our ids and clocks to the merged
+// archive's. So no events are read, except the first one of each Score-P thread, which identifies the thread.
 //
-// Errors: experiment.ErrBusy if the directory is being unified; else what is wrong with the input, in one line.
+// Errors: experiment.ErrBusy if the directory is being unified; otherwise one line about what is wrong with the input.
 func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, error) {
 	if opts == nil {
 		opts = new(MergeOptions)
@@ -102,8 +102,8 @@ func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, e
 	return res, nil
 }
 
-// SameJob reports whether a process of an experiment directory is in a Score-P measurement, by host and process id. The
-// error is fs.ErrNotExist if that has no trace.
+// SameJob reports whether any process of an experiment directory is also in a Score-P measurement, by host and process
+// id. The error is fs.ErrNotExist if the measurement has no trace.
 func SameJob(measurementDir, dir string) (bool, error) {
 	if _, err := os.Stat(filepath.Join(measurementDir, files.ArchiveName+".otf2")); err != nil {
 		return false, err
@@ -119,7 +119,8 @@ func SameJob(measurementDir, dir string) (bool, error) {
 	return slices.ContainsFunc(parts, func(p *jobs.Process) bool { return len(m.Candidates(p)) > 0 }), nil
 }
 
-// mayReplace reports whether an archive may be written into a folder: one that is not there, empty, or of Merge.
+// mayReplace returns an error if an archive must not be written into the folder. It may if the folder does not exist,
+// is empty, or contains an archive of Merge.
 func mayReplace(out string) error {
 	if err := atomicfile.RefuseFolder(out); err != nil {
 		return err
@@ -138,7 +139,7 @@ func mayReplace(out string) error {
 	return nil
 }
 
-// merger adds a run's archive to that of a measurement.
+// merger is the base of an archive that is merged into that of a measurement.
 type merger struct {
 	*measurement.Trace
 	pairs         map[*jobs.Process]*measurement.Pairing
@@ -148,7 +149,8 @@ type merger struct {
 	extended                      bool
 }
 
-// pairRuns finds the jobs of an experiment directory that a measurement is of, as one run.
+// pairRuns joins the runs that have processes in the measurement into one run. It returns lines about processes that
+// were left out, and an error if no process matches.
 func pairRuns(m *measurement.Trace, runs []*jobs.Run) (*merger, *jobs.Run, []string, error) {
 	var all []*jobs.Process
 	for _, r := range runs {
@@ -178,7 +180,8 @@ func pairRuns(m *measurement.Trace, runs []*jobs.Run) (*merger, *jobs.Run, []str
 	return &merger{Trace: m, pairs: pairs}, chosen, reasons, nil
 }
 
-// begin assigns the processes of a world their places in the measurement, and converts their times to its clock.
+// begin assigns the processes of a world their places in the measurement, and sets the conversion of their times to its
+// clock.
 func (g *merger) begin(r *roster, d *definitions) {
 	d.from = g.firstIDs()
 	for _, s := range g.Archive.Defs.Strings {
@@ -187,7 +190,7 @@ func (g *merger) begin(r *roster, d *definitions) {
 		}
 	}
 	next := int(g.Groups)
-	base := make(map[otf2.LocationGroupRef]uint32) // numbers of locations in use
+	base := make(map[otf2.LocationGroupRef]uint32) // location numbers in use, by location group
 	for _, pl := range r.world.Places {
 		pl.Base = g.Numbers
 		fit := g.pairs[pl.Process]
@@ -197,7 +200,8 @@ func (g *merger) begin(r *roster, d *definitions) {
 		} else {
 			pl.Index, pl.Name = int(fit.Group), fit.Name
 			pl.Base += base[fit.Group]
-			// A further shard of the process has its rows behind these, those kept for ranks without events included.
+			// The rows of a further shard of the same process are numbered after these, and after those that may be
+			// needed for ranks without events.
 			for _, l := range pl.Process.Shard.Locations {
 				base[fit.Group] = max(base[fit.Group], pl.Base-g.Numbers+l.Number+1)
 			}
@@ -213,8 +217,9 @@ func (g *merger) begin(r *roster, d *definitions) {
 	}
 }
 
-// transferOf is the process's own way to the measurement's clock, or, without, that of a process which has one: best on
-// the same machine, whose clock it shares; else it is as near as the machines' real-time clocks are.
+// transferOf returns the conversion of the process's times to the measurement's clock. A process that the measurement
+// does not have uses the conversion of another one, preferably on the same machine, whose clock it shares. Otherwise
+// the result is only as accurate as the machines' real-time clocks.
 func (g *merger) transferOf(p *jobs.Process, parts []*jobs.Process) *measurement.Transfer {
 	if fit := g.pairs[p]; fit != nil {
 		return fit.Transfer
@@ -230,7 +235,7 @@ func (g *merger) transferOf(p *jobs.Process, parts []*jobs.Process) *measurement
 	return &t
 }
 
-// plant puts the machines of a world into the measurement's system tree.
+// plant finds the nodes of the machines in the measurement's system tree.
 func (g *merger) plant(t *systemTree, w *jobs.World) {
 	t.machine = g.Root
 	for _, pl := range w.Places {
@@ -242,7 +247,7 @@ func (g *merger) plant(t *systemTree, w *jobs.World) {
 	for _, n := range t.nodes {
 		taken[n] = true
 	}
-	for _, pl := range w.Places { // machines on which no process is of both
+	for _, pl := range w.Places { // machines where no process is in both
 		if pl.Process == nil {
 			continue
 		}
@@ -259,10 +264,10 @@ func (g *merger) plant(t *systemTree, w *jobs.World) {
 	}
 }
 
-// row returns what becomes of a location, and its name.
+// row returns how a location is included, and its name.
 func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string) {
 	fit := g.pairs[p]
-	// which of its calls whose thread made is not known
+	// without a single owner, it is not known which thread made which call
 	if fit == nil || l.Kind != experiment.KindThread || l.TID == 0 || l.Shared() {
 		return keepRow, rowName(l)
 	}
@@ -283,9 +288,9 @@ func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string
 	return leaveRow, name
 }
 
-// forwards reports whether all calls of a thread were forwarded to Score-P, and recorded by it. Calls that were not are
-// counted by process and reason, so where there are any it is not known whose they were; but other threads' are not
-// those of the main thread, which is never one of them.
+// forwards reports whether all calls of a thread were forwarded to Score-P and recorded by it. Calls that were not
+// forwarded are counted by process and reason, not by thread, so any such call makes it uncertain for every thread. An
+// exception is the reason "other threads", which never applies to the main thread.
 func (g *merger) forwards(p *jobs.Process, l *experiment.Location) bool {
 	s, calls := p.Shard.Scorep, p.Shard.Counts.Scorep
 	if s == nil || s.State != shm.ScorepOn.String() || calls[shm.ScorepForwarded] == 0 || len(g.Regions) == 0 {
@@ -300,13 +305,13 @@ func (g *merger) forwards(p *jobs.Process, l *experiment.Location) bool {
 	return main || s.Model == shm.ScorepCreateWait.String()
 }
 
-// forwarded reports whether the measurement has a region of calls.
+// forwarded reports whether a region consists of NCCL calls that the measurement also has.
 func (g *merger) forwarded(r *experiment.Region) bool {
 	return r.Group == regions.GroupAPI && g.Regions[r.Name]
 }
 
-// groupForwarded is the group of NCCL's calls on Score-P's rows, which have none of their own: without one readers give
-// them the color of other user regions. It differs from the group of recorded calls, so that sums by group count each
+// groupForwarded is the group of NCCL's calls on Score-P's rows. Score-P puts them in no group, and without one,
+// readers color them as user regions. It differs from the group of our recorded calls, so that sums by group count each
 // call once.
 const groupForwarded = regions.GroupAPI + " (Score-P)"
 
@@ -328,7 +333,7 @@ func (g *merger) calls() (all []otf2.RegionRef) {
 	return all
 }
 
-// marks reports whether a row of a process has its forwarded calls marked.
+// marks reports whether any row of the process gets its forwarded calls marked.
 func (g *merger) marks(p *jobs.Process) bool {
 	return slices.ContainsFunc(p.Shard.Locations, func(l experiment.Location) bool {
 		do, _ := g.row(p, &l)
@@ -336,7 +341,7 @@ func (g *merger) marks(p *jobs.Process) bool {
 	})
 }
 
-// nextGroup is the id of a further PROCESS location group.
+// nextGroup returns the id that one more PROCESS location group would get.
 func (g *merger) nextGroup(w *jobs.World) int {
 	n := int(g.Groups)
 	for _, pl := range w.Places {
@@ -345,13 +350,13 @@ func (g *merger) nextGroup(w *jobs.World) int {
 	return n
 }
 
-// has reports whether a process is of both.
+// has reports whether the measurement also has the process.
 func (g *merger) has(p *jobs.Process) bool { return g.pairs[p] != nil }
 
-// standsFor is the measurement's first thread of a process.
+// standsFor returns the location of the process's first thread in the measurement.
 func (g *merger) standsFor(p *jobs.Process) otf2.LocationRef { return g.pairs[p].Threads[0].Location }
 
-// note counts rows by what becomes of them.
+// note counts the rows that are left out or marked.
 func (g *merger) note(do treatment) {
 	switch do {
 	case leaveRow:
@@ -361,16 +366,17 @@ func (g *merger) note(do treatment) {
 	}
 }
 
-// paradigm reports whether the measurement has defined it.
+// paradigm reports whether the measurement defines the paradigm.
 func (g *merger) paradigm(p otf2.Paradigm) bool { return g.Archive.Defs.ParadigmDef(p) != nil }
 
-// empty is the measurement's own extent.
+// empty returns the measurement's own time range.
 func (g *merger) empty(*jobs.Run) (first, last uint64) {
 	c := g.Archive.Defs.Clock
 	return c.Offset, c.Offset + c.Length
 }
 
-// clock leaves the measurement's clock as it is, unless our events lie outside of it.
+// clock widens x to the measurement's range. The measurement's clock definition is kept unless our events lie outside
+// of its range.
 func (g *merger) clock(x *extent) (otf2.ClockProperties, bool) {
 	c := g.Archive.Defs.Clock
 	end := c.Offset + c.Length
@@ -380,7 +386,7 @@ func (g *merger) clock(x *extent) (otf2.ClockProperties, bool) {
 		Realtime: c.Realtime}, g.extended
 }
 
-// write makes the archive in a folder beside out, then puts it in its place.
+// write writes the archive into a staging folder in out, then moves it into place.
 func (g *merger) write(r *jobs.Run, out string, opts *UnifyOptions) (*MergeResult, error) {
 	if err := atomicfile.MakeFolder(out); err != nil {
 		return nil, err
@@ -418,7 +424,8 @@ func (g *merger) write(r *jobs.Run, out string, opts *UnifyOptions) (*MergeResul
 	return res, nil
 }
 
-// linkFiles puts all files of the measurement's locations and archive into the folder staging.
+// linkFiles links all files of the measurement's locations, and its thumbnails, into the folder staging. A location
+// without a local definition file gets an empty one, because all locations of the merged archive must have one.
 func (g *merger) linkFiles(opts *UnifyOptions, staging string) (*files.Events, error) {
 	out := files.New(0)
 	at := func(name string) (from, to string) { return filepath.Join(g.Dir, name), filepath.Join(staging, name) }
@@ -433,7 +440,7 @@ func (g *merger) linkFiles(opts *UnifyOptions, staging string) (*files.Events, e
 			err := placed.Link(from, to)
 			if errors.Is(err, fs.ErrNotExist) {
 				switch suffix {
-				case ".def": // in the merged archive, locations have one
+				case ".def":
 					if _, _, err = g.Archive.LocalDefs(all[i].Self); err == nil {
 						err = otf2.WriteLocalDefs(to, nil, nil, g.Archive.Anchor.DefChunkSize)
 					}
@@ -455,7 +462,7 @@ func (g *merger) linkFiles(opts *UnifyOptions, staging string) (*files.Events, e
 	return out, err
 }
 
-// writeDefinitions writes all but the event files.
+// writeDefinitions writes all files of the archive except event files.
 func (g *merger) writeDefinitions(a *archive, staging string) error {
 	path := func(suffix string) string { return filepath.Join(staging, files.ArchiveName+suffix) }
 	anchor := *g.Archive.Anchor
@@ -490,7 +497,7 @@ func (g *merger) writeDefinitions(a *archive, staging string) error {
 	return otf2.WriteAnchor(path(".otf2"), &anchor)
 }
 
-// writeMarkers writes the measurement's markers, if it has any, and ours.
+// writeMarkers writes the measurement's markers, then ours. It writes no file if there are none.
 func (g *merger) writeMarkers(ours markers, path string, chunkSize uint64) error {
 	defs, markers, err := g.Archive.Markers()
 	if err != nil || len(defs)+len(ours) == 0 {
@@ -500,7 +507,7 @@ func (g *merger) writeMarkers(ours markers, path string, chunkSize uint64) error
 	if err != nil {
 		return err
 	}
-	next := otf2.MarkerRef(0) // the writer keeps its first error for Close
+	next := otf2.MarkerRef(0) // w keeps its first error and returns it from Close
 	for _, d := range defs {
 		next = max(next, d.Self+1)
 		_ = w.DefMarker(d.Self, d.Group, d.Category, d.Severity)
@@ -515,7 +522,8 @@ func (g *merger) writeMarkers(ours markers, path string, chunkSize uint64) error
 	return nil
 }
 
-// localDefsFit reports whether the measurement's local definitions can be read with larger chunks: those of one can.
+// localDefsFit returns an error if larger definition chunks would make the measurement's local definitions unreadable.
+// Files of a single chunk stay readable.
 func (g *merger) localDefsFit() error {
 	for _, l := range g.Archive.Defs.Locations {
 		info, err := os.Stat(filepath.Join(g.Dir, files.ArchiveName, files.Name(l.Self, ".def")))
@@ -528,7 +536,8 @@ func (g *merger) localDefsFit() error {
 	return nil
 }
 
-// properties are those of the measurement, then ours. What both have is true if it is of both.
+// properties returns the measurement's properties, then ours. A property that both have with different values becomes
+// "false": it is true only if it holds for both parts.
 func (g *merger) properties(ours properties) properties {
 	all := slices.Clone(properties(g.Archive.Anchor.Properties))
 	all.add(facts.PropMerged, g.Archive.Anchor.Creator)
@@ -577,7 +586,7 @@ func (g *merger) result(a *archive) *MergeResult {
 	return r
 }
 
-// behind is the id behind those of all definitions of a kind.
+// behind returns the first id after those of all definitions of a kind.
 func behind[D any, Ref ~uint32](definitions []D, self func(*D) Ref) (id Ref) {
 	for i := range definitions {
 		id = max(id, self(&definitions[i])+1)
@@ -585,7 +594,7 @@ func behind[D any, Ref ~uint32](definitions []D, self func(*D) Ref) (id Ref) {
 	return id
 }
 
-// firstIDs are the ids behind those of the measurement's definitions.
+// firstIDs returns, for each kind of definition, the first id after the measurement's.
 func (g *merger) firstIDs() firstIDs {
 	d := g.Archive.Defs
 	return firstIDs{

@@ -14,19 +14,20 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// repeated are rows of measurements of a GPU that another process's are taken of.
+// repeated holds the metric rows to leave out, by process and location number: another process's measurements of the
+// same GPU are used.
 type repeated map[*jobs.Process]map[uint32]bool
 
-// repeatedMetrics decides whose measurements of a GPU are taken where several processes of a machine measured it: those
-// of the process with the most events, with all its lives; of equals, the first in the world's order. The others' rows
-// are left out and counted. Processes do not talk to each other while they record, so each measures what it uses.
+// repeatedMetrics decides whose measurements of a GPU are used if several processes of a machine measured it: those of
+// the process with the most events or, among equals, of the first in world order. The rows of the others are left out
+// and counted. Processes cannot agree on this while they record, because they do not communicate with each other.
 func repeatedMetrics(of *roster) repeated {
 	type gpu struct{ machine, uuid string }
 	type row struct {
 		part   *jobs.Process
 		number uint32
 	}
-	events := make(map[gpu]map[*jobs.Process]uint64) // by the process's first life
+	events := make(map[gpu]map[*jobs.Process]uint64) // by process
 	rows := make(map[gpu][]row)
 	for _, p := range of.ordered() {
 		for _, l := range p.Shard.Locations {
@@ -48,7 +49,7 @@ func repeatedMetrics(of *roster) repeated {
 	out := make(repeated)
 	for key, all := range rows {
 		best := all[0].part
-		for _, r := range all { // in the world's order
+		for _, r := range all { // in world order
 			if events[key][r.part] > events[key][best] {
 				best = r.part
 			}
@@ -66,7 +67,7 @@ func repeatedMetrics(of *roster) repeated {
 	return out
 }
 
-// gpuOfMetrics is the GPU that a row of kind KindGPUMetrics is of, −1 if nothing says so.
+// gpuOfMetrics returns the index of the GPU that a row of kind KindGPUMetrics measures; −1 if unknown.
 func gpuOfMetrics(p *jobs.Process, number uint32) int {
 	for i := range p.Shard.Metrics {
 		m := &p.Shard.Metrics[i]
@@ -77,12 +78,12 @@ func gpuOfMetrics(p *jobs.Process, number uint32) int {
 	return -1
 }
 
-// defineMetrics defines each quantity and each set of them once, whichever processes have it, and what was measured of
-// GPUs as an instance per GPU: recorded by a row, on behalf of the device.
+// defineMetrics defines each metric member and each class once, whichever processes use it. Measurements of GPUs become
+// one instance per row: recorded by the row, with the device as its scope.
 func (d *definer) defineMetrics(t *systemTree) {
 	members := make(map[experiment.MetricMember]otf2.MetricMemberRef)
 	classes := make(map[string]otf2.MetricRef)
-	next := d.from.metric // classes and instances share their ids
+	next := d.from.metric // classes and instances share one range of ids
 	global := make(map[*jobs.Process][]uint64)
 	class := func(m *experiment.Metric) otf2.MetricRef {
 		refs := make([]otf2.MetricMemberRef, len(m.Members))
@@ -133,7 +134,7 @@ func (d *definer) defineMetrics(t *systemTree) {
 				continue
 			}
 			l := d.ids[p][uint32(m.Location)]
-			if l == nil { // left out, or of a file that is gone
+			if l == nil { // the row is left out, or its file is missing
 				global[p][i] = math.MaxUint64
 				continue
 			}
@@ -152,7 +153,7 @@ func (d *definer) defineMetrics(t *systemTree) {
 	})
 }
 
-// writeMetrics writes what defineMetrics made. Classes come first, so that the ids of the two kinds ascend.
+// writeMetrics writes the definitions of defineMetrics. Classes precede instances, so that their common ids ascend.
 func (d *definitions) writeMetrics(w *otf2.GlobalDefWriter) {
 	for _, m := range d.MetricMembers {
 		_ = w.MetricMember(m.Self, m.Name, m.Description, m.Type, m.Mode, m.ValueType, m.Base, m.Exponent, m.Unit)
@@ -168,7 +169,7 @@ func (d *definitions) writeMetrics(w *otf2.GlobalDefWriter) {
 	}
 }
 
-// rows is their number.
+// rows returns the number of rows left out.
 func (r repeated) rows() (n uint64) {
 	for _, rows := range r {
 		n += uint64(len(rows))

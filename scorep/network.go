@@ -14,18 +14,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// network is the RMA window of one communicator's transfers: a put in it names the receiver by its
-// rank. Members of its communicator are, in this order:
+// network is the RMA window of a communicator's transfers; a put names its receiver by rank. The members of the
+// window's communicator are, in this order:
 //
-//   - for each rank the location that shows what it receives, or, where there is none, one that stands
-//     for the rank: that of its operations, or one without events
+//   - for each rank, the location that shows what it receives. If there is none, the location of the rank's
+//     operations or a location without events takes its place.
 //   - the locations that show what the ranks send, by rank
-//   - locations of processes that send for other processes' ranks (PXN), by rank and process
+//   - the locations of processes that send on behalf of other processes' ranks (PXN), by rank and process
 //
 // The location property facts.PropRank is the rank whose transfers a sending or receiving location shows. Event files
-// have no RmaWinCreate and RmaWinDestroy, and the window's flags say so.
+// have no RmaWinCreate and RmaWinDestroy, as the window's flags state.
 type network struct {
-	of    *jobs.Communicator // nil: of a rank without data
+	of    *jobs.Communicator // nil if the communicator is unknown
 	name  string
 	ranks int
 	recv  map[int]*endpoint
@@ -38,7 +38,7 @@ type endpoint struct {
 	part   *jobs.Process
 	number uint32
 	rank   int
-	pxn    int // 1: of another process's rank
+	pxn    int // 1 if the rank is another process's, else 0
 }
 
 func (e *endpoint) location() otf2.LocationRef { return locationOf(e.part, e.number) }
@@ -49,16 +49,17 @@ type owner struct {
 	comm, foreign int
 }
 
-// networks are those of an archive.
+// networks holds an archive's networks.
 type networks struct {
 	*roster
 	*origins
 	all     []*network
-	windows map[*jobs.Process][]*network // of its local window ids
+	windows map[*jobs.Process][]*network // by the process's local window id
 }
 
-// plan finds the networks that the processes' windows and locations belong to, in the order of their communicators;
-// those of unknown ones come last. The error reports more ranks without data than jobs.MaxAbsent.
+// plan finds the network of each window and network location, and sorts the networks in the order of their
+// communicators. Networks of unknown communicators come last. It returns an error if there are more ranks without data
+// than jobs.MaxAbsent.
 func (ns *networks) plan(on base) error {
 	ns.windows = make(map[*jobs.Process][]*network)
 	order, of := ns.networkOrder()
@@ -89,8 +90,8 @@ func (ns *networks) plan(on base) error {
 	return nil
 }
 
-// networkOrder returns the order of communicators, and a function that finds or makes the network of an owner: that of
-// its communicator, or one of its own.
+// networkOrder returns the order of communicators, and a function that returns, or creates, the network of an owner:
+// its communicator's, or a separate one if the communicator is unknown.
 func (ns *networks) networkOrder() (order map[*jobs.Communicator]int, of func(owner) *network) {
 	home := make(map[owner]*jobs.Communicator)
 	order = make(map[*jobs.Communicator]int)
@@ -152,7 +153,7 @@ func (ns *networks) collect(of func(owner) *network) error {
 	return nil
 }
 
-// endpointOf returns whose transfers a location shows, if it shows any.
+// endpointOf returns the owner and endpoint of a location; false if the location shows no transfers.
 func endpointOf(p *jobs.Process, l *experiment.Location) (owner, *endpoint, bool) {
 	switch {
 	case jobs.ForeignWork(l):
@@ -163,13 +164,13 @@ func endpointOf(p *jobs.Process, l *experiment.Location) (owner, *endpoint, bool
 	return owner{}, nil, false
 }
 
-// sharedEndpoint is a location that shows transfers of a communicator rank, as it did of others before.
+// sharedEndpoint is a location that showed transfers of other communicator ranks before.
 type sharedEndpoint struct {
 	*endpoint
 	kind experiment.LocationKind
 }
 
-// laterEndpoints yields the locations of a process's communicator ranks that others had before.
+// laterEndpoints yields the network locations that the process's communicator ranks took over from earlier ones.
 func laterEndpoints(p *jobs.Process) func(yield func(owner, sharedEndpoint) bool) {
 	return func(yield func(owner, sharedEndpoint) bool) {
 		for i := range p.Shard.Comms {
@@ -212,7 +213,7 @@ func (n *network) add(e *endpoint, kind experiment.LocationKind) {
 	}
 }
 
-// standsForRank reports whether a location of its own is known for a rank.
+// standsForRank reports whether a location is known that can represent the rank.
 func (n *network) standsForRank(rank int) bool {
 	if n.recv[rank] != nil || n.of == nil || rank >= len(n.of.Members) {
 		return n.recv[rank] != nil
@@ -221,7 +222,7 @@ func (n *network) standsForRank(rank int) bool {
 	return m == nil || m.Comm().Rank == rank
 }
 
-// members lists the locations of a network's communicator.
+// members returns the locations of a network's communicator, in the order that network describes.
 func (ns *networks) members(n *network) []seat {
 	all := make([]seat, 0, n.ranks+len(n.send))
 	for rank := range n.ranks {
@@ -241,7 +242,7 @@ func (ns *networks) members(n *network) []seat {
 	return all
 }
 
-// nameRanks adds the property with the rank whose transfers a network location shows, if all are of one rank.
+// nameRanks adds facts.PropRank to each network location that shows the transfers of only one rank.
 func (d *definer) nameRanks() {
 	for _, p := range d.ordered() {
 		several := make(map[uint32]bool) // ranks, on a location

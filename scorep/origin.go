@@ -10,16 +10,16 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// origins maps network work that a process did for another one (PXN) to its originator.
+// origins maps network work that one process did for another (PXN) to its originator.
 //
-// NCCL hands the executing process nothing but the originator's context value. The plugin made it of its process's tag
-// and the number of the communicator, so it names the originator among the processes of one machine; the rank in NCCL's
-// descriptor must be that communicator's, and the executing process one of its members. Process ids are no evidence:
-// two containers on one machine may use the same ones.
+// The executing process gets only the originator's context value from NCCL. The plugin builds that value from its
+// process's tag and the number of the communicator, so it identifies the originator among the processes of one machine.
+// In addition, the rank in NCCL's descriptor must be that communicator's, and the executing process must be one of its
+// members. Process ids prove nothing: two containers on one machine may use the same ones.
 type origins struct {
-	of      map[owner]*jobs.Rank // originator, nil if it is not certain
+	of      map[owner]*jobs.Rank // only originators that are certain
 	unknown []unresolved
-	// collisions are the processes of one machine that drew the same tag, per machine and tag.
+	// collisions lists, for each machine and tag, simultaneous processes that drew the same tag.
 	collisions [][]*jobs.Process
 }
 
@@ -29,7 +29,7 @@ type unresolved struct {
 	why string
 }
 
-// machineKey is what processes with common shared memory have in common.
+// machineKey identifies the processes of one machine that have the same tag.
 type machineKey struct {
 	host, boot string
 	tag        uint16
@@ -37,7 +37,7 @@ type machineKey struct {
 
 func findOrigins(r *jobs.Run) *origins {
 	o := &origins{of: make(map[owner]*jobs.Rank)}
-	byTag := make(map[machineKey][]*jobs.Process) // host "": for any host name of a container
+	byTag := make(map[machineKey][]*jobs.Process) // any host name, as containers have their own
 	for _, p := range r.Processes {
 		q := p.Shard
 		byTag[machineKey{q.Host, q.BootID, q.Tag}] = append(byTag[machineKey{q.Host, q.BootID, q.Tag}], p)
@@ -73,7 +73,7 @@ func findOrigins(r *jobs.Run) *origins {
 					why = fmt.Sprintf("this process is not in communicator %d of %s, which has that tag", f.Index,
 						q.ID())
 				default:
-					if l := jobs.LifeOf(q.Shard); !lives[l] { // a life in several shards is one process
+					if l := jobs.LifeOf(q.Shard); !lives[l] { // a process may have several shards
 						lives[l] = true
 						fits = append(fits, m)
 					}
@@ -103,7 +103,7 @@ func findOrigins(r *jobs.Run) *origins {
 	return o
 }
 
-// collide notes processes that are not the same and were alive together.
+// collide adds to collisions those of parts that are different processes and were alive at the same time.
 func (o *origins) collide(parts []*jobs.Process) {
 	var same []*jobs.Process
 	for _, p := range parts {

@@ -16,56 +16,67 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// properties of an archive: facts about it beside the events. Under NCCL_OTF2:
+// properties are an archive's properties: facts about it that events do not state. Under NCCL_OTF2:
 //
 //	PROCESSES, PROCESSES_FINISHED, PROCESSES_RUNNING, PROCESSES_CRASHED   processes with data, by state
-//	PROCESSES_CONTINUED       how often another collector took over from one that had died
-//	PROCESSES_DIED            of them, those that did not end in order; DIED::<n> tells how, and who was first
-//	PROCESSES_MISSING         processes of which only their places in communicators are known
+//	PROCESSES_CONTINUED       how often a collector took over from one that had died
+//	PROCESSES_DIED            processes that did not end in order; DIED::<n> states how, and which was first
+//	PROCESSES_MISSING         processes known only from their ranks in communicators
 //	RANKS_MISSING             communicator ranks without data
-//	COMMUNICATORS             of more than one rank, those of networks not counted
-//	RANKS_OF_UNKNOWN_SIZE     ranks of communicators whose size NCCL never reported; there are no records of these
+//	COMMUNICATORS             communicators of more than one rank, without those of networks
+//	RANKS_OF_UNKNOWN_SIZE     ranks of communicators whose size NCCL never reported; the archive has no records of
+//	                          them
 //	STARTS::<TYPE>, STOPS::<TYPE>, STATES::<STATE>, FILTERED::<TYPE>      NCCL's callbacks
 //	PAUSED::<TYPE>            starts outside the window that was to be recorded
 //	LOST, LOST::<REASON>::<TYPE>                                          events not recorded
-//	LOST_BY_PROCESS::<n>      of them, those of process n (its location group)
-//	LOST_UNCOUNTED            processes of which more is missing, and nobody knows how much; LOST_UNCOUNTED::<n> tells why
+//	LOST_BY_PROCESS::<n>      lost events of process n (its location group)
+//	LOST_UNCOUNTED            processes that lost more, by an unknown amount; LOST_UNCOUNTED::<n> states why
 //	NULL_HANDLES              stops and states of events that were refused
 //	ODDITIES::<KIND>          see package regions
 //	TIMING::<SOURCE>          operations by the source of their times
-//	NETWORK::<WHAT>           what went over the network, see package regions: PUTS, PUT_BYTES, RECEIVED_BYTES, …
-//	CUPTI::<WHAT>             what CUPTI reported, see package regions: RECORDS, KERNELS, KERNELS_LINKED and, by reason, the other ones, …
-//	SCOREP::<WHAT>            calls forwarded to Score-P (FORWARDED), or by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED, MEMORY
-//	IMPORT::<WHAT>            of an imported archive, what became of the input: LINES, MALFORMED, TRUNCATED, EVENTS, and by kind what
+//	NETWORK::<WHAT>           network traffic, see package regions: PUTS, PUT_BYTES, RECEIVED_BYTES, …
+//	CUPTI::<WHAT>             what CUPTI reported, see package regions: RECORDS, KERNELS, KERNELS_LINKED and, by
+//	                          reason, kernels that were not linked, …
+//	SCOREP::<WHAT>            calls forwarded to Score-P (FORWARDED), or not forwarded, by reason: OTHER_THREADS,
+//	                          OUTSIDE, PAUSED, UNDEFINED, MEMORY
+//	IMPORT::<WHAT>            input of an imported archive: LINES, MALFORMED, TRUNCATED, EVENTS and, by kind, what
 //	                          could not be used, see package ingest
-//	DAMAGED, DAMAGED::<n>     what of the data on the disk was missing or damaged: shards, event files
-//	SEQUENCES_DIFFER          number of differences; SEQUENCES_DIFFER::<n> tells them (see Difference)
-//	STOPPED, STOPPED::<n>     who kept the job from going on, or asked for what does not fit together: culprits of a verdict (JSON), see package waitfor
-//	GAPS, GAPS::<n>           stretches of operations that were not recorded on request: comm 3 10-19 "name"; that could not be: comm 3 lost 10-19 "name"
+//	DAMAGED, DAMAGED::<n>     missing or damaged data on the disk: shards, event files
+//	SEQUENCES_DIFFER          number of differences; SEQUENCES_DIFFER::<n> describes them (see Difference)
+//	STOPPED, STOPPED::<n>     members that kept the job from making progress, or requested operations that do not
+//	                          match: culprits of a verdict (JSON), see package waitfor
+//	GAPS, GAPS::<n>           ranges of operations not recorded on request: comm 3 10-19 "name"; or lost: comm 3
+//	                          lost 10-19 "name"
 //	GAPS_DIFFER, GAPS_DIFFER::<n>   communicators whose members paused at different operations
-//	GPU_METRICS_LEFT_OUT      rows of measurements of a GPU that are not in the archive: another process's of the same GPU are
-//	PARENTS, PARENTS::<n>     communicators that came from others, and how (facts.Birth): comm 5 of 2 split 1 color 0; comm 6 of 2 shrink
+//	GPU_METRICS_LEFT_OUT      rows of GPU metrics left out because the archive has another process's for
+//	                          the same GPU
+//	PARENTS, PARENTS::<n>     communicators created from others, and how (facts.Birth): comm 5 of 2 split 1 color
+//	                          0; comm 6 of 2 shrink
 //	PXN, PXN_UNRESOLVED       communicator ranks whose network work another process did, and those of them
 //	                          whose process is not certain
-//	HIDDEN                    what the libraries did not tell: keys of package hidden, what is gravest first
+//	HIDDEN                    traffic that the libraries do not report: keys of package hidden, gravest first
 //	TAG_COLLISIONS            processes of one machine with equal tags: ids of their events may be equal
-//	CLOCK_SYNC                by what the clocks of the hosts were brought together; absent if they were not
-//	CLOCK_SYNC::<WHAT>        HOSTS, EXCHANGES, BROKEN, UNCERTAINTY_MOST_NS, and hosts by state: REFERENCE, CORRECTED, ONE_SIDED, UNTIED
+//	CLOCK_SYNC                method by which the hosts' clocks were synchronized; absent if they were not
+//	CLOCK_SYNC::<WHAT>        HOSTS, EXCHANGES, BROKEN, UNCERTAINTY_MOST_NS, and hosts by state: REFERENCE,
+//	                          CORRECTED, ONE_SIDED, UNTIED
 //	CLOCK_SYNC::HOST::<n>     what was found about a host's clock, see HostSync
-//	MERGED                    the archive is of Score-P, too, by this creator; the counts here are those of our part
-//	MERGED::PROCESSES         shards whose process is one of Score-P's
+//	MERGED                    the archive also contains a Score-P trace, by this creator; the counts here are of
+//	                          our part only
+//	MERGED::PROCESSES         shards whose process Score-P has, too
 //	MERGED::THREADS_LEFT_OUT, MERGED::THREADS_MARKED   rows of threads, see docs/scorep.md
-//	COST::<CALLBACK>::<TYPE>::SAMPLES, …::MEAN_NS, …::MOST_NS   what the plugin's callbacks took, measured by itself
+//	COST::<CALLBACK>::<TYPE>::SAMPLES, …::MEAN_NS, …::MOST_NS   duration of the plugin's callbacks, as it
+//	                          measured itself
 //
-// and what is equal in all processes or not: LIBRARY, LIBRARY_VERSION, LIBRARY_PATH, API_VERSION, EVENT_MASK,
-// RECORD_MASK, CLOCK_SOURCE, MEMORY_KIND, and where CUPTI was asked for CUPTI_STATE ("ended": it was on; else why it
-// was not, "failed: …") and CUPTI_VERSION; SCOREP_STATE where there is a Score-P in the process: "on" and how it sees
-// threads, or why calls are not forwarded to it; IMPORTED_FROM and IMPORT_MISSING where a plugin other than ours
-// recorded the data: its format, and what it does not tell. If all have one value, it is the property's. Otherwise
-// there is NAME::<n> for each value, followed by the processes (location groups) that have it: "tsc: processes 0-3,7".
+// Further properties state how each process was recorded: LIBRARY, LIBRARY_VERSION, LIBRARY_PATH, API_VERSION,
+// EVENT_MASK, RECORD_MASK, CLOCK_SOURCE, MEMORY_KIND; if CUPTI was requested, CUPTI_STATE ("ended": it was on;
+// otherwise the reason, "failed: …") and CUPTI_VERSION; with Score-P in the process, SCOREP_STATE: "on" and the
+// thread model, or the reason why calls are not forwarded; for data recorded by a plugin other than ours, IMPORTED_FROM
+// (the format) and IMPORT_MISSING (what that format lacks). If all processes have the same value, it is the property's.
+// Otherwise there is one NAME::<n> per value, followed by the processes (location groups) that have it: "tsc: processes
+// 0-3,7".
 //
-// Of OTF2's own there is MPI_COMMUNICATION_COMPLETE: whether every collective and message has all its
-// parts, as far as is known here.
+// One property is OTF2's own, MPI_COMMUNICATION_COMPLETE: whether, by all that is known here, no part of a collective
+// or message is missing.
 type properties []otf2.Property
 
 func (ps *properties) add(name facts.Property, value string) {
@@ -90,7 +101,7 @@ type description struct {
 	repeated repeated
 }
 
-// properties are all of them.
+// properties returns all properties of the archive.
 func (d *description) properties() (all properties) {
 	ps := &all
 	sum := newCounts()
@@ -114,7 +125,7 @@ func (d *description) properties() (all properties) {
 	return all
 }
 
-// describeProcesses adds the numbers of processes and communicators, and how the processes ended.
+// describeProcesses adds the numbers of processes and communicators, and how processes died.
 func (d *description) describeProcesses(ps *properties) {
 	var states [3]uint64
 	for _, p := range d.run.Processes {
@@ -135,7 +146,7 @@ func (d *description) describeProcesses(ps *properties) {
 	ps.addNumber(facts.PropCommunicators, uint64(len(d.instances)))
 }
 
-// describeLosses adds what was not recorded, of which processes, and what could not be read. sum has the counts of all
+// describeLosses adds what was lost, by reason and by process, and what was damaged. sum has the counts of all
 // processes.
 func (d *description) describeLosses(ps *properties, sum *counts) {
 	ps.addNumber(facts.PropLost, sum.total(facts.PropLost))
@@ -162,7 +173,7 @@ func (d *description) describeLosses(ps *properties, sum *counts) {
 	}
 }
 
-// describeDifferences says where members did not record the same, and which stopped.
+// describeDifferences adds where members of communicators differ, and which members stopped the job.
 func (d *description) describeDifferences(ps *properties) {
 	ps.addNumber(facts.PropDiffer, uint64(len(d.differences)))
 	for i, d := range d.differences[:min(len(d.differences), maxDifferences)] {
@@ -174,7 +185,7 @@ func (d *description) describeDifferences(ps *properties) {
 	}
 }
 
-// describeGaps says where nothing was recorded, and on which communicators ranks differ in that.
+// describeGaps adds which operations were not recorded, and the communicators whose members differ in that.
 func (d *description) describeGaps(ps *properties) {
 	ps.positive(facts.PropGaps, uint64(len(d.pauses)))
 	for i := range d.pauses[:min(len(d.pauses), maxDifferences)] {
@@ -193,7 +204,7 @@ func (d *description) describeGaps(ps *properties) {
 	ps.positive(facts.PropGapsDiffer, uint64(parted))
 }
 
-// complete reports whether the archive has all of the job's communication, as far as definitions show.
+// complete reports whether the archive contains all communication of the job, by definitions and counts alone.
 func (d *description) complete(sum *counts) bool {
 	for _, p := range d.run.Processes {
 		if p.State != jobs.Finished || p.Shard.End.Died() || p.Shard.Import != nil && p.Shard.Import.Partial {
@@ -210,7 +221,7 @@ func (d *description) complete(sum *counts) bool {
 		len(d.differences) == 0 && len(d.problems) == 0 && len(d.origins.unknown) == 0 && d.ranksOfUnknownSize() == 0
 }
 
-// counts are the sums over processes, by the name of the property.
+// counts holds sums over processes, by property.
 type counts struct{ byName map[facts.Property]uint64 }
 
 func newCounts() *counts { return &counts{make(map[facts.Property]uint64)} }
@@ -244,7 +255,7 @@ func (c *counts) add(of *experiment.Counts) {
 	}
 }
 
-// total is the sum of the counts of a kind.
+// total returns the sum of all counts of a kind.
 func (c *counts) total(kind facts.Property) uint64 {
 	total := uint64(0)
 	for name, n := range c.byName {
@@ -261,15 +272,15 @@ func (c *counts) list(ps *properties) {
 	}
 }
 
-// component turns a name such as "ProxyStep" or "ring full" into a part of a property's name:
-// PROXY_STEP, RING_FULL. OTF2 allows letters, digits and underscores.
+// component converts a name such as "ProxyStep" or "ring full" into a part of a property's name: PROXY_STEP, RING_FULL.
+// OTF2 allows letters, digits and underscores.
 func component(s string) string {
 	out := make([]byte, 0, len(s)+4)
 	for i := range len(s) {
 		c := s[i]
 		switch {
 		case 'A' <= c && c <= 'Z':
-			// A capital begins a word after a small letter, or as the last of several (KernelCh, NETPlugin).
+			// A capital starts a word after a small letter, or as the last of several capitals (KernelCh, NETPlugin).
 			if i > 0 && (isLower(s[i-1]) || isUpper(s[i-1]) && i+1 < len(s) && isLower(s[i+1])) {
 				out = append(out, '_')
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// defineRegions defines every region once, whichever processes have it, and the groups they are in.
+// defineRegions defines each region once, whichever processes use it, and the groups of regions.
 func (d *definer) defineRegions() {
 	known := make(map[experiment.Region]otf2.RegionRef)
 	grouped := make(map[string][]uint64)
@@ -58,19 +58,19 @@ func (d *definer) defineRegions() {
 	}
 	slices.Sort(order)
 	for _, name := range order {
-		// as Score-P's; UNKNOWN is a paradigm of its own there
+		// as Score-P does; UNKNOWN is a paradigm of its own there
 		d.group(name, otf2.GroupTypeRegions, otf2.ParadigmNone, grouped[name])
 	}
 }
 
-// onThreads are the groups of regions on threads: calls of NCCL and what its threads do.
+// onThreads lists the groups of regions on threads: NCCL calls, and the work of NCCL's threads.
 var onThreads = []string{
 	regions.GroupAPI, regions.GroupEnqueue, regions.GroupNetwork, regions.GroupProxy, regions.GroupEvents,
 	regions.GroupStates,
 }
 
-// paradigmOf returns the paradigm of a region: activities of threads are not CUDA's. Score-P gives forwarded calls the
-// same one.
+// paradigmOf returns the paradigm of a region. Regions on threads are USER, not CUDA or HIP, as Score-P also defines
+// forwarded calls.
 func paradigmOf(r *experiment.Region) otf2.Paradigm {
 	if slices.Contains(onThreads, r.Group) {
 		return otf2.ParadigmUser
@@ -86,7 +86,7 @@ func (d *definer) commParadigm() otf2.Paradigm {
 }
 
 func (d *definer) defineParadigms() {
-	defer func() { // what the other archive has defined is not defined again
+	defer func() { // omit what the base already defines
 		d.Paradigms = slices.DeleteFunc(d.Paradigms, func(p otf2.ParadigmDef) bool {
 			return d.on.paradigm(p.Paradigm)
 		})

@@ -8,12 +8,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// roster is who is in an archive: the processes of a run, their places in the world, and the communicators.
+// roster holds the processes of a run, their places in the world, and the communicators.
 type roster struct {
 	run       *jobs.Run
 	world     *jobs.World
 	seats     seats
-	instances []*jobs.Communicator // those that get definitions: of more than one rank
+	instances []*jobs.Communicator // those that get definitions: known size, more than one rank
 }
 
 func newRoster(run *jobs.Run) *roster {
@@ -33,7 +33,7 @@ func newRoster(run *jobs.Run) *roster {
 	return r
 }
 
-// ordered lists the processes with data in world order.
+// ordered returns the processes with data, in world order.
 func (r *roster) ordered() []*jobs.Process {
 	var parts []*jobs.Process
 	for _, pl := range r.world.Places {
@@ -78,7 +78,7 @@ func (r *roster) missingRanks() (n int) {
 	return n
 }
 
-// uncounted lists the processes of which more is missing than losses count, and why.
+// uncounted returns a line for each process that lost more than the counts of losses show, with the reason.
 func (r *roster) uncounted() (lines []string) {
 	for _, p := range r.ordered() {
 		if text := p.Uncounted(); text != "" {

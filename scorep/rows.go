@@ -15,13 +15,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// rows are the locations of an archive.
+// rows holds the locations of an archive.
 type rows struct {
 	*roster
 	on        base
 	networks  *networks
 	repeated  repeated
-	locations []*location // by their ids, once all are there
+	locations []*location // sorted by id after locate
 	ids       map[*jobs.Process]map[uint32]*location
 }
 
@@ -29,16 +29,16 @@ type rows struct {
 type location struct {
 	otf2.Location
 	number uint32
-	part   *jobs.Process        // nil: of a process without data
-	source *experiment.Location // nil: kept for a communicator rank without events
+	part   *jobs.Process        // nil: stands for processes without data
+	source *experiment.Location // nil: the row has no events
 	typ    otf2.LocationType
 	name   string
 	gpu    int
-	marked bool // what was forwarded of it is in another row, too
+	marked bool // its forwarded calls, also on a Score-P row, are marked
 }
 
-// locationID builds the id of a location: the local number in the upper half, the process's index in
-// the lower one, as Score-P does.
+// locationID returns the id of a location, as in Score-P: the local number in the upper half, the process's index in
+// the lower half.
 func locationID(number uint32, process int) otf2.LocationRef {
 	return otf2.LocationRef(uint64(number)<<32 | uint64(process))
 }
@@ -47,10 +47,10 @@ func locationOf(p *jobs.Process, number uint32) otf2.LocationRef {
 	return locationID(p.Base+number, p.Index)
 }
 
-// placeLocation is the empty location of processes without data.
+// placeLocation returns the empty location of a place without data.
 func placeLocation(pl *jobs.Place) otf2.LocationRef { return locationID(pl.Base, pl.Index) }
 
-// locate lists the rows of all processes, and those kept for ranks without events.
+// locate creates the rows of all processes, including rows for communicator ranks without events.
 func (r *rows) locate() {
 	next := make(map[*jobs.Process]uint32)
 	for _, p := range r.run.Processes {
@@ -69,7 +69,7 @@ func (r *rows) locate() {
 	slices.SortFunc(r.locations, func(x, y *location) int { return cmp.Compare(x.Self, y.Self) })
 }
 
-// locateProcess lists the rows that a process has recorded. It returns the first number behind theirs.
+// locateProcess creates the rows that a process has recorded. It returns the first unused number.
 func (r *rows) locateProcess(p *jobs.Process) (next uint32) {
 	threads := 0
 	for i := range p.Shard.Locations {
@@ -89,17 +89,17 @@ func (r *rows) locateProcess(p *jobs.Process) (next uint32) {
 			threads++
 		}
 	}
-	if threads == 0 && !r.on.has(p) { // readers expect one in every process
+	if threads == 0 && !r.on.has(p) { // readers expect a thread in every process
 		r.add(p, next, "Thread 0", otf2.LocationTypeCPUThread, 0)
 		next++
 	}
 	return next
 }
 
-// locateMembers returns the members of communicators where they are. Those without operations have a row of their own,
-// numbered from next on.
+// locateMembers sets the location of each communicator member. Members without operations get rows numbered from next
+// on.
 func (r *rows) locateMembers(next map[*jobs.Process]uint32) {
-	idle := make(map[jobs.Device][]*location) // of communicator ranks without operations
+	idle := make(map[jobs.Device][]*location) // rows of ranks without operations
 	for _, in := range r.instances {
 		taken := make(map[jobs.Device]int)
 		for m := range in.Present() {
@@ -125,7 +125,7 @@ func (r *rows) locateMembers(next map[*jobs.Process]uint32) {
 	}
 }
 
-// locateNetworks returns the members of networks where they are.
+// locateNetworks sets the locations of members of networks.
 func (r *rows) locateNetworks() {
 	for _, n := range r.networks.all {
 		if n.of == nil {
@@ -134,25 +134,25 @@ func (r *rows) locateNetworks() {
 		for m := range n.of.Present() {
 			if c := m.Comm(); c.Location >= 0 {
 				m.Location = r.ids[m.Process][uint32(c.Location)].Self
-			} else if m.Location == 0 { // it has no operations to show: its process stands for it
+			} else if m.Location == 0 { // without operations, its process's row stands for it
 				m.Location = r.standsFor(m.Process)
 			}
 		}
 	}
 }
 
-// standsFor is the row that stands for a process as a whole.
+// standsFor returns the row that stands for a process as a whole.
 func (r *rows) standsFor(p *jobs.Process) otf2.LocationRef {
 	if first := r.firstOf(p); first != nil {
 		return first.Self
 	}
-	return r.on.standsFor(p) // all that the process has are threads that the other archive has
+	return r.on.standsFor(p) // all rows of the process were left out
 }
 
-// noOperations names the row of a GPU that stands for several communicator ranks which have nothing to show.
+// noOperations is the name of a GPU's row that several communicator ranks without operations share.
 const noOperations = "no operations"
 
-// add makes a row of a process.
+// add adds a row of a process.
 func (r *rows) add(p *jobs.Process, number uint32, name string, typ otf2.LocationType, gpu int) *location {
 	l := &location{
 		Location: otf2.Location{Self: locationOf(p, number), Group: otf2.LocationGroupRef(p.Index)},
@@ -166,8 +166,8 @@ func (r *rows) add(p *jobs.Process, number uint32, name string, typ otf2.Locatio
 	return l
 }
 
-// rowName is the name of a row: who has it, or, where several communicator ranks had it, that it is theirs. Threads are
-// numbered, whoever they are.
+// rowName returns the name of a row. A row that several communicator ranks shared is called "shared" with its number.
+// Threads keep their numbered names.
 func rowName(l *experiment.Location) string {
 	if !l.Shared() || l.Kind == experiment.KindThread {
 		return l.Name
@@ -186,7 +186,8 @@ func rowName(l *experiment.Location) string {
 	return shared
 }
 
-// firstOf is the process's row of the lowest number: its first application thread; nil if it has none.
+// firstOf returns the process's row with the lowest number, its first application thread if it has one; nil if it has
+// no rows.
 func (r *rows) firstOf(p *jobs.Process) *location {
 	var first *location
 	for _, l := range r.ids[p] {
@@ -197,8 +198,8 @@ func (r *rows) firstOf(p *jobs.Process) *location {
 	return first
 }
 
-// distinguishRanks names the rows beside those of communicator ranks, of its network and of what its threads enqueue,
-// after the rank where a process has several on a communicator: their rows would have one name.
+// distinguishRanks adds the rank to the names of network and enqueue rows where a process has several ranks in one
+// communicator, because their rows would have the same name.
 func (r *rows) distinguishRanks() {
 	type row struct {
 		part *jobs.Process

@@ -16,12 +16,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// ClockSync says how the clocks of a run's hosts were brought together.
+// ClockSync describes how the clocks of a run's hosts were synchronized.
 type ClockSync struct {
 	Method    string     `json:"method"`
-	Exchanges int        `json:"exchanges"` // that constrain two hosts' clocks
-	Readings  int        `json:"readings"`  // of hosts' time services that do
-	Broken    int        `json:"broken"`    // not kept by the corrections
+	Exchanges int        `json:"exchanges"` // message exchanges that constrain two hosts' clocks
+	Readings  int        `json:"readings"`  // readings of hosts' time services that constrain clocks
+	Broken    int        `json:"broken"`    // constraints that the corrections violate
 	Hosts     []HostSync `json:"hosts"`
 }
 
@@ -29,7 +29,7 @@ type ClockSync struct {
 type HostSync struct {
 	Host      string `json:"host"`
 	Processes []int  `json:"processes"` // location groups
-	// Reference is the place in the list of the host whose clock this one was brought to, its own if none.
+	// Reference is the index in the list of the host that this clock was synchronized to; its own index if none.
 	Reference   int     `json:"reference"`
 	State       string  `json:"state"` // see below
 	OffsetStart int64   `json:"offset_start_ns"`
@@ -37,22 +37,23 @@ type HostSync struct {
 	DriftPPM    float64 `json:"drift_ppm"`
 	Constraints int     `json:"constraints"`
 	Outliers    int     `json:"outliers"`
-	// Uncertainty either way at the start and the end of the run, and the greatest on the way; absent if
-	// nothing bounds it.
+	// Uncertainty in either direction at the start and the end of the run, and the maximum over the run, in ns; absent
+	// if nothing bounds it.
 	UncertaintyStart *float64 `json:"uncertainty_start_ns,omitempty"`
 	UncertaintyEnd   *float64 `json:"uncertainty_end_ns,omitempty"`
 	UncertaintyMost  *float64 `json:"uncertainty_most_ns,omitempty"`
 }
 
-// States of HostSync.
+// Values of HostSync.State.
 const (
-	SyncReference = "reference" // others were brought to its clock
+	SyncReference = "reference" // other clocks were synchronized to this one
 	SyncCorrected = "corrected"
 	SyncOneSided  = "one-sided" // bounded from one side only
-	SyncUntied    = "untied"    // nothing ties it to another host; it is as it was
+	SyncUntied    = "untied"    // nothing relates it to another host; uncorrected
 )
 
-// clocks numbers the clocks of a run by their first processes.
+// clocks numbers the run's host clocks in world order. It returns each process's clock, and the first process of each
+// clock.
 func (r *roster) clocks() (of map[*jobs.Process]int, first []*jobs.Process) {
 	of = make(map[*jobs.Process]int)
 	known := make(map[string]int)
@@ -68,8 +69,8 @@ func (r *roster) clocks() (of map[*jobs.Process]int, first []*jobs.Process) {
 	return of, first
 }
 
-// synchronize brings the clocks of the run's hosts together, from the archive that was written to anchor.
-// It reports whether there is anything to write anew.
+// synchronize synchronizes the clocks of the run's hosts, by the archive that was written to anchor. It reports whether
+// the definitions must be written again.
 func (a *archive) synchronize(anchor string) bool {
 	of, first := a.clocks()
 	if !a.opts.Sync || len(first) < 2 {
@@ -109,7 +110,7 @@ func (a *archive) synchronize(anchor string) bool {
 	return true
 }
 
-// readings are what the hosts' time services said, by the clocks of hosts.
+// readings returns what the hosts' time services reported, by the numbers of the hosts' clocks.
 func (a *archive) readings(of map[*jobs.Process]int) (all []clocks.Reading) {
 	for _, p := range a.ordered() {
 		for _, r := range p.Shard.Clock.Readings {
@@ -119,7 +120,7 @@ func (a *archive) readings(of map[*jobs.Process]int) (all []clocks.Reading) {
 	return all
 }
 
-// corrections are a host's clock offsets; nil: it has none.
+// corrections returns a host's clock offsets; nil if it has none.
 func corrections(h *clocks.Host) []otf2.ClockOffset {
 	if len(h.Knots) < 2 {
 		return nil
@@ -127,13 +128,13 @@ func corrections(h *clocks.Host) []otf2.ClockOffset {
 	offsets := slices.Clone(h.Knots)
 	for i := range offsets {
 		if math.IsInf(offsets[i].StdDev, 0) {
-			offsets[i].StdDev = 0 // not known
+			offsets[i].StdDev = 0 // unknown
 		}
 	}
 	return offsets
 }
 
-// describe fills in what was found about host n, which has events from first to last on its clock.
+// describe returns h with what was found about host n, whose events range from first to last on its own clock.
 func (h HostSync) describe(n int, c *clocks.Host, first, last uint64) HostSync {
 	h.Reference, h.Constraints, h.Outliers = c.Reference, c.Constraints, c.Outliers
 	switch {
@@ -168,7 +169,7 @@ func (h HostSync) describe(n int, c *clocks.Host, first, last uint64) HostSync {
 	return h
 }
 
-// retime makes anew what depends on times, with the processes' present corrections.
+// retime recomputes everything that depends on times, with the processes' current corrections.
 func (a *archive) retime() {
 	a.measure()
 	a.setClock()
@@ -176,7 +177,7 @@ func (a *archive) retime() {
 	a.describe()
 }
 
-// describeSync returns how the hosts' clocks were brought together.
+// describeSync adds properties that describe how the hosts' clocks were synchronized.
 func (f *findings) describeSync(ps *properties) {
 	s := f.sync
 	if s == nil {
@@ -204,9 +205,10 @@ func (f *findings) describeSync(ps *properties) {
 	}
 }
 
-// String is the host's line in the archive's properties:
+// String returns the host's line in the archive's properties, for example (in one line):
 //
-//	corrected reference 0 offset 1200 to 1350 ns drift 0.0500 ppm uncertainty 900 to 950 (at most 980) ns 640 constraints 2 outliers processes 2-3 "node1"
+//	corrected reference 0 offset 1200 to 1350 ns drift 0.0500 ppm uncertainty 900 to 950 (at most 980) ns
+//	640 constraints 2 outliers processes 2-3 "node1"
 func (h *HostSync) String() string {
 	text := h.State
 	if h.State != SyncUntied {

@@ -14,7 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// systemTree defines machine > node > device and remembers where things are.
+// systemTree defines the tree machine > node > device, and holds the nodes of hosts and devices.
 type systemTree struct {
 	d       *definitions
 	machine otf2.SystemTreeNodeRef
@@ -43,8 +43,8 @@ func newSystemTree(d *definitions, w *jobs.World, on base) *systemTree {
 	return t
 }
 
-// host returns the node of the process's machine: one per hostname and boot, because containers and
-// rebooted machines share names.
+// host returns the node of the process's host. There is one per host name and boot, because containers and rebooted
+// machines may share names.
 func (t *systemTree) host(p *jobs.Process) otf2.SystemTreeNodeRef {
 	key := hostKey(p)
 	node, ok := t.nodes[key]
@@ -56,12 +56,12 @@ func (t *systemTree) host(p *jobs.Process) otf2.SystemTreeNodeRef {
 	return node
 }
 
-// hostKey identifies a machine, or a container's view of one.
+// hostKey identifies a machine, or a container on it.
 func hostKey(p *jobs.Process) string { return p.Shard.Host + "\x00" + p.Shard.BootID }
 
-// gpus defines one node per GPU: those with one UUID on one machine are the same, whichever process
-// uses them. An ordinal alone does not name a GPU (every process may see its own as 0), so equal
-// names on a machine get the PCI address or UUID added.
+// gpus defines one node per GPU. GPUs of one machine with equal UUIDs are the same GPU, whichever process uses them.
+// Device numbers do not identify a GPU (each process may see its own as 0), so equal names on a machine get the PCI
+// address or UUID added.
 func (t *systemTree) gpus(w *jobs.World) {
 	type node struct {
 		host    otf2.SystemTreeNodeRef
@@ -133,14 +133,14 @@ func (t *systemTree) gpus(w *jobs.World) {
 	}
 }
 
-// gpu is one of a process's GPUs: its index there, and its facts.
+// gpu is one of a process's GPUs: its index in the shard, and its description.
 type gpu struct {
 	index int
 	shard experiment.GPU
 }
 
-// gpusOf lists the process's GPUs in the order of their devices, whichever it used first. A process that ran on a GPU
-// without describing one has one that nothing is known of.
+// gpusOf returns the process's GPUs, sorted by device number. If the process ran on a GPU but describes none, it
+// returns one unknown GPU.
 func gpusOf(p *jobs.Process) []gpu {
 	if len(p.Shard.GPUs) == 0 && slices.ContainsFunc(p.Shard.Locations, onGPU) {
 		return []gpu{{shard: experiment.GPU{Device: -1}}}
@@ -155,8 +155,8 @@ func gpusOf(p *jobs.Process) []gpu {
 
 func onGPU(l experiment.Location) bool { return l.Type == otf2.LocationTypeAcceleratorStream }
 
-// gpuOfLocation is the index of the GPU that a location is on: what it is of itself, else that of its communicator
-// rank.
+// gpuOfLocation returns the index of the GPU that a location is on: the location's own if it has one, otherwise its
+// communicator rank's.
 func gpuOfLocation(p *jobs.Process, l *experiment.Location) int {
 	switch {
 	case l.Kind == experiment.KindGPUMetrics:
@@ -167,8 +167,8 @@ func gpuOfLocation(p *jobs.Process, l *experiment.Location) int {
 	return gpuOf(p, l.Comm)
 }
 
-// gpuOf is the index of the GPU that a location of the process is on: its communicator rank's; the
-// first one for those that belong to none.
+// gpuOf returns the index of a communicator rank's GPU. For locations without a communicator, or if the GPU is unknown,
+// it returns 0.
 func gpuOf(p *jobs.Process, comm int) int {
 	if comm >= 0 {
 		if g := p.Shard.Comms[comm].GPU; g >= 0 && g < len(p.Shard.GPUs) {

@@ -23,29 +23,30 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
-// UnifyOptions says how to unify; nil means the zero value.
+// UnifyOptions are the options of Unify; nil means the zero value.
 type UnifyOptions struct {
-	// Hold is that of the directory, where the caller has it, from before Raw on; nil: it is taken for the time of
-	// unifying. Whoever has it has waited for collectors before (experiment.Await).
+	// Hold is the lock on the directory, if the caller holds it since before it computed Raw; the caller must also have
+	// waited for collectors (experiment.Await). nil: Unify waits, and locks the directory itself.
 	Hold *experiment.Hold
-	// Raw is what came of the directory's raw files, which are to be converted before (collector.ConvertAll). Those
-	// that are not in it are named as problems.
+	// Raw lists the results of converting the directory's raw files (collector.ConvertAll), which must precede
+	// unifying. Raw files not listed are reported as problems.
 	Raw []experiment.RawFile
-	// ownParadigm gives communicators the paradigm regions.ParadigmNCCL instead of MPI: for archives that are
-	// to be merged with one of Score-P.
+	// ownParadigm gives communicators the paradigm regions.ParadigmNCCL instead of MPI, for archives that are merged
+	// with one of Score-P.
 	ownParadigm bool
-	// Sync compares the clocks of the hosts of a run that ran on more than one (package clocks), from an archive made
-	// without; what is found is written as clock offsets. Without it the archive has what the hosts' clocks said.
+	// Sync synchronizes the clocks of the hosts of a run that ran on more than one (package clocks), by an archive
+	// written without corrections, and writes the result as clock offsets. Without it, times are those of the hosts'
+	// clocks.
 	Sync bool
-	// StampedEnds leaves the ends of operations where NCCL stamped them, also where that is the end of a part (package
-	// ends).
+	// StampedEnds leaves the ends of operations where NCCL stamped them, even if the stamp is the end of only a part
+	// (package ends).
 	StampedEnds bool
-	Creator     string // of the archive; default "nccl-otf2"
+	Creator     string // creator of the archive; default "nccl-otf2"
 	Workers     int    // goroutines; default 2
-	// Progress, if set, is called with how much of a phase is done. It is called from several goroutines.
+	// Progress, if set, is called with the progress of each phase, from several goroutines.
 	Progress func(phase string, done, total int)
 
-	clock func() time.Time // of tests
+	clock func() time.Time // for tests; nil: time.Now
 }
 
 func (o *UnifyOptions) workers() int {
@@ -77,12 +78,11 @@ func (o *UnifyOptions) creator() string {
 
 // Result is the outcome of Unify.
 type Result struct {
-	Runs []RunResult `json:"runs"` // in the order of their begin; more than one if jobs shared the directory
-	// Problems, one line each: what could not be used, or is not as it should be.
+	Runs []RunResult `json:"runs"` // sorted by start; more than one if jobs shared the directory
+	// Problems describes, one per line, what could not be used or is not as it should be.
 	Problems []string `json:"problems,omitempty"`
-	// Damaged is how many shards, event files and raw files are missing, shorter or longer than they should be, or hold
-	// something that cannot be read: they, or what follows the damage in them, are not in the archives. Each is named
-	// in a problem.
+	// Damaged is the number of shards, event files and raw files that are missing, have the wrong length, or contain
+	// something unreadable. The archives lack them, or what follows the damage in them. Each is named in a problem.
 	Damaged int `json:"damaged,omitempty"`
 }
 
@@ -92,11 +92,11 @@ type RunResult struct {
 	Finished int    `json:"finished"`
 	Running  int    `json:"running"`
 	Crashed  int    `json:"crashed"`
-	// last flushes of crashed processes: later data is missing
+	// times of the last flush of crashed processes; later data are missing
 	Flushed []time.Time `json:"last_flushes,omitempty"`
-	// of those that did not end in order, in words, the first one first
+	// how processes died, the first one first
 	Died []string `json:"died,omitempty"`
-	// processes known only by their places in communicators
+	// processes known only from their ranks in communicators
 	Missing       int    `json:"missing"`
 	MissingRanks  int    `json:"missing_ranks"`
 	Hosts         int    `json:"hosts"`
@@ -104,40 +104,40 @@ type RunResult struct {
 	Communicators int    `json:"communicators"` // of more than one rank
 	Events        uint64 `json:"events"`
 	Lost          uint64 `json:"lost"`
-	// reasons why more is missing of processes, by an unknown amount
+	// why processes lost more, by an unknown amount
 	Uncounted []string `json:"lost_uncounted,omitempty"`
-	// of these: operations in the memory of collectors that died
+	// of Lost: operations in the memory of collectors that died
 	LostWith    uint64            `json:"lost_with_collectors,omitempty"`
 	First       uint64            `json:"first"` // time of the first event, ns since 1970
 	Last        uint64            `json:"last"`
-	Linked      int               `json:"linked"`              // event files that were linked
-	Copied      int               `json:"copied"`              // and copied
-	Rewritten   int               `json:"rewritten,omitempty"` // of these: into chunks of the others' size
+	Linked      int               `json:"linked"`              // hard-linked event files
+	Copied      int               `json:"copied"`              // copied event files
+	Rewritten   int               `json:"rewritten,omitempty"` // copied files that were rewritten, for their chunk size
 	Complete    bool              `json:"complete"`
 	Differences []jobs.Difference `json:"differences,omitempty"`
 	Problems    []string          `json:"problems,omitempty"`
-	ClockSync   *ClockSync        `json:"clock_sync,omitempty"` // nil: the hosts' clocks were left alone
-	// Hidden is the gravest of what the libraries did not report.
+	ClockSync   *ClockSync        `json:"clock_sync,omitempty"` // nil: the hosts' clocks were not synchronized
+	// Hidden lists the grave kinds of traffic that the libraries do not report.
 	Hidden []hidden.Traffic `json:"hidden,omitempty"`
 
-	// of Lost: records of event files that are missing or damaged
+	// of Lost: records in event files that are missing or damaged
 	LostFromDisk uint64 `json:"lost_from_disk,omitempty"`
 	// of Lost: operations that the input of an import lacks
 	LostBefore uint64 `json:"lost_before_import,omitempty"`
-	// event files that are missing, or not as long as they should be
+	// event files that are missing or damaged
 	DamagedFiles int `json:"damaged_files,omitempty"`
 }
 
-// Processes is the number of processes with data.
+// Processes returns the number of processes with data.
 func (r *RunResult) Processes() int { return r.Finished + r.Running + r.Crashed }
 
-// Unify makes the archive of the experiment directory dir from its shards: traces.otf2 in it, or run-1/traces.otf2,
-// run-2/… if several jobs left their shards there. An older archive is replaced, its anchor last. It waits for
-// collectors of processes that have ended as long as these make progress, unless UnifyOptions.Hold is set.
+// Unify writes the archive of the experiment directory dir from its shards: traces.otf2 in it, or run-1/traces.otf2,
+// run-2/… if several jobs left their shards there. It replaces an older archive. Unless UnifyOptions.Hold is set, it
+// first waits for collectors of processes that have ended, as long as these make progress.
 //
-// Errors: experiment.ErrBusy if another process unifies the directory at the time; fs.ErrNotExist if there are
-// no shards; else what kept the archive from being written. Shards that cannot be read do not keep
-// the others from being unified; they are named in the result's problems.
+// Errors: experiment.ErrBusy if another process is unifying the directory; fs.ErrNotExist if there are no shards;
+// otherwise the reason why the archive could not be written. Shards that cannot be read are left out, and named in the
+// result's problems.
 func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	if opts == nil {
 		opts = new(UnifyOptions)
@@ -179,8 +179,8 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		}
 	}
 	if len(runs) > 1 {
-		// An archive of the time when there was one job holds nothing that theirs do not, nor does one that was never
-		// finished.
+		// An archive from when there was only one job holds nothing that the jobs' archives do not. The same applies to
+		// an unfinished one.
 		former := filepath.Join(dir, files.ArchiveName+".otf2")
 		if _, err := os.Stat(former); err == nil {
 			res.Problems = append(res.Problems, fmt.Sprintf(
@@ -203,8 +203,8 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	return res, nil
 }
 
-// MayUnify returns an error if a folder has an archive that Unify has not made: of another tool, a view, a merged one;
-// or if the folder is part of an archive or a shard. A damaged archive counts as made from shards.
+// MayUnify returns an error if the folder contains an archive that Unify did not make (of another tool, a view, a
+// merged one), or is part of an archive or a shard. An archive with an unreadable anchor may be replaced.
 func MayUnify(dir string) error {
 	if err := atomicfile.RefuseFolder(dir); err != nil {
 		return err
@@ -227,7 +227,8 @@ func MayUnify(dir string) error {
 	return nil
 }
 
-// readRuns locks an experiment directory, unless it is locked, and finds the readable jobs in it.
+// readRuns locks an experiment directory, unless opts.Hold is set, and returns its jobs, and what could not be read. On
+// success, the caller must call release.
 func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unused, release func(), err error) {
 	if info, err := os.Lstat(filepath.Join(dir, experiment.Folder)); err != nil {
 		return nil, left, nil, fmt.Errorf("%s is not an experiment directory: %w", dir, err)
@@ -237,7 +238,7 @@ func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unuse
 	}
 	release = func() {}
 	if opts.Hold == nil {
-		new(experiment.Await).Collectors(context.Background(), dir) // what is late counts as running
+		new(experiment.Await).Collectors(context.Background(), dir) // late collectors count as running
 		hold, err := experiment.Lock(dir)
 		if err != nil {
 			return nil, left, nil, err
@@ -266,14 +267,14 @@ func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unuse
 		for _, p := range r.Processes {
 			if text := p.Uncounted(); text != "" && p.State == jobs.Finished && !p.Shard.End.Died() {
 				r.Damaged = append(r.Damaged, text)
-				left.Damaged = append(left.Damaged, text) // said with the archive
+				left.Damaged = append(left.Damaged, text) // reported with the archive
 			}
 		}
 	}
 	return runs, left, release, nil
 }
 
-// writeArchive writes one run's archive beside the present one in dir, then moves it in its place.
+// writeArchive writes one run's archive into a staging folder in dir, then moves it into place.
 func writeArchive(r *jobs.Run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	s, events, err := files.StageArchive(dir)
 	if err != nil {
@@ -314,7 +315,7 @@ func writeArchive(r *jobs.Run, dir string, opts *UnifyOptions) (*RunResult, erro
 	return result, nil
 }
 
-// write writes all of the archive but the event files into the folder staging.
+// write writes all files of the archive except event files into the folder staging.
 func (a *archive) write(staging string, placed *files.Events) error {
 	path := func(suffix string) string { return filepath.Join(staging, files.ArchiveName+suffix) }
 	for _, suffix := range files.Parts[1:] {
@@ -387,11 +388,13 @@ func (a *archive) result(placed *files.Events) *RunResult {
 	return r
 }
 
-// PropertyOfLoss begins the properties that count what was lost for a reason, a key of experiment.Counts.Lost.
+// PropertyOfLoss returns the common prefix of the properties that count losses for a reason, a key of
+// experiment.Counts.Lost.
 func PropertyOfLoss(reason string) facts.Property { return facts.PropLost.Below(component(reason)) }
 
-// eventChunkSize chooses the archive's: that of the most bytes in files of several chunks, as files of another size
-// must be rewritten; one that is shorter than a chunk is readable with any size.
+// eventChunkSize returns the event chunk size of the archive, in bytes: the size with the most bytes in files of
+// several chunks, because files with another size must be rewritten. Files of a single chunk are readable with any
+// size.
 func eventChunkSize(r *jobs.Run) uint64 {
 	bytes := make(map[uint64]int64)
 	best := uint64(0)

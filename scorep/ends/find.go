@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ends corrects the ends of operations by the stamps of other members.
+// Package ends corrects the ends of operations by the times that other members recorded.
 //
-// In some algorithms, NCCL stamps the end of a kernel when a part of it is done (regions.AttrEndsEarly). For example, a
-// rank that has sent its data up the tree of an AllReduce seems to be done while it waits for the result. No member of
-// an AllReduce has the result before all have contributed, so none has ended before the last stamp of any. A message
-// cannot arrive before it was sent.
+// In some algorithms, NCCL stamps the end of a kernel when only a part of it is done (regions.AttrEndsEarly). For
+// example, a rank that has sent its data up the tree of an AllReduce seems to be done while it waits for the result. No
+// member of an AllReduce has the result before all have contributed, so none ends before the latest end that any of
+// them recorded. A message cannot arrive before it was sent.
 //
-// Find reads an archive's rows once, in the order of time, and returns the ends to move; Rewrite rewrites a row's event
+// Find reads an archive's rows once, in the order of time, and returns the ends to move. Rewrite rewrites a row's event
 // file.
 package ends
 
@@ -22,35 +22,35 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Bounds of launches whose other members have not come, and of ends to move.
+// Limits on operations that wait for other members, and on ends to move.
 const (
 	mostPending = 1 << 20
 	mostMoves   = 1 << 24
 )
 
-// Clocks says how well times of rows compare: those of one host do.
+// Clocks states which rows' times can be compared. Times of one host always can.
 type Clocks struct {
 	Host    map[otf2.LocationRef]int
-	Between uint64 // ns that clocks of two hosts may differ by, beside the uncertainty of each time
-	Known   bool   // Between is known; else times of two hosts do not compare
+	Between uint64 // ns by which clocks of two hosts may differ, beyond the uncertainty of each time
+	Known   bool   // Between is valid; otherwise times of two hosts cannot be compared
 }
 
-// Found holds the ends to move.
+// Found is the result of Find.
 type Found struct {
-	Moves    map[otf2.LocationRef][]Move // by row, in the order of its events
+	Moves    map[otf2.LocationRef][]Move // by row, in the order of events
 	Problems []string
 }
 
-// Move is one launch of a row. Numbers of events count from 0.
+// Move moves the end of one launch on a row. Event numbers start at 0.
 type Move struct {
-	enter       uint64  // the event that it begins with
-	first, last uint64  // the events at its end
-	by          uint64  // ns
-	longer      float64 // its time then, in its time before
-	Operations  uint64  // that end in it
+	enter       uint64  // number of the launch's first event
+	first, last uint64  // numbers of the first and the last event at its end
+	by          uint64  // ns by which the end moves
+	longer      float64 // new duration divided by the old one
+	Operations  uint64  // operations that end in the launch
 }
 
-// launch is one of a row that has ended, and to what its end is to be moved.
+// launch is a launch that has ended, and the bounds on its end.
 type launch struct {
 	Move
 	at          otf2.LocationRef
@@ -58,32 +58,32 @@ type launch struct {
 	uncertainty uint64
 	early       bool
 	operations  uint64
-	waits       int            // for members, and the next event of its row
-	to          otf2.Timestamp // the latest end that shows that it was later; 0: none does
-	room        uint64         // ns to the next event of its row
+	waits       int            // number of operations without all members, plus 1 until the row's next event is known
+	to          otf2.Timestamp // the latest end that another member proves; 0: none
+	room        uint64         // ns until the row's next event
 }
 
-// opName names an operation of several members: a collective, or a message with its ends.
+// opName identifies an operation of several members: a collective, or a message between two ranks.
 type opName struct {
 	comm     otf2.CommRef
-	from, to int // of messages, else −1
+	from, to int // ranks of a message, −1 for collectives
 	ordinal  uint64
 }
 
-// pending is an operation whose members have not all come.
+// pending is an operation some of whose members have not been read yet.
 type pending struct{ members []*launch }
 
-// row is a communicator rank's on its way through the archive.
+// row is the state of a communicator rank's row while the archive is read.
 type row struct {
-	events uint64 // read
+	events uint64 // number of events read
 	time   otf2.Timestamp
-	since  uint64 // the first event of that time
+	since  uint64 // number of the first event at that time
 	enter  uint64
 	ops    []operation
-	last   *launch // that ended, before anything else came
+	last   *launch // the launch that has just ended; nil after the next event
 }
 
-// operation is one of the launch that is open.
+// operation is an operation of the open launch.
 type operation struct {
 	opName
 	send, message bool
@@ -100,7 +100,7 @@ type finder struct {
 	moves     int
 }
 
-// Find reads the archive of an anchor. progress, if set, is called with how many of its events have been read.
+// Find reads the archive with the given anchor. progress, if set, is called with the number of events read.
 func Find(anchor string, clocks *Clocks, progress func(done, total int)) (*Found, error) {
 	a, err := otf2.Open(anchor, nil)
 	if err != nil {
@@ -148,7 +148,7 @@ func Find(anchor string, clocks *Clocks, progress func(done, total int)) (*Found
 	return f.out, nil
 }
 
-// next notes at which time an event of a row is.
+// next updates the time of a row, and ends the wait of its last launch for the next event.
 func (f *finder) next(ev *otf2.Event) {
 	w := f.rows[ev.Location]
 	if ev.Time != w.time {
@@ -176,13 +176,13 @@ func (f *finder) operation(o *facts.Operation) {
 	op := operation{opName: opName{comm: o.Comm, from: -1, to: -1, ordinal: o.Ordinal}, message: o.Message}
 	switch {
 	case o.Message && o.Peer == me:
-		return // a copy
+		return // a copy within the rank
 	case o.Message && o.Function == "Send":
 		op.send, op.from, op.to = true, me, o.Peer
 	case o.Message:
 		op.from, op.to = o.Peer, me
 	case o.Function != "AllReduce":
-		op.comm = otf2.UndefinedComm // nothing is known of its other members' ends
+		op.comm = otf2.UndefinedComm // other members' ends prove nothing
 	}
 	if facts.Excluded(f.stretches, o.Comm, f.sequence(o, me), o.Ordinal) {
 		op.comm = otf2.UndefinedComm
@@ -190,7 +190,7 @@ func (f *finder) operation(o *facts.Operation) {
 	w.ops = append(w.ops, op)
 }
 
-// sequence names the sequence of an operation as an archive's properties do.
+// sequence returns the name of an operation's sequence, as in an archive's properties.
 func (f *finder) sequence(o *facts.Operation, rank int) string {
 	if o.Message {
 		return o.PairName(rank)
@@ -198,7 +198,8 @@ func (f *finder) sequence(o *facts.Operation, rank int) string {
 	return o.Function
 }
 
-// leaveLaunch takes a launch that has ended, with its bounds on others and theirs on it.
+// leaveLaunch processes a launch that has ended: its operations bound the ends of other launches, and theirs bound its
+// end.
 func (f *finder) leaveLaunch(r *facts.Region) {
 	w := f.rows[r.Location]
 	if r.Number == 0 || w == nil {
@@ -219,7 +220,7 @@ func (f *finder) leaveLaunch(r *facts.Region) {
 		op := &w.ops[i]
 		switch {
 		case op.comm == otf2.UndefinedComm, l.operations > 1 && !op.message:
-			// Of a launch of several, an end says nothing of each.
+			// In a launch of several operations, the end says nothing about each.
 		case op.message:
 			f.message(op, l)
 		default:
@@ -228,7 +229,7 @@ func (f *finder) leaveLaunch(r *facts.Region) {
 	}
 }
 
-// collective takes a member's part in an AllReduce.
+// collective processes a member's part in an AllReduce. After the last member's part, the latest end bounds all others.
 func (f *finder) collective(key opName, l *launch) {
 	p := f.pending(key)
 	p.members = append(p.members, l)
@@ -254,8 +255,8 @@ func (f *finder) collective(key opName, l *launch) {
 	}
 }
 
-// message takes one end of a message; the launches of both ends bound each other: data cannot arrive before it was
-// sent.
+// message processes one side of a message. Once both are known, the sender's end bounds the receiver's, because data
+// cannot arrive before it was sent.
 func (f *finder) message(op *operation, l *launch) {
 	p := f.pending(op.opName)
 	p.members = append(p.members, l)
@@ -268,7 +269,7 @@ func (f *finder) message(op *operation, l *launch) {
 	if op.send {
 		sender, receiver = l, p.members[0]
 	}
-	if sender.operations == 1 { // else its end says nothing of each
+	if sender.operations == 1 { // otherwise its end says nothing about each operation
 		f.boundEnd(sender, receiver)
 	}
 	f.countDown(sender)
@@ -288,7 +289,7 @@ func (f *finder) pending(key opName) *pending {
 	return p
 }
 
-// forget gives up what others have not come to: their parts are not there, or far away.
+// forget stops waiting for the missing members of all pending operations: they are absent, or far behind.
 func (f *finder) forget() {
 	for key, p := range f.open {
 		delete(f.open, key)
@@ -298,7 +299,8 @@ func (f *finder) forget() {
 	}
 }
 
-// boundEnd states that a launch has not ended before another one's stamp.
+// boundEnd records that launch l ended no earlier than other, if their times can be compared and differ by more than
+// their uncertainties.
 func (f *finder) boundEnd(other, l *launch) {
 	if !l.early || other == l || other.end <= max(l.end, l.to) {
 		return
@@ -315,8 +317,8 @@ func (f *finder) boundEnd(other, l *launch) {
 	}
 }
 
-// countDown counts down the bounds that a launch waits for. After the last one its end is moved, but not beyond the
-// next event on its row.
+// countDown ends one of the waits of a launch. After the last one, the launch's end is moved to its bound, but not past
+// the row's next event.
 func (f *finder) countDown(l *launch) {
 	if l.waits--; l.waits > 0 || !l.early || l.to == 0 || f.moves >= mostMoves {
 		return
@@ -331,7 +333,7 @@ func (f *finder) countDown(l *launch) {
 	f.moves++
 }
 
-// finish ends open launches, and sorts the moves.
+// finish processes the launches that still wait, and sorts the moves.
 func (f *finder) finish() {
 	f.forget()
 	for _, w := range f.rows {

@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Rewrite writes the event file at path anew, with chunks of the same size and the moves made. A hard link to it keeps
-// what it had. After an error the file is as it was.
+// Rewrite rewrites the event file at path with the moves applied, with the same chunk size. Hard links to the old file
+// keep the old content. After an error the file is unchanged.
 func Rewrite(path string, chunk uint64, moves []Move) error {
 	made := path + ".moved"
 	n := uint64(0)
@@ -29,7 +29,7 @@ func Rewrite(path string, chunk uint64, moves []Move) error {
 	return os.Rename(made, path)
 }
 
-// applyTo applies the move to event n.
+// applyTo applies the move to ev, event n of its row.
 func (m *Move) applyTo(n uint64, ev *otf2.Event) {
 	switch {
 	case n < m.enter:
@@ -40,8 +40,8 @@ func (m *Move) applyTo(n uint64, ev *otf2.Event) {
 	}
 }
 
-// slow brings a launch's bandwidths to its new time: the only metrics of two real numbers on the rows of communicators'
-// ranks (package regions, metrics). An event's arguments have them as type and bits.
+// slow reduces a launch's bandwidths according to its longer duration. They are the only metrics with two real numbers
+// on communicator ranks' rows (package regions, metrics). In ev.Args, each value is a type followed by its bits.
 func (m *Move) slow(ev *otf2.Event) {
 	if ev.Metric().Len() != 2 {
 		return

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package files handles the files of archives: it links, copies, mends and joins the event files of shards (Events),
-// and puts a whole archive in the place of an earlier one, so that there is always one or the other (Staging).
+// Package files handles the files of archives. Events links, copies, repairs and joins the event files of shards.
+// Staging replaces one archive by another as a whole.
 package files

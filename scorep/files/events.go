@@ -20,44 +20,45 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Events puts event files into an archive, and counts the outcome.
+// Events places event files in an archive, and counts how each was placed.
 type Events struct {
-	chunk          uint64 // of the archive
+	chunk          uint64 // chunk size of the archive, in bytes
 	mu             sync.Mutex
 	Linked, Copied int
-	Rewritten      int                      // of the copied ones, into chunks of another size
-	Problems       map[int]string           // by location
-	Others         []string                 // and those of no location
-	Damaged        []string                 // of them: files that hold less than they should
-	Lost           map[*jobs.Process]uint64 // known number of records in them
+	Rewritten      int                      // copied files that were rewritten into another chunk size
+	Problems       map[int]string           // by the location's index in the archive's list
+	Others         []string                 // problems that concern no location of the archive
+	Damaged        []string                 // the problems of files that hold less than they should
+	Lost           map[*jobs.Process]uint64 // known number of lost records
 }
 
-// New is for an archive whose event files have chunks of a size.
+// New returns an Events for an archive with the given event chunk size in bytes.
 func New(chunk uint64) *Events {
 	return &Events{chunk: chunk, Problems: make(map[int]string), Lost: make(map[*jobs.Process]uint64)}
 }
 
 // Row is a row of the archive.
 type Row struct {
-	Process *jobs.Process        // nil: of a process without data
-	Number  uint32               // in the process
-	Source  *experiment.Location // nil: it has no events
-	Events  uint64               // that are in its file; learned by Place
+	Process *jobs.Process        // nil: the row stands for processes without data
+	Number  uint32               // location number in the process
+	Source  *experiment.Location // nil: the row has no events
+	Events  uint64               // number of events in its file; set by Place
 }
 
-// endMark closes every event file: end of file, end of buffer.
+// endMark ends every event file: end of file, end of buffer.
 var endMark = [2]byte{0x02, 0x01}
 
-// lastEventOffset is where a chunk's header has the number of its last event: behind record, byte
-// order and the number of the first event.
+// lastEventOffset is the offset, in a chunk's header, of the number of its last event: after record type, byte order
+// and the number of its first event.
 const lastEventOffset = 10
 
-// Place makes the event file of a row, with number i in the archive's list, and learns its number of events and, where
-// they had to be looked at, their times.
+// Place creates the event file of a row at to; i is the row's index in the archive's list. It sets the row's number of
+// events and, if it had to read them, the range of their times.
 //
-// Files of finished processes are linked, unread, if their chunks fit the archive. Those of others are copied, because
-// their writer may still be there, or may have died half-way through a record, or its disk failed there: up to what the
-// process's description says while it runs or where its writer vouches for no more, else up to the last whole record.
+// Files of finished processes are linked, unread, if their chunk size fits the archive. Others are copied, because
+// their writer may still be running, or it died or its disk failed in the middle of a record. The copy ends where the
+// process's description says, if the process is running or its writer vouches for no more; otherwise after the last
+// whole record.
 func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
 	if l.Source == nil {
 		return writeEmpty(to)
@@ -89,8 +90,8 @@ func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
 	return out.rewrite(to, chunk)
 }
 
-// copyFile copies the event file of a location of a shard, up to its last whole record, and reports differences from
-// the shard's description. It returns nil if there is nothing to copy.
+// copyFile copies the event file of a shard's location up to its last whole record, and records problems and losses if
+// the file differs from the shard's description. It returns nil if there is nothing to copy.
 func (out *Events) copyFile(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Location, to string) (
 	*otf2.ScanResult, error) {
 	from := experiment.EventFile(s.Dir, l.Number)
@@ -124,14 +125,14 @@ func (out *Events) copyFile(i int, of *jobs.Process, s *jobs.Piece, l *experimen
 		return nil, err
 	}
 	written := l.Events
-	// behind the last flush that the description knows there may be more
+	// the file may hold more than the last flush in the description
 	if s.State == jobs.Crashed && (damage != nil || s.Cut()) {
 		whole, _ := otf2.ScanEventFile(from, s.Shard.EventChunkSize)
 		written = max(written, whole.Events)
 	}
 	missing := written - min(written, scan.Events)
 	switch {
-	case s.State == jobs.Running: // a file is cut where it ended at the last flush but one, and its end is overwritten
+	case s.State == jobs.Running: // expected: flushes go on, and each overwrites the end of the file
 	case damage != nil && !s.Cut():
 		out.damage(i, of, missing, "%s is damaged after %s, of %d; they were taken: %v", name(),
 			units.Plural(scan.Events, "event"), max(written, scan.Events), damage)
@@ -144,7 +145,7 @@ func (out *Events) copyFile(i int, of *jobs.Process, s *jobs.Piece, l *experimen
 	return &scan, nil
 }
 
-// LeaveBehind counts the content of event files of an unfinished shard that its description does not cover.
+// LeaveBehind counts as lost the events in files of an unfinished shard that its description does not cover.
 func (out *Events) LeaveBehind(of *jobs.Process, s *jobs.Piece) {
 	if s.State != jobs.Crashed {
 		return
@@ -167,13 +168,13 @@ func (out *Events) LeaveBehind(of *jobs.Process, s *jobs.Piece) {
 	}
 }
 
-// nameOf is what a file of the shard is called in messages, from the experiment directory on.
+// nameIn returns the name of a shard's file in messages, relative to the experiment directory.
 func nameIn(p *jobs.Piece, file string) string {
 	return filepath.Join(experiment.Folder, filepath.Base(p.Dir), filepath.Base(file))
 }
 
-// definedIn refuses events that refer to what a shard's description does not define. After a power cut there can be
-// more in an event file than in the description.
+// definedIn returns a function that rejects events with references that the shard's description does not define. After
+// a power failure, an event file may be newer than the description.
 func definedIn(p *experiment.Process) func(*otf2.Event) error {
 	known := map[string]int{"StringRef": len(p.Strings), "RegionRef": len(p.Regions), "RmaWinRef": len(p.Wins),
 		"MetricRef": len(p.Metrics), "CommRef": len(p.Comms)}
@@ -195,7 +196,7 @@ func definedIn(p *experiment.Process) func(*otf2.Event) error {
 	}
 }
 
-// damage notes a problem of a file that holds less than it should, and how many records are missing for it.
+// damage records a problem of a file that holds less than it should, and the number of records missing.
 func (out *Events) damage(i int, of *jobs.Process, records uint64, format string, args ...any) {
 	out.problem(i, format, args...)
 	out.countLost(of, records)
@@ -226,7 +227,7 @@ func (out *Events) count(linked bool) {
 	}
 }
 
-// Moved counts files that were linked and then written anew.
+// Moved counts linked files that were then rewritten as copied.
 func (out *Events) Moved(files int) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
@@ -234,15 +235,15 @@ func (out *Events) Moved(files int) {
 	out.Linked, out.Copied = out.Linked-moved, out.Copied+moved
 }
 
-// fits reports whether an event file can be read in the archive as it is: its chunks have the archive's size, or it has
-// one.
+// fits reports whether an event file of the given size can be read in the archive unchanged: its chunks have the
+// archive's size, or it is a single chunk of any size.
 func (out *Events) fits(size int64, chunk uint64) bool {
 	return chunk == out.chunk || uint64(size) <= min(chunk, out.chunk)
 }
 
-// rewrite gives a copied event file chunks of the archive's size.
+// rewrite rewrites a copied event file into chunks of the archive's size.
 func (out *Events) rewrite(path string, chunk uint64) error {
-	old := path + ".old" // the archive has no readers yet
+	old := path + ".old"
 	if err := os.Rename(path, old); err != nil {
 		return err
 	}
@@ -255,7 +256,7 @@ func (out *Events) rewrite(path string, chunk uint64) error {
 	return os.Remove(old)
 }
 
-// Link makes a hard link, or a copy where the file system has none to offer.
+// Link makes a hard link, or a copy if the file system does not support it.
 func (out *Events) Link(from, to string) error {
 	if Link(from, to) == nil {
 		out.count(true)
@@ -265,11 +266,11 @@ func (out *Events) Link(from, to string) error {
 	return copyFile(from, to, math.MaxInt64)
 }
 
-// Link is replaced by tests that need a file system without links.
+// Link is a variable so that tests can simulate a file system without hard links.
 var Link = os.Link
 
-// copyFile copies at most limit bytes of a file. On one file system the kernel does it without
-// moving the data where it can.
+// copyFile copies at most limit bytes of a file. Where it can, the kernel copies within a file system without moving
+// the data.
 func copyFile(from, to string, limit int64) error {
 	in, err := regular.OpenOwn(from)
 	if err != nil {
@@ -284,7 +285,7 @@ func copyFile(from, to string, limit int64) error {
 	return errors.Join(err, out.Close())
 }
 
-// writeEmpty writes an event file without events: readers want one for every location.
+// writeEmpty writes an event file without events, because readers expect a file for every location.
 func writeEmpty(path string) error {
 	if err := Remove(path); err != nil {
 		return err
@@ -296,11 +297,9 @@ func writeEmpty(path string) error {
 	return w.Close()
 }
 
-// repairFile ends a copied event file after its last whole record, and updates the number of events in the header of
-// its last chunk. damage is the reason why the following bytes are not a record, unless they are just cut off. A file
-// without a whole header becomes empty.
-//
-// Events after one that good rejects are left out, too.
+// repairFile truncates a copied event file after its last whole record, and updates the number of events in the header
+// of its last chunk. Events from the first one that good rejects on are dropped, too. damage is the reason why the
+// bytes that follow are not a record; nil if they are only cut off. A file without a whole header becomes empty.
 func repairFile(path string, chunkSize uint64, good func(*otf2.Event) error) (scan otf2.ScanResult, damage, err error) {
 	scan, err = otf2.ScanEventsWhile(path, chunkSize, good)
 	if errors.Is(err, otf2.ErrCorrupt) {

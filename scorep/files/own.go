@@ -19,17 +19,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Names of what is made.
+// Names of archives and of the folder that they are staged in.
 const (
 	ArchiveName = "traces"
 	NewDir      = ArchiveName + ".new"
 )
 
-// Experiment directories may lie where others can make files, too. So every file written there is new (O_EXCL) or
-// replaced by its name (rename), and no symbolic link is followed below the directory that the user named.
+// Others may be able to create files where experiment directories are. So every file written there is new (O_EXCL) or
+// renamed over an old one, and no symbolic link is followed below the directory that the user named.
 
-// OwnFolder makes a folder unless it is there, see atomicfile.MakeFolder. A symbolic link, also to a folder, is an
-// error.
+// OwnFolder creates a folder unless it exists, see atomicfile.MakeFolder. A symbolic link is an error, even to a
+// folder.
 func OwnFolder(path string) error {
 	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
 		return &fs.PathError{Op: "use", Path: path, Err: unix.ENOTDIR}
@@ -37,8 +37,8 @@ func OwnFolder(path string) error {
 	return atomicfile.MakeFolder(path)
 }
 
-// MayReplace returns an error if a folder has an archive without a given property, so that it must not be replaced, or
-// a recorded job's data.
+// MayReplace returns an error if a folder has an archive without the given property, or a recorded job's data, so that
+// it must not be replaced.
 func MayReplace(dir, property string) error {
 	present := []string{experiment.Folder}
 	for _, suffix := range Parts {
@@ -58,12 +58,12 @@ func MayReplace(dir, property string) error {
 	return fmt.Errorf("%s holds another archive, which no result may replace: name another folder", dir)
 }
 
-// newFile makes a file that is not there yet.
+// newFile creates a file. It is an error if the file exists.
 func newFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|unix.O_NOFOLLOW, regular.File)
 }
 
-// ownFile rejects everything except regular files: links, pipes, devices.
+// ownFile describes a file. It is an error if it is not a regular file.
 func ownFile(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -72,7 +72,7 @@ func ownFile(path string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// Remove removes a file, if it is there.
+// Remove removes a file if it exists.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -80,7 +80,7 @@ func Remove(path string) error {
 	return nil
 }
 
-// Name is the name of a location's file.
+// Name returns the name of a location's file.
 func Name(id otf2.LocationRef, suffix string) string {
 	return strconv.FormatUint(uint64(id), 10) + suffix
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// placePieces joins the event files that several collectors wrote of a location.
+// placePieces joins the event files that several collectors wrote for one location into the file to.
 func (out *Events) placePieces(i int, l *Row, to string, times *jobs.Lifespan) (err error) {
 	var files []otf2.EventPiece
 	defer func() {

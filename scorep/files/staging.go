@@ -14,14 +14,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// Staging is a folder in which an archive is made, beside the one that it is to replace.
+// Staging is a folder in which an archive is built before it replaces another one.
 type Staging struct {
 	Path string
 	held *atomicfile.Pending
-	keep bool // its content exists nowhere else
+	keep bool // do not remove it: its content exists nowhere else
 }
 
-// NewStaging makes one in the folder of an archive, of a name that nothing has yet.
+// NewStaging creates a staging folder with a unique name in dir.
 func NewStaging(dir string) (*Staging, error) {
 	path, err := os.MkdirTemp(dir, "."+ArchiveName+"-")
 	if err != nil {
@@ -30,7 +30,7 @@ func NewStaging(dir string) (*Staging, error) {
 	return &Staging{Path: path, held: atomicfile.Temporary(path)}, nil
 }
 
-// stage makes one of a name, in place of one that was left there. Whoever calls it has locked the directory.
+// stage creates a staging folder at path, and removes an abandoned one. The caller must have locked the directory.
 func stage(path string) (*Staging, error) {
 	if err := os.RemoveAll(path); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func stage(path string) (*Staging, error) {
 	return s, nil
 }
 
-// StageArchive makes one for the archive of a directory, with the folder of its event files.
+// StageArchive creates a staging folder for the archive of dir, with a folder for event files.
 func StageArchive(dir string) (s *Staging, events string, err error) {
 	if s, err = stage(filepath.Join(dir, NewDir)); err != nil {
 		return nil, "", err
@@ -56,7 +56,7 @@ func StageArchive(dir string) (s *Staging, events string, err error) {
 	return s, events, nil
 }
 
-// Discard removes the folder with its content. It may follow Replace.
+// Discard removes the folder with its content. It may be called after Replace.
 func (s *Staging) Discard() {
 	if !s.keep {
 		_ = os.RemoveAll(s.Path)
@@ -64,16 +64,18 @@ func (s *Staging) Discard() {
 	s.held.Forget()
 }
 
-// Parts are the suffixes of an archive's files in the order in which they are put in place; the anchor makes it exist.
+// Parts lists the suffixes of an archive's files in the order in which they are moved into place. The anchor comes
+// last: an archive exists once its anchor does.
 var Parts = []string{"", ".def", ".marker", anchorSuffix}
 
 const anchorSuffix = ".otf2"
 
-// Replace syncs the complete archive in the folder and moves it in place of the one in dir, if any, which must be on
-// the same file system. Meanwhile dir has no anchor, so that readers never see old definitions with new events.
+// Replace syncs the complete archive in the folder to disk, and moves it into dir in place of the one there, if any.
+// Both must be on the same file system. Meanwhile dir has no anchor, so that readers never see old definitions with new
+// events.
 //
-// After an error either the old archive or the new one is complete in its place, as the error states. Only if the file
-// system refuses to undo moves, neither is: then there is no anchor, and no file has been removed.
+// After an error either the old or the new archive is complete in its place, as the error states. The exception is a
+// file system that refuses to undo moves: then there is no anchor, and no file has been removed.
 func (s *Staging) Replace(dir string) error {
 	if err := atomicfile.SyncTree(s.Path); err != nil {
 		return fmt.Errorf("bring the archive to the disk: %w", err)
@@ -92,7 +94,7 @@ func (s *Staging) exchange(old, dir string) error {
 	had := none == nil
 	err := done.move(at(dir, anchorSuffix), at(old, anchorSuffix))
 	if err == nil && had {
-		err = atomicfile.SyncFolder(dir) // no power cut may bring the old anchor together with new files
+		err = atomicfile.SyncFolder(dir) // a power failure must not leave the old anchor with new files
 	}
 	for _, suffix := range Parts {
 		if err == nil && suffix != anchorSuffix {
@@ -125,10 +127,10 @@ func (s *Staging) exchange(old, dir string) error {
 	return fmt.Errorf("%w; there is no archive, as before", err)
 }
 
-// Rename is replaced by tests that need a disk which fails.
+// Rename is a variable so that tests can simulate a failing disk.
 var Rename = os.Rename
 
-// moves are renamings that have been done.
+// moves lists completed renames: old path, new path.
 type moves [][2]string
 
 // move renames a file if it exists.
@@ -143,13 +145,13 @@ func (m *moves) move(from, to string) error {
 	return err
 }
 
-// Taking a renaming back is tried again, for more than a second in all: an error that passes must not cost the archive.
+// undo retries for more than a second in all: a temporary error must not cost the archive.
 const (
 	FirstUndoPause = 10 * time.Millisecond
-	undoTries      = 8 // of which each waits twice as long as the one before
+	undoTries      = 8 // each waits twice as long as the one before
 )
 
-// UndoPause is made shorter by tests.
+// UndoPause is a variable so that tests can shorten it.
 var UndoPause = FirstUndoPause
 
 // undo reverts the moves, the last one first.

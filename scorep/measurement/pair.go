@@ -12,19 +12,19 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Pairing is what a process of ours and one of a measurement have been found to be: the same.
+// Pairing links one of our processes to the same process in a measurement.
 type Pairing struct {
 	*Process
 	Timer    Timer
-	Transfer *Transfer // from the process's times to the measurement's
+	Transfer *Transfer // converts our process's times to the measurement's
 }
 
-// Pair maps each recorded process to the measurement's process with the same host and process id, if it lived during
-// the measurement, by its clock. Process ids recur, and host names need not be unique; an ambiguous match is no pair.
-// Reasons, one line each, describe processes that nearly match.
+// Pair maps each of our processes to the measurement's process with the same host and process id, if by its clock it
+// lived during the measurement. Process ids recur and host names need not be unique, so an ambiguous match is no pair.
+// reasons, one line each, describe processes that nearly match.
 func Pair(parts []*jobs.Process, m *Trace) (pairs map[*jobs.Process]*Pairing, reasons []string) {
 	pairs = make(map[*jobs.Process]*Pairing)
-	unrelated := make(map[string][]string) // processes by why their clocks and Score-P's do not fit together
+	unrelated := make(map[string][]string) // process names, by the reason why their times do not fit Score-P's
 	lives := make(map[*Process]map[jobs.ProcessLife]bool)
 	for _, p := range parts {
 		var fits []*Pairing
@@ -62,7 +62,7 @@ func Pair(parts []*jobs.Process, m *Trace) (pairs map[*jobs.Process]*Pairing, re
 	return pairs, slices.Compact(reasons)
 }
 
-// Candidates are the measurement's processes of the host and process id of one of ours.
+// Candidates returns the measurement's processes with the same host and process id as p.
 func (m *Trace) Candidates(p *jobs.Process) (all []*Process) {
 	for _, q := range m.byPID[p.Shard.PID] {
 		if SameHost(p.Shard.Host, q.Host) {
@@ -72,7 +72,7 @@ func (m *Trace) Candidates(p *jobs.Process) (all []*Process) {
 	return all
 }
 
-// SameHost compares the names of hosts. One may have a domain behind it that the other lacks.
+// SameHost reports whether two host names are equal. One may have a domain that the other lacks.
 func SameHost(a, b string) bool {
 	if a == b {
 		return true
@@ -82,7 +82,8 @@ func SameHost(a, b string) bool {
 	return x == y && x != "" && (xDomain == "") != (yDomain == "")
 }
 
-// relate finds the timer by which a process's life lies in the measurement.
+// relate pairs p with q, by the first timer with which p's life overlaps the measurement. The error states why none
+// does.
 func (m *Trace) relate(p *jobs.Process, q *Process) (*Pairing, error) {
 	c := m.Archive.Defs.Clock
 	var why error
@@ -92,7 +93,7 @@ func (m *Trace) relate(p *jobs.Process, q *Process) (*Pairing, error) {
 			why = firstError(why, err)
 			continue
 		}
-		// What the clocks of hosts differ by after Score-P's corrections is far below a second.
+		// After Score-P's corrections, hosts' clocks differ by far less than a second.
 		slack := c.Resolution
 		begin, end := t.exact(p.Life.Begin), t.exact(max(p.Life.End, p.Life.Begin))
 		if begin.Cmp(integer(c.Offset+c.Length+slack)) > 0 || end.Cmp(integer(c.Offset-min(c.Offset, slack))) < 0 {
@@ -113,13 +114,13 @@ func firstError(a, b error) error {
 	return b
 }
 
-// seconds writes a time of a measurement since its begin.
+// seconds formats a time of a measurement as seconds since its start.
 func seconds(v *big.Rat, c otf2.ClockProperties) string {
 	since := new(big.Rat).Sub(v, integer(c.Offset))
 	return since.Quo(since, integer(max(1, c.Resolution))).FloatString(3)
 }
 
-// NoPair describes the processes of both sides.
+// NoPair returns the error for a measurement and recordings without a common process.
 func NoPair(m *Trace, parts []*jobs.Process, reasons []string) error {
 	var theirs, ours []string
 	for _, q := range m.Processes {
@@ -136,7 +137,7 @@ func NoPair(m *Trace, parts []*jobs.Process, reasons []string) error {
 	return fmt.Errorf("%s", text)
 }
 
-// some joins the first words of a list.
+// some joins up to four elements of a list, and states how many more there are.
 func some(list []string) string {
 	const most = 4
 	if len(list) == 0 {

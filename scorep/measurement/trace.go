@@ -20,37 +20,37 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Trace is the trace of a Score-P measurement, or of another tool that writes the same: its processes, and the end of
-// its definitions. Only the first events of its event files are read.
+// Trace is the trace of a Score-P measurement, or of another tool that writes the same format: its processes, and the
+// end of its ranges of ids. Of its event files only the first events are read.
 type Trace struct {
-	Dir       string // of the anchor
+	Dir       string // folder of the anchor
 	Archive   *otf2.Archive
 	Processes []*Process
 	byPID     map[int][]*Process // those whose process id is known
 	timer     Timer              // unknownTimer if no file states it
-	Numbers   uint32             // the upper halves of its location ids are below
+	Numbers   uint32             // the upper halves of its location ids are lower
 	Groups    otf2.LocationGroupRef
 	Root      otf2.SystemTreeNodeRef
 	hosts     map[otf2.SystemTreeNodeRef]bool // nodes whose processes share memory
-	Regions   map[string]bool                 // names of the regions that were forwarded from here
+	Regions   map[string]bool                 // names of the regions of forwarded NCCL calls
 }
 
-// Process is one of its processes.
+// Process is a process of a Trace.
 type Process struct {
 	Group   otf2.LocationGroupRef
 	Name    string
-	Host    string // "" if the system tree does not say
+	Host    string // "" if unknown
 	Node    otf2.SystemTreeNodeRef
-	pid     int // 0 if no event says
+	pid     int // 0 if unknown
 	Threads []*Thread
 	clock   []otf2.ClockOffset // corrections of its times
 }
 
-// Thread is a thread's location.
+// Thread is a thread of a Process.
 type Thread struct {
 	Location otf2.LocationRef
 	Name     string
-	tid      int // 0 if no event says
+	tid      int // 0 if unknown
 }
 
 func (m *Process) id() string {
@@ -63,21 +63,21 @@ func (m *Process) id() string {
 // archiveName is the name of a Score-P trace in its experiment directory, without suffix.
 const archiveName = "traces"
 
-// Attributes with which Score-P identifies its processes and threads: on PROGRAM_BEGIN and on THREAD_BEGIN.
+// Names of the attributes that identify a process or thread: on the events PROGRAM_BEGIN and THREAD_BEGIN.
 const (
 	attributeProcess = "ProcessId"
 	attributeThread  = "ThreadId"
 )
 
-// ForwardedFile is the source file of the regions that the plugin has Score-P define (plugin/scorep.c).
+// ForwardedFile is the source file of the regions that the plugin defines in Score-P (plugin/scorep.c).
 const ForwardedFile = "NCCL"
 
-// Forwarded reports whether a region of a measurement is one that the plugin had Score-P define.
+// Forwarded reports whether the plugin defined this region of a measurement.
 func Forwarded(defs *otf2.Definitions, r *otf2.Region) bool {
 	return r.SourceFile != otf2.UndefinedString && defs.String(r.SourceFile) == ForwardedFile
 }
 
-// Open reads a Score-P experiment directory. Errors say what the directory lacks.
+// Open reads the definitions of a Score-P experiment directory. Errors state what the directory lacks.
 func Open(dir string) (*Trace, error) {
 	anchor := filepath.Join(dir, archiveName+".otf2")
 	if _, err := os.Stat(anchor); errors.Is(err, fs.ErrNotExist) {
@@ -87,7 +87,7 @@ func Open(dir string) (*Trace, error) {
 		return nil, fmt.Errorf("%s is not a Score-P experiment directory with a trace: there is no %s.otf2", dir,
 			archiveName)
 	}
-	// Small windows: of most locations only the first event is read.
+	// Little memory is enough: of most locations only the first event is read.
 	a, err := otf2.Open(anchor, &otf2.ReadOptions{Memory: 1})
 	if err != nil {
 		return nil, fmt.Errorf("read Score-P's trace: %w", err)
@@ -122,7 +122,7 @@ func Open(dir string) (*Trace, error) {
 	return m, nil
 }
 
-// readProcesses lists the PROCESS location groups with what their first events say.
+// readProcesses reads the processes and threads, their ids from the first events, and the ranges of ids in use.
 func (m *Trace) readProcesses() error {
 	defs := m.Archive.Defs
 	m.hosts = make(map[otf2.SystemTreeNodeRef]bool)
@@ -164,7 +164,7 @@ func (m *Trace) readProcesses() error {
 		if pid != 0 {
 			p.pid = pid
 			if tid == 0 {
-				tid = pid // a program begins on its main thread
+				tid = pid // a program starts on its main thread
 			}
 		}
 		t.tid = tid
@@ -177,7 +177,7 @@ func (m *Trace) readProcesses() error {
 	return nil
 }
 
-// identify reads the process id and the thread id from a location's first event; 0 is unknown.
+// identify reads the process id and the thread id from a location's first event; 0 if unknown.
 func (m *Trace) identify(l otf2.LocationRef) (pid, tid int, err error) {
 	for e, err := range m.Archive.Events(&otf2.Selection{Locations: []otf2.LocationRef{l}}) {
 		if err != nil {
@@ -200,10 +200,11 @@ func (m *Trace) identify(l otf2.LocationRef) (pid, tid int, err error) {
 	return pid, tid, nil
 }
 
-// hostOf finds the node of a machine above, or at, a node of the system tree: the next one with shared memory.
+// hostOf returns the system tree node of the machine that node n belongs to: the nearest one with shared memory, from n
+// upwards. It returns an undefined node if there is none.
 func (m *Trace) hostOf(n otf2.SystemTreeNodeRef) (name string, node otf2.SystemTreeNodeRef) {
 	defs := m.Archive.Defs
-	for range defs.SystemTreeNodes { // not for ever if the tree is damaged
+	for range defs.SystemTreeNodes { // a damaged tree must not cause an endless loop
 		d := defs.SystemTreeNode(n)
 		if d == nil {
 			break
@@ -216,7 +217,7 @@ func (m *Trace) hostOf(n otf2.SystemTreeNodeRef) (name string, node otf2.SystemT
 	return "", otf2.UndefinedSystemTreeNode
 }
 
-// configuredTimer reads which timer Score-P was set to from the copy of its settings in the experiment directory.
+// configuredTimer reads the timer from the copy of Score-P's settings in the experiment directory.
 func configuredTimer(path string) Timer {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -245,8 +246,8 @@ func configuredTimer(path string) Timer {
 	return unknownTimer
 }
 
-// Thread finds a thread of ours: by what its events say, else (Score-P gives a location to several threads
-// in turn) by what the substrate plugin has noted. nil: it is none of them.
+// Thread returns the thread with a thread id of our process p, or nil. It searches the ids of the measurement's events,
+// then those noted by the substrate plugin, because Score-P may use a location for several threads in turn.
 func (m *Process) Thread(p *jobs.Process, tid int) *Thread {
 	for _, t := range m.Threads {
 		if t.tid == tid {

@@ -20,25 +20,26 @@ type Timer uint8
 
 const (
 	unknownTimer Timer = iota
-	tickTimer          // "tsc": the processor's counter, as it stands
+	tickTimer          // "tsc": the processor's counter, unscaled
 	rawTimer           // "clock_gettime" before release 9: CLOCK_MONOTONIC_RAW, ns
 	steeredTimer       // "clock_gettime" from release 9 on: CLOCK_MONOTONIC, ns
 	realTimer          // "gettimeofday": CLOCK_REALTIME, µs
 )
 
-// String is the timer as SCOREP_TIMER names it.
+// String returns the timer's name in SCOREP_TIMER.
 func (t Timer) String() string {
 	return [...]string{"unknown", "tsc", "clock_gettime", "clock_gettime", "gettimeofday"}[t]
 }
 
-// ticks per second of timers that have a fixed number.
+// Ticks per second of timers with a fixed resolution.
 const (
 	nanosecondTicks  = 1_000_000_000
 	microsecondTicks = 1_000_000
 )
 
-// timers lists the possible timers of the measurement, the likeliest first. Without its settings the resolution is the
-// evidence: Score-P estimates that of the processor's counter, which may happen to be a round number.
+// timers returns the possible timers of the measurement, the likeliest first. If the settings are missing, the
+// resolution decides. The processor's counter remains possible, as Score-P's estimate of its resolution may be a round
+// number.
 func (m *Trace) timers() []Timer {
 	nanoseconds := rawTimer
 	if release(m.Archive.Anchor.Creator) >= steeredSince {
@@ -60,7 +61,7 @@ func (m *Trace) timers() []Timer {
 // steeredSince is the first release of Score-P that prefers CLOCK_MONOTONIC to CLOCK_MONOTONIC_RAW.
 const steeredSince = 9
 
-// release is the major release of Score-P that made a trace; 0 if another tool did.
+// release returns the major release of Score-P that wrote a trace; 0 if another tool did.
 func release(creator string) int {
 	version, ok := strings.CutPrefix(creator, "Score-P ")
 	if !ok {
@@ -74,22 +75,22 @@ func release(creator string) int {
 	return n
 }
 
-// counters are the values of experiment.Clock.Source whose ticks are those of Score-P's "tsc".
+// counters lists the values of experiment.Clock.Source whose ticks equal those of Score-P's "tsc".
 var counters = []string{"tsc", "cntvct"}
 
-// Transfer converts a process's times to those of a measurement: along a line through points to the measurement's local
-// ticks, and then by the measurement's corrections. It is exact: numbers are rational.
+// Transfer converts a process's times to a measurement's: by a piecewise linear function to the measurement's local
+// ticks, then by the measurement's clock corrections. It computes exactly, with rational numbers.
 type Transfer struct {
-	x     []uint64 // ns of the process's time line, ascending
-	y     []uint64 // scale times the measurement's local ticks
+	x     []uint64 // the process's times in ns, ascending
+	y     []uint64 // the measurement's local ticks there, times scale
 	scale int64
-	clock []otf2.ClockOffset // fewer than two: none
-	Shift int64              // added to times before all that: of a process that goes by another one's clock
+	clock []otf2.ClockOffset // corrections; nil: none
+	Shift int64              // ns added to times first, if the process uses another one's clock
 
-	straight bool // local ticks are nanoseconds of a clock from which the process's time is a constant away
+	straight bool // local ticks are ns, and differ from the process's times by a constant
 }
 
-// newTransfer relates a process's clock to a timer. Its error names what is missing.
+// newTransfer relates a process's clock to a timer. The error states what is missing.
 func newTransfer(p *experiment.Process, by Timer, clock []otf2.ClockOffset) (*Transfer, error) {
 	c := &p.Clock
 	t := &Transfer{scale: 1, clock: clock}
@@ -99,7 +100,7 @@ func newTransfer(p *experiment.Process, by Timer, clock []otf2.ClockOffset) (*Tr
 	if c.Source == jobs.HostClock || c.AnchorRaw == 0 {
 		return nil, fmt.Errorf("times that are not of the machine's clocks (source %q)", c.Source)
 	}
-	if by == rawTimer { // their difference is known, and the same for ever
+	if by == rawTimer { // the difference is constant and known
 		t.x = []uint64{c.AnchorReal, c.AnchorReal + nanosecondTicks}
 		t.y = []uint64{c.AnchorRaw, c.AnchorRaw + nanosecondTicks}
 		t.straight = true
@@ -121,7 +122,7 @@ func newTransfer(p *experiment.Process, by Timer, clock []otf2.ClockOffset) (*Tr
 			y = k.Real
 		}
 		if n := len(t.x); n > 0 && (x <= t.x[n-1] || y <= t.y[n-1]) {
-			continue // the clock was set back, or jumped: what was said before holds until it has caught up
+			continue // the clock was set back: ignore readings until it has caught up
 		}
 		t.x, t.y = append(t.x, x), append(t.y, y)
 	}
@@ -139,7 +140,7 @@ func integer(v uint64) *big.Rat {
 	return new(big.Rat).SetFrac(new(big.Int).SetUint64(v), big.NewInt(1))
 }
 
-// onLine is the value at x of the line through two points.
+// onLine returns the value at x of the line through two points.
 func onLine(x, x0, y0, x1, y1 *big.Rat) *big.Rat {
 	v := new(big.Rat).Sub(x, x0)
 	v.Mul(v, new(big.Rat).Sub(y1, y0))
@@ -147,7 +148,7 @@ func onLine(x, x0, y0, x1, y1 *big.Rat) *big.Rat {
 	return v.Add(v, y0)
 }
 
-// exact is the measurement's global time of a process's time.
+// exact returns the measurement's global time for a time of the process.
 func (t *Transfer) exact(at uint64) *big.Rat {
 	at += uint64(t.Shift)
 	i := 0
@@ -168,14 +169,14 @@ func (t *Transfer) exact(at uint64) *big.Rat {
 	return v.Add(v, onLine(v, integer(uint64(a.Time)), offset(a), integer(uint64(b.Time)), offset(b)))
 }
 
-// bends lists the process's times at which the line of exact changes its direction, ascending.
+// bends returns the process's times at which the slope of exact changes, ascending.
 func (t *Transfer) bends() []uint64 {
 	var all []uint64
 	for i := 1; i < len(t.x)-1; i++ {
 		all = append(all, t.x[i]-uint64(t.Shift))
 	}
 	for k := 1; k < len(t.clock)-1; k++ {
-		// The time at which the local ticks are those of the correction, rounded up.
+		// The time, rounded up, at which the local ticks reach the correction's.
 		y := integer(uint64(t.clock[k].Time))
 		y.Mul(y, new(big.Rat).SetInt64(t.scale))
 		i := 0
@@ -196,25 +197,26 @@ func (t *Transfer) bends() []uint64 {
 }
 
 // Readers compute an offset as the last one plus slope times the time since, with a slope of 53 bits. Over this many
-// nanoseconds and at 10 ticks in each that is good for 0.01 ticks.
+// ns, at 10 ticks per ns, that is accurate to 0.01 ticks.
 const longestStretch = 1 << 40
 
 const (
-	// How far, in ns, a record may be behind where it would be. Within that a time is looked for whose ticks are nearly
-	// a whole number, to so many ticks, as offsets are whole: then the line between two records is the exact one.
+	// A record may be up to nearby ns later than ideal. Within that range, pointNear looks for a time whose exact ticks
+	// differ from a whole number by at most wholeEnough, because offsets are whole: then the line between two records
+	// is nearly exact.
 	nearby      = 1 << 16
 	wholeEnough = 0.001
-	// By how many ticks the line may be off because it bends at another place for that.
+	// Maximum error, in ticks, from a bend that is placed later for that reason.
 	bendTicks = 0.01
-	// The last record is so much later than the last event that the process's description knows of: where it died there
-	// may be others, and a line through two records close to each other does not go far.
+	// ns by which the last record is later than the last event in the process's description. If the process died there
+	// may be later events, and extrapolation from two records close to each other is inaccurate.
 	beyond = 60 * nanosecondTicks
 )
 
-// Records are clock offsets that make readers give every time of the process from first to last the measurement's
-// nearest tick, or the one beside it where the exact time lies between two.
+// Records returns clock offsets with which readers convert every time of the process from first to last to the
+// measurement's nearest tick, or to an adjacent one if the exact time is between two ticks.
 func (t *Transfer) Records(first, last uint64) []otf2.ClockOffset {
-	if t.straight && t.clock != nil { // readers do with these times what they do with the measurement's own
+	if t.straight && t.clock != nil { // readers apply the measurement's own corrections
 		knots := make([]otf2.ClockOffset, len(t.clock))
 		for i, c := range t.clock {
 			at := uint64(c.Time) - t.y[0] + t.x[0] - uint64(t.Shift)
@@ -253,14 +255,14 @@ func (t *Transfer) Records(first, last uint64) []otf2.ClockOffset {
 	return knots
 }
 
-// slope is that of the straight line between two times.
+// slope returns the slope of the line between two times.
 func (t *Transfer) slope(a, b uint64) float64 {
 	d := new(big.Rat).Sub(t.exact(b), t.exact(a))
 	v, _ := d.Quo(d, integer(b-a)).Float64()
 	return v
 }
 
-// pointNear returns a time at p, or less than room after it, whose exact value is nearly whole.
+// pointNear returns an offset at time p, or less than room ns later, where the exact ticks are nearly whole.
 func (t *Transfer) pointNear(p uint64, slope float64, room uint64) otf2.ClockOffset {
 	begin := t.exact(p)
 	part, _ := new(big.Rat).Sub(begin, new(big.Rat).SetInt(floor(begin))).Float64()
@@ -277,7 +279,7 @@ func (t *Transfer) pointNear(p uint64, slope float64, room uint64) otf2.ClockOff
 	return otf2.ClockOffset{Time: otf2.Timestamp(at), Offset: int64(whole.Uint64() - at)}
 }
 
-// floor is the greatest whole number that is not above v.
+// floor returns the greatest whole number that is not above v.
 func floor(v *big.Rat) *big.Int {
 	q, _ := new(big.Int).DivMod(v.Num(), v.Denom(), new(big.Int))
 	return q
