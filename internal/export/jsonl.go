@@ -20,14 +20,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// JSONL writes a file per process into a folder, which is made if it is not there, in the schema of the minimal
-// profiler: an event record for what has a begin and an end, a state record for what happens in between, and lifecycle
-// records for communicator ranks. What the archive does not tell is null in the members start, stop, pid, tid, commId,
-// and otherwise left out.
+// JSONL writes one file per process into a folder, which it creates if needed, in the schema of NCCL's minimal
+// profiler: event records for what has a duration, state records for what happens in between, and lifecycle records for
+// communicator ranks. Values that the archive does not have are null in the members start, stop, pid, tid and commId;
+// other members are omitted.
 //
-// Files are named trace_<job or unix time>_pid<PID>.jsonl. If two processes of different hosts have one PID, ".2"
-// stands behind the job of the second; where the archive does not tell PIDs, proc<place in world order> stands in place
-// of pid<PID>.
+// Files are named trace_<job or unix time>_pid<PID>.jsonl. If processes of different hosts have the same PID, ".2"
+// follows the job in the second one's name. If the archive has no PIDs, proc<place in world order> replaces pid<PID>.
 func JSONL(a *otf2.Archive, dir string, opts *Options) (*Result, error) {
 	e := newExporter(a, opts)
 	id := e.opts.Job
@@ -81,7 +80,7 @@ func (e *exporter) writeProcess(p *process, path string) error {
 	return nil
 }
 
-// openEvent is the event of an open region; 0: not known.
+// openEvent is an open region: its event's id (0: unknown) and the number of its Enter event.
 type openEvent struct{ event, entered uint64 }
 
 // lines writes the records of one process.
@@ -93,18 +92,18 @@ type lines struct {
 
 	transfers  *matrix.TransferReader
 	open       map[otf2.LocationRef][]openEvent
-	raw        bool // the archive has raw events: only these are written
+	raw        bool // the archive has raw events, which replace all other records
 	rawOpen    map[otf2.LocationRef]rawOpen
-	made       uint64 // ids made
-	mask       string // event mask, "" if not known
-	incomplete bool   // the archive lacks parts of the communication, or only a part of it is exported
+	made       uint64 // number of ids generated
+	mask       string // event mask; "" if unknown
+	incomplete bool   // the archive lacks part of the communication, or a selection is exported
 	api        string
 
-	// The communicator of a call is known only when an operation names the call as its parent. Until then, or until
-	// there are too many calls, they are held by the id of their group call.
+	// The communicator of a call may become known only when an operation names the call as its parent. Until then, or
+	// until there are too many calls, calls are held here by the id of their group call.
 	held   map[uint64]*heldGroup
-	groups []uint64          // in the order in which they came
-	calls  map[uint64]uint64 // group of each held call
+	groups []uint64          // in order of arrival
+	calls  map[uint64]uint64 // group call of each held call
 }
 
 func newLines(e *exporter, p *process, out *jsonWriter) *lines {
@@ -179,7 +178,7 @@ func (l *lines) leaveRegion(r *facts.Region) {
 	l.writeRegion(l.rows.of[r.Location], r, l.open[r.Location][:at])
 }
 
-// writeLife takes the begin or the end of a communicator rank.
+// writeLife handles the start or end of a communicator rank.
 func (l *lines) writeLife(ev *otf2.Event, comm otf2.CommRef, begins bool) {
 	function := "ProfilerFinalize"
 	if begins {
@@ -188,7 +187,7 @@ func (l *lines) writeLife(ev *otf2.Event, comm otf2.CommRef, begins bool) {
 	l.writeLifecycle(function, l.rows.rowOn(ev.Location, comm), ev.Time)
 }
 
-// writeRegion takes a region that has ended; outer are the events of those around it.
+// writeRegion writes the records of a region that has ended. outer lists the events of the regions around it.
 func (l *lines) writeRegion(row *row, r *facts.Region, outer []openEvent) {
 	name, group := l.rows.defs.RegionName(r.Region), l.rows.group[r.Region]
 	one := record{row: row, begin: r.Begin, end: r.End, event: r.Event, parent: r.Parent}
@@ -198,7 +197,7 @@ func (l *lines) writeRegion(row *row, r *facts.Region, outer []openEvent) {
 		l.rawEvent(row, r)
 	case group == regions.GroupStates:
 		l.rawState(row, r)
-	case l.raw && rawShown[group]: // their events are
+	case l.raw && rawShown[group]: // raw records replace it
 	case group == regions.GroupAPI:
 		l.writeCall(&one, strings.TrimPrefix(name, regions.NameCall), r, outer)
 	case group == regions.GroupEnqueue && name == regions.NameKernelLaunch:
@@ -218,7 +217,7 @@ func (l *lines) writeRegion(row *row, r *facts.Region, outer []openEvent) {
 	case group == regions.GroupEnqueue:
 		one.typ, one.function, one.of = "ncclProfileGroup", "Group", nil
 		l.writeEvent(&one)
-	case row.comm != nil: // operations, see operation
+	case row.comm != nil: // an operation, see writeOperation
 	case row.hasID && (group == regions.GroupCollectives || group == regions.GroupPointToPoint):
 		l.countLeftOut("operations on communicators of one rank")
 	case group == regions.GroupCollectives || group == regions.GroupPointToPoint:
@@ -232,7 +231,7 @@ func (l *lines) writeRegion(row *row, r *facts.Region, outer []openEvent) {
 	}
 }
 
-// writeOperation takes an operation that has ended.
+// writeOperation writes the record of an operation that has ended.
 func (l *lines) writeOperation(p *operations.Part) {
 	if l.raw {
 		return
@@ -254,7 +253,7 @@ func (l *lines) writeOperation(p *operations.Part) {
 	l.writeEvent(&one)
 }
 
-// writeArguments writes what the minimal profiler has of an operation.
+// writeArguments writes the details that the minimal profiler also writes.
 func (l *lines) writeArguments(j *jsonWriter, p *operations.Part) {
 	// attribute writes the last value of an attribute, if the operation has it.
 	attribute := func(put func(name string, v uint64), name string, ref otf2.AttributeRef) {
@@ -303,7 +302,7 @@ func (l *lines) writeArguments(j *jsonWriter, p *operations.Part) {
 	}
 }
 
-// writeExtensions writes what the minimal profiler has not got.
+// writeExtensions writes details that the minimal profiler does not have.
 func (l *lines) writeExtensions(j *jsonWriter, p *operations.Part) {
 	j.unsigned("ordinal", p.Ordinal)
 	if p.Source != "" {
@@ -323,7 +322,7 @@ func (l *lines) writeExtensions(j *jsonWriter, p *operations.Part) {
 	}
 }
 
-// writeChannel takes the interval of a kernel on a row of a channel.
+// writeChannel writes the record of a kernel on a channel's row.
 func (l *lines) writeChannel(one *record, name string) {
 	channel, ok := facts.RowChannel(one.row.name)
 	if !ok {
@@ -338,7 +337,7 @@ func (l *lines) writeChannel(one *record, name string) {
 	l.writeEvent(one)
 }
 
-// controls are the regions of a proxy thread that stand for one ProxyCtrl event, with its state.
+// controls lists the regions of a proxy thread that stand for a single ProxyCtrl event, with its state.
 var controls = map[string]string{regions.NameProxySleep: "ProxyCtrlSleep", regions.NameProxyAppend: "ProxyCtrlAppend"}
 
 func (l *lines) writeControl(one *record, name string, attributes []otf2.AttributeValue) {
@@ -355,9 +354,9 @@ func (l *lines) writeControl(one *record, name string, attributes []otf2.Attribu
 	l.writeEvent(one)
 }
 
-// writeTransfer takes a transfer that has ended: the step of a proxy from where it was handed to the network. Its waits
-// before are in the archive as phases of the oldest step only. Ids of steps and proxy operations are not in archives:
-// the step gets one that no event of NCCL has, and its parent is the operation.
+// writeTransfer writes the step of a proxy for a transfer that has ended, from when it was handed to the network.
+// Earlier waits are in the archive only as phases of the oldest step. Archives lack the ids of steps and of proxy
+// operations: the step gets a generated id, and the operation is its parent.
 func (l *lines) writeTransfer(x *matrix.Transfer) {
 	row := l.rows.of[x.Location]
 	one := record{typ: "ncclProfileProxyStep", function: "ProxyStep", row: row, begin: x.Begin, end: x.End,
@@ -382,7 +381,7 @@ func (l *lines) writeTransfer(x *matrix.Transfer) {
 	l.writeEvent(&one)
 }
 
-// writeParent tells what a communicator came from: name and commId of the parent, and how.
+// writeParent writes the communicator's parent, by name and commId, and how it was created from it.
 func (l *lines) writeParent(j *jsonWriter, c *comm) {
 	if c.parent == nil {
 		return
@@ -403,7 +402,7 @@ func (l *lines) writeParent(j *jsonWriter, c *comm) {
 	}
 }
 
-// timingSource says who wrote the records, and whether they are of events as they were reported.
+// timingSource returns the value of "source": this tool, and whether the records are raw events.
 func (l *lines) timingSource() string {
 	if l.raw {
 		return "nccl-otf2 raw"
@@ -411,7 +410,7 @@ func (l *lines) timingSource() string {
 	return "nccl-otf2"
 }
 
-// writeLifecycle writes the begin or the end of a communicator rank.
+// writeLifecycle writes the record of the start or end of a communicator rank.
 func (l *lines) writeLifecycle(function string, row *row, t otf2.Timestamp) {
 	if row.comm == nil {
 		l.countLeftOut("ends of communicators that are not defined")
@@ -427,7 +426,7 @@ func (l *lines) writeLifecycle(function string, row *row, t otf2.Timestamp) {
 					j.unsigned("eventMask", n)
 				}
 			}
-			// What the minimal profiler has not got.
+			// The minimal profiler does not have these members.
 			j.text("host", l.process.host)
 			if rank, size, ok := l.rows.worldOfProcess(l.process); ok {
 				j.integer("worldRank", int64(rank))

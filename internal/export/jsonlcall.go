@@ -12,26 +12,26 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// heldGroup is a group call with what stands in it.
+// heldGroup holds the calls and launches of a group call.
 type heldGroup struct {
-	calls    map[uint64]record // whose communicator is not known yet, by event
+	calls    map[uint64]record // calls by event id, until their communicator is known
 	launches []record
-	of       *row // of the first of these
-	mixed    bool // others are of other communicators
+	of       *row // communicator rank of its calls
+	mixed    bool // its calls belong to several communicators, or unknown ones
 }
 
-// maxHeld bounds the group calls that are held.
+// maxHeld limits the number of held group calls.
 const maxHeld = 1 << 14
 
-// writeCall takes a call of the API. One that was made by itself has the interval of its group call, whose id is its
-// parent's: both are written.
+// writeCall writes the record of an API call. A call outside of a group has the interval of its implicit group call,
+// whose id is the call's parent: both are written.
 func (l *lines) writeCall(one *record, function string, r *facts.Region, outer []openEvent) {
 	one.function = function
 	graph := r.Graph
-	if !r.Counted { // it consists of several, or of none
+	if !r.Counted { // a group, of any number of calls
 		one.typ = "ncclProfileGroupApi"
 		one.details = func(j *jsonWriter) {
-			if function != "Group" { // a call that NCCL makes several of
+			if function != "Group" { // NCCL implements this call as several
 				j.integer("depth", 1)
 			}
 			j.boolean("graphCaptured", graph)
@@ -79,7 +79,7 @@ func (l *lines) writeCall(one *record, function string, r *facts.Region, outer [
 		}
 		l.writeEvent(&group)
 	}
-	if one.event == 0 { // nothing can name it
+	if one.event == 0 { // no operation can refer to it
 		if one.of == nil {
 			l.countLeftOut("communicators of calls")
 		}
@@ -91,8 +91,8 @@ func (l *lines) writeCall(one *record, function string, r *facts.Region, outer [
 	l.calls[one.event] = group
 }
 
-// findCaller is the row of the communicator rank that a call says it is for, nil if it does not say so, or archives do
-// not define the communicator.
+// findCaller returns the row of the communicator rank that a call states. It returns nil if the call states none, or
+// the archive does not define the communicator.
 func (l *lines) findCaller(attributes []otf2.AttributeValue) *row {
 	ref, known := l.rows.attributes.Last(attributes, regions.AttrComm)
 	rank, placed := l.rows.attributes.Last(attributes, regions.AttrRank)
@@ -107,7 +107,7 @@ func (l *lines) findCaller(attributes []otf2.AttributeValue) *row {
 	return of
 }
 
-// holdGroup gives the group call of an id, which is held from now on.
+// holdGroup returns the held group call with this id, and creates it if needed.
 func (l *lines) holdGroup(id uint64) *heldGroup {
 	g := l.held[id]
 	if g == nil {
@@ -121,7 +121,7 @@ func (l *lines) holdGroup(id uint64) *heldGroup {
 	return g
 }
 
-// releaseOldest writes the calls of the oldest group call, which no operation has named.
+// releaseOldest writes the remaining calls of the oldest group call, which no operation has referred to.
 func (l *lines) releaseOldest() {
 	id := l.groups[0]
 	l.groups = l.groups[1:]
@@ -144,13 +144,13 @@ func (l *lines) releaseOldest() {
 	g.writeCalls(l)
 }
 
-// addRow takes the communicator rank of one of its calls.
+// addRow adds the communicator rank of one of the group's calls.
 func (g *heldGroup) addRow(of *row) {
 	g.mixed = g.mixed || g.of != nil && g.of != of
 	g.of = of
 }
 
-// writeCalls writes the launches of a group call. They are those of its calls' communicator, if that is one.
+// writeCalls writes the launches of a group call. If all its calls belong to one communicator rank, so do the launches.
 func (g *heldGroup) writeCalls(l *lines) {
 	for i := range g.launches {
 		if !g.mixed {

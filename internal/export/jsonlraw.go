@@ -12,10 +12,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Records of an archive with raw events (docs/raw.md): then there is one for each event and each state that NCCL
-// reported, as the minimal profiler writes them, in place of those that say what happened.
+// For an archive with raw events (docs/raw.md), there is one record for each event and state that NCCL reported, as the
+// minimal profiler writes them. They replace the records that are derived from events.
 
-// rawForm is how a member of details is written.
+// rawForm is the format of a member of details.
 type rawForm uint8
 
 const (
@@ -25,8 +25,7 @@ const (
 	rawFlag
 )
 
-// rawDetails are the members of details that show an attribute of a raw event. Where the minimal profiler has one, it
-// is its.
+// rawDetails maps attributes of raw events to members of details, which are the minimal profiler's where it has one.
 var rawDetails = map[otf2.AttributeRef]struct {
 	name string
 	form rawForm
@@ -60,13 +59,13 @@ var rawDetails = map[otf2.AttributeRef]struct {
 	regions.AttrComplete: {"isComplete", rawFlag}, regions.AttrUnfinished: {"unfinished", rawFlag},
 }
 
-// rawFlags are the flags that records of some types always have.
+// rawFlags lists, by event type, the flags that records always have, even if false.
 var rawFlags = map[string][]otf2.AttributeRef{
 	"GroupApi": {regions.AttrGraph}, "CollApi": {regions.AttrGraph}, "P2pApi": {regions.AttrGraph},
 	"ProxyOp": {regions.AttrSend},
 }
 
-// rawShown are the groups of regions that are made of events that raw records show.
+// rawShown lists the groups of regions that raw records replace.
 var rawShown = map[string]bool{
 	regions.GroupAPI: true, regions.GroupEnqueue: true, regions.GroupCollectives: true, regions.GroupPointToPoint: true,
 	regions.GroupProxy:   true,
@@ -88,7 +87,7 @@ func (r *rows) hasRaw() bool {
 	return false
 }
 
-// rawEnter notes the event that begins, for its states.
+// rawEnter records the event that begins, for its states.
 func (l *lines) rawEnter(r *facts.Region) {
 	if l.rows.group[r.Region] == regions.GroupEvents {
 		tid, _ := l.rows.attributes.Last(r.Attributes, regions.AttrTID)
@@ -96,8 +95,8 @@ func (l *lines) rawEnter(r *facts.Region) {
 	}
 }
 
-// rawEvent writes the record of an event that has stopped. The first thread that its attributes name reported its
-// start, the last one its stop.
+// rawEvent writes the record of an event that has stopped. The first thread in its attributes reported its start, the
+// last one its stop.
 func (l *lines) rawEvent(row *row, r *facts.Region) {
 	name := strings.TrimPrefix(l.rows.defs.RegionName(r.Region), regions.EventPrefix)
 	one := record{typ: regions.EventPrefix + name, function: name, row: row, of: l.findCaller(r.Attributes),
@@ -141,7 +140,7 @@ func (l *lines) rawDetail(j *jsonWriter, event string, ref otf2.AttributeRef, v 
 	}
 }
 
-// rawState writes the record of a state, of the event that is open around it or that it names.
+// rawState writes the record of a state. It belongs to the event that it names, or else to the open one on the row.
 func (l *lines) rawState(row *row, r *facts.Region) {
 	name := strings.TrimPrefix(l.rows.defs.RegionName(r.Region), regions.StatePrefix)
 	of := rawOpen{event: r.Event}
@@ -169,7 +168,7 @@ func (l *lines) rawState(row *row, r *facts.Region) {
 	})
 }
 
-// stateID gives the number of a state in NCCL's enumeration, which did not change from its beginning to API v7; −1 if
+// stateID returns the number of a state in NCCL's enumeration, which is the same in all versions up to API v7; −1 if
 // it has none.
 func stateID(name string) int64 {
 	for i := range uint32(shm.StateCount) {

@@ -11,19 +11,19 @@ import (
 // record is an event record.
 type record struct {
 	typ, function string
-	row           *row // on whose row it stands
-	of            *row // of the communicator rank it belongs to, nil if that is not known
+	row           *row // the row that it was recorded on
+	of            *row // row of its communicator rank; nil if unknown
 	begin, end    otf2.Timestamp
-	event, parent uint64 // 0: not known
+	event, parent uint64 // 0: unknown
 	details       func(*jsonWriter)
-	// The threads that reported its start and stop, where they are known; 0: that of its row.
+	// Threads that reported the start and stop; 0: the row's thread.
 	startTID, stopTID uint64
 }
 
-// madeID begins the ids that are made here: handles of events never have this process tag.
+// madeID is the prefix of generated ids. No event handle has this process tag.
 const madeID = 0xffff << 48
 
-// writeState writes a state record at the begin of an event.
+// writeState writes a state record at the start of an event, with one number if detail is not "".
 func (l *lines) writeState(r *record, name, detail string, value uint64) {
 	l.writeStateWith(r, name, func(j *jsonWriter) {
 		if detail != "" {
@@ -59,7 +59,7 @@ func (l *lines) writeEvent(r *record) {
 	if of == nil {
 		of = r.row
 	}
-	pxn := of.process != l.process // another process's, carried out here: the schema has its values for that
+	pxn := of.process != l.process // work for another process's rank: the schema has fixed values for it
 	switch {
 	case pxn:
 		j.text("gpuUuid", "")
@@ -112,7 +112,7 @@ func (l *lines) writeEvent(r *record) {
 	l.countRecord(r.typ)
 }
 
-// writeNumber writes a number, null if it is 0: not known.
+// writeNumber writes a number, or null for 0, which means unknown.
 func (l *lines) writeNumber(name string, v uint64) {
 	if v == 0 {
 		l.out.null(name)

@@ -20,11 +20,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// promFormat is the minor number of NCCL Inspector's format (inspector_prom.cc of NCCL, June 2026); the major one is
-// the version of NCCL's profiler interface.
+// promFormat is the minor version of NCCL Inspector's metric format (inspector_prom.cc of NCCL, June 2026). The major
+// version is that of NCCL's profiler interface.
 const promFormat = 1
 
-// promVersion is the label "version", "" if the library's version of the profiler interface is not known.
+// promVersion returns the value of the label "version"; "" if the version of the profiler interface is unknown.
 func promVersion(properties []otf2.Property) string {
 	api := facts.PropertiesOf(&otf2.Anchor{Properties: properties}).Text(facts.PropAPIVersion)
 	if api == "" {
@@ -33,7 +33,7 @@ func promVersion(properties []otf2.Property) string {
 	return fmt.Sprintf("v%s.%d", api, promFormat)
 }
 
-// promKey is what identifies a sample: NCCL Inspector's buckets.
+// promKey identifies a bucket of operations, as in NCCL Inspector.
 type promKey struct {
 	message   bool
 	node, gpu string
@@ -41,7 +41,7 @@ type promKey struct {
 	nodes     string
 	ranks     int
 	function  string
-	size      uint64 // lower bound of its range
+	size      uint64 // lower bound of the range of sizes, in bytes
 	algoProto string
 }
 
@@ -54,7 +54,7 @@ func (k promKey) compare(o promKey) int {
 // label is a name and its value.
 type label [2]string
 
-// promKind says whose metrics they are.
+// promKind states for what a metric is written: archives, running jobs, or both.
 type promKind uint8
 
 const (
@@ -63,40 +63,40 @@ const (
 	everyMetric = archiveMetric | runningMetric
 )
 
-// exposition is what a text of metrics says of an archive, or of a job that runs.
+// exposition holds the values from which a text of metrics about an archive or a running job is written.
 type exposition struct {
 	kind           promKind
-	job, directory string // "" if they are not known
+	job, directory string // "" if unknown
 	version        string
 	buckets        map[promKey]promBucket
 	ranks          []*rankSums // in order
 	lost           map[string]uint64
 	duration       uint64 // ns
 
-	culprits []verdict.Culprit // of an archive
+	culprits []verdict.Culprit // archives only
 
-	// of a job that runs
+	// The following are for running jobs only.
 	processes map[string]int
 	leftOut   int
 	ended     bool
 	written   time.Time
-	counted   map[string]float64 // by series: the highest value of each counter
+	counted   map[string]float64 // highest value of each counter, by series
 }
 
-// promBucket is what the operations of a key come to.
+// promBucket holds the values of a bucket.
 type promBucket struct {
 	bandwidth  float64 // GB/s
-	median     float64 // µs; of several sizes the mean of their medians
+	median     float64 // µs; for several sizes, the mean of their medians
 	operations uint64
 }
 
-// sizeTimes are the times of the operations of one size in a bucket, in ns.
+// sizeTimes holds the durations, in ns, of the operations of one size in a bucket.
 type sizeTimes[T uint64 | float64] struct {
-	bus   float64 // the size times nccl-tests' factor for the bus
+	bus   float64 // bytes: the size times nccl-tests' bus factor
 	times stats.Distribution[T]
 }
 
-// sizeTimesOf finds the times of a size in a bucket, new ones where there are none yet.
+// sizeTimesOf returns the sizeTimes of a size in a bucket, and creates it if needed.
 func sizeTimesOf[T uint64 | float64](speeds map[promKey]map[uint64]*sizeTimes[T], k promKey,
 	size uint64) *sizeTimes[T] {
 	if speeds[k] == nil {
@@ -108,8 +108,8 @@ func sizeTimesOf[T uint64 | float64](speeds map[promKey]map[uint64]*sizeTimes[T]
 	return speeds[k][size]
 }
 
-// sumSizes sums up the sizes of a bucket. Inspector has means; here an operation counts with the median of its size, as
-// in the report, but on one GPU.
+// sumSizes combines the sizes of a bucket. Inspector computes means; here each operation counts with the median of its
+// size, as in the report, but for one GPU.
 func sumSizes[T uint64 | float64](sizes map[uint64]*sizeTimes[T]) (b promBucket) {
 	var moved facts.Moved
 	for _, size := range slices.Sorted(maps.Keys(sizes)) {
@@ -121,31 +121,31 @@ func sumSizes[T uint64 | float64](sizes map[uint64]*sizeTimes[T]) (b promBucket)
 	return b
 }
 
-// rankSums are the figures of a rank, or of all ranks of a node; times in ns.
+// rankSums holds the sums of a rank, or of all ranks of a node; times are in ns.
 type rankSums struct {
 	node, rank        string
 	operations        uint64
 	time, waited      uint64
-	waitKnown         bool // it is known how long it waited
+	waitKnown         bool // waited and caused are valid
 	caused            float64
-	goesBack          *float64 // nil: not known
+	goesBack          *float64 // nil: unknown
 	busBytes, busTime float64
 }
 
-// promMetric is a row of the table of metrics.
+// promMetric defines a metric.
 type promMetric struct {
 	name, help string
 	kind       promKind
-	counter    bool // else a gauge
-	digits     int  // of its values; −1: as many as they have
+	counter    bool // otherwise a gauge
+	digits     int  // significant digits; −1: as many as needed
 	samples    func(x *exposition, add addSample)
 }
 
-// addSample takes a value and its labels, in their order.
+// addSample adds a sample with its labels, in this order.
 type addSample func(value float64, labels ...label)
 
-// promMetrics are all metrics, in the order in which files have them. The first four are NCCL Inspector's. Those of
-// archives are what the report says of the run, without start-up.
+// promMetrics lists all metrics in the order in which they are written. The first four are NCCL Inspector's. Those of
+// archives match the report of the run, without start-up.
 var promMetrics = []promMetric{
 	{"nccl_bus_bandwidth_gbs", "Bus bandwidth of collectives in GB/s, of the median operation.", everyMetric, false, 6,
 		bucketSamples(false, func(b promBucket) float64 { return b.bandwidth })},
@@ -221,14 +221,14 @@ var promMetrics = []promMetric{
 
 const lostHelp = "Records that were lost, by why and of what; none has a sample of 0."
 
-// toSeconds are those of ns, to the last ns.
+// toSeconds converts ns to seconds.
 func toSeconds(ns float64) float64 { return ns / 1e9 }
 
 func timeSeconds(r *rankSums) (float64, bool) { return toSeconds(float64(r.time)), true }
 
 func waitedSeconds(r *rankSums) (float64, bool) { return toSeconds(float64(r.waited)), r.waitKnown }
 
-// bucketSamples is a metric of collectives, or of messages.
+// bucketSamples makes the samples of a metric of collectives or, if message is true, of messages: one per bucket.
 func bucketSamples(message bool, value func(promBucket) float64) func(x *exposition, add addSample) {
 	return func(x *exposition, add addSample) {
 		for _, k := range slices.SortedFunc(maps.Keys(x.buckets), promKey.compare) {
@@ -239,7 +239,7 @@ func bucketSamples(message bool, value func(promBucket) float64) func(x *exposit
 	}
 }
 
-// rankSamples is a metric of each rank of which it is known.
+// rankSamples makes the samples of a metric of ranks: one for each rank whose value is known.
 func rankSamples(value func(r *rankSums) (v float64, known bool)) func(x *exposition, add addSample) {
 	return func(x *exposition, add addSample) {
 		for _, r := range x.ranks {
@@ -250,7 +250,7 @@ func rankSamples(value func(r *rankSums) (v float64, known bool)) func(x *exposi
 	}
 }
 
-// runSample is a metric of the run.
+// runSample makes the sample of a metric of the whole run.
 func runSample(value func(x *exposition) float64) func(x *exposition, add addSample) {
 	return func(x *exposition, add addSample) { add(value(x), x.ownLabels()...) }
 }
@@ -278,7 +278,7 @@ func lostRecords(x *exposition, add addSample) {
 	}
 }
 
-// ownLabels are the labels that all metrics begin with that Inspector has not.
+// ownLabels returns the labels of metrics that Inspector does not have; labels are appended.
 func (x *exposition) ownLabels(labels ...label) []label {
 	all := []label{{"slurm_job_id", cmp.Or(x.job, "unknown")}}
 	if x.directory != "" {
@@ -287,7 +287,7 @@ func (x *exposition) ownLabels(labels ...label) []label {
 	return append(all, labels...)
 }
 
-// bucketLabels are Inspector's, and the directory.
+// bucketLabels returns Inspector's labels of a bucket, followed by the directory if known.
 func (x *exposition) bucketLabels(k *promKey) []label {
 	labels := []label{
 		{"version", cmp.Or(x.version, "unknown")}, {"slurm_job_id", cmp.Or(x.job, "unknown")}, {"node", k.node},
@@ -305,7 +305,8 @@ func (x *exposition) bucketLabels(k *promKey) []label {
 	return labels
 }
 
-// write writes the text, and tells how many samples it has.
+// write writes the metrics in Prometheus's text format, and returns the number of samples. A counter never falls below
+// the value in x.counted.
 func (x *exposition) write(out io.Writer) (samples uint64, err error) {
 	w := bufio.NewWriter(out)
 	for i := range promMetrics {
@@ -336,7 +337,7 @@ func (x *exposition) write(out io.Writer) (samples uint64, err error) {
 
 func writeSample(w *bufio.Writer, m *promMetric, value float64, labels []label) {
 	w.WriteString(m.name)
-	separator := '{' // all have labels
+	separator := '{' // every sample has labels
 	for _, l := range labels {
 		fmt.Fprintf(w, "%c%s=\"%s\"", separator, l[0], escapeLabel.Replace(strings.ToValidUTF8(l[1], "�")))
 		separator = ','
@@ -344,8 +345,8 @@ func writeSample(w *bufio.Writer, m *promMetric, value float64, labels []label) 
 	fmt.Fprintf(w, "} %s\n", strconv.FormatFloat(value, 'g', m.digits, 64))
 }
 
-// promGPU is Inspector's name of a device: "GPU" and its CUDA number, which ours has behind its class ("CUDA Device
-// 3").
+// promGPU returns Inspector's name of a device: "GPU" with the CUDA number, which our names have at the end ("CUDA
+// Device 3"); "unknown" if there is none.
 func promGPU(name string) string {
 	if n, ok := deviceNumber(name); ok {
 		return "GPU" + strconv.Itoa(n)
@@ -364,7 +365,7 @@ func lowerBound(bytes uint64) uint64 {
 	return bytes / unit * unit
 }
 
-// sizeRange names the range that begins at a lower bound: "4-5GB".
+// sizeRange returns the name of the range with a lower bound in bytes: "4-5GB".
 func sizeRange(bytes uint64) string {
 	if bytes == 0 {
 		return "0B"
@@ -376,5 +377,5 @@ func sizeRange(bytes uint64) string {
 	return fmt.Sprintf("%d-%d%s", bytes, bytes+1, sizeUnits[unit])
 }
 
-// escapeLabel escapes the value of a label (Prometheus's text format, version 0.0.4).
+// escapeLabel escapes label values (Prometheus text format, version 0.0.4).
 var escapeLabel = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)

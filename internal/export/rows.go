@@ -16,17 +16,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// rows is what the definitions tell of the processes and rows of an archive.
+// rows holds the processes, rows and communicators that an archive defines.
 type rows struct {
 	defs       *otf2.Definitions
 	attributes *facts.Attributes
 	processes  []*process // in world order
 	of         map[otf2.LocationRef]*row
-	members    map[memberKey]*row // rows of several communicators, as those of one
+	members    map[memberKey]*row // see rowOn
 	comms      map[otf2.CommRef]*comm
 	world      []analysis.Rank
 	worldOf    map[otf2.LocationRef]int
-	size       int                       // processes, those without data included
+	size       int                       // number of processes, including those without data
 	group      map[otf2.RegionRef]string // name of the region group
 	clock      clock
 }
@@ -35,7 +35,7 @@ type process struct {
 	number int // place in world order
 	name   string
 	host   string
-	pid    uint64 // 0: the archive does not tell
+	pid    uint64 // 0: unknown
 	rows   []*row // by id
 }
 
@@ -43,28 +43,28 @@ type row struct {
 	location otf2.LocationRef
 	name     string
 	process  *process
-	gpu      string // name of the device, "" on the CPU
-	uuid     string // of the GPU, "" if it is not known
-	tid      uint64 // 0: not known
-	comm     *comm  // of a communicator rank's own row, else nil
+	gpu      string // name of the device; "" on the CPU
+	uuid     string // UUID of the GPU; "" if unknown
+	tid      uint64 // 0: unknown
+	comm     *comm  // the communicator of a rank's own row; otherwise nil
 	rank     int    // in comm
-	several  bool   // it is the row of further communicators, too; see on
+	several  bool   // the row belongs to further communicators, see rowOn
 	commID   uint64
 	hasID    bool // commID is known
 	events   uint64
-	proxyOf  *row // of a proxy's row: the communicator rank that it works for, nil if that is not known
+	proxyOf  *row // for a proxy's row: the row of the rank that it works for; nil if unknown
 }
 
-// unnamed is what processes and rows without a name are called.
+// unnamed replaces the missing name of a process or row.
 const unnamed = "unnamed"
 
 func (l *row) label() string { return cmp.Or(l.name, unnamed) }
 
 type comm struct {
 	analysis.Communicator
-	parent *comm       // that it came from, nil if none is known
-	birth  facts.Birth // if it has a parent: how, zero if that is not known
-	nodes  int         // that it is on, as NCCL tells; 0: not known
+	parent *comm       // nil if none is known
+	birth  facts.Birth // how it was created from its parent; zero if unknown
+	nodes  int         // number of nodes, as NCCL reports it; 0: unknown
 }
 
 func newRows(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth) *rows {
@@ -112,7 +112,8 @@ func newRows(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth) *rows 
 	return r
 }
 
-// rowOn is a row as that of one communicator's rank: communicators whose lives do not overlap can share one.
+// rowOn returns a row with the communicator ref and the rank in it. Communicators whose lives do not overlap can share
+// a row.
 func (r *rows) rowOn(l otf2.LocationRef, ref otf2.CommRef) *row {
 	row, c := r.of[l], r.comms[ref]
 	if row == nil || !row.several || c == nil {
@@ -138,7 +139,7 @@ type memberKey struct {
 	comm     otf2.CommRef
 }
 
-// idInName is NCCL's commId of a communicator that is named after it.
+// idInName returns NCCL's commId from the name of a communicator that is named after it.
 func idInName(name string) (id uint64, ok bool) {
 	_, err := fmt.Sscanf(name, "ncclComm 0x%x", &id)
 	return id, err == nil
@@ -201,14 +202,14 @@ func (r *rows) addProcesses() {
 	}
 }
 
-// worldOfProcess is a process's rank in the job and the number of processes, if the job's launcher set them: then it is
-// named by it.
+// worldOfProcess returns a process's rank in the job and the number of processes. It returns false unless the job's
+// launcher set the rank: then the process is named after it.
 func (r *rows) worldOfProcess(p *process) (rank, size int, ok bool) {
 	rank, ok = units.RankOf(p.name)
 	return rank, r.size, ok && rank < r.size
 }
 
-// deviceNumber is the number of a device in its process, which stands behind its class: "CUDA Device 3".
+// deviceNumber returns the number of a device in its process, from its name: 3 for "CUDA Device 3".
 func deviceNumber(name string) (int, bool) {
 	_, number, _ := strings.Cut(name, " Device ")
 	number, _, _ = strings.Cut(number, " ")
@@ -216,7 +217,7 @@ func deviceNumber(name string) (int, bool) {
 	return n, err == nil
 }
 
-// worldRank is a location's place among the ranks, −1 if it has none.
+// worldRank returns a location's index among the ranks; −1 if it is no rank.
 func (r *rows) worldRank(l otf2.LocationRef) int {
 	if i, ok := r.worldOf[l]; ok {
 		return i
@@ -227,15 +228,15 @@ func (r *rows) worldRank(l otf2.LocationRef) int {
 // clock converts an archive's times.
 type clock otf2.ClockProperties
 
-// since1970 is a time in ns since 1970, as far as the archive's clock says when it began.
+// since1970 converts a time to ns since 1970. It is as accurate as the clock definition's real time.
 func (c *clock) since1970(t otf2.Timestamp) int64 {
 	return int64(c.Realtime) + c.nanoseconds(int64(t)-int64(c.Offset))
 }
 
-// fromBegin is a time in ns since the begin of the archive.
+// fromBegin converts a time to ns since the start of the archive.
 func (c *clock) fromBegin(t otf2.Timestamp) int64 { return c.nanoseconds(int64(t) - int64(c.Offset)) }
 
-// nanoseconds converts a length of time in ticks.
+// nanoseconds converts a duration from ticks to ns.
 func (c *clock) nanoseconds(ticks int64) int64 {
 	const second = 1_000_000_000
 	if c.Resolution == second || c.Resolution == 0 {

@@ -25,46 +25,47 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Bounds of the labels of a running job's metrics, however large it is and whatever names it makes.
+// Limits on the number of series, however large a running job is and whatever names it uses.
 const (
-	// mostSeries is how many series the names of Inspector have at most: of further ones there is only a count.
+	// mostSeries is the maximum number of series for each of Inspector's metrics. Further series are only counted.
 	mostSeries = 5000
-	// mostNamedRanks is how many processes have series of their own; of larger jobs nodes have, with the rank "all".
+	// mostNamedRanks is the maximum number of processes with separate series. Larger jobs have series by node, with the
+	// rank "all".
 	mostNamedRanks = 1000
-	// mostCauses is how many ranks have a share of the waiting.
+	// mostCauses is the maximum number of ranks for which the share of caused waiting is written.
 	mostCauses = 20
 )
 
-// allRanks is the rank of the series of a node.
+// allRanks is the label "rank" of a node's series.
 const allRanks = "all"
 
-// RunningJob is a job as it stands while it runs.
+// RunningJob is the current state of a running job.
 type RunningJob struct {
 	Defs       *otf2.Definitions
 	Properties []otf2.Property
-	Rows       []profile.RankRow // of communicator ranks
-	Processes  map[string]int    // by state
+	Rows       []profile.RankRow // rows of communicator ranks
+	Processes  map[string]int    // number of processes, by state
 }
 
-// Meter makes the metrics of running jobs for the node exporter's textfile collector, in text that is written anew at
-// each interval. What counts never falls, whatever restarts: processes that come back in the directory count on, and a
-// sum that is estimated keeps its highest value.
+// Meter computes the metrics of running jobs for the node exporter's textfile collector, once per interval. Counters
+// never fall, even if processes restart: new processes in the directory add to the sums, and an estimated sum keeps its
+// highest value.
 type Meter struct {
 	job, directory string
-	before         map[promKey]map[uint64]*sizeTimes[uint64] // of the job so far, at the last look
-	last           map[promKey]promBucket                    // of the last interval that had such operations
-	counted        map[string]float64                        // by series
+	before         map[promKey]map[uint64]*sizeTimes[uint64] // of the whole job, as of the previous interval
+	last           map[promKey]promBucket                    // by the last interval that had such operations
+	counted        map[string]float64                        // highest value of each counter, by series
 }
 
-// NewMeter makes the meter of the jobs of an experiment directory; job is their scheduler's id, "" if it is not known.
+// NewMeter returns the Meter for the jobs of an experiment directory. job is the scheduler's id; "" if unknown.
 func NewMeter(job, directory string) *Meter {
 	return &Meter{job: job, directory: directory, last: make(map[promKey]promBucket), counted: make(map[string]float64)}
 }
 
-// nodeRank says whose figures they are.
+// nodeRank identifies the rank, or node, that sums belong to.
 type nodeRank struct{ node, rank string }
 
-// Write gives the metrics of the jobs of the directory at a time.
+// Write returns the text of the metrics at the time now. ended: the job has ended.
 func (m *Meter) Write(jobs []RunningJob, now time.Time, ended bool) []byte {
 	x := &exposition{kind: runningMetric, job: m.job, directory: m.directory, lost: make(map[string]uint64),
 		processes: make(map[string]int), ended: ended, written: now, counted: m.counted}
@@ -94,11 +95,11 @@ func (m *Meter) Write(jobs []RunningJob, now time.Time, ended bool) []byte {
 	m.addInterval(speeds)
 	x.buckets, x.leftOut = m.mostUsedSizes()
 	var b bytes.Buffer
-	_, _ = x.write(&b) // a buffer takes everything
+	_, _ = x.write(&b) // writing to a buffer cannot fail
 	return b.Bytes()
 }
 
-// mostUsedSizes are the buckets of the most operations, as many as may have series, and how many others there are.
+// mostUsedSizes returns the mostSeries buckets with the most operations, and the number of other buckets.
 func (m *Meter) mostUsedSizes() (most map[promKey]promBucket, others int) {
 	if len(m.last) <= mostSeries {
 		return m.last, 0
@@ -113,7 +114,7 @@ func (m *Meter) mostUsedSizes() (most map[promKey]promBucket, others int) {
 	return most, len(keys) - mostSeries
 }
 
-// sumJob adds up a job's rows: by rank, and by Inspector's buckets.
+// sumJob adds a job's rows to the sums by rank and to the durations by bucket.
 func sumJob(j *RunningJob, sums map[nodeRank]*rankSums, speeds map[promKey]map[uint64]*sizeTimes[uint64]) {
 	rows := newRows(j.Defs, nil)
 	comms := make(map[otf2.LocationRef]*comm)
@@ -152,13 +153,13 @@ func sumJob(j *RunningJob, sums map[nodeRank]*rankSums, speeds map[promKey]map[u
 	}
 }
 
-// label is what a process is called.
+// label returns the process's name, or a placeholder.
 func (p *process) label() string { return cmp.Or(p.name, unnamed) }
 
-// operationTrees are those that operations are in, by what their times are.
+// operationTrees lists the trees that contain operations, by the source of their times.
 var operationTrees = []profile.Kind{profile.Kernels, profile.ByNetwork, profile.ByDuration, profile.ByEnqueue}
 
-// add takes a row's operations, by whichever tree they are in: launches of several count once, with their time.
+// add adds a row's operations from all trees. The time of a launch with several operations counts once.
 func (s *rankSums) add(r *profile.RankRow) {
 	s.caused += r.Caused
 	s.waitKnown = s.waitKnown || r.FirstSample != nil
@@ -172,14 +173,14 @@ func (s *rankSums) add(r *profile.RankRow) {
 		if n.Kind == profile.Size {
 			s.operations += c.Visits
 		}
-		if tree != profile.ByEnqueue { // that is not how long they took
+		if tree != profile.ByEnqueue { // an enqueue time is not the operation's duration
 			s.time += c.Time
 		}
 		s.waited += c.Waits.Total() - c.Waits[profile.WaitStartUp]
 	}
 }
 
-// addSpeeds takes the operations of a row that have a bandwidth.
+// addSpeeds adds the operations of a row that have a bandwidth.
 func addSpeeds(r *profile.RankRow, base promKey, sum *rankSums, speeds map[promKey]map[uint64]*sizeTimes[uint64]) {
 	for i := range r.Cells {
 		c := &r.Cells[i]
@@ -208,7 +209,7 @@ func addSpeeds(r *profile.RankRow, base promKey, sum *rankSums, speeds map[promK
 	}
 }
 
-// addInterval works out what has come since the last look.
+// addInterval updates m.last from the operations since the previous interval, and keeps speeds for the next one.
 func (m *Meter) addInterval(speeds map[promKey]map[uint64]*sizeTimes[uint64]) {
 	for k, sizes := range speeds {
 		all, recent := uint64(0), make(map[uint64]*sizeTimes[uint64])
@@ -228,28 +229,28 @@ func (m *Meter) addInterval(speeds map[promKey]map[uint64]*sizeTimes[uint64]) {
 	m.before = speeds
 }
 
-// RunningSuffix is what names of files end in that the node exporter reads.
+// RunningSuffix is the suffix of the files that the node exporter reads.
 const RunningSuffix = ".prom"
 
-// RunningName is the name of the file of a directory's jobs, which no other directory has.
+// RunningName returns the file name for the jobs of a directory. A hash of the path makes it unique.
 func RunningName(directory string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(directory))
 	return fmt.Sprintf("nccl-otf2-%.100s-%08x%s", filepath.Base(directory), h.Sum32(), RunningSuffix)
 }
 
-// runningName are the names that RunningName gives. Files of other names may be what somebody exported of a job that
-// has ended.
+// runningName matches the names that RunningName returns. Files with other names may be exports of jobs that have
+// ended.
 var runningName = regexp.MustCompile(`^nccl-otf2-.+-[0-9a-f]{8}\.prom$`)
 
-// ReplaceMetrics puts a text in the place of a file of metrics at once.
+// ReplaceMetrics atomically replaces a file of metrics.
 func ReplaceMetrics(path string, text []byte) error {
 	f, err := atomicfile.Output(path, 0o666)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Abandon() }()
-	if err := f.Chmod(0o644); err != nil { // it is for another user's program, whatever the umask of the job
+	if err := f.Chmod(0o644); err != nil { // another user's program reads it, whatever the job's umask
 		return err
 	}
 	if _, err := f.Write(text); err != nil {
@@ -258,10 +259,11 @@ func ReplaceMetrics(path string, text []byte) error {
 	return f.Commit(atomicfile.Volatile)
 }
 
-// staleAfter is how long a running job's file may be untouched: it is written at each interval.
+// staleAfter is the age at which a running job's file is stale: it is rewritten at each interval.
 const staleAfter = 10 * time.Minute
 
-// RemoveStale removes files of jobs that have ended from a folder: those whose writer was killed before it could.
+// RemoveStale removes stale files of running jobs, whose writer was killed before it could remove them, from a folder.
+// It returns their paths.
 func RemoveStale(folder string, now time.Time) (removed []string) {
 	for _, path := range regular.Matches(folder, "*"+RunningSuffix) {
 		if !runningName.MatchString(filepath.Base(path)) {

@@ -12,34 +12,34 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// span is a region on its way into a timeline.
+// span is a region that is to be written to a timeline.
 type span struct {
 	region     otf2.RegionRef
-	enter      uint64 // number of its Enter on the row
+	enter      uint64 // number of its Enter event on the row
 	begin, end otf2.Timestamp
 	open       bool
-	cut        bool // open when the data ended
-	passedOn   bool // its begin was passed on while it was open
-	beside     bool // it overlaps with a region that began before it and ended in it
-	launched   bool // only when it was launched is known
+	cut        bool // it was still open when the data ended
+	passedOn   bool // its begin was written while it was open
+	beside     bool // it began in another region, but ended after it
+	launched   bool // only its launch time is known
 	attributes []otf2.AttributeValue
-	events     []uint64 // ids of the NCCL events that it shows
-	parents    []uint64 // and of those that asked for them, where they are known
+	events     []uint64 // ids of the NCCL events that it stands for
+	parents    []uint64 // ids of their parent events, if known
 	ended      ended
 }
 
-// ended is what the operations that ended in a region say together.
+// ended combines the operations that ended in a region.
 type ended struct {
 	operations int
 	differ     bool
-	size       uint64  // as nccl-tests counts it, of each of them if they are equal
-	algbw      float64 // GB/s, by the member's time; 0: not known
+	size       uint64  // bytes of each operation, as nccl-tests counts them
+	algbw      float64 // GB/s, by this member's time; 0: unknown
 	busbw      float64
 	comm       string
-	matches    []uint64 // what each has in common with its counterparts
+	matches    []uint64 // one id per operation, shared with its counterparts
 }
 
-// annotate are the numbers that a slice shows beside the region's attributes.
+// annotate writes the size and bandwidths of a slice's operations, if they have equal ones.
 func (e *ended) annotate(out *packets) {
 	if e.operations == 0 || e.differ {
 		return
@@ -62,8 +62,8 @@ func (e *ended) add(p *operations.Part, algbw float64) {
 	}
 }
 
-// matchOf is the same number for all parts of a collective, or both ends of a message. There is none for what members
-// did not record alike: ordinals do not tell which belong together.
+// matchOf returns an id that all parts of a collective, or both ends of a message, share. It returns false if members
+// recorded different sequences, because ordinals then do not identify counterparts.
 func matchOf(p *operations.Part) (id uint64, ok bool) {
 	if !p.Consistent {
 		return 0, false
@@ -81,11 +81,11 @@ func matchOf(p *operations.Part) (id uint64, ok bool) {
 // walkRow is the state of one row.
 type walkRow struct {
 	row    *row
-	spans  []span // from the outermost open region on
-	steps  []step // their begins and ends that have not been passed on
-	stack  []int  // open ones
+	spans  []span // all spans since the outermost open region began
+	steps  []step // their begins and ends that are not yet written
+	stack  []int  // indices of open spans
 	enters uint64
-	parent uint64 // of what was told last
+	parent uint64 // the parent annotated last
 }
 
 // step is a region's begin or end.
@@ -94,21 +94,21 @@ type step struct {
 	end  bool
 }
 
-// maxSlices bounds what is held of a region that is open for long.
+// maxSlices limits the spans that are held back while an outer region is open.
 const maxSlices = 1 << 14
 
-// walker reads the rows of one process in the order of time. Regions are held until the outermost one ends.
+// walker reads the rows of one process in the order of time. It holds regions back until the outermost one ends.
 type walker struct {
 	*perfettoWriter
 	rows    map[otf2.LocationRef]*walkRow
 	parents recent
 	last    otf2.Timestamp
 
-	quantities map[otf2.MetricRef][]facts.Quantity // nil: not defined as numbers
-	stored     []uint64                            // values of the event under way
+	quantities map[otf2.MetricRef][]facts.Quantity // nil: the metric's values are not numbers
+	stored     []uint64                            // buffer for the values of an event
 }
 
-// walkProcess writes what is on the rows of a process.
+// walkProcess writes the rows of a process.
 func (p *perfettoWriter) walkProcess(of *process) {
 	w := &walker{perfettoWriter: p, rows: make(map[otf2.LocationRef]*walkRow),
 		quantities: make(map[otf2.MetricRef][]facts.Quantity)}
@@ -144,7 +144,7 @@ func (w *walker) isSelected(l otf2.LocationRef, t otf2.Timestamp) bool {
 	return w.opts.Selection.At(l, t)
 }
 
-// addHandlers has a reader of events tell of regions and transfers.
+// addHandlers sets the reader's functions for regions and transfers.
 func (w *walker) addHandlers(reader *facts.Reader) {
 	reader.Enter = func(region *facts.Region) {
 		r := w.rows[region.Location]
@@ -158,7 +158,7 @@ func (w *walker) addHandlers(reader *facts.Reader) {
 			launched: region.Source == facts.SourceEnqueue, attributes: region.Attributes})
 		w.annotateParents(r, &region.Details)
 	}
-	reader.Begun = func(d *facts.Details, in *facts.Region) { // of one of several operations in a launch
+	reader.Begun = func(d *facts.Details, in *facts.Region) { // for each of several operations in a launch
 		if in != nil && w.isSelected(in.Location, in.Begin) {
 			w.annotateParents(w.rows[in.Location], d)
 		}
@@ -170,7 +170,7 @@ func (w *walker) addHandlers(reader *facts.Reader) {
 		r := w.rows[region.Location]
 		at := facts.IndexOpen(r.stack, region, func(i *int) uint64 { return r.spans[*i].enter })
 		if at < 0 {
-			return // it ended with the one around it, see overlap
+			return // its outer region ended it, see findOverlaps
 		}
 		w.findOverlaps(r, at+1, region.End)
 		n := r.stack[at]
@@ -185,13 +185,13 @@ func (w *walker) addHandlers(reader *facts.Reader) {
 		case !w.isSelected(t.Location, t.Begin):
 		case t.Ended:
 			w.writeSent(w.rows[t.Location], t)
-		default: // another one has taken its name
+		default: // its id was reused before it ended
 			w.writeUnsent(w.rows[t.Location], t)
 		}
 	}
 }
 
-// addPart takes an operation that ends: what it says goes to the region that it ended in.
+// addPart adds an operation that ends to the open region that it belongs to.
 func (w *walker) addPart(p *operations.Part) {
 	r := w.rows[p.Location]
 	for i := len(r.stack) - 1; i >= 0; i-- {
@@ -204,14 +204,14 @@ func (w *walker) addPart(p *operations.Part) {
 	}
 }
 
-// findOverlaps has what is open from a place on shown beside the region before it, which ends. What was passed on as
-// lying in that ends with it.
+// findOverlaps handles the open regions from stack index from on, when the region before them ends at t. They are shown
+// beside that region. Those whose begin was already written inside it end with it.
 func (w *walker) findOverlaps(r *walkRow, from int, t otf2.Timestamp) {
 	for i := len(r.stack) - 1; i >= from; i-- {
 		s := &r.spans[r.stack[i]]
 		if !s.passedOn {
 			if !s.beside {
-				s.beside, s.end = true, t // should it never be left
+				s.beside, s.end = true, t // in case it never ends
 			}
 			continue
 		}
@@ -221,8 +221,8 @@ func (w *walker) findOverlaps(r *walkRow, from int, t otf2.Timestamp) {
 	}
 }
 
-// annotateParents notes an event, and its parent where that began no later. Regions that show one thing of an operation
-// after the other count once.
+// annotateParents adds an NCCL event, and its parent if that began earlier, to the innermost open region. Successive
+// regions of the same operation have the same parent, which is added only once.
 func (w *walker) annotateParents(r *walkRow, d *facts.Details) {
 	s := &r.spans[r.stack[len(r.stack)-1]]
 	if d.Event != 0 {
@@ -240,7 +240,7 @@ func (w *walker) annotateParents(r *walkRow, d *facts.Details) {
 	s.parents = append(s.parents, d.Parent)
 }
 
-// releaseSpans passes on the regions that are over, unless an outer one is open for which they wait.
+// releaseSpans writes the held regions, unless an outer one is still open and there is room to wait for it.
 func (w *walker) releaseSpans(r *walkRow) {
 	if len(r.stack) > 0 && len(r.spans) < maxSlices {
 		return
@@ -255,7 +255,7 @@ func (w *walker) releaseSpans(r *walkRow) {
 		w.beginRegion(r, s)
 	}
 	r.steps = r.steps[:0]
-	for i, at := range r.stack { // those that are open are kept
+	for i, at := range r.stack { // keep the open ones
 		r.spans[i] = r.spans[at]
 		r.stack[i] = i
 	}
@@ -263,7 +263,7 @@ func (w *walker) releaseSpans(r *walkRow) {
 	r.spans = r.spans[:len(r.stack)]
 }
 
-// closeRow ends what is open on a row at the end of the data.
+// closeRow ends the regions that are open at the end of the data.
 func (w *walker) closeRow(r *walkRow) {
 	for len(r.stack) > 0 {
 		at := r.stack[len(r.stack)-1]
@@ -276,7 +276,7 @@ func (w *walker) closeRow(r *walkRow) {
 	w.releaseSpans(r)
 }
 
-// handleEvent takes an event that is of no operation.
+// handleEvent handles metric and recording on/off events.
 func (w *walker) handleEvent(ev *otf2.Event) {
 	if !w.isSelected(ev.Location, ev.Time) {
 		return
@@ -293,7 +293,7 @@ func (w *walker) handleEvent(ev *otf2.Event) {
 	}
 }
 
-// writeMetric passes on the values of a metric event, in their units.
+// writeMetric writes the values of a metric event, converted to their units.
 func (w *walker) writeMetric(l *row, ev *otf2.Event) {
 	m := ev.Metric()
 	quantities, known := w.quantities[m.Metric]
@@ -320,7 +320,7 @@ func (w *walker) writeMetric(l *row, ev *otf2.Event) {
 	}
 }
 
-// recent remembers the latest events, at least maxEvents of them.
+// recent holds the ids of the latest events, at least maxEvents of them.
 type recent struct{ young, old map[uint64]struct{} }
 
 const maxEvents = 1 << 18
@@ -341,11 +341,11 @@ func (r *recent) hasID(id uint64) bool {
 // unit is a group of rows: a process, or one of its GPUs.
 type unit struct {
 	process *process
-	gpu     string // "": the process itself
+	gpu     string // "" for the process itself
 	rows    []*row
 }
 
-// processUnits gives each process of the job and, behind it, each of its GPUs, with their rows by their ids.
+// processUnits returns each process, followed by its GPUs, with their rows sorted by id.
 func (r *rows) processUnits() (all []unit) {
 	for _, p := range r.processes {
 		first := len(all)
