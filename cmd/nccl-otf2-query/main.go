@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Nccl-otf2-query runs SQL on tables of recorded runs with DuckDB, which is in it. `nccl-otf2 query` starts it and
-// gives it the folders of tables as arguments and the SQL on standard input. It is a module and a program of its own,
-// so that neither the tool nor the collector beside each rank has DuckDB in it.
+// Nccl-otf2-query runs SQL on tables of recorded runs with the DuckDB that is built into it. `nccl-otf2 query` starts
+// it with the folders of tables as arguments and the SQL on standard input. It is a separate module and program, so
+// that neither the tool nor the collector of each rank contains DuckDB.
 package main
 
 import (
@@ -24,16 +24,16 @@ import (
 	"github.com/duckdb/duckdb-go/v2"
 )
 
-// tables are the views that SQL can use; each folder has a file of each, or several, which are its parts.
+// tables lists the views that SQL can use. Each folder has one file for each, or several parts.
 var tables = []string{"operations", "transfers", "waits", "phases", "runs"}
 
-// configuration keeps DuckDB from fetching code that nobody asked for: what is not in the program is not there.
+// configuration keeps DuckDB from downloading extensions: only what is built in is available.
 const configuration = "?autoinstall_known_extensions=false&autoload_known_extensions=false"
 
-// locked are the settings with which SQL reaches the files that it was given and nothing else, and cannot change that.
+// locked are the settings that restrict SQL to the given files, and that SQL cannot change.
 const locked = "SET allow_persistent_secrets = false; SET enable_external_access = false; SET lock_configuration = true"
 
-// unsafeHint is what follows the reason why SQL was refused.
+// unsafeHint follows the reason why SQL was refused.
 const unsafeHint = "a query reads the tables and nothing else; with --unsafe it may read and write files, load " +
 	"extensions and use the network"
 
@@ -48,7 +48,7 @@ func main() {
 	err := run(flag.Args(), os.Stdin, os.Stdout, o)
 	if err != nil && !errors.Is(err, syscall.EPIPE) {
 		for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"),
-			"\n") { // DuckDB points at the place in the SQL
+			"\n") { // DuckDB marks the position in the SQL
 			if i == 0 {
 				line = "nccl-otf2-query: " + line
 			}
@@ -60,10 +60,10 @@ func main() {
 
 type options struct {
 	format, output string
-	unsafe         bool // SQL may do all that DuckDB can
+	unsafe         bool // do not restrict the SQL
 }
 
-// run asks the tables of some folders what is read from in.
+// run runs the SQL read from in on the tables of the named folders.
 func run(names []string, in io.Reader, stdout io.Writer, o options) error {
 	if len(names) == 0 {
 		return errors.New("name the folders of tables; or use nccl-otf2 query")
@@ -104,14 +104,15 @@ func run(names []string, in io.Reader, stdout io.Writer, o options) error {
 	return folders.named(err, parquet)
 }
 
-// query makes the views, looks whether the SQL may be run, and runs it: into a file of Parquet, or with the function.
+// query creates the views, checks whether the SQL may be run, and runs it: into a Parquet file, or with the function
+// answer.
 func query(folders opened, text string, parquet *target, o options, answer func(*sql.DB) error) error {
 	db, err := sql.Open("duckdb", configuration)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1) // one connection has the views
+	db.SetMaxOpenConns(1) // views belong to one connection
 	var views, reached []string
 	for _, t := range tables {
 		files := folders.files(t)
@@ -140,23 +141,23 @@ func query(folders opened, text string, parquet *target, o options, answer func(
 	if parquet == nil {
 		return answer(db)
 	}
-	// What stands in brackets has been parsed by itself, or may do anything: it cannot end the bracket to any
-	// advantage.
+	// The SQL in the brackets was parsed by itself before, or is unrestricted: closing the bracket early gains nothing.
 	_, err = db.Exec(fmt.Sprintf("COPY (%s\n) TO %s (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
 		strings.TrimRight(text, "; \n\t"), quoted(parquet.path())))
 	return err
 }
 
-// functions of tables that SQL may call: they read nothing but what they are given. Others, such as glob and
-// parquet_metadata, reach files although the settings lock DuckDB.
+// functions lists the table functions that SQL may call, because they read only their arguments. Others, such as glob
+// and parquet_metadata, access files even though the settings lock DuckDB.
 var functions = []string{
 	"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree", "pragma_table_info",
 	"pragma_version",
 	"duckdb_tables", "duckdb_views", "duckdb_columns", "duckdb_functions", "duckdb_types", "duckdb_settings",
 }
 
-// refuse says why SQL may not be run: it must be one statement that reads, and call no other functions of tables. The
-// settings that lock DuckDB do not tell reading from writing, so that another statement could overwrite the tables.
+// refuse returns an error unless the SQL may be run: it must be one SELECT that calls only permitted table functions.
+// The settings that lock DuckDB do not distinguish reading from writing, so another statement could overwrite the
+// tables.
 func refuse(db *sql.DB, text string) error {
 	var tree string
 	if err := db.QueryRow("SELECT json_serialize_sql(?::VARCHAR)::VARCHAR", text).Scan(&tree); err != nil {
@@ -171,7 +172,7 @@ func refuse(db *sql.DB, text string) error {
 	}
 	switch {
 	case parsed.Kind == "parser":
-		return nil // DuckDB says it better when it is to run that
+		return nil // DuckDB's own error when it runs the SQL is better
 	case parsed.Kind != "":
 		return errors.New("this is more than a SELECT: " + unsafeHint)
 	case len(parsed.Statements) != 1:
@@ -184,7 +185,7 @@ func refuse(db *sql.DB, text string) error {
 	return nil
 }
 
-// called is a function of tables in a tree of SQL that is none of those that may be called; "" if there is none.
+// called returns the name of a table function in a tree of SQL that may not be called; "" if there is none.
 func called(tree any) string {
 	switch node := tree.(type) {
 	case []any:
@@ -208,7 +209,7 @@ func called(tree any) string {
 	return ""
 }
 
-// explained says of what DuckDB refuses because of its settings how to have it all the same.
+// explained adds, to an error caused by DuckDB's settings, how to avoid the restriction.
 func explained(err error) error {
 	fault := new(duckdb.Error)
 	if errors.As(err, &fault) && slices.Contains(
@@ -220,8 +221,8 @@ func explained(err error) error {
 	return err
 }
 
-// opened are folders of tables. DuckDB reaches them as /proc/self/fd/N: in the path of a folder it would take "*", "?",
-// "[" and "~" for patterns and places, and read what other folders hold.
+// opened holds open folders of tables. DuckDB accesses them as /proc/self/fd/N: in a folder's own path it would
+// interpret "*", "?", "[" and "~", and read files of other folders.
 type opened []*os.File
 
 func (o *opened) open(names []string) error {
@@ -237,13 +238,13 @@ func (o *opened) open(names []string) error {
 
 func (o opened) close() {
 	for _, dir := range o {
-		dir.Close() // only read
+		dir.Close() // read only: errors do not matter
 	}
 }
 
 func pathOf(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
 
-// named gives an error with the paths that its reader knows.
+// named replaces the /proc paths in an error with the paths that the user knows.
 func (o opened) named(err error, parquet *target) error {
 	if err == nil {
 		return nil
@@ -261,13 +262,13 @@ func (o opened) named(err error, parquet *target) error {
 	return errors.New(text)
 }
 
-// part is the name of a part of a table, behind the table's.
+// part matches what follows the table's name in the file name of a part.
 var part = regexp.MustCompile(`^-\d{4}-of-\d{4}\.parquet$`)
 
-// files are a table's in all folders, quoted for SQL. The tool has looked whether all parts are there.
+// files returns a table's files in all folders, quoted for SQL. The tool has checked that no part is missing.
 func (o opened) files(table string) (files []string) {
 	for _, dir := range o {
-		entries, _ := os.ReadDir(pathOf(dir)) // DuckDB says what is missing
+		entries, _ := os.ReadDir(pathOf(dir)) // DuckDB reports what is missing
 		before := len(files)
 		for _, e := range entries {
 			if rest, ok := strings.CutPrefix(e.Name(), table); ok && part.MatchString(rest) {
@@ -281,30 +282,30 @@ func (o opened) files(table string) (files []string) {
 	return files
 }
 
-// target is a file that DuckDB writes.
+// target is an output file of DuckDB.
 type target struct {
 	file *os.File
-	made bool // it was not there before
+	made bool // it did not exist before
 }
 
 func openTarget(name string) (*target, error) {
 	_, err := os.Stat(name)
 	made := errors.Is(err, fs.ErrNotExist)
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666) // DuckDB empties it, once the SQL is good
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666) // DuckDB truncates it if the SQL is valid
 	return &target{file, made}, err
 }
 
 func (t *target) path() string { return pathOf(t.file) }
 
-// close takes a file away again that was made and not written.
+// close closes the file, and removes it if it is new and was not written because of err.
 func (t *target) close(err error) {
-	t.file.Close() // DuckDB has written through a file of its own
+	t.file.Close() // DuckDB wrote through its own descriptor
 	if err != nil && t.made {
 		os.Remove(t.file.Name())
 	}
 }
 
-// to calls write with the output.
+// to calls write with the output: the named file, or standard output.
 func to(stdout io.Writer, output string, write func(io.Writer) error) error {
 	var f *os.File
 	if output != "" {

@@ -98,7 +98,7 @@ func ctlRecord(o *ctlOptions, on bool) *cobra.Command {
 	return cmd
 }
 
-// confirmationError returns an exit code if not all processes confirmed a change.
+// confirmationError returns err, or an exit code if not all processes confirmed a change.
 func confirmationError(c *control.Change, err error) error {
 	if err == nil && len(c.Silent)+len(c.Late) > 0 {
 		err = exitCode(exitInput)
@@ -125,7 +125,7 @@ func printChange(w io.Writer, c *control.Change, on bool) {
 			edge = m.Last
 		}
 		from := fmt.Sprintf("from operation %d on", edge)
-		if !on && edge == 0 { // recording had not begun yet
+		if !on && edge == 0 { // recording has not begun yet
 			from = "from the next operation on"
 		}
 		printable.Fprintf(w, "communicator %s (%s): %s %s\n", name, ranks, what, from)
@@ -354,8 +354,8 @@ func (o *ctlOptions) controller(args []string) (*control.Controller, error) {
 	return &control.Controller{Dir: dir, Timeout: o.timeout, Lead: o.lead}, nil
 }
 
-// runningJob finds the experiment directory of the job that is being recorded: the one that the environment names, else
-// the only one in the working directory with a running collector.
+// runningJob returns the experiment directory of the job that is being recorded: the one named in the environment, or
+// else the only one in the working directory with a running collector.
 func runningJob() (string, error) {
 	env := newEnvironment(os.Environ())
 	s, err := config.Load(env.lookup)

@@ -164,7 +164,7 @@ func waitForCollectors(ctx context.Context, dir string, a experiment.Await, p *p
 	return a.Collectors(ctx, dir)
 }
 
-// formatBacklog states how much data the collectors still have to convert, as far as they report it.
+// formatBacklog describes how much data the collectors still have to convert, by their own reports.
 func formatBacklog(shards []string) string {
 	bytes := uint64(0)
 	for _, path := range shards {

@@ -18,7 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// serveTimeline serves the page of an archive immediately, and reads the archive meanwhile. damage is the archive's
+// serveTimeline starts serving the page of an archive at once, and reads the archive meanwhile. damage is the archive's
 // known damage.
 func serveTimeline(cmd *cobra.Command, a *otf2.Archive, damage error, q *timelineRequest) error {
 	s, err := timeline.NewServer(archiveTitle(a.Path()))
@@ -29,7 +29,7 @@ func serveTimeline(cmd *cobra.Command, a *otf2.Archive, damage error, q *timelin
 	if err != nil {
 		return err
 	}
-	// Before the address is told: who has it may end the server at once.
+	// Catch signals before printing the address: whoever has it may end the server at once.
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, os.Interrupt, unix.SIGTERM)
 	defer signal.Stop(end)
@@ -39,13 +39,13 @@ func serveTimeline(cmd *cobra.Command, a *otf2.Archive, damage error, q *timelin
 	read := make(chan filled, 1)
 	go func() { read <- fillServer(s, a, damage, q) }()
 	var failed error
-	ended := make(chan bool) // reading has
+	ended := make(chan bool) // closed when reading has ended
 	go func() {
 		defer func() { _ = l.Close() }()
 		defer close(ended)
 		select {
 		case <-end:
-			return // a goroutine that still reads ends with the tool
+			return // a goroutine that is still reading ends with the tool
 		case f := <-read:
 			if failed = f.err; failed == nil {
 				printable.Fprintf(out, "  %s\n", f.what)
@@ -65,14 +65,14 @@ func serveTimeline(cmd *cobra.Command, a *otf2.Archive, damage error, q *timelin
 	return err
 }
 
-// filled is what is in a page that is served, or why there is none.
+// filled describes what a served page contains, or why there is none.
 type filled struct {
 	what     string
-	problems func(out io.Writer) error // says what is not on the page
+	problems func(out io.Writer) error // prints what the page lacks
 	err      error
 }
 
-// fillServer reads an archive and lets its page be served.
+// fillServer reads an archive into the server's page.
 func fillServer(s *timeline.Server, a *otf2.Archive, damage error, q *timelineRequest) filled {
 	p := newProgress()
 	defer p.clearLine()
@@ -90,7 +90,7 @@ func fillServer(s *timeline.Server, a *otf2.Archive, damage error, q *timelineRe
 		return filled{err: err}
 	}
 	d.Damage(damage)
-	// an archive of nothing has a page that says so
+	// for an empty archive, the page itself says so
 	if err := emptyPageError(a, d, q.spec); err != nil && len(d.Problems()) > 0 {
 		_ = d.Close()
 		s.Fail(err)

@@ -19,15 +19,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// topShare is the part of one processor that looking takes at most: between looks it pauses so much longer than one
-// took.
+// topShare is the maximum share of one processor's time that reading takes. If a reading takes long, so does the pause
+// after it.
 const topShare = 0.1
 
 type topOptions struct {
 	format           format
 	interval, window time.Duration
 	once             bool
-	most             rows // of a table, where it is printed once
+	most             rows // maximum rows of a table with --once
 }
 
 func topCommand() *cobra.Command {
@@ -108,7 +108,8 @@ func (t *top) run(ctx context.Context, out io.Writer) error {
 	return t.showScreen(ctx, terminal)
 }
 
-// readView has collectors take what they put off, and looks then. Without patience it is one of many looks.
+// readView makes the collectors process the records that they have put off, for at most patience, and reads the job's
+// state. What they still have not processed is a problem of the view.
 func (t *top) readView(ctx context.Context, now time.Time, patience time.Duration) (*live.View, error) {
 	behind, watching := watchJob(ctx, t.dir, patience)
 	v, err := t.live.Look(now)
@@ -118,7 +119,7 @@ func (t *top) readView(ctx context.Context, now time.Time, patience time.Duratio
 	return v, err
 }
 
-// noDataError is the error of a single look that finds no job.
+// noDataError returns the error for a single reading that finds no job.
 func (t *top) noDataError(v *live.View) error {
 	if len(v.Problems) > 0 {
 		return fmt.Errorf("%s: no job can be seen yet: %s", t.dir, v.Problems[0])
@@ -126,13 +127,13 @@ func (t *top) noDataError(v *live.View) error {
 	return fmt.Errorf("%s: no job has been recorded in it yet", t.dir)
 }
 
-// pauseTime is the time until the next look.
+// pauseTime returns the time to wait before the next reading, if the last one began at began and has just ended.
 func (t *top) pauseTime(began time.Time) time.Duration {
 	took := time.Since(began)
 	return max(t.interval-took, time.Duration(float64(took)/topShare)-took)
 }
 
-// writeLines prints a line for each look.
+// writeLines prints one line per reading.
 func (t *top) writeLines(ctx context.Context, out io.Writer) error {
 	for {
 		began := time.Now()
@@ -158,7 +159,7 @@ func (t *top) writeLines(ctx context.Context, out io.Writer) error {
 	}
 }
 
-// showScreen draws on a terminal, and leaves the last look on it.
+// showScreen updates the view on a terminal, and leaves the last one there at the end.
 func (t *top) showScreen(ctx context.Context, terminal *os.File) error {
 	s := openScreen(os.Stdin, terminal)
 	var last *live.View
@@ -214,18 +215,19 @@ func (t *top) formatPage(s *screen, v *live.View) []string {
 	return lines
 }
 
-// topLines writes a view in about so many lines: a third of what is free is for operations, the rest for ranks.
+// topLines formats a view in about the given number of rows. A third of the free rows is for operations, the rest for
+// ranks.
 func topLines(v *live.View, rows int) []string {
 	write := func(operations, ranks int) []string {
 		var b bytes.Buffer
-		_ = report.Live(v, operations, ranks).WriteText(&b) // a buffer takes everything
+		_ = report.Live(v, operations, ranks).WriteText(&b) // writing to a buffer cannot fail
 		return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	}
 	lines := write(0, 0)
 	if len(lines) <= rows {
 		return lines
 	}
-	free := rows - (len(lines) - len(v.Operations) - len(v.Ranks)) - 2 // two lines that say what is left out
+	free := rows - (len(lines) - len(v.Operations) - len(v.Ranks)) - 2 // two rows state how many are left out
 	operations := min(len(v.Operations), max(free/3, free-len(v.Ranks), 1))
 	return write(operations, max(free-operations, 1))
 }

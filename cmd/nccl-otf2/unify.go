@@ -86,21 +86,21 @@ Processes whose data is damaged are named and left out, and the exit code is 1; 
 	return cmd
 }
 
-// wanted is what is to be made of an experiment directory.
+// wanted holds the options for what to make from an experiment directory.
 type wanted struct {
-	sync    bool // the clocks of several hosts are brought together
-	stamped bool // ends of operations stay where NCCL stamped them
-	tables  bool // of each archive its tables are written, too
+	sync    bool // synchronize the clocks of several hosts
+	stamped bool // leave the ends of operations where NCCL stamped them
+	tables  bool // also write the tables of each archive
 }
 
-// makeArchives converts what processes without a collector wrote, then unifies: for everybody who does, this tool and
-// the last collector of a job.
+// makeArchives converts raw files, which processes without a collector wrote, then unifies. The tool and the last
+// collector of a job both use it.
 func makeArchives(dir string, p *progress) (*scorep.Result, error) {
 	return new(madeTables).makeArchives(dir, wanted{sync: true}, p)
 }
 
-// unifyOptions are the same for all archives, when raw files have been converted. The directory is the caller's, who
-// releases it when the archive is made: nobody else gets in between.
+// unifyOptions locks the directory, converts its raw files, and returns the options for all archives made from it. The
+// caller must release options.Hold after making the archive, so that no other process interferes.
 func unifyOptions(dir string, progress func(phase string, done, total int)) (*scorep.UnifyOptions, error) {
 	hold, err := experiment.Lock(dir)
 	if err != nil {
@@ -110,29 +110,29 @@ func unifyOptions(dir string, progress func(phase string, done, total int)) (*sc
 		nil
 }
 
-// unified is what came of an experiment directory.
+// unified is the result of unifying an experiment directory.
 type unified struct {
-	*scorep.Result          // nil if no process made a timeline
-	Recordings     []string `json:"recordings,omitempty"`      // folders for `nccl-otf2 replay`, made now
-	Kept           []string `json:"recordings_kept,omitempty"` // such that were made before, if none was now
-	// processes whose records lay in shared memory or backlogs yet
+	*scorep.Result          // nil if no process recorded a timeline
+	Recordings     []string `json:"recordings,omitempty"`      // folders for `nccl-otf2 replay` made by this call
+	Kept           []string `json:"recordings_kept,omitempty"` // such folders of an earlier call, if this made none
+	// processes whose records were saved from shared memory or backlogs
 	Saved    int      `json:"saved,omitempty"`
-	Unsaved  []string `json:"unsaved,omitempty"`  // why those of others could not be saved
-	Behind   string   `json:"behind,omitempty"`   // what collectors have put off, and not taken yet
-	Recorded int      `json:"recorded,omitempty"` // processes in record mode that still run
+	Unsaved  []string `json:"unsaved,omitempty"`  // why other processes' records could not be saved
+	Behind   string   `json:"behind,omitempty"`   // records that collectors have put off and not yet processed
+	Recorded int      `json:"recorded,omitempty"` // running processes in record mode
 
-	Profiles []madeProfile `json:"profiles,omitempty"` // of jobs in profile mode, made now
+	Profiles []madeProfile `json:"profiles,omitempty"` // profiles of jobs in profile mode, made by this call
 	madeTables
 }
 
-// isIncomplete reports whether something that had been recorded could not be read.
+// isIncomplete reports whether recorded data could not be read.
 func (u *unified) isIncomplete() bool {
 	return u.Result != nil && u.Damaged > 0 || u.tablesError() != nil ||
 		slices.ContainsFunc(u.Profiles, func(m madeProfile) bool { return m.damaged })
 }
 
-// unifyDirectory makes the archives of an experiment directory, and the recordings of jobs in record mode, and shows
-// progress.
+// unifyDirectory makes the archives and profiles of an experiment directory, and the recordings of jobs in record mode.
+// It shows its progress.
 func unifyDirectory(dir string, want wanted) (*unified, error) {
 	if err := requireFolder(dir, "the experiment directory of a job"); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func unifyDirectory(dir string, want wanted) (*unified, error) {
 	experiment.Tidy(dir)
 	u := new(unified)
 	waiting := newProgress()
-	// of those that are late the result says so
+	// the result names those that are late
 	waitForCollectors(context.Background(), dir, experiment.Await{}, waiting)
 	waiting.clearLine()
 	found, err := u.prepareShards(dir)
@@ -157,7 +157,7 @@ func unifyDirectory(dir string, want wanted) (*unified, error) {
 		if !found.profiles {
 			return nil
 		}
-		// all of it is in the archive now
+		// fs.ErrNotExist: all data are in the archive by now
 		if u.Profiles, err = makeProfiles(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("profile of %s: %w", dir, err)
 		}
@@ -175,14 +175,14 @@ func unifyDirectory(dir string, want wanted) (*unified, error) {
 	p := newProgress()
 	defer p.clearLine()
 	res, err := u.makeArchives(dir, want, p)
-	// After raw files have been converted: what a collector had summed up and never vouched for is taken from there.
+	// Profiles need the converted raw files, which supply what a collector had summed up but not completed.
 	if err := profiles(); err != nil {
 		return nil, err
 	}
 	switch {
 	case errors.Is(err, experiment.ErrBusy):
 		return nil, tryLaterError(err)
-	case errors.Is(err, fs.ErrNotExist) && found.profiles: // beside them is what died before it was described
+	case errors.Is(err, fs.ErrNotExist) && found.profiles: // other processes died before they were described
 		return u, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s holds nothing to unify: %w", dir, err)
@@ -195,8 +195,9 @@ func unifyDirectory(dir string, want wanted) (*unified, error) {
 	return u, nil
 }
 
-// prepareShards saves what processes left in shared memory, makes the recordings of those in record mode, and tells
-// what there is beside them. Each shard is looked at once: there may be many.
+// prepareShards saves records that processes left in shared memory, assembles the recordings of processes in record
+// mode, and returns which modes the directory contains. It lists the shards only once if it can, because there may be
+// many.
 func (u *unified) prepareShards(dir string) (found foundModes, err error) {
 	if behind, err := watchJob(context.Background(), dir, watchPatience); behind > 0 || err != nil {
 		u.Behind = behindText(behind, err)
@@ -211,7 +212,7 @@ func (u *unified) prepareShards(dir string) (found foundModes, err error) {
 	if u.Recordings, err = record.Assemble(dir); err != nil {
 		return found, fmt.Errorf("recording in %s: %w", dir, err)
 	}
-	if u.Saved > 0 { // into new shards
+	if u.Saved > 0 { // saving made new shards
 		if entries, err = experiment.List(dir); err != nil {
 			return found, err
 		}
@@ -219,14 +220,14 @@ func (u *unified) prepareShards(dir string) (found foundModes, err error) {
 	return modesOfEntries(dir, entries), nil
 }
 
-// foundModes says what is in an experiment directory.
+// foundModes states which modes of recording an experiment directory contains.
 type foundModes struct {
-	traces   bool // something to make an archive of
+	traces   bool // processes with events
 	profiles bool // processes in profile mode
-	recorded int  // processes that are being recorded for replay
+	recorded int  // number of running processes in record mode
 }
 
-// findModes looks at the shards of a directory. What cannot be understood is left to unify to say.
+// findModes reads the modes of a directory's shards. It ignores unreadable ones; unify reports them.
 func findModes(dir string) (found foundModes, err error) {
 	entries, err := experiment.List(dir)
 	if err != nil {
@@ -235,7 +236,7 @@ func findModes(dir string) (found foundModes, err error) {
 	return modesOfEntries(dir, entries), nil
 }
 
-// modesOfEntries is modes of a directory whose shards have been looked at.
+// modesOfEntries returns the modes of a directory whose shards have been listed.
 func modesOfEntries(dir string, entries []experiment.Entry) (found foundModes) {
 	others := 0
 	for _, e := range entries {
@@ -254,7 +255,7 @@ func modesOfEntries(dir string, entries []experiment.Entry) (found foundModes) {
 	return found
 }
 
-// lastFlushes says how old what a process left can be that ended without completing.
+// lastFlushes describes the times of the last flush of processes that ended without completing; "" if there are none.
 func lastFlushes(at []time.Time) string {
 	if len(at) == 0 {
 		return ""
@@ -267,7 +268,7 @@ func lastFlushes(at []time.Time) string {
 	return fmt.Sprintf(" (last flushed %s, %v ago)", text, time.Since(last).Round(time.Second))
 }
 
-// printUnified says what was made and what is missing in it.
+// printUnified prints what was made and what is missing in it.
 func printUnified(w io.Writer, u *unified) {
 	for _, folder := range append(u.Recordings, u.Kept...) {
 		printable.Fprintf(w, "%s\n  play it: nccl-otf2 replay %s --clock recorded\n",
@@ -295,10 +296,10 @@ func printUnified(w io.Writer, u *unified) {
 	u.print(w)
 }
 
-// maxDifferences is how many stretches of operations that ranks recorded differently are named, of one archive.
+// maxDifferences is the maximum number of differences between ranks printed per archive.
 const maxDifferences = 16
 
-// printArchives says what archives were made and what is missing in them.
+// printArchives prints which archives were made and what is missing in them.
 func printArchives(w io.Writer, res *scorep.Result) {
 	for i := range res.Runs {
 		r := &res.Runs[i]
@@ -347,7 +348,7 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		}
 		said := 0
 		for _, d := range r.Differences {
-			if d.Died { // it has been said how many
+			if d.Died { // counted above
 				continue
 			}
 			if said++; said <= maxDifferences {
@@ -366,7 +367,7 @@ func printArchives(w io.Writer, res *scorep.Result) {
 	}
 }
 
-// count writes a number with its noun.
+// count formats a number with its noun.
 func count[T int | uint64](n T, one, many string) string {
 	if n == 1 {
 		many = one
@@ -374,7 +375,7 @@ func count[T int | uint64](n T, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// unifyAndSummarize makes the archives and prints on w what they hold.
+// unifyAndSummarize makes the archives and prints a summary on w.
 func unifyAndSummarize(w io.Writer, dir string) error {
 	res, err := unifyDirectory(dir, wanted{sync: true})
 	if err == nil {
@@ -383,7 +384,7 @@ func unifyAndSummarize(w io.Writer, dir string) error {
 	return err
 }
 
-// printSummary says what was made and how to go on.
+// printSummary prints what was made and what to do next.
 func printSummary(w io.Writer, u *unified) {
 	printUnified(w, u)
 	if u.Result == nil {
@@ -394,7 +395,7 @@ func printSummary(w io.Writer, u *unified) {
 	}
 }
 
-// relativePath shortens a path for commands that are shown, where it lies below the working directory.
+// relativePath shortens a path, for commands shown to the user, if it is below the working directory.
 func relativePath(path string) string {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -410,7 +411,7 @@ func noShardsError(dir string) error {
 	return fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
 }
 
-// tryLaterError is for the error that another process is making the archive.
+// tryLaterError adds a hint to the error that another process is making the archive.
 func tryLaterError(err error) error { return fmt.Errorf("%w: try again when it is done", err) }
 
 func printSaved(w io.Writer, processes int) {

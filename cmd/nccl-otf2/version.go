@@ -16,7 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
-// toolVersion follows semantic versioning; CHANGELOG.md has an entry for each.
+// toolVersion is the tool's semantic version. CHANGELOG.md has an entry for each version.
 const toolVersion = "0.1.0"
 
 // commit is the commit the tool was built from; the Makefile sets it.
@@ -65,10 +65,10 @@ func versionCommand() *cobra.Command {
 	return cmd
 }
 
-// archiveFormat is the version of OTF2 whose format the archives have.
+// archiveFormat is the version of the OTF2 format that archives have.
 const archiveFormat = "3.0"
 
-// versionLine is the first line of `version`, and all that --version says.
+// versionLine returns the first line of `version`, which is also the output of --version.
 func versionLine() string { return fmt.Sprintf("nccl-otf2 %s (commit %s)", toolVersion, commit) }
 
 func pluginVersions() []string {

@@ -15,13 +15,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 )
 
-// Folders in which views lie in their experiment directory.
+// Folders for views in an experiment directory.
 const (
 	scalascaFolder = "scalasca"
 	simpleFolder   = "simple"
 )
 
-// viewFlags say which view is wanted.
+// viewFlags holds the flags of `nccl-otf2 view`.
 type viewFlags struct {
 	format           format
 	scalasca, simple bool
@@ -67,7 +67,7 @@ row at the same time. docs/otf2-format.md lists the differences.`,
 	return cmd
 }
 
-// outputFolder is where the view goes, beside the archive of that name.
+// outputFolder returns the folder for the view: --output, or the named folder beside the archive.
 func (f *viewFlags) outputFolder(name string) string {
 	if f.output != "" {
 		return f.output
@@ -109,7 +109,7 @@ func makeView(cmd *cobra.Command, f *viewFlags, archive string) error {
 	return printViewResult(cmd, f.format, res, res.Problems, func(w io.Writer) { printView(w, res) })
 }
 
-// printViewResult says what a view holds; problems make the exit code.
+// printViewResult prints the contents of a view. Problems determine the exit code.
 func printViewResult(cmd *cobra.Command, f format, res any, problems []string, text func(io.Writer)) error {
 	var err error
 	if out := cmd.OutOrStdout(); f == formatJSON {
@@ -123,7 +123,7 @@ func printViewResult(cmd *cobra.Command, f format, res any, problems []string, t
 	return ignoreClosedPipe(err)
 }
 
-// printSimpleView says what is in a simple view, and what is not.
+// printSimpleView prints what a simple view contains and what it leaves out.
 func printSimpleView(w io.Writer, r *view.SimpleResult) {
 	printable.Fprintln(w, paint(w, bold, relativePath(r.Archive)))
 	printable.Fprintf(w, "  %s, %s, %s, %s, %s\n", count(r.Processes, "process", "processes"),
@@ -150,7 +150,7 @@ func printSimpleView(w io.Writer, r *view.SimpleResult) {
 	}
 }
 
-// dropWords say why operations are not in a view.
+// dropWords describes the operations that are not in a view, by reason.
 var dropWords = map[view.Reason]string{
 	view.ReasonDiffers:   "that the ranks recorded differently",
 	view.ReasonMissing:   "that not every member has",
@@ -164,7 +164,7 @@ var dropWords = map[view.Reason]string{
 		"collective",
 }
 
-// printView says what is in the view, what is not, and how to go on.
+// printView prints what the view contains, what it leaves out, and what to do next.
 func printView(w io.Writer, r *view.Result) {
 	printable.Fprintln(w, paint(w, bold, relativePath(r.Archive)))
 	printable.Fprintf(w, "  %s on %s, %s, %s, %s, %s\n", count(r.Ranks, "rank", "ranks"),

@@ -10,8 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
-// reportHidden says what a library does not tell a plugin, here and with these settings. How many ranks a node will
-// have is not known.
+// reportHidden reports what a library does not report to a plugin, with the GPUs and settings here. The number of ranks
+// per node is not known.
 func (e *examiner) reportHidden(group, name string, l *library) {
 	all := hidden.Of(hidden.Place{
 		Library: libraryName(name), Version: versionCode(l.version), GPUs: gpu.AMD(e.root), Getenv: e.Getenv,
@@ -27,7 +27,7 @@ func (e *examiner) reportHidden(group, name string, l *library) {
 	}
 }
 
-// libraryName is "RCCL" or "NCCL", by the file's name.
+// libraryName returns "RCCL" or "NCCL", according to the file's name.
 func libraryName(file string) string {
 	if strings.HasPrefix(file, "librccl") {
 		return "RCCL"
@@ -35,7 +35,7 @@ func libraryName(file string) string {
 	return "NCCL"
 }
 
-// versionCode is what ncclGetVersion would give for "2.29.7": 22907; 0 if the version is not known.
+// versionCode returns the number that ncclGetVersion returns for a version: 22907 for "2.29.7"; 0 if unknown.
 func versionCode(version string) int {
 	var major, minor, patch int
 	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); n < 3 {
