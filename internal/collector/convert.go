@@ -17,26 +17,26 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// convertedSuffix is added to the name of a complete spool file that has become a shard.
+// convertedSuffix is appended to the name of a complete raw file that has been converted into a shard.
 const convertedSuffix = ".done"
 
-// categoryRawFile is the category of markers at the end of a shard that say what is missing of a raw file.
+// categoryRawFile is the category of markers, at the end of a shard, about missing parts of a raw file.
 const categoryRawFile = "NCCL raw file"
 
-// settingWhole is the key of experiment.Process.Settings that says of a shard made of a raw file whether the process
-// had written all of that when it ended.
+// settingWhole is a key of experiment.Process.Settings in a shard made from a raw file: whether the raw file was
+// complete.
 const settingWhole = "SPOOLED_WHOLE"
 
-// convert makes a shard in the experiment directory of a raw file. The same file always makes the same shard. It
-// replaces the shard of an earlier conversion, even of one that was killed, so that nothing is there twice. An empty
-// file makes no shard; if its process has ended, the error is experiment.ErrNothingWritten. A file whose process has
-// ended in order is renamed. Any other file stays as it is, as its process may still be writing it. If convert fails
-// there is no shard.
+// convert converts a raw file into a shard of the experiment directory. The same file always gives the same shard,
+// which replaces that of an earlier conversion, even one that was killed. So no data appear twice. An empty file gives
+// no shard; if its process has ended, the error is experiment.ErrNothingWritten. The file of a process that ended in
+// order is renamed. Other files keep their names, because their processes may still be writing. If convert fails, there
+// is no shard.
 //
-// If the process was killed and its memory is a file (setting RING=shm), records that had not been written are taken
-// from that file, which is then removed. If it is in use it stays for the next conversion.
+// If the process was killed and its memory is a file (setting RING=shm), convert takes the records not yet written from
+// that file, then removes it. If that file is in use, it is kept for the next conversion.
 //
-// Raw files do not contain what the launcher said of the process.
+// Raw files do not contain what the launcher states about the process.
 func convert(spoolFile, directory string) (err error) {
 	file, err := regular.OpenOwn(spoolFile)
 	if err != nil {
@@ -89,14 +89,15 @@ func convert(spoolFile, directory string) (err error) {
 	return converted(spoolFile, r.shard.process)
 }
 
-// convertedBefore is the process of a finished shard that was made of the same number of bytes; nil if there is none.
+// convertedBefore returns the process of a finished shard that was made from the same number of bytes; nil if there is
+// none.
 func convertedBefore(directory, name, size string) *experiment.Process {
 	before := experiment.Find(directory, name)
 	if before.State != experiment.Done || before.Process == nil ||
 		before.Process.Settings[experiment.SettingSpooled] != size {
 		return nil
 	}
-	// a conversion was killed before it did that
+	// the earlier conversion may have been killed before it removed the memory
 	if memory, left, err := openLeft(before.Process, time.Now()); err == nil && memory != nil {
 		left.remove(before.Process.Memory)
 		memory.Close()
@@ -104,11 +105,11 @@ func convertedBefore(directory, name, size string) *experiment.Process {
 	return before.Process
 }
 
-// conversion makes a shard of a raw file whose records have all been taken.
+// conversion converts a raw file whose records have all been read.
 type conversion struct {
 	*recording
 	spool *shm.Spool
-	size  string // of the file
+	size  string // size of the raw file, in bytes
 }
 
 // pause finishes the shard of a raw file that its process is still writing.
@@ -116,8 +117,8 @@ func (c *conversion) pause(spoolFile string) error {
 	c.shard.process.Settings[experiment.SettingSpooled], c.shard.process.Settings[settingWhole] = c.size, "false"
 	err := c.finish(false)
 	if err == nil {
-		// The lock of the raw file says of the shard, too, that there will be more. Without links it looks as if the
-		// process had been killed.
+		// Sharing the raw file's lock shows that the process is still writing. If hard links are impossible, the
+		// process seems to have been killed.
 		_ = c.shard.store.LockLike(spoolFile)
 	}
 	return err
@@ -142,8 +143,8 @@ func (c *conversion) end() error {
 	h := c.drain.source.Header()
 	if called := orderly || h.Ended != 0; called || c.spool.Failed() == nil {
 		c.shard.end = &experiment.End{Called: called}
-	} // else its exit may not have got to the disk either
-	if saved { // else the next conversion makes the shard anew, with what is in the memory then
+	} // otherwise its exit may not be on the disk either
+	if saved { // otherwise the next conversion repeats it, with the memory's content
 		p.Settings[experiment.SettingSpooled] = c.size
 	}
 	p.Settings[settingWhole] = strconv.FormatBool(orderly && saved)
@@ -155,8 +156,8 @@ func (c *conversion) end() error {
 	return nil
 }
 
-// noteBreak states why a raw file lacks its end, and that nobody knows how much is missing, unless the process could
-// still count it.
+// noteBreak records why a raw file lacks its end. The number of missing records is unknown unless the process could
+// still count them.
 func (c *conversion) noteBreak() {
 	spool := c.spool
 	h, text := spool.Header(), "the raw file ends early"
@@ -173,8 +174,8 @@ func (c *conversion) noteBreak() {
 }
 
 // openSpool opens a raw file up to its present end, and reports whether its process may still write to it; nil if it is
-// empty. If nobody writes any more, the file is opened to its very end: what a process wrote last, before it was
-// killed, is nowhere else.
+// empty. If the process has ended, the file is opened up to its very end: what a process wrote just before it was
+// killed is nowhere else.
 func openSpool(file *os.File) (spool *shm.Spool, bytes int64, written bool, err error) {
 	for {
 		before, err := file.Stat()
@@ -196,10 +197,10 @@ func openSpool(file *os.File) (spool *shm.Spool, bytes int64, written bool, err 
 	}
 }
 
-// lives is replaced by tests whose processes end at a certain moment.
+// lives is a variable so that tests can end a process at a given moment.
 var lives = experiment.Lives
 
-// ConvertAll converts all raw files of an experiment directory, see Convert, and tells what came of each.
+// ConvertAll converts all raw files of an experiment directory, see convert, and returns the result for each.
 func ConvertAll(hold *experiment.Hold) []experiment.RawFile {
 	var files []experiment.RawFile
 	for _, path := range experiment.RawFiles(hold.Dir) {
@@ -208,7 +209,7 @@ func ConvertAll(hold *experiment.Hold) []experiment.RawFile {
 	return files
 }
 
-// converted gives a spool file that is complete its name.
+// converted renames a complete raw file to show that it has been converted.
 func converted(spoolFile string, p *experiment.Process) error {
 	if p.Settings[settingWhole] != "true" {
 		return nil
@@ -216,7 +217,7 @@ func converted(spoolFile string, p *experiment.Process) error {
 	return os.Rename(spoolFile, spoolFile+convertedSuffix)
 }
 
-// drainSpool takes all that a spool file has.
+// drainSpool takes all records of a raw file.
 func (r *recording) drainSpool(spool *shm.Spool) error {
 	for {
 		round, err := spool.Refresh()
@@ -228,7 +229,7 @@ func (r *recording) drainSpool(spool *shm.Spool) error {
 			r.drainAll()
 			return nil
 		}
-		// The program's clock says nothing of what other threads may still record: all at the end.
+		// The program's clock does not limit what other threads may still record: drain everything at the end.
 		if !r.drain.line.host {
 			r.drainRound(round.Clock)
 		}
@@ -238,20 +239,20 @@ func (r *recording) drainSpool(spool *shm.Spool) error {
 	}
 }
 
-// continued is a spool file whose process was killed, with what is in its memory beyond.
+// continued is the raw file of a killed process, continued by what is left in its memory.
 type continued struct {
 	*shm.Memory
 	spool *shm.Spool
 }
 
-// noteNotSaved states that the rest of a process is lost, and that nobody knows how much it is.
+// noteNotSaved records that the rest of a process's data is lost, in an unknown amount.
 func (c *conversion) noteNotSaved(err error) {
 	text := "what the process had in memory is not saved: " + err.Error()
 	c.mark(categoryRawFile, text)
 	c.losses.uncounted = append(c.losses.uncounted, text)
 }
 
-// drainMemory goes on with the process's memory behind its spool file.
+// drainMemory takes the records that follow the raw file's in the process's memory.
 func (c *conversion) drainMemory(memory *shm.Memory) error {
 	for _, ring := range c.spool.Rings() {
 		if err := ring.Err(); err != nil {
@@ -268,7 +269,7 @@ func (c *conversion) drainMemory(memory *shm.Memory) error {
 	return c.disk.failed
 }
 
-// spooledShard is the name of the shard that a process's spool file becomes.
+// spooledShard returns the name of the shard for a process's raw file.
 func spooledShard(h *shm.Header) string {
 	return uuid.NewSHA1(uuid.Nil, fmt.Appendf(
 		nil, "%s %s %d %d %x %d", h.Host(), h.Boot(), h.PID, h.PIDStart, h.Tag, h.Created.Real)).String()

@@ -18,52 +18,51 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// A disk at fault does not end the recording of a live process. What could not be written stays in memory (at most one
-// chunk of each location, and what the model holds), no further records are taken out of the rings, and writing is
-// tried again. When that takes too long, or the rings fill up, the plugin is told to refuse new records, and counts
-// them (outage.go). Once everything that waits is on disk, recording goes on. Nothing is given up until the process has
-// ended, or the shard's folder is gone.
+// A failing disk does not end the recording of a live process. Data that could not be written stay in memory (at most
+// one chunk per location, and what the model holds), no further records are taken from the rings, and the collector
+// retries. If that takes too long, or the rings fill up, it makes the plugin refuse and count new records (outage.go).
+// Recording continues once all waiting data are on disk. Nothing is discarded until the process has ended, or the
+// shard's folder is gone.
 
-// Times of a disk at fault. Variables for the tests.
+// Times for a failing disk. They are variables so that tests can change them.
 var (
-	firstRetry = 20 * time.Millisecond // the pause is doubled each time,
-	lastRetry  = 2 * time.Second       // up to this
-	// diskPatience is how long nothing is refused while there is memory left.
+	firstRetry = 20 * time.Millisecond // the pause doubles each time
+	lastRetry  = 2 * time.Second       // maximum pause
+	// diskPatience is how long the plugin continues to record while there is memory left.
 	diskPatience = 10 * time.Second
-	// Somebody who wants all records on disk waits until the disk has failed for answerPatience and has been tried
-	// answerTries times. On a busy node time may pass without a try.
+	// A request for all records to be on disk fails once the disk has failed for answerPatience and answerTries
+	// attempts. On a busy node, time may pass without an attempt.
 	answerPatience = 200 * time.Millisecond
-	// endPatience is how long a collector whose process has ended goes on trying.
+	// endPatience is how long a collector retries after its process has ended.
 	endPatience = 2 * time.Second
 )
 
 const answerTries = 8
 
-// oddDiskErrors is the key of experiment.Counts.Oddities that counts how often the disk began to fail.
+// oddDiskErrors is the key of experiment.Counts.Oddities that counts how often the disk started to fail.
 const oddDiskErrors = "DISK_ERRORS"
 
-// disk is the state of what a recording is written to.
+// disk is the state of writing a recording.
 type disk struct {
-	failed error // why nothing is written any more, for good; nil: something is
+	failed error // permanent error, after which nothing is written; nil: none
 
-	patient bool   // errors are held and writing is tried again; else the first one ends the recording
-	err     error  // the error held; nil: the disk can be written
-	errors  uint64 // how often it began to fail
+	patient bool   // errors are held and writing is retried; otherwise the first error ends the recording
+	err     error  // the current error; nil: none
+	errors  uint64 // how often the disk started to fail
 	since   time.Time
-	next    time.Time // when to try again
+	next    time.Time // time of the next attempt
 	pause   time.Duration
 
-	end    time.Time           // until when writing is tried again after the process has ended
-	final  error               // with which that was given up; nil: it was not
+	end    time.Time           // deadline for retries after the process has ended
+	final  error               // error when retries were given up; nil: they were not
 	outage *outage             // nil: the plugin records
-	safe   *experiment.Process // what is on disk, as of the last flush; nil: there was none
+	safe   *experiment.Process // what the last flush brought to disk; nil: no flush yet
 }
 
 // writes reports whether the model may write.
 func (r *recording) writes() bool { return r.disk.failed == nil && r.disk.err == nil }
 
-// failForGood ends the recording because of an error, if there is one. From here on what NCCL reports costs no more
-// than being counted.
+// failForGood ends the recording if err is not nil. After that, callbacks cost no more than being counted.
 func (r *recording) failForGood(err error) {
 	if err != nil && r.disk.failed == nil {
 		r.disk.failed = err
@@ -72,7 +71,7 @@ func (r *recording) failForGood(err error) {
 	}
 }
 
-// holdDiskError notes an error of the disk, which may be over at the next flush, and returns it.
+// holdDiskError records a disk error, which may be over at the next flush, and returns it.
 func (r *recording) holdDiskError(err error) error {
 	d := &r.disk
 	switch {
@@ -89,7 +88,7 @@ func (r *recording) holdDiskError(err error) error {
 	return err
 }
 
-// noteCloseError counts a file whose end may not be on disk although everything was written: its size will tell.
+// noteCloseError counts a file whose end may not be on disk although all writes succeeded. Its size will show that.
 func (r *recording) noteCloseError(err error) {
 	if !r.disk.patient {
 		r.failForGood(err)
@@ -98,7 +97,7 @@ func (r *recording) noteCloseError(err error) {
 	r.disk.errors++
 }
 
-// retryWrite writes until that succeeds or the time for it is over.
+// retryWrite calls write until it succeeds or the time for retries is over.
 func (d *disk) retryWrite(r *recording, write func() error) error {
 	pause, counted := firstRetry, false
 	for {
@@ -122,7 +121,7 @@ func (d *disk) retryWrite(r *recording, write func() error) error {
 	}
 }
 
-// freeSpace removes files of an ended process that nobody needs any more.
+// freeSpace removes files of an ended process that are no longer needed.
 func (r *recording) freeSpace() {
 	_ = os.Remove(filepath.Join(r.shard.store.Path(), control.StatusFile))
 	if !r.outlives() {
@@ -130,20 +129,20 @@ func (r *recording) freeSpace() {
 	}
 }
 
-// outlives reports whether `unify` can go on from the last checkpoint with what is in the process's memory.
+// outlives reports whether `unify` can continue from the last checkpoint with the process's memory.
 func (r *recording) outlives() bool {
 	return r.shard.process.Memory.Kind == memoryShm && r.output.rewindable()
 }
 
-// copyOf is a description that stays as it is when the process goes on.
+// copyOf returns a copy of a description that does not change when the process continues.
 func copyOf(now *experiment.Process) *experiment.Process {
 	p := *now
 	p.Comms, p.Locations, p.Settings = slices.Clone(p.Comms), slices.Clone(p.Locations), maps.Clone(p.Settings)
 	return &p
 }
 
-// describeLost writes shard.json of a process of which not everything could be written. Its files are brought back to
-// the last flush, at which they agree with each other, and what came later is counted as lost.
+// describeLost writes shard.json of a process whose data could not all be written. It cuts the files back to the last
+// flush, at which they are consistent, and counts everything later as lost.
 func (r *recording) describeLost() error {
 	r.snapshot()
 	starts, whole := r.output.startsTaken()
@@ -171,11 +170,11 @@ func (r *recording) describeLost() error {
 	if len(disk) > 0 {
 		p.Counts.Lost[shm.LossDisk.String()] = disk
 	}
-	// The files are cut last: the description must never claim more than they have.
+	// Cut the files last: the description must never claim more than they contain.
 	err := r.shard.store.Write(&p)
 	if err != nil && len(p.Pending) > 0 {
-		// Where files cannot grow there may be no space for the numbers of what was lost. They matter more than the
-		// operations under way.
+		// If files cannot grow, there may be no space for the numbers of losses. They matter more than operations in
+		// progress.
 		p.Pending = []experiment.Pending{}
 		err = r.shard.store.Write(&p)
 	}
@@ -185,8 +184,8 @@ func (r *recording) describeLost() error {
 	return err
 }
 
-// asOfFlush is a description of a process whose files are those of its last flush (safe; nil if there was none), with
-// everything else as it is now.
+// asOfFlush returns a description of the process in which the files are as of the last flush (safe; nil if there was
+// none) and everything else as of now.
 func asOfFlush(safe, now *experiment.Process) experiment.Process {
 	if safe == nil {
 		p := *now
@@ -206,14 +205,14 @@ func asOfFlush(safe, now *experiment.Process) experiment.Process {
 		safe.Counts.Network, safe.Counts.CUPTI
 	p.Counts.Starts = maps.Clone(p.Counts.Starts)
 	for i := range p.Comms {
-		for key, n := range safe.Unwritten(i) { // in no file then, as they waited for their times
+		for key, n := range safe.Unwritten(i) { // in no file at that time, because their times were not known yet
 			moveToLost(p.Counts.Starts, key, n)
 		}
 	}
 	return p
 }
 
-// moveToLost takes operations of a function out of the counts of what was recorded. That makes them losses.
+// moveToLost removes operations of a function from the counts of recorded ones, so that they count as lost.
 func moveToLost(recorded map[string]uint64, key string, n uint64) {
 	types := []shm.EventType{shm.EventColl, shm.EventCeColl}
 	if experiment.FunctionOf(key) != key {
@@ -226,7 +225,7 @@ func moveToLost(recorded map[string]uint64, key string, n uint64) {
 	}
 }
 
-// cause is the name by which errors of the disk are told apart, so that each is reported once.
+// cause returns a name that distinguishes disk errors, so that each is reported once.
 func cause(err error) string {
 	var errno unix.Errno
 	if errors.As(err, &errno) {

@@ -21,18 +21,18 @@ import (
 const (
 	// gpuPatience is how long the end of a job waits for a driver that has not answered yet.
 	gpuPatience = 500 * time.Millisecond
-	// slowPeriod is the least time between readings of sensors that take 20 ms each.
+	// slowPeriod is the minimum interval between readings of sensors that take 20 ms each.
 	slowPeriod = time.Second
-	// maxSamples bounds what waits to be written: 12 quantities of 8 GPUs every 10 ms, for 6 s.
+	// maxSamples limits the samples that wait to be written: 12 quantities of 8 GPUs every 10 ms, for 6 s.
 	maxSamples = 65536
-	// gpuSilence is how long a call of the driver may take before the user is told.
+	// gpuSilence is how long a call of the driver may take before it is reported.
 	gpuSilence = 10 * time.Second
-	// maxGPUs bounds the questions that wait for the driver.
+	// maxGPUs limits the questions that wait for the driver.
 	maxGPUs = 256
 )
 
-// gpuWatch finds out about the GPUs that communicators use, and reads their sensors, in goroutines of its own: a call
-// of the driver may take long. In each round the collector takes what has been found.
+// gpuWatch identifies the GPUs that communicators use, and reads their sensors, in separate goroutines, because calls
+// of the driver may take long. The collector takes the results in each round.
 type gpuWatch struct {
 	gpuFindings
 	period time.Duration  // between readings; 0: none
@@ -43,34 +43,34 @@ type gpuWatch struct {
 	quit  chan struct{}
 	ended chan struct{} // closed when the goroutines have ended
 
-	// Of the collector only.
+	// The following are used only by the collector's goroutine.
 	stopped bool
-	next    int // the first GPU of the process that has not been asked about
+	next    int // index of the first GPU not asked about yet
 }
 
-// gpuFindings are what goroutines have found and the collector has not taken.
+// gpuFindings holds results that the collector has not taken yet.
 type gpuFindings struct {
 	mu sync.Mutex
 	gpuNews
 	lost     map[int]bool // GPUs that are gone
-	since    time.Time    // when the call of the driver under way began; zero: there is none
-	reported bool         // that it takes long
+	since    time.Time    // start of the driver call in progress; zero: none
+	reported bool         // a long call has been reported
 }
 
-// gpuNews is what has been found since news were taken last, and counts since the beginning.
+// gpuNews holds results since they were last taken, and counts since the start.
 type gpuNews struct {
 	found    []gpuAnswer
 	samples  []gpuSample
 	problems []string // what is not known or measured, and why
 
 	failures uint64 // readings that failed
-	losses   uint64 // values that found no room
+	losses   uint64 // values dropped for lack of room
 }
 
-// sensorCounts counts what sensors of GPUs have been read.
+// sensorCounts counts readings of GPU sensors.
 type sensorCounts struct {
 	failures, losses uint64 // see gpuNews
-	values           uint64 // that were given to the model
+	values           uint64 // values passed to the model
 }
 
 // gpuQuestion is a GPU of the process, by its index in experiment.Process.GPUs.
@@ -95,7 +95,7 @@ type watched struct {
 	fast, slow []gpu.Sensor
 }
 
-// newGPUWatch begins; nil if there is nothing to look for. open connects to the driver, in a goroutine.
+// newGPUWatch starts a gpuWatch; nil if there is nothing to do. open connects to the driver; a goroutine calls it.
 func newGPUWatch(c *live, open func() (gpu.Library, error)) *gpuWatch {
 	recorded, cuda := c.plugin.chosen.event != 0, regions.PlatformOf(c.shard.process.Library) == regions.CUDA
 	if why := unmeasurable(c, cuda); why != "" && c.settings.NVML > 0 && recorded {
@@ -116,7 +116,7 @@ func newGPUWatch(c *live, open func() (gpu.Library, error)) *gpuWatch {
 	return w
 }
 
-// unmeasurable says why no sensors of GPUs are read in this process; "" if they are.
+// unmeasurable returns the reason why no GPU sensors are read in this process; "" if they are.
 func unmeasurable(c *live, cuda bool) string {
 	switch {
 	case c.settings.Record:
@@ -133,22 +133,22 @@ func unmeasurable(c *live, cuda bool) string {
 	return ""
 }
 
-// reportSensors tells the user, who asked for sensors, why there are none or not all of them: in NCCL's log and in the
-// archive.
+// reportSensors reports, in NCCL's log and in the archive, why some or all of the sensors that the user asked for are
+// not read.
 func (c *live) reportSensors(why string) {
 	text := config.Prefix + "NVML: " + why
 	c.memory.Post(text)
 	c.shard.markHigh(max(c.feed.latest, c.drain.line.anchor.Real), "NCCL GPU sensors", text)
 }
 
-// noteProblem notes what is not known or measured, and why.
+// noteProblem records what could not be identified or measured, and why.
 func (f *gpuFindings) noteProblem(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.problems = append(f.problems, fmt.Sprintf(format, args...))
 }
 
-// beginCall notes that a call of the driver begins, and returns what ends it.
+// beginCall records the start of a driver call, and returns the function that ends it.
 func (f *gpuFindings) beginCall() (end func()) {
 	f.setCall(time.Now())
 	return func() { f.setCall(time.Time{}) }
@@ -168,8 +168,8 @@ func monotonicRaw() uint64 {
 	return uint64(t.Nano())
 }
 
-// stop ends the goroutines and waits for them, but no longer than patience: what they ask the driver cannot be
-// interrupted. It reports whether they have ended.
+// stop ends the goroutines. It waits for them, but at most patience, because calls of the driver cannot be interrupted.
+// It reports whether they have ended.
 func (w *gpuWatch) stop(patience time.Duration) bool {
 	if w == nil {
 		return true
@@ -186,7 +186,7 @@ func (w *gpuWatch) stop(patience time.Duration) bool {
 	}
 }
 
-// ask asks for a GPU to be identified. It returns false if it cannot be.
+// ask requests that a GPU be identified. It returns false if that is impossible now.
 func (w *gpuWatch) ask(q gpuQuestion) bool {
 	if w.stopped {
 		return false
@@ -195,11 +195,11 @@ func (w *gpuWatch) ask(q gpuQuestion) bool {
 	case w.asked <- q:
 		return true
 	default:
-		return false // there are not so many GPUs
+		return false // no job has this many GPUs
 	}
 }
 
-// run answers questions and reads sensors until there are no more questions to come.
+// run answers questions and reads sensors until the channel of questions is closed.
 func (w *gpuWatch) run(open func() (gpu.Library, error)) {
 	defer close(w.ended)
 	var library gpu.Library
@@ -254,7 +254,7 @@ func (w *gpuWatch) run(open func() (gpu.Library, error)) {
 	}
 }
 
-// watch identifies a GPU; ok is false if there is nothing to read of it.
+// watch identifies a GPU; ok is false if it has no sensors to read.
 func (w *gpuWatch) watch(library gpu.Library, q gpuQuestion) (dev watched, ok bool) {
 	defer w.beginCall()()
 	d, err := w.identify(library, q)
@@ -280,7 +280,7 @@ func (w *gpuWatch) watch(library gpu.Library, q gpuQuestion) (dev watched, ok bo
 	return dev, true
 }
 
-// readSlowly reads the sensors of a device that take long, in a goroutine of its own.
+// readSlowly reads a device's slow sensors, in a separate goroutine.
 func (w *gpuWatch) readSlowly(d watched) {
 	ticker := time.NewTicker(max(w.period, slowPeriod))
 	defer ticker.Stop()
@@ -312,7 +312,7 @@ func (w *gpuWatch) identify(library gpu.Library, q gpuQuestion) (gpu.Device, err
 	return d, nil
 }
 
-// read reads the sensors of a device and returns those that are worth reading again.
+// read reads a device's sensors, and returns those that are worth reading again.
 func (w *gpuWatch) read(index int, sensors []gpu.Sensor) []gpu.Sensor {
 	kept := sensors[:0]
 	for _, s := range sensors {
@@ -337,7 +337,7 @@ func (w *gpuWatch) read(index int, sensors []gpu.Sensor) []gpu.Sensor {
 	return kept
 }
 
-// lose notes, once, that a GPU is gone.
+// lose records, once, that a GPU is gone.
 func (w *gpuWatch) lose(index int, err error) {
 	w.mu.Lock()
 	known := w.lost[index]
@@ -348,7 +348,7 @@ func (w *gpuWatch) lose(index int, err error) {
 	}
 }
 
-// takeNews returns what has been found, once, and the counts.
+// takeNews returns the results since the last call, and the counts.
 func (f *gpuFindings) takeNews() gpuNews {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -361,7 +361,7 @@ func (f *gpuFindings) takeNews() gpuNews {
 	return news
 }
 
-// handOver asks about GPUs that are new, and gives the model what was found about others.
+// handOver requests the identification of new GPUs, and passes results to the model.
 func (w *gpuWatch) handOver(c *live) {
 	if w == nil || c.disk.failed == nil && !c.writes() {
 		return // later
@@ -396,7 +396,7 @@ func (w *gpuWatch) handOver(c *live) {
 	}
 }
 
-// endWatches takes what has been found until the end.
+// endWatches stops the watches, and takes their last results.
 func (c *live) endWatches() {
 	c.service.stop()
 	c.gpus.handOver(c)
@@ -407,7 +407,7 @@ func (c *live) endWatches() {
 	}
 }
 
-// factsOf is the part of an identity that a shard has.
+// factsOf returns the part of an identity that a shard contains.
 func factsOf(id *gpu.Identity) *experiment.GPUFacts {
 	f := &experiment.GPUFacts{
 		Index: id.Index, Name: id.Name, Memory: id.Memory, Driver: id.Driver,
@@ -423,7 +423,7 @@ func factsOf(id *gpu.Identity) *experiment.GPUFacts {
 	return f
 }
 
-// gpuQuantities are package gpu's as members of metrics.
+// gpuQuantities lists package gpu's quantities as metric members.
 var gpuQuantities = func() (members [len(gpu.Quantities)]experiment.MetricMember) {
 	for i, q := range gpu.Quantities {
 		m := experiment.MetricMember{

@@ -19,25 +19,26 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Sleeps between rounds while records come, or while the collector prepares the job's memory. Otherwise scarcity says
-// how long a sleep is. A round costs some 50 µs whatever it finds, on a processor that the job may need. Requests and
-// the end of the process end a sleep.
+// Sleeps between rounds while records arrive, or while the collector prepares the job's memory. Otherwise scarcity
+// determines them. A round takes some 50 µs even if there are no records, on a processor that the job may need.
+// Requests and the end of the process end a sleep.
 const (
 	shortSleep = 10 * time.Millisecond
 	longSleep  = 20 * time.Millisecond
 )
 
-// hotPart is the part of the memory for records that a round must have read for the next to follow at once. If it has
-// read less, the writers are far from using the memory up within a sleep.
+// hotPart determines when a round follows at once: when the previous one has read at least 1/hotPart of the memory for
+// records. Otherwise the writers are far from filling the memory within a sleep.
 const hotPart = 32
 
-// leastSpares is how many chunks an idle process has prepared (2 MiB). That is more than it can use up while the
-// collector sleeps longest, at 2.7 million callbacks a second. When a round finds more of them used, twice as many are
-// kept.
+// leastSpares is the number of chunks kept prepared for an idle process (2 MiB). That is more than it can use during
+// the collector's longest sleep, at 2.7 million callbacks a second. If a round finds more of them used, it doubles the
+// number.
 const leastSpares = 32
 
-// graceAfterTerm is how long a collector that was told to end goes on if its process does. graceOfRest is how long it
-// decodes what is left of a process that has ended; the remainder is left to `unify`. Variables for the tests.
+// graceAfterTerm is how long a collector continues after SIGTERM if its process does. graceOfRest is how long it
+// decodes the rest of a process that has ended; `unify` does what remains. They are variables so that tests can change
+// them.
 var (
 	graceAfterTerm = 10 * time.Second
 	graceOfRest    = 3 * time.Second
@@ -47,7 +48,7 @@ var (
 type live struct {
 	*recording
 	memory     *shm.Memory
-	inode      inode // of the memory
+	inode      inode // identifies the memory's file
 	options    Options
 	settings   *config.Settings
 	launcher   config.Launcher
@@ -57,17 +58,17 @@ type live struct {
 	flushes  flushSchedule
 	listener listener
 	profiles profileSchedule
-	gpus     *gpuWatch // nil: they are not looked at
+	gpus     *gpuWatch // nil: GPUs are not watched
 
-	now      shm.ClockTuple  // of the last round
-	spares   int             // chunks that are kept prepared
-	reported map[string]bool // why recording stopped, as far as that was reported
+	now      shm.ClockTuple  // time of the last round
+	spares   int             // number of chunks to keep prepared
+	reported map[string]bool // reasons for stopping already reported
 }
 
-// lifetime is how long a collector goes on.
+// lifetime determines how long a collector runs.
 type lifetime struct {
 	watch    *processWatch
-	ended    bool // the process has ended, and everything it left is taken
+	ended    bool // the process has ended, and all its records are taken
 	term     <-chan os.Signal
 	deadline time.Time // after SIGTERM
 
@@ -82,7 +83,7 @@ func (c *live) say(format string, args ...any) {
 	}
 }
 
-// begin gets everything ready and tells the plugin.
+// begin prepares everything, then makes the plugin start recording.
 func (c *live) begin(lookup config.Lookup) (err error) {
 	if c.settings, err = config.Load(lookup); err != nil {
 		return err
@@ -133,7 +134,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	return nil
 }
 
-// startRecording makes the shard. A single error of the disk does not keep a job from being recorded.
+// startRecording creates the shard. A single disk error does not prevent a recording.
 func (c *live) startRecording() (err error) {
 	for failures := range uint64(4) {
 		c.recording, err = newRecording(c.memory, c.settings, c.launcher, c.experiment, uuid.NewString())
@@ -150,7 +151,7 @@ func (c *live) startRecording() (err error) {
 func (c *live) run(ctx context.Context) error {
 	sleep, hot := shortSleep, c.memory.Capacity()/hotPart
 	for !c.mustStop(ctx) {
-		// The request's number before the clock, so that the time of the round is later than the request.
+		// Read the request's number before the clock, so that the time of the round is later than the request.
 		request, _ := c.memory.Requested()
 		read := c.memory.BytesRead()
 		c.backlog.expectRequest(c.memory, request != c.flushes.answered)
@@ -179,7 +180,7 @@ func (c *live) run(ctx context.Context) error {
 			continue
 		}
 		seldom := time.Duration(0)
-		if c.memory.Prepared() { // else the collector prepares it
+		if c.memory.Prepared() { // otherwise the collector still prepares it
 			seldom = c.scarcity.sleepTime()
 		}
 		sleep = nextSleep(sleep, n, read, hot, seldom)
@@ -192,8 +193,8 @@ func (c *live) run(ctx context.Context) error {
 	return c.end()
 }
 
-// nextSleep is how long to sleep after a round that took n records of so many bytes. before is the last sleep, and
-// seldom a longer one for when little comes; 0: there is none.
+// nextSleep returns how long to sleep after a round that took n records, read bytes in all. before is the last sleep.
+// seldom is a longer sleep for when few records arrive; 0: none.
 func nextSleep(before time.Duration, n int, read, hot uint64, seldom time.Duration) time.Duration {
 	switch {
 	case seldom > 0 && read < hot/coolPart:
@@ -204,7 +205,7 @@ func nextSleep(before time.Duration, n int, read, hot uint64, seldom time.Durati
 	return min(2*before, longSleep)
 }
 
-// mustStop reports whether the process has ended, or is not to be waited for any longer.
+// mustStop reports whether the process has ended, or the collector must not wait for it any longer.
 func (c *live) mustStop(ctx context.Context) bool {
 	if c.life.watch.gone() {
 		c.life.ended = true
@@ -213,7 +214,7 @@ func (c *live) mustStop(ctx context.Context) bool {
 	return ctx.Err() != nil || c.mustEnd()
 }
 
-// mustEnd reports whether the collector was told to end, and has gone on as long as it may since.
+// mustEnd reports whether the collector got SIGTERM, and the time that it may continue after that is over.
 func (c *live) mustEnd() bool {
 	l := &c.life
 	select {
@@ -231,12 +232,11 @@ func (c *live) mustEnd() bool {
 	return !l.deadline.IsZero() && time.Now().After(l.deadline)
 }
 
-// interrupted reports, between the steps of what may take long, that the collector is to end, or that there is nothing
-// left to write to.
+// interrupted reports, between steps of long work, whether the collector must end, or the shard is gone.
 func (c *live) interrupted() bool { return c.mustEnd() || c.shard.store.Gone() }
 
-// drainSteps takes all records that there are, by calls of a function that takes drain.limit of them at most. It
-// returns false if it was interrupted between two calls.
+// drainSteps takes all records, by calls of step, each of which takes at most drain.limit. It returns false if it was
+// interrupted between two calls.
 func (c *live) drainSteps(step func() int) (all bool) {
 	c.drain.limit = catchUp
 	defer func() { c.drain.limit = noLimit }()
@@ -248,7 +248,7 @@ func (c *live) drainSteps(step func() int) (all bool) {
 	return true
 }
 
-// round takes what has been recorded up to now without the window, and keeps memory ready for the plugin.
+// round takes the records older than the window, and keeps memory prepared for the plugin.
 func (c *live) round() (n int, err error) {
 	round, err := c.memory.Refresh()
 	if err != nil {
@@ -277,7 +277,7 @@ func (c *live) round() (n int, err error) {
 	return n, nil
 }
 
-// tellStopped reports in NCCL's log that recording has stopped, once for each cause.
+// tellStopped reports in NCCL's log that recording has stopped, once per cause.
 func (c *live) tellStopped() {
 	if reason := c.stopped(); reason != "" {
 		why := reason
@@ -303,7 +303,7 @@ func (c *live) tellCause(cause, reason string) {
 	c.say("recording stopped: %s", reason)
 }
 
-// answer brings everything recorded before a request to disk and answers it.
+// answer brings everything recorded before a request to disk, then answers it.
 func (c *live) answer(request uint32) error {
 	if c.flushes.canWait(c) || c.backlog.appendAll(c) {
 		c.flushes.answered = request
@@ -315,10 +315,10 @@ func (c *live) answer(request uint32) error {
 		// The program's clock stands still while it waits for the answer.
 		c.drainAll()
 	case c.memory.LiveComms() == 0:
-		// NCCL is in no call of a communicator that could publish anything older, and the job waits.
+		// Without communicators, NCCL is in no call that could publish an older record, and the job waits.
 		c.drainSteps(func() int { return c.drainBefore(c.now, 0) })
 	default:
-		if err := c.awaitWindow(c.now.Raw); err != nil { // which was read after the request
+		if err := c.awaitWindow(c.now.Raw); err != nil { // read after the request
 			return err
 		}
 	}
@@ -330,7 +330,7 @@ func (c *live) answer(request uint32) error {
 		c.flush()
 	}
 	if !c.writes() && c.disk.failed == nil {
-		// Who asks may not be there for long.
+		// The requester may end soon.
 		c.tellCause(cause(c.disk.err), c.disk.err.Error())
 	}
 	c.flushes.answered = request
@@ -339,8 +339,8 @@ func (c *live) answer(request uint32) error {
 	return nil
 }
 
-// awaitWindow takes everything that had been recorded at a time of the raw clock. A writer may be held up between
-// reading the clock and publishing for as long as the window.
+// awaitWindow takes everything recorded before a time of the raw clock. A writer may be delayed by up to the window
+// between reading the clock and publishing its record.
 func (c *live) awaitWindow(asked uint64) error {
 	for c.now.Raw < asked+c.drain.window+c.drain.window/4 {
 		time.Sleep(time.Duration(c.drain.window) / 4)
@@ -348,11 +348,11 @@ func (c *live) awaitWindow(asked uint64) error {
 			return err
 		}
 	}
-	c.drainSteps(func() int { return c.drainBefore(c.now, c.drain.window) }) // a round takes but one step
+	c.drainSteps(func() int { return c.drainBefore(c.now, c.drain.window) }) // a round takes only one step
 	return nil
 }
 
-// end takes everything that is left and finishes the shard.
+// end takes all remaining records and finishes the shard.
 func (c *live) end() error {
 	round, err := c.memory.Refresh()
 	if err != nil {
@@ -378,8 +378,8 @@ func (c *live) end() error {
 		err = fmt.Errorf("%w; what is not on disk is in %s: unify on this machine when the disk can be written", err,
 			memory.Path)
 	default:
-		c.inode.remove(memory)    // nothing is left in it that could be saved
-		if c.disk.failed == nil { // else `unify` takes from there what the disk did not take otherwise
+		c.inode.remove(memory)    // it contains nothing more to save
+		if c.disk.failed == nil { // otherwise `unify` takes from them what could not be written
 			c.removeBacklogs()
 		}
 	}
@@ -389,8 +389,8 @@ func (c *live) end() error {
 	return nil
 }
 
-// leavesMemory reports whether what the disk did not take to the end is in the process's memory, where `unify` finds
-// it.
+// leavesMemory reports whether records that could not be written remain in the process's memory, where `unify` finds
+// them.
 func (c *live) leavesMemory() bool {
 	d := &c.disk
 	return d.final != nil && (d.failed == nil || errors.Is(d.failed, d.final)) && c.outlives() && !c.life.gaveBack &&

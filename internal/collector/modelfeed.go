@@ -8,27 +8,27 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// The model is advanced at steps of time that the records alone determine. What it writes, and with what knowledge of
-// the GPU's clock, therefore depends on the records and not on when a round looked at them.
+// The model is advanced in steps of time that only the records determine. So its output, and what it knows of the GPU's
+// clock at each point, depends on the records and not on when a round read them.
 const (
 	modelStep   = 1 << 26 // ns: 67 ms
-	longestGaps = 1 << 36 // ns: 69 s; of a longer gap only the steps of its end are made
+	longestGaps = 1 << 36 // ns: 69 s; longer gaps are shortened to this
 )
 
-// modelFeed tells a model of the process's communicators and of how far its time has come.
+// modelFeed announces the process's communicators to a model, and advances its time.
 type modelFeed struct {
 	model *regions.Model
 
-	latest   uint64 // time of the last record, or up to which all records have been taken
-	advanced uint64 // time to which the model was advanced last
+	latest   uint64 // time of the last record, or up to which all records have been read
+	advanced uint64 // time to which the model has been advanced
 
 	announced   int          // the model knows all entries of communicators below this one
 	comms       map[int]bool // entries that the model knows
 	brokenComms uint64       // communicators whose size or rank is impossible
 }
 
-// advance advances the model to a time before which it has been given all records. Before the first record there is
-// nothing to advance.
+// advance advances the model to time t. The model must have all records before t. Before the first record, it does
+// nothing.
 func (f *modelFeed) advance(t, records uint64) error {
 	if f.advanced == 0 || t > f.advanced+longestGaps {
 		f.advanced = max(f.advanced, t-min(t, longestGaps))
@@ -45,13 +45,14 @@ func (f *modelFeed) advance(t, records uint64) error {
 	return nil
 }
 
-// announceComms tells the model of all communicators that have been initialized.
+// announceComms announces all initialized communicators to the model.
 func (f *modelFeed) announceComms(d *drain) {
 	for n := d.source.Comms(); f.announced < n && f.announceComm(d, f.announced); f.announced++ {
 	}
 }
 
-// announceComm tells the model of a communicator once. It returns false if its entry is not filled yet.
+// announceComm announces a communicator to the model once. It returns false if the communicator's entry is not complete
+// yet.
 func (f *modelFeed) announceComm(d *drain, i int) bool {
 	if f.comms[i] {
 		return true
@@ -63,7 +64,7 @@ func (f *modelFeed) announceComm(d *drain, i int) bool {
 	f.comms[i] = true
 	if c.NRanks < 0 || c.NRanks > experiment.MaxRanks || c.Rank >= experiment.MaxRanks ||
 		c.NRanks > 0 && (c.Rank < 0 || c.Rank >= c.NRanks) {
-		c.NRanks, c.Rank = 0, -1 // as if NCCL had told neither
+		c.NRanks, c.Rank = 0, -1 // treat both as unknown
 		f.brokenComms++
 	}
 	f.model.Comm(i, experiment.Comm{
@@ -72,7 +73,7 @@ func (f *modelFeed) announceComm(d *drain, i int) bool {
 	return true
 }
 
-// commOf is the communicator of a record that may be the first of it.
+// commOf returns the communicator of a record that may be its first one; false for other records.
 func commOf(rec *shm.Record) (i int, ok bool) {
 	switch rec.Kind {
 	case shm.RecordStart, shm.RecordInit, shm.RecordFinalize, shm.RecordEdge:

@@ -17,20 +17,20 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// ShmFolder is where the plugin puts memory that is to outlive job and collector.
+// ShmFolder is where the plugin creates memory that must outlive job and collector.
 const ShmFolder = "/dev/shm"
 
-// Orphan is a file of such memory that nobody uses any more: the process has ended, and its collector.
+// Orphan is a file of shared memory that is no longer used, because its process and its collector have ended.
 type Orphan struct {
 	Path       string
-	Bytes      int64  // that it takes
-	PID        int    // of the process, as it saw itself
-	Experiment string // the directory that it was recorded in; "" if that was never settled, and so nothing recorded
+	Bytes      int64  // bytes occupied
+	PID        int    // process id in the process's own namespace
+	Experiment string // experiment directory; "" if it was never chosen, so that nothing was recorded
 
 	header shm.Header
 }
 
-// Orphans lists the files of this user in a folder (ShmFolder) that are orphans. It touches none.
+// Orphans returns this user's orphans in a folder (ShmFolder). It does not change them.
 func Orphans(folder string) []Orphan {
 	var out []Orphan
 	for _, path := range regular.Matches(folder, fmt.Sprintf("nccl-otf2-%d-*", os.Geteuid())) {
@@ -58,7 +58,7 @@ func orphan(path string) (Orphan, bool) {
 	if _, err := fmt.Sscanf(filepath.Base(path), "nccl-otf2-%d-%d-%x-%d", &uid, &pid, &tag, &start); err != nil {
 		return Orphan{}, false
 	}
-	// Numbers of processes mean something else in containers: of them the lock tells, which goes with this descriptor.
+	// In containers, process ids have another meaning. Then the file's lock shows whether it is used.
 	if began, err := shm.ProcessStart(pid); err == nil && began == start ||
 		unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return Orphan{}, false
@@ -70,8 +70,8 @@ func orphan(path string) (Orphan, bool) {
 	return o, true
 }
 
-// placeOf is the experiment directory of a process's memory. A plugin without a collector says which raw file it
-// writes.
+// placeOf returns the experiment directory of a process's memory. Without a collector, the header has the path of the
+// raw file instead.
 func placeOf(h *shm.Header) string {
 	place := h.Directory()
 	if strings.HasSuffix(place, experiment.SpoolSuffix) {
@@ -80,7 +80,7 @@ func placeOf(h *shm.Header) string {
 	return place
 }
 
-// salvageUnlisted saves what orphans of an experiment hold of which no shard tells.
+// salvageUnlisted saves the data of orphans of an experiment that no shard describes.
 func salvageUnlisted(directory string, entries []experiment.Entry, deadline time.Time) (saved int, problems []error) {
 	known := make(map[string]bool)
 	for _, e := range entries {
@@ -103,7 +103,7 @@ func salvageUnlisted(directory string, entries []experiment.Entry, deadline time
 			Memory: experiment.Memory{Kind: memoryShm, Path: o.Path}, Settings: statedSettings(&o.header),
 			Launcher: experiment.Launcher{Rank: -1, Size: -1}}
 		if spools(directory, p) {
-			continue // goes with the raw file, see Convert
+			continue // convert handles it with the raw file
 		}
 		if done, err := salvage(p, false, directory, deadline); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", o.Path, err))
@@ -114,7 +114,7 @@ func salvageUnlisted(directory string, entries []experiment.Entry, deadline time
 	return saved, problems
 }
 
-// statedSettings are the settings that a header tells of.
+// statedSettings returns the settings that a header contains.
 func statedSettings(h *shm.Header) map[string]string {
 	return map[string]string{"EVENTS": config.EventList(h.RecordMask), "METRICS": "on", "CLOCK": h.ClockSource.String()}
 }

@@ -14,40 +14,40 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// processWatch tells when the job process has ended, and how.
+// processWatch detects when the job process ends, and how.
 //
-// It waits in a goroutine of its own, so that the time is right however busy the collector is. The exit status of a
-// process is meant for its parent. Linux 6.15 and later give it to others through the pidfd. Before that it is in /proc
-// until the parent has fetched it. The parent is mostly quicker, but a process with much memory, or a GPU, takes a
-// while to exit, and its status is there from the beginning of that. Therefore /proc is read again and again.
+// It waits in a separate goroutine, so that the time is right however busy the collector is. Only the parent can fetch
+// a process's exit status. Linux 6.15 and later also give it to others through the pidfd. Earlier versions show it in
+// /proc until the parent has fetched it. The parent is usually faster, but a process with much memory, or a GPU, takes
+// a while to exit, and the status is visible from the start of the exit. So /proc is read repeatedly.
 type processWatch struct {
-	pidfd int // −1: there is none, /proc is looked at
+	pidfd int // −1: none, so /proc is polled
 	pid   int
 	start uint64
 
-	quit  [2]int        // a pipe: closing its second end ends the watch
-	over  chan struct{} // closed when the watch is; the rest is set before
+	quit  [2]int        // a pipe; closing its write end ends the watch
+	over  chan struct{} // closed when the watch ends; the fields below are set before
 	ended bool
 	end   ending
 }
 
-// ending is the end of the process.
+// ending describes the end of the process.
 type ending struct {
-	raw    uint64  // CLOCK_MONOTONIC_RAW; 0: it was before the watch began
-	status *uint32 // as of waitpid(2); nil: unknown
+	raw    uint64  // time by CLOCK_MONOTONIC_RAW; 0: before the watch began
+	status *uint32 // as in waitpid(2); nil: unknown
 }
 
-// lookEvery is how often /proc is read if the system does not keep the status.
+// lookEvery is the interval at which /proc is read if the system does not keep the status.
 const lookEvery = 20 * time.Millisecond
 
-// watchProcess begins to watch. The pid must be that of the process with that start time: otherwise
-// the process has ended, and the number was given to another.
+// watchProcess starts watching a process. If the process with that pid has another start time, the watched one has
+// ended, and its pid was reused.
 func watchProcess(pid int, start uint64) (*processWatch, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
 	case err == nil:
-	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL), // ended; or a job that has unshared its pid namespace
-		errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // Linux before 5.3; a sandbox that does not know it
+	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL), // ended; or in another pid namespace
+		errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // Linux before 5.3; a sandbox without the call
 		fd = -1
 	default:
 		return nil, fmt.Errorf("process %d cannot be watched: %w", pid, err)
@@ -63,13 +63,13 @@ func watchDescriptor(pidfd, pid int, start uint64) (*processWatch, error) {
 		}
 		return nil, err
 	}
-	// After opening: from here on the descriptor means this process and no later one.
+	// Compare only now: the descriptor always means the same process, the pid does not.
 	if !w.same() {
 		w.ended = true
 		close(w.over)
 		return w, nil
 	}
-	stat, _ := os.Open(fmt.Sprintf("/proc/%d/task/%d/stat", pid, pid)) // nil: the status will be unknown
+	stat, _ := os.Open(fmt.Sprintf("/proc/%d/task/%d/stat", pid, pid)) // nil: the status stays unknown
 	go w.watch(stat)
 	return w, nil
 }
@@ -87,7 +87,7 @@ func (w *processWatch) watch(stat *os.File) {
 	if w.pidfd >= 0 && tellsExits() {
 		wait = -1
 	}
-	// −1 is left alone
+	// poll ignores descriptor −1
 	fds := []unix.PollFd{{Fd: int32(w.quit[0]), Events: unix.POLLIN}, {Fd: int32(w.pidfd), Events: unix.POLLIN}}
 	for {
 		if _, err := unix.Poll(fds, wait); err != nil && !errors.Is(err, unix.EINTR) {
@@ -103,7 +103,7 @@ func (w *processWatch) watch(stat *os.File) {
 	}
 	w.end.raw = shm.ReadClock(shm.ClockMonotonic).Raw
 	w.ended = true
-	// The status is in the first place until the parent has fetched it, and then in the second.
+	// The status is in /proc until the parent has fetched it, and then available from the pidfd.
 	for range 10 {
 		if w.look(stat, true) || w.ask() {
 			return
@@ -112,21 +112,22 @@ func (w *processWatch) watch(stat *os.File) {
 	}
 }
 
-// look reads the status in /proc and reports whether it is final. If the process is not over, a status other than 0 is
-// noted, too: the process is exiting, and afterwards it may be too late.
+// look reads the status in /proc and reports whether it is final. It also notes a status other than 0 before the
+// process is over: the process is exiting, and the status may be gone later.
 func (w *processWatch) look(stat *os.File, over bool) bool {
 	var text [1024]byte
 	n, _ := stat.ReadAt(text[:], 0)
 	state, status, ok := shm.ThreadStatus(text[:n])
 	dead := state == 'Z' || state == 'X'
-	stopped := state == 'T' || state == 't' // the signal that did it is there
+	stopped := state == 'T' || state == 't' // for a stopped process, it is the stopping signal
 	if ok && (over && dead || !over && status != 0 && !stopped) {
 		w.end.status = &status
 	}
 	return ok && dead
 }
 
-// ask asks the system for the status of a process that has been waited for.
+// ask gets the status of a process that its parent has already waited for. It returns false if the system does not keep
+// it.
 func (w *processWatch) ask() bool {
 	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}
 	if w.pidfd < 0 || unix.IoctlPidfdInfo(w.pidfd, &info) != nil || info.Mask&unix.PIDFD_INFO_EXIT == 0 {
@@ -137,7 +138,7 @@ func (w *processWatch) ask() bool {
 	return true
 }
 
-// tellsExits reports whether the system keeps the status of processes that have been waited for: Linux since 6.15.
+// tellsExits reports whether the system keeps the status of processes that have been waited for (Linux 6.15 and later).
 func tellsExits() bool {
 	var name unix.Utsname
 	var major, minor int
@@ -148,7 +149,7 @@ func tellsExits() bool {
 	return err == nil && (major > 6 || major == 6 && minor >= 15)
 }
 
-// describe describes the end for the shard. now is the time of the last round, which came after it.
+// describe returns the end of the process for its shard. now is the time of the last round, which was later.
 func (e *ending) describe(memory *shm.Memory, line *timeline, now shm.ClockTuple) *experiment.End {
 	end := &experiment.End{Status: e.status, Called: memory.Ended()}
 	switch {
@@ -160,7 +161,7 @@ func (e *ending) describe(memory *shm.Memory, line *timeline, now shm.ClockTuple
 	return end
 }
 
-// gone reports whether the process has ended. Then end is set.
+// gone reports whether the process has ended; if so, end is set.
 func (w *processWatch) gone() bool {
 	select {
 	case <-w.over:

@@ -20,12 +20,12 @@ import (
 )
 
 // Salvage saves what processes recorded into files in shared memory (setting RING=shm) when both they and their
-// collectors were killed: it converts the rest, as a collector does that takes over from a dead one, and removes the
-// files. It returns how many there were. Only files of this user and of processes of this machine that have ended are
-// touched. An error names each file that could not be converted; the others are done all the same.
+// collectors were killed. It converts the rest, as a collector does that takes over from a dead one, and removes the
+// files. It returns the number of processes saved. It touches only files of this user whose processes ran on this
+// machine and have ended. The error names each file that could not be converted; the others are converted nevertheless.
 //
-// A process that was killed releases its memory a little later than others see it end, and later still while somebody
-// reads its files in /proc. So Salvage waits for a file in use, and names it if it stays in use.
+// A killed process releases its memory somewhat later than others see it end, and later still while somebody reads its
+// files in /proc. So Salvage waits for files in use, and reports an error for those that stay in use.
 func Salvage(directory string) (saved int, err error) {
 	entries, err := experiment.List(directory)
 	if err != nil {
@@ -34,7 +34,7 @@ func Salvage(directory string) (saved int, err error) {
 	return SalvageOf(directory, entries)
 }
 
-// SalvageOf is Salvage of a directory whose shards have been looked at.
+// SalvageOf is Salvage for a directory whose shards have been listed.
 func SalvageOf(directory string, entries []experiment.Entry) (saved int, err error) {
 	boot := experiment.BootID()
 	deadline := time.Now().Add(releaseLimit)
@@ -58,7 +58,7 @@ func SalvageOf(directory string, entries []experiment.Entry) (saved int, err err
 			continue // its collector removes the file
 		}
 		if spools(directory, p) {
-			// goes with the raw file, see Convert: whose shard can say that all is in it, and still be made anew
+			// convert handles it with the raw file: its shard may be incomplete, and may be made again
 			continue
 		}
 		done, err := salvage(p, finished, directory, deadline)
@@ -73,11 +73,11 @@ func SalvageOf(directory string, entries []experiment.Entry) (saved int, err err
 	return saved + further + behind, errors.Join(append(append(problems, more...), err)...)
 }
 
-// releaseLimit is how long Salvage waits, in all, for files that are in use.
+// releaseLimit is the total time that Salvage waits for files in use.
 var releaseLimit = 5 * time.Second
 
-// salvage converts the rest of one process's memory; false if there is nothing to convert. If a collector has
-// finished with the process, only the file was left.
+// salvage converts the rest of one process's memory. It returns false if there is nothing to convert. finished: a
+// collector has finished the process's shard, so that only the file is left.
 func salvage(p *experiment.Process, finished bool, directory string, deadline time.Time) (bool, error) {
 	memory, file, err := openLeft(p, deadline)
 	if memory == nil {
@@ -97,7 +97,7 @@ func salvage(p *experiment.Process, finished bool, directory string, deadline ti
 	if err == nil {
 		r.drain.line.add(round.Clock)
 		r.drainAll()
-		// nothing was recorded; of what a dead collector had taken, it is known what is lost
+		// nothing was recorded, and no earlier collector's losses are to be described
 		if r.drain.records == 0 && r.dead.last == nil {
 			r.shard.store.Remove()
 			file.remove(p.Memory)
@@ -122,8 +122,8 @@ func spools(directory string, p *experiment.Process) bool {
 	return err == nil && info.Size() > 0
 }
 
-// openLeft opens the file that a dead process's memory lies in; nil if it is not there any more, or is another
-// process's by now.
+// openLeft opens the file that contains a dead process's memory. memory is nil if the file is gone, or belongs to
+// another process by now.
 func openLeft(p *experiment.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
 	fd, err := unix.Open(p.Memory.Path, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +134,7 @@ func openLeft(p *experiment.Process, deadline time.Time) (memory *shm.Memory, fi
 	return takeLeft(fd, p, deadline)
 }
 
-// takeLeft does so when the file is open. It takes over the descriptor.
+// takeLeft does the work of openLeft on an open file. It takes over the descriptor.
 func takeLeft(fd int, p *experiment.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
 	if file, err = lockLeft(fd, deadline); err != nil || file == (inode{}) {
 		unix.Close(fd)
@@ -145,12 +145,13 @@ func takeLeft(fd int, p *experiment.Process, deadline time.Time) (memory *shm.Me
 	}
 	if h := memory.Header(); h.Boot() != p.BootID || int(h.PID) != p.PID || h.PIDStart != p.PIDStart ||
 		uint16(h.Tag) != p.Tag {
-		return nil, file, memory.Close() // its own shard says so
+		return nil, file, memory.Close() // it is another process's
 	}
 	return memory, file, nil
 }
 
-// lockLeft waits until nobody holds the file any more; no inode if somebody else has saved it meanwhile.
+// lockLeft waits until no process holds the file. It returns a zero inode if another process has saved the file
+// meanwhile.
 func lockLeft(fd int, deadline time.Time) (inode, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -171,7 +172,7 @@ func lockLeft(fd int, deadline time.Time) (inode, error) {
 	return inode{uint64(st.Dev), st.Ino}, nil
 }
 
-// inode names a file for good.
+// inode identifies a file independently of its path.
 type inode struct{ device, number uint64 }
 
 func inodeOf(fd int) inode {
@@ -182,11 +183,11 @@ func inodeOf(fd int) inode {
 	return inode{uint64(st.Dev), st.Ino}
 }
 
-// remove removes the file that memory lies in, if the path still means that one.
+// remove removes the file of the memory, unless the path now leads to another file.
 func (i inode) remove(m experiment.Memory) {
 	var st unix.Stat_t
 	if m.Kind != memoryShm || m.Path == "" || unix.Lstat(m.Path, &st) != nil || (inode{uint64(st.Dev), st.Ino}) != i {
 		return
 	}
-	_ = os.Remove(m.Path) // what cannot be removed is found by the next `unify`
+	_ = os.Remove(m.Path) // the next `unify` tries again
 }

@@ -10,31 +10,31 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// scarcity reports whether processors are scarce, so that some other thread has to wait while the collector runs. Then
-// the collector looks for records less often, and puts off what it can (setting BACKLOG).
+// scarcity determines whether processors are scarce, so that another thread has to wait while the collector runs. If
+// so, the collector reads records less often, and puts off what it can (setting BACKLOG).
 //
-// Processors are scarce if threads wait for them. The system says for how long some thread has waited (pressure stall
-// information, /proc/pressure/cpu), also because of a control group's quota. If it does not, the collector goes by its
-// own sleeps: if they end late, it had to wait itself. Processors are also scarce if no thread waits yet, but none of
-// those that the collector may use is left to it (processorWatch). Until that has been measured, a host with as many
-// ranks as processors counts as having none left.
+// Processors are scarce if threads wait for them. The system reports how long some thread has waited (pressure stall
+// information, /proc/pressure/cpu), also because of a control group's quota. If it does not, the collector uses its own
+// sleeps: if they end late, it had to wait itself. Processors are also scarce if no thread waits yet, but none of those
+// that the collector may use is free (processorWatch). Until that has been measured, a host with as many ranks as
+// processors counts as having none free.
 type scarcity struct {
 	scarce     bool
 	processors processorUse
-	busy       bool // something has been recorded since the system was asked last
+	busy       bool // records have arrived since the last measurement
 
 	waiting bool // threads wait
 	crowded bool // no processor is left
-	calm    int  // measurements in a row that say otherwise
+	calm    int  // consecutive measurements to the contrary
 
-	asked  time.Time // when the system was asked last
+	asked  time.Time // time of the last measurement
 	waited time.Duration
-	share  float64 // of the last sleeps, those that ended late
+	share  float64 // share of recent sleeps that ended late
 
 	late, long durations
 }
 
-// processorUse is what the system and a processorWatch say of the processors.
+// processorUse measures the use of processors.
 type processorUse interface {
 	pressure() (waited time.Duration, ok bool) // so far
 	usable() (processors float64, ok bool)
@@ -42,35 +42,35 @@ type processorUse interface {
 }
 
 const (
-	scarceFrom   = 1.0 / 4 // of the time, some thread waits
+	scarceFrom   = 1.0 / 4 // share of the time during which some thread waits
 	scarceUntil  = 1.0 / 10
-	scarcePeriod = time.Second // between questions
+	scarcePeriod = time.Second // between measurements
 
 	crowdedBelow = 1.0 / 2 // of a processor
 	roomyFrom    = 3.0 / 4 //
-	// roomyTimes is how many measurements in a row must find a processor left, as other collectors change their load,
-	// too.
+	// roomyTimes is the number of consecutive measurements that must find a free processor, because other collectors
+	// change their load, too.
 	roomyTimes = 3
 
 	lateBy     = 2 * time.Millisecond // a timer is off by far less where a processor is free
-	lateWeight = 1.0 / 16             // of the last sleep
+	lateWeight = 1.0 / 16             // weight of the last sleep
 
-	// scarceSleep is how long the collector sleeps while processors are scarce. It is short beside the seconds by which
-	// a view of the running job lags behind. calmSleep is how long it sleeps otherwise.
+	// scarceSleep is the sleep while processors are scarce. It is short compared to the seconds by which a view of the
+	// running job lags behind. calmSleep is the sleep otherwise.
 	scarceSleep = 100 * time.Millisecond
 	calmSleep   = 50 * time.Millisecond
-	// coolPart is the part of what makes rounds follow at once (hotPart) that must not have come for such a long sleep.
+	// A round that read less than hotPart's amount divided by coolPart is followed by such a long sleep.
 	coolPart = 16
 )
 
-// expectRanks begins with what the number of ranks on this host makes likely; 0 means that it is unknown.
+// expectRanks sets the initial state that the number of ranks on this host makes likely; 0: unknown.
 func (s *scarcity) expectRanks(ranks int) {
 	if usable, ok := s.processors.usable(); ok && ranks > 0 && float64(ranks) >= usable {
 		s.crowded, s.scarce = true, true
 	}
 }
 
-// sleepTime is how long the collector may sleep, as far as it has to do with processors.
+// sleepTime returns how long the collector may sleep, considering processors only.
 func (s *scarcity) sleepTime() time.Duration {
 	if s.scarce {
 		return scarceSleep
@@ -78,8 +78,8 @@ func (s *scarcity) sleepTime() time.Duration {
 	return calmSleep
 }
 
-// noteSleep goes by a sleep that is over: how long it was to be (asked), and how long it was (took). A sleep that a
-// request ended says nothing about processors.
+// noteSleep evaluates a sleep that has ended: its planned (asked) and actual duration (took). A sleep that a request
+// ended early is no evidence.
 func (s *scarcity) noteSleep(asked, took time.Duration, now time.Time) {
 	if asked == scarceSleep {
 		s.long.add(took)
@@ -111,14 +111,14 @@ func (s *scarcity) noteSleep(asked, took time.Duration, now time.Time) {
 	case share < scarceUntil:
 		s.waiting = false
 	}
-	if s.busy { // an idle collector takes nothing from anybody, and may ask for nothing that costs
+	if s.busy { // an idle collector disturbs nobody, and should not measure at a cost
 		s.lookForSpare(now)
 	}
 	s.busy = false
 	s.scarce = s.waiting || s.crowded
 }
 
-// lookForSpare measures how many processors are left.
+// lookForSpare measures how many processors are free.
 func (s *scarcity) lookForSpare(now time.Time) {
 	spare, ok := s.processors.spare(now)
 	switch {
@@ -132,7 +132,7 @@ func (s *scarcity) lookForSpare(now time.Time) {
 	}
 }
 
-// durations sums up times.
+// durations sums up durations.
 type durations struct {
 	times     uint64
 	sum, most time.Duration
@@ -144,7 +144,7 @@ func (l *durations) add(d time.Duration) {
 	l.most = max(l.most, d)
 }
 
-// cost is what is said of them; nothing where there were none.
+// cost returns the durations as a cost of the recording; nil if there are none.
 func (l *durations) cost(what string) []experiment.Cost {
 	if l.times == 0 {
 		return nil
@@ -155,20 +155,20 @@ func (l *durations) cost(what string) []experiment.Cost {
 	}}
 }
 
-// costs says how often the collector was kept waiting for a processor when a sleep was over, and how often it slept
-// long because processors were scarce.
+// costs returns how often the collector waited for a processor after a sleep, and how often it slept longer because
+// processors were scarce.
 func (s *scarcity) costs() []experiment.Cost {
 	return append(s.late.cost("KeptWaiting"), s.long.cost("SleptLong")...)
 }
 
-// pressure is for how long, since the machine began, some thread has waited for a processor. False where the system
-// does not tell.
+// pressure returns how long some thread has waited for a processor since the machine started. It returns false if the
+// system does not report it.
 func (w *processorWatch) pressure() (time.Duration, bool) {
 	text, _ := w.read("proc/pressure/cpu")
 	return someTotal(text)
 }
 
-// someTotal reads the line "some avg10=0.00 avg60=0.00 avg300=0.00 total=0", in microseconds.
+// someTotal parses the line "some avg10=0.00 avg60=0.00 avg300=0.00 total=0"; the total is in microseconds.
 func someTotal(text []byte) (time.Duration, bool) {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	_, total, ok := bytes.Cut(line, []byte("total="))

@@ -8,15 +8,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// selection is what NCCL is asked for, and what the plugin records of it.
+// selection states what NCCL is asked for, and what the plugin records of it.
 type selection struct {
 	event  uint32     // types
-	record uint32     // types, and shm.RecordRaw, RecordInWindow, RecordFull, RecordNetSums
-	window shm.Window // of all communicators at first
-	cupti  uint64     // kinds of CUPTI's activities; 0: none
+	record uint32     // event types, and shm.RecordRaw, RecordInWindow, RecordFull, RecordNetSums
+	window shm.Window // initial window of all communicators
+	cupti  uint64     // kinds of CUPTI activities (bits); 0: none
 }
 
-// chosenEvents are the event types (bits) of the API version that the settings choose in this process.
+// chosenEvents returns the event types (bits) of the API version that the settings choose for this process.
 func chosenEvents(s *config.Settings, l config.Launcher, h *shm.Header) uint32 {
 	if len(s.Ranks) > 0 && l.Rank >= 0 && !s.Ranks.Has(l.Rank) {
 		return 0
@@ -28,12 +28,12 @@ func chosenEvents(s *config.Settings, l config.Launcher, h *shm.Header) uint32 {
 	return s.Events & known
 }
 
-// selectBy is the selection that the settings ask for.
+// selectBy returns the selection that the settings request.
 func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
 	types := chosenEvents(s, l, h)
 	sel := selection{event: types, record: types &^ h.Withheld, window: control.Everything}
 	switch {
-	case s.Record: // a transcript has NCCL's callbacks and nothing else
+	case s.Record: // a recording has NCCL's callbacks and nothing else
 		sel.record |= shm.RecordRaw
 	case types != 0:
 		sel.cupti = s.CUPTI
@@ -52,14 +52,14 @@ func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
 	return sel
 }
 
-// pluginMasks are what the plugin of a live process is told to ask NCCL for and to record.
+// pluginMasks sets what the plugin of a live process requests from NCCL and records.
 type pluginMasks struct {
-	memory *shm.Memory // nil: the process does not run
+	memory *shm.Memory // nil: the process is not running
 	chosen selection
 }
 
-// newPluginMasks tells the plugin what to ask for and what to record. The choice of an earlier collector of the process
-// stays, as the user may have changed it since.
+// newPluginMasks sets what the plugin requests and records. A selection by an earlier collector of the process is kept,
+// because the user may have changed it since.
 func newPluginMasks(m *shm.Memory, sel selection) pluginMasks {
 	h := m.Header()
 	if h.CollectorPID != 0 && h.EventMask != 0 {
@@ -68,7 +68,7 @@ func newPluginMasks(m *shm.Memory, sel selection) pluginMasks {
 		m.SetMasks(sel.event, sel.record)
 		return pluginMasks{m, sel}
 	}
-	// The windows are set before the mask that puts them in force.
+	// Set the windows before the mask that puts them into effect.
 	m.SetFirstWindow(sel.window)
 	for i := range m.Comms() {
 		m.SetWindow(i, sel.window)
@@ -78,10 +78,10 @@ func newPluginMasks(m *shm.Memory, sel selection) pluginMasks {
 	return pluginMasks{m, sel}
 }
 
-// set tells the plugin what is chosen now.
+// set writes the present choice to the plugin's masks.
 func (p *pluginMasks) set() { p.memory.SetMasks(p.chosen.event, p.chosen.record) }
 
-// refuseNew has the plugin record nothing new, and count what it refuses.
+// refuseNew makes the plugin record nothing new, and count what it refuses.
 func (p *pluginMasks) refuseNew() {
 	if p.memory != nil {
 		p.chosen.record |= shm.RecordFull
@@ -89,16 +89,16 @@ func (p *pluginMasks) refuseNew() {
 	}
 }
 
-// recordNew has the plugin record again.
+// recordNew makes the plugin record again.
 func (p *pluginMasks) recordNew() {
 	p.chosen.record &^= shm.RecordFull
 	p.set()
 }
 
-// recorded are the event types that are recorded.
+// recorded returns the event types that are recorded.
 func (p *pluginMasks) recorded() uint32 { return p.chosen.record & allTypes }
 
-// eventList names types that are recorded, as EVENTS would have them.
+// eventList formats event types as in the setting EVENTS.
 func (p *pluginMasks) eventList(types uint32) string {
 	if types == 0 {
 		return ""

@@ -11,43 +11,43 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// timeline converts a process's ticks to nanoseconds of its time line: AnchorReal plus what
-// CLOCK_MONOTONIC_RAW has run since AnchorRaw.
+// timeline converts a process's ticks to nanoseconds of its time line: AnchorReal plus the time on CLOCK_MONOTONIC_RAW
+// since AnchorRaw.
 //
-// The line consists of few straight pieces and never decreases. It goes straight on while readings of the clocks are on
-// it, within the tolerance by which readings are off. If a reading is not, the line bends to meet it. Ticks after the
-// last reading are converted with the last rate; this happens only at the end of a file that was cut off.
+// The line consists of few straight pieces and never decreases. It continues straight as long as readings of the clocks
+// are within the tolerance for their errors. Otherwise it bends to meet the reading. Ticks after the last reading are
+// converted with the last rate; this happens only at the end of a file that was cut off.
 type timeline struct {
-	host   bool // ticks are nanoseconds, from the anchor on
+	host   bool // ticks are nanoseconds since the anchor
 	anchor shm.ClockTuple
-	knots  []knot // where it bends
+	knots  []knot // points at which the line bends
 	last   knot
-	rate   float64        // nanoseconds per tick over all of a stretch; 0 until it is known
-	first  knot           // of the present stretch: since the start or the last jump
-	seen   shm.ClockTuple // the last one that was taken
+	rate   float64        // nanoseconds per tick over the whole stretch; 0: unknown yet
+	first  knot           // start of the present stretch: the first reading, or the last jump
+	seen   shm.ClockTuple // the last reading
 	kept   readings
 	jumps  []experiment.Marker
 }
 
-// knot is a point of the line, and the rate from it to the next.
+// knot is a point of the line, and the rate from it to the next one.
 type knot struct {
 	ticks, raw uint64
 	rate       float64
 }
 
-// Records older than this many bends are not converted exactly. The line may bend in each of the first rounds, of 1 to
-// 20 ms; with a window of 1 ms, few records are older than two.
+// maxKnots is the number of bends within which records are converted exactly. The line may bend in each of the first
+// rounds, of 1 to 20 ms; with a window of 1 ms, few records are older than two.
 const maxKnots = 4096
 
-// A stretch of at least this many nanoseconds gives a rate to compare others with, and is worth
-// comparing: reading the clocks is off by at most some microseconds if the reader was interrupted.
+// comparable is the minimum length, in ns, of a stretch whose rate is compared with others: an interrupted reading of
+// the clocks is off by some microseconds at most.
 const comparable = 20e6
 
-// A straight piece of at least this many nanoseconds gives the rate of the next: counters that are steered change
-// theirs.
+// recent is the minimum length, in ns, of a straight piece that determines the rate of the next one, because steered
+// counters change their rate.
 const recent = 1e9
 
-// tolerance, in nanoseconds, is by how much a reading may be off the line. Readings scatter by some 10 ns.
+// tolerance is the distance, in ns, that a reading may have from the line. Readings scatter by some 10 ns.
 const tolerance = 50
 
 func newTimeline(h *shm.Header) *timeline {
@@ -64,7 +64,7 @@ func (t *timeline) begin(c shm.ClockTuple) {
 	t.bend(c, t.rate)
 }
 
-// bend makes a point of the line, from which it goes on with a rate.
+// bend adds a point to the line, after which it has the given rate.
 func (t *timeline) bend(c shm.ClockTuple, rate float64) {
 	if len(t.knots) >= maxKnots {
 		t.knots = append(t.knots[:0], t.knots[maxKnots/2:]...)
@@ -77,7 +77,7 @@ func (t *timeline) bend(c shm.ClockTuple, rate float64) {
 	t.kept.add(c)
 }
 
-// add takes a tuple later than those before.
+// add adds a reading of the clocks, later than all before.
 func (t *timeline) add(c shm.ClockTuple) {
 	if t.host || c.Ticks == t.seen.Ticks || c.Raw == t.seen.Raw {
 		return
@@ -86,7 +86,7 @@ func (t *timeline) add(c shm.ClockTuple) {
 	if c.Ticks < before.Ticks || c.Raw < before.Raw {
 		t.jump(c, fmt.Sprintf("the clock went back from %d to %d ticks", before.Ticks, c.Ticks))
 		if c.Raw < before.Raw {
-			return // nothing sensible can be said until it has caught up
+			return // ignore readings until the clock has caught up
 		}
 		before.Raw = t.rawAt(before.Ticks)
 		t.bend(before, t.last.rate) // the end of the line so far
@@ -114,7 +114,7 @@ func (t *timeline) add(c shm.ClockTuple) {
 		t.kept.see(onLine)
 		return
 	}
-	// What lies before the last tuple may have been converted already.
+	// Times before the last reading may have been converted already.
 	before.Raw = t.rawAt(before.Ticks)
 	c.Raw = max(c.Raw, before.Raw)
 	if from := t.last; !jumped && c.Raw-from.raw >= recent {
@@ -124,7 +124,7 @@ func (t *timeline) add(c shm.ClockTuple) {
 	t.bend(c, rate)
 }
 
-// rawAt is what the line says that the raw clock shows at ticks not before the last bend.
+// rawAt returns the raw clock's value, by the line, at ticks not before the last bend.
 func (t *timeline) rawAt(ticks uint64) uint64 {
 	return t.last.raw + uint64(float64(ticks-t.last.ticks)*t.last.rate)
 }
@@ -143,7 +143,7 @@ func (t *timeline) time(ticks uint64) uint64 {
 	}
 	i := len(t.knots) - 1
 	for near := 8; i > 0 && t.knots[i].ticks > ticks; i-- {
-		if near--; near == 0 { // records that were put off may be far behind
+		if near--; near == 0 { // records that were put off may be much older
 			i = max(1, sort.Search(i, func(k int) bool { return t.knots[k].ticks > ticks }))
 		}
 	}
@@ -167,7 +167,7 @@ func (t *timeline) nanoseconds(ticks uint64) uint64 {
 	return uint64(float64(ticks) * t.last.rate)
 }
 
-// before is ticks less a duration in nanoseconds, not below 0.
+// before returns ticks minus a duration in nanoseconds, at least 0.
 func (t *timeline) before(ticks, ns uint64) uint64 {
 	if !t.host && t.last.rate != 0 {
 		ns = uint64(float64(ns) / t.last.rate)

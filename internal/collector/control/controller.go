@@ -26,35 +26,35 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// ErrNoJob is wrapped by errors about directories in which no collector works.
+// ErrNoJob is wrapped by errors about directories in which no collector is running.
 var ErrNoJob = errors.New("no job is recorded in it at the moment")
 
 // errEnded is wrapped by errors about jobs that ended before they answered.
 var errEnded = errors.New("the job has ended")
 
-// Controller gives orders to the collectors of a running job, through its experiment directory. It is for the user
-// who runs the job.
+// Controller sends orders to the collectors of a running job through its experiment directory. Only the user who runs
+// the job can use it.
 type Controller struct {
 	Dir     string
-	Timeout time.Duration // for answers, beside the time between two looks of the collectors; default 5 s
-	// Lead is how far ahead the operation is chosen from which an order holds, in time: at the rate
-	// at which operations come, all collectors must have read the order until then. Default 2 s.
+	Timeout time.Duration // how long to wait for answers, in addition to the collectors' polling interval; default 5 s
+	// Lead is how far ahead in time an order takes effect. All collectors must have read the order before the
+	// communicator reaches the chosen operation, at the current rate of operations. Default 2 s.
 	Lead time.Duration
 }
 
-// leastMargin is how many operations ahead at least. The end of a recording is put twice as far, so that it can be
-// taken back as long as the communicator is idle.
+// leastMargin is the minimum number of operations after which an order takes effect. Recording ends after twice as
+// many, so that the end can be revoked while the communicator is idle.
 const leastMargin = 10
 
-// sampling is the time between two looks at the ordinals, which give their rate.
+// sampling is the time between the two readings of ordinals that give their rate.
 const sampling = 500 * time.Millisecond
 
-// Change is what became of an order.
+// Change is the result of an order.
 type Change struct {
 	Comms []CommChange `json:"comms"`
-	// Late names processes in which a communicator had passed the operation from which the order was to hold.
+	// Late names processes in which a communicator had already passed the operation at which the order takes effect.
 	Late []string `json:"late,omitempty"`
-	// Silent names processes that have not confirmed the order in time.
+	// Silent names processes that did not confirm the order in time.
 	Silent []string `json:"silent,omitempty"`
 }
 
@@ -63,16 +63,16 @@ type CommChange struct {
 	ID      uint64 `json:"id,string"`
 	Name    string `json:"name"`
 	NRanks  int    `json:"nranks"`
-	Members int    `json:"members"` // communicator ranks that were told
+	Members int    `json:"members"` // communicator ranks that got the order
 	First   uint64 `json:"first,string"`
 	Last    uint64 `json:"last,string"`
-	// Changed is the ordinal of the first operation that is now chosen otherwise than before.
+	// Changed is the ordinal of the first operation whose recording changes.
 	Changed uint64 `json:"changed,string"`
-	// Mixed: both calls and replayed graphs bring operations here, and each reaches that ordinal in its own count.
+	// Mixed: operations come both from calls and from replayed graphs, whose ordinals are counted separately.
 	Mixed bool `json:"mixed,omitempty"`
 }
 
-// live lists the shards that are being written.
+// live returns the shards that are being written.
 func (c *Controller) live() ([]experiment.Entry, error) {
 	entries, err := experiment.List(c.Dir)
 	if err != nil {
@@ -102,10 +102,11 @@ func userName(uid int) string {
 	return fmt.Sprintf("user %d", uid)
 }
 
-// lockPatience is how long another controller is waited for: one that only asks has the lock for some milliseconds.
+// lockPatience is how long to wait for another controller. One that only requests a status holds the lock for a few
+// milliseconds.
 const lockPatience = 200 * time.Millisecond
 
-// lock keeps two controllers of one directory apart.
+// lock prevents two controllers from using one directory at the same time.
 func (c *Controller) lock(patience time.Duration) (unlock func(), err error) {
 	dir, err := os.Open(c.Dir)
 	if err != nil {
@@ -121,25 +122,25 @@ func (c *Controller) lock(patience time.Duration) (unlock func(), err error) {
 		dir.Close()
 		return nil, fmt.Errorf("%s: another command is controlling this job: try again", c.Dir)
 	}
-	// Where there are no locks, two users of one account have to see for themselves.
+	// Without file locks, two users of one account must coordinate themselves.
 	return func() { _ = experiment.Unlock(dir) }, nil
 }
 
-// send puts a control file in place, with the next number for its question; order says that it has an order.
+// send writes the control file with the next number for its question. order states that it also contains a new order.
 func (c *Controller) send(o *File, order bool, entries []experiment.Entry) error {
 	last, err := Read(c.Dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		last = &File{}
 	case err != nil:
-		// It is refused by the collectors, too. Numbers that no earlier file can have had keep it apart from that.
+		// The collectors refuse the present file, too. The time gives numbers that no earlier file can have had.
 		last = &File{Ask: uint64(time.Now().UnixNano()), Order: uint64(time.Now().UnixNano())}
 	}
 	o.Version, o.Ask, o.Order = Version, last.Ask+1, last.Order
 	if order {
 		o.Order++
 	} else {
-		// The order of before is kept for processes that join the job.
+		// Keep the previous order for processes that join the job.
 		o.Windows, o.New, o.Events = last.Windows, last.New, last.Events
 	}
 	for _, e := range entries {
@@ -153,7 +154,7 @@ func (c *Controller) send(o *File, order bool, entries []experiment.Entry) error
 		atomicfile.Volatile)
 }
 
-// gather waits for the answers to a question.
+// gather waits for the answers to a question. silent names processes that did not answer in time.
 func (c *Controller) gather(ctx context.Context, ask uint64, entries []experiment.Entry) (
 	answers []Status, silent []string, err error) {
 	deadline := time.Now().Add(cmp.Or(c.Timeout, 5*time.Second) + pollInterval(c.Dir))
@@ -213,8 +214,8 @@ func (s *Status) name() string {
 	return fmt.Sprintf("%s:%d", s.Host, s.PID)
 }
 
-// Status asks all collectors how they stand, twice, so that the counts give rates; before is the earlier answers.
-// silent names processes that did not answer.
+// Status requests the status of all collectors twice, so that the counts give rates: before and now. silent names
+// processes that did not answer.
 func (c *Controller) Status(ctx context.Context) (before, now []Status, silent []string, err error) {
 	unlock, err := c.lock(lockPatience)
 	if err != nil {
@@ -253,8 +254,8 @@ func (c *Controller) sample(ctx context.Context) (before, now []Status, silent [
 	return before, now, silent, nil
 }
 
-// Events orders which event types (bits) are recorded from now on. missing are those that NCCL was not asked
-// for in some process, which cannot be had.
+// Events orders which event types (bits) are recorded from now on. missing names the types that some process did not
+// request from NCCL, and which it therefore cannot record.
 func (c *Controller) Events(ctx context.Context, mask uint32) (change *Change, missing []string, err error) {
 	unlock, err := c.lock(lockPatience)
 	if err != nil {
@@ -276,9 +277,8 @@ func (c *Controller) Events(ctx context.Context, mask uint32) (change *Change, m
 	return &Change{Silent: silent}, missing, nil
 }
 
-// Record orders recording to go on or to end, on each communicator from one operation on that is the same for all its
-// members and that none of them has come to yet. Communicators to come are recorded from their beginning, or not at
-// all.
+// Record switches recording on or off. On each communicator the change takes effect at the same operation for all
+// members, which none of them has reached yet. Future communicators are recorded from their start, or not at all.
 func (c *Controller) Record(ctx context.Context, on bool) (*Change, error) {
 	unlock, err := c.lock(lockPatience)
 	if err != nil {
@@ -287,8 +287,8 @@ func (c *Controller) Record(ctx context.Context, on bool) (*Change, error) {
 	defer unlock()
 	whole := new(Change)
 	deadline := time.Now().Add(cmp.Or(c.Timeout, 5*time.Second))
-	// Communicators that are made while the order is on its way can begin with different windows: look again. And where
-	// the last order is only a few operations away, those must come first.
+	// Communicators created meanwhile may start with different windows, so check again. Where an earlier order takes
+	// effect in a few operations, wait for these.
 	for round := 0; ; round++ {
 		before, now, silent, err := c.sample(ctx)
 		if err != nil {
@@ -335,24 +335,24 @@ func (c *Controller) Record(ctx context.Context, on bool) (*Change, error) {
 	return whole, nil
 }
 
-// windowChange is a new window and what is told of it.
+// windowChange is a new window, and what is reported about it.
 type windowChange struct {
 	Window
 	change CommChange
 }
 
-// members are the ranks of one communicator that are here.
+// members holds the ranks of a communicator whose processes answered.
 type members struct {
 	key         Window
 	now         []CommStatus
-	rate        float64 // operations per second, of the fastest
-	least, most uint64  // ordinals of the next operation
+	rate        float64 // operations per second of the fastest rank
+	least, most uint64  // lowest and highest ordinal of the ranks' next operations
 	window      shm.Window
-	agree       bool // on their windows
+	agree       bool // all have the same window
 	mixed       bool
 }
 
-// communicators groups the communicator ranks of all processes.
+// communicators groups the communicator ranks of all processes by communicator.
 func communicators(before, now []Status) []*members {
 	groups := make(map[Window]*members)
 	earlier := make(map[Window]struct {
@@ -397,8 +397,8 @@ func communicators(before, now []Status) []*members {
 	return list
 }
 
-// chooseWindows finds the new windows of the communicators that do not have one as wanted. waiting names those
-// that must first come to the operation of an earlier order. first: an edge that is far ahead is drawn near.
+// chooseWindows returns new windows for the communicators that need one for the order. waiting names those that must
+// first reach the operation of an earlier order. first: an earlier order that is far ahead is moved closer.
 func chooseWindows(before, now []Status, on bool, lead time.Duration, first bool) (
 	changes []windowChange, waiting []string) {
 	for _, m := range communicators(before, now) {
@@ -432,14 +432,14 @@ func (m *members) name() string {
 	return fmt.Sprintf("0x%016x", m.key.ID)
 }
 
-// comply reports whether the members have windows as an order to go on or to end gives them.
+// comply reports whether the members' windows already match an order to switch recording on or off.
 func (m *members) comply(on bool) bool {
 	w := m.window
 	return m.agree && on == (w.First < w.Last && w.Last == math.MaxUint64)
 }
 
-// windowFor is the window that puts recording on or off from an operation on that is at least margin away; false if
-// there is none, as an earlier edge is nearer than that.
+// windowFor returns the window that switches recording on or off at an operation at least margin ahead. It returns
+// false if an earlier order takes effect before that.
 func (m *members) windowFor(on bool, margin uint64) (shm.Window, bool) {
 	w, edge := m.window, m.most+margin
 	empty := w.First >= w.Last

@@ -15,45 +15,44 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// FileName is the control file's in the experiment directory, StatusFile that of an answer in a shard.
+// FileName is the name of the control file in the experiment directory. StatusFile is that of a status in a shard.
 const (
 	FileName   = "control"
 	StatusFile = "status.json"
 )
 
-// Version is the form of the control file.
+// Version is the version of the control file's format.
 const Version = 1
 
-const most = 16 << 20 // bytes of a control file
+const most = 16 << 20 // maximum size of a control file in bytes
 
 // File is the content of the control file.
 type File struct {
 	Version int      `json:"version"`
-	Job     []string `json:"job"`   // the shards of the job that it is for
-	Ask     uint64   `json:"ask"`   // raised with each request for a status
-	Order   uint64   `json:"order"` // raised with each order; 0: there has been none
-	// Settle: who asks wants all operations that are complete to be in the shards before the answers.
+	Job     []string `json:"job"`   // the shards of the job that it applies to
+	Ask     uint64   `json:"ask"`   // incremented for each status request
+	Order   uint64   `json:"order"` // incremented for each order; 0: no order yet
+	// Settle requests that all complete operations be in the shards before the answers.
 	Settle bool `json:"settle,omitempty"`
 
-	// The last order.
+	// Windows, New and Events are the last order.
 	Windows []Window    `json:"windows,omitempty"`
-	New     *shm.Window `json:"new,omitempty"`    // of communicators to come
-	Events  *uint32     `json:"events,omitempty"` // types to be recorded, of those NCCL was asked for
+	New     *shm.Window `json:"new,omitempty"`    // for future communicators
+	Events  *uint32     `json:"events,omitempty"` // event types (bits) to record, of those that NCCL was asked for
 }
 
-// Window is the window of a communicator on all its members; where NCCL did not tell its identity, of one
-// communicator rank.
+// Window is the window of a communicator for all its members. If NCCL did not report the communicator's identity, it is
+// the window of one communicator rank.
 type Window struct {
 	ID     uint64 `json:"id,string"`
 	NRanks int    `json:"nranks"`
-	Shard  string `json:"shard,omitempty"` // with Index: only this one
+	Shard  string `json:"shard,omitempty"` // together with Index: only this rank
 	Index  int    `json:"index,omitempty"`
 	First  uint64 `json:"first,string"`
 	Last   uint64 `json:"last,string"`
 }
 
-// Read reads the control file of an experiment directory. A file that others than this user could have
-// written is refused.
+// Read reads the control file of an experiment directory. It refuses a file that another user could have written.
 func Read(directory string) (*File, error) {
 	path := filepath.Join(directory, FileName)
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -93,7 +92,7 @@ func Read(directory string) (*File, error) {
 	return c, nil
 }
 
-// Means reports whether the window is for a communicator entry of a shard.
+// Means reports whether the window applies to a communicator entry of a shard.
 func (w *Window) Means(shard string, i int, c *shm.Comm) bool {
 	if w.Shard != "" {
 		return w.Shard == shard && w.Index == i

@@ -16,19 +16,19 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Status is how the recording of one process stands.
+// Status is the status of one process's recording.
 type Status struct {
 	Shard string    `json:"shard"` // its uuid
 	Host  string    `json:"host"`
 	PID   int       `json:"pid"`
-	Rank  int       `json:"rank"` // as the launcher says, −1 if it does not
+	Rank  int       `json:"rank"` // rank by the launcher; −1: unknown
 	Time  time.Time `json:"time"`
-	Ask   uint64    `json:"ask"`   // the question that this answers
-	Order uint64    `json:"order"` // the last order obeyed; 0: none
-	// Late counts the communicators that had passed the operation from which the last order was to hold: their
-	// recording begins or ends elsewhere than that of other members.
+	Ask   uint64    `json:"ask"`   // number of the request that this answers
+	Order uint64    `json:"order"` // number of the last order obeyed; 0: none
+	// Late counts the communicators that had already passed the operation at which the last order takes effect: for
+	// them, recording starts or ends at another operation than for other members.
 	Late int           `json:"late"`
-	Poll time.Duration `json:"pollNs"` // how often it looks for orders
+	Poll time.Duration `json:"pollNs"` // interval at which the collector checks for orders
 
 	Mode     string   `json:"mode"`              // "trace" or "record"
 	Asked    []string `json:"asked"`             // event types that NCCL was asked for
@@ -51,7 +51,7 @@ type Status struct {
 // CommStatus is how far a communicator rank is.
 type CommStatus struct {
 	Index       int    `json:"index"`
-	ID          uint64 `json:"id,string"` // 0 if NCCL did not tell
+	ID          uint64 `json:"id,string"` // 0 if unknown
 	Name        string `json:"name"`
 	NRanks      int    `json:"nranks"`
 	Rank        int    `json:"rank"`
