@@ -117,7 +117,7 @@ func (a *Await) findUnfinished(directory string, settled map[string]bool) (known
 	return known, others
 }
 
-// isLeft reports whether the process of a shard that is being written has ended, as far as that can be seen.
+// isLeft reports whether the process of a shard that is being written is known to have ended.
 func (e *Entry) isLeft() bool {
 	switch p := e.Process; {
 	case p == nil: // its description comes at any moment

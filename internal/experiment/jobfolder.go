@@ -26,7 +26,7 @@ func JobFolder(directory string, n, of int) string {
 	return filepath.Join(directory, jobFolder+strconv.Itoa(n+1))
 }
 
-// IsJobFolder reports whether a folder's name is that of one of several jobs in an experiment directory.
+// IsJobFolder reports whether a path has the name of a folder of one of several jobs in an experiment directory.
 func IsJobFolder(path string) bool {
 	_, err := jobNumber(path)
 	return err == nil

@@ -186,8 +186,8 @@ func isLocal(host, boot string) bool {
 	return host == name || boot != "" && boot == BootID()
 }
 
-// Lives reports whether a process, known by machine, number and start, runs on this machine, as far as its number is
-// visible here.
+// Lives reports whether a process, identified by machine, number and start time, runs on this machine and is visible
+// here.
 func Lives(bootID string, pid int, start uint64) bool {
 	began, err := shm.ProcessStart(pid)
 	return err == nil && bootID != "" && bootID == BootID() && (start == 0 || began == start)

@@ -40,16 +40,16 @@ const headerPeriod = 2e9
 // mostBuffered is how many bytes of frames are written at once.
 const mostBuffered = 1 << 20
 
-// ErrFull is why nothing more is appended to a backlog that has as many bytes as it may have.
+// ErrFull is the error for a backlog that has reached its maximum size.
 var ErrFull = errors.New("the file is as large as it may be")
 
-// NewBacklog begins an empty file, of as many bytes at most.
+// NewBacklog returns a Backlog for an empty file, of at most most bytes.
 func NewBacklog(file BacklogFile, most int64) *Backlog { return &Backlog{Most: most, file: file} }
 
-// Size is how many bytes the file has.
+// Size returns the size of the file in bytes.
 func (b *Backlog) Size() int64 { return b.size }
 
-// Reset empties the file, of which nothing is needed any more.
+// Reset empties the file. Its content must no longer be needed.
 func (b *Backlog) Reset() error {
 	if err := b.file.Truncate(0); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (m *Memory) PutsOff() bool { return m.putsOff }
 // Stored reports whether records that were put off are still unread.
 func (m *Memory) Stored() bool { return slices.ContainsFunc(m.rings, (*Ring).Stored) }
 
-// StoredBytes is how many bytes of records were put off and have not been read yet.
+// StoredBytes returns the number of bytes of records that were put off and not read yet.
 func (m *Memory) StoredBytes() (n uint64) {
 	for _, r := range m.rings {
 		for i := range r.stored {

@@ -567,8 +567,7 @@ func (m *Memory) SetMasks(event, record uint32) {
 	atomic.StoreUint32(&m.header.RecordMask, record)
 }
 
-// SetCuptiKinds tells the plugin which activities of CUPTI's are wanted: bit k for kind k; 0: none, and CUPTI is left
-// alone. To be called before the state is CollectorReady, and never changed.
+// SetCuptiKinds sets which CUPTI activities the plugin records: bit k for kind k. 0 means none: CUPTI is not used.
 func (m *Memory) SetCuptiKinds(kinds uint64) { atomic.StoreUint64(&m.header.CuptiKinds, kinds) }
 
 // SetState publishes the collector's state and pid, and wakes who waits for it.

@@ -36,12 +36,11 @@ type Source interface {
 	Comm(i int) (Comm, bool)
 	// Strings counts the look-ups that failed.
 	Strings() *Strings
-	// Precede has the rings give what files hold before what the source has, of which no more is given than lies behind
-	// that.
+	// Precede makes the rings return the records in e first, and of the source's own records only later ones.
 	Precede(e *Earlier)
 }
 
-// Comm is a communicator rank: what one profiler init of the process told.
+// Comm is a communicator rank, as one profiler init of the process reported it.
 type Comm struct {
 	APIVersion int
 	ID         uint64 // commId
