@@ -497,7 +497,7 @@ func wantKilled(t *testing.T, res *Result) {
 	}
 }
 
-// Cancelling works however many hosts have been started by then.
+// Canceling works however many hosts have been started by then.
 func TestCancelWhileHostsAreStarted(t *testing.T) {
 	rec := load(t, "09-straggler-4p")
 	dir := replaytest.Build(t, "")

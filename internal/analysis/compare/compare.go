@@ -507,6 +507,7 @@ func waysOf(s *sampleSet) []string {
 // OrInfinite is a number that may be infinite, which JSON represents as null.
 type OrInfinite float64
 
+// MarshalJSON implements json.Marshaler.
 func (v OrInfinite) MarshalJSON() ([]byte, error) {
 	if math.IsInf(float64(v), 0) {
 		return []byte("null"), nil
