@@ -67,7 +67,8 @@ func putF64(b []byte, p int, v uint64) int {
 	return p + 8
 }
 
-// lengthSize is the size of the length field of a record whose size libotf2 estimates so.
+// lengthSize returns the size of a record's length field. libotf2's estimate of the record's size decides, not the
+// actual size.
 func lengthSize(estimate int) int {
 	if estimate < 255 {
 		return 1

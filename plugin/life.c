@@ -41,7 +41,7 @@ _Static_assert(NCCLOTF2_COMM_MAX == 65536, "what init says of it");
 static bool tried; /* whether a session was or could not be made: not again in this process */
 
 /* In a forked child there is neither collector nor spool thread, and the memory is the parent's. Where the kernel does not
- * see to it (struct ncclotf2_fast), this does. */
+ * see to it (struct ncclotf2_fast in session.h), this does. */
 static void after_fork(void) {
   __atomic_store_n(&ncclotf2_fast.base, NULL, __ATOMIC_RELEASE);
   __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELEASE);

@@ -57,8 +57,9 @@ static bool refill(uint8_t *base, struct ncclotf2_ring *ring, enum ncclotf2_clas
 
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(base, taken - 1);
-  /* Who had the chunk before has long left it: the collector gave it back, having read all that was committed to it.
-   * That order goes through another process; this makes it one that can be seen in ours, too (thread checkers look). */
+  /* The chunk's previous user has finished with it: the collector returned the chunk only after it had read everything
+   * that was committed. But that ordering passes through the collector's process, where ThreadSanitizer cannot see it.
+   * This acquire load establishes it within our process. */
   (void)__atomic_load_n(&chunk->committed, __ATOMIC_ACQUIRE);
   uint64_t sequence = ring->chunk ? ring->sequence + 1 : 0;
   chunk->ring = (uint32_t)(ring - ncclotf2_ring_at(base, 0));

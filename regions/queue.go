@@ -34,9 +34,9 @@ const (
 const maxKernelTimeouts = 3
 
 // maxHeld bounds the memory (bytes) of complete operations that wait for a better mapping of the GPU's clock: beyond
-// it, those of communicator ranks with more than their share are written at once, and counted. Together with incomplete
-// ones the bound is twice as high. In between, mostRelief may come, and one group of calls, however large. Variable for
-// the tests.
+// it, those of communicator ranks with more than their share are written at once, and counted. With incomplete
+// operations included, the bound is twice as high. The bounds are not checked at every operation: before the next
+// check, memory may grow by mostRelief, and by one group of calls of any size. Variable for the tests.
 var maxHeld = 48 << 20
 
 func mostRelief() int { return maxHeld / 8 }

@@ -3,7 +3,7 @@
 // Package jobtest makes up jobs for tests and benchmarks, whose ranks, communicators, operations and times are known,
 // and writes them down as what a job leaves. A folder for each: scenario writes the callbacks of NCCL, for the plugin;
 // shmtest the plugin's shared memory and raw files, for the collector; shardtest the shards of a collector, for unify;
-// this package archives: of shards, unified; large ones; and real ones, altered.
+// this package archives: of shards, unified (WriteTraining: with one late rank); large ones; and real ones, altered.
 package jobtest
 
 import (

@@ -2,7 +2,8 @@
 
 package verdict
 
-// The probability that one of several ranks that are alike would be late as often as one was.
+// The probability that one of several ranks that are alike would be late as often as one was. One minus it, times the
+// certainty of the habit, is the confidence that the verdict states (judge.go).
 
 import (
 	"math"
@@ -72,8 +73,8 @@ func newTrial(c *causes.Result, suspects map[int]bool) *trial {
 	return t
 }
 
-// levels returns the lowest cost levels to be tested: the occasions from each level upwards make up one of levelParts
-// of all cost. Occasions of the ranks in found are left out.
+// levels returns a cost level for each entry of levelParts: the highest one such that the occasions at or above it
+// account for at least that part of the total cost. Occasions of the ranks in found are left out.
 func (t *trial) levels() (levels [len(levelParts)]int) {
 	var costs [causes.Levels]float64 // approximate, by level
 	sum := 0.0
@@ -105,8 +106,9 @@ func (t *trial) levels() (levels [len(levelParts)]int) {
 var levelParts = [...]float64{0.5, 0.9}
 
 // chance returns an upper bound on the probability that any rank is late as often as this one at any tested level, and
-// how often it was late. It tests without the occasions of other suspects, and also with them: without them, so few
-// ranks may be left that the result is more likely for each.
+// how often it was late. It runs two tests: one leaves out the occasions on which other suspects were late, the other
+// keeps them. The first alone can be too weak: if few ranks remain, each of them is likely to be late often by chance.
+// As two tests give chance two attempts, the smaller probability is doubled.
 func (t *trial) chance(rank int) (probability, times float64) {
 	ranks := len(t.causes.Ranks)
 	probability, times = t.against(rank, ranks)
