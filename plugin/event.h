@@ -101,104 +101,8 @@ static inline bool ncclotf2_needs_parent(unsigned type) {
   return (1u << type & (1u << NCCLOTF2_PROXY_STEP | 1u << NCCLOTF2_NET_PLUGIN | 1u << NCCLOTF2_KERNEL_PHASE)) != 0;
 }
 
-/* What a startEvent says before anything is decided. */
-struct ncclotf2_start {
-  uint64_t bit;         /* its type; may be none that exists */
-  uint64_t index;       /* the context's place in the table of communicators, or something else */
-  uint64_t ordinal;     /* of the communicator's calls, for types in NCCLOTF2_COUNTED */
-  uint32_t comm;        /* NCCLOTF2_NONE for a context of another process (PXN) */
-  uint32_t record_mask;
-};
-
-/* Counts the call, too, if it is one: also calls that are not recorded have an ordinal. */
-static inline __attribute__((always_inline)) struct ncclotf2_start
-ncclotf2_read_start(uint8_t *base, const void *context, const ncclotf2_descr *d, uint64_t bit, unsigned version) {
-  struct ncclotf2_header *header = ncclotf2_header_at(base);
-  struct ncclotf2_start start = {.bit = bit, .comm = NCCLOTF2_NONE};
-  start.record_mask = __atomic_load_n(&header->record_mask, __ATOMIC_RELAXED);
-  start.index = ncclotf2_value(context) ^ ncclotf2_fast.context_bits;
-  if (__builtin_expect(start.index < __atomic_load_n(&header->comm_used, __ATOMIC_RELAXED), 1))
-    start.comm = (uint32_t)start.index;
-  if (bit & NCCLOTF2_COUNTED(version)) start.ordinal = ncclotf2_count_call(base, start.comm, bit, d, version);
-  return start;
-}
-
-/* Whether the event is simply to be recorded: of one type, which is wanted, with no window that it could be outside. */
-static inline __attribute__((always_inline)) bool ncclotf2_start_is_usual(const struct ncclotf2_start *start,
-                                                                          uint32_t known) {
-  return (start->bit & start->record_mask & known) && !(start->bit & (start->bit - 1)) &&
-         !(start->record_mask & (NCCLOTF2_RECORD_WINDOW | NCCLOTF2_RECORD_FULL)) &&
-         !__atomic_load_n(&ncclotf2_fast.measured, __ATOMIC_RELAXED);
-}
-
-/* Whether the event is to be recorded. If not, *eHandle is what NCCL gets, and the event has been counted. */
-static inline __attribute__((always_inline)) bool ncclotf2_start_admitted(uint8_t *base,
-                                                                          const struct ncclotf2_start *start,
-                                                                          void **eHandle, const ncclotf2_descr *d,
-                                                                          struct ncclotf2_api api) {
-  if (__builtin_expect(ncclotf2_start_is_usual(start, api.known), 1)) return true;
-  const struct ncclotf2_call call = {
-      .bit = start->bit,
-      .parent = ncclotf2_value(d->parentObj),
-      .ordinal = start->ordinal,
-      .record_mask = start->record_mask,
-      .comm = start->comm,
-      .known = api.known,
-      .api = api.version,
-      .wanted = (start->bit & start->record_mask & api.known) && !(start->bit & (start->bit - 1)),
-      .captured = ncclotf2_is_captured(start->bit, d, api.version)};
-  return ncclotf2_start_unusual(base, call, eHandle);
-}
-
-/* The enum ncclotf2_loss why an event cannot be recorded although there is room; -1 if it can. */
-static inline __attribute__((always_inline)) int
-ncclotf2_start_refusal(uint8_t *base, const struct ncclotf2_start *start, unsigned type, const ncclotf2_descr *d) {
-  if (__builtin_expect(start->comm == NCCLOTF2_NONE && start->index < NCCLOTF2_CONTEXT_BIT, 0)) return NCCLOTF2_LOSS_COMM;
-  if (__builtin_expect(!d->parentObj && ncclotf2_needs_parent(type), 0) &&
-      ncclotf2_parent_refused(ncclotf2_header_at(base), type))
-    return NCCLOTF2_LOSS_MEMORY;
-  return -1;
-}
-
-/* Decodes the descriptor into a record of the ring, publishes it, and gives NCCL the event's handle. Returns the record;
- * NULL if there was no room for it, which has been counted. */
-static inline __attribute__((always_inline)) const struct ncclotf2_record *
-ncclotf2_start_record(uint8_t *base, const struct ncclotf2_start *start, unsigned type, uint64_t before, uint64_t ticks,
-                      void **eHandle, void *context, const ncclotf2_descr *d, struct ncclotf2_api api) {
-  const unsigned bytes = ncclotf2_start_bytes[type];
-  const unsigned extra = __builtin_expect(before != 0, 0) ? sizeof(struct ncclotf2_record) : 0;
-  unsigned loss;
-  uint8_t *at = ncclotf2_reserve(base, bytes + extra, ncclotf2_class_of[type], ticks, &loss);
-  if (__builtin_expect(!at, 0)) {
-    ncclotf2_count_lost_start(base, loss, type);
-    return NULL;
-  }
-
-  const uint64_t handle = ncclotf2_handle(ncclotf2_fast.tag_bits, type, ncclotf2_next_number()) |
-                          (ncclotf2_is_captured(start->bit, d, api.version) ? NCCLOTF2_CAPTURED_BIT : 0);
-  if (__builtin_expect(extra, 0)) {
-    ncclotf2_record_before(base, at, handle, before, ticks);
-    at += extra;
-  }
-  ncclotf2_fill(at,
-                (struct ncclotf2_record){.ticks = ticks,
-                                         .kind = NCCLOTF2_RECORD_START,
-                                         .type = (uint8_t)type,
-                                         .units = (uint8_t)(bytes / NCCLOTF2_UNIT),
-                                         .aux = start->comm,
-                                         .handle = handle,
-                                         .arg = ncclotf2_value(d->parentObj)},
-                context, d, api.version);
-  ncclotf2_commit(base, bytes);
-  ncclotf2_ticks_recorded(ticks);
-  *eHandle = (void *)(uintptr_t)handle;
-  if (__builtin_expect(handle % NCCLOTF2_COST_PERIOD == 0, 0))
-    ncclotf2_measure(base, NCCLOTF2_CALLBACK_START, type, ticks);
-  return (const struct ncclotf2_record *)(const void *)at;
-}
-
-/* startEvent. *eHandle is written on every path: NCCL passes uninitialized and stale slots, and uses what is in them
- * afterwards. */
+/* startEvent. *eHandle is written on every path: NCCL passes uninitialized and stale slots, and uses
+ * what is in them afterwards. */
 static inline __attribute__((always_inline)) ncclotf2_result
 ncclotf2_start(void *context, void **eHandle, const ncclotf2_descr *d, struct ncclotf2_api api) {
   uint8_t *base = __atomic_load_n(&ncclotf2_fast.base, __ATOMIC_ACQUIRE);
@@ -208,23 +112,69 @@ ncclotf2_start(void *context, void **eHandle, const ncclotf2_descr *d, struct nc
     *eHandle = NULL;
     return ncclotf2_start_inactive(bit);
   }
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  const uint32_t record_mask = __atomic_load_n(&header->record_mask, __ATOMIC_RELAXED);
+  const uint64_t index = ncclotf2_value(context) ^ ncclotf2_fast.context_bits;
+  uint32_t comm = NCCLOTF2_NONE; /* a context of another process (PXN) */
+  if (__builtin_expect(index < __atomic_load_n(&header->comm_used, __ATOMIC_RELAXED), 1))
+    comm = (uint32_t)index;
+  const uint64_t ordinal =
+      bit & NCCLOTF2_COUNTED(api.version) ? ncclotf2_count_call(base, comm, bit, d, api.version) : 0;
 
-  const struct ncclotf2_start start = ncclotf2_read_start(base, context, d, bit, api.version);
-  const uint64_t before = start.record_mask & NCCLOTF2_RECORD_RAW ? ncclotf2_value(*eHandle) : 0;
+  const uint64_t before = record_mask & NCCLOTF2_RECORD_RAW ? ncclotf2_value(*eHandle) : 0;
   *eHandle = NULL;
-  if (!ncclotf2_start_admitted(base, &start, eHandle, d, api)) return NCCLOTF2_SUCCESS;
+  const uint64_t wanted = record_mask & api.known;
+  if (__builtin_expect(!(bit & wanted) || (bit & (bit - 1)) ||
+                           (record_mask & (NCCLOTF2_RECORD_WINDOW | NCCLOTF2_RECORD_FULL)) ||
+                           __atomic_load_n(&ncclotf2_fast.measured, __ATOMIC_RELAXED), 0)) {
+    struct ncclotf2_call call = {.bit = bit,
+                                 .parent = ncclotf2_value(d->parentObj),
+                                 .ordinal = ordinal,
+                                 .record_mask = record_mask,
+                                 .comm = comm,
+                                 .known = api.known,
+                                 .api = api.version,
+                                 .wanted = (bit & wanted) && !(bit & (bit - 1)),
+                                 .captured = ncclotf2_is_captured(bit, d, api.version)};
+    if (!ncclotf2_start_unusual(base, call, eHandle)) return NCCLOTF2_SUCCESS;
+  }
 
   if (api.version >= 7 && bit & NCCLOTF2_CALLS) ncclotf2_mask_look(base);
   const uint64_t ticks = ncclotf2_ticks();
   const unsigned type = (unsigned)__builtin_ctzll(bit);
-  const int refusal = ncclotf2_start_refusal(base, &start, type, d);
-  if (__builtin_expect(refusal >= 0, 0)) return ncclotf2_count_lost_start(base, (unsigned)refusal, type);
+  if (__builtin_expect(comm == NCCLOTF2_NONE && index < NCCLOTF2_CONTEXT_BIT, 0))
+    return ncclotf2_count_lost_start(base, NCCLOTF2_LOSS_COMM, type);
+  if (__builtin_expect(!d->parentObj && ncclotf2_needs_parent(type), 0) && ncclotf2_parent_refused(header, type))
+    return ncclotf2_count_lost_start(base, NCCLOTF2_LOSS_MEMORY, type);
 
-  const struct ncclotf2_record *record = ncclotf2_start_record(base, &start, type, before, ticks, eHandle, context, d, api);
-  if (__builtin_expect(!record, 0)) return NCCLOTF2_SUCCESS;
-  /* Last: what another tool does with the event takes its own time, and the record is safe. */
+  const unsigned bytes = ncclotf2_start_bytes[type];
+  unsigned loss;
+  const unsigned extra = __builtin_expect(before != 0, 0) ? sizeof(struct ncclotf2_record) : 0;
+  uint8_t *at = ncclotf2_reserve(base, bytes + extra, ncclotf2_class_of[type], ticks, &loss);
+  if (__builtin_expect(!at, 0)) return ncclotf2_count_lost_start(base, loss, type);
+  const uint64_t handle = ncclotf2_handle(ncclotf2_fast.tag_bits, type, ncclotf2_next_number()) |
+                          (ncclotf2_is_captured(bit, d, api.version) ? NCCLOTF2_CAPTURED_BIT : 0);
+  if (__builtin_expect(extra, 0)) {
+    ncclotf2_record_before(base, at, handle, before, ticks);
+    at += extra;
+  }
+  ncclotf2_fill(at,
+                (struct ncclotf2_record){.ticks = ticks,
+                                         .kind = NCCLOTF2_RECORD_START,
+                                         .type = (uint8_t)type,
+                                         .units = (uint8_t)(bytes / NCCLOTF2_UNIT),
+                                         .aux = comm,
+                                         .handle = handle,
+                                         .arg = ncclotf2_value(d->parentObj)},
+                context, d, api.version);
+  ncclotf2_commit(base, bytes);
+  ncclotf2_ticks_recorded(ticks);
+  *eHandle = (void *)(uintptr_t)handle;
+  if (__builtin_expect(handle % NCCLOTF2_COST_PERIOD == 0, 0))
+    ncclotf2_measure(base, NCCLOTF2_CALLBACK_START, type, ticks);
+  /* Last: what another tool does with it takes its own time, and the record is safe. */
   if (bit & NCCLOTF2_CALLS && __builtin_expect(__atomic_load_n(&ncclotf2_fast.scorep, __ATOMIC_ACQUIRE), 0))
-    ncclotf2_scorep_started(base, record);
+    ncclotf2_scorep_started(base, (const struct ncclotf2_record *)(const void *)at);
   return NCCLOTF2_SUCCESS;
 }
 
