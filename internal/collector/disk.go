@@ -30,8 +30,8 @@ var (
 	lastRetry  = 2 * time.Second       // maximum pause
 	// diskPatience is how long the plugin continues to record while there is memory left.
 	diskPatience = 10 * time.Second
-	// A request for all records to be on disk fails once the disk has failed for answerPatience and answerTries
-	// attempts. On a busy node, time may pass without an attempt.
+	// A request for all records to be on disk is answered all the same once the disk has failed for answerPatience and
+	// answerTries attempts. On a busy node, time may pass without an attempt.
 	answerPatience = 200 * time.Millisecond
 	// endPatience is how long a collector retries after its process has ended.
 	endPatience = 2 * time.Second

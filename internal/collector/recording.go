@@ -40,7 +40,7 @@ type recording struct {
 }
 
 // newRecording makes a shard of that name, which must not exist yet, in the experiment directory and describes the
-// process in it. If it fails it leaves nothing behind.
+// process in it. If it fails it leaves no shard behind; backlogs that it took over from dead collectors stay locked.
 func newRecording(source shm.Source, settings *config.Settings, launcher config.Launcher, directory, name string) (
 	*recording, error) {
 	h := source.Header()
