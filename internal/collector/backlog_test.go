@@ -13,6 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/google/uuid"
+
+	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -549,6 +552,42 @@ func TestBacklogThatWasJustBegun(t *testing.T) {
 	testkit.Must(t, os.WriteFile(file, testkit.Read(t, file)[:5000], 0o600))
 	if saved, err := Salvage(dir); err != nil || backlogs(t, dir) != nil {
 		t.Errorf("%d saved, %v; backlogs of %v bytes", saved, err, backlogs(t, dir))
+	}
+}
+
+// A collector that takes over may fail once, and try again. The backlog that its first attempt adopted is not in its
+// way then, and every record is taken once.
+func TestBacklogIsAdoptedAgainAfterAnError(t *testing.T) {
+	dir := t.TempDir()
+	job, process, a := newCaller(t, shmtest.Options{Clock: shm.ClockMonotonic})
+	c := startCollector(t, job, "collector", backlogEnvironment(dir)...)
+	const calls = 50
+	for i := range uint64(calls) {
+		a.allReduce(i)
+	}
+	flushAll(t, job)
+	c.Process.Kill()
+	c.Wait()
+	if sizes := backlogs(t, dir); len(sizes) != 1 || sizes[0] == 0 {
+		t.Fatalf("backlogs of %v bytes", sizes)
+	}
+
+	memory := testkit.Value(shm.Map(job.FD()))(t)
+	t.Cleanup(func() { memory.Close() })
+	memory.SetMasks(1<<shm.TypeCount-1, 1<<shm.TypeCount-1)
+	settings := config.RecordedSettings(map[string]string{"EVENTS": "light"})
+	launcher := config.Launcher{Rank: -1, Size: -1}
+	taken := filepath.Base(onlyShard(t, dir).Path)
+	if _, err := newRecording(memory, settings, launcher, dir, taken); err == nil {
+		t.Fatal("a shard of the dead collector's name was made")
+	}
+	r := testkit.Value(newRecording(memory, settings, launcher, dir, uuid.NewString()))(t)
+	testkit.Value(memory.Refresh())(t)
+	process.end()
+	r.drainAll()
+	testkit.Must(t, r.finish(true))
+	if n := allStarts(t, dir); n != calls*perCall {
+		t.Errorf("%d starts, want %d", n, calls*perCall)
 	}
 }
 

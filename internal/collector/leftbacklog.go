@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
@@ -110,6 +111,14 @@ func (d *predecessors) removeBacklogs() {
 		_ = b.file.Close()
 	}
 	d.backlogs = nil
+}
+
+// unlockBacklogs lets another attempt adopt the backlogs. They stay open: the source reads their records through these
+// files, and takes no record of them twice.
+func (d *predecessors) unlockBacklogs() {
+	for _, b := range d.backlogs {
+		_ = unix.Flock(int(b.file.Fd()), unix.LOCK_UN)
+	}
 }
 
 // closeBacklogs closes them after the last record.

@@ -40,9 +40,9 @@ type recording struct {
 }
 
 // newRecording makes a shard of that name, which must not exist yet, in the experiment directory and describes the
-// process in it. If it fails it leaves no shard behind; backlogs that it took over from dead collectors stay locked.
+// process in it. If it fails it leaves no shard behind, and another attempt may follow for the same source.
 func newRecording(source shm.Source, settings *config.Settings, launcher config.Launcher, directory, name string) (
-	*recording, error) {
+	_ *recording, err error) {
 	h := source.Header()
 	r := &recording{
 		drain: newDrain(source, &h), feed: modelFeed{comms: make(map[int]bool)},
@@ -51,6 +51,11 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	}
 	r.losses.drain = &r.drain
 	process := r.shard.process
+	defer func() {
+		if err != nil {
+			r.dead.unlockBacklogs()
+		}
+	}()
 	if h.CollectorPID != 0 {
 		if err := r.dead.takeOver(r, directory); err != nil {
 			return nil, err
@@ -66,7 +71,6 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 		options.Channels, options.Raw, options.Metrics, options.NetSums, options.Lasting = false, false, false, false,
 			true
 	}
-	var err error
 	if r.shard.store, err = experiment.Create(directory, name); err != nil {
 		return nil, err
 	}
