@@ -13,44 +13,28 @@
 #   scripts/bench.sh instructions PLUGIN…    how many instructions the callbacks of several plugins take, by valgrind: whatever the load
 #   scripts/bench.sh real-nccl    what the plugin costs a job on the real NCCL library with emulated GPUs (make real-nccl-bed), 15 minutes
 #
-# Further arguments go to the program: --json, --markdown, and --case REGEXP, --rounds N, --scale FACTOR (report: --events MILLIONS; timeline: --regions
-# MILLIONS; real-nccl: --bed DIR, --operations N, --communicators N; peers: --ranks N,N), or
+# Further arguments go to the program: --case REGEXP, --rounds N, --scale FACTOR (report: --events MILLIONS; timeline: --regions MILLIONS;
+# real-nccl: --bed DIR, --operations N, --communicators N; peers: --ranks N,N), or
 #
 #   scripts/bench.sh --update docs/performance.md      puts the tables into that page
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 parts=(otf2 callbacks report timeline)
+targets=(test-build)
 case ${1:-} in
-  otf2 | callbacks | report | timeline | real-nccl | peers | instructions)
+  instructions)
+    shift
+    exec tests/bench/instructions.sh "$@"
+    ;;
+  otf2 | callbacks | report | timeline | real-nccl | peers)
+    [ "$1" != real-nccl ] || targets+=(real-nccl-bed)
     parts=("$1")
     shift
     ;;
 esac
 build=${BUILD:-build}
+"${MAKE:-make}" --no-print-directory BUILD="$build" "${targets[@]}" >&2
 for part in "${parts[@]}"; do
-  case $part in
-    otf2) "${GO:-go}" run ./tests/bench "$@" ;;
-    callbacks)
-      "${MAKE:-make}" --no-print-directory BUILD="$build" test-build >&2
-      "${GO:-go}" run ./tests/bench/callbacks --build "$build" "$@"
-      ;;
-    instructions) tests/bench/instructions.sh "$@" ;;
-    report)
-      "${MAKE:-make}" --no-print-directory BUILD="$build" test-build >&2
-      "${GO:-go}" run ./tests/bench/report --tool "$build/nccl-otf2" "$@"
-      ;;
-    peers)
-      "${MAKE:-make}" --no-print-directory BUILD="$build" test-build >&2
-      "${GO:-go}" run ./tests/bench/peers --build "$build" "$@"
-      ;;
-    real-nccl)
-      "${MAKE:-make}" --no-print-directory BUILD="$build" test-build real-nccl-bed >&2
-      "${GO:-go}" run ./tests/bench/realnccl --build "$build" "$@"
-      ;;
-    timeline)
-      "${MAKE:-make}" --no-print-directory BUILD="$build" test-build >&2
-      "${GO:-go}" run ./tests/bench/timeline --tool "$build/nccl-otf2" "$@"
-      ;;
-  esac
+  "${GO:-go}" run ./tests/bench "$part" --build "$build" "$@"
 done

@@ -4,8 +4,10 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -56,6 +58,64 @@ func (r *row) in(ns int64, o *outcome) float64 {
 		return float64(ns) / float64(o.Events)
 	}
 	return float64(ns) / 1e6
+}
+
+// values are the row's of outcomes, by the clock and by the processors.
+func (r *row) values(outcomes []*outcome) (wall, cpu []float64) {
+	for _, o := range outcomes {
+		if r.count != nil {
+			wall = append(wall, r.count(o))
+			continue
+		}
+		s := r.of(o)
+		wall, cpu = append(wall, r.in(s.Wall, o)), append(cpu, r.in(s.CPU, o))
+	}
+	return wall, cpu
+}
+
+// write writes the smallest value and, in brackets, the median; of files the largest.
+func (r *row) write(values []float64) string {
+	switch {
+	case len(values) == 0:
+		return none
+	case r.unit == fileCount:
+		return whole(slices.Max(values))
+	}
+	return fmt.Sprintf("%s (%s)", digits(slices.Min(values)), digits(stats.Median(values)))
+}
+
+// cells are the row's texts. An aim is met if the ratio of the best times and that of the processors' best times are, a
+// limit if no round was above it.
+func (r *row) cells(samples []sample) []string {
+	var ours, libotf2 []*outcome
+	for _, s := range samples {
+		ours = append(ours, s.ours)
+		if s.libotf2 != nil {
+			libotf2 = append(libotf2, s.libotf2)
+		}
+	}
+	wall, cpu := r.values(ours)
+	theirs, theirCPU := r.values(libotf2)
+	cells := []string{r.title, r.unit, r.write(wall), r.write(theirs), none, none, none, ""}
+	worst := 0.0
+	if len(theirs) > 0 {
+		worst = slices.Min(wall) / slices.Min(theirs)
+		cells[4] = someRatio(worst)
+		if len(theirCPU) > 0 && slices.Min(theirCPU) > 0 {
+			ratio := slices.Min(cpu) / slices.Min(theirCPU)
+			cells[5], worst = someRatio(ratio), max(worst, ratio)
+		}
+	}
+	switch {
+	case r.limit > 0:
+		cells[6], cells[7] = fmt.Sprintf("≤ %g %s", r.limit, r.unit), verdict(slices.Max(wall), r.limit)
+	case r.aim > 0:
+		cells[6], cells[7] = fmt.Sprintf("≤ %g×", r.aim), "not measured"
+		if len(theirs) > 0 {
+			cells[7] = verdict(worst, r.aim)
+		}
+	}
+	return cells
 }
 
 func rss(o *outcome) float64       { return float64(o.RSS) / 1024 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
-	"github.com/nccl-otf2/nccl-otf2/tests/bench/usage"
 )
 
 // options of a soak.
@@ -39,7 +38,7 @@ const (
 // sample is what was seen at one moment.
 type sample struct {
 	at             time.Duration
-	job, collector usage.Usage
+	job, collector caller.Usage
 }
 
 // soak runs the job and looks at it.
@@ -100,7 +99,7 @@ func soak(ctx context.Context, host *caller.Host, o options) (*report, error) {
 // watch looks at the job and its collector until the job has run for its time.
 func watch(job int, o options) (samples []sample, err error) {
 	begin := time.Now()
-	collector, err := usage.Collector(job, time.Minute)
+	collector, err := caller.Collector(job, time.Minute)
 	if err != nil {
 		return nil, err
 	}
@@ -108,12 +107,12 @@ func watch(job int, o options) (samples []sample, err error) {
 	said := begin
 	for ; time.Since(begin) < o.time; time.Sleep(every) {
 		s := sample{at: time.Since(begin)}
-		if s.job, err = usage.Of(job); err == nil {
-			s.collector, err = usage.Of(collector)
+		if s.job, err = caller.UsageOf(job); err == nil {
+			s.collector, err = caller.UsageOf(collector)
 		}
-		if usage.Ended(err) {
+		if caller.Ended(err) {
 			// The job may be a little faster than we are, and its collector goes after it. Before its time none may.
-			if _, gone := usage.Of(job); usage.Ended(gone) && time.Since(begin) > o.time-2*every {
+			if _, gone := caller.UsageOf(job); caller.Ended(gone) && time.Since(begin) > o.time-2*every {
 				return samples, nil
 			}
 		}

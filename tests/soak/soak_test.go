@@ -12,7 +12,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
-	"github.com/nccl-otf2/nccl-otf2/tests/bench/usage"
 )
 
 // TestSoakSmoke runs the soak for some seconds, or for SOAK_TIME. Nothing may be lost and the archive must be whole;
@@ -54,9 +53,9 @@ func planted(growth float64) *report {
 	r := &report{time: 10 * time.Minute, recorded: new(caller.Recorded)}
 	for at := time.Duration(0); at < r.time; at += time.Second {
 		warm := min(at.Minutes(), 2) * 10 // of the first two minutes
-		u := usage.Usage{Own: int64((warm + growth*at.Minutes()) * (1 << 20)), Files: 10 + int(at/time.Second)%2,
+		u := caller.Usage{Own: int64((warm + growth*at.Minutes()) * (1 << 20)), Files: 10 + int(at/time.Second)%2,
 			Threads: 8}
-		r.samples = append(r.samples, sample{at: at, job: usage.Usage{Own: 1 << 20, Files: 5, Threads: 3},
+		r.samples = append(r.samples, sample{at: at, job: caller.Usage{Own: 1 << 20, Files: 5, Threads: 3},
 			collector: u})
 	}
 	return r

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -47,32 +48,30 @@ func Build(root, build, dir string) (*Host, error) {
 			return nil, fmt.Errorf("%w: run `make build` first: %w", ErrUnavailable, err)
 		}
 	}
-	cc := cmp.Or(os.Getenv("CC"), "cc")
-	if _, err := exec.LookPath(cc); err != nil {
-		return nil, fmt.Errorf("%w: a C compiler: %w", ErrUnavailable, err)
-	}
 	sources := filepath.Join(root, "tests/bench/host")
 	files, err := filepath.Glob(filepath.Join(sources, "*.c"))
 	if err != nil {
 		return nil, err
 	}
-	const empty = "empty_plugin.c"
-	program := []string{"-o", h.Program}
-	for _, f := range files {
-		if filepath.Base(f) != empty {
-			program = append(program, f)
-		}
+	empty := filepath.Join(sources, "empty_plugin.c")
+	files = slices.DeleteFunc(files, func(f string) bool { return f == empty })
+	program := append(files, "-I"+root, "-o", h.Program, "-pthread", "-ldl")
+	return h, errors.Join(Compile(program...),
+		Compile("-I"+root, "-fPIC", "-shared", "-fvisibility=hidden", "-o", h.Empty, empty))
+}
+
+// Compile runs the C compiler.
+func Compile(args ...string) error {
+	cc := cmp.Or(os.Getenv("CC"), "cc")
+	if _, err := exec.LookPath(cc); err != nil {
+		return fmt.Errorf("%w: a C compiler: %w", ErrUnavailable, err)
 	}
-	program = append(program, "-pthread", "-ldl")
-	plugin := []string{"-fPIC", "-shared", "-fvisibility=hidden", "-o", h.Empty, filepath.Join(sources, empty)}
-	for _, what := range [][]string{program, plugin} {
-		args := append([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-D_GNU_SOURCE",
-			"-I" + root}, what...)
-		if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("%s %s: %w\n%s", cc, strings.Join(args, " "), err, out)
-		}
+	args = append([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-D_GNU_SOURCE"},
+		args...)
+	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", cc, strings.Join(args, " "), err, out)
 	}
-	return h, nil
+	return nil
 }
 
 // Run is one run of the program.
@@ -118,14 +117,15 @@ func (h *Host) command(ctx context.Context, plugin string, settings []string, mo
 		list = append(list, fmt.Sprint(a))
 	}
 	r.cmd = exec.CommandContext(ctx, h.Program, list...)
-	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "NCCL_") && !strings.HasPrefix(kv, "RCCL_") {
-			r.cmd.Env = append(r.cmd.Env, kv)
-		}
-	}
-	r.cmd.Env = append(r.cmd.Env, settings...)
+	r.cmd.Env = append(Environment(), settings...)
 	r.cmd.Stderr = &r.err
 	return r
+}
+
+// Environment is this process's without the settings of nccl-otf2, NCCL and RCCL.
+func Environment() []string {
+	return slices.DeleteFunc(os.Environ(),
+		func(kv string) bool { return strings.HasPrefix(kv, "NCCL_") || strings.HasPrefix(kv, "RCCL_") })
 }
 
 // PID is the process that calls.

@@ -3,12 +3,10 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
@@ -17,11 +15,7 @@ import (
 // memory for records is used for the first time here, and its pages are in place before.
 func TestNoPageFaults(t *testing.T) {
 	t.Parallel()
-	host, err := caller.Build("../../..", "../../../build", t.TempDir())
-	if errors.Is(err, caller.ErrUnavailable) {
-		need.NoError(t, "plugin and compiler", err)
-	}
-	testkit.Must(t, err)
+	host := newHost(t, "").host
 	const spooled = "spool"
 	for _, c := range []struct {
 		name     string

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package usage tells what processes take of a machine, from /proc.
-package usage
+package caller
 
 import (
 	"errors"
@@ -27,8 +26,8 @@ type Usage struct {
 // Total is all resident memory.
 func (u Usage) Total() int64 { return u.Own + u.Shared }
 
-// Of looks at a process.
-func Of(pid int) (Usage, error) {
+// UsageOf looks at a process.
+func UsageOf(pid int) (Usage, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	status, err := os.ReadFile(filepath.Join(dir, "status"))
 	if err != nil {
@@ -65,7 +64,7 @@ func Of(pid int) (Usage, error) {
 	return u, err
 }
 
-// Ended reports whether Of failed because the process has ended.
+// Ended reports whether UsageOf failed because the process has ended.
 func Ended(err error) bool {
 	return errors.Is(err, os.ErrProcessDone) || errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }

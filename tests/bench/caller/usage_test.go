@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package usage
+package caller
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// TestOf sees memory and descriptors come and go.
-func TestOf(t *testing.T) {
-	before := testkit.Value(Of(os.Getpid()))(t)
+// TestUsageOf sees memory and descriptors come and go.
+func TestUsageOf(t *testing.T) {
+	before := testkit.Value(UsageOf(os.Getpid()))(t)
 	if before.Own < 1<<20 || before.Threads < 1 || before.Files < 3 {
 		t.Errorf("this process has %+v", before)
 	}
@@ -34,7 +34,7 @@ func TestOf(t *testing.T) {
 	for i := 0; i < size; i += os.Getpagesize() {
 		shared[i], own[i] = 1, 1
 	}
-	after := testkit.Value(Of(os.Getpid()))(t)
+	after := testkit.Value(UsageOf(os.Getpid()))(t)
 	if after.Shared-before.Shared != size || after.Own-before.Own < size*9/10 || after.Files != before.Files+1 {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
@@ -61,7 +61,7 @@ const shares = "USAGE_TEST_SHARES"
 func TestShares(t *testing.T) {
 	text := os.Getenv(shares)
 	if text == "" {
-		return // the other process's part of TestOf
+		return // the other process's part of TestUsageOf
 	}
 	fd := testkit.Value(strconv.Atoi(text))(t)
 	testkit.Value(unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_SHARED))(t)
@@ -70,7 +70,7 @@ func TestShares(t *testing.T) {
 }
 
 func TestOfAProcessThatIsNone(t *testing.T) {
-	if u, err := Of(1 << 30); !Ended(err) {
+	if u, err := UsageOf(1 << 30); !Ended(err) {
 		t.Errorf("%+v, %v", u, err)
 	}
 	if Ended(nil) {

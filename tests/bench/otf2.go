@@ -5,71 +5,72 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"errors"
+	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
-
-	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
 )
 
 // childArgument makes this program run one case of ours instead of comparing.
 const childArgument = "-case-of-ours"
 
-// bench runs cases.
-type bench struct {
+// comparison compares package otf2 with libotf2's C API. Every case runs in processes of their own, ours and libotf2's
+// in turn. That both did the same is checked: number of events, and the sum of all times, fields and attribute values,
+// of archives that either wrote.
+type comparison struct {
+	*bench
 	self    string // this program
-	dir     string // for archives and programs, removed by the caller
-	rounds  int
-	scale   float64
-	match   *regexp.Regexp
-	log     io.Writer // may be nil
 	libotf2 string
 	printer string          // nccl-otf2
 	made    map[string]bool // archives
+	table   *Table
+	notes   []string
 }
 
 // sample is one outcome of each side; libotf2's is nil where it failed.
 type sample struct{ ours, libotf2 *outcome }
 
-func (b *bench) say(format string, args ...any) {
-	if b.log != nil {
-		fmt.Fprintf(b.log, format, args...)
-	}
+func prepareOTF2(b *bench, flags *flag.FlagSet) func(context.Context) (*Page, error) {
+	b.addFlags(flags, 7)
+	return func(context.Context) (*Page, error) { return compareOTF2(b) }
 }
 
-// run runs all cases that match.
-func (b *bench) run() (*result, error) {
+// compareOTF2 runs all cases that match.
+func compareOTF2(b *bench) (*Page, error) {
+	c := &comparison{bench: b, made: make(map[string]bool), table: &Table{Columns: []string{"case", "unit", "ours",
+		"libotf2", "ratio", "ratio CPU", "aim", ""}}}
+	heading := machine()
+	var version string
 	var err error
-	r := &result{Machine: measure.Machine(), Rounds: b.rounds, Go: runtime.Version()}
-	if b.libotf2, r.Libotf2, err = buildLibotf2(b.dir); err != nil {
+	if c.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	b.made = map[string]bool{}
-	for _, c := range cases(b.scale) {
-		if !b.match.MatchString(c.name) {
+	if c.libotf2, version, err = buildLibotf2(b.dir); err != nil {
+		return nil, err
+	}
+	for _, one := range cases(b.scale) {
+		if !b.match.MatchString(one.name) {
 			continue
 		}
-		b.say("%s ", c.name)
-		if err := b.runOne(&c, r); err != nil {
-			b.say("\n")
-			return nil, fmt.Errorf("%s: %w", c.name, err)
+		say("%s", one.name)
+		if err := c.runOne(&one); err != nil {
+			return nil, fmt.Errorf("%s: %w", one.name, err)
 		}
-		b.say("\n")
 	}
-	if len(r.Rows) == 0 {
+	if len(c.table.Rows) == 0 {
 		return nil, fmt.Errorf("no case matches %q", b.match)
 	}
-	return r, nil
+	return &Page{Heading: fmt.Sprintf("%s; %s; libotf2 %s; best (median) of up to %d alternating rounds", heading,
+		runtime.Version(), version, b.rounds), Tables: []*Table{c.table}, Notes: c.notes}, nil
 }
 
-func (b *bench) runOne(c *benchCase, r *result) error {
+func (b *comparison) runOne(c *benchCase) error {
 	var samples []sample
 	rounds := b.rounds
 	if c.rounds > 0 {
@@ -85,7 +86,6 @@ func (b *bench) runOne(c *benchCase, r *result) error {
 		}
 	}
 	for range rounds {
-		b.say(".")
 		var s sample
 		var err error
 		if s.ours, err = b.ours(c); err != nil {
@@ -108,7 +108,7 @@ func (b *bench) runOne(c *benchCase, r *result) error {
 		samples = append(samples, s)
 	}
 	if libotf2Fails != "" {
-		r.Notes = append(r.Notes, c.name+": "+libotf2Fails)
+		b.notes = append(b.notes, c.name+": "+libotf2Fails)
 	}
 	if c.does == "write" {
 		if err := b.crossCheck(c); err != nil {
@@ -118,12 +118,12 @@ func (b *bench) runOne(c *benchCase, r *result) error {
 	if c.files > 0 && libotf2Fails == "" {
 		const usual = 1024 // the limit of a process that does not ask for more, in most systems
 		if _, err := runCase(b.libotf2, c.arguments(usual, b.anchor(c))...); err != nil {
-			r.Notes = append(r.Notes, fmt.Sprintf(
+			b.notes = append(b.notes, fmt.Sprintf(
 				"%s: with the usual limit of %d open files libotf2 fails (%s)", c.name, usual, reason(err)))
 		}
 	}
 	for i := range c.rows {
-		r.add(&c.rows[i], samples)
+		b.table.Rows = append(b.table.Rows, c.rows[i].cells(samples))
 	}
 	return nil
 }
@@ -159,10 +159,12 @@ func availableMemory() uint64 {
 	return kib << 10
 }
 
-func (b *bench) anchor(c *benchCase) string { return filepath.Join(b.dir, c.archive(), "traces.otf2") }
+func (b *comparison) anchor(c *benchCase) string {
+	return filepath.Join(b.dir, c.archive(), "traces.otf2")
+}
 
 // prepare makes the archive that a case reads.
-func (b *bench) prepare(c *benchCase) error {
+func (b *comparison) prepare(c *benchCase) error {
 	if c.does == "print" && b.printer == "" {
 		tool := filepath.Join(b.dir, "nccl-otf2")
 		build := exec.Command(cmp.Or(os.Getenv("GO"), "go"), "build", "-o", tool,
@@ -191,7 +193,7 @@ func (b *bench) prepare(c *benchCase) error {
 	return err
 }
 
-func (b *bench) ours(c *benchCase) (*outcome, error) {
+func (b *comparison) ours(c *benchCase) (*outcome, error) {
 	switch c.does {
 	case "print":
 		s, err := runPrinter(b.printer, "print", b.anchor(c))
@@ -202,7 +204,7 @@ func (b *bench) ours(c *benchCase) (*outcome, error) {
 	return runCase(b.self, append([]string{childArgument}, c.arguments(c.files, b.anchor(c))...)...)
 }
 
-func (b *bench) theirs(c *benchCase) (*outcome, error) {
+func (b *comparison) theirs(c *benchCase) (*outcome, error) {
 	switch c.does {
 	case "print":
 		s, err := runPrinter("otf2-print", b.anchor(c))
@@ -217,7 +219,7 @@ func (b *bench) theirs(c *benchCase) (*outcome, error) {
 }
 
 // write runs a case that writes into a folder that is new each time and stays until the next.
-func (b *bench) write(c *benchCase, who string, program ...string) (*outcome, error) {
+func (b *comparison) write(c *benchCase, who string, program ...string) (*outcome, error) {
 	dir := filepath.Join(b.dir, who)
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
@@ -235,7 +237,7 @@ func same(ours, libotf2 *outcome) error {
 }
 
 // crossCheck reads both archives of a case that writes, each with the other side's reader.
-func (b *bench) crossCheck(c *benchCase) error {
+func (b *comparison) crossCheck(c *benchCase) error {
 	read := *c
 	read.does = "global"
 	libotf2, err := runCase(b.libotf2, read.arguments(0, filepath.Join(b.dir, "ours", "traces.otf2"))...)
@@ -254,7 +256,7 @@ func (b *bench) crossCheck(c *benchCase) error {
 }
 
 // samePrints checks, once per archive, that both tools print the same bytes.
-func (b *bench) samePrints(c *benchCase) error {
+func (b *comparison) samePrints(c *benchCase) error {
 	done := "printed " + c.archive()
 	if b.made[done] {
 		return nil
