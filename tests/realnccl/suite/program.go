@@ -4,6 +4,7 @@ package suite
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"math"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"time"
 )
 
-// Program is a job: what its ranks call, in the language of the driver (README.md beside it).
+// Program is a job: what its ranks call, in the language of the driver.
 type Program struct {
 	Group   string // of programs, a row of docs/nccl-releases.md
 	Name    string
@@ -47,13 +48,59 @@ func (p *Program) number(option string, otherwise int) int {
 // RanksEach is how many ranks each of them drives.
 func (p *Program) RanksEach() int { return p.number("-g", 1) }
 
-// Programs is everything that is run.
-var Programs = slices.Concat(collectives, messages, groups, broadcasts, communicators, graphs, drivers, lives,
-	frameworks)
+//go:embed programs.txt
+var programs string
 
-func on(n int) []string { return []string{"-n", strconv.Itoa(n)} }
+// Programs is everything that is run: programs.txt.
+var Programs = parse()
 
-func options(n int, more ...string) []string { return append(on(n), more...) }
+func parse() (all []Program) {
+	group := ""
+	for line := range strings.Lines(programs) {
+		text := strings.TrimSpace(line)
+		switch heading, isGroup := strings.CutPrefix(text, "== "); {
+		case isGroup:
+			group = heading
+		case strings.HasPrefix(line, "\t#"):
+			all[len(all)-1].Source = strings.TrimPrefix(text, "# ")
+		case strings.HasPrefix(line, "\t"):
+			all[len(all)-1].Text = text
+		case text != "" && text[0] != '#':
+			name, rest, _ := strings.Cut(text, ": ")
+			p := Program{Group: group, Name: name}
+			for word := range strings.FieldsSeq(rest) {
+				p.mark(word)
+			}
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// mark takes a word behind a program's name.
+func (p *Program) mark(word string) {
+	name, value, _ := strings.Cut(word, "=")
+	switch name {
+	case "short":
+		p.Short = true
+	case "ends-later":
+		p.EndsLater = true
+	case "unfinished":
+		p.Unfinished = true
+	case "seconds":
+		p.Seconds, _ = strconv.Atoi(value)
+	case "exit":
+		p.Exit, _ = strconv.Atoi(value)
+	case "since":
+		p.Since = value
+	default:
+		if strings.HasPrefix(name, "NCCL_") {
+			p.Env = append(p.Env, word)
+		} else {
+			p.Args = append(p.Args, word)
+		}
+	}
+}
 
 // FullName tells a program from all others.
 func (p *Program) FullName() string { return strings.ReplaceAll(p.Group, " ", "-") + "/" + p.Name }
