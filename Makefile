@@ -190,8 +190,8 @@ fuzz: ## each fuzz target for FUZZTIME (60s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' scripts/fuzz.sh
 
 LARGE ?= 4000
-size: ## lines of each Go package, the longest functions, packages of more than LARGE (4000) lines, exported names
-	@GO='$(GO)' LARGE='$(LARGE)' scripts/size.sh
+size: ## lines of each Go package, the longest functions, packages of more than LARGE (4000) lines, exported functions and types
+	@LARGE='$(LARGE)' scripts/size.sh
 
 cover: test-build ## coverage of the Go tests, as build/coverage.html
 	$(GO) test -coverpkg=./... -coverprofile=$(BUILD)/coverage.out ./...
