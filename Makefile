@@ -201,8 +201,8 @@ cover: test-build ## coverage of the Go tests, as build/coverage.html
 bench: ## package otf2 against libotf2's C API, and the cost of the plugin against an empty one
 	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' scripts/bench.sh
 
-soak: ## a job of SOAK_TIME (10m) that must not grow, lose anything or leave a broken archive
-	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' SOAK_TIME='$(SOAK_TIME)' scripts/soak.sh
+soak: test-build ## a job of SOAK_TIME (10m) that must not grow, lose anything or leave a broken archive
+	$(GO) test -count=1 -v -timeout 0 -run 'TestSoak$$' ./tests/soak -time $(SOAK_TIME)
 
 gpu-test: ## PyTorch jobs on a GPU, against what they called (GPU_TEST='--cases REGEXP --out DIR'); needs no Go if build/ is carried
 	@if command -v $(GO) >/dev/null; then $(MAKE) --no-print-directory gpu-test-build; fi

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package soak
 
 import (
 	"errors"
-	"os"
+	"flag"
 	"strings"
 	"testing"
 	"time"
@@ -14,19 +14,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
-// TestSoakSmoke runs the soak for some seconds, or for SOAK_TIME. Nothing may be lost and the archive must be whole;
-// how things grow is judged in runs of some minutes only.
-func TestSoakSmoke(t *testing.T) {
+var (
+	long = flag.Duration("time", 5*time.Second, "how `long` the job runs")
+	rate = flag.Float64("rate", 100, "collectives per `second` and rank")
+	mode = flag.String("mode", "trace", "NCCL_OTF2_MODE of the job: trace or profile")
+)
+
+// Nothing may be lost and the archive must be whole; how things grow is judged in runs of some minutes only.
+func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	o := options{time: 5 * time.Second, rate: 100, dir: t.TempDir(), mode: "trace"}
-	if text := os.Getenv("SOAK_TIME"); text != "" {
-		var err error
-		if o.time, err = time.ParseDuration(text); err != nil {
-			t.Fatal("SOAK_TIME: ", err)
-		}
-	}
+	o := options{time: *long, rate: *rate, dir: t.TempDir(), mode: *mode}
 	r, err := func() (*report, error) {
 		host, err := caller.Build("../..", "../../build", t.TempDir())
 		if err != nil {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package soak lets a job run for a long time with the plugin, at a moderate rate, and watches that nothing grows:
+// memory, open files and threads of the job and of its collector. Communicators and threads come and go all the while.
+// Then it checks that nothing was lost, and that the archive is whole.
+//
+//	make soak SOAK_TIME=10m
+package soak
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,7 +26,6 @@ type options struct {
 	rate float64 // collectives per second and rank
 	dir  string  // for the experiment
 	mode string  // NCCL_OTF2_MODE
-	log  io.Writer
 }
 
 // ranks of the job, all in one process, as a process with several GPUs has them.
@@ -120,9 +123,9 @@ func watch(job int, o options) (samples []sample, err error) {
 			return samples, fmt.Errorf("job or collector, after %v: %w", s.at, err)
 		}
 		samples = append(samples, s)
-		if o.log != nil && time.Since(said) > time.Minute {
+		if time.Since(said) > time.Minute {
 			said = time.Now()
-			fmt.Fprintf(o.log, "soak: %s: job %.1f MiB, collector %.1f MiB, %d descriptors\n", s.at.Round(time.Second),
+			fmt.Printf("soak: %s: job %.1f MiB, collector %.1f MiB, %d descriptors\n", s.at.Round(time.Second),
 				mib(s.job.Own), mib(s.collector.Own), s.collector.Files)
 		}
 	}
