@@ -5,58 +5,67 @@ package scenario
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
 var clocks = []replay.Clock{replay.ClockRecorded, replay.ClockLive}
 
-func TestRawValuesArePlayedAsTheyAre(t *testing.T) {
-	values := []Raw{1, 0xdead, math.MaxUint64, 1 << 63, 0x7fc900000003}
+// Small jobs in which something is as it should not be, or seldom is, and all that the plugin hears of them, whatever
+// the clock.
+func TestWhatIsHeardOfHazards(t *testing.T) {
+	decline, rccl := []string{"RECORDER_DECLINE=1"}, []string{"RECORDER_RCCL=1"}
+	for _, test := range []struct {
+		name string
+		make func() *Scenario
+		opt  replay.Options
+	}{
+		{"raw-values", rawValues, replay.Options{}},
+		{"misused-handles", misusedHandles, replay.Options{}},
+		{"misused-handles-v5", misusedHandles, replay.Options{API: 5}}, // which gets only what its version knows
+		{"clique", oneGroupApi, replay.Options{}},
+		{"graph", replayedGraph, replay.Options{}}, // replays have the parents of the capture
+		{"loaded-anew", loadedAnew, replay.Options{}},
+		{"rccl-v6", diagnosed, replay.Options{Env: rccl}},
+		// NCCL itself has no ProxyDiag, and a plugin that does not ask for the bit is not told of it.
+		{"rccl-v6-nccl", diagnosed, replay.Options{Library: "nccl"}},
+		{"rccl-v6-without-the-bit", diagnosed, replay.Options{Env: append(rccl, "RECORDER_MASK=32767")}},
+		// Group is declined: up to 2.27 there is no Coll then.
+		{"declined-2.27", func() *Scenario { return oneCall("2.27.7") }, replay.Options{Env: decline}},
+		{"declined-2.28", func() *Scenario { return oneCall("2.28.9") }, replay.Options{Env: decline}},
+	} {
+		for _, clock := range clocks {
+			test.opt.Clock = clock
+			golden.Text(t, filepath.Join("testdata/heard", test.name+".txt"),
+				play(t, test.make(), test.opt).transcript(0))
+		}
+	}
+}
+
+func rawValues() *Scenario {
 	s := New("raw", "2.29.7")
-	p := s.Process()
-	u := p.Thread("app")
+	u := s.Process().Thread("app")
 	c := u.Init(Comm{ID: 1, NRanks: 1})
-	for _, v := range values {
+	for _, v := range []Raw{1, 0xdead, math.MaxUint64, 1 << 63, 0x7fc900000003} {
 		u.Stop(v)
 		u.State(v, replay.StateProxyOpInProgress, nil)
 		u.State(v, replay.StateKernelChStop, PTimer(7))
-		e := u.Start(v, replay.ProxyOp{}, Under(v), Before(v))
-		u.Stop(e)
+		u.Stop(u.Start(v, replay.ProxyOp{}, Under(v), Before(v)))
 		u.finalize(v)
 	}
 	u.Stop(Raw(0))
 	u.State(Raw(0), replay.StateNetPluginUpdate, new(replay.Args))
 	u.finalize(c)
-	for _, clock := range clocks {
-		h := play(t, s, replay.Options{Clock: clock})
-		lines := h.lines[0][1:]
-		for i, v := range values {
-			l := lines[6*i : 6*i+6]
-			want := replay.Pointer(v)
-			if l[0].H != want || l[1].H != want || l[1].Args != nil || l[2].H != want || l[2].Args.U64 != 7 ||
-				l[3].Ctx != want ||
-				l[3].ParentObj != want || l[3].HandleBefore != want || l[4].H != l[3].H || l[5].F != "finalize" ||
-				l[5].Ctx != want {
-				t.Errorf("%#x: %+v %+v %+v %+v %+v %+v", v, l[0], l[1], l[2], l[3], l[4], l[5])
-			}
-		}
-		rest := lines[6*len(values):]
-		if len(rest) != 3 || rest[0].H != 0 || rest[1].H != 0 || rest[2].F != "finalize" {
-			t.Errorf("at the end %+v", rest)
-		}
-		sum := h.Total()
-		if sum.RawHandles != 3*len(values) || sum.NullHandles != 2 {
-			t.Errorf("%d raw handles, %d NULL", sum.RawHandles, sum.NullHandles)
-		}
-	}
+	return s
 }
 
-func TestHandlesAreMisused(t *testing.T) {
+func misusedHandles() *Scenario {
 	s := New("misused", "2.30.7")
-	ranks := s.Job(1, Comm{ID: 1})
-	r, u := ranks[0], ranks[0].App
+	r := s.Job(1, Comm{ID: 1})[0]
+	u := r.App
 	d := r.Call(Op{Func: "AllReduce", Steps: 1})
 	s.Advance(1000)
 	group, step := d.GroupApi, d.Steps[0]
@@ -65,69 +74,78 @@ func TestHandlesAreMisused(t *testing.T) {
 	u.State(step, replay.StateKernelChStop, PTimer(1)) // another type's
 	u.State(step, 77, new(replay.Args))                // nobody's
 	u.State(step, -1, nil)
-	other := u.Start(r.Context, replay.Other{}, WithType(1<<20), Under(step))
-	none := u.Start(r.Context, replay.Other{}, WithType(0))
-	two := u.Start(r.Context, replay.Other{}, WithType(0x8003))
-	newer := u.Start(r.Context, replay.Other{}, WithType(1<<15)) // KernelPhase in version 7, RCCL's in its version 6
-	for _, e := range []*Event{other, none, two, newer} {
-		u.Stop(e)
+	// 1 << 15: KernelPhase in version 7, RCCL's in its version 6
+	for _, typ := range []uint64{1 << 20, 0, 0x8003, 1 << 15} {
+		u.Stop(u.Start(r.Context, replay.Other{}, WithType(typ), Under(step)))
 	}
 	r.Leave()
-	late := u.Start(r.Context, replay.ProxyCtrl{}) // after finalize
-	u.Stop(late)
-
+	u.Stop(u.Start(r.Context, replay.ProxyCtrl{})) // after finalize
 	// A second communicator keeps the plugin loaded.
 	s.At(0.5)
 	u.Init(Comm{ID: 2, NRanks: 1})
+	return s
+}
 
-	for _, clock := range clocks {
-		h := play(t, s, replay.Options{Clock: clock})
-		groups, ctrls := h.of(0, replay.TypeGroupApi), h.of(0, replay.TypeProxyCtrl)
-		stops := map[replay.Pointer]int{}
-		var unknown []uint64
-		finalized := false
-		for _, l := range h.lines[0] {
-			switch {
-			case l.F == "stop":
-				stops[l.H]++
-			case l.F == "start" && l.TypeName == "":
-				unknown = append(unknown, l.UnknownType)
-			case l.F == "finalize":
-				finalized = true
-			case finalized && l.F == "start" && l.TypeName != "ProxyCtrl":
-				t.Errorf("after finalize: %+v", l)
-			}
-		}
-		if stops[groups[0].H] != 2 {
-			t.Errorf("GroupApi was stopped %d times", stops[groups[0].H])
-		}
-		if len(h.states(0, groups[0].H)) != 3 {
-			t.Errorf("GroupApi got %d states", len(h.states(0, groups[0].H)))
-		}
-		if fmt.Sprint(unknown) != fmt.Sprint([]uint64{1 << 20, 0, 0x8003, 1 << 15}) {
-			t.Errorf("unknown types %#x", unknown)
-		}
-		if last := ctrls[len(ctrls)-1]; last.Ctx != h.lines[0][1].Ctx && last.Ctx != h.lines[0][0].Ctx {
-			t.Errorf("the last ProxyCtrl is in context %#x", last.Ctx)
-		}
-		odd := map[int]bool{}
-		for _, l := range h.states(0, h.of(0, replay.TypeProxyStep)[0].H) {
-			odd[l.State] = true
-		}
-		for _, n := range []int{22, 77, -1} {
-			if !odd[n] {
-				t.Errorf("state %d did not come", n)
-			}
-		}
+func oneGroupApi() *Scenario {
+	s := New("clique", "2.29.7")
+	u := s.Process().Thread("app")
+	var ranks []*Rank
+	for rank := range 3 {
+		ranks = append(ranks, u.Join(Comm{ID: 7, NRanks: 3, Rank: rank}))
 	}
+	clique(ranks, Same(Op{Func: "AllReduce", Steps: 1}))
+	Leave(ranks)
+	return s
+}
 
-	// Adapted, a plugin gets only what its version knows.
-	h := play(t, s, replay.Options{API: 5})
-	for _, l := range h.lines[0] {
-		if l.F == "start" && l.TypeName == "" || l.F == "state" && (l.State > 24 || l.State < 0) {
-			t.Errorf("version 5 got %+v", l)
-		}
+func replayedGraph() *Scenario {
+	s := New("graph", "2.30.7")
+	r := s.Job(1, Comm{ID: 1})[0]
+	g := r.Capture(Op{Func: "AllReduce"})
+	g.Replay()
+	s.Advance(100)
+	g.Replay()
+	r.Leave()
+	return s
+}
+
+func loadedAnew() *Scenario {
+	s := New("anew", "2.29.7")
+	u := s.Process().Thread("app")
+	for id := range uint64(3) {
+		r := u.Join(Comm{ID: id + 1, NRanks: 1})
+		r.Call(Op{Func: "Send", Peer: 0})
+		r.Leave()
+		s.Advance(10)
 	}
+	return s
+}
+
+func oneCall(release string) *Scenario {
+	s := New("orphans", release)
+	r := s.Job(1, Comm{ID: 1})[0]
+	r.Call(Op{Func: "AllReduce"})
+	s.Advance(200)
+	r.Leave()
+	return s
+}
+
+// diagnosed has RCCL's own members of ProxyOp, and its ProxyDiag.
+func diagnosed() *Scenario {
+	s := New("rccl", "2.29.7")
+	s.Library = "rccl"
+	r := s.Job(1, Comm{ID: 1, NRanks: 1})[0]
+	op := r.Progress.Start(r.Context, replay.ProxyOp{NSteps: 1, ChunkSize: 4096, IsSend: true, CommHash: 0xabcdef,
+		OpCount: -5, TraceFuncIdx: 3, TraceProtocol: 2, TracePattern: 1, TraceTotalBytes: 4096, ProxyNbytes: 4000,
+		RawProxyNsteps: 7})
+	diag := r.Progress.Start(r.Context, replay.ProxyDiag{}, Under(op))
+	args := &replay.Args{Diag: &replay.Diag{CounterKind: 9, Flags: 0x1234, Value: -2, Value2: 1 << 40}}
+	r.Progress.State(diag, replay.StateProxyDiagUpdate, args)
+	r.Progress.State(op, replay.StateProxyDiagUpdate, args)
+	r.Progress.Stop(diag)
+	r.Progress.Stop(op)
+	r.Leave()
+	return s
 }
 
 func TestShortThreads(t *testing.T) {
