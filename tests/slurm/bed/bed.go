@@ -8,6 +8,7 @@ package bed
 import (
 	"context"
 	"crypto/rand"
+	_ "embed"
 	"errors"
 	"fmt"
 	"net"
@@ -114,34 +115,11 @@ func (b *Bed) prepare() error {
 }
 
 // cred_expire: a job that is put back into the queue begins only after its old credential has expired.
-var configuration = template.Must(template.New("slurm.conf").Parse(`ClusterName=bed
-SlurmUser=root
-SlurmdUser=root
-SlurmctldHost=localhost
-SlurmctldPort={{.Port}}
-AuthType=auth/munge
-AuthInfo=socket={{.Dir}}/run/munge.socket,cred_expire=6
-CredType=cred/munge
-StateSaveLocation={{.Dir}}/state
-SlurmdSpoolDir={{.Dir}}/%n/spool
-SlurmctldPidFile={{.Dir}}/run/slurmctld.pid
-SlurmdPidFile={{.Dir}}/%n/slurmd.pid
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SwitchType=switch/none
-MpiDefault=none
-SlurmdParameters=config_overrides
-SchedulerType=sched/backfill
-SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_interval=1
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-ReturnToService=2
-KillWait=3
-InactiveLimit=0
-JobRequeue=1
-{{range $k, $node := .Nodes}}NodeName={{$node}} NodeAddr=127.0.0.1 Port={{index $.Ports $k}} CPUs={{$.Processors}} RealMemory=1000 State=UNKNOWN
-{{end}}PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-`))
+//
+//go:embed slurm.conf.tmpl
+var configurationText string
+
+var configuration = template.Must(template.New("slurm.conf").Parse(configurationText))
 
 // freePorts are ports of loopback that nobody listened on a moment ago.
 func freePorts(n int) (ports []int, err error) {
@@ -313,19 +291,9 @@ func (b *Bed) Command(ctx context.Context, name string, args ...string) *exec.Cm
 // application is what jobs run. It plays one process of a recording, the one that this task is; the times are the
 // recorded ones. With TRAIN_STOP=N it plays in times of its own, and stops (SIGSTOP) after N calls; with
 // TRAIN_STOP=never it does not.
-const application = `#!/bin/sh
-rank=${TORCHELASTIC_RUN_ID:+$RANK}
-rank=${rank:-${SLURM_PROCID:-${PMIX_RANK:-${PMI_RANK:-$RANK}}}}
-folder=%[1]s
-if [ -n "$TRAIN_STOP" ]; then
-  met=$folder/met.$SLURM_JOB_ID.$SLURM_STEP_ID.$SLURM_RESTART_COUNT
-  truncate -s 65536 "$met"
-  [ "$TRAIN_STOP" = never ] || set -- --stop-at "$TRAIN_STOP"
-  exec %[2]s --clock live --together "$met" "$@" "$folder/p$rank.program" >/dev/null
-fi
-export NCCL_OTF2_CLOCK=host
-exec %[2]s --clock recorded "$folder/p$rank.program" >/dev/null
-`
+//
+//go:embed train.sh
+var application string
 
 // Application writes the program that jobs run, which plays a recording with the host program of a build, and says
 // where it is.
@@ -348,7 +316,9 @@ func (b *Bed) Application(build, recording string) (path string, err error) {
 		}
 	}
 	path = filepath.Join(folder, "train")
-	return path, os.WriteFile(path, fmt.Appendf(nil, application, folder, filepath.Join(build, replay.HostFile)), 0o755)
+	host := filepath.Base(replay.HostFile)
+	return path, errors.Join(os.Symlink(filepath.Join(build, replay.HostFile), filepath.Join(folder, host)),
+		os.WriteFile(path, []byte(application), 0o755))
 }
 
 func (b *Bed) path(parts ...string) string {
