@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,60 +21,22 @@ type picture struct {
 	width, height int64
 	dark          bool
 	scale         float64
-	prepare       string // expression; a promise is waited for
+	prepare       string // expression with functions of pictures.js; a promise is waited for
 	of            string // selector of the element that is taken; "": all of the page
 }
 
-// The part of the run in which a rank comes late, with that collective selected.
-const late = `(async () => {
-	const app = window.__timeline, head = app.store.head;
-	const worst = head.ranks.reduce((a, b) => b.worst > a.worst ? b : a);
-	if (worst.worst === 0) return;
-	app.go(worst.worstAt - 2.4 * worst.worst, worst.worstAt + 0.5 * worst.worst);
-	const row = head.rows.findIndex((r, i) => r.kind === "rank" && (r.parent === worst.row || head.rows[r.parent].parent === worst.row));
-	const lane = app.store.lanes[head.rows[row].lanes[0]];
-	for (let k = 0; k * head.chunk < lane.count; k++) {
-		const bars = await app.store.bars(lane, k).promise;
-		const i = bars.start.indexOf(worst.worstAt);
-		if (i >= 0) await app.selection.select(lane.first + k * head.chunk + i, "stay");
-	}
-})()`
-
-// The critical path where a rank comes late, and what it was made of.
-const path = `(async () => {
-	await ` + late + `;
-	const app = window.__timeline;
-	app.commands.unselect();
-	app.stage.path.on || document.getElementById("show-path").click();
-	document.getElementById("tab-path").click();
-})()`
-
-// chart shows a tab, after something else.
-func chart(tab, first string) string {
-	return `(async () => {
-	const app = window.__timeline;
-	` + first + `;
-	document.getElementById("tab-` + tab + `").click();
-	await new Promise((done) => setTimeout(done, 500)); // charts follow when it has been calm
-})()`
-}
-
-// All ranks in one picture.
-const ranks = `(async () => {
-	const app = window.__timeline;
-	app.ranks.toggle(true);
-	app.ranks.show("waiting", "rank");
-})()`
+//go:embed pictures.js
+var script string
 
 var pictures = []picture{
-	{"timeline-light.png", 1280, 800, false, 1, late, ""},
-	{"timeline-dark.png", 1280, 800, true, 1, late, ""},
-	{"timeline-path.png", 1280, 720, false, 1, path, ""},
-	{"timeline-narrow.png", 390, 780, false, 1.5, late, ""},
-	{"timeline-ranks.png", 1280, 480, false, 1, ranks, ""},
-	{"timeline-waits.png", 1280, 900, false, 1, chart("waits", ""), "#panel"},
-	{"timeline-operations.png", 1280, 900, false, 1, chart("operations", ""), "#panel"},
-	{"timeline-matrix.png", 1280, 900, false, 1, chart("matrix", `await app.panel.matrix.show("waiting")`), "#panel"},
+	{"timeline-light.png", 1280, 800, false, 1, "late()", ""},
+	{"timeline-dark.png", 1280, 800, true, 1, "late()", ""},
+	{"timeline-path.png", 1280, 720, false, 1, "path()", ""},
+	{"timeline-narrow.png", 390, 780, false, 1.5, "late()", ""},
+	{"timeline-ranks.png", 1280, 480, false, 1, "ranks()", ""},
+	{"timeline-waits.png", 1280, 900, false, 1, `chart("waits")`, "#panel"},
+	{"timeline-operations.png", 1280, 900, false, 1, `chart("operations")`, "#panel"},
+	{"timeline-matrix.png", 1280, 900, false, 1, `chart("matrix", () => app.panel.matrix.show("waiting"))`, "#panel"},
 }
 
 func main() {
@@ -111,7 +74,7 @@ func take(b *browser.Browser, url, folder string, pic *picture) error {
 		return err
 	}
 	defer p.Close()
-	if err := p.Eval(pic.prepare, nil); err != nil {
+	if err := p.Eval("(async () => {"+script+"\nawait "+pic.prepare+"; })()", nil); err != nil {
 		return err
 	}
 	if err := p.Settle(); err != nil {
