@@ -13,8 +13,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2/otf2print"
 )
 
 // wholeArchive writes an archive with every kind of file by an ArchiveWriter, checks on, and closes it.
@@ -166,8 +169,12 @@ func TestWholeArchive(t *testing.T) {
 	}
 
 	compareAll(t, anchor)
+	var b bytes.Buffer
+	testkit.Must(t, otf2print.Markers(&b, a, nil))
+	golden.SameLines(t, "markers", b.String(), output(t, need.Reference(t, "otf2-marker"), anchor))
 }
 
+// The Python bindings, which are strict about references, read it to the end.
 func TestPythonReadsWholeArchive(t *testing.T) {
 	got := readByPython(t, wholeArchive(t, t.TempDir(), 10))
 	want := "80 40 3 1 [('Enter', 20), ('Leave', 20), ('MpiCollectiveBegin', 20), ('MpiCollectiveEnd', 20)]\n"

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -110,8 +111,6 @@ func (g *randomArchive) next(ref string) uint64 {
 
 func (g *randomArchive) ref(kind string) uint64 { return g.Uint64N(g.n[kind]) }
 
-func (g *randomArchive) str() otf2.StringRef { return otf2.StringRef(g.ref("StringRef")) }
-
 // enum is a value that otf2-print 3.0 knows.
 func (g *randomArchive) enum(name string) uint64 {
 	last := map[string]uint64{"RegionRole": 38, "Paradigm": 24, "MetricMode": 50}[name]
@@ -164,41 +163,30 @@ func (g *randomArchive) number(bits int) uint64 {
 	return g.Uint64N(200)
 }
 
-// refTypes gives the reference type of attribute types.
-var refTypes = map[otf2.Type]string{
-	otf2.TypeString: "StringRef", otf2.TypeAttribute: "AttributeRef", otf2.TypeRegion: "RegionRef",
-	otf2.TypeGroup:  "GroupRef",
-	otf2.TypeMetric: "MetricRef", otf2.TypeComm: "CommRef", otf2.TypeParameter: "ParameterRef",
-	otf2.TypeRmaWin:             "RmaWinRef",
-	otf2.TypeSourceCodeLocation: "SourceCodeLocationRef", otf2.TypeCallingContext: "CallingContextRef",
-	otf2.TypeInterruptGenerator: "InterruptGeneratorRef", otf2.TypeIoFile: "IoFileRef",
-	otf2.TypeIoHandle:      "IoHandleRef",
-	otf2.TypeLocationGroup: "LocationGroupRef", otf2.TypeLocation: "LocationRef",
+// refName is the type of references to what a value of an enumeration names: "RmaWinRef" for RMA_WIN.
+func refName(enum string, v uint64) string {
+	name, _ := otf2.EnumName(enum, v)
+	var b strings.Builder
+	for word := range strings.SplitSeq(name, "_") {
+		b.WriteString(word[:1] + strings.ToLower(word[1:]))
+	}
+	return b.String() + "Ref"
 }
 
 // value is a value of a type; references through ref, which may give local ids.
 func (g *randomArchive) value(typ otf2.Type, ref func(kind string) uint64) otf2.Value {
 	switch typ {
-	case otf2.TypeUint8:
-		return otf2.Value(g.number(8))
-	case otf2.TypeUint16:
-		return otf2.Value(g.number(16))
-	case otf2.TypeUint32:
-		return otf2.Value(g.number(32))
-	case otf2.TypeInt8:
-		return otf2.IntValue(int64(int8(g.number(8))))
-	case otf2.TypeInt16:
-		return otf2.IntValue(int64(int16(g.number(16))))
-	case otf2.TypeInt32:
-		return otf2.IntValue(int64(int32(g.number(32))))
+	case otf2.TypeUint8, otf2.TypeUint16, otf2.TypeUint32, otf2.TypeUint64:
+		return otf2.Value(g.number(8 << (typ - otf2.TypeUint8)))
+	case otf2.TypeInt8, otf2.TypeInt16, otf2.TypeInt32, otf2.TypeInt64:
+		bits := 8 << (typ - otf2.TypeInt8)
+		return otf2.IntValue(int64(g.number(bits)<<(64-bits)) >> (64 - bits))
 	case otf2.TypeFloat:
 		return otf2.FloatValue(float32(g.double()))
 	case otf2.TypeDouble:
 		return otf2.DoubleValue(g.double())
-	case otf2.TypeUint64, otf2.TypeInt64:
-		return otf2.Value(g.number(64))
 	}
-	return otf2.Value(ref(refTypes[typ]))
+	return otf2.Value(ref(refName("Type", uint64(typ))))
 }
 
 func (g *randomArchive) double() float64 {
@@ -215,7 +203,7 @@ func (g *randomArchive) double() float64 {
 func (g *randomArchive) property() (otf2.Type, otf2.Value) {
 	for {
 		typ := otf2.Type(1 + g.IntN(25))
-		if kind, isRef := refTypes[typ]; isRef && g.n[kind] == 0 {
+		if typ >= otf2.TypeString && g.n[refName("Type", uint64(typ))] == 0 {
 			continue
 		}
 		return typ, g.value(typ, g.global)
@@ -237,120 +225,132 @@ func (g *randomArchive) some(f func()) {
 	}
 }
 
+// define writes a definition by the writer's method of its name and returns its number. A parameter that is not given by
+// its index gets a value of its type: references what is defined, those to what is of the same kind nothing at times, and
+// a value of any type follows its type.
+func (g *randomArchive) define(kind string, given map[int]any) uint64 {
+	m := reflect.ValueOf(g.defs).MethodByName(kind)
+	self := ""
+	for id := range 256 {
+		if k := otf2.DefKind(id); k.String() == kind && k.Fields()[0].Name == "self" {
+			self = m.Type().In(0).Name()
+		}
+	}
+	var in []reflect.Value
+	var value otf2.Value
+	for i := range m.Type().NumIn() {
+		typ := m.Type().In(i)
+		name := typ.Name()
+		v, isGiven := given[i]
+		switch {
+		case isGiven:
+		case name == self && i == 0:
+			v = g.n[self]
+		case name == self:
+			v = g.maybe(self)
+		case strings.HasSuffix(name, "Ref"):
+			v = g.global(name)
+		case strings.HasSuffix(name, "Flag"):
+			v = g.flags(name)
+		case name == "Type":
+			v, value = g.property()
+		case name == "Value":
+			v = value
+		case name == "uint32", name == "uint64":
+			v = g.number(typ.Bits() - 1)
+		case name == "int64":
+			v = g.number(64)
+		default:
+			v = g.enum(name)
+		}
+		in = append(in, reflect.ValueOf(v).Convert(typ))
+	}
+	err, _ := m.Call(in)[0].Interface().(error)
+	ok(g.t, err)
+	if self == "" {
+		return 0
+	}
+	return g.next(self)
+}
+
+// someOf writes one to four definitions of a kind.
+func (g *randomArchive) someOf(kinds ...string) {
+	for _, kind := range kinds {
+		g.some(func() { g.define(kind, nil) })
+	}
+}
+
 func (g *randomArchive) definitions(counts []int) {
-	w, t := g.defs, g.t
-	ok(t, w.ClockProperties(1+g.Uint64N(1e12), g.Uint64N(1000), 1<<50, 1_700_000_000_123_456_789))
+	g.define("ClockProperties", map[int]any{0: 1 + g.Uint64N(1e12), 1: g.Uint64N(1000), 2: 1 << 50,
+		3: 1_700_000_000_123_456_789})
 	for i := range 4 + g.IntN(40) {
 		s := g.text()
 		if i < 4 {
 			s = fmt.Sprint("property ", i)
 		}
-		ok(t, w.String(otf2.StringRef(g.next("StringRef")), s))
+		g.define("String", map[int]any{1: s})
 	}
 	for p := range 25 {
 		if g.IntN(4) == 0 {
-			ok(t, w.Paradigm(otf2.Paradigm(p), g.str(), otf2.ParadigmClass(g.enum("ParadigmClass"))))
-			ok(t, w.ParadigmProperty(otf2.Paradigm(p), otf2.ParadigmPropertyCommNameTemplate, otf2.TypeString,
-				otf2.Value(g.str())))
-			ok(t, w.ParadigmProperty(otf2.Paradigm(p), otf2.ParadigmPropertyRmaOnly, otf2.TypeUint8,
-				otf2.Value(g.IntN(2))))
+			g.define("Paradigm", map[int]any{0: p})
+			g.define("ParadigmProperty", map[int]any{0: p, 1: otf2.ParadigmPropertyCommNameTemplate,
+				2: otf2.TypeString, 3: g.ref("StringRef")})
+			g.define("ParadigmProperty", map[int]any{0: p, 1: otf2.ParadigmPropertyRmaOnly, 2: otf2.TypeUint8,
+				3: g.IntN(2)})
 		}
 	}
 	g.some(func() {
-		var props []otf2.IoParadigmProperty
-		var types []otf2.Type
-		var values []otf2.Value
-		if g.IntN(2) == 0 {
-			props, types, values = []otf2.IoParadigmProperty{0}, []otf2.Type{otf2.TypeString},
-				[]otf2.Value{otf2.Value(g.str())}
-		}
-		ok(t, w.IoParadigm(otf2.IoParadigmRef(g.next("IoParadigmRef")), g.str(), g.str(),
-			otf2.IoParadigmClass(g.enum("IoParadigmClass")),
-			otf2.IoParadigmFlag(g.flags("IoParadigmFlag")), props, types, values))
+		n := g.IntN(2)
+		g.define("IoParadigm", map[int]any{5: []otf2.IoParadigmProperty{0}[:n], 6: []otf2.Type{otf2.TypeString}[:n],
+			7: []otf2.Value{otf2.Value(g.ref("StringRef"))}[:n]})
 	})
 	for typ := otf2.Type(1); typ <= 25; typ++ {
-		ok(t, w.Attribute(otf2.AttributeRef(g.next("AttributeRef")), g.str(), typ, g.str()))
+		g.define("Attribute", map[int]any{2: typ})
 		g.types = append(g.types, typ)
 	}
-	g.some(func() {
-		parent := otf2.SystemTreeNodeRef(g.maybe("SystemTreeNodeRef"))
-		ok(t, w.SystemTreeNode(otf2.SystemTreeNodeRef(g.next("SystemTreeNodeRef")), g.str(), g.str(), parent))
-	})
-	node := func() otf2.SystemTreeNodeRef { return otf2.SystemTreeNodeRef(g.ref("SystemTreeNodeRef")) }
-	ok(t, w.LocationGroup(otf2.LocationGroupRef(g.next("LocationGroupRef")), g.str(), otf2.LocationGroupTypeProcess,
-		node(), otf2.UndefinedLocationGroup))
-	g.some(func() {
-		ok(t, w.LocationGroup(otf2.LocationGroupRef(g.next("LocationGroupRef")), g.str(),
-			otf2.LocationGroupTypeAccelerator, node(), 0))
-	})
+	g.someOf("SystemTreeNode")
+	g.define("LocationGroup", map[int]any{2: otf2.LocationGroupTypeProcess, 4: otf2.UndefinedLocationGroup})
+	g.some(func() { g.define("LocationGroup", map[int]any{2: otf2.LocationGroupTypeAccelerator, 4: 0}) })
 	for i, loc := range g.locations {
-		g.next("LocationRef")
-		group, typ := otf2.LocationGroupRef(0), otf2.LocationTypeCPUThread
+		group, typ := uint64(0), otf2.LocationTypeCPUThread
 		if i > 0 && g.IntN(2) == 0 {
-			group, typ = otf2.LocationGroupRef(1+g.Uint64N(g.n["LocationGroupRef"]-1)),
-				otf2.LocationTypeAcceleratorStream
+			group, typ = 1+g.Uint64N(g.n["LocationGroupRef"]-1), otf2.LocationTypeAcceleratorStream
 		}
-		ok(t, w.Location(loc, g.str(), typ, uint64(counts[i]), group))
+		g.define("Location", map[int]any{0: loc, 2: typ, 3: counts[i], 4: group})
 	}
-	g.some(func() {
-		ok(t, w.Region(otf2.RegionRef(g.next("RegionRef")), g.str(), g.str(), g.str(),
-			otf2.RegionRole(g.enum("RegionRole")),
-			otf2.Paradigm(g.enum("Paradigm")), otf2.RegionFlag(g.flags("RegionFlag")), g.str(), uint32(g.number(31)),
-			uint32(g.number(31))))
-	})
-	region := func() otf2.RegionRef { return otf2.RegionRef(g.ref("RegionRef")) }
+	g.someOf("Region")
 	g.some(func() {
 		g.members = append(g.members, []otf2.Type{otf2.TypeInt64, otf2.TypeUint64, otf2.TypeDouble}[g.IntN(3)])
-		ok(t, w.MetricMember(otf2.MetricMemberRef(g.next("MetricMemberRef")), g.str(), g.str(),
-			otf2.MetricType(g.enum("MetricType")),
-			otf2.MetricMode(g.enum("MetricMode")), g.members[len(g.members)-1], otf2.Base(g.enum("Base")),
-			int64(g.number(64)), g.str()))
+		g.define("MetricMember", map[int]any{5: g.members[len(g.members)-1]})
 	})
 	g.groups()
+	group := func() otf2.GroupRef { return g.commGroup[g.IntN(len(g.commGroup))] }
 	g.some(func() {
-		parent := otf2.CommRef(g.maybe("CommRef"))
-		group := g.commGroup[g.IntN(len(g.commGroup))]
-		g.comms = append(g.comms, group)
-		ok(t, w.Comm(otf2.CommRef(g.next("CommRef")), g.str(), group, parent, otf2.CommFlag(g.flags("CommFlag"))))
+		g.comms = append(g.comms, group())
+		g.define("Comm", map[int]any{2: g.comms[len(g.comms)-1]})
 	})
-	if g.shape.InterComms {
-		simple := g.n["CommRef"]
-		g.some(func() {
-			a, b := g.commGroup[g.IntN(len(g.commGroup))], g.commGroup[g.IntN(len(g.commGroup))]
-			ok(t, w.InterComm(otf2.CommRef(g.next("CommRef")), g.str(), a, b, otf2.CommRef(g.Uint64N(simple)),
-				otf2.CommFlag(g.flags("CommFlag"))))
-		})
-	}
-	comm := func() otf2.CommRef { return otf2.CommRef(g.IntN(len(g.comms))) }
-	g.some(func() {
-		ok(t, w.RmaWin(otf2.RmaWinRef(g.next("RmaWinRef")), g.str(), comm(), otf2.RmaWinFlag(g.flags("RmaWinFlag"))))
-	})
+	g.someOf("RmaWin")
 	for typ := range 3 {
-		ok(t, w.Parameter(otf2.ParameterRef(g.next("ParameterRef")), g.str(), otf2.ParameterType(typ)))
+		g.define("Parameter", map[int]any{2: typ})
 	}
 	g.some(func() {
 		var members []otf2.MetricMemberRef
-		for m := range g.members {
+		for _, m := range g.Perm(len(g.members))[:1+g.IntN(len(g.members))] {
 			members = append(members, otf2.MetricMemberRef(m))
 		}
-		g.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
-		members = members[:1+g.IntN(len(members))]
 		g.metrics = append(g.metrics, members)
-		occurrence := otf2.MetricOccurrence(g.enum("MetricOccurrence"))
-		self := otf2.MetricRef(g.next("MetricRef"))
-		ok(t, w.MetricClass(self, members, occurrence, otf2.RecorderKind(g.enum("RecorderKind"))))
+		self := g.define("MetricClass", map[int]any{1: members})
 		if g.IntN(2) == 0 {
-			ok(t, w.MetricClassRecorder(self, otf2.LocationRef(g.global("LocationRef"))))
+			g.define("MetricClassRecorder", map[int]any{0: self})
 		}
 	})
 	classes := len(g.metrics)
 	g.some(func() {
 		class := g.IntN(classes)
 		g.metrics = append(g.metrics, g.metrics[class])
-		scope := otf2.MetricScope(g.IntN(4))
+		scope := g.IntN(4)
 		id := g.global([]string{"LocationRef", "LocationGroupRef", "SystemTreeNodeRef", "GroupRef"}[scope])
-		ok(t, w.MetricInstance(otf2.MetricRef(g.next("MetricRef")), otf2.MetricRef(class),
-			otf2.LocationRef(g.global("LocationRef")), scope, id))
+		g.define("MetricInstance", map[int]any{1: class, 3: scope, 4: id})
 	})
 	// What the members of such a group are the readers do not agree on: otf2-print takes them for metric members,
 	// the Python bindings for classes and instances. So ids that are both.
@@ -358,78 +358,44 @@ func (g *randomArchive) definitions(counts []int) {
 	for id := range min(g.n["MetricRef"], g.n["MetricMemberRef"]) {
 		metrics = append(metrics, id)
 	}
-	ok(t, w.Group(otf2.GroupRef(g.next("GroupRef")), g.str(), otf2.GroupTypeMetric, otf2.ParadigmUnknown, 0, metrics))
+	g.define("Group", map[int]any{2: otf2.GroupTypeMetric, 3: otf2.ParadigmUnknown, 4: 0, 5: metrics})
+	g.someOf("SourceCodeLocation", "CallingContext", "InterruptGenerator", "IoRegularFile", "IoDirectory")
 	g.some(func() {
-		ok(t, w.SourceCodeLocation(otf2.SourceCodeLocationRef(g.next("SourceCodeLocationRef")), g.str(),
-			uint32(g.number(31))))
-	})
-	g.some(func() {
-		parent := otf2.CallingContextRef(g.maybe("CallingContextRef"))
-		ok(t, w.CallingContext(otf2.CallingContextRef(g.next("CallingContextRef")), region(),
-			otf2.SourceCodeLocationRef(g.ref("SourceCodeLocationRef")), parent))
-	})
-	g.some(func() {
-		ok(t, w.InterruptGenerator(otf2.InterruptGeneratorRef(g.next("InterruptGeneratorRef")), g.str(),
-			otf2.InterruptGeneratorMode(g.enum("InterruptGeneratorMode")),
-			otf2.Base(g.enum("Base")), int64(g.number(64)), g.number(63)))
-	})
-	g.some(func() { ok(t, w.IoRegularFile(otf2.IoFileRef(g.next("IoFileRef")), g.str(), node())) })
-	g.some(func() { ok(t, w.IoDirectory(otf2.IoFileRef(g.next("IoFileRef")), g.str(), node())) })
-	g.some(func() {
-		parent := otf2.IoHandleRef(g.maybe("IoHandleRef"))
-		self := otf2.IoHandleRef(g.next("IoHandleRef"))
-		flags := otf2.IoHandleFlag(g.flags("IoHandleFlag"))
-		ok(t, w.IoHandle(self, g.str(), otf2.IoFileRef(g.ref("IoFileRef")), otf2.IoParadigmRef(g.ref("IoParadigmRef")),
-			flags, comm(), parent))
-		if flags&otf2.IoHandleFlagPreCreated != 0 {
-			ok(t, w.IoPreCreatedHandleState(self, otf2.IoAccessMode(g.enum("IoAccessMode")),
-				otf2.IoStatusFlag(g.flags("IoStatusFlag"))))
+		flags := g.flags("IoHandleFlag")
+		self := g.define("IoHandle", map[int]any{4: flags})
+		if otf2.IoHandleFlag(flags)&otf2.IoHandleFlagPreCreated != 0 {
+			g.define("IoPreCreatedHandleState", map[int]any{0: self})
 		}
 	})
-	g.some(func() {
-		parent := otf2.CallpathRef(g.maybe("CallpathRef"))
-		self := otf2.CallpathRef(g.next("CallpathRef"))
-		ok(t, w.Callpath(self, parent, region()))
-		typ, value := g.property()
-		ok(t, w.CallpathParameter(self, otf2.ParameterRef(g.ref("ParameterRef")), typ, value))
-	})
-	g.some(func() {
-		ok(t, w.Callsite(otf2.CallsiteRef(g.next("CallsiteRef")), g.str(), uint32(g.number(31)), region(), region()))
-	})
-	g.some(func() {
-		ok(t, w.CartDimension(otf2.CartDimensionRef(g.next("CartDimensionRef")), g.str(), uint32(g.number(31)),
-			otf2.CartPeriodicity(g.IntN(2))))
-	})
-	c := comm()
+	g.some(func() { g.define("CallpathParameter", map[int]any{0: g.define("Callpath", nil)}) })
+	g.someOf("Callsite", "CartDimension")
+	c := g.ref("CommRef")
 	dims := make([]otf2.CartDimensionRef, 1+g.IntN(3))
 	coordinates := make([]uint32, len(dims))
 	for i := range dims {
 		dims[i], coordinates[i] = otf2.CartDimensionRef(g.ref("CartDimensionRef")), uint32(g.number(31))
 	}
-	ok(t, w.CartTopology(otf2.CartTopologyRef(g.next("CartTopologyRef")), g.str(), c, dims))
+	g.define("CartTopology", map[int]any{2: c, 3: dims})
 	for rank := range min(2, g.groupSize[g.comms[c]]) {
-		ok(t, w.CartCoordinate(0, uint32(rank), coordinates))
+		g.define("CartCoordinate", map[int]any{0: 0, 1: rank, 2: coordinates})
 	}
-	name := otf2.StringRef(0) // the bindings want each property of a thing once
+	name := 0 // the bindings want each property of a thing once
 	g.some(func() {
-		typ, value := g.property()
-		ok(t, w.SystemTreeNodeProperty(node(), name, typ, value))
-		ok(t, w.LocationGroupProperty(otf2.LocationGroupRef(g.ref("LocationGroupRef")), name, typ, value))
-		ok(t, w.LocationProperty(otf2.LocationRef(g.global("LocationRef")), name, typ, value))
-		ok(t, w.CallingContextProperty(otf2.CallingContextRef(g.ref("CallingContextRef")), name, typ, value))
-		ok(t, w.IoFileProperty(otf2.IoFileRef(g.ref("IoFileRef")), name, typ, value))
+		for _, of := range []string{"SystemTreeNode", "LocationGroup", "Location", "CallingContext", "IoFile"} {
+			g.define(of+"Property", map[int]any{1: name})
+		}
 		name++
-		ok(t, w.SystemTreeNodeDomain(node(), otf2.SystemTreeDomain(g.enum("SystemTreeDomain"))))
+		g.define("SystemTreeNodeDomain", nil)
 	})
+	if simple := g.n["CommRef"]; g.shape.InterComms { // last: what else has a communicator has one of a group
+		g.some(func() { g.define("InterComm", map[int]any{2: group(), 3: group(), 4: g.Uint64N(simple)}) })
+	}
 }
 
 // groups defines groups of all types: for some paradigms the locations, and groups of ranks among them.
 func (g *randomArchive) groups() {
-	w, t := g.defs, g.t
-	define := func(name otf2.StringRef, typ otf2.GroupType, p otf2.Paradigm, flags otf2.GroupFlag,
-		members []uint64) otf2.GroupRef {
-		self := otf2.GroupRef(g.next("GroupRef"))
-		ok(t, w.Group(self, name, typ, p, flags, members))
+	define := func(name uint64, typ otf2.GroupType, p otf2.Paradigm, flags uint64, members []uint64) otf2.GroupRef {
+		self := otf2.GroupRef(g.define("Group", map[int]any{1: name, 2: typ, 3: p, 4: flags, 5: members}))
 		g.groupSize[self] = len(members)
 		return self
 	}
@@ -456,36 +422,24 @@ func (g *randomArchive) groups() {
 				}
 			}
 			g.Shuffle(len(ranks), func(i, j int) { ranks[i], ranks[j] = ranks[j], ranks[i] })
-			g.commGroup = append(g.commGroup, define(
-				g.str(), otf2.GroupTypeCommGroup, p, otf2.GroupFlag(g.flags("GroupFlag")), ranks))
+			g.commGroup = append(g.commGroup, define(g.ref("StringRef"), otf2.GroupTypeCommGroup, p,
+				g.flags("GroupFlag"), ranks))
 		})
-		g.commGroup = append(g.commGroup, define(g.str(), otf2.GroupTypeCommSelf, p, 0, nil))
+		g.commGroup = append(g.commGroup, define(g.ref("StringRef"), otf2.GroupTypeCommSelf, p, 0, nil))
 	}
-	define(g.str(), otf2.GroupTypeLocations, otf2.ParadigmUnknown, 0, pick("LocationRef"))
-	define(g.str(), otf2.GroupTypeRegions, otf2.ParadigmUnknown, 0, pick("RegionRef"))
-}
-
-// idSpaces gives the reference type of the id spaces that can be mapped.
-var idSpaces = []string{
-	otf2.MappingString: "StringRef", otf2.MappingAttribute: "AttributeRef", otf2.MappingLocation: "LocationRef",
-	otf2.MappingRegion: "RegionRef",
-	otf2.MappingGroup:  "GroupRef", otf2.MappingMetric: "MetricRef", otf2.MappingComm: "CommRef",
-	otf2.MappingParameter: "ParameterRef",
-	otf2.MappingRmaWin:    "RmaWinRef", otf2.MappingSourceCodeLocation: "SourceCodeLocationRef",
-	otf2.MappingCallingContext:     "CallingContextRef",
-	otf2.MappingInterruptGenerator: "InterruptGeneratorRef", otf2.MappingIoFile: "IoFileRef",
-	otf2.MappingIoHandle:      "IoHandleRef",
-	otf2.MappingLocationGroup: "LocationGroupRef",
+	define(g.ref("StringRef"), otf2.GroupTypeLocations, otf2.ParadigmUnknown, 0, pick("LocationRef"))
+	define(g.ref("StringRef"), otf2.GroupTypeRegions, otf2.ParadigmUnknown, 0, pick("RegionRef"))
 }
 
 // localIDs are the ids that a location uses: local[i] stands for global[i].
 type localIDs struct{ local, global []uint64 }
 
 // mappings makes tables of a location: dense, sparse or none for each id space.
-func (g *randomArchive) mappings() (map[string]localIDs, []*otf2.MappingTable) {
+func (g *randomArchive) mappings(mapped bool) (map[string]localIDs, []*otf2.MappingTable) {
 	ids := map[string]localIDs{}
 	var tables []*otf2.MappingTable
-	for space, kind := range idSpaces {
+	for space := otf2.MappingString; space <= otf2.MappingLocationGroup; space++ {
+		kind := refName("MappingType", uint64(space))
 		var all []uint64
 		for i := range g.n[kind] {
 			id := i
@@ -495,11 +449,11 @@ func (g *randomArchive) mappings() (map[string]localIDs, []*otf2.MappingTable) {
 			all = append(all, id)
 		}
 		l := localIDs{all, all}
-		if form := g.IntN(4); g.shape.Mapped && form > 1 {
+		if form := g.IntN(4); mapped && form > 1 {
 			global := slices.Clone(all)
 			g.Shuffle(len(global), func(i, j int) { global[i], global[j] = global[j], global[i] })
 			local := make([]uint64, len(global))
-			m := &otf2.MappingTable{Type: otf2.MappingType(space), Global: global}
+			m := &otf2.MappingTable{Type: space, Global: global}
 			id := uint64(0)
 			for i := range local {
 				if form == 3 {
@@ -522,7 +476,7 @@ func (g *randomArchive) mappings() (map[string]localIDs, []*otf2.MappingTable) {
 // location writes the files of a location; path is theirs without extension.
 func (g *randomArchive) location(path string, events int) {
 	t := g.t
-	ids, tables := g.mappings()
+	ids, tables := g.mappings(g.shape.Mapped)
 	w, err := otf2.CreateEventWriter(path+".evt", &otf2.EventWriterOptions{ChunkSize: g.shape.EventChunk})
 	ok(t, err)
 	at := otf2.Timestamp(10_000 + g.IntN(100))
@@ -568,14 +522,7 @@ func (g *randomArchive) snapshots(path string) {
 	t := g.t
 	w, err := otf2.CreateSnapshotWriter(path, g.shape.EventChunk)
 	ok(t, err)
-	ids := map[string]localIDs{}
-	for _, kind := range idSpaces {
-		var all []uint64
-		for i := range g.n[kind] {
-			all = append(all, i)
-		}
-		ids[kind] = localIDs{all, all}
-	}
+	ids, _ := g.mappings(false)
 	at := otf2.Timestamp(1000)
 	for range g.shape.Snapshots {
 		at += otf2.Timestamp(g.IntN(1000))

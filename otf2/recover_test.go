@@ -148,7 +148,7 @@ func TestRecoverLeavesWholeArchives(t *testing.T) {
 	if len(anchors) != 11 {
 		t.Fatalf("%d archives, want 11", len(anchors))
 	}
-	anchors = append(anchors, sampleArchive(t, t.TempDir(), 9000))
+	anchors = append(anchors, wholeArchive(t, t.TempDir(), 9000))
 	for _, anchor := range anchors {
 		path := copyArchive(t, anchor)
 		res := mustRecover(t, path)
@@ -163,7 +163,7 @@ func TestRecoverLeavesWholeArchives(t *testing.T) {
 
 // A killed writer's archive: event files cut at any place, no anchor.
 func TestRecoverCutEvents(t *testing.T) {
-	whole := sampleArchive(t, t.TempDir(), 9000)
+	whole := wholeArchive(t, t.TempDir(), 9000)
 	all := eventsIn(t, whole)
 	const loc = otf2.LocationRef(1 << 32)
 	evt := func(anchor string) string {
@@ -174,8 +174,8 @@ func TestRecoverCutEvents(t *testing.T) {
 	if len(b) < 2*otf2.DefaultEventChunkSize {
 		t.Fatalf("%d bytes, want more than two chunks", len(b))
 	}
-	for _, cut := range []int{0, 1, 17, 18, 19, 30, 4711, otf2.DefaultEventChunkSize - 1, otf2.DefaultEventChunkSize,
-		otf2.DefaultEventChunkSize + 5, otf2.DefaultEventChunkSize + 18, otf2.DefaultEventChunkSize + 27, len(b) - 3,
+	for _, cut := range []int{0, 1, 17, 18, 19, 30, 4711, otf2.DefaultEventChunkSize - 1, otf2.MinChunkSize,
+		otf2.DefaultEventChunkSize + 5, otf2.MinChunkSize + 18, otf2.MinChunkSize + 27, len(b) - 3,
 		len(b) - 2, len(b) - 1} {
 		for _, anchorToo := range []bool{false, true} {
 			anchor := copyArchive(t, whole)
@@ -217,7 +217,7 @@ func referenceReads(t *testing.T, anchor string) {
 
 // Malformed bytes inside an event file end it there; wrong numbers in headers are corrected.
 func TestRecoverDamagedEvents(t *testing.T) {
-	whole := sampleArchive(t, t.TempDir(), 9000)
+	whole := wholeArchive(t, t.TempDir(), 9000)
 	evt := func(anchor string) string { return filepath.Join(strings.TrimSuffix(anchor, ".otf2"), "0.evt") }
 	edit := func(change func(b []byte)) (anchor string, res *otf2.RecoverResult) {
 		anchor = copyArchive(t, whole)
@@ -261,7 +261,7 @@ func TestRecoverDamagedEvents(t *testing.T) {
 
 // Definitions that are cut off keep what is whole, and what is lost is said.
 func TestRecoverCutDefinitions(t *testing.T) {
-	whole := sampleArchive(t, t.TempDir(), 100)
+	whole := wholeArchive(t, t.TempDir(), 100)
 	def := func(anchor string) string { return strings.TrimSuffix(anchor, ".otf2") + ".def" }
 	b, err := os.ReadFile(def(whole))
 	ok(t, err)
@@ -314,7 +314,7 @@ func TestRecoverCutDefinitions(t *testing.T) {
 
 // Without its definitions an archive is not made to look whole.
 func TestRecoverWithoutDefinitions(t *testing.T) {
-	anchor := sampleArchive(t, t.TempDir(), 100)
+	anchor := wholeArchive(t, t.TempDir(), 100)
 	ok(t, os.Remove(strings.TrimSuffix(anchor, ".otf2")+".def"))
 	if res := mustRecover(t, anchor); !res.Failed() || !slices.Contains(res.Lost, "all global definitions") {
 		t.Error(lines(res))
@@ -487,7 +487,7 @@ func TestRecoverNumbersAndMissingFiles(t *testing.T) {
 
 // Where the originals are not wanted they go.
 func TestRecoverWithoutOriginals(t *testing.T) {
-	anchor := sampleArchive(t, t.TempDir(), 10)
+	anchor := wholeArchive(t, t.TempDir(), 10)
 	ok(t, os.Truncate(strings.TrimSuffix(anchor, ".otf2")+"/0.evt", 200))
 	res, err := otf2.Recover(anchor, &otf2.RecoverOptions{DropOriginals: true})
 	ok(t, err)
@@ -515,7 +515,7 @@ func TestRecoverErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %v", path, err, want)
 		}
 	}
-	anchor := sampleArchive(t, dir, 1)
+	anchor := wholeArchive(t, dir, 1)
 	b, err := os.ReadFile(anchor)
 	ok(t, err)
 	b[29] = 2
@@ -523,7 +523,7 @@ func TestRecoverErrors(t *testing.T) {
 	if _, err := otf2.Recover(anchor, nil); !errors.Is(err, otf2.ErrNotSupported) {
 		t.Errorf("zlib: %v", err)
 	}
-	sampleArchive(t, t.TempDir(), 1)
+	wholeArchive(t, t.TempDir(), 1)
 	ok(t, os.WriteFile(filepath.Join(dir, "second.otf2"), b, 0o644))
 	if _, err := otf2.Recover(dir, nil); !errors.Is(err, otf2.ErrInvalid) {
 		t.Errorf("two archives: %v", err)
