@@ -7,60 +7,12 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/nccl-otf2/nccl-otf2/cube/cubetest"
-	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
-
-// The package and the second reader find the same bits in profiles of all writers.
-func TestFixturesReadAsByTheSecondReader(t *testing.T) {
-	for _, path := range fixtures(t) {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			p := open(t, path)
-			second, err := cubetest.Decode(readFile(t, path))
-			check(t, err)
-			if len(second.AllMetrics) != len(p.Metrics) || len(second.CnodeByID) != len(p.Cnodes) ||
-				len(second.LocationByID) != len(p.Locations) {
-				t.Fatalf("%d × %d × %d, the second reader has %d × %d × %d", len(p.Metrics), len(p.Cnodes),
-					len(p.Locations),
-					len(second.AllMetrics), len(second.CnodeByID), len(second.LocationByID))
-			}
-			compared := 0
-			var row Row
-			for id, m := range second.AllMetrics {
-				if m.Code != "" {
-					if _, err := p.Row(MetricID(id), 0, &row); err == nil {
-						t.Errorf("derived metric %s has a row", m.Name)
-					}
-					continue
-				}
-				want, there, err := second.Values(m)
-				check(t, err)
-				for c := range want {
-					stored, err := p.Row(MetricID(id), CnodeID(c), &row)
-					check(t, err)
-					testkit.Equal(t, stored, there[c], "%s at cnode %d: stored", m.Name, c)
-					for l, numbers := range want[c] {
-						for i, bits := range numbers {
-							testkit.Equal(t, row.NumberAt(LocationID(l), i).Bits(), bits,
-								"%s at cnode %d, location %d: number %d", m.Name, c, l, i)
-							compared++
-						}
-					}
-				}
-			}
-			if compared == 0 {
-				t.Error("nothing compared")
-			}
-		})
-	}
-}
 
 // The reference writer's profiles hold 10·c + l, sparse and dense.
 func TestCubeWFixturesHoldWhatWasWritten(t *testing.T) {

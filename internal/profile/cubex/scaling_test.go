@@ -129,8 +129,8 @@ func TestMemoryIsLinearInRanks(t *testing.T) {
 			used/paths,
 			float64(written)/float64(cells), float64(info.Size())/float64(cells))
 		m := cubextest.Load(t, file)
-		if len(m.LocationByID) != 2*ranks {
-			t.Fatalf("%d locations", len(m.LocationByID))
+		if len(m.Locations) != 2*ranks {
+			t.Fatalf("%d locations", len(m.Locations))
 		}
 		if got := m.Sum("visits", func(int) bool { return true }); got != float64(ranks*(100+100+1)) {
 			t.Errorf("%d ranks: %g visits", ranks, got)

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cubextest says whether profiles of jobs are as they should be, by a reader of its own.
+// Package cubextest says whether profiles of jobs are as they should be.
 package cubextest
 
 import (
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/cube/cubetest"
+	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -31,61 +30,54 @@ var shares = []string{
 	"nccl_network_time", "nccl_proxy_time", "nccl_idle_time",
 }
 
-// Profile is a profile as the tests' own reader finds it.
+// Profile is a profile with all its values in memory.
 type Profile struct {
-	*cubetest.Profile
+	*cube.Profile
 	values map[string][][]float64 // by metric, cnode id, location
-	parent map[int]int
+	below  [][]int                // by cnode id
 }
 
 // Load reads a file.
 func Load(t testing.TB, file string) *Profile {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	testkit.Must(t, err)
-	m := new(Profile)
-	m.Profile, err = cubetest.Decode(text)
-	testkit.Must(t, err)
-	m.values, m.parent = make(map[string][][]float64), make(map[int]int)
-	for _, metric := range m.AllMetrics {
-		if metric.Kind == "POSTDERIVED" {
+	p := testkit.Value(cube.Open(file))(t)
+	t.Cleanup(func() { testkit.Must(t, p.Close()) })
+	m := &Profile{Profile: p, values: make(map[string][][]float64), below: make([][]int, len(p.Cnodes))}
+	var row cube.Row
+	for id, metric := range p.Metrics {
+		if metric.Kind.Derived() {
 			continue
 		}
-		bits, _, err := m.Values(metric)
-		testkit.Must(t, err)
-		all := make([][]float64, len(bits))
-		for c := range bits {
-			for _, v := range bits[c] {
-				f := math.Float64frombits(v[0])
-				if metric.Type == "UINT64" {
-					f = float64(v[0])
-				}
-				all[c] = append(all[c], f)
+		all := make([][]float64, len(p.Cnodes))
+		for c := range all {
+			_, err := p.Row(cube.MetricID(id), cube.CnodeID(c), &row)
+			testkit.Must(t, err)
+			for l := range p.Locations {
+				all[c] = append(all[c], row.At(cube.LocationID(l)).Float64())
 			}
 		}
-		m.values[metric.Name] = all
+		m.values[metric.UniqueName] = all
 	}
-	for id, c := range m.CnodeByID {
-		for _, k := range c.Children {
-			m.parent[k.ID] = id
+	for c := range p.Cnodes {
+		if parent := m.parent(c); parent >= 0 {
+			m.below[parent] = append(m.below[parent], c)
 		}
-	}
-	for _, c := range m.Cnodes {
-		m.parent[c.ID] = -1
 	}
 	return m
 }
 
+func (m *Profile) parent(c int) int { return int(m.Cnodes[c].Parent) }
+
 // Tree is the name of the root above a cnode.
 func (m *Profile) Tree(c int) string {
-	for m.parent[c] >= 0 {
-		c = m.parent[c]
+	for m.parent(c) >= 0 {
+		c = m.parent(c)
 	}
 	return m.Name(c)
 }
 
 // Name is that of the region of a cnode.
-func (m *Profile) Name(c int) string { return m.Regions[m.CnodeByID[c].Callee].Name }
+func (m *Profile) Name(c int) string { return m.Regions[m.Cnodes[c].Callee].Name }
 
 // ByPath lists the values that are not 0, by metric, location and call path: "time 3/program/step *". Those of equal
 // paths are added up.
@@ -94,7 +86,7 @@ func (m *Profile) ByPath() map[string]float64 {
 	for metric, cnodes := range m.values {
 		for c, row := range cnodes {
 			path := ""
-			for at := c; at >= 0; at = m.parent[at] {
+			for at := c; at >= 0; at = m.parent(at) {
 				path = "/" + m.Name(at) + path
 			}
 			for l, v := range row {
@@ -126,11 +118,11 @@ func same(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a)
 // locations are named so that tools can tell them apart.
 func (m *Profile) Sound(t testing.TB) {
 	t.Helper()
-	for c := range m.CnodeByID {
-		for l := range m.LocationByID {
+	for c := range m.Cnodes {
+		for l := range m.Locations {
 			total, below := m.values["time"][c][l], 0.0
-			for _, k := range m.CnodeByID[c].Children {
-				below += m.values["time"][k.ID][l]
+			for _, k := range m.below[c] {
+				below += m.values["time"][k][l]
 			}
 			if below > total*(1+1e-12)+1e-12 {
 				t.Errorf("%s at location %d: %g s below it, %g in all", m.Name(c), l, below, total)
@@ -160,27 +152,27 @@ func (m *Profile) Sound(t testing.TB) {
 		}
 	}
 	names := make(map[string]bool)
-	m.EachGroup(func(n cubetest.Node, g cubetest.Group) {
-		if n.Class != "node" || names[g.Name] {
+	for i, g := range m.Groups {
+		if n := m.Nodes[g.Node]; n.Class != cube.ClassNode || names[g.Name] {
 			t.Errorf("group %q on %q of class %q", g.Name, n.Name, n.Class)
 		}
 		names[g.Name] = true
 		in := make(map[string]bool)
-		for _, l := range g.Locations {
+		for _, l := range m.Locations {
+			if int(l.Group) != i {
+				continue
+			}
 			if in[l.Name] {
 				t.Errorf("%s has two locations %q", g.Name, l.Name)
 			}
 			in[l.Name] = true
 		}
-		if i := slices.IndexFunc(
-			g.Attrs, func(
-				a cubetest.Attr) bool {
-				return a.Key == "Creating location group"
-			}); g.Type == "accelerator" &&
-			(i < 0 || !names[g.Attrs[i].Value]) {
-			t.Errorf("%s: attributes %v", g.Name, g.Attrs)
+		created := slices.IndexFunc(g.Attributes,
+			func(a cube.Attribute) bool { return a.Key == cube.AttributeCreatingGroup && names[a.Value] })
+		if g.Type == cube.GroupAccelerator && created < 0 {
+			t.Errorf("%s: attributes %v", g.Name, g.Attributes)
 		}
-	})
+	}
 }
 
 // operationTrees are the trees in which operations are.
@@ -196,8 +188,8 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 		calls += float64(report.Operations[i].Calls)
 	}
 	leaf := func(c int) bool {
-		return operationTree(m.Tree(c)) && len(m.CnodeByID[c].Children) == 0 &&
-			!strings.HasPrefix(m.Regions[m.CnodeByID[c].Callee].Name, "Group")
+		return operationTree(m.Tree(c)) && len(m.below[c]) == 0 &&
+			!strings.HasPrefix(m.Name(c), "Group")
 	}
 	if got := m.Sum("visits", leaf); report.Summary.Unfinished+report.Summary.LeftOut == 0 && got != calls {
 		t.Errorf("%g operations, the report has %g calls", got, calls)
@@ -224,7 +216,7 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 			for _, r := range g.Rows {
 				named := func(c int) bool { return m.Tree(c) == "program" && m.Name(c) == r.Name }
 				visits := m.Sum("visits", func(c int) bool {
-					return named(c) || m.parent[c] >= 0 && named(m.parent[c]) &&
+					return named(c) || m.parent(c) >= 0 && named(m.parent(c)) &&
 						strings.HasPrefix(m.Name(c), r.Name+" ")
 				})
 				if time := m.Sum("time", named); !same(time, float64(r.Time)/1e9) || visits != float64(r.Calls) {
@@ -233,7 +225,7 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 			}
 		}
 	}
-	if got := m.Sum("time", func(c int) bool { return m.parent[c] < 0 && operationTree(m.Name(c)) }); unfinished == 0 &&
+	if got := m.Sum("time", func(c int) bool { return m.parent(c) < 0 && operationTree(m.Name(c)) }); unfinished == 0 &&
 		!same(got, operations) || got < operations*(1-1e-9) {
 		t.Errorf("operations took %g s, tallied %g", got, operations)
 	}
@@ -253,7 +245,7 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 		class := regions.SizeClasses[regions.SizeClassOf(o.Size)].String()
 		at := func(c int) bool {
 			return strings.HasPrefix(m.Name(c), o.Operation+" ") && strings.HasSuffix(m.Name(c), " "+class) &&
-				m.parent[c] >= 0
+				m.parent(c) >= 0
 		}
 		seconds := m.Sum("nccl_busy_time", at)
 		if alg, bus := m.Sum("nccl_bytes", at)/seconds,
