@@ -33,7 +33,7 @@ func limitFiles(t *testing.T, n int) {
 // Ten thousand locations are read with far fewer open files, one by one and merged.
 func TestManyLocationsFewFiles(t *testing.T) {
 	const locations, rounds = 10_000, 30
-	file := benchFile(t, rounds, writeEnterLeave)
+	file := eventFile(t, rounds, writeEnterLeave)
 	files := map[LocationRef][]byte{}
 	for i := range locations {
 		files[LocationRef(i)] = file
@@ -75,12 +75,28 @@ func TestManyLocationsFewFiles(t *testing.T) {
 	testkit.Equal(t, a.open.left.Load(), 128, "files of 128 may be opened after reading")
 }
 
+// eventFile writes n rounds of events with write and returns the file.
+func eventFile(t testing.TB, n int, write func(w *EventWriter, at Timestamp)) []byte {
+	w := NewMemoryEventWriter(nil)
+	for i := range n {
+		write(w, Timestamp(10*i+1))
+	}
+	testkit.Must(t, w.Close())
+	return w.Bytes()
+}
+
+func writeEnterLeave(w *EventWriter, at Timestamp) {
+	_ = w.Enter(at, nil, 3)
+	_ = w.Leave(at+5, nil, 3)
+}
+
 // A selection means the same for one location as for all.
 func TestSelection(t *testing.T) {
 	files := map[LocationRef][]byte{}
 	for loc := range LocationRef(5) {
-		files[loc] = benchFile(t, 50_000, func(w *EventWriter, at Timestamp) {
-			writeCollective(w, at)
+		files[loc] = eventFile(t, 50_000, func(w *EventWriter, at Timestamp) {
+			_ = w.MpiCollectiveBegin(at, nil)
+			_ = w.MpiCollectiveEnd(at+5, nil, CollectiveOpAllreduce, 3, CollectiveRootNone, 4<<20, 4<<20)
 			_ = w.Enter(at+6, nil, RegionRef(loc))
 		})
 	}
@@ -147,7 +163,7 @@ func TestSelection(t *testing.T) {
 // Errors of the function and of the context end the work.
 func TestEachLocationErrors(t *testing.T) {
 	files := map[LocationRef][]byte{}
-	file := benchFile(t, 10_000, writeEnterLeave)
+	file := eventFile(t, 10_000, writeEnterLeave)
 	for loc := range LocationRef(50) {
 		files[loc] = file
 	}

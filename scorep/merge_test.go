@@ -918,26 +918,6 @@ func ioBytes(t testing.TB) (read, written uint64) {
 	return read, written
 }
 
-func BenchmarkMerge(b *testing.B) {
-	for _, events := range []int{100, 10_000} {
-		b.Run(fmt.Sprintf("events=%d", events), func(b *testing.B) {
-			dir := mpiTSC.job(b, func(rank int, p *shardtest.Process) {
-				at := uint64(p.Writer(0).LastTime())
-				for i := range uint64(events) {
-					p.Call("ncclAllReduce", at+i, at+i)
-				}
-			})
-			measurement := linkable(b, mpiTSC.dir)
-			out := filepath.Join(b.TempDir(), "merged")
-			for b.Loop() {
-				if _, err := Merge(measurement, dir, out, nil); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // Traces that are damaged give an error in one line, or an archive without what is damaged; never a crash.
 func TestMergeOfDamagedTraces(t *testing.T) {
 	dir := mpiTSC.job(t, nil)

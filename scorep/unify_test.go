@@ -92,16 +92,18 @@ func property(a *otf2.Archive, name string) string {
 // what otf2-print says of the definitions.
 func accept(t testing.TB, anchor string) string {
 	t.Helper()
-	print := need.Reference(t, "otf2-print")
-	for _, args := range [][]string{{"-Werror", "-G"}, {"-Werror", "-A"}} {
-		cmd := exec.Command(print, append(args, anchor)...)
+	print := func(what string) string {
+		cmd := exec.Command(need.Reference(t, "otf2-print"), "-Werror", what, anchor)
+		cmd.Env = append(os.Environ(), "TZ=UTC")
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
 		if err != nil || stderr.Len() > 0 {
-			t.Fatalf("otf2-print %v: %v\n%s\n%s", args, err, tail(out), stderr.String())
+			t.Fatalf("otf2-print %s: %v\n%s\n%s", what, err, tail(out), stderr.String())
 		}
+		return string(out)
 	}
+	print("-A")
 	const script = `
 import sys, otf2
 n = 0
@@ -121,11 +123,7 @@ print(n)
 	if got := strings.TrimSpace(string(out)); got != strconv.FormatUint(total, 10) {
 		t.Fatalf("python3-otf2 reads %s events, the definitions say %d", got, total)
 	}
-	cmd := exec.Command(print, "-G", anchor)
-	cmd.Env = append(os.Environ(), "TZ=UTC")
-	defs, err := cmd.Output()
-	testkit.Must(t, err)
-	return withoutStrings(string(defs))
+	return withoutStrings(print("-G"))
 }
 
 var stringID = regexp.MustCompile(`((?:Name|Class|Aka\.|Descr\.|Value|Unit): ?"[^"]*"|Aka\. "[^"]*") <\d+>`)

@@ -115,28 +115,3 @@ func TestLateRecordsAreGivenAndReported(t *testing.T) {
 		t.Errorf("ticks %v, %d late", ticks, lates)
 	}
 }
-
-func BenchmarkMerge(b *testing.B) {
-	job, memory := newMemory(b, 1024)
-	threads := []*shmtest.Thread{job.Thread(0, 1, "a"), job.Thread(0, 2, "b"), job.Thread(0, 3, "c"),
-		job.Thread(0, 4, "d")}
-	m := &merge{}
-	n, ticks := 0, uint64(0)
-	for b.Loop() {
-		if n == 0 {
-			b.StopTimer()
-			for range 100000 {
-				ticks++
-				threads[ticks%4].Write(&shm.Record{Ticks: ticks, Kind: shm.RecordState, Type: shm.EventProxyStep})
-			}
-			memory.Refresh()
-			b.StartTimer()
-			n = m.drain(memory.Rings(), math.MaxUint64, func(int, uint64, *shm.Record, bool) bool { return true })
-			b.StopTimer()
-			memory.Mark()
-			memory.Release()
-			b.StartTimer()
-		}
-		n--
-	}
-}

@@ -225,23 +225,3 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkDecodeColl(b *testing.B) {
-	strings, id := heapOf()
-	r := sample(RecordStart, EventColl, 1)
-	bytes := AppendRecord(nil, &r, id)
-	b.SetBytes(int64(len(bytes)))
-	for b.Loop() {
-		Decode(bytes, strings, &r)
-	}
-}
-
-func BenchmarkDecodeState(b *testing.B) {
-	strings, id := heapOf()
-	r := sample(RecordState, EventProxyStep, 1)
-	bytes := AppendRecord(nil, &r, id)
-	b.SetBytes(int64(len(bytes)))
-	for b.Loop() {
-		Decode(bytes, strings, &r)
-	}
-}
