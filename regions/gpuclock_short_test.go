@@ -26,8 +26,8 @@ func TestGPUTimeOfShortRuns(t *testing.T) {
 		{"late", 180, 1, 15e3},
 		{"late bursts", 180, 10, 15e3},
 	} {
-		for _, length := range []float64{0.1e9, 0.2e9, 0.5e9, 1e9} {
-			for _, ppm := range []float64{50, -50, 150, -150, 300, -300} {
+		for i, length := range []float64{0.1e9, 0.2e9, 0.5e9, 1e9} {
+			for _, ppm := range [][]float64{{50, -150, 300}, {-50, 150, -300}}[i%2] {
 				name := fmt.Sprintf("%s, %g s, %+g ppm", run.name, length/1e9, ppm)
 				var a accuracy
 				for seed := range uint64(5) {

@@ -460,4 +460,4 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 }
 
 // testJobs is the number of jobs of each kind.
-const testJobs = 20
+const testJobs = 8

@@ -279,7 +279,7 @@ func TestBacklogIsBounded(t *testing.T) {
 func TestKillsAtAnyMomentWithBacklogs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	n := killedAgain(t, 6, 2500, 1024, backlogEnvironment(dir)...)
+	n := killedAgain(t, 6, 800, 1024, backlogEnvironment(dir)...)
 	if total := allStarts(t, dir); total != n*perCall {
 		t.Errorf("%d starts, want %d", total, n*perCall)
 	}

@@ -138,10 +138,7 @@ func FuzzMemory(f *testing.F) {
 			used = append(used, uint32(i))
 		}
 	}
-	places := 64
-	if underRace {
-		places = 8 // nothing runs at a time here
-	}
+	places := fewUnderRace(64, 8)
 	for i := range places {
 		f.Add(uint32(i*len(used)/places), []byte{0xff}, uint32(0), []byte{})
 		f.Add(uint32(i*len(used)/places), []byte{0xff, 0xff, 0xff, 0x7f}, uint32(i), []byte{1})

@@ -119,7 +119,7 @@ func (c *crowd) end(rows int) *experiment.Process {
 
 // Threads that come and go cost neither a row each, nor a file, nor a description.
 func TestManyShortThreads(t *testing.T) {
-	const threads = 10_000
+	threads := fewUnderRace(10_000, 1000)
 	c := newCrowd(t)
 	for i := range threads {
 		c.thread.Own(c.now(), 2000+i, "short")
@@ -139,7 +139,7 @@ func TestManyShortThreads(t *testing.T) {
 
 // So do communicators, of any number.
 func TestManyCommunicators(t *testing.T) {
-	const comms = 5000
+	comms := fewUnderRace(5000, 1000)
 	c := newCrowd(t)
 	first := c.comm
 	for i := range comms {

@@ -34,7 +34,7 @@ func TestKillsAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const kills = 6
-	n := killedAgain(t, kills, 2500, 1024, "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")
+	n := killedAgain(t, kills, 800, 1024, "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")
 	total, events, done := uint64(0), uint64(0), 0
 	for _, e := range shards(t, dir) {
 		total += starts(e.Process)
@@ -53,11 +53,8 @@ func TestKillsAtAnyMoment(t *testing.T) {
 }
 
 func TestCutEvents(t *testing.T) {
-	chunks := []int64{chunkSize, scorepChunkSize}
-	if underRace {
-		chunks = chunks[:1] // nothing runs at a time here
-	}
-	for _, chunk := range chunks {
+	oneGoroutine(t)
+	for _, chunk := range []int64{chunkSize, scorepChunkSize} {
 		path := filepath.Join(t.TempDir(), "0.evt")
 		w, err := otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: uint64(chunk)})
 		testkit.Must(t, err)

@@ -185,10 +185,7 @@ func (e *exchange) takenOver(t *testing.T, dir string, at uint64, settled bool) 
 // together, those that are missing are counted, and where both went on with the same operation the rest is paired.
 func TestTakeoverAtEveryRecord(t *testing.T) {
 	t.Parallel()
-	step := 1
-	if underRace {
-		step = 7 // nothing runs at a time here: without the detector each record has its turn
-	}
+	step := fewUnderRace(1, 7)
 	clock := shm.ReadClock(shm.ClockMonotonic)
 	probe := newExchange(t, 0, clock)
 	records := int((probe.ticks - clock.Ticks) / pause)
@@ -383,10 +380,7 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 		},
 	}
 	const padding = 250 // calls: more than a chunk
-	times := 6
-	if underRace {
-		times = 1 // little runs at a time here: it is the number of cuts that needs more of them
-	}
+	times := fewUnderRace(6, 1)
 	for _, mode := range []string{"trace", "record", "profile"} {
 		for name, death := range deaths {
 			for _, spool := range []bool{false, true} {
