@@ -4,10 +4,7 @@ package cupti
 
 import (
 	"fmt"
-	"slices"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 // bracket is where an external id was pushed and popped.
@@ -169,99 +166,4 @@ func TestCorrelatorIsBounded(t *testing.T) {
 	if c.Idle != 1000 || len(got) != 1000 || c.Counts[Aged] != 1000 {
 		t.Errorf("%d idle, %d reported, %v", c.Idle, len(got), c.Counts)
 	}
-}
-
-// TestNothingIsLinkedWrongly plays launches whose records come in any order, late, or not at all, with ids that stay
-// on stacks by mistake and correlation ids that wrap around: what is linked is linked rightly, and everything else
-// is counted with its reason.
-func TestNothingIsLinkedWrongly(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		const second = uint64(1e9)
-		type record struct {
-			at   uint64
-			give func(c *Correlator[string], now uint64)
-		}
-		var records []record
-		ids := make(brackets)
-		want := make(map[string]linked)
-		number := rapid.SampledFrom([]uint32{1, 1<<32 - 5, 1 << 31}).Draw(t, "first")
-		now := uint64(1000)
-		stale := uint64(0) // left on the thread's stack
-		for i := range rapid.IntRange(1, 40).Draw(t, "launches") {
-			now += 100_000
-			if number++; number == 0 {
-				number = 1
-			}
-			n, start := number, now
-			id := uint64(i + 1)
-			ours := rapid.Bool().Draw(t, "ours")
-			pushed := stale
-			truth := linked{o: NoExternal}
-			if ours {
-				pushed, truth = id, linked{Linked, id}
-				stop := start + 1000
-				if rapid.IntRange(0, 9).Draw(t, "popped") == 0 {
-					stop, stale = 0, id
-					truth = linked{o: Implausible} // nobody can tell where it ended
-				} else {
-					stale = 0
-				}
-				ids[id] = bracket{1, start - 100, stop}
-			} else if stale != 0 {
-				truth = linked{o: Implausible}
-			}
-			drop := func(what string) bool { return rapid.IntRange(0, 9).Draw(t, what) == 0 }
-			late := func(what string) uint64 { return start + uint64(rapid.IntRange(0, 4).Draw(t, what))*second }
-			hasID, hasCall := pushed != 0 && !drop("id"), !drop("call")
-			runtime := rapid.Bool().Draw(t, "runtime")
-			if hasID {
-				records = append(records, record{late("id at"), func(c *Correlator[string], now uint64) {
-					c.External(&External{ID: pushed, Correlation: n}, now)
-				}})
-			}
-			if hasCall {
-				at := late("call at")
-				records = append(records, record{at, func(c *Correlator[string], now uint64) {
-					c.API(&API{Thread: 1, Start: start + 10, End: start + 900, Correlation: n}, now)
-				}})
-				if runtime {
-					records = append(records, record{late("driver at"), func(c *Correlator[string], now uint64) {
-						c.API(&API{Thread: 1, Start: start + 50, End: start + 800, Correlation: n}, now)
-					}})
-				}
-			}
-			for k := range rapid.IntRange(0, 3).Draw(t, "kernels") {
-				name := fmt.Sprintf("%d.%d", i, k)
-				records = append(records, record{late("kernel at"),
-					func(c *Correlator[string], now uint64) { c.Activity(n, name, now) }})
-				switch {
-				case hasID && hasCall:
-					want[name] = truth
-				case hasCall:
-					want[name] = linked{o: NoExternal}
-				case hasID:
-					want[name] = linked{o: NoCall}
-				default:
-					want[name] = linked{o: Aged}
-				}
-			}
-		}
-		slices.SortStableFunc(records, func(a, b record) int { return int(int64(a.at) - int64(b.at)) })
-		c, got := join(nil, ids)
-		for _, r := range records {
-			r.give(c, r.at)
-			c.Expire(r.at)
-		}
-		c.End()
-		var counts [NumOutcomes]uint64
-		for name, w := range want {
-			if got[name] != w {
-				t.Errorf("%s: %v, want %v", name, got[name], w)
-			}
-			counts[w.o]++
-		}
-		if len(got) != len(want) || c.Counts != counts {
-			t.Errorf("%d reported of %d; %v, want %v", len(got), len(want), c.Counts, counts)
-		}
-	})
 }

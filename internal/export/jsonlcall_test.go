@@ -37,8 +37,7 @@ func TestCallsWithoutOperationsHaveTheirCommunicator(t *testing.T) {
 	res := testkit.Value(JSONL(jobtest.Open(t, jobtest.Unify(t, dir)), filepath.Join(dir, "jsonl"), nil))(t)
 	ranks := make(map[any]any)
 	for _, path := range res.Files {
-		events, _ := readLines(t, path)
-		for _, r := range events {
+		for _, r := range recordsIn(t, path) {
 			if r["type"] != "ncclProfileCollApi" {
 				continue
 			}

@@ -28,8 +28,7 @@ func TestParentsOfCommunicators(t *testing.T) {
 		"rest": "world 1.1259375e+07 0 <nil>", "other": "<nil> <nil> <nil> <nil>"}
 	seen := 0
 	for _, path := range res.Files {
-		events, _ := readLines(t, path)
-		for _, r := range events {
+		for _, r := range recordsIn(t, path) {
 			if r["func"] == "ProfilerInit" {
 				seen++
 				d := r["details"].(map[string]any)
