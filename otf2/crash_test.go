@@ -4,7 +4,6 @@ package otf2
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -141,42 +140,6 @@ func TestCrashLeavesWholeFile(t *testing.T) {
 	}
 	if len(states) != 0 || last.Events != w.Events() || crashes < 200 {
 		t.Errorf("%d events of %d, %d flushes not seen, %d crashes", last.Events, w.Events(), len(states), crashes)
-	}
-}
-
-// After every flush the file is complete, ends in 02 01 and its last header has the number of events.
-func TestFlushedFileIsComplete(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "0.evt")
-	w, err := CreateEventWriter(path, nil)
-	testkit.Must(t, err)
-	if b := testkit.Read(t, path); len(b) != headerSize+endSize || w.Size() != int64(len(b)) {
-		t.Fatalf("new file has %d bytes, Size %d", len(b), w.Size())
-	}
-	flushes := 0
-	crashWriter(t, w, func(events uint64) {
-		flushes++
-		b := testkit.Read(t, path)
-		if string(b[len(b)-2:]) != "\x02\x01" || int64(len(b)) != w.Size() {
-			t.Fatalf("file of %d bytes (Size %d) ends in % x", len(b), w.Size(), b[len(b)-2:])
-		}
-		start := (len(b) - 1) / DefaultEventChunkSize * DefaultEventChunkSize
-		if n := binary.LittleEndian.Uint64(b[start+10:]); n != events {
-			t.Fatalf("last chunk's header counts %d events, want %d", n, events)
-		}
-		if flushes%8 == 0 {
-			s, err := ScanEventFile(path, DefaultEventChunkSize)
-			if err != nil || s.Events != events || !s.Complete || s.ValidBytes != int64(len(b))-endSize {
-				t.Fatalf("scan: %+v, %v; want %d events in %d bytes", s, err, events, len(b))
-			}
-		}
-	})
-	for k := range (w.Size() - 1) / DefaultEventChunkSize { // full chunks: first follows on the last one before
-		b := testkit.Read(t, path)[k*DefaultEventChunkSize:]
-		first, last := eventNumbers(b, false)
-		next, _ := eventNumbers(b[DefaultEventChunkSize:], false)
-		if first > last || next != last+1 {
-			t.Errorf("chunk %d holds events %d to %d, the next begins with %d", k, first, last, next)
-		}
 	}
 }
 

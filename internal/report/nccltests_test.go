@@ -84,28 +84,6 @@ func TestTablesInTheFormOfNCCLTests(t *testing.T) {
 	golden.Text(t, "testdata/nccltests.csv", csv.String())
 }
 
-// A row begins with the fields that scripts for nccl-tests' output expect, at the places where they expect them, and
-// every other line with "#".
-func TestScriptsForNCCLTestsReadTheTables(t *testing.T) {
-	rows := 0
-	for line := range strings.Lines(testsText(t, "avg", report.Style{})) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		rows++
-		f := strings.Fields(line)
-		if len(f) < 13 {
-			t.Fatalf("%d fields: %s", len(f), line)
-		}
-		if rows == 1 && strings.Join(f[:13], " ") != "1024 256 float ? -1 20.50 0.05 0.09 N/A 19.25 0.05 0.09 N/A" {
-			t.Errorf("%q", f)
-		}
-	}
-	if rows != 8 {
-		t.Errorf("%d rows", rows)
-	}
-}
-
 func TestWidthsAreKept(t *testing.T) {
 	for width := 80; width < 200; width += 20 {
 		for line := range strings.Lines(testsText(t, "avg", report.Style{Width: width})) {
