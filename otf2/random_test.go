@@ -3,24 +3,19 @@
 package otf2_test
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/otf2/otf2print"
 )
 
 // randomRuns is the number of random archives of a test; OTF2_RANDOM_RUNS asks for more.
@@ -126,58 +121,6 @@ func TestRandomArchivesInPython(t *testing.T) {
 		want := fmt.Sprintf("%d %d %d %d ", events, attributes, len(a.Defs.Locations), len(a.Defs.Regions))
 		if !strings.HasPrefix(got, want) {
 			t.Fatalf("%+v: read %s, want %s", s, got, want)
-		}
-	})
-}
-
-// The same archive as a big-endian machine writes it gives the same text, from us and from the reference.
-func TestRandomArchivesInBigEndian(t *testing.T) {
-	checkRandom(t, 3, func(rt *rapid.T) {
-		s := anyShape(rt)
-		anchor := writeShape(t, rt, s)
-		texts := func() string {
-			a, err := otf2.Open(anchor, nil)
-			ok(t, err)
-			opts := &otf2print.Options{Zone: time.UTC}
-			var b bytes.Buffer
-			ok(t, otf2print.Definitions(&b, a, opts))
-			ok(t, otf2print.LocalDefs(&b, a, opts))
-			ok(t, otf2print.Events(&b, a, opts))
-			if a.Anchor.Snapshots > 0 {
-				ok(t, otf2print.Snapshots(&b, a, opts))
-			}
-			return b.String()
-		}
-		little := texts()
-		base := strings.TrimSuffix(anchor, ".otf2")
-		turn := func(path string, change func(b []byte, chunk uint64), chunk uint64) {
-			b, err := os.ReadFile(path)
-			ok(t, err)
-			change(b, chunk)
-			ok(t, os.WriteFile(path, b, 0o644))
-		}
-		turn(base+".def", otf2.BigEndianGlobalDefs, s.DefChunk)
-		files, err := filepath.Glob(base + "/*")
-		ok(t, err)
-		for i, path := range files {
-			switch {
-			case i%5 == 4: // byte orders may be mixed
-			case strings.HasSuffix(path, ".snap"):
-				turn(path, otf2.BigEndianSnapshots, s.EventChunk)
-			case strings.HasSuffix(path, ".evt"):
-				turn(path, otf2.BigEndianEvents, s.EventChunk)
-			default:
-				turn(path, otf2.BigEndianLocalDefs, s.DefChunk)
-			}
-		}
-		golden.SameLines(t, "big-endian", texts(), little)
-		if _, err := exec.LookPath("otf2-print"); err == nil || os.Getenv("CI") == "true" {
-			compareAll(t, anchor)
-		}
-		res, err := otf2.Recover(anchor, nil)
-		ok(t, err)
-		if res.Changed() || res.Failed() || len(res.Lost) > 0 {
-			t.Fatalf("recovery of a whole archive:\n%s", lines(res))
 		}
 	})
 }

@@ -115,17 +115,7 @@ func newJob(t *testing.T, o shmtest.Options) (*shmtest.Job, *process) {
 	return job, p
 }
 
-// monotonic is CLOCK_MONOTONIC, less by what passed between two readings at the begin: Go reads it without a system call.
-func monotonic() uint64 { return clockAtBegin + uint64(time.Since(begin)) }
-
-var clockAtBegin, begin = func() (uint64, time.Time) {
-	for {
-		ticks, now := shm.ReadClock(shm.ClockMonotonic).Ticks, time.Now()
-		if shm.ReadClock(shm.ClockMonotonic).Ticks-ticks < 50_000 {
-			return ticks, now
-		}
-	}
-}()
+func monotonic() uint64 { return shm.ReadClock(shm.ClockMonotonic).Ticks }
 
 // killedAgain lets an application make calls under collectors that are killed at any moment, one after the other, and
 // ends with one that is not. It returns how many calls there were.

@@ -112,7 +112,3 @@ func traced(t testing.TB, p *shardtest.Process, comm int) {
 		otf2.CollectiveRootNone, 6000, 6000))
 	must(row.Leave(at(470), nil, inner))
 }
-
-// operationsOf are the operations of job on all ranks: three AllReduces, a Broadcast, a launch of two, a ReduceScatter,
-// and four ends of messages.
-const operationsOf = 3*3 + 3 + 3*2 + 3 + 4
