@@ -40,7 +40,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -61,14 +60,8 @@ var products = []product{
 	{"report, Markdown", []string{"report", "DIR", "--format", "markdown"}, "", readReportMarkdown},
 	{"report --nccl-tests", []string{"report", "DIR", "--nccl-tests", "--format", "json"}, "", readNCCLTests},
 	{"report --tally", []string{"report", "DIR", "--tally", "--format", "json"}, "", readTally},
-	{"report --tally, text", []string{"report", "DIR", "--tally", "--top", "all"}, "", readTables(tallyText)},
-	{"report --tally, CSV", []string{"report", "DIR", "--tally", "--format", "csv"}, "", readTables(tallyCSV)},
 	{"report --waits", []string{"report", "DIR", "--waits", "--format", "json"}, "", readWaits},
-	{"report --waits, text", []string{"report", "DIR", "--waits", "--top", "all"}, "", readTables(waitsText)},
-	{"report --waits, CSV", []string{"report", "DIR", "--waits", "--format", "csv"}, "", readTables(waitsCSV)},
 	{"report --matrix", []string{"report", "DIR", "--matrix", "--format", "json"}, "", readMatrix},
-	{"report --matrix, text", []string{"report", "DIR", "--matrix", "--top", "all"}, "", readTables(matrixText)},
-	{"report --matrix, CSV", []string{"report", "DIR", "--matrix", "--format", "csv"}, "", readTables(matrixCSV)},
 	{"report --path", []string{"report", "DIR", "--path", "--format", "json"}, "", readPath},
 	{"profile --summary", []string{"profile", "DIR", "--summary", "DIR/summary.json"}, "summary.json", readSummary},
 	{"export --jsonl", []string{"export", "--jsonl", "DIR"}, "jsonl/*.jsonl", readJSONL},
@@ -78,7 +71,6 @@ var products = []product{
 	{"timeline", []string{"timeline", "DIR"}, "timeline.html", readTimeline},
 	{"diff", []string{"diff", "DIR", "DIR", "--warm-up", "0", "--format", "json"}, "", readDiff},
 	{"top", []string{"top", "DIR", "--once", "--format", "json"}, "", readTop},
-	{"diff, text", []string{"diff", "DIR", "DIR", "--warm-up", "0"}, "", readTables(diffText)},
 	{"view --scalasca", []string{"view", "--scalasca", "DIR", "--format", "json"}, "", readView},
 	{"view --scalasca, its archive", []string{"print", "--show-all", "DIR/scalasca/traces.otf2"}, "", readViewed},
 }
@@ -1114,7 +1106,6 @@ func readDiff(f figures, name string, outputs map[string][]byte) error {
 		f.add(name+" "+side, "ranks", float64(run.Ranks))
 		f.add(name+" "+side, "communicators", float64(run.Communicators))
 	}
-	medians := make(map[string][]float64) // by the text's name
 	for i := range c.Operations {
 		o := &c.Operations[i]
 		f.add(name+" A", "operations of kinds", float64(o.OperationsA))
@@ -1124,17 +1115,6 @@ func readDiff(f figures, name string, outputs map[string][]byte) error {
 		}
 		if o.Class == nil && o.CommunicatorsA == 1 && o.Time.MedianA > 0 && (!o.Grouped || o.Equal > 0) {
 			f.near(name, diffKind(o.Operation, o.Size, o.TimingSource, o.Equal), o.Time.MedianA, 1e-9)
-		}
-		if !o.Grouped {
-			key := diffRow(map[string]string{"operation": o.Operation, "size": units.Bytes(o.Size),
-				"timing source": o.TimingSource})
-			medians["median A of "+key] = append(medians["median A of "+key], o.Time.MedianA)
-			medians["median B of "+key] = append(medians["median B of "+key], o.Time.MedianB)
-		}
-	}
-	for key, all := range medians {
-		if len(all) == 1 && all[0] > 0 {
-			f.add(name, key, all[0])
 		}
 	}
 	return nil

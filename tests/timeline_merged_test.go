@@ -7,9 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -65,42 +62,4 @@ func mergedJob(t *testing.T) string {
 	res, err := scorep.Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil)
 	testkit.Must(t, err)
 	return res.Archive
-}
-
-// A merged archive shows MPI and NCCL, each with its waits, and what the report says of both.
-func TestTimelineOfAMergedArchive(t *testing.T) {
-	t.Parallel()
-	anchor := mergedJob(t)
-	a, err := otf2.Open(anchor, &otf2.ReadOptions{Nanoseconds: true})
-	testkit.Must(t, err)
-	defer a.Close()
-	r, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
-	tb, _ := showPage(t, anchor, desktop)
-	for _, what := range []string{"MPI_Allreduce", "AllReduce"} {
-		if !eval[bool](tb, fmt.Sprintf("app.store.head.regions.some((r) => r.name === %q)", what)) {
-			t.Errorf("the page has no %s", what)
-		}
-	}
-	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
-	tb.key("0")
-	tb.await(fmt.Sprintf("app.panel.waits.shown.total === %d && document.querySelector('#waits table')",
-		r.WaitStates.Total.Waited))
-	if got := eval[string](tb, `document.querySelector("#waits table").innerText`); r.WaitStates.Total.Waited == 0 ||
-		!eval[bool](tb, `[...document.querySelectorAll("#waits td")].some((e) => e.innerText === "nccl world")`) {
-		t.Errorf("waits by operation: %s", got)
-	}
-	if got, want := eval[bool](tb, `!document.getElementById("tab-path").hidden`),
-		r.CriticalPath != nil && r.CriticalPath.NotKnown == ""; got != want {
-		t.Errorf("there is a path: %v, in the report %v", got, want)
-	}
-	// In a part of the run MPI's operations are told apart from NCCL's by their names, too.
-	names := `[...document.querySelectorAll("#waits td:first-child")].map((e) => e.innerText)`
-	tb.key("0")
-	eval[any](tb, "app.go(app.state.view.duration * 0.2, app.state.view.duration * 0.9)")
-	tb.await(`app.panel.waits.shown.from > 0 && ` + names + `.includes("AllReduce (MPI)") && ` + names +
-		`.includes("AllReduce")`)
-	tb.key("g")
-	tb.await("app.ranks.on && app.ranks.pixels > 0")
-	tb.noErrors()
 }

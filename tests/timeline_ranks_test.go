@@ -10,8 +10,6 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -69,40 +67,6 @@ func TestTimelineRanks(t *testing.T) {
 	again.noErrors()
 	tb.do(chromedp.MouseClickXY(at[0], at[1]+0.5*at[2])) // the first one
 	tb.await(`!app.ranks.on && app.state.focus === app.store.head.ranks[2].row`)
-	tb.noErrors()
-}
-
-// The waits and the transfers of a part of the run are what report --from --to has.
-func TestTimelineFollows(t *testing.T) {
-	t.Parallel()
-	anchor := lateJob(t)
-	a := openArchive(t, anchor)
-	tb, _ := showPage(t, anchor, desktop)
-	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
-	const ms = 1_000_000
-	for _, c := range [][2]uint64{{912 * ms, 930 * ms}, {930 * ms, 960 * ms}, {925 * ms, 934 * ms},
-		{936 * ms, 942 * ms}} {
-		begin := uint64(a.Defs.Clock.Offset)
-		selected := testkit.Value(selection.Resolve(a, selection.Spec{From: fmt.Sprintf("@%.9fs",
-			float64(begin+c[0])/1e9),
-			To: fmt.Sprintf("@%.9fs", float64(begin+c[1])/1e9)}))(t)
-		r := testkit.Value(operations.Observe(a, &operations.Observer{Selection: selected}))(t)
-		eval[any](tb, fmt.Sprintf("app.go(%d, %d)", c[0], c[1]))
-		want := make([]float64, 0, 8)
-		for _, row := range r.WaitStates.Ranks {
-			want = append(want, float64(row.Waited), float64(row.Caused))
-		}
-		tb.await(fmt.Sprintf(`app.panel.waits.shown?.from === %d`, c[0]))
-		if got := eval[[]float64](
-			tb, `app.store.head.ranks.flatMap((_, r) => [app.panel.waits.shown.waited[r], app.panel.waits.shown.caused[r]])`); !slices.Equal(got, want) {
-			t.Errorf("%v: the page has %v, the report %v", c, got, want)
-		}
-	}
-	tb.key("0")
-	tb.await(fmt.Sprintf(`app.panel.waits.shown.total === %d`, func() uint64 {
-		r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
-		return r.WaitStates.Total.Waited
-	}()))
 	tb.noErrors()
 }
 

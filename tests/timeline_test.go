@@ -5,7 +5,6 @@ package tests
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -799,30 +798,5 @@ func TestTimelineOfNothing(t *testing.T) {
 		}
 	}
 	tb.key("+0?")
-	tb.noErrors()
-}
-
-// The page works with a tool that gives it its data.
-func TestTimelineServed(t *testing.T) {
-	t.Parallel()
-	needBrowser(t)
-	a := testkit.Value(otf2.Open(hostileJob(t, "fine"), nil))(t)
-	d := testkit.Value(timeline.Read(a, nil))(t)
-	defer d.Close()
-	s := testkit.Value(timeline.NewServer("served"))(t)
-	defer s.Close()
-	testkit.Must(t, s.Fill(d, timeline.Options{Title: "served"}))
-	l := testkit.Value(s.Listen(0))(t)
-	defer l.Close()
-	if ip := l.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() {
-		t.Errorf("listening on %v", ip)
-	}
-	go func() { _ = s.Serve(l) }()
-	tb := openTab(t, s.URL(), browser.Options{})
-	tb.box("world rank 1", "AllReduce", 0)
-	eval[any](tb, "app.selection.select(app.stage.painted.boxes[0].bar, 'stay')")
-	if title := eval[string](tb, "document.title"); title != "served – timeline" {
-		t.Errorf("the page is called %q", title)
-	}
 	tb.noErrors()
 }
