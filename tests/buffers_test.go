@@ -44,8 +44,8 @@ func TestClassesOfBuffers(t *testing.T) {
 				}
 				t.Run(fmt.Sprint(rec.Name, "/", version), func(t *testing.T) {
 					t.Parallel()
-					_, res, got := playKernelsUnified(t, rec, "NCCL_OTF2_CUPTI=memory",
-						fmt.Sprint("FAKECUPTI_VERSION=", version), "FAKECUPTI_CLOCK=host")
+					_, res, got := playKernelsUnified(t, rec, env("NCCL_OTF2_CUPTI=memory",
+						fmt.Sprint("FAKECUPTI_VERSION=", version), "FAKECUPTI_CLOCK=host"))
 					all.add(checkClasses(t, rec, res, got))
 				})
 			}

@@ -66,12 +66,16 @@ func (a *archive) kernels() (map[uint64][]*shownKernel, error) {
 }
 
 // playKernelsUnified plays a recording with its kernels, and unifies what is left.
-func playKernelsUnified(t *testing.T, rec *replay.Recording, vars ...string) (string, *replay.Result, *archive) {
+func playKernelsUnified(t *testing.T, rec *replay.Recording, changes ...change) (string, *replay.Result, *archive) {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "experiment")
+	dir, spooled := filepath.Join(t.TempDir(), "experiment"), false
 	// in real time, as the records come by it
-	res := playKernels(t, rec, dir, env(vars...), func(o *replay.Options) { o.Pace = replay.PaceRecorded })
-	waitDone(t, dir, len(rec.Processes))
+	res := playKernels(t, rec, dir, append(changes, func(o *replay.Options) {
+		o.Pace, spooled = replay.PaceRecorded, o.Spool
+	})...)
+	if !spooled {
+		waitDone(t, dir, len(rec.Processes))
+	}
 	anchor := unified(t, dir)
 	otf2Print(t, anchor)
 	return dir, res, readArchive(t, anchor)
@@ -104,8 +108,12 @@ func TestKernelsInTheTimeline(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(rec.Name, "/", version), func(t *testing.T) {
 				t.Parallel()
-				dir, res, got := playKernelsUnified(t, rec, fmt.Sprint("FAKECUPTI_VERSION=", version),
-					"FAKECUPTI_SHUFFLE=1", "FAKECUPTI_CLOCK=host")
+				changes := []change{env(fmt.Sprint("FAKECUPTI_VERSION=", version), "FAKECUPTI_SHUFFLE=1",
+					"FAKECUPTI_CLOCK=host")}
+				if i%2 == 1 {
+					changes = append(changes, spool)
+				}
+				dir, res, got := playKernelsUnified(t, rec, changes...)
 				l := linkage{t: t, rec: rec, got: got, want: expect(rec)}
 				l.check(res)
 				if l.linked != l.nccl || l.nccl == 0 || l.operations == 0 {
@@ -131,7 +139,7 @@ func TestKernelsInTheTimeline(t *testing.T) {
 func TestKernelsOfBadRecords(t *testing.T) {
 	t.Parallel()
 	faults := []string{"zero:3", "reversed:5", "early:7", "drop:4", "unknown:1", "truncated:1", "late:50",
-		"zero:2,drop:3,unknown:2", "clock:2", "late:600000"}
+		"zero:2,drop:3,unknown:2", "clock:2", "late:600000", "foreign,slower:20,clock:100"}
 	for _, rec := range recordings(t) {
 		for i, list := range faults {
 			if rec.Name != "10-graph-3p" && (rec.Name != "02-allcoll-4p-net" || i%3 > 0) {
@@ -139,8 +147,8 @@ func TestKernelsOfBadRecords(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(rec.Name, "/", list), func(t *testing.T) {
 				t.Parallel()
-				dir, res, got := playKernelsUnified(t, rec, "FAKECUPTI_VERSION=130000", "FAKECUPTI_SHUFFLE=1",
-					"FAKECUPTI_FAULTS="+list)
+				dir, res, got := playKernelsUnified(t, rec, env("FAKECUPTI_VERSION=130000", "FAKECUPTI_SHUFFLE=1",
+					"FAKECUPTI_FAULTS="+list))
 				l := linkage{t: t, rec: rec, got: got, want: expect(rec), faulty: true}
 				l.check(res)
 				processes := shardsByProcess(t, dir)
@@ -152,6 +160,7 @@ func TestKernelsOfBadRecords(t *testing.T) {
 					// A buffer that comes when the plugin waits no more is counted, and what is in it is not.
 					n := p.Counts.Oddities["CUPTI_BUFFERS_OUT"]
 					out += n
+					checkCupti(t, list, p, gpu)
 					switch {
 					case n < gpu.Outstanding || n > 0 && !strings.HasPrefix(list, "late"):
 						t.Errorf("process %d: %d buffers are counted as not given back, want %d", i, n, gpu.Outstanding)
@@ -176,7 +185,7 @@ func TestKernelsOfBadRecords(t *testing.T) {
 				// What is not drawn is linked if no graph launched it; if the clock is known, and what launched it.
 				most := l.unlinked + l.hiddenReplays + l.unannounced
 				least := most - min(most, untaken)
-				if strings.HasPrefix(list, "clock") || strings.Contains(list, "unknown") ||
+				if strings.Contains(list, "clock") || strings.Contains(list, "unknown") ||
 					strings.Contains(list, "truncated") {
 					most += l.hidden
 				}
@@ -187,6 +196,29 @@ func TestKernelsOfBadRecords(t *testing.T) {
 					l.drawn, l.linked, l.unlinked)
 			})
 		}
+	}
+}
+
+// checkCupti holds what a shard says of CUPTI against what CUPTI did.
+func checkCupti(t *testing.T, faults string, p *experiment.Process, gpu *fakegpu.Truth) {
+	t.Helper()
+	if strings.Contains(faults, "drop") != (gpu.Dropped > 0) ||
+		strings.Contains(faults, "unknown") != (gpu.Unreadable > 0) {
+		t.Errorf("the faults %q came out as %+v", faults, gpu)
+	}
+	if n := p.Counts.Oddities["CUPTI_BUFFERS_STRANGE"]; strings.HasPrefix(faults, "foreign") != (n > 0) {
+		t.Errorf("%d strange buffers", n)
+	}
+	for name, want := range map[string]uint64{"CUPTI_DROPPED": gpu.Dropped, "CUPTI_UNKNOWN": gpu.Unreadable,
+		"CUPTI_LOST": 0, "CUPTI_BUFFERS_OVERWRITTEN": 0} {
+		testkit.Equal(t, p.Counts.Oddities[name], want, "%s", name)
+	}
+	if strings.HasPrefix(faults, "late") {
+		return // a buffer may come when the plugin waits no more
+	}
+	if c := p.Cupti; c.State != "ended" || c.Version != 130000 || c.Kinds != 1<<10|1<<4|1<<39 ||
+		!maps.Equal(c.Records, gpu.Delivered) {
+		t.Errorf("%+v, delivered %v", c, gpu.Delivered)
 	}
 }
 

@@ -4,12 +4,14 @@ package tests
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -96,5 +98,14 @@ func TestHangWithoutCalls(t *testing.T) {
 	}
 	for _, m := range c.Members {
 		testkit.Equal(t, (m.Rank == 1), (m.State == "missing"), "rank %d: %+v", m.Rank, m)
+	}
+}
+
+// causedMost says that half of all waiting, or more, was for a rank.
+func causedMost(t *testing.T, w *waits.States, rank string) {
+	t.Helper()
+	i := slices.IndexFunc(w.Ranks, func(r waits.Row) bool { return r.Name == rank })
+	if i < 0 || w.Total.Waited == 0 || 2*w.Ranks[i].Caused < w.Total.Waited {
+		t.Errorf("%s did not make ranks wait the most: %+v", rank, w.Ranks)
 	}
 }

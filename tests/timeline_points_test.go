@@ -62,8 +62,6 @@ var points = []struct {
 	{"range", driveRange},
 	{"operations", driveOperations},
 	{"steps", driveSteps},
-	{"hands", driveHands},
-	{"pictures", drivePictures},
 	{"widths and tabs", driveWidths},
 }
 
