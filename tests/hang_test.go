@@ -3,11 +3,8 @@
 package tests
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,37 +26,39 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
 // hanging is a job in which some ranks never come to an operation.
 type hanging struct {
-	recording string
-	function  string
-	ordinal   int
-	missing   []int // ranks, of the communicator in which the operation is the first of the recording
-	events    string
-	end       ending // "kill", "abort" (SIGABRT), "finalize": as after ncclCommAbort, those that are inside
+	release  string
+	function string
+	ranks    int
+	ordinal  int
+	missing  []int
+	events   string
+	end      ending // "kill", "abort" (SIGABRT), "finalize": as after ncclCommAbort, those that are inside
 }
 
 type ending string
 
 var hangs = []hanging{
-	{"01-allreduce-2p", "AllReduce", 4, []int{1}, "gpu", "kill"},
-	{"01-allreduce-2p", "AllReduce", 0, []int{0}, "light", "abort"},
-	{"02-allcoll-4p-net", "AllReduce", 3, []int{2}, "net", "kill"},
-	{"02-allcoll-4p-net", "AllReduce", 3, []int{2}, "net-sums", "kill"},
-	{"02-allcoll-4p-net", "ReduceScatter", 1, []int{0, 3}, "all", "abort"},
-	{"02-allcoll-4p-net", "AllGather", 1, []int{1}, "light", "finalize"},
-	{"07-twocomms-streams", "AllReduce", 2, []int{0}, "gpu", "finalize"},
-	{"08-v5-nccl228-3p", "AllReduce", 2, []int{0, 1}, "gpu", "abort"},
-	{"09-straggler-4p", "AllReduce", 7, []int{2}, "gpu", "finalize"},
-	{"09-straggler-4p", "AllReduce", 20, []int{1, 2, 3}, "all", "kill"},
+	{v4, "AllReduce", 2, 4, []int{1}, "gpu", "kill"},
+	{v6, "AllReduce", 2, 0, []int{0}, "light", "abort"},
+	{v6, "AllReduce", 4, 3, []int{2}, "net", "kill"},
+	{v6, "AllReduce", 4, 3, []int{2}, "net-sums", "kill"},
+	{v6, "ReduceScatter", 4, 1, []int{0, 3}, "all", "abort"},
+	{v5, "AllGather", 4, 1, []int{1}, "light", "finalize"},
+	{v7, "AllReduce", 3, 2, []int{0}, "gpu", "finalize"},
+	{v5, "AllReduce", 3, 2, []int{0, 1}, "gpu", "abort"},
+	{v6, "AllReduce", 4, 7, []int{2}, "gpu", "finalize"},
+	{v7, "AllReduce", 4, 20, []int{1, 2, 3}, "all", "kill"},
 }
 
 // Of a job that hangs the report names the operation and who is missing: while it hangs, and when it is dead.
 func TestHang(t *testing.T) {
 	for _, h := range hangs {
-		t.Run(fmt.Sprintf("%s-%s-%d-%s-%s", h.recording, h.function, h.ordinal, h.events, h.end), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s-%s-%d-%s-%s", h.release, h.function, h.ordinal, h.events, h.end), func(t *testing.T) {
 			t.Parallel()
 			h.run(t)
 		})
@@ -67,7 +66,7 @@ func TestHang(t *testing.T) {
 }
 
 func (h *hanging) run(t *testing.T) {
-	rec, stops := h.cut(t, recording(t, h.recording))
+	rec := h.play(t)
 	dir := filepath.Join(t.TempDir(), "experiment")
 	stopped, began := make(chan struct{}), time.Now()
 	var all sync.WaitGroup
@@ -78,14 +77,18 @@ func (h *hanging) run(t *testing.T) {
 	}()
 	seen := make(chan struct{})
 	opt := usual(t, dir, clock(replay.ClockLive), env("NCCL_OTF2_EVENTS="+h.events)) // time goes on while they hang
-	opt.StopAt = func(process int) int { return stops[process] }
+	opt.StopAt = func(process int) int {
+		// before it finalizes
+		return len(slices.DeleteFunc(slices.Clone(rec.Processes[process].Calls),
+			func(c *replay.Call) bool { return c.Kind == replay.CallFinalize }))
+	}
 	opt.Stopped = func(process, pid int) {
 		all.Done()
 		<-seen
 		switch {
 		case h.end == "abort":
 			_ = syscall.Kill(pid, syscall.SIGABRT)
-		case h.end == "kill" || h.isMissing(rec.Processes[process]):
+		case h.end == "kill" || slices.Contains(h.missing, process):
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
@@ -246,10 +249,6 @@ func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 	}
 }
 
-func (h *hanging) isMissing(p *replay.Process) bool {
-	return slices.Contains(h.missing, p.Contexts[0].Rank)
-}
-
 // fault compares the report with what must be in it; "" if it is all there.
 func (h *hanging) fault(dir string, alive bool) string {
 	r, err := hang.Find(dir, time.Now(), nil)
@@ -308,185 +307,26 @@ func (h *hanging) fault(dir string, alive bool) string {
 	return ""
 }
 
-// cut makes of a recording one in which ranks miss an operation: they do not call it, and what they called before runs
-// to its end; on the other ranks what needs them begins and does not end. It tells after how many calls each process
-// stands still.
-func (h *hanging) cut(t *testing.T, rec *replay.Recording) (*replay.Recording, []int) {
+// play is the job: its ranks go through some operations, and those that are not missing begin one more.
+func (h *hanging) play(t *testing.T) *replay.Recording {
 	t.Helper()
-	want := expect(rec)
-	comm := commKey(rec.Processes[0].Contexts[0])
-	for _, p := range rec.Processes { // the communicator that has the function
-		if len(want.operations[member{commKey(p.Contexts[0]), p.Contexts[0].Rank}][h.function]) > h.ordinal {
-			comm = commKey(p.Contexts[0])
+	s := scenario.New("hang", h.release)
+	ranks := s.Job(h.ranks, scenario.Comm{ID: 0x4a26, Name: "dp"})
+	op := scenario.Op{Func: h.function, Steps: 1}
+	for range h.ordinal {
+		s.All(ranks, scenario.Same(op))
+	}
+	op.Open = true
+	var inside []*scenario.Rank
+	for rank, r := range ranks {
+		if !slices.Contains(h.missing, rank) {
+			r.Call(op)
+			inside = append(inside, r)
 		}
 	}
-	chosen := func(rank int) *replay.Event {
-		ops := want.operations[member{comm, rank}][h.function]
-		if len(ops) <= h.ordinal {
-			t.Fatalf("rank %d has %d operations %s", rank, len(ops), h.function)
-		}
-		return ops[h.ordinal].event
+	s.Advance(200)
+	if h.end == "finalize" {
+		scenario.Leave(inside)
 	}
-	// Where the missing ranks stop, and how many operations each communicator rank has begun then.
-	ends := make([]int, len(rec.Processes))
-	begun := make(map[member]map[string]int)
-	for i, p := range rec.Processes {
-		ends[i] = len(p.Calls)
-		if h.isMissing(p) {
-			root := chosen(p.Contexts[0].Rank)
-			for e := root; e != nil; e = e.Parent {
-				if e.Start.Index < root.Start.Index {
-					root = e
-				}
-			}
-			ends[i] = root.Start.Index
-			if g := chosen(p.Contexts[0].Rank).Group; g != nil {
-				ends[i] = min(ends[i], g.Start.Index)
-			}
-		}
-		for m, of := range want.operations {
-			for key, ops := range of {
-				for _, op := range ops {
-					if slices.Contains(p.Events, op.event) && op.event.Start.Index < ends[i] {
-						if begun[m] == nil {
-							begun[m] = make(map[string]int)
-						}
-						begun[m][key]++
-					}
-				}
-			}
-		}
-	}
-	blocked := make(map[*replay.Event]bool)
-	for m, of := range want.operations {
-		for key, ops := range of {
-			for n, op := range ops {
-				for _, p := range rec.Processes {
-					for _, x := range p.Contexts {
-						o := member{commKey(x), x.Rank}
-						if !h.isMissing(p) || o.comm != m.comm || o == m {
-							continue
-						}
-						other := key
-						switch {
-						case strings.HasPrefix(key, "Send"):
-							other = fmt.Sprintf("Recv %d", m.rank)
-						case strings.HasPrefix(key, "Recv"):
-							other = fmt.Sprintf("Send %d", m.rank)
-						}
-						if other != key && int(op.Root) != o.rank {
-							continue
-						}
-						if n >= begun[o][other] {
-							blocked[op.event] = true
-						}
-					}
-				}
-			}
-		}
-	}
-	kept := make([]map[*replay.Call]bool, len(rec.Processes))
-	stops := make([]int, len(rec.Processes))
-	for i, p := range rec.Processes {
-		if !h.isMissing(p) {
-			for _, c := range p.Calls { // the application goes on until the first time that something should have ended
-				if c.Event != nil && c.Event.Type == replay.TypeKernelCh && c.Kind != replay.CallStart &&
-					blocked[c.Event.Parent] {
-					ends[i] = c.Index
-					break
-				}
-			}
-		}
-		kept[i] = make(map[*replay.Call]bool)
-		there := make(map[*replay.Event]bool)
-		for _, c := range p.Calls {
-			e := c.Event
-			keep := c.Index < ends[i]
-			switch {
-			case e == nil:
-			case c.Kind == replay.CallStart && !keep: // what NCCL does for operations that were begun
-				keep = e.Parent != nil && there[e.Parent] &&
-					(e.Type == replay.TypeKernelCh || e.Type == replay.TypeProxyOp || e.Type == replay.TypeProxyStep ||
-						e.Type == replay.TypeNetPlugin)
-			case c.Kind != replay.CallStart:
-				keep = there[e]
-			}
-			if e != nil && (c.Kind == replay.CallStop &&
-				(e.Type == replay.TypeProxyOp || e.Type == replay.TypeProxyStep) || c.Kind != replay.CallStart &&
-				e.Type == replay.TypeKernelCh) {
-				for o := e; o != nil; o = o.Parent {
-					keep = keep && !blocked[o]
-				}
-			}
-			finalize := c.Kind == replay.CallFinalize && h.end == "finalize" && !h.isMissing(p) &&
-				kept[i][c.Context.Init]
-			if keep && !finalize && c.Kind != replay.CallFinalize {
-				stops[i]++
-			}
-			if keep && c.Kind != replay.CallFinalize || finalize {
-				kept[i][c] = true
-				if c.Kind == replay.CallStart {
-					there[e] = true
-				}
-			}
-		}
-	}
-	return filtered(t, rec, func(process int, c *replay.Call) bool { return kept[process][c] }), stops
-}
-
-// filtered is a recording with some of its calls left out.
-func filtered(t *testing.T, rec *replay.Recording, keep func(process int, c *replay.Call) bool) *replay.Recording {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), rec.Name)
-	testkit.Must(t, os.MkdirAll(dir, 0o777))
-	run := make(map[string]any)
-	text, err := os.ReadFile(filepath.Join(rec.Dir, "run.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &run)
-	}
-	testkit.Must(t, err)
-	for _, counted := range []string{"files", "calls", "starts", "states"} {
-		delete(run, counted)
-	}
-	if text, err = json.Marshal(run); err == nil {
-		err = os.WriteFile(filepath.Join(dir, "run.json"), text, 0o666)
-	}
-	testkit.Must(t, err)
-	for i, p := range rec.Processes {
-		calls := make(map[[2]int]*replay.Call)
-		for _, c := range p.Calls {
-			calls[[2]int{c.Open, c.Seq}] = c
-		}
-		in := testkit.Value(os.Open(filepath.Join(rec.Dir, fmt.Sprintf("p%d.rec.jsonl.gz", i))))(t)
-		defer in.Close()
-		unzipped := testkit.Value(gzip.NewReader(in))(t)
-		file := testkit.Value(os.Create(filepath.Join(dir, fmt.Sprintf("p%d.rec.jsonl.gz", i))))(t)
-		out := gzip.NewWriter(file)
-		open, seq := -1, 0
-		lines := bufio.NewScanner(unzipped)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var head struct {
-				F   string `json:"f"`
-				Seq int    `json:"seq"`
-			}
-			testkit.Must(t, json.Unmarshal(lines.Bytes(), &head))
-			if head.F == "open" {
-				open++
-				seq = 0
-			}
-			if c := calls[[2]int{open, head.Seq}]; c != nil && !keep(i, c) {
-				continue
-			}
-			was, now := fmt.Sprintf(`"seq":%d,`, head.Seq), fmt.Sprintf(`"seq":%d,`, seq)
-			if !strings.Contains(lines.Text(), was) {
-				t.Fatalf("no %s in %s", was, lines.Text())
-			}
-			seq++
-			testkit.Value(fmt.Fprintln(out, strings.Replace(lines.Text(), was, now, 1)))(t)
-		}
-		testkit.Must(t, lines.Err())
-		testkit.Must(t, errors.Join(out.Close(), file.Close()))
-	}
-	return testkit.Value(replay.Load(dir))(t)
+	return testkit.Value(s.Load(filepath.Join(t.TempDir(), "hang")))(t)
 }
