@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -36,6 +37,9 @@ func unfilled(t testing.TB) *Server {
 	l, err := s.Listen(0)
 	testkit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
+	if ip := l.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() {
+		t.Errorf("listening on %v", ip)
+	}
 	return s
 }
 
