@@ -4,9 +4,7 @@ package tests
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
@@ -142,88 +139,6 @@ func (e ending) fault(dir string, rec *replay.Recording, missing []int, least, m
 		}
 	}
 	return ""
-}
-
-// Of recordings of jobs that were killed while nobody went on: the report names what is missing, or in another order,
-// says that it was so until the end, and who was killed.
-func TestHangUntilTheEnd(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name      string
-		operation string
-		ordinal   uint64
-		missing   []int
-		kind      verdict.Kind
-		culprit   int
-		says      string
-	}{
-		{"c10-missing-4p", "AllReduce", 16, []int{2}, verdict.Missing, 2,
-			"Rank 2 never called AllReduce 16 on hang, which Ranks 0-1,3 are in (for "},
-		{"c11-order-3p", "AllReduce", 7, nil, verdict.Order, 0, // on one of the two communicators
-			"Rank 0 called AllReduce 7 on order before AllReduce 7 on order.1, Ranks 1-2 the other way round: each " +
-				"waits for the other (for "},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			rec := testkit.Value(replay.Load(filepath.Join("../testdata/nccl-causes", tc.name)))(t)
-			var run struct {
-				Truth struct {
-					KilledAt uint64 `json:"killedAt"`
-				} `json:"truth"`
-			}
-			text, err := os.ReadFile(filepath.Join(rec.Dir, "run.json"))
-			if err == nil {
-				err = json.Unmarshal(text, &run)
-			}
-			testkit.Must(t, err)
-			dir := filepath.Join(t.TempDir(), "experiment")
-			opt := usual(t, dir, clock(replay.ClockLive), env("NCCL_OTF2_EVENTS=gpu"))
-			opt.Pace = replay.PaceRecorded
-			opt.StopAt = func(process int) int { return len(rec.Processes[process].Calls) }
-			left := func(process int) time.Duration { // to live, after its last call
-				calls := rec.Processes[process].Calls
-				return time.Duration(run.Truth.KilledAt - calls[len(calls)-1].T)
-			}
-			opt.Stopped = func(process, pid int) {
-				time.Sleep(left(process))
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-			began, least := time.Now(), left(0)
-			for i := range rec.Processes {
-				if !slices.Contains(tc.missing, i) {
-					least = min(least, left(i))
-				}
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-			defer cancel()
-			testkit.Value(replay.Run(ctx, rec, opt))(t)
-			collectors.Await(t, dir)
-			if fault := ending("kill").fault(dir, rec, tc.missing, least, time.Since(began)); fault != "" {
-				t.Error(fault)
-			}
-			r := testkit.Value(hang.Find(dir, time.Now(), nil))(t)
-			c := &r.Jobs[0].Communicators[0]
-			var missing []int
-			for _, m := range c.Members {
-				if m.State == "missing" {
-					missing = append(missing, m.Rank)
-				}
-			}
-			if c.Operation != tc.operation || c.Ordinal != tc.ordinal || !slices.Equal(missing, tc.missing) {
-				t.Errorf("%+v", c)
-			}
-			path := unified(t, dir)
-			checkSound(t, path, check.Note)
-			a := openArchive(t, path)
-			for where, culprits := range map[string][]verdict.Culprit{"the shards": r.Jobs[0].Culprits,
-				"the archive": waitfor.OfArchive(a.Anchor)} {
-				if len(culprits) != 1 || culprits[0].Kind != tc.kind || culprits[0].Rank != tc.culprit ||
-					!strings.HasPrefix(culprits[0].Evidence, tc.says) {
-					t.Errorf("%s: %+v", where, culprits)
-				}
-			}
-		})
-	}
 }
 
 // Of a job in which one rank asked for other arguments once, that operation alone is left out, and the rank is named.

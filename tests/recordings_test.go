@@ -26,28 +26,30 @@ type way struct {
 	changes []change
 }
 
-// ways are all ways a recording is played: both clocks, all at once and spread over some flushes; through a collector,
-// through spool files, and with the host processes killed after their last callback. In real time it is played once,
-// with the live clock through a collector: else it is spread by a fourth of the recorded distances, which is what the
-// waiting is for.
+// ways are all ways a recording is played: all at once with both clocks, and spread over some flushes with the live one
+// (tests of kernels spread with the recorded clock); through a collector, through spool files, and with the host
+// processes killed after their last callback. In real time it is played once, through a collector: else it is spread by
+// a fourth of the recorded distances, which is what the waiting is for.
 func ways() []way {
 	var out []way
-	for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
-		for _, pace := range []replay.Pace{replay.PaceFast, replay.PaceRecorded} {
-			for _, mode := range []struct {
-				name string
-				set  change
-			}{
-				{"collector", func(*replay.Options) {}},
-				{"spool", spool},
-				{"killed", func(o *replay.Options) { o.Die = replay.DieAfterLast }},
-			} {
-				changes := []change{clock(c), mode.set, func(o *replay.Options) { o.Pace = pace }}
-				if pace == replay.PaceRecorded && (c != replay.ClockLive || mode.name != "collector") {
-					changes = append(changes, env("REPLAY_HOST_FASTER=4"))
-				}
-				out = append(out, way{fmt.Sprintf("%s-%s-%s", c, pace, mode.name), changes})
+	for _, c := range []struct {
+		clock replay.Clock
+		pace  replay.Pace
+	}{{replay.ClockRecorded, replay.PaceFast}, {replay.ClockLive, replay.PaceFast},
+		{replay.ClockLive, replay.PaceRecorded}} {
+		for _, mode := range []struct {
+			name string
+			set  change
+		}{
+			{"collector", func(*replay.Options) {}},
+			{"spool", spool},
+			{"killed", func(o *replay.Options) { o.Die = replay.DieAfterLast }},
+		} {
+			changes := []change{clock(c.clock), mode.set, func(o *replay.Options) { o.Pace = c.pace }}
+			if c.pace == replay.PaceRecorded && mode.name != "collector" {
+				changes = append(changes, env("REPLAY_HOST_FASTER=4"))
 			}
+			out = append(out, way{fmt.Sprintf("%s-%s-%s", c.clock, c.pace, mode.name), changes})
 		}
 	}
 	return out
