@@ -264,19 +264,18 @@ var scorepModels = []string{"none", "omp", "pthread"}
 
 // Every call of every recording arrives in Score-P, balanced and on its thread, if its thread model allows that thread.
 func TestScorepGetsTheCallsOfRecordings(t *testing.T) {
-	for _, rec := range recordings(t) {
-		for _, model := range scorepModels {
-			for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
-				t.Run(fmt.Sprint(rec.Name, "/", model, "/", c), func(t *testing.T) {
-					t.Parallel()
-					got, _ := playInstrumented(t, rec, model, clock(c))
-					for i, p := range rec.Processes {
-						if calls := compareUserRegions(t, p, model, got[i]); calls == 0 {
-							t.Errorf("process %d made no calls", i)
-						}
+	for i, rec := range recordings(t) {
+		for j, model := range scorepModels {
+			c := []replay.Clock{replay.ClockRecorded, replay.ClockLive}[(i+j)%2] // in turn: calls have no times
+			t.Run(fmt.Sprint(rec.Name, "/", model, "/", c), func(t *testing.T) {
+				t.Parallel()
+				got, _ := playInstrumented(t, rec, model, clock(c))
+				for i, p := range rec.Processes {
+					if calls := compareUserRegions(t, p, model, got[i]); calls == 0 {
+						t.Errorf("process %d made no calls", i)
 					}
-				})
-			}
+				}
+			})
 		}
 	}
 }
