@@ -21,9 +21,8 @@ func TestSettingsFileIsBounded(t *testing.T) {
 		testkit.Must(t, syscall.Mkfifo(pipe, 0o600))
 		for path, want := range map[string]string{sparse: "too large", pipe: "is not a regular file"} {
 			_, err := Load(func(name string) (string, bool) { return path, name == Prefix+"CONFIG" })
-			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
-				t.Errorf("%s: %v, want %q", path, err, want)
-			}
+			testkit.Check(t, err != nil && strings.Contains(err.Error(), want) && strings.Contains(err.Error(), path),
+				"%s: %v, want %q", path, err, want)
 		}
 	}
 }

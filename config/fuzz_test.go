@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // FuzzSettings: whatever stands in a settings file, it gives settings, or an error in one line that names the file.
@@ -17,16 +19,10 @@ func FuzzSettings(f *testing.F) {
 	f.Add(uint8(2), []byte(`{"events": "light", "disk": 1e9, "cpus": "0-3", "cupti": ["kernel"]}`))
 	f.Fuzz(func(t *testing.T, kind uint8, text []byte) {
 		path := filepath.Join(t.TempDir(), "settings."+[]string{"yaml", "toml", "json"}[kind%3])
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, text, 0o600))
 		s, err := Load(func(name string) (string, bool) { return path, name == Prefix+"CONFIG" })
-		if (s == nil) == (err == nil) {
-			t.Fatalf("%v, %v", s, err)
-		}
-		if err != nil && strings.Contains(err.Error(), "\n") {
-			t.Errorf("more than a line: %q", err)
-		}
+		testkit.Require(t, (s == nil) != (err == nil), "%v, %v", s, err)
+		testkit.Check(t, err == nil || !strings.Contains(err.Error(), "\n"), "more than a line: %q", err)
 		if s != nil {
 			s.Texts()
 		}

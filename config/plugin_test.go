@@ -73,10 +73,7 @@ func (p *plugin) ask(t testing.TB, words ...string) string {
 	if _, err := fmt.Fprintln(p.in, question); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := p.out.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := testkit.Value(p.out.ReadString('\n'))(t)
 	return strings.TrimSuffix(answer, "\n")
 }
 
@@ -84,9 +81,8 @@ func (p *plugin) reads(t testing.TB, key, text string) (r reading) {
 	t.Helper()
 	var ok int
 	answer := p.ask(t, key, text)
-	if _, err := fmt.Sscanf(answer, "%d %d %d", &ok, &r.Number, &r.Last); err != nil {
-		t.Fatalf("%s=%q: answer %q: %v", key, text, answer, err)
-	}
+	_, err := fmt.Sscanf(answer, "%d %d %d", &ok, &r.Number, &r.Last)
+	testkit.Require(t, err == nil, "%s=%q: answer %q: %v", key, text, answer, err)
 	r.OK = ok == 1
 	return r
 }
@@ -211,10 +207,7 @@ func pluginOf(t testing.TB) *plugin {
 	t.Helper()
 	need.Program(t, "cc", "gcc")
 	testkit.Watch(t, "../plugin", "../plugin/tests")
-	p, err := startPlugin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testkit.Value(startPlugin())(t)
 	return p
 }
 
@@ -293,9 +286,7 @@ func TestPluginWithholdsStampsWhereTheTableSays(t *testing.T) {
 			}
 		}
 	}
-	if count[true] == 0 || count[false] == 0 {
-		t.Errorf("only one answer: %v", count)
-	}
+	testkit.Check(t, count[true] != 0 && count[false] != 0, "only one answer: %v", count)
 	rapid.Check(t, func(rt *rapid.T) {
 		number := rapid.OneOf(rapid.SampledFrom(numbers), rapid.StringMatching(`[ +-]?(0x?)?[0-9a-f]{0,20}[ _x#]?`),
 			rapid.Custom(func(t *rapid.T) string { return text(t, "text") }))
@@ -326,11 +317,8 @@ func TestPluginNamesTheSameDirectory(t *testing.T) {
 		}
 		lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 		s, err := Load(lookup)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if want, got := s.Directory(lookup, 0xdeadbeef), p.ask(t, words...); got != want {
-			rt.Errorf("%v: the plugin says %q, the collector %q", vars, got, want)
-		}
+		testkit.Must(rt, err)
+		want, got := s.Directory(lookup, 0xdeadbeef), p.ask(t, words...)
+		testkit.Check(rt, got == want, "%v: the plugin says %q, the collector %q", vars, got, want)
 	})
 }

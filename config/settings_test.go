@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
@@ -31,9 +31,7 @@ func env(vars ...string) Lookup {
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o666))
 	return path
 }
 
@@ -46,10 +44,7 @@ const (
 )
 
 func TestDefaults(t *testing.T) {
-	s, err := Load(env())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Value(Load(env()))(t)
 	if s.Dir != "" || s.Events != gpu || s.Ranks != nil || !s.Unify || s.Tables || s.CPUs != nil || s.Debug ||
 		!s.Enable ||
 		s.Record || s.Paused || s.Window != nil || s.Channels || !s.Metrics || s.NVML != 0 || !s.TimeService ||
@@ -63,12 +58,9 @@ func TestDefaults(t *testing.T) {
 		"BACKLOG": "auto", "DEBUG": "off", "ENABLE": "on",
 		"MEMORY": "256MiB", "RING": "memfd", "CLOCK": "auto", "START_LIMIT": "2", "SCOREP": "auto",
 	}
-	if d := cmp.Diff(want, s.Texts()); d != "" {
-		t.Error(d)
-	}
-	if e := s.Environment(); len(e) != 0 {
-		t.Errorf("environment %v", e)
-	}
+	testkit.Same(t, want, s.Texts())
+	e := s.Environment()
+	testkit.Check(t, len(e) == 0, "environment %v", e)
 }
 
 func TestEnvironmentOverFileOverDefault(t *testing.T) {
@@ -88,20 +80,16 @@ func TestEnvironmentOverFileOverDefault(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			path := file(t, tc.name, tc.text)
 			s, err := Load(env("NCCL_OTF2_CONFIG="+path, "NCCL_OTF2_DIR=/from/env", "NCCL_OTF2_EVENTS="))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if s.Dir != "/from/env" || s.Events != net|1<<7 || s.Memory != 1<<30 || s.Unify || !s.Debug ||
 				s.Config != path {
 				t.Errorf("%+v", s)
 			}
-			if !s.CPUs.Has(1) || s.CPUs.Has(2) || !s.CPUs.Has(3) || !s.Ranks.Has(2) || s.Ranks.Has(4) {
-				t.Errorf("cpus %v, ranks %v", s.CPUs, s.Ranks)
-			}
+			testkit.Check(t, s.CPUs.Has(1) && !s.CPUs.Has(2) && s.CPUs.Has(3) && s.Ranks.Has(2) && !s.Ranks.Has(4),
+				"cpus %v, ranks %v", s.CPUs, s.Ranks)
 			// What the plugin must learn from the environment.
-			if e := s.Environment(); len(e) != 1 || !strings.HasPrefix(e[0], "NCCL_OTF2_MEMORY=1") {
-				t.Errorf("environment %v", e)
-			}
+			e := s.Environment()
+			testkit.Check(t, len(e) == 1 && strings.HasPrefix(e[0], "NCCL_OTF2_MEMORY=1"), "environment %v", e)
 		})
 	}
 }
@@ -172,9 +160,7 @@ func TestBlankIsUnset(t *testing.T) {
 	}
 	s, err = Load(env("NCCL_OTF2_MEMORY= 512 M\n", "NCCL_OTF2_EVENTS=  ", "NCCL_OTF2_RING=\tShm ",
 		"NCCL_PROFILE_EVENT_MASK= 3 "))
-	if err != nil || s.Memory != 512<<20 || s.Events != 3 || s.Ring != "shm" {
-		t.Errorf("%+v, %v", s, err)
-	}
+	testkit.Check(t, err == nil && s.Memory == 512<<20 && s.Events == 3 && s.Ring == "shm", "%+v, %v", s, err)
 }
 
 func TestEventMasks(t *testing.T) {
@@ -194,9 +180,7 @@ func TestEventMasks(t *testing.T) {
 		{[]string{"NCCL_PROFILE_EVENT_MASK=0"}, 0},
 	} {
 		s, err := Load(env(tc.vars...))
-		if err != nil || s.Events != tc.want {
-			t.Errorf("%v: %#x, %v; want %#x", tc.vars, s.Events, err, tc.want)
-		}
+		testkit.Check(t, err == nil && s.Events == tc.want, "%v: %#x, %v; want %#x", tc.vars, s.Events, err, tc.want)
 	}
 }
 
@@ -208,23 +192,19 @@ func TestWindows(t *testing.T) {
 		"ops:0-1":       {0, 1},
 	} {
 		s, err := Load(env("NCCL_OTF2_WINDOW=" + text))
-		if err != nil || s.Window == nil || *s.Window != want {
-			t.Errorf("%s: %+v, %v", text, s, err)
-		}
+		testkit.Check(t, err == nil && s.Window != nil && *s.Window == want, "%s: %+v, %v", text, s, err)
 	}
 }
 
 func TestRunTimeSettings(t *testing.T) {
 	s, err := Load(env("NCCL_OTF2_MODE=Record", "NCCL_OTF2_START=paused", "NCCL_OTF2_DISK=2G", "NCCL_OTF2_RING=shm",
 		"NCCL_OTF2_CHANNELS=on"))
-	if err != nil || !s.Record || !s.Paused || s.Disk != 2<<30 || s.Ring != "shm" || !s.Channels {
-		t.Errorf("%+v, %v", s, err)
-	}
+	testkit.Check(t, err == nil && s.Record && s.Paused && s.Disk == 2<<30 && s.Ring == "shm" && s.Channels,
+		"%+v, %v", s, err)
 	// What the plugin reads itself must get into its environment.
 	s, err = Load(env("NCCL_OTF2_CONFIG=" + file(t, "a.yaml", "ring: shm\nmode: record\n")))
-	if err != nil || !slices.Equal(s.Environment(), []string{"NCCL_OTF2_RING=shm"}) {
-		t.Errorf("%v, %v", s.Environment(), err)
-	}
+	testkit.Check(t, err == nil && slices.Equal(s.Environment(), []string{"NCCL_OTF2_RING=shm"}),
+		"%v, %v", s.Environment(), err)
 }
 
 func TestActivities(t *testing.T) {
@@ -234,9 +214,7 @@ func TestActivities(t *testing.T) {
 		"sync, memory": kernels | 1<<38 | 1<<49, "all": kernels | 1<<1 | 1<<22 | 1<<2 | 1<<38 | 1<<49, " , ": 0,
 	} {
 		s, err := Load(env("NCCL_OTF2_CUPTI=" + text))
-		if err != nil || s.CUPTI != want {
-			t.Errorf("%q: %#x, %v; want %#x", text, s.CUPTI, err, want)
-		}
+		testkit.Check(t, err == nil && s.CUPTI == want, "%q: %#x, %v; want %#x", text, s.CUPTI, err, want)
 	}
 	for _, text := range []string{"kernels", "memcpy,nvtx", "on,memcpy", "all,memcpy"} {
 		if _, err := Load(env("NCCL_OTF2_CUPTI=" + text)); err == nil ||
@@ -292,13 +270,8 @@ func TestDirectory(t *testing.T) {
 		{"torchrun without id", []string{"TORCHELASTIC_RUN_ID=none", "TORCHELASTIC_RESTART_COUNT=0"},
 			"nccl-otf2-00000000000000ab"},
 	} {
-		s, err := Load(env(tc.vars...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := s.Directory(env(tc.vars...), 0xab); got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
-		}
+		s := testkit.Value(Load(env(tc.vars...)))(t)
+		testkit.Equal(t, s.Directory(env(tc.vars...), 0xab), tc.want, "%s", tc.name)
 	}
 }
 
@@ -326,9 +299,7 @@ func TestLauncher(t *testing.T) {
 		{"RANK=4 WORLD_SIZE=2", Launcher{"torchrun", 4, -1}},
 		{"RANK=-1", Launcher{"", -1, -1}},
 	} {
-		if got := FindLauncher(env(strings.Fields(tc.vars)...)); got != tc.want {
-			t.Errorf("%s: %+v, want %+v", tc.vars, got, tc.want)
-		}
+		testkit.Equal(t, FindLauncher(env(strings.Fields(tc.vars)...)), tc.want, "%s", tc.vars)
 	}
 }
 
@@ -342,20 +313,14 @@ func TestTableIsComplete(t *testing.T) {
 			t.Errorf("row %s is incomplete", row.Key)
 		}
 		if row.Default != "" {
-			if err := row.checkValue(&Settings{}, row.Default); err != nil {
-				t.Errorf("default of %s: %v", row.Key, err)
-			}
+			err := row.checkValue(&Settings{}, row.Default)
+			testkit.Check(t, err == nil, "default of %s: %v", row.Key, err)
 		}
-		if row.Kind == Choice && len(row.Choices) < 2 {
-			t.Errorf("%s has no choice", row.Key)
-		}
-		if strings.Count(text, "| `NCCL_OTF2_"+row.Key+"` |") != 1 {
-			t.Errorf("%s is not in the documentation once", row.Key)
-		}
+		testkit.Check(t, row.Kind != Choice || len(row.Choices) >= 2, "%s has no choice", row.Key)
+		testkit.Check(t, strings.Count(text, "| `NCCL_OTF2_"+row.Key+"` |") == 1,
+			"%s is not in the documentation once", row.Key)
 	}
-	if strings.Count(text, "\n| `NCCL_OTF2_") != len(Table) {
-		t.Error(text)
-	}
+	testkit.Check(t, strings.Count(text, "\n| `NCCL_OTF2_") == len(Table), "%v", text)
 }
 
 func TestPeriods(t *testing.T) {
@@ -364,9 +329,7 @@ func TestPeriods(t *testing.T) {
 		"ON:1.5s": 1500 * time.Millisecond, "on:1m": time.Minute,
 	} {
 		s, err := Load(env("NCCL_OTF2_NVML=" + text))
-		if err != nil || s.NVML != want {
-			t.Errorf("%s: %v, %v", text, s, err)
-		}
+		testkit.Check(t, err == nil && s.NVML == want, "%s: %v, %v", text, s, err)
 	}
 	for _, text := range []string{"off:1s", "50ms", "on:", "on:50", "on:9ms", "on:-1s", "on:61s", "on:1s:1s", "maybe"} {
 		if _, err := Load(env("NCCL_OTF2_NVML=" + text)); err == nil ||
@@ -375,17 +338,13 @@ func TestPeriods(t *testing.T) {
 		}
 	}
 	s, err := Load(env("NCCL_OTF2_CONFIG=" + file(t, "a.yaml", "nvml: on:20ms\nmetrics: off\n")))
-	if err != nil || s.NVML != 20*time.Millisecond || s.Metrics {
-		t.Errorf("from a file: %+v, %v", s, err)
-	}
+	testkit.Check(t, err == nil && s.NVML == 20*time.Millisecond && !s.Metrics, "from a file: %+v, %v", s, err)
 }
 
 // Numbers of a JSON file are as they are written, and a setting is there once.
 func TestValuesOfFiles(t *testing.T) {
 	s, err := Load(env("NCCL_OTF2_CONFIG=" + file(t, "a.json", `{"Memory": 1073741824, "nvml": null}`)))
-	if err != nil || s.Memory != 1<<30 || s.NVML != 0 {
-		t.Errorf("%+v, %v", s, err)
-	}
+	testkit.Check(t, err == nil && s.Memory == 1<<30 && s.NVML == 0, "%+v, %v", s, err)
 	for name, text := range map[string]string{
 		"twice.yaml": "ring: shm\nRing: memfd\n", "more.json": `{"ring": "shm"} {}`, "list.yaml": "- ring\n",
 		"table.toml": "[ring]\n", "date.toml": "dir = 2026-01-02\n",
@@ -402,17 +361,13 @@ func TestNetSums(t *testing.T) {
 	for text, want := range map[string]string{"net-sums": "net-sums", "Net-Sums, light": "net-sums",
 		"all net-sums": "all,net-sums", "net": "net",
 		"ProxyCtrl,net-sums": "Group,Coll,P2p,ProxyOp,ProxyStep,ProxyCtrl,KernelCh,GroupApi,CollApi,P2pApi,KernelLaunch,net-sums"} {
-		s, err := Load(env("NCCL_OTF2_EVENTS=" + text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Value(Load(env("NCCL_OTF2_EVENTS=" + text)))(t)
 		if s.NetSums != (text != "net") || s.Events&net != net || s.Events>>len(events) != 0 || s.EventsText() != want {
 			t.Errorf("%s: events %#x, sums %v, text %q", text, s.Events, s.NetSums, s.EventsText())
 		}
 		again, err := Load(env("NCCL_OTF2_EVENTS=" + want))
-		if err != nil || again.Events != s.Events || again.NetSums != s.NetSums {
-			t.Errorf("%s is not what %s is", want, text)
-		}
+		testkit.Check(t, err == nil && again.Events == s.Events && again.NetSums == s.NetSums,
+			"%s is not what %s is", want, text)
 	}
 	if _, err := ParseEvents("net-sums"); err == nil || !strings.Contains(err.Error(), "settled when the job begins") {
 		t.Errorf("as a list of types: %v", err)
@@ -424,9 +379,7 @@ func TestNear(t *testing.T) {
 	names := []string{"top", "report", "timeline", "query"}
 	for name, want := range map[string]string{"foo": "", "tpo": "top", "to": "top", "reprot": "report",
 		"rport": "report", "reports": "report", "x": "", "": "", "tmeline": "timeline", "clocks": "", "metrics": ""} {
-		if got := NearestName(name, names); got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
-		}
+		testkit.Equal(t, NearestName(name, names), want, "%q", name)
 	}
 }
 
@@ -439,8 +392,7 @@ func TestMistyped(t *testing.T) {
 		"NCCL_OTF2_PLUGIN": "", "NCCL_EVENT": "", "OTF2_MEMROY": "",
 	} {
 		err := MistypedError([]string{"PATH", name})
-		if err == nil && want != "" || err != nil && err.Error() != want {
-			t.Errorf("%s: %v, want %q", name, err, want)
-		}
+		testkit.Check(t, (err != nil || want == "") && (err == nil || err.Error() == want),
+			"%s: %v, want %q", name, err, want)
 	}
 }

@@ -122,9 +122,8 @@ func TestDamagedMembersAreRefused(t *testing.T) {
 func wrong(t *testing.T, err, cause error, want string) {
 	t.Helper()
 	var format *FormatError
-	if !errors.Is(err, cause) || !errors.As(err, &format) || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %q", err, want)
-	}
+	testkit.Check(t, errors.Is(err, cause) && errors.As(err, &format) && strings.Contains(err.Error(), want),
+		"%v, want %q", err, want)
 }
 
 // A later member of a name counts, and the tail of a dense member may be missing.
@@ -276,15 +275,12 @@ func TestDamagedAnchorsAreRefused(t *testing.T) {
 			"<machine> has no <node>"},
 	}
 	for _, c := range cases {
-		if !strings.Contains(anchor, c.old) {
-			t.Fatalf("the anchor has no %s", c.old)
-		}
+		testkit.Require(t, strings.Contains(anchor, c.old), "the anchor has no %s", c.old)
 		list[len(list)-1] = strings.Replace(anchor, c.old, c.new, 1)
 		err := readAll(tarOf(t, list...))
 		var format *FormatError
-		if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s → %s: %v, want %q", c.old, c.new, err, c.want)
-		}
+		testkit.Check(t, errors.As(err, &format) && strings.Contains(err.Error(), c.want),
+			"%s → %s: %v, want %q", c.old, c.new, err, c.want)
 	}
 	for _, c := range []struct{ name, element string }{{"metric", "metrics"}, {"region", "program"},
 		{"systemtreenode", "system"}} {
@@ -294,9 +290,7 @@ func TestDamagedAnchorsAreRefused(t *testing.T) {
 	}
 	for n := 0; n < len(anchor)-len("</cube>\n"); n += 61 {
 		list[len(list)-1] = anchor[:n]
-		if err := readAll(tarOf(t, list...)); err == nil {
-			t.Fatalf("an anchor cut at %d was read", n)
-		}
+		testkit.Require(t, readAll(tarOf(t, list...)) != nil, "an anchor cut at %d was read", n)
 	}
 }
 
@@ -306,9 +300,7 @@ func TestAnchorsAsOthersWriteThem(t *testing.T) {
 	anchor := string(list[len(list)-1].([]byte))
 	change := func(old, to string) {
 		t.Helper()
-		if !strings.Contains(anchor, old) {
-			t.Fatalf("the anchor has no %s", old)
-		}
+		testkit.Require(t, strings.Contains(anchor, old), "the anchor has no %s", old)
 		anchor = strings.Replace(anchor, old, to, 1)
 	}
 	change("<descr>Number of visits</descr>", "<descr> a\n\n\nb &amp;lt; & > &#65; <![CDATA[<x> &amp;]]> </descr>")
@@ -324,13 +316,10 @@ func TestAnchorsAsOthersWriteThem(t *testing.T) {
 	list[len(list)-1] = anchor + "anything"
 	p, err := inMemory(tarOf(t, list...))
 	check(t, err)
-	if got, want := p.Metrics[0].Description, " a b &lt; & > &#65; <x> &amp; "; got != want {
-		t.Errorf("text %q, want %q", got, want)
-	}
-	if p.Locations[0].Type != LocationStream || p.Regions[0].Module != "ma in.c" {
-		t.Errorf("%v, %q", p.Locations[0].Type, p.Regions[0].Module)
-	}
-	if m := p.Metrics[1]; m.Kind != PostDerived || m.Plus != "a" || m.Minus != "b" || m.Expression != "c" {
-		t.Errorf("metric %+v", m)
-	}
+	got, want := p.Metrics[0].Description, " a b &lt; & > &#65; <x> &amp; "
+	testkit.Check(t, got == want, "text %q, want %q", got, want)
+	testkit.Check(t, p.Locations[0].Type == LocationStream && p.Regions[0].Module == "ma in.c",
+		"%v, %q", p.Locations[0].Type, p.Regions[0].Module)
+	m := p.Metrics[1]
+	testkit.Check(t, m.Kind == PostDerived && m.Plus == "a" && m.Minus == "b" && m.Expression == "c", "metric %+v", m)
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 var (
@@ -43,9 +45,7 @@ func TestStoredValuesAreThoseOfCubeDump(t *testing.T) {
 			stored, err := p.Row(metric, CnodeID(c), &row)
 			check(t, err)
 			cells := strings.Fields(strings.ReplaceAll(m[2], ", ", ","))
-			if len(cells) != len(p.Locations) {
-				t.Fatalf("%s: %d values in %q", path, len(cells), line)
-			}
+			testkit.Require(t, len(cells) == len(p.Locations), "%s: %d values in %q", path, len(cells), line)
 			for l, want := range cells {
 				got := dumped(p.Metrics[metric].Type, &row, LocationID(l), stored || p.severity[metric] == nil)
 				if dense := strings.HasSuffix(path, "2x2-dense.cubex"); !sameText(got, want, dense) {
@@ -55,9 +55,7 @@ func TestStoredValuesAreThoseOfCubeDump(t *testing.T) {
 				compared++
 			}
 		}
-		if compared < len(p.Cnodes)*len(p.Locations) {
-			t.Errorf("%s: %d values compared", path, compared)
-		}
+		testkit.Check(t, compared >= len(p.Cnodes)*len(p.Locations), "%s: %d values compared", path, compared)
 	}
 }
 
@@ -101,9 +99,8 @@ func TestDefinitionsAreThoseOfCubeDump(t *testing.T) {
 		has := func(format string, args ...any) {
 			t.Helper()
 			line := fmt.Sprintf(format, args...)
-			if !slices.ContainsFunc(want, func(w string) bool { return strings.Contains(w, line) }) {
-				t.Errorf("%s: cube_dump has no %q", name, line)
-			}
+			testkit.Check(t, slices.ContainsFunc(want, func(w string) bool { return strings.Contains(w, line) }),
+				"%s: cube_dump has no %q", name, line)
 		}
 		for _, a := range p.Attributes {
 			if !regexp.MustCompile(regexp.QuoteMeta(a.Key) + ` +: ` + regexp.QuoteMeta(a.Value)).MatchString(text) {
@@ -151,9 +148,8 @@ func TestDefinitionsAreThoseOfCubeDump(t *testing.T) {
 				has(`Parameter (%s): "%s"->"%s"`, kind, parameter.Key, parameter.Value)
 			}
 		})
-		if i != len(lines) || i != len(p.Cnodes) {
-			t.Errorf("%s: %d of %d cnodes, cube_dump has %d", name, i, len(p.Cnodes), len(lines))
-		}
+		testkit.Check(t, i == len(lines) && i == len(p.Cnodes),
+			"%s: %d of %d cnodes, cube_dump has %d", name, i, len(p.Cnodes), len(lines))
 		for i, n := range p.Nodes {
 			has("%s (id=%d, class=%s, description=%s )", n.Name, i, n.Class, n.Description)
 		}

@@ -24,9 +24,8 @@ func bounded(t *testing.T, size int, read func()) {
 	before := sample[0].Value.Uint64()
 	read()
 	metrics.Read(sample)
-	if used := sample[0].Value.Uint64() - before; used > fixed+perByte*uint64(size) {
-		t.Errorf("%d bytes allocated for a file of %d", used, size)
-	}
+	used := sample[0].Value.Uint64() - before
+	testkit.Check(t, used <= fixed+perByte*uint64(size), "%d bytes allocated for a file of %d", used, size)
 }
 
 // expected are the errors that reading a broken profile may give.
@@ -60,9 +59,7 @@ func writtenAgain(t *testing.T, p *Profile, v values) {
 // Any bytes are a profile or an error.
 func FuzzProfile(f *testing.F) {
 	paths, err := filepath.Glob("testdata/*.cubex")
-	if err != nil || len(paths) != 10 {
-		f.Fatal(paths, err)
-	}
+	testkit.Require(f, err == nil && len(paths) == 10, "%v %v", paths, err)
 	for _, path := range paths {
 		b, err := os.ReadFile(path)
 		check(f, err)
@@ -137,8 +134,7 @@ func FuzzIndex(f *testing.F) {
 		}
 		again, err := readIndex(writeIndex(x.rows, x.dense), cnodes)
 		check(t, err)
-		if diff := cmp.Diff(x.rows, again.rows); diff != "" || x.dense != again.dense {
-			t.Errorf("%s", diff)
-		}
+		diff := cmp.Diff(x.rows, again.rows)
+		testkit.Check(t, diff == "" && x.dense == again.dense, "%s", diff)
 	})
 }

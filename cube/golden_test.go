@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // The bytes of the sample are always the same. What they mean is in sample.print.txt.
@@ -20,8 +21,6 @@ func TestSampleIsTheSameBytes(t *testing.T) {
 		check(t, err)
 		second, err := written(d, v, o)
 		check(t, err)
-		if !bytes.Equal(first, second) {
-			t.Errorf("%s: written twice, the profile has other bytes", name)
-		}
+		testkit.Check(t, bytes.Equal(first, second), "%s: written twice, the profile has other bytes", name)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 type fataler interface {
@@ -27,9 +29,7 @@ func fixtures(t testing.TB) []string {
 	t.Helper()
 	list, err := filepath.Glob("testdata/*.cubex")
 	list = slices.DeleteFunc(list, func(path string) bool { return path == "testdata/sample.cubex" })
-	if err != nil || len(list) != 9 {
-		t.Fatalf("%d profiles of others in testdata, want 9 (%v)", len(list), err)
-	}
+	testkit.Require(t, err == nil && len(list) == 9, "%d profiles of others in testdata, want 9 (%v)", len(list), err)
 	return list
 }
 

@@ -8,8 +8,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // texts are names as programs have them, and as nobody would.
@@ -152,14 +153,10 @@ func TestAnyProfileReadsBack(t *testing.T) {
 			check(t, err)
 			q, err := inMemory(again)
 			check(t, err)
-			if diff := cmp.Diff(p.Definitions, q.Definitions); diff != "" {
-				t.Errorf("definitions: %s", diff)
-			}
+			testkit.Same(t, p.Definitions, q.Definitions)
 			third, err := written(&q.Definitions, got, o)
 			check(t, err)
-			if !bytes.Equal(again, third) {
-				t.Error("written again, the profile has other bytes")
-			}
+			testkit.Check(t, bytes.Equal(again, third), "written again, the profile has other bytes")
 		}
 	})
 }

@@ -31,9 +31,8 @@ func TestRemappingOfMetrics(t *testing.T) {
 	}
 	want := `<metric type="INCLUSIVE">|<uniq_name>time</uniq_name>|<descr>a &lt; b</descr>|<metric type="POSTDERIVED" convertible="false">|<uniq_name>part</uniq_name>|<cubepl>metric::x()</cubepl>|</metric>|</metric>|` +
 		`<metric type="EXCLUSIVE">|<uniq_name>visits</uniq_name>|</metric>|<metric type="EXCLUSIVE" viztype="GHOST">|<uniq_name>ghost</uniq_name>|</metric>`
-	if all := strings.Join(got, "|"); all != want {
-		t.Errorf("got\n%s\nwant\n%s", all, want)
-	}
+	all := strings.Join(got, "|")
+	testkit.Check(t, all == want, "got\n%s\nwant\n%s", all, want)
 	for what, change := range map[string]func(m []Metric) []Metric{
 		"a hidden metric below another": func(m []Metric) []Metric { m[3].Parent = 2; return m },
 		"attributes": func(
@@ -45,8 +44,7 @@ func TestRemappingOfMetrics(t *testing.T) {
 		"a ratio that is not derived":          func(m []Metric) []Metric { m[2].Ratio = true; return m },
 		"a metric behind what it is not below": func(m []Metric) []Metric { m[3].Parent = 1; return m },
 	} {
-		if _, err := Remapping(change(append([]Metric(nil), metrics...))); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
+		_, err := Remapping(change(append([]Metric(nil), metrics...)))
+		testkit.Check(t, errors.Is(err, ErrInvalid), "%s: %v", what, err)
 	}
 }

@@ -34,9 +34,7 @@ func TestWrittenProfilesReadBack(t *testing.T) {
 			p, got := readBack(t, b, d, v)
 			again, err := written(&p.Definitions, got, o)
 			check(t, err)
-			if !bytes.Equal(again, rewritten(t, d, v, o)) {
-				t.Error("written again, the profile has other bytes")
-			}
+			testkit.Check(t, bytes.Equal(again, rewritten(t, d, v, o)), "written again, the profile has other bytes")
 		})
 	}
 }
@@ -161,9 +159,8 @@ func TestRowsFollowTheTwoOrders(t *testing.T) {
 	tree := d.callTree()
 	for kind, want := range map[MetricKind][]int32{Exclusive: {0, 1, 3, 6, 5, 2, 4, 7},
 		Inclusive: {0, 1, 2, 3, 5, 6, 4, 7}} {
-		if got := tree.rowOrder(kind); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", kind, got, want)
-		}
+		got := tree.rowOrder(kind)
+		testkit.Check(t, slices.Equal(got, want), "%s: %v, want %v", kind, got, want)
 	}
 }
 
@@ -181,9 +178,7 @@ func TestMinimalMembersAreThoseOfTheFixture(t *testing.T) {
 		check(t, err)
 		got, err := again.ReadFile(name)
 		check(t, err)
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s is % x, want % x", name, got, want)
-		}
+		testkit.Check(t, bytes.Equal(got, want), "%s is % x, want % x", name, got, want)
 	}
 }
 
@@ -227,13 +222,10 @@ func TestNoMemberIsAMultipleOfTheBlock(t *testing.T) {
 		b, err := written(d, values{0: {bytesToBits(xs(n))}}, nil)
 		check(t, err)
 		readBack(t, b, d, values{0: {bytesToBits(xs(n))}})
-		if got := sizes(b)["0.data"]; got != 10+n && (10+n)%512 != 0 {
-			t.Errorf("%d bytes of %d values", got, n)
-		}
+		got := sizes(b)["0.data"]
+		testkit.Check(t, got == 10+n || (10+n)%512 == 0, "%d bytes of %d values", got, n)
 	}
-	if padded == 0 {
-		t.Error("no member came to a multiple of 512")
-	}
+	testkit.Check(t, padded != 0, "no member came to a multiple of 512")
 	var m memory
 	w, err := newWriter(&m, one(), nil)
 	check(t, err)
@@ -245,9 +237,7 @@ func TestNoMemberIsAMultipleOfTheBlock(t *testing.T) {
 		if n := 0; strings.HasPrefix(name, "f") {
 			_, err := fmt.Sscanf(name, "f%d", &n)
 			check(t, err)
-			if size != n && !(size == n+1 && n%512 == 0) {
-				t.Errorf("%s has %d bytes", name, size)
-			}
+			testkit.Check(t, size == n || size == n+1 && n%512 == 0, "%s has %d bytes", name, size)
 		}
 	}
 }
@@ -262,16 +252,12 @@ func TestNoCompressedAnchorIsAMultipleOfTheBlock(t *testing.T) {
 		check(t, err)
 		plain, err := anchorText(section{bytes.NewReader(packed), 0, int64(len(packed))})
 		check(t, err)
-		if len(packed)%512 == 0 {
-			t.Errorf("%d bytes", len(packed))
-		}
+		testkit.Check(t, len(packed)%512 != 0, "%d bytes", len(packed))
 		if bytes.HasSuffix(plain, []byte("\n\n")) {
 			longer++
 		}
 	}
-	if longer == 0 {
-		t.Error("no anchor came to a multiple of 512")
-	}
+	testkit.Check(t, longer != 0, "no anchor came to a multiple of 512")
 }
 
 func bytesToBits(s string) (list []uint64) {
@@ -353,12 +339,10 @@ func TestDefinitionsThatHarmReadersAreRefused(t *testing.T) {
 		c.change(d)
 		path := filepath.Join(t.TempDir(), "a.cubex")
 		_, err := Create(path, d, nil)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, want %q", err, c.want)
-		}
-		if list, _ := os.ReadDir(filepath.Dir(path)); len(list) != 0 {
-			t.Errorf("%q left %v", c.want, list)
-		}
+		testkit.Check(t, errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), c.want),
+			"%v, want %q", err, c.want)
+		list, _ := os.ReadDir(filepath.Dir(path))
+		testkit.Check(t, len(list) == 0, "%q left %v", c.want, list)
 	}
 }
 
@@ -407,18 +391,13 @@ func TestValuesThatDoNotFitAreRefused(t *testing.T) {
 		w, err := Create(filepath.Join(dir, "a.cubex"), d, nil)
 		check(t, err)
 		first := c.do(w)
-		if first == nil || !strings.Contains(first.Error(), c.want) {
-			t.Errorf("%v, want %q", first, c.want)
-		}
-		if err := w.WriteFile("later", nil); err == nil {
-			t.Errorf("%q: the writer goes on", c.want)
-		}
+		testkit.Check(t, first != nil && strings.Contains(first.Error(), c.want), "%v, want %q", first, c.want)
+		testkit.Check(t, w.WriteFile("later", nil) != nil, "%q: the writer goes on", c.want)
 		if err := w.Close(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("Close: %v, want %q", err, c.want)
 		}
-		if list, _ := os.ReadDir(dir); len(list) != 0 {
-			t.Errorf("%q left %v", c.want, list)
-		}
+		list, _ := os.ReadDir(dir)
+		testkit.Check(t, len(list) == 0, "%q left %v", c.want, list)
 	}
 }
 
@@ -483,14 +462,10 @@ func TestProfilesAppearWhole(t *testing.T) {
 		t.Errorf("WriteMetric after Close: %v", err)
 	}
 	list, err := os.ReadDir(dir)
-	if err != nil || len(list) != 1 {
-		t.Errorf("%v beside the profile (%v)", list, err)
-	}
+	testkit.Check(t, err == nil && len(list) == 1, "%v beside the profile (%v)", list, err)
 	want, err := written(d, values{0: v[0]}, nil)
 	check(t, err)
-	if !bytes.Equal(readFile(t, path), want) {
-		t.Error("file and memory have other bytes")
-	}
+	testkit.Check(t, bytes.Equal(readFile(t, path), want), "file and memory have other bytes")
 	for _, name := range []string{"p.cube", "p", ".cubex", "p.cubex.gz"} {
 		if _, err := Create(filepath.Join(dir, name), d, nil); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
@@ -520,9 +495,8 @@ func TestDeepCallTrees(t *testing.T) {
 	p.Walk(func(c CnodeID, at int) {
 		_, err := p.Row(0, c, &row)
 		check(t, err)
-		if int(c) != visited || at != visited || row.At(0).Float64() != depth-float64(c) {
-			t.Fatalf("cnode %d at depth %d has %v", c, at, row.At(0))
-		}
+		testkit.Require(t, int(c) == visited && at == visited && row.At(0).Float64() == depth-float64(c),
+			"cnode %d at depth %d has %v", c, at, row.At(0))
 		visited++
 	})
 	testkit.Equal(t, visited, depth, "cnodes")

@@ -36,10 +36,8 @@ func readABI(t *testing.T) *abi {
 	b := testkit.Read(t, "testdata/cupti-abi.json")
 	facts := new(abi)
 	testkit.Must(t, json.Unmarshal(b, facts))
-	if len(facts.Releases) < 16 || len(facts.Kinds) != len(layouts) {
-		t.Fatalf("%d releases and %d kinds of records, want 16 and %d", len(facts.Releases), len(facts.Kinds),
-			len(layouts))
-	}
+	testkit.Require(t, len(facts.Releases) >= 16 && len(facts.Kinds) == len(layouts),
+		"%d releases and %d kinds of records, want 16 and %d", len(facts.Releases), len(facts.Kinds), len(layouts))
 	return facts
 }
 
@@ -76,14 +74,12 @@ func TestTablesMatchEveryRelease(t *testing.T) {
 			t.Errorf("%s (%d) is not known", name, kind.Value)
 			continue
 		}
-		if first := facts.Records[kind.Struct["11.8.0"]]; l.least != first.Size {
-			t.Errorf("%s has %d bytes in 11.8, not %d", name, first.Size, l.least)
-		}
+		first := facts.Records[kind.Struct["11.8.0"]]
+		testkit.Check(t, l.least == first.Size, "%s has %d bytes in 11.8, not %d", name, first.Size, l.least)
 		for _, release := range facts.Releases {
 			record := facts.Records[kind.Struct[release.CUDA]]
-			if record.Size < l.least {
-				t.Errorf("%s of %s has %d bytes, fewer than in 11.8", name, release.CUDA, record.Size)
-			}
+			testkit.Check(t, record.Size >= l.least,
+				"%s of %s has %d bytes, fewer than in 11.8", name, release.CUDA, record.Size)
 			for _, f := range tables[name] {
 				at, ok := record.Fields[f.name]
 				if outer, _, nested := strings.Cut(f.name, "."); nested && !ok {
@@ -199,13 +195,8 @@ func TestParseKernel(t *testing.T) {
 		Correlation: 4_000_000_000, Registers: 96, Grid: [3]uint32{24, 1, 1}, Block: [3]uint32{544, 1, 1},
 		StaticShared: 1024, DynamicShared: 84000, Graph: 5, GraphNode: 0x500000007, SourceGraphNode: 0x400000009,
 	}
-	got, err := Parse(b, Version134)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(Record(want), got); d != "" {
-		t.Error(d)
-	}
+	got := testkit.Value(Parse(b, Version134))(t)
+	testkit.Same(t, Record(want), got)
 	// Before 13.4 nobody has written there.
 	want.SourceGraphNode = 0
 	if got, _ = Parse(b, 130300); !cmp.Equal(Record(want), got) {
@@ -249,11 +240,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, version uint32) {
 		rec, err := Parse(b, version)
-		if (rec == nil) != (err != nil) {
-			t.Fatalf("%v and %v", rec, err)
-		}
-		if err != nil && !errors.Is(err, ErrKind) && !errors.Is(err, errShort) {
-			t.Fatal(err)
-		}
+		testkit.Require(t, (rec == nil) == (err != nil), "%v and %v", rec, err)
+		testkit.Require(t, err == nil || errors.Is(err, ErrKind) || errors.Is(err, errShort), "%v", err)
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 const second = 1_000_000_000
@@ -23,9 +25,8 @@ func TestClockIsLinearBetweenReadings(t *testing.T) {
 	}
 	for _, at := range []uint64{0, 1, second / 2, 3*second + 123_456_789, 4 * second} {
 		line, off, err := c.Map(base + at + at/10_000)
-		if err != nil || line-7 > at+2 || line+2 < at+7 || off > 310 {
-			t.Errorf("at %d: %d ± %d, %v", at, line, off, err)
-		}
+		testkit.Check(t, err == nil && line-7 <= at+2 && line+2 >= at+7 && off <= 310,
+			"at %d: %d ± %d, %v", at, line, off, err)
 	}
 	// Beside the readings it is less certain, and soon nothing is.
 	for _, tc := range []struct{ at, want, off uint64 }{
@@ -33,9 +34,8 @@ func TestClockIsLinearBetweenReadings(t *testing.T) {
 		{base + 4*second + 1_000_000, 4*second + 600_007, 2000},
 	} {
 		line, off, err := c.Map(tc.at)
-		if err != nil || max(line, tc.want)-min(line, tc.want) > off || off > tc.off {
-			t.Errorf("at %d: %d ± %d, %v; want %d ± %d", tc.at, line, off, err, tc.want, tc.off)
-		}
+		testkit.Check(t, err == nil && max(line, tc.want)-min(line, tc.want) <= off && off <= tc.off,
+			"at %d: %d ± %d, %v; want %d ± %d", tc.at, line, off, err, tc.want, tc.off)
 	}
 	for _, at := range []uint64{base - second - 1000, base + 5*second + second/100, 0, 1<<64 - 1} {
 		if line, _, err := c.Map(at); !errors.Is(err, errUncovered) {
@@ -82,9 +82,7 @@ func TestClockJumps(t *testing.T) {
 				}
 			}
 		}
-		if c.Segments() != 2 {
-			t.Errorf("%s: %d segments", tc.name, c.Segments())
-		}
+		testkit.Check(t, c.Segments() == 2, "%s: %d segments", tc.name, c.Segments())
 		for at, want := range tc.want {
 			line, off, err := c.Map(uint64(base + at))
 			switch {
@@ -105,9 +103,8 @@ func TestClockRefusesOtherUnits(t *testing.T) {
 		c.Add(i*2_400_000_000, i*second, 2)
 	}
 	for i := range uint64(20) {
-		if line, _, err := c.Map(i*1_200_000_000 + 17); err == nil {
-			t.Errorf("%d is %d", i, line)
-		}
+		line, _, err := c.Map(i*1_200_000_000 + 17)
+		testkit.Check(t, err != nil, "%d is %d", i, line)
 	}
 }
 
@@ -211,12 +208,9 @@ func TestClockIsOffByNoMoreThanItSays(t *testing.T) {
 				continue
 			}
 			mapped++
-			if d := int64(got) - at; d > int64(off)+2 || -d > int64(off)+2 {
-				t.Fatalf("at %d: %d ± %d", at, got, off)
-			}
+			d := int64(got) - at
+			testkit.Require(t, d <= int64(off)+2 && -d <= int64(off)+2, "at %d: %d ± %d", at, got, off)
 		}
-		if len(pieces) == 1 && mapped != 100 {
-			t.Errorf("%d of 100 were mapped", mapped)
-		}
+		testkit.Check(t, len(pieces) != 1 || mapped == 100, "%d of 100 were mapped", mapped)
 	})
 }

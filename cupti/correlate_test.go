@@ -5,6 +5,8 @@ package cupti
 import (
 	"fmt"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // bracket is where an external id was pushed and popped.
@@ -103,12 +105,9 @@ func TestCorrelator(t *testing.T) {
 				step(c, uint64(i))
 			}
 			c.End()
-			if fmt.Sprint(got) != fmt.Sprint(tc.want) {
-				t.Errorf("%v, want %v", got, tc.want)
-			}
-			if n := len(c.entries) + len(c.young) + len(c.old) + len(c.unsure); n != 0 {
-				t.Errorf("%d things are kept", n)
-			}
+			testkit.Check(t, fmt.Sprint(got) == fmt.Sprint(tc.want), "%v, want %v", got, tc.want)
+			n := len(c.entries) + len(c.young) + len(c.old) + len(c.unsure)
+			testkit.Check(t, n == 0, "%d things are kept", n)
 		})
 	}
 }
@@ -122,28 +121,20 @@ func TestCorrelatorWaits(t *testing.T) {
 	c.API(&API{Thread: 1, Start: 120, End: 180, Correlation: 1}, 0)
 	c.Activity(1, "early", 0)
 	c.Expire(1e9)
-	if len(got) != 0 {
-		t.Fatalf("%v before the id was popped", got)
-	}
+	testkit.Require(t, len(got) == 0, "%v before the id was popped", got)
 	ids[7] = bracket{1, 100, 200}
 	c.Expire(2e9)
-	if got["early"] != (linked{Linked, 7}) {
-		t.Fatalf("%v after the id was popped", got)
-	}
+	testkit.Require(t, got["early"] == (linked{Linked, 7}), "%v after the id was popped", got)
 	c.API(&API{Thread: 1, Start: 500, End: 510, Correlation: 2}, 2e9)
 	c.Expire(500e9)
 	c.Activity(1, "late", 500e9) // a kernel that waited for others
 	c.Activity(2, "later", 500e9)
 	c.Expire(506e9)
-	if got["late"] != (linked{Linked, 7}) || got["later"] != (linked{Aged, 0}) {
-		t.Error(got)
-	}
+	testkit.Check(t, got["late"] == (linked{Linked, 7}) && got["later"] == (linked{Aged, 0}), "%v", got)
 	c.Expire(700e9)
 	c.Activity(1, "too late", 700e9)
 	c.End()
-	if got["too late"].o != Aged {
-		t.Error(got)
-	}
+	testkit.Check(t, got["too late"].o == Aged, "%v", got)
 }
 
 func TestCorrelatorIsBounded(t *testing.T) {
@@ -151,19 +142,15 @@ func TestCorrelatorIsBounded(t *testing.T) {
 	for i := uint32(1); i <= 1000; i++ {
 		c.Activity(i, fmt.Sprint(i), 0)
 	}
-	if len(c.entries) > 10 || len(got) != 990 {
-		t.Errorf("%d kept, %d reported", len(c.entries), len(got))
-	}
+	testkit.Check(t, len(c.entries) <= 10 && len(got) == 990, "%d kept, %d reported", len(c.entries), len(got))
 	for i := uint32(2001); i <= 3000; i++ {
 		c.External(&External{ID: 7, Correlation: i}, 0)
 		c.API(&API{Thread: 1, Start: 5, End: 6, Correlation: i}, 0)
 	}
 	c.Expire(6e9)
-	if n := len(c.entries); n > 20 {
-		t.Errorf("%d kept", n)
-	}
+	n := len(c.entries)
+	testkit.Check(t, n <= 20, "%d kept", n)
 	c.End()
-	if c.Idle != 1000 || len(got) != 1000 || c.Counts[Aged] != 1000 {
-		t.Errorf("%d idle, %d reported, %v", c.Idle, len(got), c.Counts)
-	}
+	testkit.Check(t, c.Idle == 1000 && len(got) == 1000 && c.Counts[Aged] == 1000,
+		"%d idle, %d reported, %v", c.Idle, len(got), c.Counts)
 }

@@ -2,7 +2,11 @@
 
 package cupti
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
 
 func TestFunctionName(t *testing.T) {
 	for mangled, want := range map[string]string{
@@ -21,17 +25,13 @@ func TestFunctionName(t *testing.T) {
 		"_Zxx":                               "_Zxx",
 		"_Z99999999999999999999a":            "_Z99999999999999999999a",
 	} {
-		if got := FunctionName(mangled); got != want {
-			t.Errorf("%s: %q, want %q", mangled, got, want)
-		}
+		testkit.Equal(t, FunctionName(mangled), want, "%s", mangled)
 	}
 }
 
 func FuzzFunctionName(f *testing.F) {
 	f.Add("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEENS_6detail5Arra")
 	f.Fuzz(func(t *testing.T, s string) {
-		if FunctionName(s) == "" && s != "" {
-			t.Fatal("a name was lost")
-		}
+		testkit.Require(t, FunctionName(s) != "" || s == "", "a name was lost")
 	})
 }

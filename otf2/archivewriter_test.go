@@ -61,8 +61,7 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 				otf2.MappingRegion, map[uint64]uint64{99: 0})},
 				[]otf2.ClockOffset{{Time: 1000, Offset: 5}, {Time: 2000, Offset: 6}}))
 		}
-		w, err := a.Events(loc)
-		testkit.Must(t, err)
+		w := testkit.Value(a.Events(loc))(t)
 		again, err := a.Events(loc)
 		if testkit.Must(t, err); again != w {
 			t.Fatal("second writer for a location")
@@ -88,8 +87,7 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 		}
 	}
 
-	s, err := a.Snapshots(0)
-	testkit.Must(t, err)
+	s := testkit.Value(a.Snapshots(0))(t)
 	at := otf2.Timestamp(5000)
 	var list otf2.AttributeList
 	list.Uint64(0, 3)
@@ -114,8 +112,7 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 	testkit.Must(t, s.ParameterUnsignedInt(at, nil, 180, 2, 1<<40))
 	testkit.Must(t, s.SnapshotEnd(at, nil, 3))
 
-	m, err := a.Markers()
-	testkit.Must(t, err)
+	m := testkit.Value(a.Markers())(t)
 	testkit.Must(t, m.DefMarker(0, "NCCL", "loss", otf2.MarkerSeverityHigh))
 	testkit.Must(t, m.Marker(1500, 10, 0, otf2.MarkerScopeGlobal, 1<<64-1, "3 events lost"))
 	testkit.Must(t, a.Thumbnail(&otf2.Thumbnail{Name: "calls", Description: "per region",
@@ -133,8 +130,7 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 func TestWholeArchive(t *testing.T) {
 	const calls = 9000 // several chunks
 	anchor := wholeArchive(t, t.TempDir(), calls)
-	a, err := otf2.Open(anchor, nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
 	for i, want := range []uint64{4 * calls, 0, 4 * calls} {
 		if got := a.Defs.Locations[i].Events; got != want {
 			t.Errorf("location %d is defined with %d events, want %d", a.Defs.Locations[i].Self, got, want)
@@ -147,14 +143,12 @@ func TestWholeArchive(t *testing.T) {
 	events := 0
 	for e, err := range a.Events(nil) {
 		testkit.Must(t, err)
-		if e.Kind == otf2.EventEnter && e.Enter().Region != 0 {
-			t.Fatalf("region %d, want 0 after mapping", e.Enter().Region)
-		}
+		testkit.Require(t, e.Kind != otf2.EventEnter || e.Enter().Region == 0,
+			"region %d, want 0 after mapping", e.Enter().Region)
 		events++
 	}
 	testkit.Equal(t, events, 8*calls, "events")
-	thumbnail, err := a.Thumbnail(0)
-	testkit.Must(t, err)
+	thumbnail := testkit.Value(a.Thumbnail(0))(t)
 	if len(thumbnail.Samples) != 2 || thumbnail.Declared != 2 || thumbnail.Samples[1].Values[0] != 1<<33 ||
 		thumbnail.Name != "calls" {
 		t.Errorf("thumbnail %+v", thumbnail)
@@ -164,9 +158,7 @@ func TestWholeArchive(t *testing.T) {
 		testkit.Must(t, err)
 		kinds[s.Kind] = true
 	}
-	if len(kinds) != 20 {
-		t.Errorf("%d kinds of snapshot records, want all 20", len(kinds))
-	}
+	testkit.Check(t, len(kinds) == 20, "%d kinds of snapshot records, want all 20", len(kinds))
 
 	compareAll(t, anchor)
 	var b bytes.Buffer
@@ -184,8 +176,7 @@ func TestPythonReadsWholeArchive(t *testing.T) {
 // What is refused, and that the archive is as if it had not been tried.
 func TestCheckedReferences(t *testing.T) {
 	write := func(dir string, try func(d *otf2.GlobalDefWriter, w *otf2.EventWriter)) {
-		a, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{CheckReferences: true, TraceID: 1})
-		testkit.Must(t, err)
+		a := testkit.Value(otf2.Create(dir, "a", &otf2.ArchiveOptions{CheckReferences: true, TraceID: 1}))(t)
 		d := a.Definitions()
 		testkit.Must(t, d.ClockProperties(1e9, 0, 100, 0))
 		testkit.Must(t, d.String(0, "x"))
@@ -197,8 +188,7 @@ func TestCheckedReferences(t *testing.T) {
 		testkit.Must(t, d.Attribute(3, 0, otf2.TypeString, 0))
 		testkit.Must(t, a.LocalDefs(0, []*otf2.MappingTable{otf2.NewDenseMapping(
 			otf2.MappingString, []uint64{0, 5, 6})}, nil))
-		w, err := a.Events(0)
-		testkit.Must(t, err)
+		w := testkit.Value(a.Events(0))(t)
 		var list otf2.AttributeList
 		list.String(3, 1) // 5 after mapping
 		for i := range otf2.Timestamp(30_000) {
@@ -250,23 +240,18 @@ func TestCheckedReferences(t *testing.T) {
 			}
 			refused++
 			want := strings.ReplaceAll(c.want, "%d", strconv.FormatUint(uint64(at), 10))
-			if c.err == nil || c.err.Error() != want || !errors.Is(c.err, otf2.ErrInvalid) {
-				t.Fatalf("got  %v\nwant %s", c.err, want)
-			}
+			testkit.Require(t, c.err != nil && c.err.Error() == want && errors.Is(c.err, otf2.ErrInvalid),
+				"got  %v\nwant %s", c.err, want)
 		}
 	})
 	testkit.Equal(t, refused, 30*11, "refusals")
 	for _, name := range []string{"a/0.evt", "a.otf2"} {
-		a, err := os.ReadFile(filepath.Join(plain, name))
-		testkit.Must(t, err)
-		b, err := os.ReadFile(filepath.Join(tried, name))
-		testkit.Must(t, err)
+		a := testkit.Value(os.ReadFile(filepath.Join(plain, name)))(t)
+		b := testkit.Value(os.ReadFile(filepath.Join(tried, name)))(t)
 		if name == "a.otf2" {
 			continue // counts the repeated string
 		}
-		if !bytes.Equal(a, b) {
-			t.Errorf("%s: %d bytes with refused events, %d without", name, len(b), len(a))
-		}
+		testkit.Check(t, bytes.Equal(a, b), "%s: %d bytes with refused events, %d without", name, len(b), len(a))
 	}
 }
 
@@ -294,9 +279,8 @@ func TestRefusedArchiveWriters(t *testing.T) {
 		size.Size != 5 {
 		t.Errorf("chunk size 5: %v", err)
 	}
-	if left, _ := os.ReadDir(dir); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	left, _ := os.ReadDir(dir)
+	testkit.Check(t, len(left) == 0, "left behind: %v", left)
 	a, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{CheckNesting: true})
 	testkit.Must(t, err)
 	if _, err := otf2.Create(dir, "a", nil); !errors.Is(err, fs.ErrExist) {
@@ -350,13 +334,10 @@ func TestRefusedArchiveWriters(t *testing.T) {
 func TestSnapshotWriter(t *testing.T) {
 	dir := t.TempDir()
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, "a"), 0o755))
-	s, err := otf2.CreateSnapshotWriter(filepath.Join(dir, "a", "0.snap"), 0)
-	testkit.Must(t, err)
+	s := testkit.Value(otf2.CreateSnapshotWriter(filepath.Join(dir, "a", "0.snap"), 0))(t)
 	refuse := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, otf2.ErrInvalid) {
-			t.Errorf("%s: %v, want ErrInvalid", what, err)
-		}
+		testkit.Check(t, errors.Is(err, otf2.ErrInvalid), "%s: %v, want ErrInvalid", what, err)
 	}
 	refuse("record outside", s.Enter(1, nil, 0, 0))
 	refuse("end outside", s.SnapshotEnd(1, nil, 1))
@@ -398,21 +379,18 @@ func TestSnapshotWriter(t *testing.T) {
 	testkit.Must(t, s.SnapshotEnd(6, nil, 9))
 	testkit.Must(t, s.Close())
 	testkit.Equal(t, s.Snapshots(), 2, "snapshots")
-	d, err := otf2.CreateGlobalDefWriter(filepath.Join(dir, "a.def"), 0)
-	testkit.Must(t, err)
+	d := testkit.Value(otf2.CreateGlobalDefWriter(filepath.Join(dir, "a.def"), 0))(t)
 	testkit.Must(t, d.Close())
 	testkit.Must(t, otf2.WriteAnchor(filepath.Join(dir, "a.otf2"), &otf2.Anchor{Snapshots: 2}))
-	a, err := otf2.Open(filepath.Join(dir, "a.otf2"), nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(filepath.Join(dir, "a.otf2"), nil))(t)
 	n := 0
 	for r, err := range a.SnapshotsOf(0) {
 		testkit.Must(t, err)
 		if r.Time != 6 || r.Kind == otf2.SnapshotStart || r.Kind == otf2.SnapshotEnd {
 			continue
 		}
-		if r.Kind != kinds[n] || !reflect.DeepEqual(append([]uint64(nil), r.Args...), want[n]) {
-			t.Errorf("%v %v, want %v %v", r.Kind, r.Args, kinds[n], want[n])
-		}
+		testkit.Check(t, r.Kind == kinds[n] && reflect.DeepEqual(append([]uint64(nil), r.Args...), want[n]),
+			"%v %v, want %v %v", r.Kind, r.Args, kinds[n], want[n])
 		n++
 	}
 	testkit.Equal(t, n, 18, "records")

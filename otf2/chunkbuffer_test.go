@@ -22,9 +22,7 @@ func TestParkedWritersWriteTheSame(t *testing.T) {
 			for k := range random.IntN(6) {
 				a.Uint64(AttributeRef(k), random.Uint64()>>random.IntN(64))
 			}
-			if i > 2 && parked.Leave(0, nil, 0) == nil {
-				t.Fatal("an event that goes back in time was taken")
-			}
+			testkit.Require(t, i <= 2 || parked.Leave(0, nil, 0) != nil, "an event that goes back in time was taken")
 			at, region := Timestamp(i/2), RegionRef(random.Uint32())
 			for _, w := range []*EventWriter{plain, parked} {
 				testkit.Must(t, w.Enter(at, &a, region))
@@ -37,18 +35,14 @@ func TestParkedWritersWriteTheSame(t *testing.T) {
 			}
 			parked.Park()
 			parks++
-			if n := cap(parked.buf); n > 64 {
-				t.Fatalf("a parked writer holds %d bytes", n)
-			}
+			n := cap(parked.buf)
+			testkit.Require(t, n <= 64, "a parked writer holds %d bytes", n)
 		}
 		testkit.Must(t, plain.Close())
 		testkit.Must(t, parked.Close())
-		if !bytes.Equal(plain.Bytes(), parked.Bytes()) {
-			t.Errorf("seed %d: the files differ: %d and %d bytes", seed, len(plain.Bytes()), len(parked.Bytes()))
-		}
-		if parks < 20 {
-			t.Errorf("seed %d: parked only %d times", seed, parks)
-		}
+		testkit.Check(t, bytes.Equal(plain.Bytes(), parked.Bytes()),
+			"seed %d: the files differ: %d and %d bytes", seed, len(plain.Bytes()), len(parked.Bytes()))
+		testkit.Check(t, parks >= 20, "seed %d: parked only %d times", seed, parks)
 	}
 }
 
@@ -57,12 +51,8 @@ func TestOnlyFlushedWritersAreParked(t *testing.T) {
 	w := NewMemoryEventWriter(nil)
 	testkit.Must(t, w.Enter(1, nil, 1))
 	w.Park()
-	if w.parked {
-		t.Error("an event that is in no file was parked")
-	}
+	testkit.Check(t, !w.parked, "an event that is in no file was parked")
 	testkit.Must(t, w.Close())
 	w.Park()
-	if w.parked {
-		t.Error("a closed writer was parked")
-	}
+	testkit.Check(t, !w.parked, "a closed writer was parked")
 }

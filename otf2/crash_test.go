@@ -76,8 +76,7 @@ func crashWriter(t testing.TB, w *EventWriter, flushed func(events uint64)) {
 // Whenever the process ends, the file is whole: it has an end mark behind the last event of the last flush, or of
 // the one under way.
 func TestCrashLeavesWholeFile(t *testing.T) {
-	w, err := newEventWriter(nil)
-	testkit.Must(t, err)
+	w := testkit.Value(newEventWriter(nil))(t)
 	j := &journal{}
 	testkit.Must(t, w.open(j))
 	type durable struct {
@@ -86,12 +85,10 @@ func TestCrashLeavesWholeFile(t *testing.T) {
 	}
 	states := []durable{{len(j.writes), 0}}
 	crashWriter(t, w, func(events uint64) { states = append(states, durable{len(j.writes), events}) })
-	if len(j.memoryFile.data) < 3*DefaultEventChunkSize {
-		t.Fatalf("%d bytes, want more than three chunks", len(j.memoryFile.data))
-	}
+	testkit.Require(t, len(j.memoryFile.data) >= 3*DefaultEventChunkSize,
+		"%d bytes, want more than three chunks", len(j.memoryFile.data))
 	path := filepath.Join(t.TempDir(), "0.evt")
-	f, err := os.Create(path)
-	testkit.Must(t, err)
+	f := testkit.Value(os.Create(path))(t)
 	defer f.Close()
 	apply := func(data []byte, off int64) {
 		_, err := f.WriteAt(data, off)
@@ -103,19 +100,14 @@ func TestCrashLeavesWholeFile(t *testing.T) {
 	inspect := func(torn bool) {
 		crashes++
 		s, err := ScanEventFile(path, DefaultEventChunkSize)
-		if err != nil || !s.Complete {
-			t.Fatalf("after %d writes (torn: %v): %+v, %v", done, torn, s, err)
-		}
-		if s.Events < last.Events {
-			t.Fatalf("after %d writes: %d events, %d before", done, s.Events, last.Events)
-		}
+		testkit.Require(t, err == nil && s.Complete, "after %d writes (torn: %v): %+v, %v", done, torn, s, err)
+		testkit.Require(t, s.Events >= last.Events,
+			"after %d writes: %d events, %d before", done, s.Events, last.Events)
 		for len(states) > 0 && states[0].writes <= done {
-			if s.Events < states[0].events {
-				t.Fatalf("after %d writes: %d events, %d were flushed", done, s.Events, states[0].events)
-			}
-			if states[0].writes == done && !torn && s.Events != states[0].events {
-				t.Fatalf("after %d writes: %d events, want %d", done, s.Events, states[0].events)
-			}
+			testkit.Require(t, s.Events >= states[0].events,
+				"after %d writes: %d events, %d were flushed", done, s.Events, states[0].events)
+			testkit.Require(t, states[0].writes != done || torn || s.Events == states[0].events,
+				"after %d writes: %d events, want %d", done, s.Events, states[0].events)
 			states = states[1:]
 		}
 		last = s
@@ -138,9 +130,8 @@ func TestCrashLeavesWholeFile(t *testing.T) {
 		done = i + 1
 		inspect(false)
 	}
-	if len(states) != 0 || last.Events != w.Events() || crashes < 200 {
-		t.Errorf("%d events of %d, %d flushes not seen, %d crashes", last.Events, w.Events(), len(states), crashes)
-	}
+	testkit.Check(t, len(states) == 0 && last.Events == w.Events() && crashes >= 200,
+		"%d events of %d, %d flushes not seen, %d crashes", last.Events, w.Events(), len(states), crashes)
 }
 
 // faulty fails from a write on, having written a part of it.
@@ -162,8 +153,7 @@ func (f *faulty) WriteAt(p []byte, off int64) (int, error) {
 // A full disk: the error sticks, and the file is that of the last good flush.
 func TestFullDisk(t *testing.T) {
 	for _, room := range []int{25, 29, 30, 40, 100, 5000, DefaultEventChunkSize - 3, DefaultEventChunkSize + 7} {
-		w, err := newEventWriter(nil)
-		testkit.Must(t, err)
+		w := testkit.Value(newEventWriter(nil))(t)
 		sink := &faulty{left: room}
 		testkit.Must(t, w.open(sink))
 		var failure error
@@ -175,21 +165,16 @@ func TestFullDisk(t *testing.T) {
 				}
 			}
 		}
-		if !errors.Is(failure, syscall.ENOSPC) {
-			t.Fatalf("room %d: %v, want ENOSPC", room, failure)
-		}
+		testkit.Require(t, errors.Is(failure, syscall.ENOSPC), "room %d: %v, want ENOSPC", room, failure)
 		for name, err := range map[string]error{"Enter": w.Enter(1<<40, nil, 0), "Flush": w.Flush(), "Sync": w.Sync(),
 			"Close": w.Close()} {
-			if !errors.Is(err, syscall.ENOSPC) {
-				t.Errorf("room %d: %s afterwards: %v, want ENOSPC", room, name, err)
-			}
+			testkit.Check(t, errors.Is(err, syscall.ENOSPC), "room %d: %s afterwards: %v, want ENOSPC", room, name, err)
 		}
 		b := sink.data
 		s, err := ScanEventFile(tempFile(t, b), DefaultEventChunkSize)
 		// A full chunk is flushed without Flush, and the count in the header may be what failed.
-		if err != nil || !s.Complete || s.Events < good {
-			t.Errorf("room %d: %+v, %v; %d events were flushed", room, s, err, good)
-		}
+		testkit.Check(t, err == nil && s.Complete && s.Events >= good,
+			"room %d: %+v, %v; %d events were flushed", room, s, err, good)
 		testkit.Equal(t, string(b[len(b)-2:]), "\x02\x01", "room %d: file ends in % x", room, b[len(b)-2:])
 	}
 }
@@ -199,8 +184,7 @@ func TestScanAndRepairCutFiles(t *testing.T) {
 	whole := NewMemoryEventWriter(nil)
 	crashWriter(t, whole, func(uint64) {})
 	b := whole.Bytes()
-	all, err := readEvents(tempFile(t, b), DefaultEventChunkSize)
-	testkit.Must(t, err)
+	all := testkit.Value(readEvents(tempFile(t, b), DefaultEventChunkSize))(t)
 	for _, cut := range []int{0, 1, 17, 18, 19, 26, 27, 28, 200, 4711, DefaultEventChunkSize - 1, DefaultEventChunkSize,
 		DefaultEventChunkSize + 5,
 		DefaultEventChunkSize + headerSize, 2*DefaultEventChunkSize + 1234, len(b) - 2, len(b) - 1} {
@@ -212,14 +196,12 @@ func TestScanAndRepairCutFiles(t *testing.T) {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
 		for i := range events {
-			if events[i].Time != all[i].Time || events[i].Kind != all[i].Kind {
-				t.Fatalf("cut at %d: event %d is %v, want %v", cut, i, events[i], all[i])
-			}
+			testkit.Require(t, events[i].Time == all[i].Time && events[i].Kind == all[i].Kind,
+				"cut at %d: event %d is %v, want %v", cut, i, events[i], all[i])
 		}
 		s, err := ScanEventFile(path, DefaultEventChunkSize)
-		if err != nil || s.Complete != complete || s.Events != uint64(len(events)) {
-			t.Fatalf("cut at %d: scanned as %+v, %v; want %d events", cut, s, err, len(events))
-		}
+		testkit.Require(t, err == nil && s.Complete == complete && s.Events == uint64(len(events)),
+			"cut at %d: scanned as %+v, %v; want %d events", cut, s, err, len(events))
 	}
 }
 

@@ -31,14 +31,11 @@ func TestCopiedDefinitionsAreUnchanged(t *testing.T) {
 				testkit.Must(t, w.Close())
 				got := testkit.Value(ReadGlobalDefs(to, chunk))(t)
 				n := len(got.Order) - 1
-				if got.Order[n] != DefString || got.String(last) != "behind them" {
-					t.Errorf("at the end: %v", got.Order[n])
-				}
+				testkit.Check(t, got.Order[n] == DefString && got.String(last) == "behind them",
+					"at the end: %v", got.Order[n])
 				got.Order, got.Strings = got.Order[:n], got.Strings[:len(got.Strings)-1]
 				got.finish()
-				if !reflect.DeepEqual(got, want) {
-					t.Errorf("chunks of %d: the definitions differ", chunk)
-				}
+				testkit.Check(t, reflect.DeepEqual(got, want), "chunks of %d: the definitions differ", chunk)
 			}
 		})
 	}
@@ -76,9 +73,7 @@ func TestCopyOfUnusualDefinitions(t *testing.T) {
 			}
 			testkit.Must(t, w.Close())
 			got, err := ReadGlobalDefs(to, 0)
-			if err != nil || !reflect.DeepEqual(got.Order, c.kinds) {
-				t.Errorf("%v, %v", got.Order, err)
-			}
+			testkit.Check(t, err == nil && reflect.DeepEqual(got.Order, c.kinds), "%v, %v", got.Order, err)
 			if len(c.kinds) == 2 && !reflect.DeepEqual(got.Other, []Record{{ID: unknown, Args: []uint64{7, 0, 9}}}) {
 				t.Errorf("of a kind that is not known: %+v", got.Other)
 			}

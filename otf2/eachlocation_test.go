@@ -40,8 +40,7 @@ func TestManyLocationsFewFiles(t *testing.T) {
 	}
 	path := archiveOf(t, files, nil)
 	limitFiles(t, 240)
-	a, err := Open(path, &ReadOptions{MaxOpenFiles: 128})
-	testkit.Must(t, err)
+	a := testkit.Value(Open(path, &ReadOptions{MaxOpenFiles: 128}))(t)
 	var mu sync.Mutex
 	seen := map[LocationRef]int{}
 	testkit.Must(t, a.EachLocation(t.Context(), 16, nil, func(loc LocationRef, events iter.Seq2[*Event, error]) error {
@@ -50,9 +49,7 @@ func TestManyLocationsFewFiles(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if e.Location != loc {
-				t.Errorf("event of location %d among those of %d", e.Location, loc)
-			}
+			testkit.Check(t, e.Location == loc, "event of location %d among those of %d", e.Location, loc)
 			n++
 		}
 		mu.Lock()
@@ -62,9 +59,7 @@ func TestManyLocationsFewFiles(t *testing.T) {
 	}))
 	testkit.Equal(t, len(seen), locations, "locations")
 	for loc, n := range seen {
-		if n != 2*rounds {
-			t.Fatalf("location %d: %d events, want %d", loc, n, 2*rounds)
-		}
+		testkit.Require(t, n == 2*rounds, "location %d: %d events, want %d", loc, n, 2*rounds)
 	}
 	n := 0
 	for _, err := range a.Events(nil) {
@@ -100,8 +95,7 @@ func TestSelection(t *testing.T) {
 			_ = w.Enter(at+6, nil, RegionRef(loc))
 		})
 	}
-	a, err := Open(archiveOf(t, files, nil), nil)
-	testkit.Must(t, err)
+	a := testkit.Value(Open(archiveOf(t, files, nil), nil))(t)
 	for _, sel := range []*Selection{
 		nil,
 		{Kinds: Kinds(EventEnter)},
@@ -178,9 +172,7 @@ func TestEachLocationErrors(t *testing.T) {
 		}
 		return nil
 	})
-	if err != failure || begun != 4 {
-		t.Errorf("%v after %d locations, want the failure after 4", err, begun)
-	}
+	testkit.Check(t, err == failure && begun == 4, "%v after %d locations, want the failure after 4", err, begun)
 	damaged := 0
 	testkit.Must(t, a.EachLocation(t.Context(), 4, nil, func(loc LocationRef, events iter.Seq2[*Event, error]) error {
 		for _, err := range events {
@@ -207,9 +199,8 @@ func TestEachLocationErrors(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, context.Canceled) || n > 5000+checkEvery {
-		t.Errorf("%v after %d events, want Canceled soon after 5000", err, n)
-	}
+	testkit.Check(t, errors.Is(err, context.Canceled) && n <= 5000+checkEvery,
+		"%v after %d events, want Canceled soon after 5000", err, n)
 	testkit.Equal(t, a.open.left.Load(), int64(a.opts.MaxOpenFiles), "files of %d may be opened after reading",
 		a.opts.MaxOpenFiles)
 }

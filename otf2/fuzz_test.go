@@ -18,9 +18,7 @@ import (
 func seeds(f *testing.F, pattern string) {
 	f.Helper()
 	paths, err := filepath.Glob(pattern)
-	if err != nil || len(paths) == 0 {
-		f.Fatalf("no seeds %s: %v", pattern, err)
-	}
+	testkit.Require(f, err == nil && len(paths) != 0, "no seeds %s: %v", pattern, err)
 	for _, path := range paths {
 		if b := testkit.Read(f, path); len(b) < 8<<10 {
 			f.Add(b)
@@ -51,9 +49,8 @@ func bounded(t *testing.T, size int, read func()) {
 	before := sample[0].Value.Uint64()
 	read()
 	metrics.Read(sample)
-	if used := sample[0].Value.Uint64() - before; used > fixed+perByte*uint64(size) {
-		t.Errorf("%d bytes allocated for a file of %d", used, size)
-	}
+	used := sample[0].Value.Uint64() - before
+	testkit.Check(t, used <= fixed+perByte*uint64(size), "%d bytes allocated for a file of %d", used, size)
 }
 
 // wholeRecords counts the records of a file with the walker of Recover, which shares no code with the readers but
@@ -61,8 +58,7 @@ func bounded(t *testing.T, size int, read func()) {
 func wholeRecords(t *testing.T, path string, table *recordTable, stamped bool, chunk int64) uint64 {
 	t.Helper()
 	walk := frames{table: table, stamped: stamped, chunk: chunk}
-	s, err := walk.walk(path, false)
-	testkit.Must(t, err)
+	s := testkit.Value(walk.walk(path, false))(t)
 	return s.records
 }
 
@@ -95,11 +91,8 @@ func FuzzEvents(f *testing.F) {
 			written = append(written, e)
 		}
 		testkit.Must(t, w.Close())
-		again, err := drain(inMemory(w.Bytes()), DefaultEventChunkSize)
-		testkit.Must(t, err)
-		if len(again) != len(written) {
-			t.Fatalf("%d events written, %d read", len(written), len(again))
-		}
+		again := testkit.Value(drain(inMemory(w.Bytes()), DefaultEventChunkSize))(t)
+		testkit.Require(t, len(again) == len(written), "%d events written, %d read", len(written), len(again))
 		for i, e := range written {
 			if string(words(again[i].Args)) != string(words(e.Args)) || again[i].Kind != e.Kind ||
 				again[i].Time != e.Time {
@@ -146,9 +139,8 @@ func FuzzSnapshots(f *testing.F) {
 				}
 			}
 		})
-		if want := wholeRecords(t, path, snapshotTable(), true, DefaultEventChunkSize); n != want {
-			t.Errorf("%d records, the file has %d", n, want)
-		}
+		want := wholeRecords(t, path, snapshotTable(), true, DefaultEventChunkSize)
+		testkit.Check(t, n == want, "%d records, the file has %d", n, want)
 	})
 }
 
@@ -164,18 +156,14 @@ func FuzzGlobalDefs(f *testing.F) {
 			defs, err = ReadGlobalDefs(path, 0)
 			expected(t, err)
 		})
-		if n := wholeRecords(t, path, globalDefTable(), false, DefaultDefChunkSize); uint64(len(defs.Order)) != n {
-			t.Errorf("%d definitions, the file has %d", len(defs.Order), n)
-		}
+		n := wholeRecords(t, path, globalDefTable(), false, DefaultDefChunkSize)
+		testkit.Check(t, uint64(len(defs.Order)) == n, "%d definitions, the file has %d", len(defs.Order), n)
 		for i := range defs.Regions {
-			if defs.Region(defs.Regions[i].Self) == nil {
-				t.Fatalf("region %d is not found", defs.Regions[i].Self)
-			}
+			testkit.Require(t, defs.Region(defs.Regions[i].Self) != nil, "region %d is not found", defs.Regions[i].Self)
 		}
 		for i := range defs.Locations {
-			if defs.Location(defs.Locations[i].Self) == nil {
-				t.Fatalf("location %d is not found", defs.Locations[i].Self)
-			}
+			testkit.Require(t, defs.Location(defs.Locations[i].Self) != nil,
+				"location %d is not found", defs.Locations[i].Self)
 		}
 	})
 }
@@ -202,9 +190,7 @@ func FuzzMarkers(f *testing.F) {
 		}
 		_, err := walk.walk(path, false)
 		testkit.Must(t, err)
-		if n != want {
-			t.Errorf("%d markers, the file has %d", n, want)
-		}
+		testkit.Check(t, n == want, "%d markers, the file has %d", n, want)
 	})
 }
 
@@ -230,9 +216,7 @@ func FuzzThumbnails(f *testing.F) {
 		}
 		_, err := walk.walk(path, false)
 		testkit.Must(t, err)
-		if n != want {
-			t.Errorf("%d samples, the file has %d", n, want)
-		}
+		testkit.Check(t, n == want, "%d samples, the file has %d", n, want)
 	})
 }
 
@@ -256,21 +240,16 @@ func FuzzRecover(f *testing.F) {
 		}
 		res, err := Recover(path, nil)
 		if err != nil {
-			if !errors.Is(err, ErrNotSupported) {
-				t.Errorf("unexpected error %v", err)
-			}
+			testkit.Check(t, errors.Is(err, ErrNotSupported), "unexpected error %v", err)
 			return
 		}
-		again, err := Recover(dir, nil)
-		testkit.Must(t, err)
-		if again.Changed() || again.Failed() != res.Failed() {
-			t.Errorf("recovered again:\n%v\nafter\n%v", again, res)
-		}
+		again := testkit.Value(Recover(dir, nil))(t)
+		testkit.Check(t, !again.Changed() && again.Failed() == res.Failed(),
+			"recovered again:\n%v\nafter\n%v", again, res)
 		if res.Failed() {
 			return
 		}
-		a, err := Open(path, nil)
-		testkit.Must(t, err)
+		a := testkit.Value(Open(path, nil))(t)
 		if n := uint64(len(a.Defs.Order)); a.Anchor.GlobalDefs != n || a.Anchor.Locations > n {
 			t.Errorf("anchor %+v, %d definitions", a.Anchor, n)
 		}
@@ -288,9 +267,8 @@ func FuzzRecover(f *testing.F) {
 					t.Error(err)
 				}
 			}
-			if n != l.Events && !contradiction {
-				t.Errorf("location %d is defined with %d events and has %d", l.Self, l.Events, n)
-			}
+			testkit.Check(t, n == l.Events || contradiction,
+				"location %d is defined with %d events and has %d", l.Self, l.Events, n)
 		}
 	})
 }
@@ -318,9 +296,8 @@ func FuzzLocalDefs(f *testing.F) {
 		maps, clocks, err := ReadLocalDefs(path, 0, 0)
 		testkit.Must(t, err)
 		again := newLocalMaps(maps, clocks, 0)
-		if len(maps) != len(list) || !l.equal(again) && !hasNaN(l.clocks) {
-			t.Fatalf("%v, %v read again as %v, %v", l.maps, l.clocks, maps, clocks)
-		}
+		testkit.Require(t, len(maps) == len(list) && (l.equal(again) || hasNaN(l.clocks)),
+			"%v, %v read again as %v, %v", l.maps, l.clocks, maps, clocks)
 	})
 }
 
@@ -347,9 +324,7 @@ func FuzzAnchor(f *testing.F) {
 			return
 		}
 		if err := WriteAnchor(path, a); err != nil {
-			if !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrTooLarge) {
-				t.Fatal(err)
-			}
+			testkit.Require(t, errors.Is(err, ErrInvalid) || errors.Is(err, ErrTooLarge), "%v", err)
 			return // property names are not checked when read
 		}
 		if _, err := ReadAnchor(path); err != nil {

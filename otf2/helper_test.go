@@ -15,9 +15,7 @@ import (
 func fixtures(t testing.TB) []string {
 	t.Helper()
 	list, err := filepath.Glob("testdata/*/*.otf2")
-	if err != nil || len(list) != 11 {
-		t.Fatalf("%d archives in testdata, want 11 (%v)", len(list), err)
-	}
+	testkit.Require(t, err == nil && len(list) == 11, "%d archives in testdata, want 11 (%v)", len(list), err)
 	return list
 }
 

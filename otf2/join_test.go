@@ -23,9 +23,7 @@ func TestJoinEvents(t *testing.T) {
 		if err == nil {
 			err = w.Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return EventPiece{Path: path, ChunkSize: chunk}
 	}
 	first := piece("1", MinChunkSize, func(w *EventWriter) error {
@@ -65,9 +63,8 @@ func TestJoinEvents(t *testing.T) {
 		}
 		e := r.event.Clone()
 		got = append(got, event{e.Time, e.Kind, e.Args})
-		if e.Kind == EventEnter && e.Args[0] == 6 && (len(e.Attributes) != 1 || e.Attributes[0].Bits != 7) {
-			t.Errorf("attributes %+v", e.Attributes)
-		}
+		testkit.Check(t, e.Kind != EventEnter || e.Args[0] != 6 || len(e.Attributes) == 1 && e.Attributes[0].Bits == 7,
+			"attributes %+v", e.Attributes)
 	}
 	off, on := uint64(MeasurementOff), uint64(MeasurementOn)
 	want := []event{
@@ -78,9 +75,7 @@ func TestJoinEvents(t *testing.T) {
 		{21, EventMpiIsend, []uint64{1, 0, 0, 100, 2}},
 		{22, EventMpiIsendComplete, []uint64{2}}, {30, EventLeave, []uint64{6}},
 	}
-	if !reflect.DeepEqual(want, got) || n != uint64(len(want)) {
-		t.Errorf("%d events\n%v, want\n%v", n, got, want)
-	}
+	testkit.Check(t, reflect.DeepEqual(want, got) && n == uint64(len(want)), "%d events\n%v, want\n%v", n, got, want)
 	if _, err := JoinEvents(filepath.Join(dir, "none"), MinChunkSize,
 		[]EventPiece{{Path: filepath.Join(dir, "missing"), ChunkSize: MinChunkSize}}); err == nil {
 		t.Error("a missing piece was joined")

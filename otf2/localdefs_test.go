@@ -27,8 +27,7 @@ func TestMissingLocalDefinitions(t *testing.T) {
 		{"none of Score-P's is there", "Score-P 8.4", nil, []LocationRef{0, 1}},
 		{"none of this project's is there", "nccl-otf2 2.0", nil, []LocationRef{0, 1}},
 	} {
-		archive, err := Create(t.TempDir(), "traces", &ArchiveOptions{Creator: c.creator})
-		testkit.Must(t, err)
+		archive := testkit.Value(Create(t.TempDir(), "traces", &ArchiveOptions{Creator: c.creator}))(t)
 		defs := archive.Definitions()
 		testkit.Must(t, defs.ClockProperties(1e9, 0, 100, 0))
 		testkit.Must(t, defs.String(0, "x"))
@@ -36,8 +35,7 @@ func TestMissingLocalDefinitions(t *testing.T) {
 		testkit.Must(t, defs.LocationGroup(0, 0, LocationGroupTypeProcess, 0, UndefinedLocationGroup))
 		for l := range LocationRef(2) {
 			testkit.Must(t, defs.Location(l, 0, LocationTypeCPUThread, 0, 0))
-			events, err := archive.Events(l)
-			testkit.Must(t, err)
+			events := testkit.Value(archive.Events(l))(t)
 			testkit.Must(t, events.Enter(10, nil, 0))
 		}
 		testkit.Must(t, archive.Close())
@@ -48,8 +46,7 @@ func TestMissingLocalDefinitions(t *testing.T) {
 		for _, l := range c.kept {
 			testkit.Must(t, WriteLocalDefs(locationFile(folder, l, ".def"), nil, nil, 0))
 		}
-		a, err := Open(archive.Path(), nil)
-		testkit.Must(t, err)
+		a := testkit.Value(Open(archive.Path(), nil))(t)
 		var damaged []LocationRef
 		events := 0
 		for _, err := range a.Events(nil) {

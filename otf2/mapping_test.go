@@ -50,17 +50,14 @@ func TestMappings(t *testing.T) {
 		}
 		d := fieldDecoder{buf: m.append([]byte{byte(m.Type)})}
 		back, err := readMapping(&d)
-		if err != nil || !slices.Equal(back.Global, m.Global) || !slices.Equal(back.Local, m.Local) {
-			t.Fatalf("table %v read back as %v, %v", m, back, err)
-		}
+		testkit.Require(t, err == nil && slices.Equal(back.Global, m.Global) && slices.Equal(back.Local, m.Local),
+			"table %v read back as %v, %v", m, back, err)
 	})
 	unsorted := &MappingTable{Type: MappingComm, Local: []uint64{5, 1, 3}, Global: []uint64{50, 10, 30}}
 	d := fieldDecoder{buf: unsorted.append([]byte{byte(MappingComm)})}
-	m, err := readMapping(&d)
-	testkit.Must(t, err)
-	if m.Map(1) != 10 || m.Map(3) != 30 || m.Map(5) != 50 || m.Map(2) != 2 {
-		t.Errorf("unsorted table read as %v", m)
-	}
+	m := testkit.Value(readMapping(&d))(t)
+	testkit.Check(t, m.Map(1) == 10 && m.Map(3) == 30 && m.Map(5) == 50 && m.Map(2) == 2,
+		"unsorted table read as %v", m)
 }
 
 // Clock correction against exact arithmetic: the rounded interpolation differs by less than the precision of the
@@ -78,9 +75,7 @@ func TestClockCorrection(t *testing.T) {
 		c := newClockCorrection(offsets, 0)
 		for i, o := range offsets {
 			k := c.locate(uint64(o.Time), 0)
-			if i > 0 && k != i-1 || i == 0 && k != 0 {
-				t.Fatalf("offset %d lies in interval %d", i, k)
-			}
+			testkit.Require(t, (i <= 0 || k == i-1) && (i != 0 || k == 0), "offset %d lies in interval %d", i, k)
 			if i == 0 {
 				if got := c.intervals[k].apply(uint64(o.Time)); got != uint64(o.Time)+uint64(o.Offset) {
 					t.Fatalf("at the first offset %v: %d", o, got)
@@ -89,20 +84,16 @@ func TestClockCorrection(t *testing.T) {
 		}
 		x := rapid.Uint64Range(uint64(offsets[0].Time)-1<<20, at+1<<30).Draw(t, "time")
 		k := c.locate(x, 0)
-		if x > uint64(offsets[k+1].Time) && k < n-2 || k > 0 && x <= uint64(offsets[k].Time) {
-			t.Fatalf("%d lies in interval %d of %v", x, k, offsets)
-		}
+		testkit.Require(t, (x <= uint64(offsets[k+1].Time) || k >= n-2) && (k <= 0 || x > uint64(offsets[k].Time)),
+			"%d lies in interval %d of %v", x, k, offsets)
 		a, b := offsets[k], offsets[k+1]
 		slope := new(big.Rat).SetFrac(big.NewInt(b.Offset-a.Offset), big.NewInt(int64(b.Time-a.Time)))
 		exact, _ := slope.Mul(slope, new(big.Rat).SetInt64(int64(x-uint64(a.Time)))).Float64()
 		got := int64(c.intervals[k].apply(x) - x - uint64(a.Offset))
-		if d := math.Abs(float64(got) - exact); d > 0.5+math.Abs(exact)*0x1p-50 {
-			t.Fatalf("%d in %v: %d, want %g", x, offsets, got, exact)
-		}
+		testkit.Require(t, math.Abs(float64(got)-exact) <= 0.5+math.Abs(exact)*0x1p-50,
+			"%d in %v: %d, want %g", x, offsets, got, exact)
 	})
-	if newClockCorrection([]ClockOffset{{Time: 1, Offset: 5}}, 0) != nil {
-		t.Error("a single offset has an effect")
-	}
+	testkit.Check(t, newClockCorrection([]ClockOffset{{Time: 1, Offset: 5}}, 0) == nil, "a single offset has an effect")
 }
 
 // Ids of every space, attribute ids and values, and times change when read, unless Raw.
@@ -124,8 +115,7 @@ func TestRaw(t *testing.T) {
 	}, []ClockOffset{{Time: 100, Offset: 1000}, {Time: 200, Offset: 1100}}, 0))
 	anchor := archiveOf(t, map[LocationRef][]byte{4: w.Bytes()}, map[LocationRef][]byte{4: testkit.Read(t, path)})
 	for _, raw := range []bool{false, true} {
-		arc, err := Open(anchor, &ReadOptions{Raw: raw})
-		testkit.Must(t, err)
+		arc := testkit.Value(Open(anchor, &ReadOptions{Raw: raw}))(t)
 		var got []Event
 		for e, err := range arc.EventsOf(4) {
 			testkit.Must(t, err)
@@ -140,13 +130,10 @@ func TestRaw(t *testing.T) {
 			Timestamp(got[1].Args[0]) != times[2] {
 			t.Errorf("raw %v: events %+v, want times %v", raw, got, times)
 		}
-		if got[0].Args[1] != comm || got[0].Args[2] != 1 {
-			t.Errorf("raw %v: arguments %v", raw, got[0].Args)
-		}
+		testkit.Check(t, got[0].Args[1] == comm && got[0].Args[2] == 1, "raw %v: arguments %v", raw, got[0].Args)
 		for i, v := range got[0].Attributes {
-			if v.ID != ids[i] || v.Bits != values[i] {
-				t.Errorf("raw %v: attribute %d is %+v, want %d: %d", raw, i, v, ids[i], values[i])
-			}
+			testkit.Check(t, v.ID == ids[i] && v.Bits == values[i],
+				"raw %v: attribute %d is %+v, want %d: %d", raw, i, v, ids[i], values[i])
 		}
 	}
 }
@@ -155,8 +142,7 @@ func TestRaw(t *testing.T) {
 // markers, and of what the archive says of its clock.
 func TestNanoseconds(t *testing.T) {
 	dir := t.TempDir()
-	w, err := Create(dir, "traces", nil)
-	testkit.Must(t, err)
+	w := testkit.Value(Create(dir, "traces", nil))(t)
 	_ = w.Definitions().ClockProperties(2_500_000_000, 10_000, 30_001, 77)
 	_ = w.Definitions().String(0, "")
 	_ = w.Definitions().SystemTreeNode(0, 0, 0, UndefinedSystemTreeNode)
@@ -165,14 +151,12 @@ func TestNanoseconds(t *testing.T) {
 	for l := range LocationRef(2) {
 		_ = w.Definitions().Location(l, 0, LocationTypeCPUThread, 3, 0)
 		testkit.Must(t, w.LocalDefs(l, nil, offsets[l]))
-		e, err := w.Events(l)
-		testkit.Must(t, err)
+		e := testkit.Value(w.Events(l))(t)
 		testkit.Must(t, e.Enter(10_000, nil, 0))
 		testkit.Must(t, e.BufferFlush(15_001, nil, 17_503))
 		testkit.Must(t, e.Leave(20_000, nil, 0))
 	}
-	m, err := w.Markers()
-	testkit.Must(t, err)
+	m := testkit.Value(w.Markers())(t)
 	_ = m.DefMarker(0, "g", "c", MarkerSeverityLow)
 	_ = m.Marker(12_502, 2_500, 0, MarkerScopeGlobal, 1<<64-1, "")
 	testkit.Must(t, w.Close())
@@ -194,9 +178,7 @@ func TestNanoseconds(t *testing.T) {
 					got = append(got, e.Args[0])
 				}
 			}
-			if !slices.Equal(got, want[l]) {
-				t.Errorf("location %d, raw %v: %v, want %v", l, raw, got, want[l])
-			}
+			testkit.Check(t, slices.Equal(got, want[l]), "location %d, raw %v: %v, want %v", l, raw, got, want[l])
 		}
 		testkit.Equal(t, a.Defs.Clock, clock, "raw %v", raw)
 		if _, markers, err := a.Markers(); err != nil || !raw &&

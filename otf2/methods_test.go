@@ -50,9 +50,7 @@ func anyEventKind() *rapid.Generator[EventKind] {
 func callMethod(t testing.TB, w *EventWriter, kind EventKind, at Timestamp, a *AttributeList, args []uint64) error {
 	t.Helper()
 	m := reflect.ValueOf(w).MethodByName(kind.String())
-	if !m.IsValid() {
-		t.Fatalf("EventWriter has no method %v", kind)
-	}
+	testkit.Require(t, m.IsValid(), "EventWriter has no method %v", kind)
 	in := []reflect.Value{reflect.ValueOf(at), reflect.ValueOf(a)}
 	fields := kind.Fields()
 	fixed := 0
@@ -72,9 +70,8 @@ func callMethod(t testing.TB, w *EventWriter, kind EventKind, at Timestamp, a *A
 		}
 		in = append(in, slice)
 	}
-	if m.Type().NumIn() != len(in) {
-		t.Fatalf("%v: %d parameters, the table gives %d", kind, m.Type().NumIn(), len(in))
-	}
+	testkit.Require(t, m.Type().NumIn() == len(in),
+		"%v: %d parameters, the table gives %d", kind, m.Type().NumIn(), len(in))
 	err, _ := m.Call(in)[0].Interface().(error)
 	return err
 }
@@ -83,9 +80,7 @@ func callMethod(t testing.TB, w *EventWriter, kind EventKind, at Timestamp, a *A
 // read back.
 func TestEventMethodsAgreeWithTable(t *testing.T) {
 	for id := EventKind(10); id <= 92; id++ {
-		if !id.Known() {
-			t.Fatalf("event %d is not known", id)
-		}
+		testkit.Require(t, id.Known(), "event %d is not known", id)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		byMethod, byTable := NewMemoryEventWriter(nil), NewMemoryEventWriter(nil)
@@ -109,8 +104,7 @@ func TestEventMethodsAgreeWithTable(t *testing.T) {
 			for i, e := range want {
 				body[i+1] = order.event(e.Kind, e.Args)
 			}
-			got, err := readEvents(tempFile(t, order.file(n, body...)), DefaultEventChunkSize)
-			testkit.Must(t, err)
+			got := testkit.Value(readEvents(tempFile(t, order.file(n, body...)), DefaultEventChunkSize))(t)
 			for i := range want {
 				if len(got) != n || got[i].Kind != want[i].Kind || got[i].Time != 7 ||
 					string(words(got[i].Args)) != string(words(want[i].Args)) {
@@ -152,9 +146,8 @@ func TestDefMethodsAgreeWithTable(t *testing.T) {
 				want++
 			}
 		}
-		if m.Type.NumIn()-1 != want {
-			t.Errorf("%v: %d parameters, the table gives %d", kind, m.Type.NumIn()-1, want)
-		}
+		testkit.Check(t, m.Type.NumIn()-1 == want,
+			"%v: %d parameters, the table gives %d", kind, m.Type.NumIn()-1, want)
 		if kind == DefClockProperties {
 			continue
 		}
@@ -169,10 +162,8 @@ func TestDefMethodsAgreeWithTable(t *testing.T) {
 			continue
 		}
 		for i := range want {
-			if typ.Field(i).Type != m.Type.In(i+1) {
-				t.Errorf("%v: field %s is %v, parameter %d is %v", kind, typ.Field(i).Name, typ.Field(i).Type, i,
-					m.Type.In(i+1))
-			}
+			testkit.Check(t, typ.Field(i).Type == m.Type.In(i+1),
+				"%v: field %s is %v, parameter %d is %v", kind, typ.Field(i).Name, typ.Field(i).Type, i, m.Type.In(i+1))
 		}
 	}
 	testkit.Equal(t, kinds, 38, "kinds of definitions")

@@ -49,8 +49,7 @@ func (f *flaky) Truncate(size int64) error {
 func writeFlaky(t *testing.T, sink *flaky, failed func(w *EventWriter)) (tries int) {
 	t.Helper()
 	unasked := 0
-	w, err := newEventWriter(&EventWriterOptions{Patient: func(error) { unasked++ }})
-	testkit.Must(t, err)
+	w := testkit.Value(newEventWriter(&EventWriterOptions{Patient: func(error) { unasked++ }}))(t)
 	w.file.sink = sink
 	flush := func() bool {
 		if w.Flush() == nil {
@@ -93,9 +92,8 @@ func TestPatientWriterLosesNothing(t *testing.T) {
 func losesNothing(t *testing.T, shortens bool) {
 	whole := &flaky{shortens: shortens}
 	writeFlaky(t, whole, nil)
-	if len(whole.data) < 3*DefaultEventChunkSize {
-		t.Fatalf("%d bytes, want more than three chunks", len(whole.data))
-	}
+	testkit.Require(t, len(whole.data) >= 3*DefaultEventChunkSize,
+		"%d bytes, want more than three chunks", len(whole.data))
 	path := filepath.Join(t.TempDir(), "0.evt")
 	for _, times := range []int{1, 2, 3, 40} {
 		for from := 1; from <= whole.calls; from += []int{1, 7}[min(times-1, 1)] {
@@ -127,12 +125,9 @@ func losesNothing(t *testing.T, shortens bool) {
 					}
 				}
 			})
-			if tries == 0 {
-				t.Fatalf("operations %d+%d: no error was returned", from, times)
-			}
-			if !bytes.Equal(sink.data, whole.data) {
-				t.Fatalf("operations %d+%d fail: the file is another one", from, times)
-			}
+			testkit.Require(t, tries != 0, "operations %d+%d: no error was returned", from, times)
+			testkit.Require(t, bytes.Equal(sink.data, whole.data),
+				"operations %d+%d fail: the file is another one", from, times)
 		}
 	}
 }

@@ -177,9 +177,7 @@ func equalBytes(t testing.TB, what string, got, want []byte) {
 				nearby(want, i))
 		}
 	}
-	if len(got) != len(want) {
-		t.Fatalf("%s: %d bytes, want %d", what, len(got), len(want))
-	}
+	testkit.Require(t, len(got) == len(want), "%s: %d bytes, want %d", what, len(got), len(want))
 }
 
 func nearby(b []byte, i int) []byte { return b[max(0, i-24):min(len(b), i+24)] }

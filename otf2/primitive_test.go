@@ -45,9 +45,8 @@ func TestCompressedNumbers(t *testing.T) {
 				func(p plain) []byte { return p.s64(nil, int64(v)) },
 				func(d *fieldDecoder) uint64 { return uint64(d.s64()) }, v, 8},
 		} {
-			if string(c.appended) != string(c.plain(plainLittle)) || c.put != len(c.appended) {
-				t.Fatalf("%s(%#x) = % x (put: %d bytes), want % x", c.name, v, c.appended, c.put, c.plain(plainLittle))
-			}
+			testkit.Require(t, string(c.appended) == string(c.plain(plainLittle)) && c.put == len(c.appended),
+				"%s(%#x) = % x (put: %d bytes), want % x", c.name, v, c.appended, c.put, c.plain(plainLittle))
 			for _, p := range []plain{plainLittle, plainBig} {
 				b := c.plain(p)
 				d := fieldDecoder{buf: b, big: p.mark == bigEndian}
@@ -69,18 +68,15 @@ func TestCompressedNumbers(t *testing.T) {
 			}
 		}
 		putC64(buf[:], 0, v)
-		if string(buf[:putC64(buf[:], 0, v)]) != string(appendC64(nil, v)) {
-			t.Fatalf("putC64(%#x) = % x", v, buf)
-		}
+		testkit.Require(t, string(buf[:putC64(buf[:], 0, v)]) == string(appendC64(nil, v)), "putC64(%#x) = % x", v, buf)
 	})
 }
 
 // Non-minimal forms are read; too long ones are refused.
 func TestCompressedForms(t *testing.T) {
 	d := fieldDecoder{buf: []byte{4, 7, 0, 0, 0}}
-	if v := d.c32(); v != 7 || d.err != nil {
-		t.Errorf("non-minimal 7 read as %d, %v", v, d.err)
-	}
+	v := d.c32()
+	testkit.Check(t, v == 7 && d.err == nil, "non-minimal 7 read as %d, %v", v, d.err)
 	d = fieldDecoder{buf: []byte{5, 7, 0, 0, 0, 0}}
 	if d.c32(); d.err == nil {
 		t.Error("five bytes for 32 bits: no error")
@@ -114,9 +110,8 @@ func TestValues(t *testing.T) {
 		}
 		b := appendValue(nil, typ, v)
 		d := fieldDecoder{buf: b}
-		if got := d.value(typ); got != v || d.err != nil || d.pos != len(b) {
-			t.Fatalf("%v %#x read as %#x, %v", typ, v, got, d.err)
-		}
+		got := d.value(typ)
+		testkit.Require(t, got == v && d.err == nil && d.pos == len(b), "%v %#x read as %#x, %v", typ, v, got, d.err)
 	})
 	testkit.Equal(t, DoubleValue(-2.25).Double(), -2.25, "double")
 	testkit.Equal(t, FloatValue(float32(math.Pi)).Float(), float32(math.Pi), "float")

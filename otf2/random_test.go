@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -25,9 +26,8 @@ func randomRuns(t *testing.T, usual int) string {
 	if s == "" {
 		return strconv.Itoa(usual)
 	}
-	if _, err := strconv.ParseUint(s, 10, 31); err != nil {
-		t.Fatalf("OTF2_RANDOM_RUNS=%q is no number", s)
-	}
+	_, err := strconv.ParseUint(s, 10, 31)
+	testkit.Require(t, err == nil, "OTF2_RANDOM_RUNS=%q is no number", s)
 	return s
 }
 
@@ -119,9 +119,7 @@ func TestRandomArchivesInPython(t *testing.T) {
 		}
 		got := readByPython(t, anchor)
 		want := fmt.Sprintf("%d %d %d %d ", events, attributes, len(a.Defs.Locations), len(a.Defs.Regions))
-		if !strings.HasPrefix(got, want) {
-			t.Fatalf("%+v: read %s, want %s", s, got, want)
-		}
+		testkit.Require(t, strings.HasPrefix(got, want), "%+v: read %s, want %s", s, got, want)
 	})
 }
 

@@ -21,8 +21,7 @@ func archiveOf(t testing.TB, files map[LocationRef][]byte, defs map[LocationRef]
 	t.Helper()
 	dir := t.TempDir()
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, "a"), 0o755))
-	w, err := CreateGlobalDefWriter(filepath.Join(dir, "a.def"), 0)
-	testkit.Must(t, err)
+	w := testkit.Value(CreateGlobalDefWriter(filepath.Join(dir, "a.def"), 0))(t)
 	testkit.Must(t, w.ClockProperties(1e9, 0, 1<<62, 0))
 	var locations []LocationRef
 	for loc := range files {
@@ -79,8 +78,7 @@ func TestGlobalOrder(t *testing.T) {
 			}
 			return a.seq - b.seq
 		})
-		a, err := Open(archiveOf(t, files, nil), &ReadOptions{MaxOpenFiles: 3, Memory: 1})
-		testkit.Must(t, err)
+		a := testkit.Value(Open(archiveOf(t, files, nil), &ReadOptions{MaxOpenFiles: 3, Memory: 1}))(t)
 		collect := func(sel *Selection) (got []key) {
 			for e, err := range a.Events(sel) {
 				testkit.Must(t, err)
@@ -105,9 +103,8 @@ func TestGlobalOrder(t *testing.T) {
 		if got := collect(&Selection{Locations: some, From: from, To: to}); !slices.Equal(got, want) {
 			rt.Fatalf("selection: %d events, want %d", len(got), len(want))
 		}
-		if left := a.open.left.Load(); left != 3 {
-			rt.Fatalf("%d of 3 files are still open", 3-left)
-		}
+		left := a.open.left.Load()
+		testkit.Require(rt, left == 3, "%d of 3 files are still open", 3-left)
 	})
 }
 
@@ -134,8 +131,7 @@ func TestSeek(t *testing.T) {
 		0))
 	files := map[LocationRef][]byte{1: w.Bytes()}
 	for _, defs := range []map[LocationRef][]byte{nil, {1: testkit.Read(t, local)}} {
-		a, err := Open(archiveOf(t, files, defs), nil)
-		testkit.Must(t, err)
+		a := testkit.Value(Open(archiveOf(t, files, defs), nil))(t)
 		var times []Timestamp
 		for e, err := range a.EventsOf(1) {
 			testkit.Must(t, err)
@@ -171,16 +167,13 @@ func TestSeek(t *testing.T) {
 
 // One archive is read by several goroutines.
 func TestConcurrentReading(t *testing.T) {
-	a, err := Open("testdata/mapping/mapping.otf2", &ReadOptions{MaxOpenFiles: 2})
-	testkit.Must(t, err)
+	a := testkit.Value(Open("testdata/mapping/mapping.otf2", &ReadOptions{MaxOpenFiles: 2}))(t)
 	counts := make(chan int)
 	for range 4 {
 		go func() {
 			n := 0
 			for _, err := range a.Events(nil) {
-				if err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, err == nil, "%v", err)
 				n++
 			}
 			counts <- n
@@ -193,8 +186,7 @@ func TestConcurrentReading(t *testing.T) {
 
 // Leaving the loop early closes the files.
 func TestBreakClosesFiles(t *testing.T) {
-	a, err := Open("testdata/many-locations/many.otf2", nil)
-	testkit.Must(t, err)
+	a := testkit.Value(Open("testdata/many-locations/many.otf2", nil))(t)
 	for _, err := range a.Events(nil) {
 		testkit.Must(t, err)
 		break
@@ -202,9 +194,8 @@ func TestBreakClosesFiles(t *testing.T) {
 	for range a.EventsOf(3) {
 		break
 	}
-	if left := a.open.left.Load(); left != int64(a.opts.MaxOpenFiles) {
-		t.Errorf("%d files are still open", int64(a.opts.MaxOpenFiles)-left)
-	}
+	left := a.open.left.Load()
+	testkit.Check(t, left == int64(a.opts.MaxOpenFiles), "%d files are still open", int64(a.opts.MaxOpenFiles)-left)
 }
 
 // A damaged location delivers what is whole and an error; the others go on.
@@ -280,8 +271,7 @@ func TestFutureRecords(t *testing.T) {
 		plainLittle.framed(201, make([]byte, 300), true),
 		plainLittle.framed(byte(EventCommCreate), []byte{1, 9, 0xaa, 0xbb}, true),
 		plainLittle.event(EventEnter, []uint64{3}))
-	events, err := readEvents(tempFile(t, b), DefaultEventChunkSize)
-	testkit.Must(t, err)
+	events := testkit.Value(readEvents(tempFile(t, b), DefaultEventChunkSize))(t)
 	if len(events) != 4 || events[0].Kind != 200 || len(events[0].Args) != 0 || events[2].Args[0] != 9 ||
 		events[3].Args[0] != 3 {
 		t.Errorf("read %v", events)
@@ -322,8 +312,7 @@ func TestOldDefinitions(t *testing.T) {
 		plainLittle.framed(byte(DefSystemTreeNodeProperty), fields(0, 1, 6), false),
 		plainLittle.framed(99, []byte{1, 2}, false),
 	)
-	defs, err := ReadGlobalDefs(tempFile(t, file), 0)
-	testkit.Must(t, err)
+	defs := testkit.Value(ReadGlobalDefs(tempFile(t, file), 0))(t)
 	testkit.Equal(t, defs.Clock, (ClockProperties{1000, 5, 6, 1<<64 - 1}), "clock")
 	if v := defs.Attribute(0); v.Description != UndefinedString {
 		t.Errorf("attribute %+v", v)
@@ -351,9 +340,8 @@ func TestOldDefinitions(t *testing.T) {
 	if v := defs.SystemTreeNodeProperties[0]; v.Type != TypeString || v.Value != 6 {
 		t.Errorf("property %+v", v)
 	}
-	if len(defs.Other) != 1 || defs.Other[0].ID != 99 || len(defs.Order) != 10 {
-		t.Errorf("other %v, %d records", defs.Other, len(defs.Order))
-	}
+	testkit.Check(t, len(defs.Other) == 1 && defs.Other[0].ID == 99 && len(defs.Order) == 10,
+		"other %v, %d records", defs.Other, len(defs.Order))
 }
 
 // Archives that cannot be read say so.

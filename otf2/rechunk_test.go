@@ -29,23 +29,16 @@ func fill(t *testing.T, w *EventWriter, n int) {
 func TestRewrittenEventsAreTheSame(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from.evt"), filepath.Join(dir, "to.evt")
-	w, err := CreateEventWriter(from, &EventWriterOptions{ChunkSize: MinChunkSize})
-	testkit.Must(t, err)
+	w := testkit.Value(CreateEventWriter(from, &EventWriterOptions{ChunkSize: MinChunkSize}))(t)
 	fill(t, w, 40_000)
 	testkit.Must(t, w.Close())
-	if w.Size() < 4*MinChunkSize {
-		t.Fatalf("only %d bytes", w.Size())
-	}
-	want, err := readEvents(from, MinChunkSize)
-	testkit.Must(t, err)
+	testkit.Require(t, w.Size() >= 4*MinChunkSize, "only %d bytes", w.Size())
+	want := testkit.Value(readEvents(from, MinChunkSize))(t)
 	for _, chunk := range []uint64{1 << 20, MinChunkSize + 7} {
-		n, err := RewriteEvents(from, to, MinChunkSize, chunk)
-		testkit.Must(t, err)
-		got, err := readEvents(to, chunk)
-		testkit.Must(t, err)
-		if n != w.Events() || !reflect.DeepEqual(got, want) {
-			t.Errorf("chunks of %d: %d events of %d, or others", chunk, n, w.Events())
-		}
+		n := testkit.Value(RewriteEvents(from, to, MinChunkSize, chunk))(t)
+		got := testkit.Value(readEvents(to, chunk))(t)
+		testkit.Check(t, n == w.Events() && reflect.DeepEqual(got, want),
+			"chunks of %d: %d events of %d, or others", chunk, n, w.Events())
 		to += "2"
 	}
 	if _, err := RewriteEvents(from, from, MinChunkSize, 1<<20); err == nil {
@@ -57,30 +50,19 @@ func TestRewrittenEventsAreTheSame(t *testing.T) {
 func TestWiden(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.evt")
 	const wide = 1 << 20
-	w, err := CreateEventWriter(path, &EventWriterOptions{ChunkSize: MinChunkSize})
-	testkit.Must(t, err)
+	w := testkit.Value(CreateEventWriter(path, &EventWriterOptions{ChunkSize: MinChunkSize}))(t)
 	fill(t, w, 9_000)
 	testkit.Must(t, w.Flush())
-	if size := w.Size(); size > MinChunkSize || size < MinChunkSize*3/4 {
-		t.Fatalf("%d bytes", size)
-	}
-	if w.Widen(MinChunkSize-1) || w.Widen(MinChunkSize/2) {
-		t.Error("made narrower")
-	}
-	if !w.Widen(wide) {
-		t.Error("not widened")
-	}
+	size := w.Size()
+	testkit.Require(t, size <= MinChunkSize && size >= MinChunkSize*3/4, "%d bytes", size)
+	testkit.Check(t, !w.Widen(MinChunkSize-1) && !w.Widen(MinChunkSize/2), "made narrower")
+	testkit.Check(t, w.Widen(wide), "not widened")
 	for i := range 80_000 {
 		testkit.Must(t, w.MpiSend(Timestamp(10_000+i), nil, 1, 2, 3, uint64(i)))
 	}
-	if w.Widen(2 * wide) {
-		t.Error("widened with several chunks")
-	}
+	testkit.Check(t, !w.Widen(2*wide), "widened with several chunks")
 	testkit.Must(t, w.Close())
-	if w.Size() < wide {
-		t.Fatalf("only %d bytes", w.Size())
-	}
-	events, err := readEvents(path, wide)
-	testkit.Must(t, err)
+	testkit.Require(t, w.Size() >= wide, "only %d bytes", w.Size())
+	events := testkit.Value(readEvents(path, wide))(t)
 	testkit.Equal(t, len(events), 107_000, "events")
 }

@@ -26,9 +26,7 @@ func copyArchive(t testing.TB, anchor string) string {
 
 func ok(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // tree reads all files of a folder.
@@ -73,9 +71,8 @@ func eventsIn(t testing.TB, anchor string) map[otf2.LocationRef]uint64 {
 		n[e.Location]++
 	}
 	for _, l := range a.Defs.Locations {
-		if l.Events != n[l.Self] {
-			t.Errorf("location %d is defined with %d events and has %d", l.Self, l.Events, n[l.Self])
-		}
+		testkit.Check(t, l.Events == n[l.Self],
+			"location %d is defined with %d events and has %d", l.Self, l.Events, n[l.Self])
 	}
 	if want := uint64(len(a.Defs.Order)); a.Anchor.GlobalDefs != want {
 		t.Errorf("anchor names %d definitions, there are %d", a.Anchor.GlobalDefs, want)
@@ -145,9 +142,7 @@ func mustRecover(t testing.TB, anchor string) *otf2.RecoverResult {
 func TestRecoverLeavesWholeArchives(t *testing.T) {
 	anchors, err := filepath.Glob("testdata/*/*.otf2")
 	ok(t, err)
-	if len(anchors) != 11 {
-		t.Fatalf("%d archives, want 11", len(anchors))
-	}
+	testkit.Require(t, len(anchors) == 11, "%d archives, want 11", len(anchors))
 	anchors = append(anchors, wholeArchive(t, t.TempDir(), 9000))
 	for _, anchor := range anchors {
 		path := copyArchive(t, anchor)
@@ -171,9 +166,7 @@ func TestRecoverCutEvents(t *testing.T) {
 	}
 	b, err := os.ReadFile(evt(whole))
 	ok(t, err)
-	if len(b) < 2*otf2.DefaultEventChunkSize {
-		t.Fatalf("%d bytes, want more than two chunks", len(b))
-	}
+	testkit.Require(t, len(b) >= 2*otf2.DefaultEventChunkSize, "%d bytes, want more than two chunks", len(b))
 	for _, cut := range []int{0, 1, 17, 18, 19, 30, 4711, otf2.DefaultEventChunkSize - 1, otf2.MinChunkSize,
 		otf2.DefaultEventChunkSize + 5, otf2.MinChunkSize + 18, otf2.MinChunkSize + 27, len(b) - 3,
 		len(b) - 2, len(b) - 1} {
@@ -190,9 +183,8 @@ func TestRecoverCutEvents(t *testing.T) {
 				t.Fatalf("cut at %d:\n%s", cut, lines(res))
 			}
 			got := eventsIn(t, anchor)
-			if got[0] != all[0] || got[loc] != scan.Events {
-				t.Errorf("cut at %d: %d and %d events, want %d and %d", cut, got[0], got[loc], all[0], scan.Events)
-			}
+			testkit.Check(t, got[0] == all[0] && got[loc] == scan.Events,
+				"cut at %d: %d and %d events, want %d and %d", cut, got[0], got[loc], all[0], scan.Events)
 			if f := file(t, res, evt(anchor)); f.Records != scan.Events ||
 				(f.Action == otf2.RecoverWhole) != (cut == len(b)-1) {
 				t.Errorf("cut at %d: %v", cut, f)
@@ -281,9 +273,7 @@ func TestRecoverCutDefinitions(t *testing.T) {
 		}
 		f := file(t, res, def(anchor))
 		if f.Records == 0 {
-			if f.Action != otf2.RecoverFailed {
-				t.Fatalf("cut at %d: %v", cut, f)
-			}
+			testkit.Require(t, f.Action == otf2.RecoverFailed, "cut at %d: %v", cut, f)
 			continue
 		}
 		if cut == len(b)-1 {
@@ -307,9 +297,8 @@ func TestRecoverCutDefinitions(t *testing.T) {
 			ok(t, err)
 		}
 	}
-	if len(seen) != int(a.Anchor.GlobalDefs) {
-		t.Errorf("%d different numbers of definitions, want %d", len(seen), a.Anchor.GlobalDefs)
-	}
+	testkit.Check(t, len(seen) == int(a.Anchor.GlobalDefs),
+		"%d different numbers of definitions, want %d", len(seen), a.Anchor.GlobalDefs)
 }
 
 // Without its definitions an archive is not made to look whole.
@@ -323,9 +312,8 @@ func TestRecoverWithoutDefinitions(t *testing.T) {
 	if res := mustRecover(t, anchor); !res.Failed() || res.Changed() {
 		t.Error(lines(res))
 	}
-	if _, err := os.Stat(anchor); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("anchor: %v", err)
-	}
+	_, err := os.Stat(anchor)
+	testkit.Check(t, errors.Is(err, fs.ErrNotExist), "anchor: %v", err)
 }
 
 // The archive of a killed ArchiveWriter: no anchor, definitions under a temporary name, and as far as they were
@@ -353,9 +341,7 @@ func TestRecoverKilledArchiveWriter(t *testing.T) {
 	}
 	res := mustRecover(t, dir)
 	for loc, n := range eventsIn(t, filepath.Join(dir, "killed.otf2")) {
-		if n != 1000 {
-			t.Errorf("location %d has %d events, want 1000", loc, n)
-		}
+		testkit.Check(t, n == 1000, "location %d has %d events, want 1000", loc, n)
 	}
 	if f := file(t, res, filepath.Join(dir, "killed.def")); res.Failed() || f.Action != otf2.RecoverCreated ||
 		f.Records < 10_000 || !strings.Contains(f.Detail, "had not finished") {
@@ -495,9 +481,7 @@ func TestRecoverWithoutOriginals(t *testing.T) {
 		t.Error(lines(res))
 	}
 	for path := range tree(t, filepath.Dir(anchor)) {
-		if strings.Contains(path, ".orig") || strings.Contains(path, ".tmp") {
-			t.Errorf("%s is left", path)
-		}
+		testkit.Check(t, !strings.Contains(path, ".orig") && !strings.Contains(path, ".tmp"), "%s is left", path)
 	}
 	eventsIn(t, anchor)
 }

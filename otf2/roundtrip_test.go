@@ -23,27 +23,22 @@ func TestEventFilesRoundTrip(t *testing.T) {
 		if skipBig(anchorPath) {
 			continue
 		}
-		anchor, err := ReadAnchor(anchorPath)
-		testkit.Must(t, err)
+		anchor := testkit.Value(ReadAnchor(anchorPath))(t)
 		paths, _ := filepath.Glob(strings.TrimSuffix(anchorPath, ".otf2") + "/*.evt")
 		for _, path := range paths {
 			files++
-			events, err := readEvents(path, anchor.EventChunkSize)
-			testkit.Must(t, err)
+			events := testkit.Value(readEvents(path, anchor.EventChunkSize))(t)
 			w := NewMemoryEventWriter(&EventWriterOptions{ChunkSize: anchor.EventChunkSize})
 			for _, e := range events {
 				testkit.Must(t, w.Write(e.Kind, e.Time, attributeList(e.Attributes), e.Args))
 			}
 			testkit.Must(t, w.Close())
 			equalBytes(t, path, w.Bytes(), testkit.Read(t, path))
-			if w.Events() != uint64(len(events)) || w.Size() != int64(len(w.Bytes())) {
-				t.Errorf("%s: counts %d events in %d bytes", path, w.Events(), w.Size())
-			}
+			testkit.Check(t, w.Events() == uint64(len(events)) && w.Size() == int64(len(w.Bytes())),
+				"%s: counts %d events in %d bytes", path, w.Events(), w.Size())
 		}
 	}
-	if files < 60 {
-		t.Errorf("only %d event files", files)
-	}
+	testkit.Check(t, files >= 60, "only %d event files", files)
 }
 
 // Every definition file of libotf2, read in generic form and written again, has the same bytes.
@@ -52,18 +47,15 @@ func TestDefinitionFilesRoundTrip(t *testing.T) {
 		if skipBig(anchorPath) {
 			continue
 		}
-		anchor, err := ReadAnchor(anchorPath)
-		testkit.Must(t, err)
+		anchor := testkit.Value(ReadAnchor(anchorPath))(t)
 		path := strings.TrimSuffix(anchorPath, ".otf2") + ".def"
 		out := filepath.Join(t.TempDir(), "g.def")
-		w, err := CreateGlobalDefWriter(out, anchor.DefChunkSize)
-		testkit.Must(t, err)
+		w := testkit.Value(CreateGlobalDefWriter(out, anchor.DefChunkSize))(t)
 		for _, r := range recordsOf(t, path, anchor.DefChunkSize, globalDefTable()) {
 			testkit.Must(t, w.Write(&r))
 		}
-		if w.Count() != anchor.GlobalDefs {
-			t.Errorf("%s: %d records, the anchor says %d", path, w.Count(), anchor.GlobalDefs)
-		}
+		testkit.Check(t, w.Count() == anchor.GlobalDefs,
+			"%s: %d records, the anchor says %d", path, w.Count(), anchor.GlobalDefs)
 		testkit.Must(t, w.Close())
 		equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
 	}
@@ -76,12 +68,10 @@ func TestTypedDefinitionsRoundTrip(t *testing.T) {
 		if skipBig(anchorPath) {
 			continue
 		}
-		a, err := Open(anchorPath, nil)
-		testkit.Must(t, err)
+		a := testkit.Value(Open(anchorPath, nil))(t)
 		path := a.archiveFile(".def")
 		out := filepath.Join(t.TempDir(), "g.def")
-		w, err := CreateGlobalDefWriter(out, a.Anchor.DefChunkSize)
-		testkit.Must(t, err)
+		w := testkit.Value(CreateGlobalDefWriter(out, a.Anchor.DefChunkSize))(t)
 		writeTyped(t, w, a.Defs)
 		testkit.Must(t, w.Close())
 		equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
@@ -107,9 +97,8 @@ func writeTyped(t testing.TB, w *GlobalDefWriter, defs *Definitions) {
 			args[i] = v.Field(i)
 		}
 		method := reflect.ValueOf(w).MethodByName(kind.String())
-		if err, _ := method.Call(args)[0].Interface().(error); err != nil {
-			t.Fatalf("%v: %v", kind, err)
-		}
+		err, _ := method.Call(args)[0].Interface().(error)
+		testkit.Require(t, err == nil, "%v: %v", kind, err)
 	}
 }
 
@@ -130,14 +119,12 @@ func TestLocalDefinitionFilesRoundTrip(t *testing.T) {
 		if skipBig(anchorPath) {
 			continue
 		}
-		a, err := Open(anchorPath, nil)
-		testkit.Must(t, err)
+		a := testkit.Value(Open(anchorPath, nil))(t)
 		for _, loc := range a.Defs.Locations {
 			path := a.locationFile(loc.Self, ".def")
 			out := filepath.Join(t.TempDir(), "l.def")
 			if strings.Contains(anchorPath, "all-defs") {
-				w, err := createRecordFile(out, a.Anchor.DefChunkSize, 0)
-				testkit.Must(t, err)
+				w := testkit.Value(createRecordFile(out, a.Anchor.DefChunkSize, 0))(t)
 				for _, r := range recordsOf(t, path, a.Anchor.DefChunkSize, localDefTable()) {
 					testkit.Must(t, w.writeRecord(&localDefTable()[r.ID], &r))
 				}
@@ -156,9 +143,7 @@ func TestLocalDefinitionFilesRoundTrip(t *testing.T) {
 			equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
 		}
 	}
-	if tables < 50 {
-		t.Errorf("only %d mapping tables", tables)
-	}
+	testkit.Check(t, tables >= 50, "only %d mapping tables", tables)
 }
 
 // Anchors and markers.
@@ -167,16 +152,14 @@ func TestAnchorsAndMarkersRoundTrip(t *testing.T) {
 		if skipBig(anchorPath) {
 			continue
 		}
-		a, err := ReadAnchor(anchorPath)
-		testkit.Must(t, err)
+		a := testkit.Value(ReadAnchor(anchorPath))(t)
 		out := filepath.Join(t.TempDir(), "a.otf2")
 		testkit.Must(t, WriteAnchor(out, a))
 		equalBytes(t, anchorPath, testkit.Read(t, out), testkit.Read(t, anchorPath))
 	}
 	path := "testdata/aux-files/aux.marker"
 	out := filepath.Join(t.TempDir(), "a.marker")
-	w, err := CreateMarkerWriter(out, 0)
-	testkit.Must(t, err)
+	w := testkit.Value(CreateMarkerWriter(out, 0))(t)
 	records := recordsOf(t, path, DefaultDefChunkSize, markerTable())
 	for _, r := range records {
 		switch r.ID {
@@ -194,13 +177,9 @@ func TestAnchorsAndMarkersRoundTrip(t *testing.T) {
 
 // The big-endian archive reads as the little-endian one of the same content.
 func TestBigEndian(t *testing.T) {
-	big, err := Open("testdata/big-endian/attrs.otf2", nil)
-	testkit.Must(t, err)
-	little, err := Open("testdata/attributes/attrs.otf2", nil)
-	testkit.Must(t, err)
-	if !reflect.DeepEqual(big.Defs, little.Defs) {
-		t.Error("definitions differ")
-	}
+	big := testkit.Value(Open("testdata/big-endian/attrs.otf2", nil))(t)
+	little := testkit.Value(Open("testdata/attributes/attrs.otf2", nil))(t)
+	testkit.Check(t, reflect.DeepEqual(big.Defs, little.Defs), "definitions differ")
 	collect := func(a *Archive) (list []Event) {
 		for e, err := range a.Events(nil) {
 			testkit.Must(t, err)
@@ -215,12 +194,10 @@ func TestBigEndian(t *testing.T) {
 
 // Snapshot and thumbnail files of libotf2, read and written again, have the same bytes.
 func TestSnapshotsAndThumbnailsRoundTrip(t *testing.T) {
-	a, err := Open("testdata/aux-files/aux.otf2", nil)
-	testkit.Must(t, err)
+	a := testkit.Value(Open("testdata/aux-files/aux.otf2", nil))(t)
 	for _, loc := range []LocationRef{0, 1} {
 		out := filepath.Join(t.TempDir(), "0.snap")
-		w, err := CreateSnapshotWriter(out, a.Anchor.EventChunkSize)
-		testkit.Must(t, err)
+		w := testkit.Value(CreateSnapshotWriter(out, a.Anchor.EventChunkSize))(t)
 		for s, err := range a.SnapshotsOf(loc) {
 			testkit.Must(t, err)
 			// Not by Write, because their starts announce other numbers of records than there are.
@@ -232,8 +209,7 @@ func TestSnapshotsAndThumbnailsRoundTrip(t *testing.T) {
 		equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
 	}
 	for i := range a.Anchor.Thumbnails {
-		thumbnail, err := a.Thumbnail(i)
-		testkit.Must(t, err)
+		thumbnail := testkit.Value(a.Thumbnail(i))(t)
 		out := filepath.Join(t.TempDir(), "0.thumb")
 		testkit.Must(t, WriteThumbnail(out, thumbnail))
 		path := a.archiveFile("." + strconv.Itoa(int(i)) + ".thumb")

@@ -20,9 +20,7 @@ func TestTailReadsWhatIsFlushed(t *testing.T) {
 		n++
 		path := filepath.Join(dir, string(rune('a'+n%26))+"-"+rapid.StringMatching(`[a-z]{12}`).Draw(rt, "name")+".evt")
 		tail, err := NewEventTail(path, 7, MinChunkSize)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		testkit.Must(rt, err)
 		for range tail.Events() {
 			rt.Fatal("an event of a file that is not there")
 		}
@@ -41,23 +39,17 @@ func TestTailReadsWhatIsFlushed(t *testing.T) {
 				if written%3 == 0 {
 					a.Uint64(1, uint64(written))
 				}
-				if err := w.Enter(now, &a, RegionRef(written)); err != nil {
-					rt.Fatal(err)
-				}
+				testkit.Must(rt, w.Enter(now, &a, RegionRef(written)))
 				times = append(times, now)
 				written++
 			}
 			if rapid.Bool().Draw(rt, "flush") {
-				if err := w.Flush(); err != nil {
-					rt.Fatal(err)
-				}
+				testkit.Must(rt, w.Flush())
 				flushed = written
 			}
 			leaveAt := rapid.IntRange(-1, 300).Draw(rt, "leave after")
 			for ev, err := range tail.Events() {
-				if err != nil {
-					rt.Fatal(err)
-				}
+				testkit.Must(rt, err)
 				if ev.Kind != EventEnter || ev.Args[0] != uint64(read) || ev.Time != times[read] || ev.Location != 7 ||
 					(len(ev.Attributes) > 0) != (read%3 == 0) {
 					rt.Fatalf("event %d: %+v", read, ev)
@@ -67,20 +59,15 @@ func TestTailReadsWhatIsFlushed(t *testing.T) {
 					break
 				}
 			}
-			if leaveAt < 0 && read < flushed {
-				rt.Fatalf("%d of %d flushed events were read", read, flushed)
-			}
+			testkit.Require(rt, leaveAt >= 0 || read >= flushed, "%d of %d flushed events were read", read, flushed)
 		}
-		if err := w.Close(); err != nil {
-			rt.Fatal(err)
-		}
+		testkit.Must(rt, w.Close())
 		for range tail.Events() {
 			read++
 		}
 		info, err := os.Stat(path)
-		if err != nil || read != written || tail.Offset() != info.Size()-endSize {
-			rt.Fatalf("%d of %d events, up to %d of %d: %v", read, written, tail.Offset(), info.Size(), err)
-		}
+		testkit.Require(rt, err == nil && read == written && tail.Offset() == info.Size()-endSize,
+			"%d of %d events, up to %d of %d: %v", read, written, tail.Offset(), info.Size(), err)
 	})
 }
 
@@ -94,9 +81,7 @@ func TestTailSkipsToATime(t *testing.T) {
 	tail := testkit.Value(NewEventTail(path, 0, MinChunkSize))(t)
 	first := func() uint64 {
 		for ev, err := range tail.Events() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return ev.Args[0]
 		}
 		t.Fatal("no events")
@@ -104,15 +89,12 @@ func TestTailSkipsToATime(t *testing.T) {
 	}
 	testkit.Must(t, tail.SkipTo(80_000))
 	at := first()
-	if at > 80_000 || at < 55_000 {
-		t.Errorf("skipping to 80000 goes on at %d", at)
-	}
+	testkit.Check(t, at <= 80_000 && at >= 55_000, "skipping to 80000 goes on at %d", at)
 	testkit.Must(t, tail.SkipTo(1000))
 	testkit.Equal(t, first(), at+1, "skipping back goes on at")
 	testkit.Must(t, tail.SkipTo(1<<60))
-	if last := first(); last < 75_000 {
-		t.Errorf("skipping to the end goes on at %d", last)
-	}
+	last := first()
+	testkit.Check(t, last >= 75_000, "skipping to the end goes on at %d", last)
 	missing := testkit.Value(NewEventTail(path+".none", 0, MinChunkSize))(t)
 	if err := missing.SkipTo(5); err != nil {
 		t.Error(err)
@@ -147,8 +129,6 @@ func TestTailOfADamagedFile(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n != want || failures != 1 {
-			t.Errorf("reading %d: %d events, %d errors", round, n, failures)
-		}
+		testkit.Check(t, n == want && failures == 1, "reading %d: %d events, %d errors", round, n, failures)
 	}
 }

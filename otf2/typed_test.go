@@ -76,15 +76,13 @@ func TestTypedEventsAgreeWithArgs(t *testing.T) {
 				t.Errorf("%v has no field %s", kind, name)
 				continue
 			}
-			if f.Type != "" && f.Type != "CollectiveRoot" && member.Type().Name() != f.Type {
-				t.Errorf("%v.%s is a %v, want %s", kind, name, member.Type(), f.Type)
-			}
+			testkit.Check(t, f.Type == "" || f.Type == "CollectiveRoot" || member.Type().Name() == f.Type,
+				"%v.%s is a %v, want %s", kind, name, member.Type(), f.Type)
 			testkit.Equal(t, bitsOf(t, member), e.Args[i], "%v.%s =", kind, name)
 		}
 		if len(repeated) == 0 {
-			if n := record.NumField(); n != len(fixed) {
-				t.Errorf("%v has %d fields, want %d", kind, n, len(fixed))
-			}
+			n := record.NumField()
+			testkit.Check(t, n == len(fixed), "%v has %d fields, want %d", kind, n, len(fixed))
 			continue
 		}
 		testkit.Equal(t, record.MethodByName("Len").Call(nil)[0].Int(), rounds, "%v.Len() =", kind)
@@ -105,9 +103,8 @@ func TestTypedEventsAgreeWithArgs(t *testing.T) {
 func TestTypedEventOfOtherKind(t *testing.T) {
 	defer func() {
 		want := "otf2: event of kind Leave with 1 fields taken as Enter"
-		if got := recover(); got != want {
-			t.Errorf("panic with %q, want %q", got, want)
-		}
+		got := recover()
+		testkit.Check(t, got == want, "panic with %q, want %q", got, want)
 	}()
 	e := Event{Kind: EventLeave, Args: []uint64{1}}
 	e.Enter()
@@ -126,7 +123,5 @@ func TestTypedReadingDoesNotAllocate(t *testing.T) {
 			sum += v
 		}
 	})
-	if allocations != 0 || sum == 0 {
-		t.Errorf("%v allocations per round", allocations)
-	}
+	testkit.Check(t, allocations == 0 && sum != 0, "%v allocations per round", allocations)
 }

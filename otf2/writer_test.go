@@ -63,11 +63,9 @@ func TestRefusedEvents(t *testing.T) {
 	if err := w.Close(); !errors.Is(err, ErrClosed) {
 		t.Errorf("second close: %v", err)
 	}
-	events, err := readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize)
-	testkit.Must(t, err)
-	if len(events) != 3 || w.Events() != 3 || w.LastTime() != 103 {
-		t.Errorf("%d events in the file, %d counted, last time %d", len(events), w.Events(), w.LastTime())
-	}
+	events := testkit.Value(readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize))(t)
+	testkit.Check(t, len(events) == 3 && w.Events() == 3 && w.LastTime() == 103,
+		"%d events in the file, %d counted, last time %d", len(events), w.Events(), w.LastTime())
 }
 
 // The largest record that fits a chunk is written and read; one more argument is refused.
@@ -85,11 +83,9 @@ func TestLargestRecord(t *testing.T) {
 	}
 	testkit.Must(t, w.Leave(2, nil, 0))
 	testkit.Must(t, w.Close())
-	if fits < 52_000 || DefaultEventChunkSize-5*fits > 60 {
-		t.Errorf("at most %d arguments in a chunk of %d bytes", fits, DefaultEventChunkSize)
-	}
-	events, err := readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize)
-	testkit.Must(t, err)
+	testkit.Check(t, fits >= 52_000 && DefaultEventChunkSize-5*fits <= 60,
+		"at most %d arguments in a chunk of %d bytes", fits, DefaultEventChunkSize)
+	events := testkit.Value(readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize))(t)
 	if n := len(events); uint64(n) != w.Events() || len(events[n-2].Args) != fits+2 {
 		t.Errorf("read %d events of %d", n, w.Events())
 	}
@@ -126,15 +122,10 @@ func TestChunkBorders(t *testing.T) {
 				rt.Fatalf("chunk ends in % x", b[end-8:end])
 			}
 		}
-		events, err := readEvents(tempFile(t, b), DefaultEventChunkSize)
-		testkit.Must(t, err)
-		if len(events) != count {
-			rt.Fatalf("read %d events of %d", len(events), count)
-		}
+		events := testkit.Value(readEvents(tempFile(t, b), DefaultEventChunkSize))(t)
+		testkit.Require(rt, len(events) == count, "read %d events of %d", len(events), count)
 	})
-	if borders == 0 {
-		t.Error("no border was reached")
-	}
+	testkit.Check(t, borders != 0, "no border was reached")
 }
 
 // The one case in which libotf2's estimate leaves a single byte: the record moves to the next chunk.
@@ -159,9 +150,7 @@ func TestRecordLeavingOneByte(t *testing.T) {
 				testkit.Must(t, w.Enter(at, nil, 1)) // 3 bytes
 			}
 		}
-		if full-w.pos < 20 {
-			t.Fatalf("missed the border: %d bytes free", full-w.pos)
-		}
+		testkit.Require(t, full-w.pos >= 20, "missed the border: %d bytes free", full-w.pos)
 	}
 	base := w.base
 	testkit.Must(t, w.MpiIsendComplete(at+1, nil, 1<<63))
@@ -171,15 +160,12 @@ func TestRecordLeavingOneByte(t *testing.T) {
 	n := w.Events()
 	testkit.Must(t, w.Close())
 	s, err := ScanEventFile(tempFile(t, w.Bytes()), DefaultEventChunkSize)
-	if err != nil || s.Events != n || !s.Complete || s.Last != at+1 {
-		t.Errorf("%+v, %v; want %d events", s, err, n)
-	}
+	testkit.Check(t, err == nil && s.Events == n && s.Complete && s.Last == at+1, "%+v, %v; want %d events", s, err, n)
 }
 
 // Hot paths do not allocate once their buffers have grown.
 func TestWritingDoesNotAllocate(t *testing.T) {
-	w, err := CreateEventWriter(filepath.Join(t.TempDir(), "0.evt"), nil)
-	testkit.Must(t, err)
+	w := testkit.Value(CreateEventWriter(filepath.Join(t.TempDir(), "0.evt"), nil))(t)
 	defer w.Close()
 	var a AttributeList
 	at := Timestamp(0)
@@ -214,8 +200,7 @@ func TestRefusedFiles(t *testing.T) {
 			t.Errorf("chunk size %d: %v", size, err)
 		}
 	}
-	w, err := CreateEventWriter(path, nil)
-	testkit.Must(t, err)
+	w := testkit.Value(CreateEventWriter(path, nil))(t)
 	testkit.Must(t, w.Close())
 	if _, err := CreateEventWriter(path, nil); !errors.Is(err, os.ErrExist) {
 		t.Errorf("file that exists: %v", err)
@@ -233,8 +218,7 @@ func TestRefusedFiles(t *testing.T) {
 		err, ErrInvalid) {
 		t.Errorf("empty table: %v", err)
 	}
-	g, err := CreateGlobalDefWriter(filepath.Join(dir, "g.def"), 0)
-	testkit.Must(t, err)
+	g := testkit.Value(CreateGlobalDefWriter(filepath.Join(dir, "g.def"), 0))(t)
 	if err := g.String(0, "a\x00b"); !errors.Is(err, ErrInvalid) {
 		t.Errorf("text with NUL: %v", err)
 	}
@@ -250,8 +234,7 @@ func TestRefusedFiles(t *testing.T) {
 			t.Errorf("property name %q: %v", name, err)
 		}
 	}
-	left, err := os.ReadDir(dir)
-	testkit.Must(t, err)
+	left := testkit.Value(os.ReadDir(dir))(t)
 	testkit.Equal(t, len(left), 1, "left behind: %v", left)
 }
 
@@ -288,18 +271,12 @@ func TestRefusedEventsAtChunkBorders(t *testing.T) {
 			}
 		}
 		testkit.Must(t, w.Close())
-		events, err := readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize)
-		testkit.Must(t, err)
-		if len(events) != len(want) {
-			t.Fatalf("%d events, want %d", len(events), len(want))
-		}
+		events := testkit.Value(readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize))(t)
+		testkit.Require(t, len(events) == len(want), "%d events, want %d", len(events), len(want))
 		for i := range events {
-			if events[i].Time != want[i] {
-				t.Fatalf("shift %d: event %d has time %d, want %d", shift, i, events[i].Time, want[i])
-			}
+			testkit.Require(t, events[i].Time == want[i],
+				"shift %d: event %d has time %d, want %d", shift, i, events[i].Time, want[i])
 		}
 	}
-	if refusals < 300 || borders < 40 {
-		t.Errorf("only %d refusals, %d of them at borders", refusals, borders)
-	}
+	testkit.Check(t, refusals >= 300 && borders >= 40, "only %d refusals, %d of them at borders", refusals, borders)
 }

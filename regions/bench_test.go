@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -31,9 +32,7 @@ func benchmarkTransfers(b *testing.B, metrics bool) {
 	m := New(files{b.TempDir()}, &experiment.Process{}, &Options{RecordMask: 1 << shm.EventProxyStep, Metrics: metrics})
 	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
 	op := shm.Record{Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: 1, Flags: shm.FlagSend, Peer: 1}
-	if err := m.Record(0, base, &op); err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, m.Record(0, base, &op))
 	b.ReportAllocs()
 	n := uint64(0)
 	var records [5]shm.Record
@@ -47,9 +46,7 @@ func benchmarkTransfers(b *testing.B, metrics bool) {
 			{Kind: shm.RecordStop, Type: shm.EventProxyStep, Handle: h - 7},
 		}
 		for i := range records {
-			if err := m.Record(0, t, &records[i]); err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, m.Record(0, t, &records[i]))
 			t += 60
 		}
 		n++
@@ -97,9 +94,7 @@ func benchmarkOperations(b *testing.B, metrics bool) {
 			if i >= 4 {
 				at = t + 3000 + uint64(i-4)*6100
 			}
-			if err := m.Record(0, at, &r); err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, m.Record(0, at, &r))
 		}
 		if n++; n%64 == 0 {
 			m.Advance(t)

@@ -9,6 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -97,9 +98,8 @@ func TestBufferClasses(t *testing.T) {
 			}
 			s.reading(500_000)
 			got := s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, attrInPlace)
-			if len(got) < 2 || !strings.HasSuffix(got[1], "Enter "+tc.op.function+" "+tc.want) {
-				t.Errorf("%q, want %s", got, tc.want)
-			}
+			testkit.Check(t, len(got) >= 2 && strings.HasSuffix(got[1], "Enter "+tc.op.function+" "+tc.want),
+				"%q, want %s", got, tc.want)
 		})
 	}
 }
@@ -122,9 +122,8 @@ func TestInPlaceNeedsNoCUPTI(t *testing.T) {
 		})
 		s.kernel(110, 120, "c")
 		got := s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, attrInPlace)
-		if len(got) < 2 || !strings.HasSuffix(got[1], "Enter "+tc.function+tc.want) {
-			t.Errorf("%q, want %s", got, tc.want)
-		}
+		testkit.Check(t, len(got) >= 2 && strings.HasSuffix(got[1], "Enter "+tc.function+tc.want),
+			"%q, want %s", got, tc.want)
 	}
 }
 
@@ -133,8 +132,6 @@ func TestNoBufferClasses(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
 	s.allReduce(100, "a")
-	if got := strings.Join(s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, attrInPlace),
-		"\n"); strings.Contains(got, "CLASS") || strings.Contains(got, "PLACE") {
-		t.Error(got)
-	}
+	got := strings.Join(s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, attrInPlace), "\n")
+	testkit.Check(t, !strings.Contains(got, "CLASS") && !strings.Contains(got, "PLACE"), "%v", got)
 }

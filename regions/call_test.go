@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -68,21 +69,14 @@ func TestCallsUnderWayAreNotGivenUp(t *testing.T) {
 	for i := range uint64(calls) {
 		r := shm.Record{Kind: shm.RecordStart, Type: shm.EventCollApi, Handle: 2 + i, Func: "AllReduce", Count: 1,
 			Datatype: "ncclInt8"}
-		if err := s.m.Record(0, micros(100+2*i), &r); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.m.Record(0, micros(100+2*i), &r))
 		if i == maxUnseen {
-			if err := s.m.Advance(micros(100 + 2*i)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, s.m.Advance(micros(100+2*i)))
 		}
 		r = shm.Record{Kind: shm.RecordStop, Type: shm.EventCollApi, Handle: 2 + i}
-		if err := s.m.Record(0, micros(101+2*i), &r); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.m.Record(0, micros(101+2*i), &r))
 	}
-	if n := len(s.lines(experiment.KindThread)); n != 2*calls {
-		t.Errorf("%d events of %d calls, want two of each", n, calls)
-	}
+	n := len(s.lines(experiment.KindThread))
+	testkit.Check(t, n == 2*calls, "%d events of %d calls, want two of each", n, calls)
 	s.oddities(nil)
 }

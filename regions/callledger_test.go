@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -175,9 +176,7 @@ func TestEveryCallIsOneRegionOrOneLoss(t *testing.T) {
 			c.us += uint64(rapid.SampledFrom([]int{0, 0, 1, 1, 5, 3_000_000}).Draw(rt, "pause"))
 			c.step()
 			if rapid.Bool().Draw(rt, "advance") {
-				if err := s.m.Advance(micros(c.us)); err != nil {
-					rt.Fatal(err)
-				}
+				testkit.Must(rt, s.m.Advance(micros(c.us)))
 			}
 		}
 		regions := c.drawn()

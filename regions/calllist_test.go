@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -39,12 +40,10 @@ func TestCallList(t *testing.T) {
 				func(c *call) bool { return !c.p2p && c.before == group }); collective != (l.collectives[group] > 0) {
 				rt.Fatalf("group %d has collectives: %v, said %v", group, collective, !collective)
 			}
-			if len(plain) > 0 && !slices.Contains(plain, l.middleCall()) {
-				rt.Fatal("the middle is none of the calls")
-			}
-			if len(l.list) > 3*len(plain)+65 && len(l.list) > 3*l.count+400 {
-				rt.Fatalf("%d places for %d calls", len(l.list), l.count)
-			}
+			testkit.Require(rt, len(plain) == 0 || slices.Contains(plain, l.middleCall()),
+				"the middle is none of the calls")
+			testkit.Require(rt, len(l.list) <= 3*len(plain)+65 || len(l.list) <= 3*l.count+400,
+				"%d places for %d calls", len(l.list), l.count)
 		}
 	})
 }
@@ -84,9 +83,8 @@ func TestCallsAloneFindTheirPlaces(t *testing.T) {
 			}
 		}
 		s.m.ops.mergeAlone(c, slices.Clone(alone), last)
-		if !slices.Equal(c.queue.plans, want) || c.queue.followed != followed {
-			rt.Fatalf("plans are at other places, or %d of them are followed, want %d", c.queue.followed, followed)
-		}
+		testkit.Require(rt, slices.Equal(c.queue.plans, want) && c.queue.followed == followed,
+			"plans are at other places, or %d of them are followed, want %d", c.queue.followed, followed)
 	})
 }
 
@@ -97,9 +95,7 @@ func TestManyCallsWithoutPlans(t *testing.T) {
 	for _, grouped := range []bool{false, true} {
 		s := newScene(t, 4)
 		give := func(us uint64, r shm.Record) {
-			if err := s.m.Record(0, micros(us), &r); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, s.m.Record(0, micros(us), &r))
 		}
 		for i := range uint64(calls) {
 			group := uint64(0)
@@ -116,9 +112,8 @@ func TestManyCallsWithoutPlans(t *testing.T) {
 		}
 		give(100+calls, shm.Record{Kind: shm.RecordFinalize})
 		c := s.m.ranks.all[0]
-		if !c.life.closed || len(c.queue.plans)+c.calls.count+len(s.m.ops.calls) != 0 {
-			t.Errorf("%d plans and %d calls are kept", len(c.queue.plans), c.calls.count)
-		}
+		testkit.Check(t, c.life.closed && len(c.queue.plans)+c.calls.count+len(s.m.ops.calls) == 0,
+			"%d plans and %d calls are kept", len(c.queue.plans), c.calls.count)
 		s.m.Snapshot()
 		expectCount(t, "operations are written", s.p.Comms[0].Sequences["Broadcast"].Count, calls)
 	}
@@ -129,9 +124,7 @@ func TestManyCallsOfOneGroup(t *testing.T) {
 	const calls = 1 << 18
 	s := newScene(t, 4)
 	give := func(us uint64, r shm.Record) {
-		if err := s.m.Record(0, micros(us), &r); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.m.Record(0, micros(us), &r))
 	}
 	give(1, shm.Record{Kind: shm.RecordStart, Type: shm.EventGroupApi, Handle: 1, GroupDepth: 2})
 	for i := range uint64(calls) {
@@ -139,9 +132,7 @@ func TestManyCallsOfOneGroup(t *testing.T) {
 			Datatype: "ncclInt8", Count: 1})
 		give(2+i, shm.Record{Kind: shm.RecordStop, Type: shm.EventCollApi, Handle: 2 + i})
 		if i%64 == 0 {
-			if err := s.m.Advance(micros(2 + i)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, s.m.Advance(micros(2+i)))
 		}
 	}
 	for i := range uint64(calls) {
@@ -154,9 +145,7 @@ func TestManyCallsOfOneGroup(t *testing.T) {
 	}
 	give(3+2*calls, shm.Record{Kind: shm.RecordStop, Type: shm.EventGroupApi, Handle: 1})
 	expectCount(t, "calls are kept", len(s.m.ops.calls), 0)
-	if err := s.m.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.m.Finish())
 	s.m.Snapshot()
 	expectCount(t, "operations are written", s.p.Comms[0].Sequences["AllReduce"].Count, calls)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
@@ -181,12 +182,9 @@ func TestCUPTIIsTheSecondSourceOfGPUTimes(t *testing.T) {
 		if stamps {
 			want = 1
 		}
-		if n := s.p.Counts.Oddities["IMPLAUSIBLE_GPU_TIMES"]; n != want {
-			t.Errorf("%s: %d implausible", name, n)
-		}
-		if s.p.Counts.Timing["gpu"] != 1 {
-			t.Errorf("%s: timing %v", name, s.p.Counts.Timing)
-		}
+		n := s.p.Counts.Oddities["IMPLAUSIBLE_GPU_TIMES"]
+		testkit.Check(t, n == want, "%s: %d implausible", name, n)
+		testkit.Check(t, s.p.Counts.Timing["gpu"] == 1, "%s: timing %v", name, s.p.Counts.Timing)
 	}
 }
 
@@ -209,9 +207,7 @@ func TestKernelsBeforeTheirLaunch(t *testing.T) {
 			name: allReduceKernel}.record())
 		s.reading(500_000)
 		got := s.lines(experiment.KindRank, AttrTimingSource, attrGPUSource)
-		if got[1] != tc.want {
-			t.Errorf("%s: %q, want %q", name, got[1], tc.want)
-		}
+		testkit.Equal(t, got[1], tc.want, "%s", name)
 		s.cupti(map[string]uint64{"KERNELS": 1, "KERNELS_LINKED": 1, "KERNELS_BEFORE_LAUNCH": tc.count})
 	}
 }
@@ -247,19 +243,14 @@ func TestPlansWaitForTheirKernels(t *testing.T) {
 	waiting := func() int { return len(s.m.ranks.all[0].queue.plans) }
 	s.allReduce(1000, "a")
 	s.reading(3_000_000)
-	if waiting() != 1 {
-		t.Error("the plan was written before its kernel can be known")
-	}
+	testkit.Check(t, waiting() == 1, "the plan was written before its kernel can be known")
 	s.reading(4_100_000)
-	if waiting() != 0 {
-		t.Error("the plan waits for ever")
-	}
+	testkit.Check(t, waiting() == 0, "the plan waits for ever")
 	for i, name := range []string{"b", "c", "d"} {
 		s.allReduce(5_000_000+uint64(i)*5_000_000, name)
 		s.reading(5_000_000 + uint64(i)*5_000_000 + 20)
-		if want := 1; i < 2 && waiting() != want || i == 2 && waiting() != 0 {
-			t.Errorf("%s: %d are waiting", name, waiting())
-		}
+		testkit.Check(t, (i >= 2 || waiting() == 1) && (i != 2 || waiting() == 0),
+			"%s: %d are waiting", name, waiting())
 		s.reading(5_000_000 + uint64(i)*5_000_000 + 4_100_000)
 	}
 	// A link shows that waiting is worth it.
@@ -268,9 +259,7 @@ func TestPlansWaitForTheirKernels(t *testing.T) {
 		name: allReduceKernel}.record())
 	s.allReduce(21_000_000, "e")
 	s.reading(21_000_100)
-	if waiting() != 1 {
-		t.Error("the plan does not wait any more")
-	}
+	testkit.Check(t, waiting() == 1, "the plan does not wait any more")
 	s.cupti(map[string]uint64{"KERNELS_LINKED": 1, "LINKED_WITHOUT_PLAN": 1})
 }
 
@@ -377,9 +366,7 @@ func TestLinksWithUnevenReadings(t *testing.T) {
 			s.reading(at)
 		}
 		s.lines(experiment.KindStream)
-		if n := s.p.Counts.CUPTI["KERNELS_LINKED"]; n != 1 {
-			t.Errorf("%s: %v", name, s.p.Counts.CUPTI)
-		}
+		testkit.Check(t, s.p.Counts.CUPTI["KERNELS_LINKED"] == 1, "%s: %v", name, s.p.Counts.CUPTI)
 	}
 }
 
@@ -461,9 +448,7 @@ func TestStreams(t *testing.T) {
 		"UNKNOWN_RECORDS": 1, "BROKEN_RECORDS": 1, "WITHOUT_TIMES": 1, "WITHOUT_DEVICE": 1, "OVERLAPS": 2,
 		"NCCL_KERNELS_UNLINKED": 0,
 	})
-	if want := []experiment.GPU{{Device: 0}, {Device: 3}}; cmp.Diff(want, s.p.GPUs) != "" {
-		t.Errorf("GPUs %v", s.p.GPUs)
-	}
+	testkit.Check(t, cmp.Diff([]experiment.GPU{{Device: 0}, {Device: 3}}, s.p.GPUs) == "", "GPUs %v", s.p.GPUs)
 }
 
 // What comes when later things have been written is raised, and counted; what no clock reading covers is not drawn.
@@ -495,18 +480,14 @@ func TestNamesOfKernels(t *testing.T) {
 	}
 	s.reading(1000)
 	got := s.lines(experiment.KindStream)
-	if len(got) != 10 {
-		t.Fatalf("%q", got)
-	}
+	testkit.Require(t, len(got) == 10, "%q", got)
 	for i, want := range []string{unnamedKernel, "axpy", "näh::näh", "k?", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"} {
 		if name := strings.SplitN(got[2*i], " ", 3)[2]; !strings.HasPrefix(name, want) || len(name) > maxKernelNameLen {
 			t.Errorf("%q, want %s…", got[2*i], want)
 		}
 	}
 	for _, r := range s.p.Regions {
-		if !utf8.ValidString(r.Name) || !utf8.ValidString(r.Canonical) {
-			t.Errorf("%q, %q", r.Name, r.Canonical)
-		}
+		testkit.Check(t, utf8.ValidString(r.Name) && utf8.ValidString(r.Canonical), "%q, %q", r.Name, r.Canonical)
 	}
 }
 
@@ -518,9 +499,8 @@ func TestUndecidedKernelsAreCounted(t *testing.T) {
 	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 8, correlation: 4, graph: 1, name: "b"}.record())
 	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 8, name: "c"}.record())
 	s.m.Snapshot()
-	if got := s.p.Counts.CUPTI; got["KERNELS"] != 3 || got["KERNELS_UNDECIDED"] != 2 || got["UNDRAWN"] != 3 {
-		t.Errorf("%v", got)
-	}
+	got := s.p.Counts.CUPTI
+	testkit.Check(t, got["KERNELS"] == 3 && got["KERNELS_UNDECIDED"] == 2 && got["UNDRAWN"] == 3, "%v", got)
 	s.reading(1000)
 	s.cupti(map[string]uint64{"KERNELS": 3, "KERNELS_UNDECIDED": 0, "UNDRAWN": 0, "KERNELS_OTHER": 1,
 		"KERNELS_AGED_OUT": 1, "KERNELS_GRAPH_OTHER": 1, "NCCL_KERNELS_UNLINKED": 1})
@@ -593,18 +573,13 @@ func TestRowsAreBounded(t *testing.T) {
 
 // What is counted is explained.
 func TestCountsAreOnThePage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "gpu.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testkit.Value(os.ReadFile(filepath.Join("..", "docs", "gpu.md")))(t)
 	names := append([]string{}, cuda.CountNames[:]...)
 	for _, a := range Attributes[attrGridX : attrInPlace+1] {
 		names = append(names, a.Name)
 	}
 	for _, name := range names {
-		if !strings.Contains(string(page), "`"+name+"`") {
-			t.Errorf("docs/gpu.md says nothing of %s", name)
-		}
+		testkit.Check(t, strings.Contains(string(page), "`"+name+"`"), "docs/gpu.md says nothing of %s", name)
 	}
 }
 
@@ -632,17 +607,12 @@ func TestCUDAGolden(t *testing.T) {
 		all[i] = otf2.AttributeRef(i)
 	}
 	var out strings.Builder
-	a, err := otf2.Open(filepath.Join(s.dir, "traces.otf2"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testkit.Value(otf2.Open(filepath.Join(s.dir, "traces.otf2"), nil))(t)
 	defer a.Close()
 	for _, l := range s.p.Locations {
 		out.WriteString(l.Name + "\n")
 		for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			out.WriteString("  " + s.line(e, all) + "\n")
 		}
 	}

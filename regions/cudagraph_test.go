@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -131,9 +132,7 @@ func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 					}
 					n += uint64(strings.Count(strings.Join(lines, "\n"), "PLAN_ID"))
 				}
-				if n != want {
-					t.Errorf("%d times PLAN_ID on %v, want %d", n, kind, want)
-				}
+				testkit.Check(t, n == want, "%d times PLAN_ID on %v, want %d", n, kind, want)
 			}
 		})
 	}

@@ -145,18 +145,14 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 		checkWhole(rt, s)
 		checkCounts(rt, s.m)
 		for name, n := range want {
-			if got := s.p.Counts.CUPTI[name]; got != n {
-				rt.Errorf("%s: %d, want %d", name, got, n)
-			}
+			testkit.Equal(rt, s.p.Counts.CUPTI[name], n, "%s", name)
 		}
 		names := make(map[uint64]string)
 		for name, id := range s.handle {
 			names[id] = name
 		}
 		a, err := otf2.Open(filepath.Join(s.dir, "traces.otf2"), nil)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		testkit.Must(rt, err)
 		defer a.Close()
 		drawn := uint64(0)
 		for _, l := range s.p.Locations {
@@ -164,9 +160,7 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 				continue
 			}
 			for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {
-				if err != nil {
-					rt.Fatal(err)
-				}
+				testkit.Must(rt, err)
 				if e.Kind != otf2.EventEnter {
 					continue
 				}
@@ -188,9 +182,7 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 				}
 			}
 		}
-		if drawn != want["KERNELS"] {
-			rt.Errorf("%d kernels are drawn, of %d", drawn, want["KERNELS"])
-		}
+		testkit.Check(rt, drawn == want["KERNELS"], "%d kernels are drawn, of %d", drawn, want["KERNELS"])
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -40,9 +41,7 @@ func TestWhichEndsAreEarly(t *testing.T) {
 	} {
 		p := &plan{comm: &commRank{}, ops: test.ops}
 		p.comm.NRanks = test.ranks
-		if got := p.endsEarly(); got != test.want {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
-		}
+		testkit.Equal(t, p.endsEarly(), test.want, "%s", test.name)
 	}
 }
 
@@ -66,11 +65,8 @@ func TestEndsOfParts(t *testing.T) {
 		if !cupti {
 			want, early = "1020 Enter AllReduce END_IS_EARLY=1 GPU_SOURCE=kernelch\n", 1
 		}
-		if !strings.Contains(lines, want) {
-			t.Errorf("CUPTI %v: no %q in:\n%s", cupti, want, lines)
-		}
-		if got := s.p.Counts.Ends[experiment.EarlyEnds]; got != early {
-			t.Errorf("CUPTI %v: %d ends are counted as early, want %d", cupti, got, early)
-		}
+		testkit.Check(t, strings.Contains(lines, want), "CUPTI %v: no %q in:\n%s", cupti, want, lines)
+		got := s.p.Counts.Ends[experiment.EarlyEnds]
+		testkit.Check(t, got == early, "CUPTI %v: %d ends are counted as early, want %d", cupti, got, early)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -72,10 +73,7 @@ func recordedBytes(p *replay.Process, records int, id func(string) uint32) (b []
 func FuzzRecords(f *testing.F) {
 	_, id := fuzzHeap()
 	for _, name := range []string{"02-allcoll-4p-net", "04-threads-4r", "05-p2p-3p"} {
-		rec, err := replay.Load(filepath.Join("../testdata/nccl-callbacks", name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		rec := testkit.Value(replay.Load(filepath.Join("../testdata/nccl-callbacks", name)))(f)
 		f.Add(recordedBytes(rec.Processes[0], 60, id), true)
 	}
 	for typ := range shm.EventType(shm.TypeCount) {
@@ -134,13 +132,9 @@ func FuzzRecords(f *testing.F) {
 			case thenSnapshot:
 				m.Snapshot()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 		}
-		if err := m.Finish(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, m.Finish())
 		m.Snapshot()
 		for i, w := range sink.writers {
 			if err := w.Close(); err != nil {
@@ -148,9 +142,8 @@ func FuzzRecords(f *testing.F) {
 			}
 		}
 		for _, c := range m.ranks.all {
-			if c != nil && len(c.queue.plans)+c.calls.count > 0 {
-				t.Errorf("%d plans and %d calls are kept at the end", len(c.queue.plans), c.calls.count)
-			}
+			testkit.Check(t, c == nil || len(c.queue.plans)+c.calls.count <= 0,
+				"%d plans and %d calls are kept at the end", len(c.queue.plans), c.calls.count)
 		}
 	})
 }

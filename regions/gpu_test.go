@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // TestGPUsThatCUDADoesNotTell: ranks of one communicator are on different GPUs, and so are those of all children of one
@@ -70,13 +71,11 @@ func TestManyCommunicatorsOfUnknownGPUs(t *testing.T) {
 			announce(world)
 			for i := range uint32(most) {
 				announce(id(i + 1))
-				if gpus := [2]int{s.p.Comms[n-2].GPU, s.p.Comms[n-1].GPU}; gpus != [2]int{1, 2} {
-					t.Fatalf("communicator %d is on GPUs %v", i, gpus)
-				}
+				gpus := [2]int{s.p.Comms[n-2].GPU, s.p.Comms[n-1].GPU}
+				testkit.Require(t, gpus == [2]int{1, 2}, "communicator %d is on GPUs %v", i, gpus)
 			}
-			if limit := uint64(maxTries + maxSplits + most*maxParents*(1+maxSkipped)); k.tries > limit {
-				t.Errorf("%d splits were looked at, at most %d should be", k.tries, limit)
-			}
+			limit := uint64(maxTries + maxSplits + most*maxParents*(1+maxSkipped))
+			testkit.Check(t, k.tries <= limit, "%d splits were looked at, at most %d should be", k.tries, limit)
 			if n := len(k.places); n > 2+most {
 				t.Errorf("%d places", n)
 			}

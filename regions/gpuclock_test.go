@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -87,9 +88,7 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 				}
 				kernels := f.kernels()
 				s, shown := f.play(t, kernels, paradigm)
-				if err := a.add(kernels, shown); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, a.add(kernels, shown))
 				if n := s.m.ranks.clocks[0].JumpCount(); n != c.steps && c.steps >= 0 {
 					t.Errorf("%d steps of the clock were found, want %d", n, c.steps)
 				}
@@ -98,9 +97,8 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 			if bad := a.bad(); bad != "" {
 				t.Errorf("%s: %v", bad, a.String())
 			}
-			if a.gpu < int((1-c.lost)*float64(a.operations)) {
-				t.Errorf("%d of %d operations have GPU time", a.gpu, a.operations)
-			}
+			testkit.Check(t, a.gpu >= int((1-c.lost)*float64(a.operations)),
+				"%d of %d operations have GPU time", a.gpu, a.operations)
 		})
 	}
 }
@@ -123,18 +121,14 @@ func TestGPUTimeOfManyClocks(t *testing.T) {
 		kernels := f.kernels()
 		s, shown := f.play(t, kernels, otf2.ParadigmCUDA)
 		var a accuracy
-		if err := a.add(kernels, shown); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, a.add(kernels, shown))
 		if bad := a.bad(); bad != "" || a.gpu < a.operations || s.m.ranks.clocks[0].JumpCount() > 0 {
 			t.Errorf("seed %d: %s: %v; %d steps", seed, bad, a.String(), s.m.ranks.clocks[0].JumpCount())
 		}
 		covered, ends = covered+a.covered, ends+len(a.errors)
 	}
 	t.Logf("%d of %d errors are within the uncertainty", covered, ends)
-	if covered*100 < ends*95 {
-		t.Error("that is not 95 in 100")
-	}
+	testkit.Check(t, covered*100 >= ends*95, "that is not 95 in 100")
 }
 
 // On a starved host the thread that reports is kept from running for milliseconds at a time, and then reports all that
@@ -154,9 +148,7 @@ func TestGPUTimeOnStarvedHosts(t *testing.T) {
 		kernels := f.kernels()
 		s, shown := f.play(t, kernels, otf2.ParadigmCUDA)
 		var a accuracy
-		if err := a.add(kernels, shown); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, a.add(kernels, shown))
 		if a.gpu < a.operations || s.m.ranks.clocks[0].JumpCount() > 0 || len(s.p.Markers) > 0 {
 			t.Errorf("seed %d (away for %.1f ms, runs for %.0f µs): %v; %d steps, %d markers", seed, f.away/1e6,
 				f.runs/1e3, a.String(), s.m.ranks.clocks[0].JumpCount(), len(s.p.Markers))
@@ -169,9 +161,7 @@ func TestGPUTimeOnStarvedHosts(t *testing.T) {
 	}
 	t.Logf("%d of %d errors are within the uncertainty, of which the median of medians is %.2f µs", covered, ends,
 		percentile(uncertainties, .5)/1000)
-	if covered*100 < ends*95 {
-		t.Error("that is not 95 in 100")
-	}
+	testkit.Check(t, covered*100 >= ends*95, "that is not 95 in 100")
 }
 
 // strictSlackNs is by how much an interval may be off beyond its uncertainty where stamps are not its own.
@@ -234,9 +224,7 @@ func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
 				kernels := f.kernels()
 				s, shown := f.play(t, kernels, otf2.ParadigmCUDA)
 				var a accuracy
-				if err := a.add(kernels, shown); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, a.add(kernels, shown))
 				t.Log(c.name + ": " + a.String())
 				wrong := 0
 				for i, o := range shown {
@@ -249,9 +237,7 @@ func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
 						t.Logf("operation %d is shown %.0f ns off, uncertainty %.0f ns", i, off, o.uncertainty)
 					}
 				}
-				if wrong > 0 {
-					t.Errorf("%d operations are shown with times that are not theirs", wrong)
-				}
+				testkit.Check(t, wrong <= 0, "%d operations are shown with times that are not theirs", wrong)
 				if a.gpu < int(c.least*float64(a.operations)) {
 					t.Errorf("%v: want %g of them", a.String(), c.least)
 				}

@@ -115,9 +115,8 @@ func TestBurstsAreHeldWithinABound(t *testing.T) {
 		{operations: 20_000, comms: 2, hung: true, bound: 2*maxHeld + 2*mostRelief()},
 	} {
 		m, held, heap := burst(t, c.operations, c.comms, c.hung)
-		if held > c.bound+int(planBytes) || heap > uint64(2*c.bound)+(16<<20) {
-			t.Errorf("%d operations: %d KiB in queues, a heap of %d MiB", c.operations, held>>10, heap>>20)
-		}
+		testkit.Check(t, held <= c.bound+int(planBytes) && heap <= uint64(2*c.bound)+(16<<20),
+			"%d operations: %d KiB in queues, a heap of %d MiB", c.operations, held>>10, heap>>20)
 		written := uint64(0)
 		for _, comm := range m.process.Comms {
 			written += comm.Sequences["AllReduce"].Count
@@ -125,9 +124,7 @@ func TestBurstsAreHeldWithinABound(t *testing.T) {
 		if short := m.process.Counts.Oddities["SHORT_HOLDS"]; written != c.operations || short == 0 {
 			t.Errorf("%d operations of %d are written, %d of them sooner", written, c.operations, short)
 		}
-		if m.ranks.bytes != 0 {
-			t.Errorf("%d bytes are left in queues", m.ranks.bytes)
-		}
+		testkit.Check(t, m.ranks.bytes == 0, "%d bytes are left in queues", m.ranks.bytes)
 		t.Logf("%d operations: %d KiB in queues, a heap of %d MiB", c.operations, held>>10, heap>>20)
 	}
 }

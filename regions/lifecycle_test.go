@@ -80,9 +80,8 @@ func TestWorkSeenAtItsCaptureOnlyIsNotDrawn(t *testing.T) {
 	s.stop(0, 130, shm.EventGroupApi, "g2")
 	s.expect(s.lines(experiment.KindRank), `0 CommCreate`)
 	s.oddities(map[string]uint64{"CAPTURE_ONLY_PLANS": 2})
-	if k := s.p.Markers; len(k) != 1 || k[0].Category != "Graph replays not seen" {
-		t.Errorf("markers: %+v", k)
-	}
+	k := s.p.Markers
+	testkit.Check(t, len(k) == 1 && k[0].Category == "Graph replays not seen", "markers: %+v", k)
 }
 
 // channelKernel reports one channel's share, with phases (name, begin, end in µs).
@@ -156,10 +155,8 @@ func TestChannelsOfABatch(t *testing.T) {
 	s.expect(s.lines(experiment.KindChannel), `
 		120…150 Group`)
 	s.oddities(map[string]uint64{"IMPLAUSIBLE_GPU_TIMES": 1, "IMPLAUSIBLE_CHANNEL_TIMES": 1})
-	if l := s.p.Locations[len(s.p.Locations)-1]; l.Name != "world ch 05" ||
-		l.Type != otf2.LocationTypeAcceleratorStream {
-		t.Errorf("location %+v", l)
-	}
+	l := s.p.Locations[len(s.p.Locations)-1]
+	testkit.Check(t, l.Name == "world ch 05" && l.Type == otf2.LocationTypeAcceleratorStream, "location %+v", l)
 }
 
 // v1 to v3: the communicator is known from its first operation on, its size never.
@@ -189,9 +186,8 @@ func TestCommunicatorOfUnknownSize(t *testing.T) {
 		90…93 AllReduce ORDINAL=0 CHANNELS=1 PARENT_ID=1 TIMING_SOURCE=enqueue
 		190…193 Send ORDINAL=0 PARENT_ID=4 TIMING_SOURCE=enqueue`)
 	s.oddities(map[string]uint64{"UNKNOWN_COMM_SIZE": 2, "INCOMPLETE_OPERATIONS": 1})
-	if c := s.p.Comms[1]; c.NRanks != 0 || c.Rank != 2 || c.Location < 0 {
-		t.Errorf("communicator %+v", c)
-	}
+	c := s.p.Comms[1]
+	testkit.Check(t, c.NRanks == 0 && c.Rank == 2 && c.Location >= 0, "communicator %+v", c)
 }
 
 // Up to API v4 no call shows which threads are the application's: plans stand on one row of their communicator rank,
@@ -240,9 +236,8 @@ func TestCompositeCallsKeepTheirNames(t *testing.T) {
 			s.stop(0, 133, shm.EventGroup, "p")
 			s.stop(0, 140, shm.EventGroupApi, "g")
 			got := s.lines(experiment.KindRank)
-			if len(got) != 3+2*len(calls) || got[1] != "130 Enter "+c.want {
-				t.Errorf("got %q, want region %q with %d messages", got, c.want, len(calls))
-			}
+			testkit.Check(t, len(got) == 3+2*len(calls) && got[1] == "130 Enter "+c.want,
+				"got %q, want region %q with %d messages", got, c.want, len(calls))
 		})
 	}
 }
@@ -284,9 +279,7 @@ func TestApplicationPhases(t *testing.T) {
 		50 Leave epoch 1 UNFINISHED=1`)
 	s.oddities(map[string]uint64{"CROSSING_PHASES": 2, "UNFINISHED_PHASES": 2})
 	for _, r := range s.p.Regions {
-		if r.Group == GroupApplication != (r.Paradigm == otf2.ParadigmUser) {
-			t.Errorf("region %+v", r)
-		}
+		testkit.Check(t, r.Group == GroupApplication == (r.Paradigm == otf2.ParadigmUser), "region %+v", r)
 	}
 	var points []string
 	for _, k := range s.p.Markers {
@@ -311,9 +304,8 @@ func TestPhasesThatDoNotMatch(t *testing.T) {
 		t.Errorf("%d events, the first is %q", len(got), got[0])
 	}
 	s.oddities(map[string]uint64{"STRAY_PHASE_ENDS": 1, "DEEP_PHASES": 2})
-	if n := len(s.p.Regions); n > maxNames+1 {
-		t.Errorf("%d regions", n)
-	}
+	n := len(s.p.Regions)
+	testkit.Check(t, n <= maxNames+1, "%d regions", n)
 	expectCount(t, "markers", len(s.p.Markers), maxMarkers)
 }
 
@@ -377,9 +369,7 @@ func TestHIP(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 			for _, r := range s.p.Regions {
-				if r.Paradigm != otf2.ParadigmHIP && r.Group != GroupApplication {
-					t.Errorf("region %+v", r)
-				}
+				testkit.Check(t, r.Paradigm == otf2.ParadigmHIP || r.Group == GroupApplication, "region %+v", r)
 			}
 			s.oddities(nil)
 		})
@@ -391,14 +381,11 @@ func TestHIPWithTooFewStamps(t *testing.T) {
 	s := newSceneWith(t, 4, 6, &Options{RecordMask: 1 << shm.EventKernelCh, Paradigm: otf2.ParadigmHIP})
 	s.allReduce(100, "a")
 	s.kernel(120, 150, "a")
-	if got := s.lines(experiment.KindRank, AttrTimingSource); len(got) != 5 ||
-		got[1] != "104 Enter AllReduce TIMING_SOURCE=enqueue" {
-		t.Errorf("got %q", got)
-	}
+	got := s.lines(experiment.KindRank, AttrTimingSource)
+	testkit.Check(t, len(got) == 5 && got[1] == "104 Enter AllReduce TIMING_SOURCE=enqueue", "got %q", got)
 	s.oddities(map[string]uint64{"IMPLAUSIBLE_GPU_TIMES": 1})
-	if k := s.p.Markers; len(k) != 1 || k[0].Category != "GPU times not used" {
-		t.Errorf("markers: %+v", k)
-	}
+	k := s.p.Markers
+	testkit.Check(t, len(k) == 1 && k[0].Category == "GPU times not used", "markers: %+v", k)
 }
 
 // A group closes at an inner end and a second one opens; the launches at the outer end name the first
@@ -426,9 +413,8 @@ func TestNestedGroupDefect(t *testing.T) {
 		107…108 ncclAllReduce
 		110…111 ncclKernelLaunch
 		116 Leave ncclGroup`)
-	if got := s.lines(experiment.KindRank); len(got) != 9 || got[1] != "120 Enter Group" {
-		t.Errorf("got %q", got)
-	}
+	got := s.lines(experiment.KindRank)
+	testkit.Check(t, len(got) == 9 && got[1] == "120 Enter Group", "got %q", got)
 	s.oddities(nil)
 }
 
@@ -475,9 +461,8 @@ func TestEventsAfterFinalize(t *testing.T) {
 	s.expect(s.lines(experiment.KindRank), `
 		0 CommCreate
 		100 CommDestroy`)
-	if n := s.p.Counts.Oddities["AFTER_FINALIZE"]; n != 7 {
-		t.Errorf("oddities: %v, want 7 starts after finalize", s.p.Counts.Oddities)
-	}
+	testkit.Check(t, s.p.Counts.Oddities["AFTER_FINALIZE"] == 7,
+		"oddities: %v, want 7 starts after finalize", s.p.Counts.Oddities)
 }
 
 // A collector that takes over has not seen the communicator's init: its rows begin with what it sees first.
@@ -517,9 +502,8 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 		for range 10 * experiment.DigestStep {
 			s.addOperation(1)
 		}
-		if s.Count != 10*experiment.DigestStep || s.Last == 0 || (len(s.Digests) == 0) != lasting {
-			t.Errorf("lasting %v: %d operations, %d digests", lasting, s.Count, len(s.Digests))
-		}
+		testkit.Check(t, s.Count == 10*experiment.DigestStep && s.Last != 0 && (len(s.Digests) == 0) == lasting,
+			"lasting %v: %d operations, %d digests", lasting, s.Count, len(s.Digests))
 	}
 }
 
@@ -541,9 +525,7 @@ func TestDescriptionsReferToRowsThatAreThere(t *testing.T) {
 		s.allReduce(us, fmt.Sprint(us))
 		complete(us)
 	}
-	if s.p.Comms[0].Location < 0 {
-		t.Fatal("no operation was written")
-	}
+	testkit.Require(t, s.p.Comms[0].Location >= 0, "no operation was written")
 }
 
 // A record that was published late can be older than the first one that came.
@@ -552,9 +534,7 @@ func TestFirstTimeIsTheEarliest(t *testing.T) {
 	testkit.Must(t, s.m.Record(1, micros(0)-500, &shm.Record{Kind: shm.RecordThread, TID: 101}))
 	s.api(3, "call", "", "AllReduce", 0)
 	s.m.Snapshot()
-	if s.p.FirstTime != micros(0)-500 {
-		t.Errorf("first at %d", int64(s.p.FirstTime-base))
-	}
+	testkit.Check(t, s.p.FirstTime == micros(0)-500, "first at %d", int64(s.p.FirstTime-base))
 }
 
 // losses is a source that has lost collectives, or nothing.
@@ -591,11 +571,9 @@ func TestWhyCollectivesAreMissing(t *testing.T) {
 		})
 		s.stop(0, 406, shm.EventGroupApi, "g")
 		s.end(filepath.Join(s.dir, "traces.otf2"))
-		if n := s.p.Comms[0].Unreported; n != c.unreported {
-			t.Errorf("%+v: %d are said to be paused by RAS", c, n)
-		}
-		if k := s.p.Markers; len(k) == 0 || !strings.Contains(k[len(k)-1].Text, c.says) {
-			t.Errorf("%+v: markers %v", c, k)
-		}
+		n := s.p.Comms[0].Unreported
+		testkit.Check(t, n == c.unreported, "%+v: %d are said to be paused by RAS", c, n)
+		k := s.p.Markers
+		testkit.Check(t, len(k) != 0 && strings.Contains(k[len(k)-1].Text, c.says), "%+v: markers %v", c, k)
 	}
 }

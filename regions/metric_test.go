@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -48,9 +47,7 @@ func TestBandwidths(t *testing.T) {
 			s.kernel(120, 152, "a")
 			got := only(s.lines(experiment.KindRank), "NCCL algbw")
 			if want == "" {
-				if len(got) > 0 {
-					t.Errorf("got %q", got)
-				}
+				testkit.Check(t, len(got) == 0, "got %q", got)
 				return
 			}
 			s.expect(got, "120 Metric "+want+"\n152 Metric NCCL algbw=0 NCCL busbw=0")
@@ -200,18 +197,16 @@ func TestWithoutMetrics(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
 	s.kernel(120, 150, "a")
-	if got := s.lines(experiment.KindRank); len(got) != 5 || len(s.p.Metrics) > 0 {
-		t.Errorf("%q, %v", got, s.p.Metrics)
-	}
+	got := s.lines(experiment.KindRank)
+	testkit.Check(t, len(got) == 5 && len(s.p.Metrics) == 0, "%q, %v", got, s.p.Metrics)
 }
 
 func TestSamplesOfGPUs(t *testing.T) {
 	s := newScene(t, 4)
 	s.m.Comm(1, experiment.Comm{ID: 2, NRanks: 2}, experiment.GPU{Device: 1, UUID: "GPU-told", PCI: "0000:02:00.0"})
 	s.m.Comm(2, experiment.Comm{ID: 3, NRanks: 2}, experiment.GPU{Device: 0}) // the first again
-	if n := s.m.GPUs(); n != 2 {
-		t.Fatalf("%d GPUs", n)
-	}
+	n := s.m.GPUs()
+	testkit.Require(t, n == 2, "%d GPUs", n)
 	facts := &experiment.GPUFacts{Name: "Test"}
 	part := &experiment.GPUFacts{Name: "Test", MIG: &experiment.MIG{Parent: "GPU-told"}}
 	s.m.Identify(0, "GPU-found", "0000:01:00.0", facts)
@@ -222,9 +217,7 @@ func TestSamplesOfGPUs(t *testing.T) {
 		{Device: 0, UUID: "GPU-found", PCI: "0000:01:00.0", Facts: facts},
 		{Device: 1, UUID: "MIG-told", PCI: "0000:02:00.0", Facts: part},
 	}
-	if diff := cmp.Diff(want, s.p.GPUs); diff != "" {
-		t.Errorf("want (−), got (+):\n%s", diff)
-	}
+	testkit.Same(t, want, s.p.GPUs)
 	power := experiment.MetricMember{Name: "power", Type: otf2.TypeUint64, Unit: "W", Exponent: -3,
 		Mode: otf2.MetricAbsolutePoint}
 	rate := experiment.MetricMember{Name: "rate", Type: otf2.TypeDouble, Unit: "B/s", Mode: otf2.MetricAbsoluteLast}
@@ -236,9 +229,7 @@ func TestSamplesOfGPUs(t *testing.T) {
 		{1, &power, 50, 7}, {0, &power, 51, 8}, {1, &rate, 52, math.Float64bits(1.5)}, {1, &power, 60, 9},
 		{1, &power, 59, 10},
 	} {
-		if err := s.m.Sample(v.gpu, v.q, micros(v.us), v.value); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.m.Sample(v.gpu, v.q, micros(v.us), v.value))
 	}
 	s.expect(s.lines(experiment.KindGPUMetrics),
 		"50 Metric power=7\n52 Metric rate=1.5\n60 Metric power=9\n60 Metric power=10")
@@ -253,7 +244,5 @@ func TestSamplesOfGPUs(t *testing.T) {
 		power of GPU 1 on GPU 1 metrics, ABSTRACT
 		power of GPU 0 on GPU 0 metrics, ABSTRACT
 		rate of GPU 1 on GPU 1 metrics, ABSTRACT`)
-	if s.p.FirstTime != micros(0) {
-		t.Errorf("first at %d", s.p.FirstTime-base)
-	}
+	testkit.Check(t, s.p.FirstTime == micros(0), "first at %d", s.p.FirstTime-base)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -267,10 +268,7 @@ func TestSumsAreThoseOfTheRows(t *testing.T) {
 	dirs, _ := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
 	summed := 0
 	for _, d := range dirs {
-		rec, err := replay.Load(filepath.Dir(d))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := testkit.Value(replay.Load(filepath.Dir(d)))(t)
 		t.Run(rec.Name, func(t *testing.T) {
 			for _, p := range rec.Processes {
 				w := modelsOf(Options{RecordMask: 0xffff, Metrics: true})
@@ -289,9 +287,7 @@ func TestSumsAreThoseOfTheRows(t *testing.T) {
 			}
 		})
 	}
-	if summed == 0 {
-		t.Error("no recording has transfers")
-	}
+	testkit.Check(t, summed != 0, "no recording has transfers")
 }
 
 func TestSumsOfAnyStreamAreThoseOfTheRows(t *testing.T) {
@@ -300,9 +296,7 @@ func TestSumsOfAnyStreamAreThoseOfTheRows(t *testing.T) {
 		version := rapid.SampledFrom([]int{0, 3, 4, 7}).Draw(rt, "api")
 		each := func(f func(m *Model) error) {
 			for _, m := range []*Model{w.rowsModel, w.sumsModel} {
-				if err := f(m); err != nil {
-					rt.Fatal(err)
-				}
+				testkit.Must(rt, f(m))
 			}
 		}
 		w.rows.p.APIVersion, w.sums.p.APIVersion = version, version
@@ -398,7 +392,6 @@ func TestSumsAreBounded(t *testing.T) {
 		s.step(100, "s of "+op, op, 0)
 		s.stepState(101, "s of "+op, sendWait, 1)
 	}
-	if n := len(s.m.ranks.all[0].net.sums); n > maxProxyOps {
-		t.Errorf("%d sums are kept", n)
-	}
+	n := len(s.m.ranks.all[0].net.sums)
+	testkit.Check(t, n <= maxProxyOps, "%d sums are kept", n)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -146,9 +147,8 @@ func TestAbortClosesTransfers(t *testing.T) {
 	s.stepState(122, "s0", sendGPUWait)
 	s.stepState(130, "s0", sendWait, 1000)
 	s.m.Snapshot()
-	if p := s.p.Pending; len(p) != 1 || p[0].LastNet != "Send network" || p[0].State != "running" {
-		t.Errorf("pending: %+v", p)
-	}
+	p := s.p.Pending
+	testkit.Check(t, len(p) == 1 && p[0].LastNet == "Send network" && p[0].State == "running", "pending: %+v", p)
 	s.give(0, 200, shm.Record{Kind: shm.RecordFinalize})
 	s.step(210, "late", "op", 1)
 	s.expect(s.lines(experiment.KindNetSend, AttrUnfinished), `
@@ -171,15 +171,13 @@ func TestSilentProxyOpsHoldNothing(t *testing.T) {
 	}
 	s.passTo(3_000_000)
 	expectCount(t, "operations wait", len(s.m.ranks.all[0].queue.plans), 0)
-	if got := s.lines(experiment.KindNetRecv); got != nil {
-		t.Errorf("a row for nothing: %q", got)
-	}
+	got := s.lines(experiment.KindNetRecv)
+	testkit.Check(t, got == nil, "a row for nothing: %q", got)
 	for range maxProxyOps + 10 {
 		s.proxyOp(3_000_001, fmt.Sprint("more ", len(s.handle)), "", false, 0)
 	}
-	if n := len(s.m.net.proxies); n > maxProxyOps {
-		t.Errorf("%d ProxyOps are kept", n)
-	}
+	n := len(s.m.net.proxies)
+	testkit.Check(t, n <= maxProxyOps, "%d ProxyOps are kept", n)
 }
 
 // Without kernel events, the network says when an operation ran.
@@ -258,9 +256,8 @@ func TestForeignTransfersHaveTheirOwnRow(t *testing.T) {
 	s.oddities(map[string]uint64{"FOREIGN_CONTEXTS": 3})
 	expectSame(t, "foreign", []experiment.ForeignComm{{Tag: 0x2222, Index: 5, Rank: 3, PID: 99}}, s.p.Foreign)
 	expectSame(t, "windows", []experiment.Win{{Comm: -1, Foreign: 0, Ranks: 7}}, s.p.Wins)
-	if l := s.p.Locations[len(s.p.Locations)-1]; l.Name != "PXN 2222.5 send" || l.Foreign != 0 || l.Comm != -1 {
-		t.Errorf("location %+v", l)
-	}
+	l := s.p.Locations[len(s.p.Locations)-1]
+	testkit.Check(t, l.Name == "PXN 2222.5 send" && l.Foreign == 0 && l.Comm == -1, "location %+v", l)
 }
 
 func (s *scene) ctrl(from, to uint64, name string, state uint32) {
@@ -368,12 +365,9 @@ func TestOpenStepsAreBounded(t *testing.T) {
 			s.stepState(100, fmt.Sprint("step ", i), sendGPUWait)
 		}
 	}
-	if n := len(s.m.net.steps); n > maxSteps {
-		t.Errorf("%d steps are kept", n)
-	}
+	n := len(s.m.net.steps)
+	testkit.Check(t, n <= maxSteps, "%d steps are kept", n)
 	s.lines(experiment.KindNetSend)
-	if s.p.Counts.Oddities["FORGOTTEN_EVENTS"] != 1000 {
-		t.Errorf("oddities: %v", s.p.Counts.Oddities)
-	}
+	testkit.Check(t, s.p.Counts.Oddities["FORGOTTEN_EVENTS"] == 1000, "oddities: %v", s.p.Counts.Oddities)
 	expectCount(t, "steps are kept at the end", len(s.m.net.steps), 0)
 }

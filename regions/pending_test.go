@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -52,9 +53,7 @@ func TestPendingOperations(t *testing.T) {
 	s.expectUnderWay("AllReduce 0 running since 91; AllReduce 1 enqueued since 201")
 	s.endKernel(300, "k", gpu(299))
 	s.expectUnderWay("AllReduce 1 enqueued since 201; held map[AllReduce:1]")
-	if begun := s.p.Comms[0].Begun; begun != micros(207) {
-		t.Errorf("begun %d", begun)
-	}
+	testkit.Equal(t, s.p.Comms[0].Begun, micros(207), "begun")
 	s.kernel(310, 320, "b")
 	s.expectUnderWay("held map[AllReduce:2]")
 	s.start(0, 400, shm.EventGroupApi, "group of c", "", shm.Record{GroupDepth: 1})
@@ -95,15 +94,12 @@ func TestPendingOperationsThatWereWrittenBeforeTheirEnd(t *testing.T) {
 	s.kernel(120, 130, "a")
 	s.allReduce(200, "b")
 	s.passTo(30_000_000)
-	if n := len(s.m.ranks.all[0].queue.plans); n != 0 {
-		t.Fatalf("%d operations are not written", n)
-	}
+	n := len(s.m.ranks.all[0].queue.plans)
+	testkit.Require(t, n == 0, "%d operations are not written", n)
 	s.expectUnderWay("AllReduce 1 enqueued since 201")
 	s.allReduce(30_000_100, "c")
 	s.kernel(30_000_120, 30_000_130, "c")
 	s.passTo(60_000_000)
 	s.expectUnderWay("")
-	if len(s.lines(experiment.KindRank)) == 0 {
-		t.Error("no events")
-	}
+	testkit.Check(t, len(s.lines(experiment.KindRank)) != 0, "no events")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -172,22 +173,18 @@ func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 			}
 			s.give(rapid.IntRange(0, 2).Draw(rt, "ring"), us, r)
 			if i%50 == 49 {
-				if err := s.m.Settle(micros(us)); err != nil {
-					rt.Fatal(err)
-				}
+				testkit.Must(rt, s.m.Settle(micros(us)))
 				s.m.Snapshot()
 			}
 		}
 		s.end(filepath.Join(s.dir, "traces.otf2"))
 		checkWhole(rt, s)
 		m := s.m
-		if n := len(m.net.steps) + len(m.net.proxies); n != 0 {
-			rt.Errorf("%d network events are kept at the end", n)
-		}
+		n := len(m.net.steps) + len(m.net.proxies)
+		testkit.Check(rt, n == 0, "%d network events are kept at the end", n)
 		for _, c := range m.ranks.all {
-			if c != nil && len(c.queue.plans)+c.calls.count > 0 {
-				rt.Errorf("%d plans and %d calls are kept at the end", len(c.queue.plans), c.calls.count)
-			}
+			testkit.Check(rt, c == nil || len(c.queue.plans)+c.calls.count <= 0,
+				"%d plans and %d calls are kept at the end", len(c.queue.plans), c.calls.count)
 		}
 		checkCounts(rt, m)
 	})
@@ -196,9 +193,8 @@ func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 // checkCounts sees that nothing of CUPTI's is kept at the end, and that every kernel is counted once.
 func checkCounts(t *rapid.T, m *Model) {
 	counts := m.cuda.Counts()
-	if counts["UNDRAWN"] != 0 || counts["KERNELS_UNDECIDED"] != 0 {
-		t.Errorf("activities are kept at the end: %v", counts)
-	}
+	testkit.Check(t, counts["UNDRAWN"] == 0 && counts["KERNELS_UNDECIDED"] == 0,
+		"activities are kept at the end: %v", counts)
 	sum := uint64(0)
 	for _, name := range []string{
 		"KERNELS_LINKED", "KERNELS_OTHER", "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT",
@@ -207,17 +203,14 @@ func checkCounts(t *rapid.T, m *Model) {
 	} {
 		sum += counts[name]
 	}
-	if sum != counts["KERNELS"] {
-		t.Errorf("%d kernels, of %d is counted what became of them: %v", counts["KERNELS"], sum, counts)
-	}
+	testkit.Check(t, sum == counts["KERNELS"],
+		"%d kernels, of %d is counted what became of them: %v", counts["KERNELS"], sum, counts)
 }
 
 // checkWhole reads a scene's archive: definitions that events refer to, and pairs that belong together.
 func checkWhole(t *rapid.T, s *scene) {
 	a, err := otf2.Open(filepath.Join(s.dir, "traces.otf2"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer a.Close()
 	type transfer struct{ win, id uint64 }
 	for _, l := range s.p.Locations {
@@ -225,36 +218,27 @@ func checkWhole(t *rapid.T, s *scene) {
 		requests := make(map[uint64]bool)
 		last := make(map[uint64]uint64) // value of each metric
 		for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {
-			if err != nil {
-				t.Fatalf("%s: %v", l.Name, err)
-			}
+			testkit.Require(t, err == nil, "%s: %v", l.Name, err)
 			switch e.Kind {
 			case otf2.EventEnter, otf2.EventLeave:
-				if e.Args[0] >= uint64(len(s.p.Regions)) {
-					t.Fatalf("%s: region %d is not defined", l.Name, e.Args[0])
-				}
+				testkit.Require(t, e.Args[0] < uint64(len(s.p.Regions)),
+					"%s: region %d is not defined", l.Name, e.Args[0])
 			case otf2.EventMetric:
-				if e.Args[0] >= uint64(len(s.p.Metrics)) {
-					t.Fatalf("%s: metric %d is not defined", l.Name, e.Args[0])
-				}
+				testkit.Require(t, e.Args[0] < uint64(len(s.p.Metrics)),
+					"%s: metric %d is not defined", l.Name, e.Args[0])
 				m := s.p.Metrics[e.Args[0]]
-				if !slices.Contains(m.Locations, l.Number) || int(e.Args[1]) != len(m.Members) {
-					t.Fatalf("%s: %v of %+v", l.Name, e.Args, m)
-				}
+				testkit.Require(t, slices.Contains(m.Locations, l.Number) && int(e.Args[1]) == len(m.Members),
+					"%s: %v of %+v", l.Name, e.Args, m)
 				if v := e.Args[3]; m.Members[0].Type == otf2.TypeUint64 && v > 1<<62 {
 					t.Fatalf("%s: %s is %d", l.Name, m.Members[0].Name, int64(v))
 				}
 				last[e.Args[0]] = e.Args[3]
 			case otf2.EventRmaPut:
-				if e.Args[0] >= uint64(len(s.p.Wins)) || e.Args[2] == 0 {
-					t.Fatalf("%s: put %v", l.Name, e.Args)
-				}
+				testkit.Require(t, e.Args[0] < uint64(len(s.p.Wins)) && e.Args[2] != 0, "%s: put %v", l.Name, e.Args)
 				open[transfer{e.Args[0], e.Args[3]}] = true
 			case otf2.EventRmaOpCompleteNonBlocking:
 				k := transfer{e.Args[0], e.Args[1]}
-				if !open[k] {
-					t.Fatalf("%s: end of a transfer that is not under way: %v", l.Name, e.Args)
-				}
+				testkit.Require(t, open[k], "%s: end of a transfer that is not under way: %v", l.Name, e.Args)
 				delete(open, k)
 			case otf2.EventMpiIsend:
 				requests[e.Args[4]] = true
@@ -274,9 +258,8 @@ func checkWhole(t *rapid.T, s *scene) {
 				}
 			}
 		}
-		if len(open)+len(requests) > 0 {
-			t.Fatalf("%s: %d transfers and %d requests are not ended", l.Name, len(open), len(requests))
-		}
+		testkit.Require(t, len(open)+len(requests) <= 0,
+			"%s: %d transfers and %d requests are not ended", l.Name, len(open), len(requests))
 		for id, v := range last {
 			if v != 0 {
 				t.Fatalf("%s: %s is %d at the end", l.Name, s.p.Metrics[id].Members[0].Name, v)

@@ -80,9 +80,7 @@ func TestRawEvents(t *testing.T) {
 		}
 		return out
 	}
-	if d := cmp.Diff(words(want), words(got)); d != "" {
-		t.Error(d)
-	}
+	testkit.Same(t, words(want), words(got))
 }
 
 // Events that never stop take a number of rows and not more; the others are drawn.
@@ -104,9 +102,8 @@ func TestRawEventsThatNeverStop(t *testing.T) {
 			rows++
 		}
 	}
-	if rows != maxRawRows || m.oddities[oddNoRow] == 0 {
-		t.Errorf("%d rows, %d were too many", rows, m.oddities[oddNoRow])
-	}
+	testkit.Check(t, rows == maxRawRows && m.oddities[oddNoRow] != 0,
+		"%d rows, %d were too many", rows, m.oddities[oddNoRow])
 }
 
 // All that records hold of a descriptor is shown.
@@ -121,9 +118,8 @@ func TestRawEventsShowEveryMember(t *testing.T) {
 		}
 	}
 	for name := range memberAttributes {
-		if _, flag := shm.FlagsByName[name]; !flag && !strings.Contains(fmt.Sprint(api.Events), " "+name+" ") {
-			t.Errorf("%q is no member", name)
-		}
+		_, flag := shm.FlagsByName[name]
+		testkit.Check(t, flag || strings.Contains(fmt.Sprint(api.Events), " "+name+" "), "%q is no member", name)
 	}
 }
 
@@ -144,13 +140,10 @@ func TestRawEventsShowWhatNCCLReported(t *testing.T) {
 // Of each recording all events and all states are drawn that NCCL delivered.
 func TestRawEventsOfRecordings(t *testing.T) {
 	dirs, _ := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
-	if len(dirs) != 13 {
-		t.Fatalf("%d recordings found, want 13", len(dirs))
-	}
+	testkit.Require(t, len(dirs) == 13, "%d recordings found, want 13", len(dirs))
 	total := uint64(0)
 	for _, d := range dirs {
-		rec, err := replay.Load(filepath.Dir(d))
-		testkit.Must(t, err)
+		rec := testkit.Value(replay.Load(filepath.Dir(d)))(t)
 		for i, p := range rec.Processes {
 			description := &experiment.Process{}
 			sink := &countingSink{}
@@ -175,9 +168,7 @@ func TestRawEventsOfRecordings(t *testing.T) {
 				total += n
 			}
 			maps.DeleteFunc(want, func(_ string, n uint64) bool { return n == 0 })
-			if d := cmp.Diff(want, drawn); d != "" {
-				t.Errorf("%s, process %d: %s", rec.Name, i, d)
-			}
+			testkit.Equal(t, cmp.Diff(want, drawn), "", "%s, process %d", rec.Name, i)
 		}
 	}
 	t.Logf("%d states", total)

@@ -428,9 +428,8 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 				c.set(rand.New(rand.NewPCG(seed, 5)), &kind)
 				j := newCountingJob(seed, kind)
 				shown := j.play(t)
-				if len(shown) != len(j.plans) {
-					t.Fatalf("seed %d: %d of %d plans are shown", seed, len(shown), len(j.plans))
-				}
+				testkit.Require(t, len(shown) == len(j.plans),
+					"seed %d: %d of %d plans are shown", seed, len(shown), len(j.plans))
 				for i, o := range shown {
 					p := &j.plans[i]
 					if j.handedOut(p) {
@@ -452,9 +451,8 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 				}
 			}
 			t.Logf("%d of %d plans whose stamps were told have GPU time, %d of them a wrong one", gpu, handedOut, wrong)
-			if float64(gpu) < c.least*float64(handedOut) {
-				t.Errorf("%d of %d plans have GPU time, want %.0f %%", gpu, handedOut, 100*c.least)
-			}
+			testkit.Check(t, float64(gpu) >= c.least*float64(handedOut),
+				"%d of %d plans have GPU time, want %.0f %%", gpu, handedOut, 100*c.least)
 		})
 	}
 }

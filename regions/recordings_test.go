@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -34,9 +35,8 @@ func (s *memorySink) EventWriter(experiment.Location) (EventWriter, error) {
 func (s *memorySink) flush(t *testing.T) {
 	t.Helper()
 	for _, w := range s.writers {
-		if err := w.Flush(); err != nil {
-			t.Error(err)
-		}
+		err := w.Flush()
+		testkit.Check(t, err == nil, "%v", err)
 	}
 }
 
@@ -174,14 +174,9 @@ func recordOf(c *replay.Call) (shm.Record, bool) {
 // What the model makes of each recording: locations, communicators, sequences, counts, markers.
 func TestRecordings(t *testing.T) {
 	dirs, _ := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
-	if len(dirs) != 13 {
-		t.Fatalf("%d recordings found, want 13", len(dirs))
-	}
+	testkit.Require(t, len(dirs) == 13, "%d recordings found, want 13", len(dirs))
 	for _, d := range dirs {
-		rec, err := replay.Load(filepath.Dir(d))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := testkit.Value(replay.Load(filepath.Dir(d)))(t)
 		t.Run(rec.Name, func(t *testing.T) {
 			var out bytes.Buffer
 			sent, received := uint64(0), uint64(0)
@@ -199,13 +194,10 @@ func TestRecordings(t *testing.T) {
 				summarize(&out, description, m.Network())
 				sent += m.Network()["PUT_BYTES"]
 				received += m.Network()["RECEIVED_BYTES"]
-				if n := len(m.net.steps) + len(m.net.proxies) + m.ops.kernels.Len() + len(m.ops.calls); n != 0 {
-					t.Errorf("process %d: %d events are kept at the end", i, n)
-				}
+				n := len(m.net.steps) + len(m.net.proxies) + m.ops.kernels.Len() + len(m.ops.calls)
+				testkit.Check(t, n == 0, "process %d: %d events are kept at the end", i, n)
 			}
-			if sent != received {
-				t.Errorf("%d bytes were sent, %d received", sent, received)
-			}
+			testkit.Check(t, sent == received, "%d bytes were sent, %d received", sent, received)
 			golden.Text(t, filepath.Join("testdata", rec.Name+".txt"), out.String())
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -32,9 +33,8 @@ func TestLeftPlansAreJoined(t *testing.T) {
 				want = joinedInTwos(append(want, left.describePlan(p)))
 			}
 		}
-		if got := left.describeAll(); !reflect.DeepEqual(got, want) {
-			t.Fatalf("seed %d:\n%+v, want\n%+v", seed, got, want)
-		}
+		got := left.describeAll()
+		testkit.Require(t, reflect.DeepEqual(got, want), "seed %d:\n%+v, want\n%+v", seed, got, want)
 	}
 }
 
@@ -42,9 +42,8 @@ func TestLeftPlansAreJoined(t *testing.T) {
 func TestCopiedPlansAreDescribedInOneWay(t *testing.T) {
 	for range 100 {
 		p := &plan{gone: &gone{operations: map[string][]byte{"AllReduce": nil, "AllGather": nil, "Broadcast": nil}}}
-		if got := p.copiedFunction(); got != "AllGather" {
-			t.Fatalf("%q", got)
-		}
+		got := p.copiedFunction()
+		testkit.Require(t, got == "AllGather", "%q", got)
 	}
 }
 
@@ -105,9 +104,8 @@ func TestSnapshotsOfTheSame(t *testing.T) {
 		t.Fatalf("%d plans: %+v", n, first.Plans)
 	}
 	m.Snapshot()
-	if again := m.process.Resume; &again.Plans[0] != &first.Plans[0] {
-		t.Error("what waits is described again, and nothing has come")
-	}
+	testkit.Check(t, &m.process.Resume.Plans[0] == &first.Plans[0],
+		"what waits is described again, and nothing has come")
 	for i, given := range []func() error{
 		func() error { return m.Advance(1) },
 		func() error { return m.Settle(1) },

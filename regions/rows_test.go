@@ -169,14 +169,9 @@ func written(t *testing.T, w *otf2.EventWriter) (all []otf2.Event) {
 	testkit.Must(t, w.Flush())
 	file := filepath.Join(t.TempDir(), "0.evt")
 	testkit.Must(t, os.WriteFile(file, w.Bytes(), 0o600))
-	tail, err := otf2.NewEventTail(file, 0, otf2.DefaultEventChunkSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tail := testkit.Value(otf2.NewEventTail(file, 0, otf2.DefaultEventChunkSize))(t)
 	for ev, err := range tail.Events() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		all = append(all, ev.Clone())
 	}
 	return all
@@ -240,17 +235,14 @@ func TestTooManyRows(t *testing.T) {
 	testkit.Must(t, d.m.Finish())
 	d.m.Snapshot()
 	expectCount(t, "rows", len(d.p.Locations), 20)
-	if n := d.p.Counts.Oddities["NO_ROW"]; n < 11 {
-		t.Errorf("%d rows were refused, want 11 of communicator ranks, and more", n)
-	}
+	n := d.p.Counts.Oddities["NO_ROW"]
+	testkit.Check(t, n >= 11, "%d rows were refused, want 11 of communicator ranks, and more", n)
 	marks := 0
 	for _, m := range d.p.Markers {
 		if strings.Contains(m.Text, "the process has 20 rows") {
 			marks++
 		}
 	}
-	if marks != 1 {
-		t.Errorf("%d markers tell of it, want 1: %+v", marks, d.p.Markers)
-	}
+	testkit.Check(t, marks == 1, "%d markers tell of it, want 1: %+v", marks, d.p.Markers)
 	expectCount(t, "operations were", d.p.Counts.Starts["Coll"], 30)
 }

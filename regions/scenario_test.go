@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -73,9 +74,7 @@ func newSceneWith(t *testing.T, nranks, api int, o *Options) *scene {
 func newSceneOfHeir(t *testing.T, nranks, api int, o *Options) *scene {
 	s := &scene{t: t, p: &experiment.Process{APIVersion: api, Tag: 0x1111}, dir: t.TempDir(),
 		handle: make(map[string]uint64), finished: make(map[uint32]uint64)}
-	if err := os.Mkdir(filepath.Join(s.dir, "traces"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(filepath.Join(s.dir, "traces"), 0o777))
 	s.m = New(s, s.p, o)
 	s.m.Comm(0, experiment.Comm{ID: 0xabcd, Name: "world", NRanks: nranks, Rank: 1}, experiment.GPU{Device: 0})
 	s.give(0, 0, shm.Record{Kind: shm.RecordThread, TID: 100})
@@ -339,17 +338,13 @@ func wholeEvents(line string) []string {
 // expectCount compares a number of things with the one wanted.
 func expectCount[N int | int64 | uint64](t testing.TB, things string, got, want N) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%d %s, want %d", got, things, want)
-	}
+	testkit.Check(t, got == want, "%d %s, want %d", got, things, want)
 }
 
 // expectSame compares values of any type.
 func expectSame(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, options...); diff != "" {
-		t.Errorf("%s: want (−), got (+):\n%s", what, diff)
-	}
+	testkit.Same(t, want, got, options...)
 }
 
 func TestPlainCallIsOneRegionOnBothSides(t *testing.T) {
@@ -402,13 +397,11 @@ func TestCallsWaitForTheirPlansHoweverLong(t *testing.T) {
 		s.start(0, 100+4*i, shm.EventGroupApi, g, "", shm.Record{GroupDepth: 1})
 		s.api(101+4*i, fmt.Sprint("call ", i), g, "Broadcast", 0)
 		s.stop(0, 103+4*i, shm.EventGroupApi, g)
-		if n := s.m.ranks.all[0].calls.count; n > maxUnseen+1 {
-			t.Fatalf("%d calls wait", n)
-		}
+		n := s.m.ranks.all[0].calls.count
+		testkit.Require(t, n <= maxUnseen+1, "%d calls wait", n)
 	}
-	if got := len(s.lines(experiment.KindRank)); got != 1+4*calls {
-		t.Errorf("%d events of %d broadcasts, want 4 for each and one more", got, calls)
-	}
+	got := len(s.lines(experiment.KindRank))
+	testkit.Check(t, got == 1+4*calls, "%d events of %d broadcasts, want 4 for each and one more", got, calls)
 }
 
 // A plan's stamps are those of the batch: its operations have no times of their own.
@@ -486,9 +479,8 @@ func TestMissingKernelEventsDoNotHoldUpTheRest(t *testing.T) {
 	s.allReduce(100, "a")
 	s.allReduce(200, "b")
 	s.kernel(220, 250, "b")
-	if got := len(s.m.ranks.all[0].queue.plans); got != 2 {
-		t.Fatalf("%d plans are waiting, want both", got)
-	}
+	got := len(s.m.ranks.all[0].queue.plans)
+	testkit.Require(t, got == 2, "%d plans are waiting, want both", got)
 	s.passTo(5_000_000)
 	expectCount(t, "plans are still waiting", len(s.m.ranks.all[0].queue.plans), 0)
 	s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
@@ -504,13 +496,10 @@ func TestRunningKernelIsWaitedFor(t *testing.T) {
 	s.allReduce(100, "a")
 	s.start(1, 121, shm.EventKernelCh, "k", "a", shm.Record{PTimer: gpu(120)})
 	s.passTo(60_000_000)
-	if len(s.m.ranks.all[0].queue.plans) != 1 {
-		t.Fatal("the operation was written before its kernel ended")
-	}
+	testkit.Require(t, len(s.m.ranks.all[0].queue.plans) == 1, "the operation was written before its kernel ended")
 	s.m.Snapshot()
-	if p := s.p.Pending; len(p) != 1 || p[0].State != "running" || p[0].Function != "AllReduce" {
-		t.Errorf("pending: %+v", p)
-	}
+	p := s.p.Pending
+	testkit.Check(t, len(p) == 1 && p[0].State == "running" && p[0].Function == "AllReduce", "pending: %+v", p)
 	s.give(1, 70_000_001, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22,
 		Flags: shm.FlagHasArg, Arg: gpu(70_000_000)})
 	s.stop(1, 70_000_002, shm.EventKernelCh, "k")
@@ -575,9 +564,7 @@ func TestBufferOfAMessage(t *testing.T) {
 		s := newScene(t, 4)
 		s.planOf(0, 10, "p", shm.EventP2p, "m", "",
 			shm.Record{Func: function, Count: 1, Datatype: "ncclInt8", Peer: 2, SendBuff: 4096})
-		if got := s.lines(experiment.KindRank, AttrSendBuff, AttrRecvBuff); len(got) < 2 ||
-			!strings.HasSuffix(got[1], want) {
-			t.Errorf("%s: %q", function, got)
-		}
+		got := s.lines(experiment.KindRank, AttrSendBuff, AttrRecvBuff)
+		testkit.Check(t, len(got) >= 2 && strings.HasSuffix(got[1], want), "%s: %q", function, got)
 	}
 }

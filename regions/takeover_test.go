@@ -17,6 +17,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
@@ -188,10 +189,7 @@ func mixed(t *testing.T, release string, seed uint64) *replay.Recording {
 		}
 	}
 	scenario.Leave(ranks)
-	rec, err := s.Load(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := testkit.Value(s.Load(t.TempDir()))(t)
 	return rec
 }
 
@@ -226,9 +224,7 @@ func leave(t *testing.T, m *Model) *experiment.Process {
 	if err == nil {
 		err = json.Unmarshal(text, last)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return last
 }
 
@@ -287,9 +283,7 @@ func TestTakeoverKeepsOrdinals(t *testing.T) {
 			lost += len(whole.at) - len(got.at)
 		}
 	}
-	if lost == 0 {
-		t.Error("nothing was lost")
-	}
+	testkit.Check(t, lost != 0, "nothing was lost")
 }
 
 // When rounds come, what they find published, and how far the clock has gone by then makes no difference to which
@@ -341,10 +335,7 @@ func TestLateRingsDoNotDecide(t *testing.T) {
 				scenario.Op{Func: "ReduceScatter", Steps: 1}))
 		}
 		scenario.Leave(ranks)
-		rec, err := s.Load(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := testkit.Value(s.Load(t.TempDir()))(t)
 		all := recordsOf(rec.Processes[0])
 		rings := make(map[int][]given)
 		for _, g := range all {
@@ -374,9 +365,8 @@ func TestLateRingsDoNotDecide(t *testing.T) {
 			for _, p := range is.at {
 				plans[p.with]++
 			}
-			if len(plans) != int(1+seed%4) || len(is.at) != 3*len(plans) {
-				t.Fatalf("seed %d: %d operations in %d regions: %v", seed, len(is.at), len(plans), plans)
-			}
+			testkit.Require(t, len(plans) == int(1+seed%4) && len(is.at) == 3*len(plans),
+				"seed %d: %d operations in %d regions: %v", seed, len(is.at), len(plans), plans)
 		}
 	}
 }

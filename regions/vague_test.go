@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -29,9 +30,8 @@ func TestVagueStampsGiveWayToTheNetwork(t *testing.T) {
 			s.stop(1, c.until, shm.EventProxyOp, "op")
 			s.start(1, c.report, shm.EventKernelCh, "k", "a", shm.Record{PTimer: gpu(130)})
 			s.endKernel(c.report, "k", gpu(175))
-			if got := s.lines(experiment.KindRank, AttrTimingSource); got[1] != c.want {
-				t.Errorf("%v, want %s", got, c.want)
-			}
+			got := s.lines(experiment.KindRank, AttrTimingSource)
+			testkit.Check(t, got[1] == c.want, "%v, want %s", got, c.want)
 		})
 	}
 }

@@ -47,17 +47,11 @@ func TestAbsentRanksShareFiles(t *testing.T) {
 	recordOf(t, dir, size, ranks...)
 	run := unify(t, dir, nil).Runs[0]
 	files, err := filepath.Glob(filepath.Join(dir, "traces", "*"))
-	if err != nil || len(files) > 48 {
-		t.Errorf("%d files, %v", len(files), err)
-	}
-	if run.Missing != size-len(ranks) || run.Complete {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, err == nil && len(files) <= 48, "%d files, %v", len(files), err)
+	testkit.Check(t, run.Missing == size-len(ranks) && !run.Complete, "%+v", run)
 	defs := accept(t, run.Archive)
 	for _, name := range []string{`"Ranks 2-8190 (no data)"`, `"Ranks 8192-16382 (no data)"`} {
-		if !strings.Contains(defs, name) {
-			t.Errorf("%s is not there", name)
-		}
+		testkit.Check(t, strings.Contains(defs, name), "%s is not there", name)
 	}
 }
 
@@ -113,9 +107,8 @@ func TestAbsentRanksAreKnown(t *testing.T) {
 				continue
 			}
 			var first, last int
-			if _, err := fmt.Sscanf(text, "%d-%d", &first, &last); err != nil {
-				t.Fatalf("%q: %v", text, err)
-			}
+			_, err := fmt.Sscanf(text, "%d-%d", &first, &last)
+			testkit.Require(t, err == nil, "%q: %v", text, err)
 			begin := slices.Index(list, list[m])
 			entries := 0
 			for _, l := range list {
@@ -123,9 +116,7 @@ func TestAbsentRanksAreKnown(t *testing.T) {
 					entries++
 				}
 			}
-			if entries != 2*(last-first+1) {
-				t.Fatalf("ranks %s have %d entries", text, entries)
-			}
+			testkit.Require(t, entries == 2*(last-first+1), "ranks %s have %d entries", text, entries)
 			if world := first + (int(m)-begin)/2; world != rank/each {
 				t.Errorf("%s: rank %d is %d in the world, want %d", a.Defs.String(c.Name), rank, world, rank/each)
 			}
@@ -149,12 +140,9 @@ func TestUnusedCommunicatorsShareARow(t *testing.T) {
 		p.Finish()
 	}
 	run := unify(t, dir, nil).Runs[0]
-	if run.Communicators != comms+1 || run.Locations != 6 || !run.Complete {
-		t.Errorf("%+v", run)
-	}
-	if defs := accept(t, run.Archive); !strings.Contains(defs, `Name: "no operations", Type: ACCELERATOR_STREAM`) {
-		t.Error(defs)
-	}
+	testkit.Check(t, run.Communicators == comms+1 && run.Locations == 6 && run.Complete, "%+v", run)
+	defs := accept(t, run.Archive)
+	testkit.Check(t, strings.Contains(defs, `Name: "no operations", Type: ACCELERATOR_STREAM`), "%v", defs)
 }
 
 // What a description says of the size of a communicator is bounded, and the file and the number are named.
@@ -180,9 +168,7 @@ func TestSizesOfCommunicatorsAreBounded(t *testing.T) {
 				p.Finish()
 			})
 			res := unify(t, dir, nil)
-			if res.Damaged != 1 || !slices.Contains(res.Problems, c.want) {
-				t.Errorf("%+v", res)
-			}
+			testkit.Check(t, res.Damaged == 1 && slices.Contains(res.Problems, c.want), "%+v", res)
 		})
 	}
 }
@@ -232,8 +218,7 @@ func TestAWrongByteCostsNoMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		_, _ = Unify(dir, nil)
 		runtime.ReadMemStats(&after)
-		if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 200 {
-			t.Errorf("variation %d: %d MiB", i, n)
-		}
+		n := (after.TotalAlloc - before.TotalAlloc) >> 20
+		testkit.Check(t, n <= 200, "variation %d: %d MiB", i, n)
 	}
 }

@@ -46,16 +46,13 @@ func TestCommunicatorsHaveTheirParents(t *testing.T) {
 	for _, c := range made {
 		want[c.name] = [2]string{c.parent, c.how}
 	}
-	unified, err := Unify(dir, &UnifyOptions{})
-	testkit.Must(t, err)
+	unified := testkit.Value(Unify(dir, &UnifyOptions{}))(t)
 	merged, _ := merge(t, linkable(t, mpiTSC.dir), dir, nil)
 	for name, anchor := range map[string]string{"unified": unified.Runs[0].Archive, "merged": merged.Archive} {
 		t.Run(name, func(t *testing.T) {
 			a, printed := open(t, anchor), accept(t, anchor)
 			births := facts.Births(a.Anchor)
-			if len(births) != len(made)-1 {
-				t.Errorf("%d births: %v", len(births), births)
-			}
+			testkit.Check(t, len(births) == len(made)-1, "%d births: %v", len(births), births)
 			names := make(map[otf2.CommRef]string)
 			seen := 0
 			for i, d := range a.Defs.Comms {
@@ -76,16 +73,13 @@ func TestCommunicatorsHaveTheirParents(t *testing.T) {
 				}
 				line := regexp.MustCompile(fmt.Sprintf(`(?m)^COMM +%d +Name: %q.*$`, d.Self, names[d.Self])).FindString(
 					printed)
-				if names[d.Parent] != w[0] || !strings.Contains(line, "Parent: "+text+",") {
-					t.Errorf("%s: parent %q, want %q: %s", names[d.Self], names[d.Parent], w[0], line)
-				}
+				testkit.Check(t, names[d.Parent] == w[0] && strings.Contains(line, "Parent: "+text+","),
+					"%s: parent %q, want %q: %s", names[d.Self], names[d.Parent], w[0], line)
 				if b, ok := births[d.Self]; ok != (w[1] != "") || ok && (b.Words() != w[1] || b.Parent != d.Parent) {
 					t.Errorf("%s came to be by %+v (%v), want %q", names[d.Self], b, ok, w[1])
 				}
 			}
-			if seen != len(want) {
-				t.Errorf("%d communicators, want %d", seen, len(want))
-			}
+			testkit.Check(t, seen == len(want), "%d communicators, want %d", seen, len(want))
 		})
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -63,9 +62,7 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 				}
 			}
 			res := unify(t, dir, muchLater)
-			if len(res.Runs) != 1 {
-				t.Fatalf("%d runs", len(res.Runs))
-			}
+			testkit.Require(t, len(res.Runs) == 1, "%d runs", len(res.Runs))
 			run := res.Runs[0]
 			if run.MissingRanks != 0 || run.Missing != 0 || run.Complete || run.Crashed != 0 || run.Finished != 3 ||
 				run.Communicators != 1 || run.Lost != 2 {
@@ -74,9 +71,7 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 			accept(t, run.Archive)
 			a := open(t, run.Archive)
 			want := []string{"Rank 0", "Rank 1", "Rank 2"}
-			if diff := cmp.Diff(want, processNames(a)); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Same(t, want, processNames(a))
 			if got := property(a, "NCCL_OTF2::PROCESSES_CONTINUED"); got != "2" {
 				t.Errorf("%q processes continued", got)
 			}
@@ -92,17 +87,13 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 				members = append(members, fmt.Sprint(a.Defs.String(c.Name), a.Defs.Group(c.Group).Members))
 			}
 			wantMembers := []string{"world[0 1 2]", "world network[4 6 8 3 5 7]"}
-			if diff := cmp.Diff(wantMembers, members); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Same(t, wantMembers, members)
 			got := make(map[string]int)
 			for _, p := range transferPuts(t, a) {
 				got[strings.TrimSuffix(p.From, "/world net send")+" to "+strings.TrimSuffix(p.To, "/world net recv")]++
 			}
 			wantPuts := map[string]int{"Rank 0 to Rank 1": 8, "Rank 1 to Rank 2": 6, "Rank 2 to Rank 0": 8}
-			if diff := cmp.Diff(wantPuts, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Same(t, wantPuts, got)
 		})
 	}
 }

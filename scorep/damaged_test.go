@@ -47,8 +47,7 @@ func serial(t *testing.T, text []byte, n int) []byte {
 	var p map[string]any
 	testkit.Must(t, json.Unmarshal(text, &p))
 	p["serial"] = n
-	text, err := json.Marshal(p)
-	testkit.Must(t, err)
+	text = testkit.Value(json.Marshal(p))(t)
 	return text
 }
 
@@ -137,8 +136,7 @@ func TestDamagedShards(t *testing.T) {
 			dir := t.TempDir()
 			checkpoint, bytes := halfFlushed(t, dir)
 			c.spoil(filepath.Join(dir, "shards", "p0"), checkpoint, bytes)
-			res, err := Unify(dir, nil)
-			testkit.Must(t, err)
+			res := testkit.Value(Unify(dir, nil))(t)
 			run := &res.Runs[0]
 			if c.name == "events whose definitions are missing" &&
 				!strings.Contains(strings.Join(run.Problems, "\n"), "shards/p0/2.evt, with 5 events, is left out") {
@@ -148,9 +146,8 @@ func TestDamagedShards(t *testing.T) {
 				res.Damaged == 0 {
 				t.Errorf("%d damaged, problems:\n%s\nwant %q", res.Damaged, all, c.want)
 			}
-			if (run.LostFromDisk > 0) != c.lost || run.Lost != run.LostFromDisk {
-				t.Errorf("%d events, %d lost, %d from the disk", run.Events, run.Lost, run.LostFromDisk)
-			}
+			testkit.Check(t, (run.LostFromDisk > 0) == c.lost && run.Lost == run.LostFromDisk,
+				"%d events, %d lost, %d from the disk", run.Events, run.Lost, run.LostFromDisk)
 			if total := run.Events + run.LostFromDisk; c.whole && total != whole || c.lost && total > whole || c.left &&
 				run.Processes() != 1 {
 				t.Errorf("%d events, %d lost, of %d; %d processes", run.Events, run.LostFromDisk, whole,
@@ -191,9 +188,7 @@ func TestAFailedEndIsCutBack(t *testing.T) {
 			continue
 		}
 		for _, err := range a.EventsOf(l.Self) {
-			if err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, err == nil, "%v", err)
 			got++
 		}
 	}
@@ -212,9 +207,8 @@ func TestAFailedEndIsGivenOne(t *testing.T) {
 	testkit.Write(t, filepath.Join(shard, "shard.json"), checkpoint)
 	file := filepath.Join(shard, "1.evt")
 	testkit.Must(t, os.Truncate(file, bytes)) // where the end mark was are the first bytes of what came next
-	if tail := testkit.Read(t, file)[bytes-2:]; tail[0] == 2 && tail[1] == 1 {
-		t.Fatal("the file has an end")
-	}
+	tail := testkit.Read(t, file)[bytes-2:]
+	testkit.Require(t, tail[0] != 2 || tail[1] != 1, "the file has an end")
 	res := unify(t, dir, nil)
 	accept(t, res.Runs[0].Archive)
 }

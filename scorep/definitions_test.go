@@ -36,8 +36,7 @@ func processNames(a *otf2.Archive) []string {
 
 func runsOf(t *testing.T, parts []*jobs.Process) []*jobs.Run {
 	t.Helper()
-	runs, err := jobs.Separate(parts)
-	testkit.Must(t, err)
+	runs := testkit.Value(jobs.Separate(parts))(t)
 	return runs
 }
 
@@ -100,12 +99,8 @@ func TestProcessesAreInWorldOrder(t *testing.T) {
 				p.Finish()
 			}
 			res := unify(t, dir, nil)
-			if len(res.Runs) != 1 {
-				t.Fatalf("%+v", res)
-			}
-			if diff := cmp.Diff(c.want, processNames(open(t, res.Runs[0].Archive))); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Require(t, len(res.Runs) == 1, "%+v", res)
+			testkit.Same(t, c.want, processNames(open(t, res.Runs[0].Archive)))
 			accept(t, res.Runs[0].Archive)
 		})
 	}
@@ -151,9 +146,7 @@ func TestRuns(t *testing.T) {
 				p.Finish()
 			}
 			parts, left, err := jobs.Read(dir, 2, time.Now())
-			if err != nil || len(left.Problems) > 0 {
-				t.Fatal(err, left.Problems)
-			}
+			testkit.Require(t, err == nil && len(left.Problems) == 0, "%v %v", err, left.Problems)
 			var got [][]int
 			for _, r := range runsOf(t, parts) {
 				var members []int
@@ -165,9 +158,7 @@ func TestRuns(t *testing.T) {
 				slices.Sort(members)
 				got = append(got, members)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Same(t, c.want, got)
 		})
 	}
 }
@@ -193,17 +184,14 @@ func TestSequencesThatDifferAreReported(t *testing.T) {
 		{Name: "world", Function: "Send 0>1", First: 1, Last: 1,
 			Detail: "rank 0 has 2 operations, rank 1 has 1 operation"},
 	}
-	if diff := cmp.Diff(want, run.Differences); diff != "" || run.Complete {
-		t.Error(run.Complete, diff)
-	}
+	diff := cmp.Diff(want, run.Differences)
+	testkit.Check(t, diff == "" && !run.Complete, "%v %v", run.Complete, diff)
 	a := open(t, run.Archive)
 	if got := property(
 		a, "NCCL_OTF2::SEQUENCES_DIFFER::1"); got != `comm 0 Send 0>1 1-1 "world": rank 0 has 2 operations, rank 1 has 1 operation` {
 		t.Errorf("property: %s", got)
 	}
-	if got := property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"); got != "false" {
-		t.Errorf("complete: %s", got)
-	}
+	testkit.Equal(t, property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"), "false", "complete")
 	_, markers, err := a.Markers()
 	if err != nil || len(markers) != 2 || markers[0].ScopeType != otf2.MarkerScopeComm ||
 		!strings.Contains(markers[0].Text, "AllReduce 2-2") {
@@ -234,9 +222,7 @@ func TestCountsAndMarkersOfProcessesAreInTheArchive(t *testing.T) {
 	})
 	finish(procs)
 	run := unify(t, dir, nil).Runs[0]
-	if run.Lost != 7 || run.Complete {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, run.Lost == 7 && !run.Complete, "%+v", run)
 	a := open(t, run.Archive)
 	var text strings.Builder
 	for _, p := range a.Anchor.Properties {
@@ -262,15 +248,11 @@ func TestEventFilesOfFinishedProcessesAreNotRead(t *testing.T) {
 	for _, p := range procs {
 		for _, l := range p.Shard.Locations {
 			path := filepath.Join(p.Dir, fmt.Sprintf("%d.evt", l.Number))
-			if err := os.WriteFile(path, bytes.Repeat([]byte{0xee}, int(l.Bytes)), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(path, bytes.Repeat([]byte{0xee}, int(l.Bytes)), 0o666))
 		}
 	}
 	run := unify(t, dir, nil).Runs[0]
-	if run.Linked != 4 || len(run.Problems) > 0 {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, run.Linked == 4 && len(run.Problems) == 0, "%+v", run)
 }
 
 func TestDevices(t *testing.T) {
@@ -323,9 +305,7 @@ func TestDevicesAreInOrder(t *testing.T) {
 		"Linux", "a", "CUDA Device 0", "CUDA Device 1", "CUDA Device 2", "CUDA Device 3",
 		"Rank 0", "Rank 0 GPU 0", "Rank 0 GPU 1", "Rank 0 GPU 2", "Rank 0 GPU 3",
 	}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, names)
 }
 
 func TestComponentsOfPropertyNames(t *testing.T) {
@@ -335,15 +315,12 @@ func TestComponentsOfPropertyNames(t *testing.T) {
 		"ring full": "RING_FULL", "STRAY_STOPS": "STRAY_STOPS", "gpu": "GPU", "": "UNKNOWN", "::": "UNKNOWN",
 		"a--b": "A_B",
 	} {
-		if got := component(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
+		testkit.Equal(t, component(in), want, "%q", in)
 	}
 	valid := regexp.MustCompile(`^[A-Z0-9_]+$`)
 	rapid.Check(t, func(t *rapid.T) {
-		if s := rapid.String().Draw(t, "name"); !valid.MatchString(component(s)) {
-			t.Errorf("%q becomes %q", s, component(s))
-		}
+		s := rapid.String().Draw(t, "name")
+		testkit.Check(t, valid.MatchString(component(s)), "%q becomes %q", s, component(s))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -33,13 +34,11 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("unify: %v", err)
 	}
 	jobs, left, err := Describe(dir)
-	if err != nil || len(left.Problems) > 0 || len(jobs) != 1 || jobs[0].Dir != dir {
-		t.Fatalf("%d jobs, %v, %v", len(jobs), left, err)
-	}
+	testkit.Require(t, err == nil && len(left.Problems) == 0 && len(jobs) == 1 && jobs[0].Dir == dir,
+		"%d jobs, %v, %v", len(jobs), left, err)
 	d := jobs[0]
-	if len(d.Shards) != 2 || d.Hosts != 1 || d.Crashed+d.Running+d.Missing != 0 || len(d.Defs.Comms) != 1 {
-		t.Errorf("description %+v", d)
-	}
+	testkit.Check(t, len(d.Shards) == 2 && d.Hosts == 1 && d.Crashed+d.Running+d.Missing == 0 && len(d.Defs.Comms) == 1,
+		"description %+v", d)
 	for i, s := range d.Shards {
 		ref, ok := s.Location(1)
 		l := d.Defs.Location(ref)
@@ -64,7 +63,5 @@ func TestDescribe(t *testing.T) {
 		t.Error(err)
 	}
 	res, err := Unify(dir, nil)
-	if err != nil || len(res.Runs) != 1 || res.Runs[0].Processes() != 2 {
-		t.Errorf("unify: %+v, %v", res, err)
-	}
+	testkit.Check(t, err == nil && len(res.Runs) == 1 && res.Runs[0].Processes() == 2, "unify: %+v, %v", res, err)
 }

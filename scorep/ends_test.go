@@ -82,9 +82,8 @@ func TestEarlyEndsAreMoved(t *testing.T) {
 				p.Finish()
 			}
 			res := unify(t, dir, nil)
-			if len(res.Problems)+len(res.Runs[0].Problems) > 0 {
-				t.Errorf("problems: %q, %q", res.Problems, res.Runs[0].Problems)
-			}
+			testkit.Check(t, len(res.Problems)+len(res.Runs[0].Problems) <= 0,
+				"problems: %q, %q", res.Problems, res.Runs[0].Problems)
 			a := open(t, res.Runs[0].Archive)
 			if got := fmt.Sprint(lastDurations(t, a)); got != test.ends {
 				t.Errorf("the operations take %s µs, want %s", got, test.ends)
@@ -136,8 +135,7 @@ func TestMovedEndsKeepTheOrder(t *testing.T) {
 	finish(procs)
 	row := uint32(procs[1].Shard.Comms[0].Location)
 	chunk := procs[1].Shard.EventChunkSize
-	before, err := otf2.ScanEventFile(experiment.EventFile(procs[1].Dir, row), chunk)
-	testkit.Must(t, err)
+	before := testkit.Value(otf2.ScanEventFile(experiment.EventFile(procs[1].Dir, row), chunk))(t)
 	res := unify(t, dir, nil)
 	a := open(t, res.Runs[0].Archive)
 	var times []uint64
@@ -150,11 +148,9 @@ func TestMovedEndsKeepTheOrder(t *testing.T) {
 		}
 	}
 	// the communicator ends 1 µs after its last operation
-	if want := []uint64{0, 1000, 1000, 2000, 2000, 2006}; !slices.Equal(times, want) {
-		t.Errorf("operations begin and end at %v µs, want %v", times, want)
-	}
+	want := []uint64{0, 1000, 1000, 2000, 2000, 2006}
+	testkit.Check(t, slices.Equal(times, want), "operations begin and end at %v µs, want %v", times, want)
 	after, err := otf2.ScanEventFile(experiment.EventFile(procs[1].Dir, row), chunk)
-	if err != nil || before != after {
-		t.Errorf("the shard's file has changed: %+v, it was %+v (%v)", after, before, err)
-	}
+	testkit.Check(t, err == nil && before == after,
+		"the shard's file has changed: %+v, it was %+v (%v)", after, before, err)
 }

@@ -61,14 +61,11 @@ func TestPlantedNamesDoNoHarm(t *testing.T) {
 				said = err.Error()
 			} else {
 				said = strings.Join(append(res.Problems, res.Runs[0].Problems...), "\n")
-				if len(res.Runs) != runs {
-					t.Errorf("%+v", res)
-				}
+				testkit.Check(t, len(res.Runs) == runs, "%+v", res)
 				accept(t, res.Runs[0].Archive)
 			}
-			if c.want == "" && said != "" || !strings.Contains(said, c.want) {
-				t.Errorf("%q, want %q", said, c.want)
-			}
+			testkit.Check(t, (c.want != "" || said == "") && strings.Contains(said, c.want),
+				"%q, want %q", said, c.want)
 			if b, err := os.ReadFile(victim); err != nil || string(b) != "precious" {
 				t.Errorf("the victim: %q, %v", b, err)
 			}
@@ -86,9 +83,8 @@ func TestShardsThatAreALinkAreNoExperiment(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	finish(job(t, elsewhere, 1, 1, nil))
 	testkit.Must(t, os.Symlink(filepath.Join(elsewhere, "shards"), filepath.Join(dir, "shards")))
-	if _, err := Unify(dir, nil); err == nil || !strings.Contains(err.Error(), "not an experiment directory") {
-		t.Errorf("%v", err)
-	}
+	_, err := Unify(dir, nil)
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "not an experiment directory"), "%v", err)
 }
 
 // Whoever the umask lets reads the archive, and nobody writes it; shards are their owner's only. With hard links and
@@ -121,9 +117,7 @@ func TestWhoReadsArchives(t *testing.T) {
 			files++
 			return err
 		})
-		if err != nil || files < 20 {
-			t.Errorf("%d files, %v", files, err)
-		}
+		testkit.Check(t, err == nil && files >= 20, "%d files, %v", files, err)
 		accept(t, run.Archive)
 	}
 }

@@ -40,11 +40,9 @@ func FuzzShardDescription(f *testing.F) {
 			return
 		}
 		for _, r := range res.Runs {
-			a, err := otf2.Open(r.Archive, nil)
-			testkit.Must(t, err)
-			if uint64(len(a.Defs.Order)) != a.Anchor.GlobalDefs {
-				t.Errorf("%d definitions, the anchor says %d", len(a.Defs.Order), a.Anchor.GlobalDefs)
-			}
+			a := testkit.Value(otf2.Open(r.Archive, nil))(t)
+			testkit.Check(t, uint64(len(a.Defs.Order)) == a.Anchor.GlobalDefs,
+				"%d definitions, the anchor says %d", len(a.Defs.Order), a.Anchor.GlobalDefs)
 			a.Close()
 		}
 	})
@@ -56,13 +54,10 @@ func FuzzMerge(f *testing.F) {
 	otf2test.Fuzz(f, []string{filepath.Join(mpiTSC.dir, "traces.otf2")}, func(t *testing.T, anchor string) {
 		res, err := Merge(filepath.Dir(anchor), dir, filepath.Join(t.TempDir(), "merged"), nil)
 		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("more than a line: %v", err)
-			}
+			testkit.Check(t, !strings.Contains(err.Error(), "\n"), "more than a line: %v", err)
 			return
 		}
-		a, err := otf2.Open(res.Archive, nil)
-		testkit.Must(t, err)
+		a := testkit.Value(otf2.Open(res.Archive, nil))(t)
 		a.Close()
 	})
 }

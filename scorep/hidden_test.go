@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // What is known of a process decides what its library is said not to tell.
@@ -57,8 +58,6 @@ func TestPlaceOfAProcess(t *testing.T) {
 		for _, x := range hidden.Of(placeOf(&p, c.requests)) {
 			got = append(got, x.Key)
 		}
-		if d := cmp.Diff(c.want, got); d != "" {
-			t.Errorf("%s: %s", c.name, d)
-		}
+		testkit.Equal(t, cmp.Diff(c.want, got), "", "%s", c.name)
 	}
 }

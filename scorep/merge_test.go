@@ -51,9 +51,7 @@ func (tr *trace) processIDs(t testing.TB, a *otf2.Archive) []int {
 			pids = append(pids, int(e.Attributes[0].Bits))
 			break
 		}
-		if tr.pids != nil && pids[i] != tr.pids[i] {
-			t.Fatalf("process %d is %d, not %d", i, pids[i], tr.pids[i])
-		}
+		testkit.Require(t, tr.pids == nil || pids[i] == tr.pids[i], "process %d is %d, not %d", i, pids[i], tr.pids[i])
 	}
 	return pids
 }
@@ -111,8 +109,7 @@ func (tr *trace) job(t testing.TB, change func(rank int, p *shardtest.Process)) 
 
 func merge(t testing.TB, measurement, dir string, opts *MergeOptions) (*MergeResult, *otf2.Archive) {
 	t.Helper()
-	res, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), opts)
-	testkit.Must(t, err)
+	res := testkit.Value(Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), opts))(t)
 	return res, open(t, res.Archive)
 }
 
@@ -163,8 +160,7 @@ func eventsOf(t testing.TB, a *otf2.Archive, l otf2.LocationRef) (all []string) 
 // does.
 func timesByPrint(t testing.TB, anchor string) map[uint64][]uint64 {
 	t.Helper()
-	out, err := exec.Command(need.Reference(t, "otf2-print"), anchor).Output()
-	testkit.Must(t, err)
+	out := testkit.Value(exec.Command(need.Reference(t, "otf2-print"), anchor).Output())(t)
 	line := regexp.MustCompile(`(?m)^[A-Z_]+ +(\d+) +(\d+) `)
 	all := make(map[uint64][]uint64)
 	for _, m := range line.FindAllSubmatch(out, -1) {
@@ -201,10 +197,8 @@ with otf2.reader.open(sys.argv[1]) as trace:
 
 func sameFile(t testing.TB, a, b string) bool {
 	t.Helper()
-	x, err := os.Stat(a)
-	testkit.Must(t, err)
-	y, err := os.Stat(b)
-	testkit.Must(t, err)
+	x := testkit.Value(os.Stat(a))(t)
+	y := testkit.Value(os.Stat(b))(t)
 	return os.SameFile(x, y)
 }
 
@@ -231,9 +225,8 @@ func TestMergeKeepsScorepAndPlacesNCCLToTheTick(t *testing.T) {
 						t.Errorf("%s is not linked", name)
 					}
 				}
-				if got, want := eventsOf(t, merged, l.Self), eventsOf(t, theirs, l.Self); !slices.Equal(got, want) {
-					t.Errorf("events of location %d differ", l.Self)
-				}
+				got, want := eventsOf(t, merged, l.Self), eventsOf(t, theirs, l.Self)
+				testkit.Check(t, slices.Equal(got, want), "events of location %d differ", l.Self)
 			}
 			c.tr.checkTimes(t, dir, theirs, merged)
 		})
@@ -251,16 +244,12 @@ func linkable(t testing.TB, dir string) string {
 // compareDefinitions checks that the definitions of a trace are there as they were, and first.
 func compareDefinitions(t testing.TB, theirs, merged *otf2.Definitions) {
 	t.Helper()
-	if !slices.Equal(merged.Order[:len(theirs.Order)], theirs.Order) {
-		t.Error("Score-P's definitions come in another order")
-	}
-	if merged.Clock != theirs.Clock {
-		t.Errorf("clock: %+v, was %+v", merged.Clock, theirs.Clock)
-	}
+	testkit.Check(t, slices.Equal(merged.Order[:len(theirs.Order)], theirs.Order),
+		"Score-P's definitions come in another order")
+	testkit.Check(t, merged.Clock == theirs.Clock, "clock: %+v, was %+v", merged.Clock, theirs.Clock)
 	for _, s := range theirs.Strings {
-		if merged.String(s.Self) != s.Text {
-			t.Errorf("string %d: %q, was %q", s.Self, merged.String(s.Self), s.Text)
-		}
+		testkit.Check(t, merged.String(s.Self) == s.Text,
+			"string %d: %q, was %q", s.Self, merged.String(s.Self), s.Text)
 	}
 	for i := range theirs.Groups {
 		a, b := &theirs.Groups[i], &merged.Groups[i]
@@ -277,9 +266,7 @@ func compareDefinitions(t testing.TB, theirs, merged *otf2.Definitions) {
 		"comms":     slices.Equal(merged.Comms[:len(theirs.Comms)], theirs.Comms),
 		"callpaths": slices.Equal(merged.Callpaths, theirs.Callpaths),
 	} {
-		if !same {
-			t.Errorf("%s of Score-P differ", name)
-		}
+		testkit.Check(t, same, "%s of Score-P differ", name)
 	}
 }
 
@@ -291,16 +278,14 @@ func (tr *trace) checkTimes(t testing.TB, dir string, theirs, merged *otf2.Archi
 	worst, checked, nearest := new(big.Rat), 0, 0
 	for rank := range theirs.Defs.LocationGroups {
 		shardDir := filepath.Join(dir, "shards", fmt.Sprintf("uuid-%d", rank))
-		p, err := experiment.Read(shardDir)
-		testkit.Must(t, err)
+		p := testkit.Value(experiment.Read(shardDir))(t)
 		_, offsets, err := theirs.LocalDefs(otf2.LocationRef(rank))
 		testkit.Must(t, err)
 		for _, l := range p.Locations {
 			self := rowOf(t, merged, rank, len(theirs.Defs.Locations), int(l.Number))
 			name := filepath.Join(strings.TrimSuffix(merged.Path(), ".otf2"), files.Name(self, ".evt"))
-			if !sameFile(t, filepath.Join(shardDir, fmt.Sprintf("%d.evt", l.Number)), name) {
-				t.Errorf("%s is not linked", name)
-			}
+			testkit.Check(t, sameFile(t, filepath.Join(shardDir, fmt.Sprintf("%d.evt", l.Number)), name),
+				"%s is not linked", name)
 			mapped, raw := eventsWithTimes(t, merged, self, false), eventsWithTimes(t, merged, self, true)
 			if uint64(len(mapped)) != l.Events || len(byPrint[uint64(self)]) != len(mapped) ||
 				len(byPython[uint64(self)]) != len(mapped) {
@@ -348,8 +333,7 @@ func rowOf(t testing.TB, a *otf2.Archive, rank, theirs, n int) otf2.LocationRef 
 
 func eventsWithTimes(t testing.TB, a *otf2.Archive, l otf2.LocationRef, raw bool) (times []uint64) {
 	t.Helper()
-	a, err := otf2.Open(a.Path(), &otf2.ReadOptions{Raw: raw})
-	testkit.Must(t, err)
+	a = testkit.Value(otf2.Open(a.Path(), &otf2.ReadOptions{Raw: raw}))(t)
 	for e, err := range a.EventsOf(l) {
 		testkit.Must(t, err)
 		times = append(times, uint64(e.Time))
@@ -427,9 +411,8 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 			}
 			res, merged := merge(t, from, mpiTSC.job(t, c.change), &MergeOptions{KeepForwarded: c.keep})
 			accept(t, res.Archive)
-			if res.ThreadsLeftOut != c.leftOut || res.ThreadsMarked != c.marked || len(res.Problems) > 0 {
-				t.Errorf("%d left out, %d marked, %q", res.ThreadsLeftOut, res.ThreadsMarked, res.Problems)
-			}
+			testkit.Check(t, res.ThreadsLeftOut == c.leftOut && res.ThreadsMarked == c.marked && len(res.Problems) == 0,
+				"%d left out, %d marked, %q", res.ThreadsLeftOut, res.ThreadsMarked, res.Problems)
 			var rows, regions []string
 			for _, l := range merged.Defs.Locations[4:] {
 				if uint32(l.Self) != 0 {
@@ -475,8 +458,7 @@ func withDefinitions(t testing.TB, dir string, add func(w *otf2.GlobalDefWriter,
 	to := linkable(t, dir)
 	a := open(t, filepath.Join(to, "traces.otf2"))
 	path := filepath.Join(to, "traces.def")
-	w, err := otf2.CreateGlobalDefWriter(path, a.Anchor.DefChunkSize)
-	testkit.Must(t, err)
+	w := testkit.Value(otf2.CreateGlobalDefWriter(path, a.Anchor.DefChunkSize))(t)
 	testkit.Must(t, w.Copy(path, a.Anchor.DefChunkSize))
 	add(w, a.Defs)
 	a.Anchor.GlobalDefs = w.Count()
@@ -499,9 +481,7 @@ func TestMergeKeepsProcessesOfOneSide(t *testing.T) {
 	measurement := linkable(t, mpiTSC.dir)
 	res, merged := merge(t, measurement, dir, nil)
 	accept(t, res.Archive)
-	if res.Paired != 2 || res.ScorepOnly != 2 || res.NCCLOnly != 2 {
-		t.Errorf("%+v", res)
-	}
+	testkit.Check(t, res.Paired == 2 && res.ScorepOnly == 2 && res.NCCLOnly == 2, "%+v", res)
 	var groups []string
 	for _, g := range merged.Defs.LocationGroups {
 		node := merged.Defs.SystemTreeNode(g.SystemTreeParent)
@@ -517,18 +497,14 @@ func TestMergeKeepsProcessesOfOneSide(t *testing.T) {
 	for i := range groups { // their nodes' names have the PCI address
 		groups[i], _, _ = strings.Cut(groups[i], " (")
 	}
-	if !slices.Equal(groups, want) {
-		t.Errorf("groups %q", groups)
-	}
+	testkit.Check(t, slices.Equal(groups, want), "groups %q", groups)
 	// Rank 1 shares the clock of rank 0, which has no corrections; so its times differ from the exact ones of rank 0's
 	// clock by rounding only. Its own readings do not count.
 	theirs := open(t, filepath.Join(measurement, "traces.otf2"))
 	_, offsets, err := theirs.LocalDefs(0)
 	testkit.Must(t, err)
-	zero, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
-	testkit.Must(t, err)
-	one, err := experiment.Read(filepath.Join(dir, "shards", "uuid-1"))
-	testkit.Must(t, err)
+	zero := testkit.Value(experiment.Read(filepath.Join(dir, "shards", "uuid-0")))(t)
+	one := testkit.Value(experiment.Read(filepath.Join(dir, "shards", "uuid-1")))(t)
 	self := rowOf(t, merged, 4, 4, 0)
 	mapped, raw := eventsWithTimes(t, merged, self, false), eventsWithTimes(t, merged, self, true)
 	for i := range raw {
@@ -579,16 +555,11 @@ func mergeByReadings(t *testing.T, measurement, dir, timer string, clock func(c 
 	t.Helper()
 	res, merged := merge(t, measurement, dir, nil)
 	accept(t, res.Archive)
-	if res.Timer != timer || res.Paired != 4 {
-		t.Errorf("%+v", res)
-	}
-	p, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
-	testkit.Must(t, err)
+	testkit.Check(t, res.Timer == timer && res.Paired == 4, "%+v", res)
+	p := testkit.Value(experiment.Read(filepath.Join(dir, "shards", "uuid-0")))(t)
 	self := rowOf(t, merged, 0, 4, 0)
 	mapped, raw := eventsWithTimes(t, merged, self, false), eventsWithTimes(t, merged, self, true)
-	if len(raw) == 0 {
-		t.Fatal("no events")
-	}
+	testkit.Require(t, len(raw) != 0, "no events")
 	a, b := &p.Clock.Tuples[0], &p.Clock.Tuples[1]
 	k := 0
 	for i := range raw {
@@ -619,9 +590,7 @@ func TestMergeRewritesChunksOfAnotherSize(t *testing.T) {
 	measurement := linkable(t, mpiTSC.dir)
 	res, merged := merge(t, measurement, dir, nil)
 	accept(t, res.Archive)
-	if res.Rewritten != 1 || res.Copied != 1 || res.Linked != 4+7 {
-		t.Errorf("%+v", res)
-	}
+	testkit.Check(t, res.Rewritten == 1 && res.Copied == 1 && res.Linked == 4+7, "%+v", res)
 	mpiTSC.checkRow(t, dir, merged, 2, 0, 2*(40+more))
 }
 
@@ -630,15 +599,12 @@ func (tr *trace) checkRow(t testing.TB, dir string, merged *otf2.Archive, rank, 
 	t.Helper()
 	self := rowOf(t, merged, rank, 4, row)
 	raw := eventsWithTimes(t, merged, self, true)
-	a, err := otf2.ReadAnchor(merged.Path())
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.ReadAnchor(merged.Path()))(t)
 	scan, err := otf2.ScanEventFile(merged.EventFile(self), a.EventChunkSize)
-	if err != nil || !scan.Complete || len(raw) != events || scan.Events != uint64(events) {
-		t.Errorf("%d events, want %d: %+v, %v", len(raw), events, scan, err)
-	}
-	if l := merged.Defs.Location(self); l.Events != uint64(events) {
-		t.Errorf("the definition says %d events", l.Events)
-	}
+	testkit.Check(t, err == nil && scan.Complete && len(raw) == events && scan.Events == uint64(events),
+		"%d events, want %d: %+v, %v", len(raw), events, scan, err)
+	l := merged.Defs.Location(self)
+	testkit.Check(t, l.Events == uint64(events), "the definition says %d events", l.Events)
 }
 
 // Where our events lie outside of Score-P's measurement, it is made longer, and Score-P's events stay where they are.
@@ -659,26 +625,23 @@ func TestMergeExtends(t *testing.T) {
 		t.Errorf("extended %v: %+v, was %+v", res.Extended, c, was)
 	}
 	for _, l := range theirs.Defs.Locations {
-		if !slices.Equal(eventsOf(t, merged, l.Self), eventsOf(t, theirs, l.Self)) {
-			t.Errorf("events of location %d differ", l.Self)
-		}
+		testkit.Check(t, slices.Equal(eventsOf(t, merged, l.Self), eventsOf(t, theirs, l.Self)),
+			"events of location %d differ", l.Self)
 	}
 	last := uint64(0)
 	for e, err := range merged.Events(nil) {
 		testkit.Must(t, err)
 		last = max(last, uint64(e.Time))
 	}
-	if end := merged.Defs.Clock.Offset + merged.Defs.Clock.Length; last > end || end > last+3_000_000_000 {
-		t.Errorf("the last event is at %d, the end at %d", last, end)
-	}
+	end := merged.Defs.Clock.Offset + merged.Defs.Clock.Length
+	testkit.Check(t, last <= end && end <= last+3_000_000_000, "the last event is at %d, the end at %d", last, end)
 }
 
 // What a trace defines of kinds that are not known here, and its markers, stay.
 func TestMergeKeepsWhatItDoesNotKnow(t *testing.T) {
 	measurement := linkable(t, mpiTSC.dir)
 	addUnknown(t, measurement)
-	w, err := otf2.CreateMarkerWriter(filepath.Join(measurement, "traces.marker"), 256<<10)
-	testkit.Must(t, err)
+	w := testkit.Value(otf2.CreateMarkerWriter(filepath.Join(measurement, "traces.marker"), 256<<10))(t)
 	_ = w.DefMarker(3, "theirs", "Remark", otf2.MarkerSeverityMedium)
 	_ = w.Marker(9_326_436_571_318, 5, 3, otf2.MarkerScopeGlobal, 1<<64-1, "of Score-P")
 	testkit.Must(t, w.Close())
@@ -688,20 +651,17 @@ func TestMergeKeepsWhatItDoesNotKnow(t *testing.T) {
 				Severity: otf2.MarkerSeverityLow, Category: "Remark", Text: "of NCCL", Location: 0})
 	})
 	res, merged := merge(t, measurement, dir, nil)
-	if n := len(merged.Defs.Other); n != 1 || !slices.Equal(merged.Defs.Other[0].Args, []uint64{1, 2, 3}) {
-		t.Errorf("of unknown kinds: %+v", merged.Defs.Other)
-	}
+	testkit.Check(t, len(merged.Defs.Other) == 1 && slices.Equal(merged.Defs.Other[0].Args, []uint64{1, 2, 3}),
+		"of unknown kinds: %+v", merged.Defs.Other)
 	defs, markers, err := merged.Markers()
 	if err != nil || len(defs) != 2 || len(markers) != 5 || markers[0].Text != "of Score-P" || markers[0].Marker != 3 ||
 		markers[1].Marker != 4 {
 		t.Errorf("%v: %+v %+v", err, defs, markers)
 	}
-	if m := markers[1]; m.Duration < 2_499_000 || m.Duration > 2_501_000 {
-		t.Errorf("a millisecond is %d ticks", m.Duration)
-	}
-	if exec.Command(need.Reference(t, "otf2-print"), "-A", res.Archive).Run() != nil {
-		t.Error("otf2-print does not read it")
-	}
+	m := markers[1]
+	testkit.Check(t, m.Duration >= 2_499_000 && m.Duration <= 2_501_000, "a millisecond is %d ticks", m.Duration)
+	testkit.Check(t, exec.Command(need.Reference(t, "otf2-print"), "-A", res.Archive).Run() == nil,
+		"otf2-print does not read it")
 }
 
 // addUnknown puts a definition of a kind of some later version into a trace.
@@ -711,8 +671,7 @@ func addUnknown(t testing.TB, dir string) {
 	b := testkit.Read(t, path)
 	b = append(b[:len(b)-2], 200, 3, 1, 2, 3, 2, 1)
 	testkit.Must(t, os.WriteFile(path, b, 0o600))
-	anchor, err := otf2.ReadAnchor(filepath.Join(dir, "traces.otf2"))
-	testkit.Must(t, err)
+	anchor := testkit.Value(otf2.ReadAnchor(filepath.Join(dir, "traces.otf2")))(t)
 	anchor.GlobalDefs++
 	testkit.Must(t, otf2.WriteAnchor(filepath.Join(dir, "traces.otf2"), anchor))
 }
@@ -722,8 +681,7 @@ func TestMergeOfContinuedAndMissingProcesses(t *testing.T) {
 	dir := mpiTSC.job(t, func(rank int, p *shardtest.Process) {
 		p.Shard.Comms[0].NRanks, p.Shard.Launcher.Size = 5, 5
 	})
-	zero, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
-	testkit.Must(t, err)
+	zero := testkit.Value(experiment.Read(filepath.Join(dir, "shards", "uuid-0")))(t)
 	p := shardtest.New(t, dir, "uuid-9").On("vm", 13575).Launched("openmpi", 0, 5)
 	p.Shard.PIDStart, p.Shard.Clock, p.Shard.Tag = zero.PIDStart, zero.Clock, zero.Tag
 	p.Shard.BootID = zero.BootID
@@ -737,9 +695,7 @@ func TestMergeOfContinuedAndMissingProcesses(t *testing.T) {
 
 	res, merged := merge(t, linkable(t, mpiTSC.dir), dir, nil)
 	accept(t, res.Archive)
-	if res.Paired != 4 || res.NCCLOnly != 0 {
-		t.Errorf("%+v", res)
-	}
+	testkit.Check(t, res.Paired == 4 && res.NCCLOnly == 0, "%+v", res)
 	last := merged.Defs.LocationGroups[4]
 	if name := merged.Defs.String(last.Name); last.Type != otf2.LocationGroupTypeProcess || name != "Rank 4 (no data)" {
 		t.Errorf("group %d is %q", last.Self, name)
@@ -750,9 +706,7 @@ func TestMergeOfContinuedAndMissingProcesses(t *testing.T) {
 			rows++
 		}
 	}
-	if rows != 1 {
-		t.Errorf("%d rows of our own in group 0", rows)
-	}
+	testkit.Check(t, rows == 1, "%d rows of our own in group 0", rows)
 }
 
 func TestMergeRefusals(t *testing.T) {
@@ -822,22 +776,17 @@ func TestMergeOfSeveralJobsAndDoubles(t *testing.T) {
 	other.Comm(experiment.Comm{ID: 7, NRanks: 1, InitTime: shardtest.Epoch + 1e15})
 	other.Finish()
 	twin := shardtest.New(t, dir, "uuid-twin").On("vm", 13578).Launched("openmpi", 3, 4)
-	three, err := experiment.Read(filepath.Join(dir, "shards", "uuid-3"))
-	testkit.Must(t, err)
+	three := testkit.Value(experiment.Read(filepath.Join(dir, "shards", "uuid-3")))(t)
 	twin.Shard.Clock, twin.Shard.PIDStart = three.Clock, 4711
 	twin.Comm(experiment.Comm{ID: 8, NRanks: 1, InitTime: three.FirstTime})
 	twin.Finish()
 	res, _ := merge(t, linkable(t, mpiTSC.dir), dir, nil)
 	accept(t, res.Archive)
-	if res.Paired != 3 || res.ScorepOnly != 1 {
-		t.Errorf("%+v", res)
-	}
+	testkit.Check(t, res.Paired == 3 && res.ScorepOnly == 1, "%+v", res)
 	text := strings.Join(res.Problems, "\n")
 	for _, want := range []string{"MPI Rank 3 (vm:13578) fits 2 processes, so they go by themselves",
 		"of other jobs in the directory left out"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in %q", want, res.Problems)
-		}
+		testkit.Check(t, strings.Contains(text, want), "no %q in %q", want, res.Problems)
 	}
 }
 
@@ -853,13 +802,10 @@ func TestMergeJoinsJobsOfOneMeasurement(t *testing.T) {
 	})
 	res, merged := merge(t, linkable(t, mpiTSC.dir), dir, nil)
 	accept(t, res.Archive)
-	if res.Paired != 3 || res.NCCLOnly != 1 || res.Communicators != 2 || len(res.Problems) > 0 {
-		t.Errorf("%+v", res)
-	}
-	zero, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
-	testkit.Must(t, err)
-	three, err := experiment.Read(filepath.Join(dir, "shards", "uuid-3"))
-	testkit.Must(t, err)
+	testkit.Check(t, res.Paired == 3 && res.NCCLOnly == 1 && res.Communicators == 2 && len(res.Problems) == 0,
+		"%+v", res)
+	zero := testkit.Value(experiment.Read(filepath.Join(dir, "shards", "uuid-0")))(t)
+	three := testkit.Value(experiment.Read(filepath.Join(dir, "shards", "uuid-3")))(t)
 	self := rowOf(t, merged, 4, 4, 0)
 	mapped, raw := eventsWithTimes(t, merged, self, false), eventsWithTimes(t, merged, self, true)
 	for i := range raw {
@@ -877,34 +823,26 @@ func TestMergeDoesNotReadEvents(t *testing.T) {
 	dir := mpiTSC.job(t, func(rank int, p *shardtest.Process) { p.Shard.EventChunkSize = 1 << 20 })
 	measurement := linkable(t, mpiTSC.dir)
 	files, err := filepath.Glob(filepath.Join(measurement, "traces", "*.evt"))
-	if err != nil || len(files) != 4 {
-		t.Fatal(files, err)
-	}
+	testkit.Require(t, err == nil && len(files) == 4, "%v %v", files, err)
 	for rank := range 4 {
 		path := filepath.Join(dir, "shards", fmt.Sprintf("uuid-%d", rank))
-		p, err := experiment.Read(path)
-		testkit.Must(t, err)
+		p := testkit.Value(experiment.Read(path))(t)
 		for i := range p.Locations {
 			p.Locations[i].Bytes = large
 			files = append(files, filepath.Join(path, fmt.Sprintf("%d.evt", p.Locations[i].Number)))
 		}
-		text, err := json.Marshal(p)
-		testkit.Must(t, err)
+		text := testkit.Value(json.Marshal(p))(t)
 		testkit.Must(t, os.WriteFile(filepath.Join(path, "shard.json"), text, 0o600))
 	}
 	for _, f := range files { // what follows the events takes no room
 		testkit.Must(t, os.Truncate(f, large))
 	}
 	read, written := ioBytes(t)
-	res, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil)
-	testkit.Must(t, err)
+	res := testkit.Value(Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil))(t)
 	readAfter, writtenAfter := ioBytes(t)
-	if res.Linked != len(files) || res.Copied != 0 {
-		t.Errorf("%d event files: %+v", len(files), res)
-	}
-	if r, w := readAfter-read, writtenAfter-written; r > 1<<20 || w > 1<<20 {
-		t.Errorf("%d bytes read and %d written, of %d GiB of events", r, w, len(files))
-	}
+	testkit.Check(t, res.Linked == len(files) && res.Copied == 0, "%d event files: %+v", len(files), res)
+	r, w := readAfter-read, writtenAfter-written
+	testkit.Check(t, r <= 1<<20 && w <= 1<<20, "%d bytes read and %d written, of %d GiB of events", r, w, len(files))
 }
 
 // ioBytes is what this process has read and written so far.
@@ -977,9 +915,8 @@ func TestMergeKeepsPhasesMPIAndNCCLSeparate(t *testing.T) {
 		case i < len(theirs.Defs.Regions) && name == "ncclAllReduce":
 			want = groupForwarded
 		case i < len(theirs.Defs.Regions):
-			if strings.HasPrefix(name, "MPI_") != (r.Paradigm == otf2.ParadigmMPI) {
-				t.Errorf("%s of Score-P is of paradigm %v", name, r.Paradigm)
-			}
+			testkit.Check(t, strings.HasPrefix(name, "MPI_") == (r.Paradigm == otf2.ParadigmMPI),
+				"%s of Score-P is of paradigm %v", name, r.Paradigm)
 		case name == "step 1":
 			want = regions.GroupApplication
 		case name == "ncclBroadcast" || name == "ncclAllReduce":
@@ -990,14 +927,11 @@ func TestMergeKeepsPhasesMPIAndNCCLSeparate(t *testing.T) {
 			}
 		}
 		found[want] = true
-		if want == "" && len(in) > 0 || want != "" && !slices.Equal(in, []string{want}) {
-			t.Errorf("%s is in %q, want %q", name, in, want)
-		}
+		testkit.Check(t, (want != "" || len(in) == 0) && (want == "" || slices.Equal(in, []string{want})),
+			"%s is in %q, want %q", name, in, want)
 	}
 	for _, want := range []string{"", groupForwarded, regions.GroupApplication, regions.GroupAPI,
 		regions.GroupCollectives} {
-		if !found[want] {
-			t.Errorf("no region is in %q", want)
-		}
+		testkit.Check(t, found[want], "no region is in %q", want)
 	}
 }

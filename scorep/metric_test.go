@@ -57,9 +57,7 @@ func TestGPUsAndMetrics(t *testing.T) {
 	dir := t.TempDir()
 	finish(measuredJob(t, dir))
 	run := unify(t, dir, nil).Runs[0]
-	if len(run.Problems) > 0 {
-		t.Errorf("%v", run.Problems)
-	}
+	testkit.Check(t, len(run.Problems) == 0, "%v", run.Problems)
 	var lines []string
 	for line := range strings.Lines(accept(t, run.Archive)) {
 		if strings.HasPrefix(line, "METRIC") || strings.Contains(line, "Device") || strings.Contains(line, "metrics") {
@@ -70,9 +68,7 @@ func TestGPUsAndMetrics(t *testing.T) {
 
 	// Of the GPU that two processes measured, those who did so more often are taken; nothing of the others is there.
 	a := open(t, run.Archive)
-	if got := property(a, "NCCL_OTF2::GPU_METRICS_LEFT_OUT"); got != "1" {
-		t.Errorf("left out: %q", got)
-	}
+	testkit.Equal(t, property(a, "NCCL_OTF2::GPU_METRICS_LEFT_OUT"), "1", "left out")
 	type row struct {
 		events int
 		metric []uint64
@@ -96,26 +92,22 @@ func TestGPUsAndMetrics(t *testing.T) {
 	for self, r := range rows {
 		rank, number := uint64(self)&0xffffffff, uint64(self)>>32
 		if number == 1 { // the rank's row, where all have the same quantity
-			if r.events != 1 || r.metric[0] != uint64(a.Defs.MetricClasses[0].Self) {
-				t.Errorf("rank %d: %+v", rank, r)
-			}
+			testkit.Check(t, r.events == 1 && r.metric[0] == uint64(a.Defs.MetricClasses[0].Self),
+				"rank %d: %+v", rank, r)
 			continue
 		}
-		if rank == 0 || r.events != 2*int(1+rank%2) || len(r.metric) != 2 {
-			t.Errorf("measurements of rank %d: %+v", rank, r)
-		}
+		testkit.Check(t, rank != 0 && r.events == 2*int(1+rank%2) && len(r.metric) == 2,
+			"measurements of rank %d: %+v", rank, r)
 		for _, m := range r.metric {
 			i := slices.IndexFunc(a.Defs.MetricInstances,
 				func(x otf2.MetricInstance) bool { return uint64(x.Self) == m })
-			if i < 0 || a.Defs.MetricInstances[i].Recorder != self {
-				t.Errorf("rank %d: no instance %d of its row", rank, m)
-			}
+			testkit.Check(t, i >= 0 && a.Defs.MetricInstances[i].Recorder == self,
+				"rank %d: no instance %d of its row", rank, m)
 			instances++
 		}
 	}
-	if len(rows) != 6+5 || instances != len(a.Defs.MetricInstances) {
-		t.Errorf("%d rows, %d instances in use of %d", len(rows), instances, len(a.Defs.MetricInstances))
-	}
+	testkit.Check(t, len(rows) == 6+5 && instances == len(a.Defs.MetricInstances),
+		"%d rows, %d instances in use of %d", len(rows), instances, len(a.Defs.MetricInstances))
 }
 
 // Shards that say nonsense of metrics do no harm.

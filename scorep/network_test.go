@@ -84,9 +84,7 @@ func TestTransfersNameTheirReceivers(t *testing.T) {
 	finish(procs)
 	res := unify(t, dir, nil)
 	run := res.Runs[0]
-	if !run.Complete || run.Communicators != 3 {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, run.Complete && run.Communicators == 3, "%+v", run)
 	golden.Text(t, "testdata/network.defs.txt", accept(t, run.Archive))
 	a := open(t, run.Archive)
 	want := []put{
@@ -97,9 +95,7 @@ func TestTransfersNameTheirReceivers(t *testing.T) {
 		{"Rank 1/pp net send", "Rank 3 GPU 0/pp rank 1", "pp #2 network", 201},
 		{"Rank 2/pp net send", "Rank 0/pp net recv", "pp network", 202},
 	}
-	if diff := cmp.Diff(want, transferPuts(t, a)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, transferPuts(t, a))
 }
 
 // The communicators that a job has without network locations are the same with them.
@@ -120,9 +116,8 @@ func TestNetworksLeaveCommunicatorsAsTheyAre(t *testing.T) {
 		return all
 	}
 	without, with := comms(false), comms(true)
-	if diff := cmp.Diff(without, with); diff != "" || len(with) != 1 {
-		t.Error(len(with), diff)
-	}
+	diff := cmp.Diff(without, with)
+	testkit.Check(t, diff == "" && len(with) == 1, "%v %v", len(with), diff)
 }
 
 // pxnJob is a job of four ranks on two machines of two; rank 1 of each machine sends for rank 0.
@@ -158,9 +153,7 @@ func TestWorkForOtherProcessesIsTheirs(t *testing.T) {
 		p.Finish()
 	}
 	run := unify(t, dir, nil).Runs[0]
-	if !run.Complete || run.Communicators != 1 {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, run.Complete && run.Communicators == 1, "%+v", run)
 	golden.Text(t, "testdata/pxn.defs.txt", accept(t, run.Archive))
 	a := open(t, run.Archive)
 	want := []put{
@@ -171,9 +164,7 @@ func TestWorkForOtherProcessesIsTheirs(t *testing.T) {
 		{fmt.Sprintf("Rank 3/PXN %04x.1 send", originTag(t, "uuid-2")), "Rank 0 GPU 0/world rank 0", "world network",
 			22},
 	}
-	if diff := cmp.Diff(want, transferPuts(t, a)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, transferPuts(t, a))
 	ranks := make(map[string]uint64)
 	for _, p := range a.Defs.LocationProperties {
 		if a.Defs.String(p.Name) == facts.PropRank.Key() {
@@ -184,12 +175,9 @@ func TestWorkForOtherProcessesIsTheirs(t *testing.T) {
 		"world net send1": 1, "world net recv1": 1, fmt.Sprintf("PXN %04x.1 send1", originTag(t, "uuid-0")): 0,
 		"world net send3": 3, "world net recv3": 3, fmt.Sprintf("PXN %04x.1 send3", originTag(t, "uuid-2")): 2,
 	}
-	if diff := cmp.Diff(wantRanks, ranks); diff != "" {
-		t.Error(diff)
-	}
-	if property(a, "NCCL_OTF2::PXN") != "2" || property(a, "NCCL_OTF2::PXN_UNRESOLVED") != "" {
-		t.Errorf("properties: %+v", a.Anchor.Properties)
-	}
+	testkit.Same(t, wantRanks, ranks)
+	testkit.Check(t, property(a, "NCCL_OTF2::PXN") == "2" && property(a, "NCCL_OTF2::PXN_UNRESOLVED") == "",
+		"properties: %+v", a.Anchor.Properties)
 }
 
 func originTag(t *testing.T, uuid string) uint16 {
@@ -274,29 +262,22 @@ func TestOriginatorsThatAreNotCertainAreNotGuessed(t *testing.T) {
 				}
 			}
 			if c.why == "" {
-				if len(text) > 0 || property(a, "NCCL_OTF2::PXN_UNRESOLVED") != "" {
-					t.Errorf("not certain: %q", text)
-				}
+				testkit.Check(t, len(text) == 0 && property(a, "NCCL_OTF2::PXN_UNRESOLVED") == "",
+					"not certain: %q", text)
 				return
 			}
 			if len(text) != 1 || !strings.Contains(text[0], c.why) || property(a, "NCCL_OTF2::PXN_UNRESOLVED") != "1" {
 				t.Errorf("%q, want %q", text, c.why)
 			}
-			if run.Complete {
-				t.Error("said to be complete")
-			}
+			testkit.Check(t, !run.Complete, "said to be complete")
 			unknown := 0
 			for _, p := range transferPuts(t, a) {
 				if p.To == "Unknown ranks (no data)/no data" {
 					unknown++
-					if !strings.HasPrefix(p.Window, "unknown (PXN ") {
-						t.Errorf("%+v", p)
-					}
+					testkit.Check(t, strings.HasPrefix(p.Window, "unknown (PXN "), "%+v", p)
 				}
 			}
-			if unknown != 1 {
-				t.Errorf("%d transfers to unknown ranks", unknown)
-			}
+			testkit.Check(t, unknown == 1, "%d transfers to unknown ranks", unknown)
 		})
 	}
 }
@@ -318,14 +299,12 @@ func TestCommunicatorsOfUnknownSize(t *testing.T) {
 		p.Finish()
 	}
 	run := unify(t, dir, nil).Runs[0]
-	if run.Communicators != 1 || run.Complete || run.MissingRanks != 0 || len(run.Problems) > 0 {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, run.Communicators == 1 && !run.Complete && run.MissingRanks == 0 && len(run.Problems) == 0,
+		"%+v", run)
 	golden.Text(t, "testdata/unsized.defs.txt", accept(t, run.Archive))
 	a := open(t, run.Archive)
-	if got := property(a, "NCCL_OTF2::RANKS_OF_UNKNOWN_SIZE"); got != "6" {
-		t.Errorf("%q ranks of communicators of unknown size", got)
-	}
+	got := property(a, "NCCL_OTF2::RANKS_OF_UNKNOWN_SIZE")
+	testkit.Check(t, got == "6", "%q ranks of communicators of unknown size", got)
 	nowhere := "Unknown ranks (no data)/no data"
 	want := []put{
 		{"Rank 0/comm 77 net send", "Rank 1/comm 77 net recv", "ncclComm 0x77 network", 0},
@@ -335,9 +314,7 @@ func TestCommunicatorsOfUnknownSize(t *testing.T) {
 		{"Rank 1/comm 0 net send", nowhere, "unknown communicator #2 network", 11},
 		{"Rank 2/comm 0 net send", nowhere, "unknown communicator #3 network", 12},
 	}
-	if diff := cmp.Diff(want, transferPuts(t, a)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, transferPuts(t, a))
 }
 
 func TestNetworksOfRunningJobs(t *testing.T) {
@@ -347,9 +324,7 @@ func TestNetworksOfRunningJobs(t *testing.T) {
 		p.Flush()
 	}
 	first := unify(t, dir, nil).Runs[0]
-	if first.Running != 4 || first.Complete {
-		t.Errorf("%+v", first)
-	}
+	testkit.Check(t, first.Running == 4 && !first.Complete, "%+v", first)
 	accept(t, first.Archive)
 	before := transferPuts(t, open(t, first.Archive))
 	for r, p := range procs {
@@ -361,12 +336,9 @@ func TestNetworksOfRunningJobs(t *testing.T) {
 	}
 	for range 2 {
 		run := unify(t, dir, muchLater).Runs[0]
-		if run.Finished != 3 || run.Crashed != 1 {
-			t.Errorf("%+v", run)
-		}
+		testkit.Check(t, run.Finished == 3 && run.Crashed == 1, "%+v", run)
 		accept(t, run.Archive)
-		if diff := cmp.Diff(before, transferPuts(t, open(t, run.Archive))); diff != "" || len(before) != 4 {
-			t.Error(len(before), diff)
-		}
+		diff := cmp.Diff(before, transferPuts(t, open(t, run.Archive)))
+		testkit.Check(t, diff == "" && len(before) == 4, "%v %v", len(before), diff)
 	}
 }

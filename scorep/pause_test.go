@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
@@ -118,18 +116,11 @@ func TestPauses(t *testing.T) {
 					all = append(all, v)
 				}
 			}
-			if diff := cmp.Diff(c.gaps, list("GAPS")); diff != "" {
-				t.Error(diff)
-			}
-			if got := strings.Join(list("GAPS_DIFFER"), "\n"); got != c.parted {
-				t.Errorf("got  %s\nwant %s", got, c.parted)
-			}
-			if diff := cmp.Diff(c.differ, list("SEQUENCES_DIFFER")); diff != "" {
-				t.Error(diff)
-			}
-			if run.Complete != c.complete {
-				t.Errorf("complete: %v", run.Complete)
-			}
+			testkit.Same(t, c.gaps, list("GAPS"))
+			got := strings.Join(list("GAPS_DIFFER"), "\n")
+			testkit.Check(t, got == c.parted, "got  %s\nwant %s", got, c.parted)
+			testkit.Same(t, c.differ, list("SEQUENCES_DIFFER"))
+			testkit.Equal(t, run.Complete, c.complete, "complete")
 			_, markers, err := a.Markers()
 			testkit.Must(t, err)
 			paused := 0
@@ -139,9 +130,8 @@ func TestPauses(t *testing.T) {
 					paused++
 				}
 			}
-			if want := len(c.gaps) + len(list("GAPS_DIFFER")); paused != want {
-				t.Errorf("%d markers of pauses, want %d: %+v", paused, want, markers)
-			}
+			want := len(c.gaps) + len(list("GAPS_DIFFER"))
+			testkit.Check(t, paused == want, "%d markers of pauses, want %d: %+v", paused, want, markers)
 		})
 	}
 }
@@ -161,9 +151,7 @@ func TestPausesAreDrawnWhereTheyAre(t *testing.T) {
 		markers[0].Text != "world: operations 1-8 were not recorded" {
 		t.Errorf("%+v, %v", markers, err)
 	}
-	if got := property(a, "NCCL_OTF2::PAUSED::KERNEL_CH"); got != "64" {
-		t.Errorf("paused: %q", got)
-	}
+	testkit.Equal(t, property(a, "NCCL_OTF2::PAUSED::KERNEL_CH"), "64", "paused")
 	accept(t, run.Archive)
 }
 
@@ -205,9 +193,7 @@ func TestEqualIDs(t *testing.T) {
 				p.Finish()
 			}
 			parts, left, err := jobs.Read(dir, 2, time.Now())
-			if err != nil || len(left.Problems) > 0 {
-				t.Fatal(err, left.Problems)
-			}
+			testkit.Require(t, err == nil && len(left.Problems) == 0, "%v %v", err, left.Problems)
 			var got [][2]int
 			for _, r := range runsOf(t, parts) {
 				for _, in := range r.Communicators {
@@ -218,9 +204,7 @@ func TestEqualIDs(t *testing.T) {
 					got = append(got, of)
 				}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Same(t, c.want, got)
 		})
 	}
 }
@@ -257,8 +241,6 @@ func TestEvidenceOfTheRecording(t *testing.T) {
 	accept(t, run.Archive)
 	for code, want := range map[int]string{0: "", -3: "", 2804: "2.8.4", 20903: "2.9.3", 22907: "2.29.7",
 		30001: "3.0.1"} {
-		if got := libraryVersion(code); got != want {
-			t.Errorf("%d is %q, want %q", code, got, want)
-		}
+		testkit.Equal(t, libraryVersion(code), want, "%d", code)
 	}
 }

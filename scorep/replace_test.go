@@ -68,9 +68,7 @@ func TestADiskThatFailsLeavesAnArchive(t *testing.T) {
 			res, err := Unify(dir, nil)
 			files.Rename = os.Rename
 			if err == nil {
-				if *count >= n || !res.Runs[0].Complete {
-					t.Fatalf("no error of %d renames: %+v", *count, res)
-				}
+				testkit.Require(t, *count < n && res.Runs[0].Complete, "no error of %d renames: %+v", *count, res)
 				break
 			}
 			_, missing := os.Stat(anchor)
@@ -87,16 +85,13 @@ func TestADiskThatFailsLeavesAnArchive(t *testing.T) {
 						events++
 					}
 				}
-				if events != old.Events || forever && n > 1 {
-					t.Errorf("rename %d, %d times: %d events, of %d before", n, times, events, old.Events)
-				}
+				testkit.Check(t, events == old.Events && (!forever || n <= 1),
+					"rename %d, %d times: %d events, of %d before", n, times, events, old.Events)
 				if got := len(filesBelow(t, dir)); got != before {
 					t.Errorf("rename %d: %d files, %d before", n, got, before)
 				}
 			case strings.Contains(said, "there is no archive now"):
-				if !forever || missing == nil {
-					t.Errorf("rename %d: %v, anchor: %v", n, err, missing)
-				}
+				testkit.Check(t, forever && missing != nil, "rename %d: %v, anchor: %v", n, err, missing)
 				if got := len(filesBelow(t, dir)); got < 2*before-2 { // shards/unify.lock is no part of an archive
 					t.Errorf("rename %d: %d files, %d before", n, got, before)
 				}
@@ -111,8 +106,6 @@ func TestADiskThatFailsLeavesAnArchive(t *testing.T) {
 				t.Errorf("rename %d: %s is left behind", n, files.NewDir)
 			}
 		}
-		if n < 6 {
-			t.Errorf("only %d renames", n-1)
-		}
+		testkit.Check(t, n >= 6, "only %d renames", n-1)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -37,9 +38,7 @@ func TestRowsOfSeveralRanksHaveNamesOfTheirOwn(t *testing.T) {
 	slices.Sort(names)
 	want := []string{"NCCL enqueue world r0", "NCCL enqueue world r1", "half net recv", "half net send",
 		"world r0 net recv", "world r0 net send", "world r1 net recv", "world r1 net send"}
-	if !slices.Equal(names, want) {
-		t.Errorf("rows %q, want %q", names, want)
-	}
+	testkit.Check(t, slices.Equal(names, want), "rows %q, want %q", names, want)
 	for name, want := range map[string][2]string{"world r1 net send": {"world", "1"}, "half net recv": {"half", ""},
 		"world rank 12":         {"world", "12"},
 		"NCCL enqueue world r0": {"world", "0"}, "world ch 03": {"world", ""}, "Thread 0": {"Thread 0", ""}} {

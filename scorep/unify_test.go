@@ -18,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
@@ -66,15 +64,13 @@ func finish(procs []*shardtest.Process) {
 
 func unify(t testing.TB, dir string, opts *UnifyOptions) *Result {
 	t.Helper()
-	res, err := Unify(dir, opts)
-	testkit.Must(t, err)
+	res := testkit.Value(Unify(dir, opts))(t)
 	return res
 }
 
 func open(t testing.TB, path string) *otf2.Archive {
 	t.Helper()
-	a, err := otf2.Open(path, nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(path, nil))(t)
 	t.Cleanup(func() { a.Close() })
 	return a
 }
@@ -151,31 +147,21 @@ func TestAFinishedJobBecomesAnArchive(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 8, 3, nil))
 	res := unify(t, dir, nil)
-	if len(res.Runs) != 1 || len(res.Problems) > 0 {
-		t.Fatalf("%+v", res)
-	}
+	testkit.Require(t, len(res.Runs) == 1 && len(res.Problems) == 0, "%+v", res)
 	run := res.Runs[0]
 	run.Archive = ""
 	want := RunResult{
 		Finished: 8, Hosts: 2, Locations: 16, Communicators: 1, Events: 8 * (3*2 + 2 + 3*4),
 		First: t0, Last: t0 + 2_501_000, Linked: 16, Complete: true, Hidden: []hidden.Traffic{},
 	}
-	if diff := cmp.Diff(want, run); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, run)
 	golden.Text(t, "testdata/finished.defs.txt", accept(t, filepath.Join(dir, "traces.otf2")))
 	a := open(t, res.Runs[0].Archive)
-	if got := property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"); got != "true" {
-		t.Errorf("communication complete: %q", got)
-	}
-	if got := property(a, "NCCL_OTF2::TIMING::GPU"); got != "24" {
-		t.Errorf("operations timed on the GPU: %q", got)
-	}
-	evt, err := os.Stat(a.EventFile(1<<32 | 3))
-	testkit.Must(t, err)
-	if n := evt.Sys().(*syscall.Stat_t).Nlink; n != 2 {
-		t.Errorf("event file has %d links, want 2", n)
-	}
+	testkit.Equal(t, property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"), "true", "communication complete")
+	testkit.Equal(t, property(a, "NCCL_OTF2::TIMING::GPU"), "24", "operations timed on the GPU")
+	evt := testkit.Value(os.Stat(a.EventFile(1<<32 | 3)))(t)
+	n := evt.Sys().(*syscall.Stat_t).Nlink
+	testkit.Check(t, n == 2, "event file has %d links, want 2", n)
 }
 
 func archiveBytes(t *testing.T, dir string) map[string]string {
@@ -201,9 +187,7 @@ func TestUnifyingTwiceGivesTheSameArchive(t *testing.T) {
 	unify(t, dir, nil)
 	first := archiveBytes(t, dir)
 	unify(t, dir, &UnifyOptions{Workers: 5})
-	if diff := cmp.Diff(first, archiveBytes(t, dir)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, first, archiveBytes(t, dir))
 	if len(first) != 3+2*10 { // anchor, definitions, marker; two files per location
 		t.Errorf("%d files", len(first))
 	}
@@ -222,25 +206,17 @@ func TestARunningJobCanBeUnifiedAndAgainWhenItHasEnded(t *testing.T) {
 	}
 	res := unify(t, dir, nil)
 	run := res.Runs[0]
-	if run.Running != 2 || run.Linked != 0 || run.Copied != 4 || run.Complete {
-		t.Errorf("%+v", run)
-	}
-	if want := uint64(2 * (4*2 + 1 + 4*4)); run.Events != want {
-		t.Errorf("%d events, want %d", run.Events, want)
-	}
-	if run.Last != t0+3_500_000 {
-		t.Errorf("last event at %d", run.Last-t0)
-	}
+	testkit.Check(t, run.Running == 2 && run.Linked == 0 && run.Copied == 4 && !run.Complete, "%+v", run)
+	want := uint64(2 * (4*2 + 1 + 4*4))
+	testkit.Check(t, run.Events == want, "%d events, want %d", run.Events, want)
+	testkit.Check(t, run.Last == t0+3_500_000, "last event at %d", run.Last-t0)
 	accept(t, run.Archive)
-	if got := property(open(t, run.Archive), "NCCL_OTF2::PROCESSES_RUNNING"); got != "2" {
-		t.Errorf("%q processes run", got)
-	}
+	got := property(open(t, run.Archive), "NCCL_OTF2::PROCESSES_RUNNING")
+	testkit.Check(t, got == "2", "%q processes run", got)
 
 	finish(procs)
 	run = unify(t, dir, nil).Runs[0]
-	if run.Finished != 2 || run.Copied != 0 || !run.Complete || run.Events != 2*(4*2+2+5*4) {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, run.Finished == 2 && run.Copied == 0 && run.Complete && run.Events == 2*(4*2+2+5*4), "%+v", run)
 	accept(t, run.Archive)
 }
 
@@ -269,8 +245,7 @@ func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
 			}
 			procs[2].Crash(at, c.rubbish)
 			flushed := time.Unix(1_700_000_000, 0)
-			entries, err := experiment.List(dir)
-			testkit.Must(t, err)
+			entries := testkit.Value(experiment.List(dir))(t)
 			for _, e := range entries {
 				checkpoint := filepath.Join(e.Path, experiment.CheckpointFile)
 				testkit.Must(t, os.WriteFile(checkpoint, testkit.Read(t, filepath.Join(e.Path, experiment.ProcessFile)),
@@ -278,19 +253,15 @@ func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
 				testkit.Must(t, os.Chtimes(checkpoint, flushed, flushed))
 			}
 			run := unify(t, dir, muchLater).Runs[0]
-			if len(run.Flushed) != 1 || !run.Flushed[0].Equal(flushed) {
-				t.Errorf("last flushes %v, want %v", run.Flushed, flushed)
-			}
+			testkit.Check(t, len(run.Flushed) == 1 && run.Flushed[0].Equal(flushed),
+				"last flushes %v, want %v", run.Flushed, flushed)
 			if run.Finished != 2 || run.Crashed != 1 || run.Complete || run.Copied != 2 || run.Linked != 4 {
 				t.Errorf("%+v", run)
 			}
-			if want := uint64(3*(4*2+1+4*4) + 2); run.Events != want {
-				t.Errorf("%d events, want %d", run.Events, want)
-			}
-			if got := strings.Join(run.Problems, "\n"); c.problem == "" && got != "" ||
-				!strings.Contains(got, c.problem) {
-				t.Errorf("problems: %q", got)
-			}
+			want := uint64(3*(4*2+1+4*4) + 2)
+			testkit.Check(t, run.Events == want, "%d events, want %d", run.Events, want)
+			got := strings.Join(run.Problems, "\n")
+			testkit.Check(t, (c.problem != "" || got == "") && strings.Contains(got, c.problem), "problems: %q", got)
 			accept(t, run.Archive)
 			_, markers, err := open(t, run.Archive).Markers()
 			testkit.Must(t, err)
@@ -309,9 +280,7 @@ func TestAFinishedEventFileThatHasChangedIsScanned(t *testing.T) {
 	testkit.Must(t, os.Truncate(filepath.Join(procs[1].Dir, "1.evt"), 200))
 	testkit.Must(t, os.Remove(filepath.Join(procs[0].Dir, "0.evt")))
 	run := unify(t, dir, nil).Runs[0]
-	if len(run.Problems) != 2 || run.Complete {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, len(run.Problems) == 2 && !run.Complete, "%+v", run)
 	accept(t, run.Archive)
 }
 
@@ -332,9 +301,7 @@ func TestShardsThatCannotBeReadAreNamed(t *testing.T) {
 	got := strings.Join(res.Problems, "\n")
 	for _, want := range []string{"broken", "version 99, this program reads 2", "communicator 5 of 0",
 		"before it described itself"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("problems do not say %q:\n%s", want, got)
-		}
+		testkit.Check(t, strings.Contains(got, want), "problems do not say %q:\n%s", want, got)
 	}
 	accept(t, res.Runs[0].Archive)
 }
@@ -368,22 +335,18 @@ func TestRawFilesThatWereNotConvertedAreNamed(t *testing.T) {
 	testkit.Must(t, os.MkdirAll(filepath.Join(dir, "shards"), 0o777))
 	spool := filepath.Join(dir, "shards", "1234.spool")
 	testkit.Write(t, spool, nil)
-	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
+	_, err := Unify(dir, nil)
+	testkit.Check(t, errors.Is(err, fs.ErrNotExist), "got %v", err)
 	finish(job(t, dir, 1, 1, nil))
 	res := unify(t, dir, nil)
 	if len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "was not converted") || res.Damaged != 0 {
 		t.Errorf("%d damaged: %+v", res.Damaged, res.Problems)
 	}
 	res = unify(t, dir, &UnifyOptions{Raw: []experiment.RawFile{{Path: spool}}})
-	if res.Runs[0].Finished != 1 || len(res.Problems) != 0 {
-		t.Errorf("%+v", res)
-	}
+	testkit.Check(t, res.Runs[0].Finished == 1 && len(res.Problems) == 0, "%+v", res)
 	res = unify(t, dir, &UnifyOptions{Raw: []experiment.RawFile{{Path: spool, Err: errors.New("no such thing")}}})
-	if len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "no such thing") || res.Damaged != 1 {
-		t.Errorf("%d damaged: %+v", res.Damaged, res.Problems)
-	}
+	testkit.Check(t, len(res.Problems) == 1 && strings.Contains(res.Problems[0], "no such thing") && res.Damaged == 1,
+		"%d damaged: %+v", res.Damaged, res.Problems)
 }
 
 func TestWithoutHardLinksFilesAreCopied(t *testing.T) {
@@ -392,9 +355,7 @@ func TestWithoutHardLinksFilesAreCopied(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 2, 2, nil))
 	run := unify(t, dir, nil).Runs[0]
-	if run.Linked != 0 || run.Copied != 4 || !run.Complete {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, run.Linked == 0 && run.Copied == 4 && run.Complete, "%+v", run)
 	accept(t, run.Archive)
 }
 
@@ -415,28 +376,19 @@ func TestRunsThatShareADirectoryAreSeparated(t *testing.T) {
 		p.Finish()
 	}
 	res := unify(t, dir, nil)
-	if len(res.Runs) != 2 {
-		t.Fatalf("%+v", res)
-	}
+	testkit.Require(t, len(res.Runs) == 2, "%+v", res)
 	for i, run := range res.Runs {
-		if want := filepath.Join(dir, fmt.Sprintf("run-%d", i+1), "traces.otf2"); run.Archive != want {
-			t.Errorf("run %d in %s", i, run.Archive)
-		}
-		if run.Finished != 2 || !run.Complete || run.Communicators != 1 {
-			t.Errorf("%+v", run)
-		}
+		testkit.Equal(t, run.Archive, filepath.Join(dir, fmt.Sprintf("run-%d", i+1), "traces.otf2"), "run %d in", i)
+		testkit.Check(t, run.Finished == 2 && run.Complete && run.Communicators == 1, "%+v", run)
 		accept(t, run.Archive)
 	}
-	if res.Runs[1].First != t0+hour {
-		t.Errorf("second run begins at %d", res.Runs[1].First)
-	}
+	testkit.Equal(t, res.Runs[1].First, t0+hour, "second run begins at")
 	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "2 jobs") ||
 		!strings.Contains(res.Problems[1], "is replaced by these") {
 		t.Errorf("problems: %q", res.Problems)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "traces.otf2")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the archive of one run is still there: %v", err)
-	}
+	_, err := os.Stat(filepath.Join(dir, "traces.otf2"))
+	testkit.Check(t, errors.Is(err, fs.ErrNotExist), "the archive of one run is still there: %v", err)
 }
 
 func TestMissingMembersKeepTheirPlaces(t *testing.T) {
@@ -458,9 +410,7 @@ func TestMissingMembersKeepTheirPlaces(t *testing.T) {
 	}
 	res := unify(t, dir, nil)
 	run := res.Runs[0]
-	if run.Finished != 3 || run.Missing != 1 || run.MissingRanks != 2 || run.Complete {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, run.Finished == 3 && run.Missing == 1 && run.MissingRanks == 2 && !run.Complete, "%+v", run)
 	golden.Text(t, "testdata/missing.defs.txt", accept(t, run.Archive))
 	a := open(t, run.Archive)
 	if property(a, "NCCL_OTF2::PROCESSES_MISSING") != "1" || property(a, "NCCL_OTF2::RANKS_MISSING") != "2" {
@@ -472,9 +422,7 @@ func TestMissingMembersKeepTheirPlaces(t *testing.T) {
 	for _, m := range markers {
 		texts = append(texts, m.Text)
 	}
-	if diff := cmp.Diff([]string{"world: no data of rank 2 of 4", "dp: no data of rank 1 of 2"}, texts); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, []string{"world: no data of rank 2 of 4", "dp: no data of rank 1 of 2"}, texts)
 }
 
 func TestSeveralRanksPerProcess(t *testing.T) {
@@ -493,9 +441,7 @@ func TestSeveralRanksPerProcess(t *testing.T) {
 		p.Finish()
 	}
 	run := unify(t, dir, nil).Runs[0]
-	if run.Communicators != 1 || run.Finished != 2 || !run.Complete {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, run.Communicators == 1 && run.Finished == 2 && run.Complete, "%+v", run)
 	golden.Text(t, "testdata/several.defs.txt", accept(t, run.Archive))
 }
 
@@ -521,9 +467,7 @@ func TestOneCommIDForSeveralCommunicators(t *testing.T) {
 		p.Finish()
 	}
 	run := unify(t, dir, nil).Runs[0]
-	if run.Communicators != 5 || len(run.Differences) > 0 || run.MissingRanks > 0 {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, run.Communicators == 5 && len(run.Differences) == 0 && run.MissingRanks <= 0, "%+v", run)
 	golden.Text(t, "testdata/instances.defs.txt", accept(t, run.Archive))
 }
 
@@ -542,19 +486,14 @@ func TestClocksOfOneBootAreAligned(t *testing.T) {
 		1<<32 | 1: t0 + 40_000} {
 		for ev, err := range a.EventsOf(loc) {
 			testkit.Must(t, err)
-			if ev.Time != want {
-				t.Errorf("location %d begins at %d, want %d", loc, ev.Time, want)
-			}
+			testkit.Equal(t, ev.Time, want, "location %d begins at", loc)
 			break
 		}
 	}
-	if run.Last != t0+1_501_000+40_000 {
-		t.Errorf("last %d", run.Last-t0)
-	}
+	testkit.Check(t, run.Last == t0+1_501_000+40_000, "last %d", run.Last-t0)
 	_, clocks, err := a.LocalDefs(1)
-	if err != nil || len(clocks) != 2 || clocks[0].Offset != 40_000 || clocks[1].Time <= clocks[0].Time {
-		t.Errorf("clock offsets %+v, %v", clocks, err)
-	}
+	testkit.Check(t, err == nil && len(clocks) == 2 && clocks[0].Offset == 40_000 && clocks[1].Time > clocks[0].Time,
+		"clock offsets %+v, %v", clocks, err)
 	accept(t, run.Archive)
 }
 
@@ -575,13 +514,9 @@ with otf2.reader.open(sys.argv[1]) as trace:
         print(d.paradigm)
 `
 	out, err := exec.Command(need.Python(t), "-I", "-c", script, run.Archive).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Require(t, err == nil, "%v\n%s", err, out)
 	for _, name := range []string{"Paradigm.GASPI", "Paradigm.NONE", "Paradigm.USER", "Paradigm.CUDA"} {
-		if !strings.Contains(string(out), name) {
-			t.Errorf("no %s:\n%s", name, out)
-		}
+		testkit.Check(t, strings.Contains(string(out), name), "no %s:\n%s", name, out)
 	}
 }
 
@@ -635,14 +570,11 @@ func TestUnifyRewritesChunksOfAnotherSize(t *testing.T) {
 	q.Finish()
 	run := unify(t, dir, nil).Runs[0]
 	accept(t, run.Archive)
-	if run.Rewritten != 1 || run.Copied != 1 || run.Events != 10*calls+2 || len(run.Problems) > 0 {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, run.Rewritten == 1 && run.Copied == 1 && run.Events == 10*calls+2 && len(run.Problems) == 0,
+		"%+v", run)
 }
 
 func TestResultIsJSON(t *testing.T) {
 	b, err := json.Marshal(Result{Runs: []RunResult{{Archive: "x", Finished: 1}}})
-	if err != nil || !strings.Contains(string(b), `"missing_ranks":0`) {
-		t.Errorf("%s, %v", b, err)
-	}
+	testkit.Check(t, err == nil && strings.Contains(string(b), `"missing_ranks":0`), "%s, %v", b, err)
 }

@@ -83,9 +83,7 @@ var allAgreements = flag.Bool("agreements", false,
 func labeled(t *testing.T) (all []*replay.Recording) {
 	t.Helper()
 	files, err := filepath.Glob("../testdata/nccl-causes/*/run.json")
-	if err != nil || len(files) < 15 {
-		t.Fatalf("%d labeled recordings: %v", len(files), err)
-	}
+	testkit.Require(t, err == nil && len(files) >= 15, "%d labeled recordings: %v", len(files), err)
 	for _, file := range files {
 		rec := testkit.Value(replay.Load(filepath.Dir(file)))(t)
 		all = append(all, rec)
@@ -128,9 +126,7 @@ func TestProductsAgree(t *testing.T) {
 		}
 	})
 	for _, p := range products {
-		if shared[p.name] < 20 {
-			t.Errorf("%d numbers of %s are compared", shared[p.name], p.name)
-		}
+		testkit.Check(t, shared[p.name] >= 20, "%d numbers of %s are compared", shared[p.name], p.name)
 	}
 }
 
@@ -140,9 +136,8 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 	f := testkit.Value(figuresOf(outputs(t, dir)))(t)
 	for _, p := range []string{"report", "report, CSV", "export --jsonl", "export --perfetto",
 		"export --parquet", "timeline", "report --tally", "profile --summary"} {
-		if n := f.shared(p); n < 2 {
-			t.Errorf("%d numbers of %s are compared", n, p)
-		}
+		n := f.shared(p)
+		testkit.Check(t, n >= 2, "%d numbers of %s are compared", n, p)
 	}
 	summed := filepath.Join(t.TempDir(), "experiment")
 	runQuietly(t, rec, usual(t, summed, env("NCCL_OTF2_EVENTS="+events, "NCCL_OTF2_CHANNELS="+channels,

@@ -55,9 +55,7 @@ func TestClassesOfBuffers(t *testing.T) {
 		slices.Sorted(maps.Keys(all.classes)), want) {
 		t.Errorf("there were the classes %v, want %v", slices.Sorted(maps.Keys(all.classes)), want)
 	}
-	if all.changed == 0 {
-		t.Error("no operation came when its memory had been another kind before")
-	}
+	testkit.Check(t, all.changed != 0, "no operation came when its memory had been another kind before")
 }
 
 // classesSeen is what buffers there were: of one play, or of all.

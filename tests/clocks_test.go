@@ -82,9 +82,7 @@ func pretendHosts(t *testing.T, dir string, clocks []hostClock) {
 				process = p
 			}
 		}
-		if process < 0 {
-			t.Fatalf("%s is nobody's shard", folder)
-		}
+		testkit.Require(t, process >= 0, "%s is nobody's shard", folder)
 		p, err := experiment.Read(folder)
 		check(err)
 		shift := func(times ...*uint64) {
@@ -247,9 +245,8 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 			}
 			pretendHosts(t, dir, clocks)
 			run := unifyWithTool(t, dir)
-			if run.ClockSync == nil || len(run.ClockSync.Hosts) != len(clocks) {
-				t.Fatalf("clocks: %+v", run.ClockSync)
-			}
+			testkit.Require(t, run.ClockSync != nil && len(run.ClockSync.Hosts) == len(clocks),
+				"clocks: %+v", run.ClockSync)
 			otf2Print(t, anchor)
 			got := readArchive(t, anchor)
 			a := testkit.Value(otf2.Open(anchor, nil))(t)
@@ -257,9 +254,8 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 			far := make([]float64, len(clocks)) // from the operations that bind the most, ns
 			for l, events := range truth.events {
 				process := int(uint32(l))
-				if len(events) != len(got.events[l]) {
-					t.Fatalf("location %d has %d events, had %d", l, len(got.events[l]), len(events))
-				}
+				testkit.Require(t, len(events) == len(got.events[l]),
+					"location %d has %d events, had %d", l, len(got.events[l]), len(events))
 				_, knots, err := a.LocalDefs(otf2.LocationRef(l))
 				testkit.Must(t, err)
 				sameTimes(t, a, otf2.LocationRef(l), got.events[l])
@@ -294,12 +290,10 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 			}
 			t.Logf("the uncertainty covers %.2f %% of %d events; %d of %d exchanges are not kept",
 				100*float64(covered)/float64(total), total, run.ClockSync.Broken, run.ClockSync.Exchanges)
-			if run.ClockSync.Broken > 0 {
-				t.Errorf("%d operations end before they can on corrected clocks", run.ClockSync.Broken)
-			}
-			if float64(covered) < 0.95*float64(total) {
-				t.Errorf("the uncertainty covers %d of %d events", covered, total)
-			}
+			testkit.Check(t, run.ClockSync.Broken <= 0,
+				"%d operations end before they can on corrected clocks", run.ClockSync.Broken)
+			testkit.Check(t, float64(covered) >= 0.95*float64(total),
+				"the uncertainty covers %d of %d events", covered, total)
 		})
 	}
 }
@@ -352,14 +346,11 @@ func sameTimes(t *testing.T, a *otf2.Archive, l otf2.LocationRef, want []*event)
 	i := 0
 	for ev, err := range a.EventsOf(l) {
 		testkit.Must(t, err)
-		if i < len(want) && uint64(ev.Time) != want[i].Time {
-			t.Fatalf("event %d of location %d: %d, the reference reader has %d", i, l, ev.Time, want[i].Time)
-		}
+		testkit.Require(t, i >= len(want) || uint64(ev.Time) == want[i].Time,
+			"event %d of location %d: %d, the reference reader has %d", i, l, ev.Time, want[i].Time)
 		i++
 	}
-	if i != len(want) {
-		t.Fatalf("location %d has %d events, the reference reader has %d", l, i, len(want))
-	}
+	testkit.Require(t, i == len(want), "location %d has %d events, the reference reader has %d", l, i, len(want))
 }
 
 // correctClocks gives the locations of each process clock offsets in place of those that they have.
@@ -430,9 +421,7 @@ func TestClockOffsetsAreAppliedTheSame(t *testing.T) {
 			}
 		}
 	}
-	if moved == 0 {
-		t.Error("nothing was moved")
-	}
+	testkit.Check(t, moved != 0, "nothing was moved")
 }
 
 // Without --sync the archive is, byte by byte, what it was before clocks were ever compared. Reports say what was done.
@@ -477,16 +466,10 @@ func TestClocksAreLeftAloneOnRequest(t *testing.T) {
 	}
 	says("Times of 2 hosts are compared on corrected clocks, which may be off by ")
 	synced := files()
-	if same(never, synced, ".def") {
-		t.Error("the correction is in no definition")
-	}
-	if !same(never, synced, ".evt") {
-		t.Error("event files were rewritten")
-	}
+	testkit.Check(t, !same(never, synced, ".def"), "the correction is in no definition")
+	testkit.Check(t, same(never, synced, ".evt"), "event files were rewritten")
 	unifyWithTool(t, dir, "--no-sync")
-	if !same(never, files(), "") {
-		t.Error("the archive is not what it was before")
-	}
+	testkit.Check(t, same(never, files(), ""), "the archive is not what it was before")
 }
 
 // Hosts whose clocks are further apart than the job lasts are one job, what the report says is what it says of clocks
@@ -524,9 +507,7 @@ func TestClocksThatDifferByMoreThanTheJobLasts(t *testing.T) {
 		if want == "" {
 			want = got
 		}
-		if got == "" || got != want {
-			t.Errorf("%v s: the verdict is %q, want %q:\n%s", seconds, got, want, said)
-		}
+		testkit.Check(t, got != "" && got == want, "%v s: the verdict is %q, want %q:\n%s", seconds, got, want, said)
 		// Where clocks that contradict the operations stay as they are, nobody is named.
 		unifyWithTool(t, dir, "--no-sync")
 		said, _ = toolSays(t, "report", dir)

@@ -47,9 +47,7 @@ func TestCommandsOfPagesFindTheirTests(t *testing.T) {
 			}
 		}
 	}
-	if found < 15 {
-		t.Errorf("%d names of tests found in pages: does the search see them?", found)
-	}
+	testkit.Check(t, found >= 15, "%d names of tests found in pages: does the search see them?", found)
 }
 
 // testCode is the text of a folder's tests.
@@ -70,9 +68,7 @@ func docPages(t *testing.T) []string {
 	pages := []string{"../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "../packaging/README.md"}
 	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md"} {
 		more, err := filepath.Glob(pattern)
-		if err != nil || len(more) == 0 {
-			t.Fatalf("no pages %s (%v)", pattern, err)
-		}
+		testkit.Require(t, err == nil && len(more) != 0, "no pages %s (%v)", pattern, err)
 		pages = append(pages, more...)
 	}
 	return pages

@@ -144,9 +144,7 @@ var conformanceArchives = map[string]struct {
 // What is not there has a reason.
 func TestConformance(t *testing.T) {
 	lines := conformanceLines(t)
-	if len(lines) < 50 {
-		t.Fatalf("%d lines", len(lines))
-	}
+	testkit.Require(t, len(lines) >= 50, "%d lines", len(lines))
 	shown := make(map[string]bool)
 	dirs, outputs := make(map[string]string), make(map[string]string)
 	for _, d := range demonstrations {
@@ -180,14 +178,11 @@ func TestConformance(t *testing.T) {
 				pattern = want
 			}
 			n := len(regexp.MustCompile("(?m)"+pattern).FindAllString(outputs[run], -1))
-			if exact && fmt.Sprint(n) != number || n == 0 {
-				t.Errorf("%s: nccl-otf2 %s: %d times %s, want %s", line, run, n, pattern, want)
-			}
+			testkit.Check(t, (!exact || fmt.Sprint(n) == number) && n != 0,
+				"%s: nccl-otf2 %s: %d times %s, want %s", line, run, n, pattern, want)
 		}
 	}
-	if len(shown) < 30 {
-		t.Errorf("results show %d lines", len(shown))
-	}
+	testkit.Check(t, len(shown) >= 30, "results show %d lines", len(shown))
 	for asked, cells := range lines {
 		there, where := cells[0], cells[1]
 		switch named := namedIn(t, where); {
@@ -228,9 +223,8 @@ func namedIn(t *testing.T, text string) (named int) {
 			}
 		case strings.Contains(m[1], "/"):
 			named++
-			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
-				t.Errorf("%v: %s", err, text)
-			}
+			_, err := os.Stat(filepath.Join("..", m[1]))
+			testkit.Check(t, err == nil, "%v: %s", err, text)
 		}
 	}
 	return named

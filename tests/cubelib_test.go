@@ -40,9 +40,7 @@ func TestRealCubeLib(t *testing.T) {
 			cubeTool(t, "cube_remap2", "-d", "-s", "-o", remapped, file)
 			cubeTool(t, "cube_exclusify", "-o", filepath.Join(dir, "exclusive.cubex"), file)
 			metrics := strings.Fields(cubeTool(t, "cube_info", "-l", remapped))
-			if len(metrics) < 20 {
-				t.Fatalf("metrics %v", metrics)
-			}
+			testkit.Require(t, len(metrics) >= 20, "metrics %v", metrics)
 			sums := make(map[string]float64) // own along the metric tree
 			for _, m := range metrics {
 				for _, z := range []string{"excl", "incl"} {
@@ -64,13 +62,9 @@ func TestRealCubeLib(t *testing.T) {
 				}
 			}
 			for _, m := range []string{"time", "execution", "comp", "nccl_time"} {
-				if sums[m] > 1e-9 {
-					t.Errorf("%g s of %s are in none of its parts", sums[m], m)
-				}
+				testkit.Check(t, sums[m] <= 1e-9, "%g s of %s are in none of its parts", sums[m], m)
 			}
-			if sums["nccl_operation_time"] <= 0 || sums["application_time"] <= 0 {
-				t.Errorf("%v", sums)
-			}
+			testkit.Check(t, sums["nccl_operation_time"] > 0 && sums["application_time"] > 0, "%v", sums)
 		})
 	}
 }
@@ -101,8 +95,6 @@ func cubeValues(t *testing.T, args ...string) (values []float64) {
 		}
 		values = append(values, v)
 	}
-	if len(values) == 0 {
-		t.Fatalf("cube_dump %v prints no values", args)
-	}
+	testkit.Require(t, len(values) != 0, "cube_dump %v prints no values", args)
 	return values
 }

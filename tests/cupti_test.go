@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 )
 
@@ -18,9 +19,8 @@ func playKernels(t *testing.T, rec *replay.Recording, dir string, changes ...cha
 	t.Helper()
 	res := runQuietly(t, rec, usual(t, dir, append(changes, kernels)...))
 	for i := range res.Processes {
-		if gpu := fakegpu.Ran(t, &res.Processes[i]); gpu == nil || len(gpu.Kernels) == 0 {
-			t.Fatalf("process %d ran no kernels: %+v", i, gpu)
-		}
+		gpu := fakegpu.Ran(t, &res.Processes[i])
+		testkit.Require(t, gpu != nil && len(gpu.Kernels) != 0, "process %d ran no kernels: %+v", i, gpu)
 	}
 	return res
 }
@@ -45,9 +45,8 @@ func TestWithoutCupti(t *testing.T) {
 			byPID := shardsByProcess(t, dir)
 			for i := range res.Processes {
 				p := &res.Processes[i]
-				if strings.Count(p.Stderr, "\n") != 1 || !strings.Contains(p.Stderr, tc.line) {
-					t.Errorf("the plugin says %q", p.Stderr)
-				}
+				testkit.Check(t, strings.Count(p.Stderr, "\n") == 1 && strings.Contains(p.Stderr, tc.line),
+					"the plugin says %q", p.Stderr)
 				if c := byPID[p.PID].Cupti; c == nil || c.State != tc.state || !strings.Contains(c.Why, tc.line) ||
 					len(c.Records) > 0 {
 					t.Errorf("CUPTI: %+v", c)

@@ -56,9 +56,8 @@ func TestHardening(t *testing.T) {
 	for _, name := range []string{"libnccl-profiler-otf2.so", "libscorep_substrate_nccl_otf2.so"} {
 		f := openELF(t, builtFile(t, name))
 		relro, stack := protection(f)
-		if !relro || !stack {
-			t.Errorf("%s: read-only after relocation %t, stack not executable %t", name, relro, stack)
-		}
+		testkit.Check(t, relro && stack,
+			"%s: read-only after relocation %t, stack not executable %t", name, relro, stack)
 		if now, err := f.DynValue(elf.DT_FLAGS_1); err != nil || len(now) == 0 ||
 			elf.DynFlag1(now[0])&elf.DF_1_NOW == 0 {
 			t.Errorf("%s is not bound at once (%v %v)", name, now, err)
@@ -66,9 +65,7 @@ func TestHardening(t *testing.T) {
 	}
 	plugin := imports(t, openELF(t, builtFile(t, "libnccl-profiler-otf2.so")))
 	for _, want := range []string{"__stack_chk_fail", "__snprintf_chk"} {
-		if !slices.Contains(plugin, want) {
-			t.Errorf("the plugin does without %s", want)
-		}
+		testkit.Check(t, slices.Contains(plugin, want), "the plugin does without %s", want)
 	}
 	if runtime.GOARCH == "amd64" && knows(t, "-fcf-protection=full") {
 		for _, name := range []string{"libnccl-profiler-otf2.so", "libscorep_substrate_nccl_otf2.so"} {
@@ -77,9 +74,8 @@ func TestHardening(t *testing.T) {
 	}
 	for _, name := range []string{"nccl-otf2", installed.Collector} {
 		program := openELF(t, builtFile(t, name))
-		if program.Type != elf.ET_DYN && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64") {
-			t.Errorf("%s is %s, not position-independent", name, program.Type)
-		}
+		testkit.Check(t, program.Type == elf.ET_DYN || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64",
+			"%s is %s, not position-independent", name, program.Type)
 		if relro, stack := protection(program); !relro || !stack {
 			t.Errorf("%s: read-only after relocation %t, stack not executable %t", name, relro, stack)
 		}
@@ -131,9 +127,7 @@ func wantBranchTargets(t *testing.T, name string, f *elf.File) {
 			}
 		}
 	}
-	if found == 0 {
-		t.Errorf("%s: no function is found", name)
-	}
+	testkit.Check(t, found != 0, "%s: no function is found", name)
 }
 
 // atAddress gives the first bytes at an address, and whether they are code.

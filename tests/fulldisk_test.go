@@ -76,9 +76,8 @@ func TestRawFilesOnAFullDisk(t *testing.T) {
 					t.Errorf("unify ended with %d:\n%s", code, said)
 				}
 				p := shards(t, exp)[0]
-				if !p.End.Called || len(p.Counts.Uncounted) > 0 {
-					t.Errorf("end %+v, not counted %q", p.End, p.Counts.Uncounted)
-				}
+				testkit.Check(t, p.End.Called && len(p.Counts.Uncounted) == 0,
+					"end %+v, not counted %q", p.End, p.Counts.Uncounted)
 				for _, kind := range []string{"Coll", "CollApi", "Group", "GroupApi"} {
 					if kept, lost := p.Counts.Starts[kind],
 						p.Counts.Lost["disk"][kind]; kept+lost != calls || full != (lost > 0) {
@@ -124,13 +123,10 @@ func TestRawFilesWithoutTheirEnd(t *testing.T) {
 			for _, command := range []string{"report", "check"} {
 				said, got := toolSays(t, command, exp)
 				testkit.Contains(t, said, "an unknown number")
-				if command == "check" && got != tc.code {
-					t.Errorf("check ended with %d:\n%s", got, said)
-				}
+				testkit.Check(t, command != "check" || got == tc.code, "check ended with %d:\n%s", got, said)
 			}
-			if m := shards(t, exp)[0].Markers; len(m) != 1 || m[0].Category != "NCCL raw file" {
-				t.Errorf("markers %v", m)
-			}
+			m := shards(t, exp)[0].Markers
+			testkit.Check(t, len(m) == 1 && m[0].Category == "NCCL raw file", "markers %v", m)
 		})
 	}
 }
@@ -144,7 +140,6 @@ func TestEmptyRawFilesAreNamed(t *testing.T) {
 	j.end()
 	testkit.Write(t, filepath.Join(dir, "shards", "other-17-4711.spool"), nil)
 	said, code := toolSays(t, "unify", dir)
-	if code != 0 || !strings.Contains(said, "other-17-4711.spool is empty") {
-		t.Errorf("unify ended with %d:\n%s", code, said)
-	}
+	testkit.Check(t, code == 0 && strings.Contains(said, "other-17-4711.spool is empty"),
+		"unify ended with %d:\n%s", code, said)
 }

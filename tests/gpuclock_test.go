@@ -129,9 +129,8 @@ func planTruth(t *testing.T, p *replay.Process, ctx *replay.Context) (map[*repla
 	}
 	out := make(map[*replay.Event]ran)
 	for i, ev := range events {
-		if !slices.Contains(functions[i], run[i].function) {
-			t.Fatalf("rank %d: launch %d is %s, kernel %s", ctx.Rank, i, functions[i], run[i].function)
-		}
+		testkit.Require(t, slices.Contains(functions[i], run[i].function),
+			"rank %d: launch %d is %s, kernel %s", ctx.Rank, i, functions[i], run[i].function)
 		out[ev] = run[i]
 	}
 	return out, true
@@ -307,12 +306,9 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 				rec.Name, m.gpu, m.all-m.gpu, len(m.errors), quantile(m.errors, .5), quantile(m.errors, .9),
 				quantile(m.errors, .99), quantile(m.errors, 1),
 				quantile(m.uncertainties, .5), quantile(m.uncertainties, 1), m.covered, strings.Join(m.lines, "\n"))
-			if len(m.errors) == 0 {
-				t.Error("no operation has GPU times")
-			}
-			if m.covered*100 < len(m.errors)*95 && !slices.Contains(lateTogether, rec.Name) {
-				t.Errorf("%d of %d errors are within the uncertainty, want 95 %%", m.covered, len(m.errors))
-			}
+			testkit.Check(t, len(m.errors) != 0, "no operation has GPU times")
+			testkit.Check(t, m.covered*100 >= len(m.errors)*95 || slices.Contains(lateTogether, rec.Name),
+				"%d of %d errors are within the uncertainty, want 95 %%", m.covered, len(m.errors))
 			if late := slices.Contains(lateTogether, rec.Name); late && m.excluded > 0 {
 				t.Errorf(
 					"%d ends are off by more than their uncertainty, and by more than the quickest report of their "+
@@ -320,9 +316,8 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 			} else if late && m.covered == len(m.errors) {
 				t.Error("all errors are within the uncertainty: this recording is no exception")
 			}
-			if m.far > 0 {
-				t.Errorf("%d ends are shown off by more than the uncertainty and %v", m.far, strictSlack)
-			}
+			testkit.Check(t, m.far <= 0,
+				"%d ends are shown off by more than the uncertainty and %v", m.far, strictSlack)
 			if u := quantile(m.uncertainties, .5); u > medianUncertainty && rec.Name != graphs && !naps(rec) {
 				t.Errorf("median uncertainty %v, want at most %v", u, medianUncertainty)
 			}
@@ -345,9 +340,8 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 			if parts { // a release of which nothing is given back
 				m.before = againstTruth(t, rec, env("REPLAY_HOST_VERSION=22600"),
 					func(o *replay.Options) { o.Library = "nccl" }).gpu
-				if m.before > m.gpu {
-					t.Errorf("%d operations have GPU time, %d where nothing is given back", m.gpu, m.before)
-				}
+				testkit.Check(t, m.before <= m.gpu,
+					"%d operations have GPU time, %d where nothing is given back", m.gpu, m.before)
 			}
 			table.add(m)
 		})
@@ -436,9 +430,7 @@ var lateTogether = []string{"c10-missing-4p", "c11-order-3p"}
 func causes(t *testing.T) (all []*replay.Recording) {
 	t.Helper()
 	folders, err := filepath.Glob("../testdata/nccl-causes/c*")
-	if err != nil || len(folders) == 0 {
-		t.Fatalf("no labeled recordings: %v", err)
-	}
+	testkit.Require(t, err == nil && len(folders) != 0, "no labeled recordings: %v", err)
 	for _, folder := range folders {
 		rec := testkit.Value(replay.Load(folder))(t)
 		all = append(all, rec)
@@ -512,15 +504,11 @@ func (a *archive) communicatorOf(t *testing.T, ctx *replay.Context, p *replay.Pr
 			continue
 		}
 		if g := a.groups[a.locations[c.Members[ctx.Rank]].Group]; *cmp.Or(g.Creator, &g.ID) == uint64(p.Index) {
-			if found != nil {
-				t.Fatalf("process %d is rank %d of two communicators %q", p.Index, ctx.Rank, name)
-			}
+			testkit.Require(t, found == nil, "process %d is rank %d of two communicators %q", p.Index, ctx.Rank, name)
 			found = c
 		}
 	}
-	if found == nil {
-		t.Fatalf("communicator %q of %d ranks is not in the archive", name, ctx.NRanks)
-	}
+	testkit.Require(t, found != nil, "communicator %q of %d ranks is not in the archive", name, ctx.NRanks)
 	return found
 }
 
@@ -537,9 +525,7 @@ func truthOf(t *testing.T, rec *replay.Recording, p *replay.Process, ctx *replay
 	t.Helper()
 	parts := slices.Contains(parting, rec.Name)
 	byOrder, ordered := planTruth(t, p, ctx)
-	if !ordered && parts {
-		t.Fatalf("rank %d: kernels do not fit launches", ctx.Rank)
-	}
+	testkit.Require(t, ordered || !parts, "rank %d: kernels do not fit launches", ctx.Rank)
 	delay := smallestDelay(p, ctx.Rank)
 	tr := &truth{strict: parts, delay: delay, limit: max(medianError, delay*3/2)}
 	if rec.Name == graphs || naps(rec) {
@@ -565,9 +551,7 @@ func (m *measured) rank(t *testing.T, truth *truth, name string, shown map[strin
 	done := make(map[*replay.Event]bool)
 	for k, list := range want {
 		for i, w := range list {
-			if i >= len(shown[k]) {
-				t.Fatalf("%s: %s %d is missing", name, k, i)
-			}
+			testkit.Require(t, i < len(shown[k]), "%s: %s %d is missing", name, k, i)
 			o, group := shown[k][i], w.event.Group
 			stamped := truth.stamped(group)
 			m.count(o, stamped)
@@ -663,9 +647,8 @@ func (a *gpuTable) check(t *testing.T) {
 			covered, ends = covered+m.covered, ends+len(m.errors)
 		}
 	}
-	if covered*100 < ends*95 {
-		t.Errorf("%d of %d errors in all labeled recordings are within the uncertainty, want 95 %%", covered, ends)
-	}
+	testkit.Check(t, covered*100 >= ends*95,
+		"%d of %d errors in all labeled recordings are within the uncertainty, want 95 %%", covered, ends)
 	var b strings.Builder
 	b.WriteString(
 		"| recording | operations | stamps delivered | with GPU time: not realigned | with GPU time | of these " +

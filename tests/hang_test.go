@@ -114,9 +114,7 @@ func (h *hanging) run(t *testing.T) {
 	testkit.Must(t, <-ended)
 	collectors.Await(t, dir)
 	testkit.Equal(t, h.fault(dir, false), "", "when it is dead")
-	if fault := h.end.fault(dir, rec, h.missing, hung, time.Since(began)); fault != "" {
-		t.Error(fault)
-	}
+	testkit.Equal(t, h.end.fault(dir, rec, h.missing, hung, time.Since(began)), "", "h.end.fault")
 }
 
 // fault compares what is said of the processes' ends, and how long they hung before, with what is true; "" if it fits.
@@ -155,13 +153,11 @@ func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 		stretches[0].Detail != "Rank 1 asked for 10000 elements, Ranks 0,2 asked for 20000 elements" {
 		t.Errorf("%+v", stretches)
 	}
-	if c := waitfor.OfArchive(a.Anchor); len(c) != 1 || c[0].Kind != verdict.Mismatch || c[0].Rank != 1 {
-		t.Errorf("%+v", c)
-	}
+	c := waitfor.OfArchive(a.Anchor)
+	testkit.Check(t, len(c) == 1 && c[0].Kind == verdict.Mismatch && c[0].Rank == 1, "%+v", c)
 	r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
-	if s := &r.Summary; s.Operations != 11 || s.LeftOut != 3 || len(s.Deviations) != 1 {
-		t.Errorf("%+v", s)
-	}
+	s := &r.Summary
+	testkit.Check(t, s.Operations == 11 && s.LeftOut == 3 && len(s.Deviations) == 1, "%+v", s)
 }
 
 // fault compares the report with what must be in it; "" if it is all there.

@@ -70,9 +70,8 @@ func TestHazards(t *testing.T) {
 func TestHazardNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, h := range hazards {
-		if seen[h.name] || h.what == "" || h.outcome == "" || len(h.releases) == 0 {
-			t.Errorf("hazard %q: named twice, or not described", h.name)
-		}
+		testkit.Check(t, !seen[h.name] && h.what != "" && h.outcome != "" && len(h.releases) != 0,
+			"hazard %q: named twice, or not described", h.name)
 		seen[h.name] = true
 	}
 }

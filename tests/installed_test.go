@@ -24,16 +24,12 @@ func installedFiles(t *testing.T) []string {
 	_, text, _ = strings.Cut(text, " ## Record a job ")
 	_, text, begins := strings.Cut(text, "`THIRD-PARTY-LICENSES`):")
 	text, _, ends := strings.Cut(text, "Copy them to one folder")
-	if !begins || !ends {
-		t.Fatal("README.md does not name what make build leaves")
-	}
+	testkit.Require(t, begins && ends, "README.md does not name what make build leaves")
 	var names []string
 	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(text, -1) {
 		names = append(names, m[1])
 	}
-	if len(names) < 4 {
-		t.Fatalf("README.md names only %q", names)
-	}
+	testkit.Require(t, len(names) >= 4, "README.md names only %q", names)
 	return names
 }
 
@@ -84,9 +80,8 @@ func TestReplayIsInstalled(t *testing.T) {
 		for _, recording := range []string{"09-straggler-4p", "11-starved-2p"} {
 			t.Run(name+"/"+recording, func(t *testing.T) {
 				t.Parallel()
-				if out, err := replayInstalled(t, place(t, t.TempDir()), recording); err != nil {
-					t.Errorf("%v\n%s", err, out)
-				}
+				out, err := replayInstalled(t, place(t, t.TempDir()), recording)
+				testkit.Check(t, err == nil, "%v\n%s", err, out)
 			})
 		}
 	}
@@ -103,9 +98,8 @@ func TestReplayWithoutItsHost(t *testing.T) {
 	}
 	out, err := replayInstalled(t, filepath.Join(root, "nccl-otf2"), "09-straggler-4p")
 	want := filepath.Join(root, "libexec", "nccl-otf2", "replay-host")
-	if err == nil || strings.Count(out, "\n") != 1 || !strings.Contains(out, want) {
-		t.Errorf("%v\n%swant one line that names %s", err, out, want)
-	}
+	testkit.Check(t, err != nil && strings.Count(out, "\n") == 1 && strings.Contains(out, want),
+		"%v\n%swant one line that names %s", err, out, want)
 }
 
 // makeInstall installs what is built, or takes it away again.
@@ -156,9 +150,8 @@ func playByName(t *testing.T, tool, name string) {
 	t.Helper()
 	cmd := exec.Command(tool, "replay", name, "--clock", "recorded", "--dir", "exp")
 	cmd.Dir = t.TempDir()
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "replayed "+name+": ") {
-		t.Errorf("%s: %v\n%s", name, err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	testkit.Check(t, err == nil && strings.Contains(string(out), "replayed "+name+": "), "%s: %v\n%s", name, err, out)
 }
 
 // pages wants a manual page for each command that the tool lists.
@@ -167,17 +160,14 @@ func pages(t *testing.T, tool, dir string) {
 	_, list, _ := strings.Cut(runTool(t, tool, "--help"), "\nRecord:\n")
 	list, _, _ = strings.Cut(list, "\nFlags:\n")
 	commands := regexp.MustCompile(`(?m)^  ([a-z]+) `).FindAllStringSubmatch(list, -1)
-	if len(commands) < 15 {
-		t.Fatalf("commands: %q", commands)
-	}
+	testkit.Require(t, len(commands) >= 15, "commands: %q", commands)
 	for _, command := range commands {
 		if command[1] == "help" {
 			continue
 		}
 		page := filepath.Join(dir, "nccl-otf2-"+command[1]+".1")
-		if text, err := os.ReadFile(page); err != nil || !bytes.Contains(text, []byte(".SH SYNOPSIS")) {
-			t.Errorf("%s: %v", page, err)
-		}
+		text, err := os.ReadFile(page)
+		testkit.Check(t, err == nil && bytes.Contains(text, []byte(".SH SYNOPSIS")), "%s: %v", page, err)
 	}
 }
 
@@ -189,9 +179,8 @@ func compiles(t *testing.T, include string) {
 		cmd.Stdin = strings.NewReader(
 			"#include <nccl_otf2.h>\nint main(void) { void (*begin)(const char *) = nccl_otf2_phase_begin; return " +
 				"begin == 0; }\n")
-		if out, err := cmd.CombinedOutput(); err != nil && !strings.Contains(string(out), "cc1plus") {
-			t.Errorf("%s: %v\n%s", language, err, out)
-		}
+		out, err := cmd.CombinedOutput()
+		testkit.Check(t, err == nil || strings.Contains(string(out), "cc1plus"), "%s: %v\n%s", language, err, out)
 	}
 }
 
@@ -227,8 +216,6 @@ message("$<plugin;${NCCL_OTF2_PLUGIN}>")
 func runTool(t *testing.T, tool string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(tool, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s", tool, args, err, out)
-	}
+	testkit.Require(t, err == nil, "%s %q: %v\n%s", tool, args, err, out)
 	return string(out)
 }

@@ -33,9 +33,7 @@ func TestRawRecordsAreAll(t *testing.T) {
 	}
 	run("export", "--jsonl", rec.Dir, "-o", filepath.Join(dir, "jsonl"))
 	files, _ := filepath.Glob(filepath.Join(dir, "jsonl", "*.jsonl"))
-	if len(files) != len(rec.Processes) {
-		t.Fatalf("%d files", len(files))
-	}
+	testkit.Require(t, len(files) == len(rec.Processes), "%d files", len(files))
 	starts, states := make(map[string]int), make(map[string]int)
 	for _, file := range files {
 		text := testkit.Value(os.ReadFile(file))(t)
@@ -52,21 +50,16 @@ func TestRawRecordsAreAll(t *testing.T) {
 			case r.RecordType == "state":
 				states[r.Name]++
 				named[r.EventAddr] = true
-				if r.TID == nil {
-					t.Errorf("without thread: %s", line)
-				}
+				testkit.Check(t, r.TID != nil, "without thread: %s", line)
 			case r.Type != "ProfilerLifecycle":
 				starts[r.Type[len("ncclProfile"):]]++
 				events[r.EventAddr] = true
-				if r.Start.TID == nil || r.Stop.TID == nil || r.CommID == nil {
-					t.Errorf("without thread or communicator: %s", line)
-				}
+				testkit.Check(t, r.Start.TID != nil && r.Stop.TID != nil && r.CommID != nil,
+					"without thread or communicator: %s", line)
 			}
 		}
 		for event := range named {
-			if !events[event] {
-				t.Errorf("%s: states of %s, which is no event", filepath.Base(file), event)
-			}
+			testkit.Check(t, events[event], "%s: states of %s, which is no event", filepath.Base(file), event)
 		}
 	}
 	if !maps.Equal(starts, rec.Run.Starts) || !maps.Equal(states, rec.Run.States) {
@@ -91,9 +84,7 @@ func operationsIn(t *testing.T, report []byte) any {
 		}
 	}
 	testkit.Must(t, json.Unmarshal(report, &r))
-	if len(r.Operations) == 0 {
-		t.Error("the report has no operations")
-	}
+	testkit.Check(t, len(r.Operations) != 0, "the report has no operations")
 	var all []string
 	for _, o := range r.Operations {
 		all = append(all, fmt.Sprint(o))

@@ -122,9 +122,7 @@ func TestKernelsInTheTimeline(t *testing.T) {
 				}
 				t.Logf("%d kernels linked, of %d operations; %d of the application's; at most %v off", l.linked,
 					l.operations, l.others, l.off)
-				if l.off > kernelSlack {
-					t.Errorf("a kernel is drawn %v off", l.off)
-				}
+				testkit.Check(t, l.off <= kernelSlack, "a kernel is drawn %v off", l.off)
 				if n := sumCUPTI(shardsByProcess(t, dir))["NCCL_KERNELS_UNLINKED"]; n != l.unannounced {
 					t.Errorf("%d kernels of NCCL's are counted as not linked, want the %d that it reports no launch of",
 						n, l.unannounced)
@@ -176,9 +174,8 @@ func TestKernelsOfBadRecords(t *testing.T) {
 						outcomes += n
 					}
 				}
-				if counts["KERNELS"] != reported || outcomes != reported {
-					t.Errorf("%d kernels are counted, in %d outcomes, want %d", counts["KERNELS"], outcomes, reported)
-				}
+				testkit.Check(t, counts["KERNELS"] == reported && outcomes == reported,
+					"%d kernels are counted, in %d outcomes, want %d", counts["KERNELS"], outcomes, reported)
 				if undrawn := counts["WITHOUT_TIMES"] + counts["WITHOUT_CLOCK"]; l.drawn+undrawn != reported {
 					t.Errorf("%d kernels are drawn and %d counted as not, want %d", l.drawn, undrawn, reported)
 				}
@@ -206,9 +203,8 @@ func checkCupti(t *testing.T, faults string, p *experiment.Process, gpu *fakegpu
 		strings.Contains(faults, "unknown") != (gpu.Unreadable > 0) {
 		t.Errorf("the faults %q came out as %+v", faults, gpu)
 	}
-	if n := p.Counts.Oddities["CUPTI_BUFFERS_STRANGE"]; strings.HasPrefix(faults, "foreign") != (n > 0) {
-		t.Errorf("%d strange buffers", n)
-	}
+	n := p.Counts.Oddities["CUPTI_BUFFERS_STRANGE"]
+	testkit.Check(t, strings.HasPrefix(faults, "foreign") == (n > 0), "%d strange buffers", n)
 	for name, want := range map[string]uint64{"CUPTI_DROPPED": gpu.Dropped, "CUPTI_UNKNOWN": gpu.Unreadable,
 		"CUPTI_LOST": 0, "CUPTI_BUFFERS_OVERWRITTEN": 0} {
 		testkit.Equal(t, p.Counts.Oddities[name], want, "%s", name)
@@ -231,9 +227,8 @@ func checkBuffersOut(t *testing.T, dir string, want uint64) {
 		return c.Kind == "ODDITIES" &&
 			c.Name == "CUPTI_BUFFERS_OUT"
 	})
-	if i < 0 && want > 0 || i >= 0 && self.Counts[i].Count != want {
-		t.Errorf("the archive says %+v, want %d buffers that CUPTI has not given back", self.Counts, want)
-	}
+	testkit.Check(t, (i >= 0 || want <= 0) && (i < 0 || self.Counts[i].Count == want),
+		"the archive says %+v, want %d buffers that CUPTI has not given back", self.Counts, want)
 }
 
 // linkage holds kernels of an archive against those that truly ran.

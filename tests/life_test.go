@@ -193,9 +193,7 @@ func (j *job) end() int {
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after ten minutes it is still not so: %s", what)
-		}
+		testkit.Require(t, !time.Now().After(deadline), "after ten minutes it is still not so: %s", what)
 	}
 }
 
@@ -275,9 +273,7 @@ func called(t *testing.T, anchor string) map[string][]int64 {
 func oneToN(t *testing.T, dir string, n int) {
 	t.Helper()
 	calls := called(t, unified(t, dir))
-	if len(calls) != 1 {
-		t.Fatalf("%d processes have made calls, want 1: %v", len(calls), calls)
-	}
+	testkit.Require(t, len(calls) == 1, "%d processes have made calls, want 1: %v", len(calls), calls)
 	for process, c := range calls {
 		holds(t, process, c, n)
 	}
@@ -353,9 +349,8 @@ func TestEndsOfTheHost(t *testing.T) {
 				if e.way == "children" { // 20 collectives of 4 events in each of five
 					want = "NCCL_OTF2: not recorded: 400 events: in forked processes\n"
 				}
-				if strings.Contains(said, "NCCL_OTF2") != (want != "") || !strings.Contains(said, want) {
-					t.Errorf("the plugin said %q, want %q", said, want)
-				}
+				testkit.Check(t, strings.Contains(said, "NCCL_OTF2") == (want != "") && strings.Contains(said, want),
+					"the plugin said %q, want %q", said, want)
 				if k.name != bySpool.name {
 					gone(t, j.collector)
 				}
@@ -366,9 +361,8 @@ func TestEndsOfTheHost(t *testing.T) {
 							"ProxyCtrl events after the end of their communicator")
 					}
 				}
-				if left := leftInShm(t, j.pid); len(left) > 0 {
-					t.Errorf("%v is left behind", left)
-				}
+				left := leftInShm(t, j.pid)
+				testkit.Check(t, len(left) == 0, "%v is left behind", left)
 			})
 		}
 	}
@@ -394,9 +388,8 @@ func TestCollectorIsHeldUp(t *testing.T) {
 		t.Helper()
 		gone(t, j.collector)
 		oneToN(t, dir, count+3*further)
-		if left := leftInShm(t, j.pid); len(left) > 0 {
-			t.Errorf("%v is left behind", left)
-		}
+		left := leftInShm(t, j.pid)
+		testkit.Check(t, len(left) == 0, "%v is left behind", left)
 		return shards(t, dir)[0]
 	}
 	for _, k := range []keeper{byCollector, inShm} {
@@ -420,9 +413,7 @@ func TestCollectorIsHeldUp(t *testing.T) {
 			if n := p.Counts.Oddities["UNANSWERED"]; n != 5 { // the ends of four lives, and that of the process
 				t.Errorf("%d requests were not answered in time, want 5", n)
 			}
-			if p.Waited > longest {
-				t.Errorf("the job has waited for %v", p.Waited)
-			}
+			testkit.Check(t, p.Waited <= longest, "the job has waited for %v", p.Waited)
 		})
 		t.Run("starved/"+k.name, func(t *testing.T) {
 			t.Parallel()
@@ -523,9 +514,8 @@ func TestBothAreKilled(t *testing.T) {
 				killBoth(t, j, order)
 				if k.name == inShm.name {
 					oneToN(t, dir, count)
-					if left := leftInShm(t, j.pid); len(left) > 0 {
-						t.Errorf("%v is left behind", left)
-					}
+					left := leftInShm(t, j.pid)
+					testkit.Check(t, len(left) == 0, "%v is left behind", left)
 					return
 				}
 				if len(shards(t, dir)) == 0 {
@@ -577,8 +567,7 @@ func TestArchivesRightBehindTheEnd(t *testing.T) {
 	for name, unify := range map[string]func(t *testing.T, dir string) string{
 		"the tool": unified,
 		"package scorep": func(t *testing.T, dir string) string {
-			res, err := scorep.Unify(dir, nil)
-			testkit.Must(t, err)
+			res := testkit.Value(scorep.Unify(dir, nil))(t)
 			if res.Runs[0].Running > 0 {
 				t.Errorf("%d processes are still recorded", res.Runs[0].Running)
 			}
@@ -630,17 +619,13 @@ func TestOrphansInShm(t *testing.T) {
 		t.Fatalf("%+v", found)
 	}
 	was, _ := filepath.Glob(filepath.Join(dir, "shards", "*-*"))
-	if len(was) != 1 {
-		t.Fatalf("shards %v", was)
-	}
+	testkit.Require(t, len(was) == 1, "shards %v", was)
 	testkit.Must(t, os.RemoveAll(was[0]))
-	if n, err := collector.Salvage(t.TempDir()); n != 0 || err != nil {
-		t.Errorf("into another directory: %d, %v", n, err)
-	}
+	n, err := collector.Salvage(t.TempDir())
+	testkit.Check(t, n == 0 && err == nil, "into another directory: %d, %v", n, err)
 	oneToN(t, dir, count)
-	if left := leftInShm(t, j.pid); len(left) > 0 {
-		t.Errorf("%v is left behind", left)
-	}
+	left := leftInShm(t, j.pid)
+	testkit.Check(t, len(left) == 0, "%v is left behind", left)
 }
 
 // Containers have equal process ids and, where nobody cares, equal names; they share a folder. Two of them are
@@ -653,9 +638,8 @@ func TestContainersWithEqualNames(t *testing.T) {
 		wrapper = append(wrapper, "--user", "--map-root-user")
 	}
 	if out, err := exec.Command(wrapper[0], append(slices.Clone(wrapper[1:]), "true")...).CombinedOutput(); err != nil {
-		if os.Geteuid() == 0 && os.Getenv("CI") == "true" {
-			t.Fatalf("root cannot make namespaces: %v\n%s", err, out)
-		}
+		testkit.Require(t, os.Geteuid() != 0 || os.Getenv("CI") != "true",
+			"root cannot make namespaces: %v\n%s", err, out)
 		t.Skipf("NOT TESTED IN CONTAINERS: no namespaces can be made here: %v\n%s", err, out)
 	}
 	for _, k := range []keeper{byCollector, bySpool, inShm} {
@@ -701,9 +685,7 @@ func TestContainersWithEqualNames(t *testing.T) {
 				for _, p := range shards(t, dir) {
 					described[int(p.Tag)] = true
 				}
-				if len(described) != 2 {
-					t.Errorf("the shards are of %d processes, want 2", len(described))
-				}
+				testkit.Check(t, len(described) == 2, "the shards are of %d processes, want 2", len(described))
 				a := readArchive(t, anchor)
 				processes, members := 0, 0
 				for _, g := range a.groups {
@@ -716,9 +698,8 @@ func TestContainersWithEqualNames(t *testing.T) {
 						members = max(members, len(c.Members))
 					}
 				}
-				if processes != 2 || members != 2 {
-					t.Errorf("the archive has %d processes and a communicator of %d, want 2 and 2", processes, members)
-				}
+				testkit.Check(t, processes == 2 && members == 2,
+					"the archive has %d processes and a communicator of %d, want 2 and 2", processes, members)
 				otf2Print(t, anchor)
 				for _, group := range a.groups {
 					if group.Creator != nil {
@@ -772,9 +753,7 @@ func TestNoWaitGoesByAClockThatCanBeSet(t *testing.T) {
 		file := testkit.Value(elf.Open(builtFile(t, library)))(t)
 		symbols, err := file.ImportedSymbols()
 		file.Close()
-		if err != nil || len(symbols) == 0 {
-			t.Fatalf("%s imports %d symbols: %v", library, len(symbols), err)
-		}
+		testkit.Require(t, err == nil && len(symbols) != 0, "%s imports %d symbols: %v", library, len(symbols), err)
 		for _, s := range symbols {
 			if s.Name == "sigtimedwait" { // takes a time span
 				continue

@@ -68,9 +68,8 @@ func TestCommandsAgreeOnWhoLives(t *testing.T) {
 					} `json:"hang"`
 				}
 				asJSON(t, &hanging, c.reader, "report", "--hang", dir, "--format", "json")
-				if jobs := hanging.Hang.Jobs; len(jobs) != 1 || jobs[0] != want {
-					t.Errorf("report --hang says %+v, want %+v", jobs, want)
-				}
+				jobs := hanging.Hang.Jobs
+				testkit.Check(t, len(jobs) == 1 && jobs[0] == want, "report --hang says %+v, want %+v", jobs, want)
 				status := strings.Join(asJSON(t, nil, c.reader, "ctl", "status", dir, "--format", "json"), "")
 				testkit.Equal(t, strings.Contains(status, `"records"`), want.Running == 1, "ctl status says %s",
 					status)
@@ -83,13 +82,10 @@ func TestCommandsAgreeOnWhoLives(t *testing.T) {
 					} `json:"runs"`
 				}
 				asJSON(t, &found, c.reader, "unify", dir, "--format", "json")
-				if len(found.Runs) != 1 || lifeCounts(found.Runs[0]) != want {
-					t.Errorf("unify says %+v, want %+v", found.Runs, want)
-				}
+				testkit.Check(t, len(found.Runs) == 1 && lifeCounts(found.Runs[0]) == want,
+					"unify says %+v, want %+v", found.Runs, want)
 				entries, err := experiment.List(dir)
-				if err != nil || len(entries) != 1 {
-					t.Fatalf("%v, %v", entries, err)
-				}
+				testkit.Require(t, err == nil && len(entries) == 1, "%v, %v", entries, err)
 				states := map[lifeCounts]experiment.State{{Running: 1}: experiment.Writing,
 					{Crashed: 1}: experiment.Dead, {Ended: 1}: experiment.Done}
 				if got := entries[0]; got.State != states[want] || got.Guess {

@@ -148,16 +148,13 @@ func TestManyShortThreads(t *testing.T) {
 			t.Parallel()
 			c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: k, way: "short-threads",
 				further: threads}
-			if said := c.run(); strings.Contains(said, "NCCL_OTF2") {
-				t.Errorf("the plugin said %q", said)
-			}
+			said := c.run()
+			testkit.Check(t, !strings.Contains(said, "NCCL_OTF2"), "the plugin said %q", said)
 			const rows = regions.OwnRows + together + 2
 			if k.name == inProfile.name {
 				c.recorded(crowdBegins + threads)
 				for _, p := range shards(t, c.dir) {
-					if len(p.Locations) > rows {
-						t.Errorf("%d rows, want at most %d", len(p.Locations), rows)
-					}
+					testkit.Check(t, len(p.Locations) <= rows, "%d rows, want at most %d", len(p.Locations), rows)
 				}
 				c.tool("profile", c.dir)
 				return
@@ -225,15 +222,13 @@ func TestManyCommunicatorsAtOneTime(t *testing.T) {
 	const comms = 700 // with more rows the reference reader needs more descriptors than it usually has
 	c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector, way: "communicators-together",
 		further: comms}
-	if said := c.run(); strings.Contains(said, "NCCL_OTF2") {
-		t.Errorf("the plugin said %q", said)
-	}
+	said := c.run()
+	testkit.Check(t, !strings.Contains(said, "NCCL_OTF2"), "the plugin said %q", said)
 	c.recorded(crowdBegins + 2*comms)
 	c.archive(crowdBegins+2*comms, comms+3)
 	for _, p := range shards(t, c.dir) {
-		if slices.ContainsFunc(p.Locations, func(l experiment.Location) bool { return l.Shared() }) {
-			t.Error("communicators that were alive at one time share a row")
-		}
+		testkit.Check(t, !slices.ContainsFunc(p.Locations, func(l experiment.Location) bool { return l.Shared() }),
+			"communicators that were alive at one time share a row")
 	}
 }
 
@@ -244,8 +239,7 @@ func TestManySingleCalls(t *testing.T) {
 	const calls = 300_000
 	c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector, way: "single-calls",
 		further: calls}
-	if said := c.run(); strings.Contains(said, "NCCL_OTF2") {
-		t.Errorf("the plugin said %q", said)
-	}
+	said := c.run()
+	testkit.Check(t, !strings.Contains(said, "NCCL_OTF2"), "the plugin said %q", said)
 	c.archive(crowdBegins+calls, 8)
 }

@@ -25,9 +25,8 @@ func TestPhasesOfAPythonProgram(t *testing.T) {
 	cmd := exec.CommandContext(ctx, python3, "marks/program.py", builtFile(t, "libnccl-profiler-otf2.so"))
 	cmd.Env = append(os.Environ(), "NCCL_OTF2_DIR="+o.dir, "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60",
 		"PYTHONDONTWRITEBYTECODE=1")
-	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Fatalf("%v: %s", err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	testkit.Require(t, err == nil && len(out) == 0, "%v: %s", err, out)
 	waitDone(t, o.dir, 1)
 	o.unify()
 	step := func(name string) []string {

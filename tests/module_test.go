@@ -36,9 +36,7 @@ func outside(t *testing.T, dir, name string, args ...string) string {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
-	}
+	testkit.Require(t, err == nil, "%s %v: %v\n%s", name, args, err, out)
 	return string(out)
 }
 
@@ -62,9 +60,8 @@ func TestLibrariesServeOtherModules(t *testing.T) {
 	put(t, dir, map[string]string{"main.go": strings.ReplaceAll(reader, "MODULE", module), "go.sum": string(sums)})
 	outside(t, dir, "go", "mod", "init", "example.org/reader")
 	outside(t, dir, "go", "mod", "edit", "-require", module+"@v0.0.0", "-replace", module+"="+root)
-	if got := outside(t, dir, "go", "run", "."); !strings.HasPrefix(got, "0 ") {
-		t.Errorf("it says %q", got)
-	}
+	got := outside(t, dir, "go", "run", ".")
+	testkit.Check(t, strings.HasPrefix(got, "0 "), "it says %q", got)
 }
 
 func TestModuleGetsAnotherPath(t *testing.T) {
@@ -88,8 +85,6 @@ func TestModuleGetsAnotherPath(t *testing.T) {
 	for _, bad := range []string{"nothing", "a b.c/d", "x.y/$(z)"} {
 		cmd := exec.Command(script, bad)
 		cmd.Dir = dir
-		if err := cmd.Run(); err == nil {
-			t.Errorf("%q is taken", bad)
-		}
+		testkit.Check(t, cmd.Run() != nil, "%q is taken", bad)
 	}
 }

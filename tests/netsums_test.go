@@ -68,15 +68,11 @@ func TestNetSumsSayWhatSingleStepsSay(t *testing.T) {
 			} {
 				each, _ := play(t, rec, env("NCCL_OTF2_EVENTS=net"), way.change)
 				single := networkOf(t, each)
-				if single.summed || len(single.waits.Network) == 0 || len(single.tally) == 0 {
-					t.Fatalf("summed %v, %d ranks, %d phases", single.summed, len(single.waits.Network),
-						len(single.tally))
-				}
+				testkit.Require(t, !single.summed && len(single.waits.Network) != 0 && len(single.tally) != 0,
+					"summed %v, %d ranks, %d phases", single.summed, len(single.waits.Network), len(single.tally))
 				dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS=net-sums"), way.change)
 				summed := networkOf(t, dir)
-				if !summed.summed {
-					t.Errorf("%s: the archive does not say that steps are summed up", way.name)
-				}
+				testkit.Check(t, summed.summed, "%s: the archive does not say that steps are summed up", way.name)
 				sameNetwork(t, way.name, &single, &summed)
 				checkSound(t, filepath.Join(dir, "traces.otf2"))
 			}
@@ -100,20 +96,17 @@ func sameNetwork(t *testing.T, way string, single, summed *ofNetwork) {
 	} {
 		testkit.Equal(t, diff, "", "%s: %s of single steps (−), of sums (+)", way, what)
 	}
-	if timed := slices.IndexFunc(summed.matrix.Ranks, func(f matrix.Flow) bool { return f.Busy > 0 }); timed < 0 {
-		t.Errorf("%s: no busy time is known from rank to rank", way)
-	}
+	timed := slices.IndexFunc(summed.matrix.Ranks, func(f matrix.Flow) bool { return f.Busy > 0 })
+	testkit.Check(t, timed >= 0, "%s: no busy time is known from rank to rank", way)
 	if !slices.ContainsFunc(summed.matrix.Remarks,
 		func(r string) bool { return strings.Contains(r, "NCCL_OTF2_EVENTS=net ") }) {
 		t.Errorf("%s: nothing says what to record for the rest: %q", way, summed.matrix.Remarks)
 	}
-	if summed.events >= single.events {
-		t.Errorf("%s: %d events, of single steps %d", way, summed.events, single.events)
-	}
+	testkit.Check(t, summed.events < single.events,
+		"%s: %d events, of single steps %d", way, summed.events, single.events)
 	for _, row := range summed.tally {
-		if row.Calls > 0 && (!row.Summed || row.Min != 0 || row.Max != 0) {
-			t.Errorf("%s: the shortest and longest %s are stated: %+v", way, row.Name, row)
-		}
+		testkit.Check(t, row.Calls <= 0 || row.Summed && row.Min == 0 && row.Max == 0,
+			"%s: the shortest and longest %s are stated: %+v", way, row.Name, row)
 	}
 }
 
@@ -133,18 +126,15 @@ func TestProductsAgreeOnNetSums(t *testing.T) {
 					}
 					delete(f[what], product)
 				}
-				if len(f[what]) < 3 {
-					t.Errorf("%s are shown by %d products", what, len(f[what]))
-				}
+				testkit.Check(t, len(f[what]) >= 3, "%s are shown by %d products", what, len(f[what]))
 			}
 			for _, what := range f.disagreements() {
 				t.Error(what)
 			}
 			out, err := exec.Command(builtFile(t, "nccl-otf2"), "export", "--perfetto", "-o",
 				filepath.Join(t.TempDir(), "run.pftrace"), dir).CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "transfers that were recorded in sums") {
-				t.Errorf("export: %v, %s", err, out)
-			}
+			testkit.Check(t, err == nil && strings.Contains(string(out), "transfers that were recorded in sums"),
+				"export: %v, %s", err, out)
 		})
 	}
 }

@@ -57,24 +57,18 @@ func TestJobWithoutCalls(t *testing.T) {
 	anchor := filepath.Join(o.dir, "traces.otf2")
 	a := openArchive(t, anchor)
 	r, err := operations.Observe(a, new(operations.Observer))
-	if err != nil || len(r.Problems) > 0 {
-		t.Fatal(err, r.Problems)
-	}
+	testkit.Require(t, err == nil && len(r.Problems) == 0, "%v %v", err, r.Problems)
 	o.want("operations", int(r.Summary.Operations), 12+4)
 	w := r.WaitStates
 	causedMost(t, w, "Rank 2")
-	if h := r.Summary.Hidden; len(h) == 0 || h[0].Key != "application-calls" {
-		t.Errorf("not visible: %+v", h)
-	}
+	h := r.Summary.Hidden
+	testkit.Check(t, len(h) != 0 && h[0].Key == "application-calls", "not visible: %+v", h)
 
 	res := testkit.Value(view.Scalasca(anchor, filepath.Join(o.dir, "scalasca"), nil))(t)
-	if res.Collectives != 12 || res.Messages != 4 || res.Lost() > 0 || len(res.Problems) > 0 {
-		t.Errorf("view: %+v", res)
-	}
+	testkit.Check(t, res.Collectives == 12 && res.Messages == 4 && res.Lost() <= 0 && len(res.Problems) == 0,
+		"view: %+v", res)
 	found, err := scoutrules.Check(res.Archive, nil)
-	if err != nil || len(found.Findings) > 0 {
-		t.Error(err, found)
-	}
+	testkit.Check(t, err == nil && len(found.Findings) == 0, "%v %v", err, found)
 
 	p, report, err := cubex.FromArchive(a)
 	testkit.Must(t, err)
@@ -89,13 +83,9 @@ func TestHangWithoutCalls(t *testing.T) {
 	t.Parallel()
 	o := playScenario(t, withoutCalls(true), env("NCCL_ENQUEUE_REARCH_ENABLE=1"))
 	r, err := hang.Find(o.dir, time.Now(), nil)
-	if err != nil || len(r.Jobs) != 1 || len(r.Jobs[0].Communicators) == 0 {
-		t.Fatalf("%v %+v", err, r)
-	}
+	testkit.Require(t, err == nil && len(r.Jobs) == 1 && len(r.Jobs[0].Communicators) != 0, "%v %+v", err, r)
 	c := &r.Jobs[0].Communicators[0]
-	if c.Operation != "AllReduce" || c.Ordinal != 12 || c.Verdict != hang.NotReached {
-		t.Errorf("%+v", c)
-	}
+	testkit.Check(t, c.Operation == "AllReduce" && c.Ordinal == 12 && c.Verdict == hang.NotReached, "%+v", c)
 	for _, m := range c.Members {
 		testkit.Equal(t, (m.Rank == 1), (m.State == "missing"), "rank %d: %+v", m.Rank, m)
 	}
@@ -105,7 +95,6 @@ func TestHangWithoutCalls(t *testing.T) {
 func causedMost(t *testing.T, w *waits.States, rank string) {
 	t.Helper()
 	i := slices.IndexFunc(w.Ranks, func(r waits.Row) bool { return r.Name == rank })
-	if i < 0 || w.Total.Waited == 0 || 2*w.Ranks[i].Caused < w.Total.Waited {
-		t.Errorf("%s did not make ranks wait the most: %+v", rank, w.Ranks)
-	}
+	testkit.Check(t, i >= 0 && w.Total.Waited != 0 && 2*w.Ranks[i].Caused >= w.Total.Waited,
+		"%s did not make ranks wait the most: %+v", rank, w.Ranks)
 }

@@ -118,9 +118,7 @@ func simpleView(t *testing.T, name string, changes []change) (*otf2.Archive, *vi
 	}
 	dir, _ := play(t, recording(t, name), append(changes, clock(replay.ClockRecorded))...)
 	res := testkit.Value(view.Simple(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "simple"), nil))(t)
-	if len(res.Problems) > 0 || res.Others+res.Unplaced > 0 {
-		t.Errorf("%+v", res)
-	}
+	testkit.Check(t, len(res.Problems) == 0 && res.Others+res.Unplaced <= 0, "%+v", res)
 	return opened(t, filepath.Join(dir, "traces.otf2")), res
 }
 

@@ -23,9 +23,8 @@ import (
 func builtFile(t *testing.T, name string) string {
 	t.Helper()
 	path := testkit.Value(filepath.Abs(filepath.Join("..", "build", name)))(t)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%s is not built: run `make build` first", name)
-	}
+	_, err := os.Stat(path)
+	testkit.Require(t, err == nil, "%s is not built: run `make build` first", name)
 	return path
 }
 
@@ -39,9 +38,7 @@ func recordings(t *testing.T, names ...string) (out []*replay.Recording) {
 	t.Helper()
 	if len(names) == 0 {
 		files, err := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
-		if err != nil || len(files) != 13 {
-			t.Fatalf("%d recordings found, want 13: %v", len(files), err)
-		}
+		testkit.Require(t, err == nil && len(files) == 13, "%d recordings found, want 13: %v", len(files), err)
 		for _, f := range files {
 			names = append(names, filepath.Base(filepath.Dir(f)))
 		}
@@ -131,9 +128,8 @@ func runQuietly(t *testing.T, rec *replay.Recording, opt replay.Options) *replay
 	t.Helper()
 	res := run(t, rec, opt)
 	for i := range res.Processes {
-		if s := res.Processes[i].Stderr; strings.Contains(s, "NCCL_OTF2") {
-			t.Errorf("the plugin had to say something: %s", s)
-		}
+		s := res.Processes[i].Stderr
+		testkit.Check(t, !strings.Contains(s, "NCCL_OTF2"), "the plugin had to say something: %s", s)
 	}
 	return res
 }
@@ -160,9 +156,8 @@ func waitDone(t *testing.T, dir string, processes int) {
 		if len(done) == processes {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d collectors have finished in %s", len(done), processes, dir)
-		}
+		testkit.Require(t, !time.Now().After(deadline),
+			"%d of %d collectors have finished in %s", len(done), processes, dir)
 		time.Sleep(10 * time.Millisecond)
 	}
 }
@@ -182,9 +177,7 @@ func checkSound(t *testing.T, anchor string, mayBe ...check.Severity) {
 	checked := testkit.Value(check.Archive(anchor, nil))(t)
 	for _, f := range checked.Findings {
 		said := f.Severity == check.Note && strings.HasPrefix(f.Text, "not compared, as members differ: ")
-		if !said && !slices.Contains(mayBe, f.Severity) {
-			t.Errorf("check: %v", f)
-		}
+		testkit.Check(t, said || slices.Contains(mayBe, f.Severity), "check: %v", f)
 	}
 	otf2Print(t, anchor)
 }

@@ -29,9 +29,7 @@ func TestRecordingsAreLookedAt(t *testing.T) {
 			dir, _ := play(t, rec, clock(replay.ClockRecorded), env("NCCL_OTF2_EVENTS=all"))
 			for _, section := range []string{"", "--tally", "--nccl-tests"} {
 				played, looked := reported(t, dir, section, host), reported(t, rec.Dir, section, host)
-				if diff := cmp.Diff(played, looked); diff != "" {
-					t.Errorf("report %s: played (−) and looked at (+):\n%s", section, diff)
-				}
+				testkit.Equal(t, cmp.Diff(played, looked), "", "report %s: played (−) and looked at (+):\n", section)
 			}
 		})
 	}
@@ -49,9 +47,8 @@ func reported(t *testing.T, dir, section, host string) any {
 	out := testkit.Output(t, cmd)
 	var said any
 	testkit.Must(t, json.Unmarshal(out, &said))
-	if left, _ := filepath.Glob(filepath.Join(cmd.Env[len(cmd.Env)-1][len("TMPDIR="):], "*")); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	left, _ := filepath.Glob(filepath.Join(cmd.Env[len(cmd.Env)-1][len("TMPDIR="):], "*"))
+	testkit.Check(t, len(left) == 0, "left behind: %q", left)
 	return plain(said, host)
 }
 

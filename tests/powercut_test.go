@@ -195,9 +195,7 @@ func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *ra
 	skip func(call, path string) bool) string {
 	t.Helper()
 	d, err := j.record.At(moment, skip)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	to := testkit.Value(os.MkdirTemp(t.TempDir(), ""))(t)
 	defer os.RemoveAll(to)
 	testkit.Must(t, d.Cut(to, luck, r))
@@ -294,9 +292,7 @@ func testPowerCuts(t *testing.T, job *recordedJob) {
 	for _, a := range job.secured {
 		calls += a.calls
 	}
-	if calls > 0 != (job.backlog == "on") {
-		t.Fatalf("%d calls that were put off are promised", calls)
-	}
+	testkit.Require(t, calls > 0 == (job.backlog == "on"), "%d calls that were put off are promised", calls)
 	t.Logf("%d moments, %d durable checkpoints, %d calls put off in them, archives at %v", job.record.Moments,
 		len(job.secured), calls, job.whole)
 	for seed := range uint64(*powerCuts) {
@@ -367,13 +363,9 @@ func TestSlowDisk(t *testing.T) {
 		filepath.Join("..", "testdata", "nccl-callbacks", "09-straggler-4p"), "--pace", "recorded", "--dir", dir)
 	testkit.Output(t, cmd)
 	checked, err := check.Archive(filepath.Join(dir, "traces.otf2"), nil)
-	if err != nil || len(checked.Findings) > 0 {
-		t.Errorf("the archive: %v, %v", err, checked)
-	}
+	testkit.Check(t, err == nil && len(checked.Findings) == 0, "the archive: %v, %v", err, checked)
 	for _, p := range shardsOf(t, dir) {
-		if len(p.Counts.Lost) > 0 {
-			t.Errorf("process %d has lost %v", p.PID, p.Counts.Lost)
-		}
+		testkit.Check(t, len(p.Counts.Lost) == 0, "process %d has lost %v", p.PID, p.Counts.Lost)
 	}
 	record := testkit.Value(powercut.Read(trace, root))(t)
 	written := 0 // on a busy machine one process may have nothing to write just then
@@ -381,7 +373,5 @@ func TestSlowDisk(t *testing.T) {
 		in := filepath.Join(dir, experiment.Folder, e.UUID)
 		written += record.Between(filepath.Join(in, "checkpoint.json"), in, filepath.Join(in, "durable.json"))
 	}
-	if written == 0 {
-		t.Error("nothing was written while a sync waited")
-	}
+	testkit.Check(t, written != 0, "nothing was written while a sync waited")
 }

@@ -100,9 +100,7 @@ func outputs(t *testing.T, dir string) map[string]map[string][]byte {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join(dir, p.file))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s has written no %s", p.name, p.file)
-		}
+		testkit.Require(t, err == nil && len(files) != 0, "%s has written no %s", p.name, p.file)
 		all[p.name] = make(map[string][]byte)
 		for _, file := range files {
 			if all[p.name][filepath.Base(file)], err = os.ReadFile(file); err != nil {

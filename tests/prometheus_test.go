@@ -76,27 +76,21 @@ func TestDashboard(t *testing.T) {
 			continue
 		}
 		metric, label, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(v.Query, "label_values("), ")"), ", ")
-		if n := len(prometheus.ask(t, fmt.Sprintf("count by (%s) (%s)", label, metric))); n == 0 {
-			t.Errorf("variable %s has no values", v.Name)
-		}
+		testkit.Check(t, len(prometheus.ask(t, fmt.Sprintf("count by (%s) (%s)", label, metric))) != 0,
+			"variable %s has no values", v.Name)
 	}
 	asked := 0
 	for _, p := range board.Panels {
 		for _, target := range p.Targets {
 			expr := strings.NewReplacer("$__rate_interval", "5m", "$job", ".*", "$node", ".*", "$communicator",
 				".*").Replace(target.Expr)
-			if strings.Contains(expr, "$") {
-				t.Errorf("%s: %s has a variable that the dashboard has not", p.Title, expr)
-			}
+			testkit.Check(t, !strings.Contains(expr, "$"),
+				"%s: %s has a variable that the dashboard has not", p.Title, expr)
 			asked++
-			if len(prometheus.ask(t, expr)) == 0 {
-				t.Errorf("%s: %s has no value", p.Title, expr)
-			}
+			testkit.Check(t, len(prometheus.ask(t, expr)) != 0, "%s: %s has no value", p.Title, expr)
 		}
 	}
-	if asked < 10 {
-		t.Errorf("%d expressions", asked)
-	}
+	testkit.Check(t, asked >= 10, "%d expressions", asked)
 	if named := prometheus.ask(t, `nccl_otf2_culprit_share{slurm_job_id="1"}`); len(named) != 1 ||
 		named[0]["rank"] != "Rank 2" || named[0]["kind"] != "host_late" {
 		t.Errorf("the straggler's job names %v", named)
@@ -110,13 +104,9 @@ func lintMetrics(t *testing.T, tools string, text []byte) {
 	check.Stdin = bytes.NewReader(text)
 	said, err := check.CombinedOutput()
 	for line := range strings.Lines(string(said)) {
-		if !inspectorUnits.MatchString(line) {
-			t.Errorf("promtool check metrics: %s", line)
-		}
+		testkit.Check(t, inspectorUnits.MatchString(line), "promtool check metrics: %s", line)
 	}
-	if code := check.ProcessState.ExitCode(); err != nil && code != lint {
-		t.Errorf("promtool check metrics: %v", err)
-	}
+	testkit.Check(t, err == nil || check.ProcessState.ExitCode() == lint, "promtool check metrics: %v", err)
 }
 
 // metricsOfRestartedJob gives the metrics of a job in profile mode after its processes ended, and after they were
@@ -193,9 +183,8 @@ func TestMetricsOfTracesAndProfiles(t *testing.T) {
 			testkit.Output(t, cmd)
 			of[mode] = passing.ReplaceAllString(string(keptMetrics(t, dir, "1")), "")
 		}
-		if of["trace"] != of["profile"] {
-			t.Errorf("%s: of the trace\n%s\nof the profile\n%s", name, of["trace"], of["profile"])
-		}
+		testkit.Check(t, of["trace"] == of["profile"],
+			"%s: of the trace\n%s\nof the profile\n%s", name, of["trace"], of["profile"])
 		testkit.Contains(t, of["trace"], "nccl_otf2_operations_total{")
 	}
 }
@@ -238,9 +227,7 @@ func keptBySetting(t *testing.T, mode string) {
 	_, err := os.Stat(others)
 	testkit.Must(t, err)
 	names, _ := filepath.Glob(filepath.Join(folder, "nccl-otf2-*.prom"))
-	if len(names) != 1 {
-		t.Fatalf("%s: %q", mode, names)
-	}
+	testkit.Require(t, len(names) == 1, "%s: %q", mode, names)
 	testkit.Must(t, os.Remove(names[0])) // whoever keeps it ends: somebody else has taken it
 }
 
@@ -277,10 +264,8 @@ func startPrometheus(t *testing.T, tools, address string, paths ...string) *serv
 	}
 	file := filepath.Join(dir, "prometheus.yml")
 	testkit.Write(t, file, []byte(config))
-	if said, err := exec.Command(filepath.Join(tools, "promtool"), "check", "config",
-		file).CombinedOutput(); err != nil {
-		t.Fatalf("promtool check config: %v: %s", err, said)
-	}
+	said, err := exec.Command(filepath.Join(tools, "promtool"), "check", "config", file).CombinedOutput()
+	testkit.Require(t, err == nil, "promtool check config: %v: %s", err, said)
 	for {
 		if s := tryPrometheus(t, tools, dir, file, len(paths)); s != nil {
 			return s
@@ -291,8 +276,7 @@ func startPrometheus(t *testing.T, tools, address string, paths ...string) *serv
 // tryPrometheus starts it at a port that was free; nil: another program has taken that.
 func tryPrometheus(t *testing.T, tools, dir, config string, targets int) *server {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	free := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := &server{free.Addr().String()}
 	testkit.Must(t, free.Close())
 	var log bytes.Buffer
@@ -327,11 +311,9 @@ func tryPrometheus(t *testing.T, tools, dir, config string, targets int) *server
 // ask evaluates an expression, and gives the labels of what has a value that is a number.
 func (s *server) ask(t *testing.T, expr string) (found []map[string]string) {
 	t.Helper()
-	r, err := http.Get("http://" + s.address + "/api/v1/query?query=" + url.QueryEscape(expr))
-	testkit.Must(t, err)
+	r := testkit.Value(http.Get("http://" + s.address + "/api/v1/query?query=" + url.QueryEscape(expr)))(t)
 	defer r.Body.Close()
-	text, err := io.ReadAll(r.Body)
-	testkit.Must(t, err)
+	text := testkit.Value(io.ReadAll(r.Body))(t)
 	var answer struct {
 		Status, Error string
 		Data          struct {

@@ -119,9 +119,7 @@ func TestRealNCCLWithoutRoom(t *testing.T) {
 				if strings.Contains(c.setup, "size=160m") && c.program == one {
 					lines++
 				}
-				if lines != 1 {
-					t.Errorf("said %d times: %s", lines, line)
-				}
+				testkit.Check(t, lines == 1, "said %d times: %s", lines, line)
 			})
 		}
 	}

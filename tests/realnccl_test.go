@@ -90,9 +90,7 @@ func TestRealProgramsAreNamed(t *testing.T) {
 			short++
 		}
 	}
-	if short < 12 {
-		t.Errorf("the short form has %d programs only", short)
-	}
+	testkit.Check(t, short >= 12, "the short form has %d programs only", short)
 }
 
 // runProgram runs a program in all ways.

@@ -167,9 +167,8 @@ func readMeasurement(t *testing.T, dir string) [][]userRegion {
 			case otf2.EventEnter:
 				stack = append(stack, userRegion{name: regions[e.Enter().Region], bytes: unsized})
 			case otf2.EventLeave:
-				if len(stack) == 0 || stack[len(stack)-1].name != regions[e.Leave().Region] {
-					t.Fatalf("%s: location %#x leaves %q in %v", dir, location.Self, regions[e.Leave().Region], stack)
-				}
+				testkit.Require(t, len(stack) != 0 && stack[len(stack)-1].name == regions[e.Leave().Region],
+					"%s: location %#x leaves %q in %v", dir, location.Self, regions[e.Leave().Region], stack)
 				if top := stack[len(stack)-1]; top.name != "" {
 					ended = append(ended, top)
 				}
@@ -184,9 +183,7 @@ func readMeasurement(t *testing.T, dir string) [][]userRegion {
 				}
 			}
 		}
-		if len(stack) > 0 {
-			t.Errorf("%s: %v are open on location %#x", dir, stack, location.Self)
-		}
+		testkit.Check(t, len(stack) == 0, "%s: %v are open on location %#x", dir, stack, location.Self)
 		threads = append(threads, ended)
 	}
 	return threads
@@ -231,9 +228,8 @@ func checkProfile(t *testing.T, dir string, threads [][]userRegion) {
 		}
 		got[region.Name] = s
 	}
-	if d := gocmp.Diff(want, got, gocmp.AllowUnexported(sum{})); d != "" {
-		t.Errorf("%s: the profile is not what was traced: %s", dir, d)
-	}
+	testkit.Equal(t, gocmp.Diff(want, got, gocmp.AllowUnexported(sum{})), "",
+		"%s: the profile is not what was traced", dir)
 }
 
 // checkReadable lets the reference tools read a measurement, as far as they are there.
@@ -274,9 +270,7 @@ func playReal(t *testing.T, rec *replay.Recording, kind string, changes ...chang
 	for i := range res.Processes {
 		said := res.Processes[i].Stderr
 		for line := range strings.Lines(said) {
-			if strings.Contains(line, "[Score-P]") && !isLateThread(line) {
-				t.Errorf("Score-P says %s", line)
-			}
+			testkit.Check(t, !strings.Contains(line, "[Score-P]") || isLateThread(line), "Score-P says %s", line)
 		}
 		testkit.Equal(t, strings.Contains(said, "NCCL itself is instrumented"), realHostKinds[kind].nccl,
 			"the plugin says %q", said)
@@ -324,9 +318,8 @@ func TestRealScorepKeepsItsMemory(t *testing.T) {
 	needRealScorep(t)
 	out := testkit.Value(exec.Command("scorep", "--version").Output())(t)
 	var release int
-	if _, err := fmt.Sscanf(string(out), "Score-P %d", &release); err != nil {
-		t.Fatalf("%q: %v", out, err)
-	}
+	_, err := fmt.Sscanf(string(out), "Score-P %d", &release)
+	testkit.Require(t, err == nil, "%q: %v", out, err)
 	if release < 9 {
 		checkManyThreads(t, playReal(t, callsOfManyThreads(t), "orphans",
 			env("SCOREP_TOTAL_MEMORY=16000k"))) // its default

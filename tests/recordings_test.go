@@ -18,6 +18,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // way is one way of playing a recording.
@@ -105,9 +106,7 @@ func compareCounts(t *testing.T, dir string, res *replay.Result) {
 	byPID := shardsByProcess(t, dir)
 	for _, r := range res.Processes {
 		p := byPID[r.PID]
-		if p == nil {
-			t.Fatalf("no shard of process %d", r.PID)
-		}
+		testkit.Require(t, p != nil, "no shard of process %d", r.PID)
 		d := r.Report.Delivered
 		for _, c := range []struct {
 			what      string
@@ -122,14 +121,11 @@ func compareCounts(t *testing.T, dir string, res *replay.Result) {
 			for k, n := range c.delivered {
 				want[k] = uint64(n)
 			}
-			if diff := cmp.Diff(want, c.recorded, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("process %d: %s delivered (−) and recorded (+):\n%s", r.Rank, c.what, diff)
-			}
+			testkit.Equal(t, cmp.Diff(want, c.recorded, cmpopts.EquateEmpty()), "",
+				"process %d: %s delivered (−) and recorded (+):\n", r.Rank, c.what)
 		}
 		for reason, n := range p.Counts.Lost {
-			if len(n) > 0 {
-				t.Errorf("process %d: lost for %s: %v", r.Rank, reason, n)
-			}
+			testkit.Check(t, len(n) == 0, "process %d: lost for %s: %v", r.Rank, reason, n)
 		}
 	}
 }
@@ -149,15 +145,11 @@ func communicatorsByKey(t *testing.T, want *expected, got *archive) map[string]*
 		}
 		for _, c := range got.comms {
 			if c.Name == name && len(c.Members) == n {
-				if out[key] != nil {
-					t.Errorf("communicator %q is defined more than once", name)
-				}
+				testkit.Check(t, out[key] == nil, "communicator %q is defined more than once", name)
 				out[key] = c
 			}
 		}
-		if out[key] == nil {
-			t.Errorf("communicator %q of %d ranks is not in the archive", name, n)
-		}
+		testkit.Check(t, out[key] != nil, "communicator %q of %d ranks is not in the archive", name, n)
 	}
 	found := 0
 	for _, c := range got.comms {
@@ -165,9 +157,7 @@ func communicatorsByKey(t *testing.T, want *expected, got *archive) map[string]*
 			found++
 		}
 	}
-	if found != len(out) {
-		t.Errorf("the archive has %d communicators, want %d", found, len(out))
-	}
+	testkit.Check(t, found == len(out), "the archive has %d communicators, want %d", found, len(out))
 	return out
 }
 
@@ -198,7 +188,5 @@ func compareOperations(t *testing.T, want *expected, got *archive) {
 			}
 		}
 	}
-	if shown == 0 {
-		t.Error("no communicator rank was compared")
-	}
+	testkit.Check(t, shown != 0, "no communicator rank was compared")
 }

@@ -18,8 +18,7 @@ import (
 func left(t *testing.T, release, name string) (dir string) {
 	t.Helper()
 	folder := t.TempDir()
-	archive, err := filepath.Abs(filepath.Join("../testdata/releases", release, name+".tar.gz"))
-	testkit.Must(t, err)
+	archive := testkit.Value(filepath.Abs(filepath.Join("../testdata/releases", release, name+".tar.gz")))(t)
 	testkit.Output(t, exec.Command("tar", "-xzf", archive, "-C", folder))
 	return filepath.Join(folder, name)
 }
@@ -32,9 +31,7 @@ func operationsOf(t *testing.T, dir string) (all map[string]any) {
 		&report))
 	all = make(map[string]any)
 	for _, part := range []string{"operations", "waits", "verdict"} {
-		if report[part] == nil {
-			t.Fatalf("%s: the report has no %s", dir, part)
-		}
+		testkit.Require(t, report[part] != nil, "%s: the report has no %s", dir, part)
 		all[part] = report[part]
 	}
 	return all
@@ -45,9 +42,7 @@ func operationsOf(t *testing.T, dir string) (all map[string]any) {
 func TestReleasesStayReadable(t *testing.T) {
 	tool := builtFile(t, "nccl-otf2")
 	releases, err := filepath.Glob("../testdata/releases/*/straggler.tar.gz")
-	if err != nil || len(releases) == 0 {
-		t.Fatalf("no releases (%v)", err)
-	}
+	testkit.Require(t, err == nil && len(releases) != 0, "no releases (%v)", err)
 	for _, path := range releases {
 		release := filepath.Base(filepath.Dir(path))
 		for name, answer := range map[string]string{
@@ -57,9 +52,7 @@ func TestReleasesStayReadable(t *testing.T) {
 				t.Parallel()
 				dir := left(t, release, name)
 				said := runTool(t, tool, "report", dir)
-				if !regexp.MustCompile(answer).MatchString(said) {
-					t.Errorf("no %s in\n%s", answer, said)
-				}
+				testkit.Check(t, regexp.MustCompile(answer).MatchString(said), "no %s in\n%s", answer, said)
 				if said := runTool(t, tool, "check", dir); !strings.HasPrefix(said, "no findings ") {
 					t.Errorf("check: %s", said)
 				}
@@ -87,9 +80,7 @@ func TestProfileStaysWhereShardsCannotBeRead(t *testing.T) {
 		if err == nil || !regexp.MustCompile(`nothing can be read: .*version 1, this program reads \d`).Match(out) {
 			t.Errorf("%s: %v\n%s", command, err, out)
 		}
-		if !bytes.Equal(before, testkit.Read(t, file)) {
-			t.Errorf("%s has made another profile", command)
-		}
+		testkit.Check(t, bytes.Equal(before, testkit.Read(t, file)), "%s has made another profile", command)
 	}
 }
 
@@ -98,13 +89,10 @@ func TestProfileStaysWhereShardsCannotBeRead(t *testing.T) {
 func TestRawFilesOfAnotherReleaseAreRefused(t *testing.T) {
 	dir := left(t, "0.1.0", "raw")
 	before, err := filepath.Glob(filepath.Join(dir, "shards/*.spool"))
-	if err != nil || len(before) != 2 {
-		t.Fatalf("%q, %v", before, err)
-	}
+	testkit.Require(t, err == nil && len(before) == 2, "%q, %v", before, err)
 	out, err := exec.Command(builtFile(t, "nccl-otf2"), "unify", dir).CombinedOutput()
-	if err == nil || !regexp.MustCompile(`layout version 5 .*this program reads version \d`).Match(out) {
-		t.Errorf("%v\n%s", err, out)
-	}
+	testkit.Check(t, err != nil && regexp.MustCompile(`layout version 5 .*this program reads version \d`).Match(out),
+		"%v\n%s", err, out)
 	if after, err := filepath.Glob(filepath.Join(dir, "shards/*.spool")); err != nil || len(after) != 2 {
 		t.Errorf("left of them: %q, %v", after, err)
 	}

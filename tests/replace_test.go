@@ -55,9 +55,7 @@ func wholeArchive(t *testing.T, dir string) uint64 {
 	t.Helper()
 	res := testkit.Value(check.Archive(filepath.Join(dir, "traces.otf2"), nil))(t)
 	for _, f := range res.Findings {
-		if f.Severity == check.Error {
-			t.Errorf("the archive is not whole: %v", f)
-		}
+		testkit.Check(t, f.Severity != check.Error, "the archive is not whole: %v", f)
 	}
 	return res.Events
 }
@@ -67,9 +65,7 @@ func wholeArchive(t *testing.T, dir string) uint64 {
 func TestUnifyOnADiskThatFails(t *testing.T) {
 	tool := builtFile(t, "nccl-otf2")
 	original, old, young := grownJob(t, tool)
-	if old >= young {
-		t.Fatalf("%d events, then %d", old, young)
-	}
+	testkit.Require(t, old < young, "%d events, then %d", old, young)
 	refused := 0
 	for n := 1; ; n++ {
 		dir, log := filepath.Join(t.TempDir(), "experiment"), filepath.Join(t.TempDir(), "log")
@@ -81,31 +77,22 @@ func TestUnifyOnADiskThatFails(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		got := wholeArchive(t, dir)
 		text, unread := os.ReadFile(log)
-		if unread != nil && !errors.Is(unread, fs.ErrNotExist) {
-			t.Fatal(unread)
-		}
+		testkit.Require(t, unread == nil || errors.Is(unread, fs.ErrNotExist), "%v", unread)
 		if !strings.Contains(string(text), "call ") { // there are not so many
-			if err != nil || got != young {
-				t.Errorf("%v, %d events, the job has %d: %s", err, got, young, out)
-			}
+			testkit.Check(t, err == nil && got == young, "%v, %d events, the job has %d: %s", err, got, young, out)
 			break
 		}
-		if err == nil {
-			t.Errorf("%d: nothing is said: %s", n, out)
-		}
+		testkit.Check(t, err != nil, "%d: nothing is said: %s", n, out)
 		refused++
 		if said := strings.Contains(string(out), "the new archive is in its place"); !strings.Contains(
 			string(out), "input/output error") || said != (got == young) || !said && got != old {
 			t.Errorf("%d: %d events; the old archive has %d, the new one %d: %s", n, got, old, young, out)
 		}
-		if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
-			t.Errorf("%d: left behind: %v", n, left)
-		}
+		left, _ := filepath.Glob(filepath.Join(dir, ".*"))
+		testkit.Check(t, len(left) == 0, "%d: left behind: %v", n, left)
 		if _, err := os.Stat(filepath.Join(dir, "traces.new")); err == nil {
 			t.Errorf("%d: traces.new is left behind", n)
 		}
 	}
-	if refused < 2 {
-		t.Errorf("refused %d times only", refused)
-	}
+	testkit.Check(t, refused >= 2, "refused %d times only", refused)
 }

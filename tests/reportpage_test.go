@@ -61,8 +61,7 @@ func TestReportPage(t *testing.T) {
 			got.Verdict == "" || got.Loaded > 0 {
 			t.Errorf("%+v: %+v", c, got)
 		}
-		if all := p.Errors(); len(all) > 0 {
-			t.Errorf("%+v: %q", c, all)
-		}
+		all := p.Errors()
+		testkit.Check(t, len(all) == 0, "%+v: %q", c, all)
 	}
 }

@@ -139,9 +139,7 @@ func (c *checker) play(t *testing.T, rec *replay.Recording, opt replay.Options) 
 		t.Errorf("%v\n%s", err, stderr.String())
 	}
 	for _, sign := range signs {
-		if strings.Contains(stderr.String(), sign) {
-			t.Errorf("%s", stderr.String())
-		}
+		testkit.Check(t, !strings.Contains(stderr.String(), sign), "%s", stderr.String())
 	}
 	for _, p := range res.Processes {
 		if p.Report == nil || p.Report.Plugin == "none" {

@@ -166,9 +166,8 @@ func readUserRegions(t *testing.T, path string) (threads [][]userRegion, ignored
 			Value           uint64
 			Ignored, Closed int
 		}
-		if err := json.Unmarshal(line, &e); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
+		err := json.Unmarshal(line, &e)
+		testkit.Require(t, err == nil, "%s: %v", line, err)
 		for e.Thread >= len(threads) {
 			threads = append(threads, nil)
 		}
@@ -178,19 +177,15 @@ func readUserRegions(t *testing.T, path string) (threads [][]userRegion, ignored
 			ended, ignored = true, e.Ignored
 			testkit.Equal(t, e.Closed, 0, "regions were open when their threads ended")
 		case "enter":
-			if e.Name != "main" && e.File != "NCCL" {
-				t.Errorf("region %s is of file %q", e.Name, e.File)
-			}
+			testkit.Check(t, e.Name == "main" || e.File == "NCCL", "region %s is of file %q", e.Name, e.File)
 			open[e.Thread] = append(stack, userRegion{name: e.Name, bytes: unsized})
 		case "metric":
-			if len(stack) == 0 || e.Name != "nccl_bytes" || stack[len(stack)-1].bytes != unsized {
-				t.Fatalf("a value of %s where none is to be", e.Name)
-			}
+			testkit.Require(t, len(stack) != 0 && e.Name == "nccl_bytes" && stack[len(stack)-1].bytes == unsized,
+				"a value of %s where none is to be", e.Name)
 			stack[len(stack)-1].bytes = e.Value
 		case "leave":
-			if len(stack) == 0 || stack[len(stack)-1].name != e.Name {
-				t.Fatalf("thread %d leaves %s, in %v", e.Thread, e.Name, stack)
-			}
+			testkit.Require(t, len(stack) != 0 && stack[len(stack)-1].name == e.Name,
+				"thread %d leaves %s, in %v", e.Thread, e.Name, stack)
 			if e.Name != "main" {
 				threads[e.Thread] = append(threads[e.Thread], stack[len(stack)-1])
 			}
@@ -198,13 +193,9 @@ func readUserRegions(t *testing.T, path string) (threads [][]userRegion, ignored
 		}
 	}
 	for thread, stack := range open {
-		if len(stack) > 0 {
-			t.Errorf("thread %d: %v are open", thread, stack)
-		}
+		testkit.Check(t, len(stack) == 0, "thread %d: %v are open", thread, stack)
 	}
-	if !ended {
-		t.Errorf("%s has no end", path)
-	}
+	testkit.Check(t, ended, "%s has no end", path)
 	return threads, ignored
 }
 
@@ -218,13 +209,10 @@ func playInstrumented(t *testing.T, rec *replay.Recording, model string, changes
 	res := run(t, rec, usual(t, filepath.Join(dir, "experiment"), changes...))
 	var out [][][]userRegion
 	for i := range res.Processes {
-		if strings.Contains(res.Processes[i].Stderr, "fakescorep") {
-			t.Errorf("Score-P says %s", res.Processes[i].Stderr)
-		}
+		testkit.Check(t, !strings.Contains(res.Processes[i].Stderr, "fakescorep"),
+			"Score-P says %s", res.Processes[i].Stderr)
 		threads, ignored := readUserRegions(t, filepath.Join(dir, fmt.Sprint("truth-", res.Processes[i].PID)))
-		if ignored != 0 {
-			t.Errorf("process %d called Score-P %d times behind its measurement", i, ignored)
-		}
+		testkit.Check(t, ignored == 0, "process %d called Score-P %d times behind its measurement", i, ignored)
 		out = append(out, threads)
 	}
 	return out, res
@@ -244,9 +232,7 @@ func compareUserRegions(t *testing.T, p *replay.Process, model string, got [][]u
 			wantOthers = append(wantOthers, text)
 		}
 	}
-	if d := gocmp.Diff(main, regionsText(got[0])); d != "" {
-		t.Errorf("process %d, main thread: %s", p.Index, d)
-	}
+	testkit.Equal(t, gocmp.Diff(main, regionsText(got[0])), "", "process %d, main thread", p.Index)
 	for _, regions := range got[1:] {
 		if text := regionsText(regions); text != "" {
 			gotOthers = append(gotOthers, text)
@@ -254,9 +240,7 @@ func compareUserRegions(t *testing.T, p *replay.Process, model string, got [][]u
 	}
 	slices.Sort(wantOthers)
 	slices.Sort(gotOthers)
-	if d := gocmp.Diff(wantOthers, gotOthers); d != "" {
-		t.Errorf("process %d, other threads: %s", p.Index, d)
-	}
+	testkit.Equal(t, gocmp.Diff(wantOthers, gotOthers), "", "process %d, other threads", p.Index)
 	return calls
 }
 
@@ -314,13 +298,9 @@ func TestScorepLivesWithRandomJobs(t *testing.T) {
 		for i, p := range rec.Processes {
 			calls += compareUserRegions(t, p, model, got[i])
 		}
-		if t.Failed() {
-			t.Fatalf("seed %d, %s, %s", seed, rec.Run.NCCL, model)
-		}
+		testkit.Require(t, !t.Failed(), "seed %d, %s, %s", seed, rec.Run.NCCL, model)
 	}
-	if calls < 1000 {
-		t.Errorf("%d calls only", calls)
-	}
+	testkit.Check(t, calls >= 1000, "%d calls only", calls)
 }
 
 // callsOfManyThreads is a job whose calls come from more threads than Score-P has memory for, if nobody raises it.
@@ -346,9 +326,8 @@ func checkManyThreads(t *testing.T, got [][][]userRegion) {
 		for _, thread := range got[i] {
 			calls += len(thread)
 		}
-		if calls < 8 || calls > 13 {
-			t.Errorf("process %d: %d of 40 calls, each from a thread of its own", i, calls)
-		}
+		testkit.Check(t, calls >= 8 && calls <= 13,
+			"process %d: %d of 40 calls, each from a thread of its own", i, calls)
 	}
 }
 
@@ -366,9 +345,7 @@ func TestScorepIsLeftAlone(t *testing.T) {
 		t.Run(variable, func(t *testing.T) {
 			got, _ := playInstrumented(t, rec, "none", env(variable))
 			for i := range got {
-				if len(got[i][0]) > 0 {
-					t.Errorf("Score-P was told %v", got[i][0])
-				}
+				testkit.Check(t, len(got[i][0]) == 0, "Score-P was told %v", got[i][0])
 			}
 		})
 	}
@@ -408,9 +385,8 @@ func TestScorepStateIsVisible(t *testing.T) {
 			res := run(t, rec, usual(t, dir, env("NCCL_OTF2_EVENTS=gpu"), env(tc.env(t)...)))
 			waitDone(t, dir, len(rec.Processes))
 			for _, p := range shardsByProcess(t, dir) {
-				if p.Scorep == nil || !strings.HasPrefix(tc.state, p.Scorep.State) {
-					t.Errorf("Score-P: %+v", p.Scorep)
-				}
+				testkit.Check(t, p.Scorep != nil && strings.HasPrefix(tc.state, p.Scorep.State),
+					"Score-P: %+v", p.Scorep)
 				var names []string
 				for name, n := range p.Counts.Scorep {
 					names = append(names, name)
@@ -419,9 +395,7 @@ func TestScorepStateIsVisible(t *testing.T) {
 						t.Errorf("%s: %d of %d calls", name, n, calls)
 					}
 				}
-				if !slices.Equal(names, tc.counts) {
-					t.Errorf("calls %v, want %v", p.Counts.Scorep, tc.counts)
-				}
+				testkit.Check(t, slices.Equal(names, tc.counts), "calls %v, want %v", p.Counts.Scorep, tc.counts)
 			}
 			for i := range res.Processes {
 				said := res.Processes[i].Stderr

@@ -22,9 +22,8 @@ func TestUnifyWhileProcessesSpool(t *testing.T) {
 	unify := func() *scorep.RunResult {
 		t.Helper()
 		res := testkit.Value(unifyAll(dir))(t)
-		if len(res.Problems) > 0 || len(res.Runs) != 1 {
-			t.Fatalf("%d runs, problems %q", len(res.Runs), res.Problems)
-		}
+		testkit.Require(t, len(res.Problems) == 0 && len(res.Runs) == 1,
+			"%d runs, problems %q", len(res.Runs), res.Problems)
 		return &res.Runs[0]
 	}
 	var before uint64
@@ -42,9 +41,8 @@ func TestUnifyWhileProcessesSpool(t *testing.T) {
 			time.Sleep(50 * time.Millisecond) // the others go on
 		}
 		for range 2 { // the second finds what the first has made
-			if r.Running == 0 || r.Events == 0 || r.Events < before {
-				t.Errorf("half-way %d processes run, %d events (%d before)", r.Running, r.Events, before)
-			}
+			testkit.Check(t, r.Running != 0 && r.Events != 0 && r.Events >= before,
+				"half-way %d processes run, %d events (%d before)", r.Running, r.Events, before)
 			before = r.Events
 			r = unify()
 		}
@@ -66,9 +64,7 @@ func TestConversionThatWasKilled(t *testing.T) {
 	rec := recording(t, "01-allreduce-2p")
 	dir, res := play(t, rec, spool)
 	files, err := filepath.Glob(filepath.Join(dir, "shards", "*.spool.done"))
-	if err != nil || len(files) != len(rec.Processes) {
-		t.Fatalf("%d raw files: %v", len(files), err)
-	}
+	testkit.Require(t, err == nil && len(files) == len(rec.Processes), "%d raw files: %v", len(files), err)
 	for _, file := range files { // as if it was killed before it gave the file its name
 		testkit.Must(t, os.Rename(file, strings.TrimSuffix(file, ".done")))
 	}

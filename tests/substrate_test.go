@@ -30,9 +30,7 @@ func runPauses(t *testing.T, program, dir string, env ...string) (*experiment.Pr
 		"SCOREP_SUBSTRATE_PLUGINS=nccl_otf2", "LD_LIBRARY_PATH=" +
 			filepath.Dir(builtFile(t, "libscorep_substrate_nccl_otf2.so"))}, env...))
 	for line := range strings.Lines(errs) {
-		if !isLateThread(line) {
-			t.Fatal(errs)
-		}
+		testkit.Require(t, isLateThread(line), "%v", errs)
 	}
 	tids := tidsOf(t, out)
 	waitDone(t, directory, 1)
@@ -60,18 +58,14 @@ func tidsOf(t *testing.T, out string) (tids []int) {
 			tids = append(tids, tid)
 		}
 	}
-	if len(tids) != 1+pauseThreads {
-		t.Fatalf("pauses printed %q", out)
-	}
+	testkit.Require(t, len(tids) == 1+pauseThreads, "pauses printed %q", out)
 	return tids
 }
 
 // checkPauses wants the calls of the pause to be missing, and no others, and to be known to be.
 func checkPauses(t *testing.T, p *experiment.Process, dir string) {
 	t.Helper()
-	if len(p.Comms) != 1+pauseThreads {
-		t.Fatalf("%d communicators", len(p.Comms))
-	}
+	testkit.Require(t, len(p.Comms) == 1+pauseThreads, "%d communicators", len(p.Comms))
 	for _, c := range p.Comms {
 		want, gaps := uint64(pauseCalls), []experiment.Gap(nil)
 		if c.ID == 1 {
@@ -82,9 +76,7 @@ func checkPauses(t *testing.T, p *experiment.Process, dir string) {
 		for i := range c.Gaps {
 			c.Gaps[i].FromTime, c.Gaps[i].ToTime = 0, 0
 		}
-		if d := gocmp.Diff(gaps, c.Gaps); d != "" {
-			t.Errorf("communicator %d: gaps: %s", c.ID, d)
-		}
+		testkit.Equal(t, gocmp.Diff(gaps, c.Gaps), "", "communicator %d: gaps", c.ID)
 	}
 	testkit.Equal(t, p.Counts.Paused["CollApi"], pauseCalls, "calls in the pause")
 	a := openArchive(t, filepath.Join(dir, "experiment", "traces.otf2"))
@@ -93,9 +85,8 @@ func checkPauses(t *testing.T, p *experiment.Process, dir string) {
 		testkit.Must(t, err)
 		switches = append(switches, e.MeasurementOnOff().MeasurementMode)
 	}
-	if !slices.Equal(switches, []otf2.MeasurementMode{otf2.MeasurementOff, otf2.MeasurementOn}) {
-		t.Errorf("recording went %v", switches)
-	}
+	testkit.Check(t, slices.Equal(switches, []otf2.MeasurementMode{otf2.MeasurementOff, otf2.MeasurementOn}),
+		"recording went %v", switches)
 }
 
 // What is called while Score-P's recording is off is not in the archive either, and Score-P's locations are known by
@@ -105,23 +96,19 @@ func TestScorepSubstrate(t *testing.T) {
 	p, tids := runPauses(t, builtFile(t, "fakescorep/pauses"), dir,
 		append(instrumented(t, "pthread", filepath.Join(dir, "truth")), "FAKESCOREP_RANK=7")...)
 	checkPauses(t, p, dir)
-	if p.Scorep == nil || p.Scorep.Substrate == nil || p.Scorep.Substrate.Rank != 7 {
-		t.Fatalf("Score-P: %+v", p.Scorep)
-	}
+	testkit.Require(t, p.Scorep != nil && p.Scorep.Substrate != nil && p.Scorep.Substrate.Rank == 7,
+		"Score-P: %+v", p.Scorep)
 	// Which of the threads was first is up to the system.
 	var got, locations []int
 	for _, thread := range p.Scorep.Substrate.Threads {
 		got = append(got, thread.TID)
 		locations = append(locations, int(thread.Location))
 	}
-	if got[0] != tids[0] || !slices.Equal(locations, []int{0, 1, 2, 3}) {
-		t.Errorf("threads %+v, the main one is %d", p.Scorep.Substrate.Threads, tids[0])
-	}
+	testkit.Check(t, got[0] == tids[0] && slices.Equal(locations, []int{0, 1, 2, 3}),
+		"threads %+v, the main one is %d", p.Scorep.Substrate.Threads, tids[0])
 	slices.Sort(got)
 	slices.Sort(tids)
-	if !slices.Equal(got, tids) {
-		t.Errorf("threads %v, want %v", got, tids)
-	}
+	testkit.Check(t, slices.Equal(got, tids), "threads %v, want %v", got, tids)
 	threads, _ := readUserRegions(t, filepath.Join(dir, "truth"))
 	calls := 0
 	for _, regions := range threads {
@@ -141,9 +128,8 @@ func TestRunFindsTheSubstratePlugin(t *testing.T) {
 	out, errs := execPauses(t, line, []string{"SCOREP_ENABLE_PROFILING=true", "LD_LIBRARY_PATH="})
 	tids := tidsOf(t, out)
 	p := shardsByProcess(t, filepath.Join(dir, "experiment"))[tids[0]]
-	if p == nil || p.Scorep == nil || p.Scorep.Substrate == nil || p.Scorep.Substrate.Rank != 7 {
-		t.Fatalf("Score-P did not load the plugin: %+v\n%s", p, errs)
-	}
+	testkit.Require(t, p != nil && p.Scorep != nil && p.Scorep.Substrate != nil && p.Scorep.Substrate.Rank == 7,
+		"Score-P did not load the plugin: %+v\n%s", p, errs)
 	checkPauses(t, p, dir)
 }
 
@@ -156,9 +142,7 @@ func TestRealScorepSubstrate(t *testing.T) {
 			p, tids := runPauses(t, program, dir, "SCOREP_ENABLE_TRACING=true",
 				"SCOREP_EXPERIMENT_DIRECTORY="+filepath.Join(dir, "scorep"))
 			checkPauses(t, p, dir)
-			if p.Scorep == nil || p.Scorep.Substrate == nil {
-				t.Fatal("nothing is known of Score-P")
-			}
+			testkit.Require(t, p.Scorep != nil && p.Scorep.Substrate != nil, "nothing is known of Score-P")
 			got := make(map[otf2.LocationRef][]int)
 			for _, thread := range p.Scorep.Substrate.Threads {
 				id := otf2.LocationRef(thread.Location)<<32 | otf2.LocationRef(p.Scorep.Substrate.Rank)
@@ -172,9 +156,8 @@ func TestRealScorepSubstrate(t *testing.T) {
 				return byLocation
 			}
 			want := ofApplication(threadsInTrace(t, filepath.Join(dir, "scorep")))
-			if d := gocmp.Diff(want, ofApplication(got)); d != "" || len(want) == 0 {
-				t.Errorf("threads by location: %s", d)
-			}
+			d := gocmp.Diff(want, ofApplication(got))
+			testkit.Check(t, d == "" && len(want) != 0, "threads by location: %s", d)
 		})
 	}
 }

@@ -168,18 +168,14 @@ func TestSystemCallsFail(t *testing.T) {
 				lines := 0
 				for i := range o.result.Processes {
 					p := &o.result.Processes[i]
-					if p.Report.Errors > 0 {
-						t.Errorf("process %d: %d callbacks answered an error", p.Rank, p.Report.Errors)
-					}
-					if d := cmp.Diff(calls[i], callsOf(p.Report)); d != "" {
-						t.Errorf("process %d: calls without (−) and with the fault (+):\n%s", p.Rank, d)
-					}
+					testkit.Check(t, p.Report.Errors <= 0,
+						"process %d: %d callbacks answered an error", p.Rank, p.Report.Errors)
+					testkit.Equal(t, cmp.Diff(calls[i], callsOf(p.Report)), "",
+						"process %d: calls without (−) and with the fault (+):\n", p.Rank)
 					// How much is missing is told at the end, by those that still call after recording has stopped.
 					counts := strings.Count(p.Stderr, "NCCL_OTF2: not recorded: ")
-					if counts > 1 || counts == 1 && tc.effect != cut && tc.effect != whichever {
-						t.Errorf("process %d: the plugin says %d times that events are missing: %s", p.Rank, counts,
-							p.Stderr)
-					}
+					testkit.Check(t, counts <= 1 && (counts != 1 || tc.effect == cut || tc.effect == whichever),
+						"process %d: the plugin says %d times that events are missing: %s", p.Rank, counts, p.Stderr)
 					said := strings.Count(p.Stderr, "NCCL_OTF2: ") - counts
 					if want := map[bool]int{true: 1}[tc.effect != harmless]; said > 1 || said != want &&
 						tc.effect != whichever {
@@ -192,9 +188,8 @@ func TestSystemCallsFail(t *testing.T) {
 			})
 		}
 	})
-	if n := reached.Load(); n < 3*sweep/2 {
-		t.Errorf("only %d of %d cases of the sweep made a call fail", n, 3*sweep)
-	}
+	n := reached.Load()
+	testkit.Check(t, n >= 3*sweep/2, "only %d of %d cases of the sweep made a call fail", n, 3*sweep)
 }
 
 // failed is what came of a case.
@@ -250,9 +245,7 @@ func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines in
 	testkit.Value(collector.Salvage(o.dir))(t)
 	entries := testkit.Value(experiment.List(o.dir))(t)
 	if e == refused {
-		if len(entries) > 0 {
-			t.Errorf("left behind: %v", entries)
-		}
+		testkit.Check(t, len(entries) == 0, "left behind: %v", entries)
 		return
 	}
 	finished := 0
@@ -278,9 +271,8 @@ func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines in
 	}
 	for pid, starts := range recorded {
 		for typ, n := range starts {
-			if n > delivered[pid][typ] {
-				t.Errorf("process %d: %d events %s, but %d were delivered", pid, n, typ, delivered[pid][typ])
-			}
+			testkit.Check(t, n <= delivered[pid][typ],
+				"process %d: %d events %s, but %d were delivered", pid, n, typ, delivered[pid][typ])
 		}
 	}
 	switch {
@@ -298,9 +290,7 @@ func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines in
 		return // nothing has been recorded, and that was said
 	}
 	testkit.Must(t, err)
-	if len(u.Problems) > 0 && e != whichever {
-		t.Errorf("problems: %v", u.Problems)
-	}
+	testkit.Check(t, len(u.Problems) == 0 || e == whichever, "problems: %v", u.Problems)
 	if e == spooled {
 		compareCounts(t, o.dir, o.result)
 	}
@@ -351,9 +341,7 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 						return
 					}
 					u := testkit.Value(unifyAll(o.dir))(t)
-					if len(u.Problems) > 0 {
-						t.Errorf("problems: %v", u.Problems)
-					}
+					testkit.Check(t, len(u.Problems) == 0, "problems: %v", u.Problems)
 					checkSound(t, filepath.Join(o.dir, "traces.otf2"), check.Note)
 				})
 			}
@@ -451,13 +439,9 @@ func TestEventFilesFailForGood(t *testing.T) {
 						}
 					}
 				}
-				if found != len(rec.Processes) {
-					t.Errorf("%d shards of %d processes", found, len(rec.Processes))
-				}
+				testkit.Check(t, found == len(rec.Processes), "%d shards of %d processes", found, len(rec.Processes))
 				u := testkit.Value(unifyAll(o.dir))(t)
-				if u.Runs[0].Complete {
-					t.Error("the archive is said to be complete")
-				}
+				testkit.Check(t, !u.Runs[0].Complete, "the archive is said to be complete")
 				checkSound(t, filepath.Join(o.dir, "traces.otf2"), check.Note)
 			})
 		}

@@ -51,9 +51,7 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 	}
 	run(t, rec, opt)
 	collectors.Await(t, dir)
-	if killed.Load() == 0 {
-		t.Fatal("no collector was killed")
-	}
+	testkit.Require(t, killed.Load() != 0, "no collector was killed")
 	anchor := unified(t, dir)
 	checkSound(t, anchor, check.Note)
 
@@ -100,10 +98,8 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 	}
 	for _, function := range []string{"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll",
 		"Gather", "Scatter", "Send", "Recv"} {
-		if got[function] != want[function] {
-			t.Errorf("%s: %d in the archive or counted as lost, %d were called", function, got[function],
-				want[function])
-		}
+		testkit.Check(t, got[function] == want[function],
+			"%s: %d in the archive or counted as lost, %d were called", function, got[function], want[function])
 	}
 }
 

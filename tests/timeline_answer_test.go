@@ -77,9 +77,7 @@ func TestTimelineAnswer(t *testing.T) {
 	}
 
 	tb := openTab(t, url, browser.Options{})
-	if hash := eval[string](tb, "location.hash"); hash != "" {
-		t.Errorf("the address of what is shown at first is %s", hash)
-	}
+	testkit.Equal(t, eval[string](tb, "location.hash"), "", "the address of what is shown at first")
 	first := eval[[]float64](tb, "[app.state.view.from, app.state.view.to]")
 	if got := eval[[]string](
 		tb, `[...document.querySelectorAll("#answer .worst td:first-child button")].map((e) => e.innerText)`); len(
@@ -109,9 +107,8 @@ func TestTimelineAnswer(t *testing.T) {
 	again.settle()
 	for _, what := range []string{"app.state.selected.bar", "app.state.focus", "Math.round(app.state.view.from)",
 		"Math.round(app.state.view.to)", `document.querySelector("#tabs [aria-selected=true]").id`} {
-		if was, is := eval[any](tb, what), eval[any](again, what); was != is {
-			t.Errorf("%s is %v, and %v where the address is opened", what, was, is)
-		}
+		was, is := eval[any](tb, what), eval[any](again, what)
+		testkit.Check(t, was == is, "%s is %v, and %v where the address is opened", what, was, is)
 	}
 	tb.noErrors()
 	again.noErrors()
@@ -129,9 +126,8 @@ func TestTimelineOperations(t *testing.T) {
 		"": 32, "allreduce": 32, "broadcast": 0, ">1MiB": 8, "<=1M": 24, "rank:3": 8, "rank:0-1,3 >2m": 6,
 		"algo:tree": 8, "wait>4ms": 6, "algo:ring wait>4ms": 0, "number:6 rank:2": 1, "time<200us": 2,
 	} {
-		if got := count(filter); got != want {
-			t.Errorf("%q lists %d operations, want %d", filter, got, want)
-		}
+		got := count(filter)
+		testkit.Check(t, got == want, "%q lists %d operations, want %d", filter, got, want)
 	}
 	count("wait>4ms")
 	tb.await(`document.querySelectorAll("#operations tr[data-bar]").length === 6`)

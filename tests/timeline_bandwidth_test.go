@@ -80,9 +80,7 @@ func TestTimelineBandwidth(t *testing.T) {
 func TestTimelineWithoutBandwidth(t *testing.T) {
 	t.Parallel()
 	tb, _ := showPage(t, linksJob(t, 1024), browser.Options{})
-	if !eval[bool](tb, `document.getElementById("tab-bandwidth").offsetParent === null`) {
-		t.Error("there is a tab")
-	}
+	testkit.Check(t, eval[bool](tb, `document.getElementById("tab-bandwidth").offsetParent === null`), "there is a tab")
 	tb.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
 	eval[any](
 		tb, `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }))`)

@@ -35,8 +35,7 @@ func TestTimelinesBeside(t *testing.T) {
 	}
 	for number := range strings.SplitSeq(*pageRanks, ",") {
 		t.Run(number+" ranks", func(t *testing.T) {
-			ranks, err := strconv.Atoi(number)
-			testkit.Must(t, err)
+			ranks := testkit.Value(strconv.Atoi(number))(t)
 			var anchors [2]string
 			for i, late := range []int{ranks/2 + 3, ranks / 4} {
 				dir := t.TempDir()
@@ -53,8 +52,7 @@ func driveBeside(t *testing.T, anchors [2]string, sizes []browser.Options) {
 	t.Helper()
 	page, verdicts := writeBeside(t, anchors)
 	for _, o := range sizes {
-		p, err := needBrowser(t).Blank(o)
-		testkit.Must(t, err)
+		p := testkit.Value(needBrowser(t).Blank(o))(t)
 		t.Cleanup(p.Close)
 		tb := &tab{t, p}
 		began := time.Now()
@@ -70,9 +68,8 @@ func driveBeside(t *testing.T, anchors [2]string, sizes []browser.Options) {
 		}
 		driveTogether(tb)
 		driveAlone(tb)
-		if errs := p.Errors(); len(errs) > 0 {
-			t.Errorf("the page complains: %q", errs)
-		}
+		errs := p.Errors()
+		testkit.Check(t, len(errs) == 0, "the page complains: %q", errs)
 		p.Close()
 	}
 }
@@ -84,18 +81,15 @@ func writeBeside(t *testing.T, anchors [2]string) (address string, verdicts [2]s
 	for i, anchor := range anchors {
 		a, err := otf2.Open(anchor, &otf2.ReadOptions{Nanoseconds: true}) // as the tool does
 		testkit.Must(t, err)
-		r, err := operations.Observe(a, &operations.Observer{})
-		testkit.Must(t, err)
+		r := testkit.Value(operations.Observe(a, &operations.Observer{}))(t)
 		verdicts[i] = r.Verdict.Text
-		d, err := timeline.Read(a, nil)
-		testkit.Must(t, err)
+		d := testkit.Value(timeline.Read(a, nil))(t)
 		testkit.Must(t, a.Close())
 		t.Cleanup(func() { d.Close() })
 		runs[i] = timeline.Beside{Data: d, Options: timeline.Options{Title: []string{"before", "after <b>"}[i]}}
 	}
 	page := filepath.Join(t.TempDir(), "both.html")
-	f, err := os.Create(page)
-	testkit.Must(t, err)
+	f := testkit.Value(os.Create(page))(t)
 	testkit.Must(t, timeline.WriteBeside(f, runs, "AllReduce: 3 % slower"))
 	testkit.Must(t, f.Close())
 	return (&url.URL{Scheme: "file", Path: page}).String(), verdicts

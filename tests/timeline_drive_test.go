@@ -454,8 +454,7 @@ func (d *driven) regionsOf(ranks []int) map[int][2]float64 {
 			const { rows, ranks } = app.store.head, inside = (row) => row >= 0 && (row === ranks[%d].row || inside(rows[row].parent));
 			return rows.filter((row, i) => row.location && row.kind !== "channel" && row.kind !== "event" && inside(i)).map((row) => row.location);
 		}`, r)) {
-			ref, err := strconv.ParseUint(l, 10, 64)
-			testkit.Must(d, err)
+			ref := testkit.Value(strconv.ParseUint(l, 10, 64))(d)
 			var open []uint64
 			for ev, err := range d.archive.EventsOf(otf2.LocationRef(ref)) {
 				testkit.Must(d, err)

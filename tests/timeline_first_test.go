@@ -24,8 +24,7 @@ func TestTimelineBeforeItIsUnpacked(t *testing.T) {
 	url, made := writePage(t, lateJob(t))
 
 	t.Run("without scripts", func(t *testing.T) {
-		p, err := b.Blank(browser.Options{Width: 800, Height: 600})
-		testkit.Must(t, err)
+		p := testkit.Value(b.Blank(browser.Options{Width: 800, Height: 600}))(t)
 		t.Cleanup(p.Close)
 		testkit.Must(t, p.Run(emulation.SetScriptExecutionDisabled(true), chromedp.Navigate(url)))
 		until(t, p, "document.body.innerText.trim()", func(said string) bool {
@@ -35,17 +34,13 @@ func TestTimelineBeforeItIsUnpacked(t *testing.T) {
 	t.Run("while it loads", func(t *testing.T) {
 		// Without what unpacks the program.
 		at := regexp.MustCompile(`(?s)<script>.*?</script>`).FindIndex(made)
-		if at == nil {
-			t.Fatal("the page has no loader")
-		}
+		testkit.Require(t, at != nil, "the page has no loader")
 		p := changedPage(t, b, string(made[:at[0]])+string(made[at[1]:]))
 		until(t, p, "document.body.innerText.trim()", func(said string) bool { return said == "Loading…" })
 	})
 	t.Run("cut off", func(t *testing.T) {
 		program := regexp.MustCompile(`(id="program">.{1000})[^<]*`)
-		if !program.Match(made) {
-			t.Fatal("the page has no program")
-		}
+		testkit.Require(t, program.Match(made), "the page has no program")
 		p := changedPage(t, b, program.ReplaceAllString(string(made), "$1"))
 		until(t, p, "document.body.innerText.trim()", func(said string) bool {
 			return strings.HasPrefix(said, "This timeline cannot be shown: ")
@@ -53,9 +48,8 @@ func TestTimelineBeforeItIsUnpacked(t *testing.T) {
 	})
 	t.Run("unpacked", func(t *testing.T) {
 		tab := openTab(t, url, browser.Options{Width: 800, Height: 600})
-		if n := eval[int](tab, `document.querySelectorAll("style").length`); n != 1 {
-			t.Errorf("the page has %d styles: the one of its first moment goes", n)
-		}
+		n := eval[int](tab, `document.querySelectorAll("style").length`)
+		testkit.Check(t, n == 1, "the page has %d styles: the one of its first moment goes", n)
 		if color := eval[string](
 			tab, `getComputedStyle(document.body).backgroundColor`); color != "rgb(255, 255, 255)" {
 			t.Errorf("the page has the background %q: its policy kept its style from it", color)
@@ -69,8 +63,7 @@ func changedPage(t *testing.T, b *browser.Browser, text string) *browser.Page {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
 	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
-	p, err := b.Blank(browser.Options{Width: 800, Height: 600})
-	testkit.Must(t, err)
+	p := testkit.Value(b.Blank(browser.Options{Width: 800, Height: 600}))(t)
 	t.Cleanup(p.Close)
 	testkit.Must(t, p.Run(chromedp.Navigate("file://"+file)))
 	return p

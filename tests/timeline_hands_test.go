@@ -23,9 +23,7 @@ func TestTimelineHands(t *testing.T) {
 	}
 	before := from()
 	tb.key("d")
-	if from() <= before {
-		t.Error("d does not move on")
-	}
+	testkit.Check(t, from() > before, "d does not move on")
 	tb.key("a")
 	if now := from(); now-before > 1 || before-now > 1 {
 		t.Errorf("a moves to %.0f, not back to %.0f", now, before)
@@ -74,9 +72,8 @@ func TestTimelineHands(t *testing.T) {
 	tb.await(`document.getElementById("hits").textContent === "2"`)
 	for _, want := range []uint64{927_200_000, 945_500_000, 927_200_000} {
 		eval[any](tb, "app.finder.step(true)")
-		if at := eval[uint64](tb, "app.store.peekBar(app.state.selected.bar).start"); at != want {
-			t.Errorf("the next match is at %d, want %d", at, want)
-		}
+		testkit.Equal(t, eval[uint64](tb, "app.store.peekBar(app.state.selected.bar).start"), want,
+			"the next match is at")
 	}
 
 	// Where a search shows other rows, the lines of what is selected lead nowhere else.

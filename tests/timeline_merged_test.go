@@ -20,8 +20,7 @@ func mergedJob(t *testing.T) string {
 	t.Helper()
 	const ticksPerNs = 2.5 // of the trace's timer
 	measurement := "jobtest/testdata/scorep-mpi"
-	a, err := otf2.Open(filepath.Join(measurement, "traces.otf2"), nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(filepath.Join(measurement, "traces.otf2"), nil))(t)
 	defer a.Close()
 	raw := func(tick uint64) uint64 { return uint64(float64(tick) / ticksPerNs) }
 	begin, end := raw(a.Defs.Clock.Offset), raw(a.Defs.Clock.Offset+a.Defs.Clock.Length)
@@ -59,7 +58,6 @@ func mergedJob(t *testing.T) string {
 		}
 		p.Finish()
 	}
-	res, err := scorep.Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil)
-	testkit.Must(t, err)
+	res := testkit.Value(scorep.Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil))(t)
 	return res.Archive
 }

@@ -45,9 +45,7 @@ func valuesOf(t *testing.T, anchor string) map[string][]string {
 			}
 		}
 	}
-	if len(all) == 0 {
-		t.Fatal("the archive has no metrics")
-	}
+	testkit.Require(t, len(all) != 0, "the archive has no metrics")
 	return all
 }
 
@@ -148,21 +146,15 @@ func TestTimelineMetrics(t *testing.T) {
 	t.Parallel()
 	anchor := metricArchive(t)
 	url, page := writePage(t, anchor)
-	if strings.Contains(string(page), "onerror") {
-		t.Error("a name stands in the page as it is")
-	}
+	testkit.Check(t, !strings.Contains(string(page), "onerror"), "a name stands in the page as it is")
 	tb := openTab(t, url, browser.Options{Width: 1500, Height: 1000})
 	tb.key("0")
 	if diff := cmp.Diff([]string{"vm0", "Process 0", "Thread 0", "cycles", hostileMetric, "bandwidth", "memory",
 		"limits"}, eval[[]string](tb, "app.state.rows.items.map((i) => app.store.head.rows[i.row].name)")); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(valuesOf(t, anchor), curvesOf(tb)); diff != "" {
-		t.Error(diff)
-	}
-	if note := tb.text("note"); note != "" {
-		t.Errorf("the page says %q", note)
-	}
+	testkit.Same(t, valuesOf(t, anchor), curvesOf(tb))
+	testkit.Equal(t, tb.text("note"), "", "the page says")
 	// point is where a time is on a metric's row, in the window.
 	point := func(name string, time uint64) (x, y float64) {
 		at := eval[[]float64](tb, fmt.Sprintf(`{
@@ -266,19 +258,13 @@ func TestTimelineMetrics(t *testing.T) {
 
 	// Search finds them, also where they are not open; M hides them.
 	eval[any](tb, "(app.commands.toggleRow(app.store.head.rows.findIndex((r) => r.kind === 'thread')), app.finder.search('bandw'))")
-	if hits := tb.text("hits"); hits != "1 metric" {
-		t.Errorf("the search says %q", hits)
-	}
+	testkit.Equal(t, tb.text("hits"), "1 metric", "the search says")
 	eval[any](tb, "app.finder.step(true)")
-	if name := eval[string](tb, "app.store.head.rows[app.state.focus].name"); name != "bandwidth" {
-		t.Errorf("the search leads to %q", name)
-	}
+	testkit.Equal(t, eval[string](tb, "app.store.head.rows[app.state.focus].name"), "bandwidth", "the search leads to")
 	tb.key("\r")
 	tb.await(`document.getElementById("details").innerText.startsWith("bandwidth")`)
-	if names := eval[[]string](tb, "app.state.rows.items.map((i) => app.store.head.rows[i.row].name)"); len(names) != 4 ||
-		names[3] != "bandwidth" {
-		t.Errorf("the search shows %q", names)
-	}
+	names := eval[[]string](tb, "app.state.rows.items.map((i) => app.store.head.rows[i.row].name)")
+	testkit.Check(t, len(names) == 4 && names[3] == "bandwidth", "the search shows %q", names)
 	eval[any](tb, "app.finder.search('')")
 	tb.key("m")
 	if n := eval[int](tb, "app.state.rows.items.length"); n != 3 {

@@ -75,13 +75,11 @@ func TestTimelinePath(t *testing.T) {
 	a := openArchive(t, anchor)
 	r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	tb, url := showPage(t, anchor, desktop)
-	if eval[bool](tb, `app.stage.path.on || document.getElementById("show-path").hidden`) {
-		t.Fatal("the path is drawn before anybody wants it, or cannot be")
-	}
+	testkit.Require(t, !eval[bool](tb, `app.stage.path.on || document.getElementById("show-path").hidden`),
+		"the path is drawn before anybody wants it, or cannot be")
 	tb.key("v")
-	if n := eval[int](tb, "app.stage.path.runs.length"); n < 10 {
-		t.Errorf("the line has %d parts", n)
-	}
+	n := eval[int](tb, "app.stage.path.runs.length")
+	testkit.Check(t, n >= 10, "the line has %d parts", n)
 	testkit.Equal(t, eval[string](
 		tb, `document.getElementById("show-path").getAttribute("aria-pressed") + document.getElementById("live").textContent`), "trueThe critical path is drawn", "said")
 	// Where rank 2 computes longer the path is on it.
@@ -159,9 +157,7 @@ func TestTimelineSteps(t *testing.T) {
 		const p = app.store.head.phases.find((p) => p.name === "step 3"), box = document.getElementById("phases").getBoundingClientRect();
 		return [box.left + app.state.view.x((p.from + p.to) / 2), box.top + 8, box.left - document.getElementById("base").getBoundingClientRect().left];
 	}`)
-	if at[2] != 0 {
-		t.Errorf("the phases stand %v px beside the picture", at[2])
-	}
+	testkit.Check(t, at[2] == 0, "the phases stand %v px beside the picture", at[2])
 	tb.do(chromedp.MouseClickXY(at[0], at[1]))
 	tb.await(`!document.getElementById("steps").hidden && app.panel.steps.compared?.[0].phase.name === "step 3"`)
 	if got := eval[[]float64](

@@ -32,9 +32,7 @@ func textsOf(t *testing.T, svg string) (texts []string, shapes map[string]int) {
 		if errors.Is(err, io.EOF) {
 			return texts, shapes
 		}
-		if err != nil {
-			t.Fatalf("the SVG cannot be read: %v", err)
-		}
+		testkit.Require(t, err == nil, "the SVG cannot be read: %v", err)
 		switch token := token.(type) {
 		case xml.StartElement:
 			in = token.Name.Local
@@ -57,13 +55,11 @@ func TestTimelinePictures(t *testing.T) {
 	svg := eval[string](tb, "app.picture.svg()")
 	texts, shapes := textsOf(t, svg)
 	for _, want := range []string{"a test", "node1", "Rank 2", "world rank 2", "step 3", "AllRe"} {
-		if !slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, want) }) {
-			t.Errorf("the picture has no %q, but %q", want, texts)
-		}
+		testkit.Check(t, slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, want) }),
+			"the picture has no %q, but %q", want, texts)
 	}
-	if shapes["rect"] < 50 || shapes["path"] < 4 || !strings.Contains(svg, "url(#hatch)") {
-		t.Errorf("the picture has %v", shapes)
-	}
+	testkit.Check(t, shapes["rect"] >= 50 && shapes["path"] >= 4 && strings.Contains(svg, "url(#hatch)"),
+		"the picture has %v", shapes)
 	size := eval[[]int](
 		tb, `[Math.round(document.getElementById("tree").clientWidth + app.state.view.width), document.querySelector("#phase-bar").clientHeight]`)
 	data := eval[string](tb, `{
@@ -74,9 +70,8 @@ func TestTimelinePictures(t *testing.T) {
 	}`)
 	raw := testkit.Value(base64.StdEncoding.DecodeString(data))(t)
 	img := testkit.Value(png.Decode(bytes.NewReader(raw)))(t)
-	if b := img.Bounds(); b.Dx() != 2*size[0] {
-		t.Errorf("the PNG is %v, the page shows %d px", b, size[0])
-	}
+	b := img.Bounds()
+	testkit.Check(t, b.Dx() == 2*size[0], "the PNG is %v, the page shows %d px", b, size[0])
 
 	// The browser gets it as a file, by the keyboard and by the dialog.
 	folder := t.TempDir()
@@ -88,9 +83,7 @@ func TestTimelinePictures(t *testing.T) {
 	tb.await(`document.getElementById("live").textContent === "The view was saved as a-test.png"`)
 	for _, name := range []string{"a-test.svg", "a-test.png"} {
 		tb.await("true")
-		if !arrives(tb, filepath.Join(folder, name)) {
-			t.Errorf("%s was not saved", name)
-		}
+		testkit.Check(t, arrives(tb, filepath.Join(folder, name)), "%s was not saved", name)
 	}
 
 	tb.key("g")

@@ -92,8 +92,7 @@ func TestTimelinePoints(t *testing.T) {
 		numbers = *pageRanks
 	}
 	for number := range strings.SplitSeq(numbers, ",") {
-		ranks, err := strconv.Atoi(number)
-		testkit.Must(t, err)
+		ranks := testkit.Value(strconv.Atoi(number))(t)
 		inputs = append(inputs, input{number + " ranks", func(t *testing.T) string {
 			dir := t.TempDir()
 			jobtest.WriteMarkedTraining(t, dir, ranks, ranks/2+3)
@@ -154,12 +153,10 @@ func drive(t *testing.T, anchor string) *driven {
 // serve gives the address at which a timeline is served until the test ends.
 func serve(t *testing.T, data *timeline.Data) string {
 	t.Helper()
-	s, err := timeline.NewServer("a test")
-	testkit.Must(t, err)
+	s := testkit.Value(timeline.NewServer("a test"))(t)
 	t.Cleanup(func() { s.Close() })
 	testkit.Must(t, s.Fill(data, timeline.Options{Title: "a test", Tool: "tests"}))
-	l, err := s.Listen(0)
-	testkit.Must(t, err)
+	l := testkit.Value(s.Listen(0))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() { _ = s.Serve(l) }()
 	return s.URL()

@@ -20,9 +20,8 @@ func TestTimelineRanks(t *testing.T) {
 	t.Parallel()
 	tb, url := showPage(t, lateJob(t), desktop)
 	tb.key("g")
-	if !eval[bool](tb, `app.ranks.on && !document.getElementById("rank-bar").hidden`) {
-		t.Fatal("g does not show all ranks")
-	}
+	testkit.Require(t, eval[bool](tb, `app.ranks.on && !document.getElementById("rank-bar").hidden`),
+		"g does not show all ranks")
 	if names := eval[[]string](
 		tb, `[...document.querySelectorAll(".rank-name")].map((e) => e.firstChild.textContent)`); !slices.Equal(
 		names, []string{"Rank 0", "Rank 1", "Rank 2", "Rank 3"}) {
@@ -93,10 +92,8 @@ func TestTimelineManyRanks(t *testing.T) {
 	tb.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
 	tb.await(`document.querySelector("#matrix canvas")`)
 	sum := eval[uint64](tb, `app.panel.matrix.total.bytes`)
-	if want := eval[uint64](tb, `app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)`); sum != want ||
-		want == 0 {
-		t.Errorf("the matrix has %d bytes, want %d", sum, want)
-	}
+	want := eval[uint64](tb, `app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)`)
+	testkit.Check(t, sum == want && want != 0, "the matrix has %d bytes, want %d", sum, want)
 	eval[any](tb, `app.go(app.state.view.begin, app.state.view.duration * 0.5)`)
 	tb.await(fmt.Sprintf(`app.panel.matrix.total.bytes > 0 && app.panel.matrix.total.bytes < %d`, sum))
 	at := eval[[]float64](

@@ -43,9 +43,7 @@ func TestTimelineRawEvents(t *testing.T) {
 		}
 		return best;
 	}`, step))
-	if event.Bar < 0 {
-		t.Fatal("there is no step with states")
-	}
+	testkit.Require(t, event.Bar >= 0, "there is no step with states")
 	if !regexp.MustCompile(`^ProxyStep ch \d\d (send|recv) \d+ · comm a9f8e48f rank [0-3]$`).MatchString(event.Row) {
 		t.Errorf("the row is called %q", event.Row)
 	}
@@ -58,9 +56,7 @@ func TestTimelineRawEvents(t *testing.T) {
 	for nth := 1; b.Bar != event.Bar; nth++ {
 		b = tb.box(event.Row, step, nth)
 	}
-	if b.Height < 12 || b.Width < 300 {
-		t.Fatalf("the step is drawn as %+v, it is %+v", b, event)
-	}
+	testkit.Require(t, b.Height >= 12 && b.Width >= 300, "the step is drawn as %+v, it is %+v", b, event)
 	if title := eval[string](tb, fmt.Sprintf(
 		`document.getElementById("row" + app.store.laneOf(%d).row).title`, event.Bar)); !strings.HasPrefix(
 		title, event.Row+" · Rank ") {
@@ -71,9 +67,7 @@ func TestTimelineRawEvents(t *testing.T) {
 		const b = app.stage.painted.boxes.find((b) => b.bar === %d);
 		return app.stage.painted.marks.filter((m) => m.y === b.y && m.x >= b.x - 1 && m.x <= b.x + b.width + 1).map((m) => at.left + m.x);
 	}`, event.Bar))
-	if len(marks) == 0 || len(marks) > event.States {
-		t.Fatalf("%d marks of %d states", len(marks), event.States)
-	}
+	testkit.Require(t, len(marks) != 0 && len(marks) <= event.States, "%d marks of %d states", len(marks), event.States)
 	// A click beside the marks selects the event.
 	x := b.X
 	for near := true; near; {
@@ -117,7 +111,6 @@ func picture(t *testing.T, tb *tab, name string) {
 	if folder == "" {
 		return
 	}
-	png, err := tb.page.Picture("")
-	testkit.Must(t, err)
+	png := testkit.Value(tb.page.Picture(""))(t)
 	testkit.Must(t, os.WriteFile(filepath.Join(folder, name), png, 0o666))
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/chromedp/cdproto/input"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
@@ -285,9 +284,7 @@ func TestTimelinePage(t *testing.T) {
 				"comm a9f8e48f ch 00", "comm a9f8e48f ch 01")
 		}
 		names := eval[[]string](tb, "app.state.rows.items.map((i) => app.store.head.rows[i.row].name)")
-		if diff := cmp.Diff(want, names[1:]); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Same(t, want, names[1:])
 		if got := eval[int](tb, `document.querySelectorAll("#tree [role=treeitem]").length`); got < 20 {
 			t.Errorf("%d names of rows are in the tree", got)
 		}
@@ -623,9 +620,7 @@ func TestTimelineVerdict(t *testing.T) {
 	r, err := operations.Observe(a, new(operations.Observer))
 	a.Close()
 	testkit.Must(t, err)
-	if len(r.Verdict.Culprits) != 1 || r.Verdict.Culprits[0].Worst == nil {
-		t.Fatalf("%+v", r.Verdict)
-	}
+	testkit.Require(t, len(r.Verdict.Culprits) == 1 && r.Verdict.Culprits[0].Worst != nil, "%+v", r.Verdict)
 	c := r.Verdict.Culprits[0]
 	url, _ := writePage(t, anchor)
 	for _, o := range []browser.Options{{Width: 1440, Height: 900}, {Width: 1024, Height: 768, Dark: true},
@@ -644,9 +639,8 @@ func TestTimelineVerdict(t *testing.T) {
 				`(() => { const v = app.state.view, at = Number(BigInt("%d") - BigInt(app.store.head.origin)); return v.from < at && at < v.to && v.to - v.from < 20 * %d; })()`, c.Worst.At, c.Worst.Late)) {
 			t.Errorf("%d wide: the link does not lead to where it cost the most", o.Width)
 		}
-		if !eval[bool](tb, fmt.Sprintf(`app.state.focus === app.store.head.ranks[%d].row`, c.Rank)) {
-			t.Errorf("%d wide: the culprit's row is not chosen", o.Width)
-		}
+		testkit.Check(t, eval[bool](tb, fmt.Sprintf(`app.state.focus === app.store.head.ranks[%d].row`, c.Rank)),
+			"%d wide: the culprit's row is not chosen", o.Width)
 		// In what it is late is said of what is shown, too.
 		if o.Width > 900 {
 			tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
@@ -662,9 +656,8 @@ func TestTimelineTouch(t *testing.T) {
 	t.Parallel()
 	tb, _ := showPage(t, hostileJob(t, "fine"),
 		browser.Options{Width: 390, Height: 800, Touch: true, Dark: true, Scale: 2})
-	if wide := eval[int](tb, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
-		t.Errorf("the page is %d pixels too wide", wide)
-	}
+	wide := eval[int](tb, "document.documentElement.scrollWidth - innerWidth")
+	testkit.Check(t, wide <= 0, "the page is %d pixels too wide", wide)
 	testkit.Equal(t, eval[string](tb, "document.documentElement.dataset.theme"), "dark",
 		"the page does not follow the system's dark colors")
 	base := eval[[]float64](
@@ -681,13 +674,11 @@ func TestTimelineTouch(t *testing.T) {
 	}
 	touch(input.TouchEnd)
 	tb.settle()
-	if now := eval[float64](tb, "app.state.view.to - app.state.view.from"); now > 0.6*span {
-		t.Errorf("two fingers do not zoom: %.0f ns, then %.0f", span, now)
-	}
+	now := eval[float64](tb, "app.state.view.to - app.state.view.from")
+	testkit.Check(t, now <= 0.6*span, "two fingers do not zoom: %.0f ns, then %.0f", span, now)
 	tb.key("0")
-	if n := eval[int](tb, "app.stage.drawn.collectives"); n != 2 {
-		t.Errorf("%d lines of operations, want that of the collective and that of the message", n)
-	}
+	n := eval[int](tb, "app.stage.drawn.collectives")
+	testkit.Check(t, n == 2, "%d lines of operations, want that of the collective and that of the message", n)
 	b := tb.box("world rank 0", "AllReduce", 0)
 	touch(input.TouchStart, &input.TouchPoint{X: b.X, Y: b.Y})
 	touch(input.TouchEnd)
@@ -735,9 +726,7 @@ func TestTimelineNamesAreText(t *testing.T) {
 	t.Parallel()
 	const name = `<img src=x onerror=window.__hurt=1></script><script>window.__hurt=1</script>`
 	url, page := writePage(t, hostileJob(t, name))
-	if strings.Contains(string(page), "onerror") {
-		t.Error("a name stands in the page as it is")
-	}
+	testkit.Check(t, !strings.Contains(string(page), "onerror"), "a name stands in the page as it is")
 	tb := openTab(t, url, browser.Options{})
 	if text := tb.text("tree"); !strings.Contains(text, "<img") {
 		t.Errorf("the names are not shown: %s", text)
@@ -793,9 +782,7 @@ func TestTimelineOfNothing(t *testing.T) {
 	testkit.Equal(t, tb.text("note"), "There are no regions in this archive.", "the page")
 	for _, id := range []string{"answer", "operations", "range", "waits", "matrix", "about"} {
 		tb.do(chromedp.Click("#tab-"+id, chromedp.ByQuery))
-		if tb.text(id) == "" {
-			t.Errorf("%s is empty", id)
-		}
+		testkit.Check(t, tb.text(id) != "", "%s is empty", id)
 	}
 	tb.key("+0?")
 	tb.noErrors()

@@ -20,15 +20,12 @@ import (
 func waitingPage(t *testing.T, title string) (*timeline.Server, *browser.Page) {
 	t.Helper()
 	b := needBrowser(t)
-	s, err := timeline.NewServer(title)
-	testkit.Must(t, err)
+	s := testkit.Value(timeline.NewServer(title))(t)
 	t.Cleanup(func() { s.Close() })
-	l, err := s.Listen(0)
-	testkit.Must(t, err)
+	l := testkit.Value(s.Listen(0))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() { _ = s.Serve(l) }()
-	p, err := b.Blank(desktop)
-	testkit.Must(t, err)
+	p := testkit.Value(b.Blank(desktop))(t)
 	t.Cleanup(p.Close)
 	testkit.Must(t, p.Run(chromedp.Navigate(s.URL())))
 	return s, p
@@ -63,18 +60,15 @@ func TestTimelineIsServedWhileItIsRead(t *testing.T) {
 	}
 	until(t, p, `document.getElementById("title").innerHTML`,
 		func(title string) bool { return title == "a &lt;b&gt;job&lt;/b&gt;" })
-	a, err := otf2.Open(lateJob(t), nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(lateJob(t), nil))(t)
 	defer a.Close()
-	d, err := timeline.Read(a, nil)
-	testkit.Must(t, err)
+	d := testkit.Value(timeline.Read(a, nil))(t)
 	defer d.Close()
 	testkit.Must(t, s.Fill(d, timeline.Options{Title: "job"}))
 	until(t, p, `String(!!window.__timeline && !document.getElementById("waits").hidden)`,
 		func(there string) bool { return there == "true" })
-	if errs := p.Errors(); len(errs) > 0 {
-		t.Errorf("the page complains: %q", errs)
-	}
+	errs := p.Errors()
+	testkit.Check(t, len(errs) == 0, "the page complains: %q", errs)
 }
 
 // An archive that cannot be read: the page says why.

@@ -42,14 +42,10 @@ func TestTimeServicesOfPretendedHosts(t *testing.T) {
 			clocks[0].offset, clocks[0].drift = 0, 0
 			pretendHosts(t, dir, clocks)
 			files, err := filepath.Glob(filepath.Join(dir, experiment.Folder, "*", "shard.json"))
-			if err != nil || len(files) != len(clocks) {
-				t.Fatalf("%d shards: %v", len(files), err)
-			}
+			testkit.Require(t, err == nil && len(files) == len(clocks), "%d shards: %v", len(files), err)
 			for _, file := range files {
-				p, err := experiment.Read(filepath.Dir(file))
-				testkit.Must(t, err)
-				host, err := strconv.Atoi(strings.TrimPrefix(p.Host, "host"))
-				testkit.Must(t, err)
+				p := testkit.Value(experiment.Read(filepath.Dir(file)))(t)
+				host := testkit.Value(strconv.Atoi(strings.TrimPrefix(p.Host, "host")))(t)
 				const readings = 5
 				for n := range uint64(readings) {
 					at := from + (to-from)/(readings-1)*n
@@ -58,8 +54,7 @@ func TestTimeServicesOfPretendedHosts(t *testing.T) {
 						Reference: at + 7_000_000 + random.Uint64N(2*bound+1) - bound, Bound: bound,
 					})
 				}
-				text, err := json.Marshal(p)
-				testkit.Must(t, err)
+				text := testkit.Value(json.Marshal(p))(t)
 				testkit.Must(t, os.WriteFile(file, text, experiment.FileMode))
 			}
 			run := unifyWithTool(t, dir)
@@ -68,8 +63,7 @@ func TestTimeServicesOfPretendedHosts(t *testing.T) {
 			}
 			anchor := filepath.Join(dir, "traces.otf2")
 			got := readArchive(t, anchor)
-			a, err := otf2.Open(anchor, nil)
-			testkit.Must(t, err)
+			a := testkit.Value(otf2.Open(anchor, nil))(t)
 			if !slices.ContainsFunc(a.Anchor.Properties,
 				func(p otf2.Property) bool { return p.Name == "NCCL_OTF2::CLOCK_SYNC::READINGS" }) {
 				t.Error("the archive does not say that there were readings")
@@ -91,9 +85,8 @@ func TestTimeServicesOfPretendedHosts(t *testing.T) {
 				}
 			}
 			t.Logf("off by %.0f ns at most, %.0f ns are stated at most", worst, uncertain)
-			if worst > most || uncertain > most {
-				t.Errorf("off by %.0f ns, %.0f ns are stated, want %.0f at most", worst, uncertain, most)
-			}
+			testkit.Check(t, worst <= most && uncertain <= most,
+				"off by %.0f ns, %.0f ns are stated, want %.0f at most", worst, uncertain, most)
 		})
 	}
 }

@@ -67,18 +67,15 @@ var walkers = map[string]string{
 // A reader who does what a page says, with an installed tool in an empty directory, sees what it shows.
 func TestTutorials(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("../" + tutorials + "*.md")
-	testkit.Must(t, err)
+	pages := testkit.Value(filepath.Glob("../" + tutorials + "*.md"))(t)
 	for _, page := range pages {
 		name := strings.TrimPrefix(page, "../")
-		if _, known := visits[name]; !known && walkers[name] == "" && filepath.Base(page) != "README.md" {
-			t.Errorf("nobody walks %s", page)
-		}
+		_, known := visits[name]
+		testkit.Check(t, known || walkers[name] != "" || filepath.Base(page) == "README.md", "nobody walks %s", page)
 	}
 	root := t.TempDir()
 	makeInstall(t, "install", root, "lib")
-	host, err := os.Hostname()
-	testkit.Must(t, err)
+	host := testkit.Value(os.Hostname())(t)
 	for page, v := range visits {
 		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
 			t.Parallel()
@@ -100,8 +97,7 @@ func TestTutorials(t *testing.T) {
 func visitor(t *testing.T, installation string, v visit) func(script string) (string, error) {
 	t.Helper()
 	stand := standIns(t, installation, v.recording)
-	checkout, err := filepath.Abs("../testdata")
-	testkit.Must(t, err)
+	checkout := testkit.Value(filepath.Abs("../testdata"))(t)
 	modules := filepath.Join(installation, "share/nccl-otf2/python")
 	for _, engine := range v.engines {
 		folder, err := filepath.Abs(filepath.Join("../build/engines", engine))
@@ -128,13 +124,10 @@ func visitor(t *testing.T, installation string, v visit) func(script string) (st
 func standIns(t *testing.T, installation, recording string) string {
 	t.Helper()
 	folder := t.TempDir()
-	found, err := replay.Find(recording)
-	testkit.Must(t, err)
-	rec, err := replay.Load(found)
-	testkit.Must(t, err)
+	found := testkit.Value(replay.Find(recording))(t)
+	rec := testkit.Value(replay.Load(found))(t)
 	for k := range rec.Processes {
-		program, err := replay.Compile(rec, k)
-		testkit.Must(t, err)
+		program := testkit.Value(replay.Compile(rec, k))(t)
 		testkit.Write(t, filepath.Join(folder, fmt.Sprintf("p%d.program", k)), program)
 	}
 	for _, name := range []string{"torchrun", "mpirun", "program"} {

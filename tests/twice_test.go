@@ -48,8 +48,7 @@ func playedTwice(t *testing.T, name string, times int) {
 				}
 			}
 		}
-		if differ > 0 || len(lines) != len(first) {
-			t.Fatalf("%d of %d lines differ; there were %d", differ, len(lines), len(first))
-		}
+		testkit.Require(t, differ <= 0 && len(lines) == len(first),
+			"%d of %d lines differ; there were %d", differ, len(lines), len(first))
 	}
 }

@@ -35,9 +35,7 @@ func TestWhatVampirNeeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folders, err := filepath.Glob("../testdata/nccl-*/" + name)
-			if err != nil || len(folders) != 1 {
-				t.Fatal(folders, err)
-			}
+			testkit.Require(t, err == nil && len(folders) == 1, "%v %v", folders, err)
 			rec := testkit.Value(replay.Load(folders[0]))(t)
 			dir, _ := play(t, rec)
 			a := opened(t, filepath.Join(dir, "traces.otf2"))
@@ -55,9 +53,8 @@ const maxRowName = 29
 // vampirRows is for timelines and their legend.
 func vampirRows(t *testing.T, a *otf2.Archive) {
 	for _, l := range a.Defs.Locations {
-		if name := a.Defs.String(l.Name); name == "" || utf8.RuneCountInString(name) > maxRowName {
-			t.Errorf("row %d is called %q", l.Self, name)
-		}
+		name := a.Defs.String(l.Name)
+		testkit.Check(t, name != "" && utf8.RuneCountInString(name) <= maxRowName, "row %d is called %q", l.Self, name)
 		if g := a.Defs.LocationGroup(l.Group); g == nil || a.Defs.SystemTreeNode(g.SystemTreeParent) == nil {
 			t.Errorf("row %d has no place in the system tree", l.Self)
 		}
@@ -67,9 +64,7 @@ func vampirRows(t *testing.T, a *otf2.Archive) {
 		if g.Type != otf2.GroupTypeRegions {
 			continue
 		}
-		if a.Defs.String(g.Name) == "" {
-			t.Errorf("group %d of regions has no name", g.Self)
-		}
+		testkit.Check(t, a.Defs.String(g.Name) != "", "group %d of regions has no name", g.Self)
 		for _, r := range g.Members {
 			colors[otf2.RegionRef(r)]++
 		}
@@ -101,26 +96,19 @@ func vampirTransfers(t *testing.T, a *otf2.Archive) {
 // vampirCounters is for the counter timeline.
 func vampirCounters(t *testing.T, a *otf2.Archive) {
 	for _, m := range a.Defs.MetricMembers {
-		if a.Defs.String(m.Name) == "" || a.Defs.String(m.Unit) == "" {
-			t.Errorf("counter %d: name %q, unit %q", m.Self, a.Defs.String(m.Name), a.Defs.String(m.Unit))
-		}
+		testkit.Check(t, a.Defs.String(m.Name) != "" && a.Defs.String(m.Unit) != "",
+			"counter %d: name %q, unit %q", m.Self, a.Defs.String(m.Name), a.Defs.String(m.Unit))
 	}
-	if len(a.Defs.MetricMembers) == 0 || countOf(a, otf2.EventMetric) == 0 {
-		t.Error("there are no counters")
-	}
+	testkit.Check(t, len(a.Defs.MetricMembers) != 0 && countOf(a, otf2.EventMetric) != 0, "there are no counters")
 }
 
 // vampirCollectives is for collective operations, which are matched by their order on each member of a communicator.
 func vampirCollectives(t *testing.T, a *otf2.Archive) {
-	if begun, ended := countOf(a, otf2.EventMpiCollectiveBegin),
-		countOf(a, otf2.EventMpiCollectiveEnd); begun != ended {
-		t.Errorf("%d collectives begin, %d end", begun, ended)
-	}
+	begun, ended := countOf(a, otf2.EventMpiCollectiveBegin), countOf(a, otf2.EventMpiCollectiveEnd)
+	testkit.Check(t, begun == ended, "%d collectives begin, %d end", begun, ended)
 	asked, complete := countOf(a, otf2.EventNonBlockingCollectiveRequest),
 		countOf(a, otf2.EventNonBlockingCollectiveComplete)
-	if asked != complete {
-		t.Errorf("%d collectives are asked for, %d complete", asked, complete)
-	}
+	testkit.Check(t, asked == complete, "%d collectives are asked for, %d complete", asked, complete)
 	type collective struct {
 		Op   otf2.CollectiveOp
 		Root uint64
@@ -131,14 +119,12 @@ func vampirCollectives(t *testing.T, a *otf2.Archive) {
 		testkit.Must(t, err)
 		c, comm := collective{otf2.CollectiveOp(ev.Args[0]), ev.Args[2]}, otf2.CommRef(ev.Args[1])
 		members := membersOf(a, comm)
-		if !slices.Contains(members, uint64(ev.Location)) {
-			t.Fatalf("row %d is no member of communicator %d (%v)", ev.Location, comm, members)
-		}
+		testkit.Require(t, slices.Contains(members, uint64(ev.Location)),
+			"row %d is no member of communicator %d (%v)", ev.Location, comm, members)
 		switch c.Op {
 		case otf2.CollectiveOpBcast, otf2.CollectiveOpScatter, otf2.CollectiveOpReduce, otf2.CollectiveOpGather:
-			if c.Root >= uint64(len(members)) {
-				t.Errorf("row %d: %v with root %d of %d", ev.Location, c.Op, c.Root, len(members))
-			}
+			testkit.Check(t, c.Root < uint64(len(members)),
+				"row %d: %v with root %d of %d", ev.Location, c.Op, c.Root, len(members))
 		default:
 			testkit.Equal(t, c.Root, uint64(otf2.CollectiveRootNone), "row %d: %v with root", ev.Location, c.Op)
 		}
@@ -147,13 +133,9 @@ func vampirCollectives(t *testing.T, a *otf2.Archive) {
 		}
 		all[comm][ev.Location] = append(all[comm][ev.Location], c)
 	}
-	if len(all) == 0 {
-		t.Error("there are no collectives")
-	}
+	testkit.Check(t, len(all) != 0, "there are no collectives")
 	for comm, rows := range all {
-		if a.Defs.String(a.Defs.Comm(comm).Name) == "" {
-			t.Errorf("communicator %d has no name", comm)
-		}
+		testkit.Check(t, a.Defs.String(a.Defs.Comm(comm).Name) != "", "communicator %d has no name", comm)
 		var first []collective
 		for _, row := range membersOf(a, comm) {
 			if own := rows[otf2.LocationRef(row)]; first == nil {
@@ -186,9 +168,7 @@ func membersOf(a *otf2.Archive, comm otf2.CommRef) (rows []uint64) {
 func vampirMarkers(t *testing.T, a *otf2.Archive) {
 	defs, markers, err := a.Markers()
 	testkit.Must(t, err)
-	if len(markers) == 0 {
-		t.Error("there are no markers")
-	}
+	testkit.Check(t, len(markers) != 0, "there are no markers")
 	first, last := ^otf2.Timestamp(0), otf2.Timestamp(0)
 	for ev, err := range a.Events(nil) {
 		testkit.Must(t, err)
@@ -199,9 +179,8 @@ func vampirMarkers(t *testing.T, a *otf2.Archive) {
 		if i < 0 || defs[i].Group == "" || defs[i].Category == "" || defs[i].Severity > otf2.MarkerSeverityHigh {
 			t.Errorf("marker %q has no kind: %+v", m.Text, defs)
 		}
-		if m.Text == "" || m.Time < first || m.Time > last || m.Duration > uint64(last-m.Time) {
-			t.Errorf("marker %q is at %d for %d, events are at %d to %d", m.Text, m.Time, m.Duration, first, last)
-		}
+		testkit.Check(t, m.Text != "" && m.Time >= first && m.Time <= last && m.Duration <= uint64(last-m.Time),
+			"marker %q is at %d for %d, events are at %d to %d", m.Text, m.Time, m.Duration, first, last)
 		about := false
 		switch m.ScopeType {
 		case otf2.MarkerScopeGlobal:
@@ -213,8 +192,6 @@ func vampirMarkers(t *testing.T, a *otf2.Archive) {
 		case otf2.MarkerScopeComm:
 			about = a.Defs.Comm(otf2.CommRef(m.Scope)) != nil
 		}
-		if !about {
-			t.Errorf("marker %q is about %v %d", m.Text, m.ScopeType, m.Scope)
-		}
+		testkit.Check(t, about, "marker %q is about %v %d", m.Text, m.ScopeType, m.Scope)
 	}
 }

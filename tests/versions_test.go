@@ -13,9 +13,7 @@ import (
 func TestVersionsAgree(t *testing.T) {
 	version := func(path, pattern string) string {
 		m := regexp.MustCompile(pattern).FindSubmatch(testkit.Read(t, path))
-		if m == nil {
-			t.Fatalf("%s has no %s", path, pattern)
-		}
+		testkit.Require(t, m != nil, "%s has no %s", path, pattern)
 		return string(m[1])
 	}
 	tool := version("../cmd/nccl-otf2/version.go", `toolVersion = "([^"]+)"`)
@@ -23,8 +21,7 @@ func TestVersionsAgree(t *testing.T) {
 		"../python/pyproject.toml": `(?m)^version = "([^"]+)"`,
 		"../CHANGELOG.md":          `(?m)^## (\d\S*)`,
 	} {
-		if got := version(path, pattern); got != tool {
-			t.Errorf("%s says %s, the tool %s", path, got, tool)
-		}
+		got := version(path, pattern)
+		testkit.Check(t, got == tool, "%s says %s, the tool %s", path, got, tool)
 	}
 }

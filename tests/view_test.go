@@ -60,10 +60,8 @@ func TestViewsOfRecordings(t *testing.T) {
 					}
 					delete(got, record)
 				}
-				if len(got) > 0 || missing != 2*untimed {
-					t.Errorf("%v besides; %d ends of messages are missing, of %d that cannot be compared", got, missing,
-						untimed)
-				}
+				testkit.Check(t, len(got) == 0 && missing == 2*untimed,
+					"%v besides; %d ends of messages are missing, of %d that cannot be compared", got, missing, untimed)
 			})
 		}
 	}

@@ -23,9 +23,7 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 	var folders []string
 	for _, set := range []string{"nccl-callbacks", "nccl-causes"} {
 		found, err := filepath.Glob(filepath.Join("../testdata", set, "*", "run.json"))
-		if err != nil || len(found) == 0 {
-			t.Fatal(set, err)
-		}
+		testkit.Require(t, err == nil && len(found) != 0, "%v %v", set, err)
 		folders = append(folders, found...)
 	}
 	for _, f := range folders {

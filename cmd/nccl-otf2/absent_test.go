@@ -55,11 +55,8 @@ func TestFewRecordedRanks(t *testing.T) {
 	seen("in 18 rows", "timeline", dir, "--output", out+".html")
 	seen("processes", "profile", dir)
 	seen("", "view", "--scalasca", dir, "--output", out+".view")
-	found, err := scoutrules.Check(filepath.Join(out+".view", "traces.otf2"), nil)
-	testkit.Must(t, err)
-	if found.Errors() > 0 {
-		t.Errorf("scout cannot analyze the view: %v", found.Findings)
-	}
+	found := testkit.Value(scoutrules.Check(filepath.Join(out+".view", "traces.otf2"), nil))(t)
+	testkit.Check(t, found.Errors() <= 0, "scout cannot analyze the view: %v", found.Findings)
 	for _, form := range []string{"jsonl", "perfetto", "parquet", "prometheus"} {
 		seen("", "export", "--"+form, dir, "--output", out+"."+form)
 	}
@@ -90,9 +87,7 @@ func TestFewRecordedRanks(t *testing.T) {
 			files++
 			return err
 		}))
-		if files > 48 {
-			t.Errorf("%s: %d files", folder, files)
-		}
+		testkit.Check(t, files <= 48, "%s: %d files", folder, files)
 	}
 }
 
@@ -112,8 +107,6 @@ func TestImportOfLargeCommunicators(t *testing.T) {
 	testkit.Contains(t, tool(t, "import", file, "--output", dir),
 		"trace.jsonl:4: rank 1000000: communicators have at most 262144 ranks")
 	testkit.Contains(t, tool(t, "report", dir), "nothing was recorded of ranks 0-149999,150001-249999")
-	if files, err := filepath.Glob(filepath.Join(dir, "traces", "*")); err != nil || len(files) == 0 ||
-		len(files) > 16 {
-		t.Errorf("%d files, %v", len(files), err)
-	}
+	files, err := filepath.Glob(filepath.Join(dir, "traces", "*"))
+	testkit.Check(t, err == nil && len(files) != 0 && len(files) <= 16, "%d files, %v", len(files), err)
 }

@@ -40,8 +40,7 @@ func TestGPUTimesAreEnsuredWhereAllProcessesGetThem(t *testing.T) {
 		said := ensureGPUTimes(settings, env, strings.Fields(c.command))
 		testkit.Equal(t, env.get(hidden.AllGatherV), c.value, "%q with %q: %s", c.command, c.environment,
 			hidden.AllGatherV)
-		if !strings.Contains(said, c.says) || (said == "") != (c.says == "") {
-			t.Errorf("%q with %q: says %q, want %q", c.command, c.environment, said, c.says)
-		}
+		testkit.Check(t, strings.Contains(said, c.says) && (said == "") == (c.says == ""),
+			"%q with %q: says %q, want %q", c.command, c.environment, said, c.says)
 	}
 }

@@ -41,8 +41,7 @@ func TestRecordedByTask(t *testing.T) {
 // A shard that has not said yet whose it is, is waited for: a rank that records nothing may end while the others begin.
 func TestShardsThatBeginAreWaitedFor(t *testing.T) {
 	dir := t.TempDir()
-	s, err := experiment.Create(dir, "one")
-	testkit.Must(t, err)
+	s := testkit.Value(experiment.Create(dir, "one"))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	over, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -52,9 +52,7 @@ func TestCommandsOfALine(t *testing.T) {
 		"A=1 build/nccl-otf2 run --dir 'a b' -- x & nccl-otf2 report exp | grep x && srun nccl-otf2 doctor # "+
 			"nccl-otf2 no", "nccl-otf2")
 	want := [][]string{{"run", "--dir", "'a b'", "--", "x"}, {"report", "exp"}, {"doctor"}}
-	if len(got) != len(want) || !slices.EqualFunc(got, want, slices.Equal[[]string]) {
-		t.Errorf("%q", got)
-	}
+	testkit.Check(t, len(got) == len(want) && slices.EqualFunc(got, want, slices.Equal[[]string]), "%q", got)
 }
 
 // unknown says what a command of the tool names that it has not; "" if nothing.
@@ -108,9 +106,7 @@ func TestPagesCallWhatIsThere(t *testing.T) {
 				for _, arg := range args {
 					if regexp.MustCompile(`^[a-z][a-z0-9-]*$`).MatchString(arg) {
 						seen["targets"]++
-						if !targets[arg] {
-							t.Errorf("%s: %q: make has no target %s", page, text, arg)
-						}
+						testkit.Check(t, targets[arg], "%s: %q: make has no target %s", page, text, arg)
 					}
 				}
 			}
@@ -126,8 +122,7 @@ func TestPagesCallWhatIsThere(t *testing.T) {
 	}
 	var pages []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "packaging/*.md"} {
-		more, err := filepath.Glob("../../" + pattern)
-		testkit.Must(t, err)
+		more := testkit.Value(filepath.Glob("../../" + pattern))(t)
 		pages = append(pages, more...)
 	}
 	for _, page := range pages {
@@ -147,9 +142,8 @@ func TestPagesCallWhatIsThere(t *testing.T) {
 			line(page, strings.Join(strings.Fields(m[1]), " "), true)
 		}
 	}
-	if seen["commands"] < 150 || seen["targets"] < 60 || seen["scripts"] < 5 {
-		t.Errorf("only %v were found: does the search see them?", seen)
-	}
+	testkit.Check(t, seen["commands"] >= 150 && seen["targets"] >= 60 && seen["scripts"] >= 5,
+		"only %v were found: does the search see them?", seen)
 }
 
 // Of processes that were killed it is said how old what they left is.
@@ -165,8 +159,7 @@ func TestAgesOfLastFlushes(t *testing.T) {
 		{[]time.Time{late, early}, `^ \(last flushed between ` + early.Format(time.DateTime) + " and " +
 			late.Format(time.DateTime) + `, 1m\ds ago\)$`},
 	} {
-		if got := lastFlushes(c.at); !regexp.MustCompile(c.want).MatchString(got) {
-			t.Errorf("%v: %q", c.at, got)
-		}
+		got := lastFlushes(c.at)
+		testkit.Check(t, regexp.MustCompile(c.want).MatchString(got), "%v: %q", c.at, got)
 	}
 }

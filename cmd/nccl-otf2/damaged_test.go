@@ -56,9 +56,7 @@ func TestTimelineSaysWhatIsMissing(t *testing.T) {
 		if said := out + err.Error(); !strings.Contains(said, tc.said) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: said %s", tc.name, said)
 		}
-		if tc.shown && !errors.Is(err, exitCode(exitInput)) {
-			t.Errorf("%s: %v", tc.name, err)
-		}
+		testkit.Check(t, !tc.shown || errors.Is(err, exitCode(exitInput)), "%s: %v", tc.name, err)
 		if _, err := outputOf(timelineCommand(), whole, dir, "-o", filepath.Join(dir, "both.html")); err == nil {
 			t.Errorf("%s beside another run: no error", tc.name)
 		}

@@ -81,9 +81,7 @@ func TestDiffSaysWithItsExitCodeWhetherARunIsTooSlow(t *testing.T) {
 	// A file that is damaged: what can be read is compared, and the exit code says so.
 	damaged := steadyRun(t, 40, 100_000)
 	files, err := filepath.Glob(filepath.Join(damaged, "traces", "*.evt"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
+	testkit.Require(t, err == nil && len(files) != 0, "%v %v", files, err)
 	testkit.Must(t, os.Truncate(files[len(files)-1], 900))
 	out := new(strings.Builder)
 	if err := writeDiff(out, before, damaged, compare.Options{MinChange: 0.01}, -1, "json"); !errors.Is(

@@ -54,9 +54,8 @@ func TestPathArgument(t *testing.T) {
 		got, err := anchorPath(at(c.arg))
 		switch {
 		case c.failure != "":
-			if err == nil || !strings.Contains(err.Error(), c.failure) {
-				t.Errorf("anchorPath(%s) = %q, %v; want an error with %q", c.arg, got, err, c.failure)
-			}
+			testkit.Check(t, err != nil && strings.Contains(err.Error(), c.failure),
+				"anchorPath(%s) = %q, %v; want an error with %q", c.arg, got, err, c.failure)
 		case err != nil || got != at(c.want):
 			t.Errorf("anchorPath(%s) = %q, %v; want %s", c.arg, got, err, c.want)
 		}
@@ -116,8 +115,7 @@ func TestARankDoesNotWaitForOtherMachines(t *testing.T) {
 	var p experiment.Process
 	testkit.Must(t, json.Unmarshal(testkit.Read(t, filepath.Join(at, "shard.json")), &p))
 	p.Host, p.BootID = "another", "another"
-	text, err := json.Marshal(p)
-	testkit.Must(t, err)
+	text := testkit.Value(json.Marshal(p))(t)
 	write(t, filepath.Join(at, "shard.json"), string(text))
 
 	ended, cancel := context.WithCancel(context.Background())
@@ -133,12 +131,8 @@ func TestARankDoesNotWaitForOtherMachines(t *testing.T) {
 func TestEnvironmentHoldsEachNameOnce(t *testing.T) {
 	e := newEnvironment([]string{"A=1", "B=2", "A=3", "=C:=x", "broken"})
 	e.set("B", "x=y")
-	if got := strings.Join(e.list(), " "); got != "A=3 B=x=y" {
-		t.Errorf("got %q", got)
-	}
-	if e.get("A") != "3" || e.get("B") != "x=y" || e.get("AB") != "" {
-		t.Errorf("A=%q B=%q", e.get("A"), e.get("B"))
-	}
+	testkit.Equal(t, strings.Join(e.list(), " "), "A=3 B=x=y", "strings.Join")
+	testkit.Check(t, e.get("A") == "3" && e.get("B") == "x=y" && e.get("AB") == "", "A=%q B=%q", e.get("A"), e.get("B"))
 }
 
 func TestArchiveIsDueWhenTheLastProcessIsDone(t *testing.T) {

@@ -141,9 +141,8 @@ func TestExportMergesTraces(t *testing.T) {
 			}
 			got, expected = f.Clocks.Is.TS-begin, want.difference+shift
 		}
-		if got < expected-1000 || got > expected+1000 {
-			t.Errorf("%s is moved by %d ns, want %d", f.Path, got, expected)
-		}
+		testkit.Check(t, got >= expected-1000 && got <= expected+1000,
+			"%s is moved by %d ns, want %d", f.Path, got, expected)
 	}
 }
 
@@ -166,8 +165,7 @@ func untar(t *testing.T, path string) (files map[string][]byte, names []string) 
 			return files, names
 		}
 		testkit.Must(t, err)
-		text, err := io.ReadAll(r)
-		testkit.Must(t, err)
+		text := testkit.Value(io.ReadAll(r))(t)
 		files[h.Name], names = text, append(names, h.Name)
 	}
 }

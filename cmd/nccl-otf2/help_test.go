@@ -33,7 +33,5 @@ func TestHelpFits(t *testing.T) {
 		}
 	}
 	walk(rootCommand())
-	if checked < 20 {
-		t.Errorf("%d commands", checked)
-	}
+	testkit.Check(t, checked >= 20, "%d commands", checked)
 }

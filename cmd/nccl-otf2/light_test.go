@@ -94,17 +94,13 @@ func (p *product) make(t *testing.T, dir string) []any {
 	if p.file != "" {
 		text = ""
 		files, err := filepath.Glob(place.Replace(p.file))
-		if err != nil || len(files) == 0 {
-			t.Fatal(p.args, err)
-		}
+		testkit.Require(t, err == nil && len(files) != 0, "%v %v", p.args, err)
 		for _, file := range files {
 			b := testkit.Value(os.ReadFile(file))(t)
 			text += string(b)
 		}
 	}
-	if text == "" {
-		t.Fatalf("%v gives nothing", p.args)
-	}
+	testkit.Require(t, text != "", "%v gives nothing", p.args)
 	return p.read(t, strings.ReplaceAll(text, dir, "DIR"))
 }
 
@@ -151,17 +147,14 @@ func documents(t *testing.T, text string) (all []any) {
 		if errors.Is(err, io.EOF) {
 			return all
 		}
-		if err != nil {
-			t.Fatalf("%v in %.200s", err, text)
-		}
+		testkit.Require(t, err == nil, "%v in %.200s", err, text)
 		all = append(all, one)
 	}
 }
 
 // slicesOf are the slices and the values of counters in a trace in Perfetto's format.
 func slicesOf(t *testing.T, text string) (all []any) {
-	trace, err := tracetest.Read([]byte(text))
-	testkit.Must(t, err)
+	trace := testkit.Value(tracetest.Read([]byte(text)))(t)
 	for _, s := range trace.Slices {
 		all = append(all, map[string]any{"track": strings.Join(trace.Path(s.Track), "/"), "name": s.Name,
 			"begin": s.Begin, "end": s.End, "args": s.Args})

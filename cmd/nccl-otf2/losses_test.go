@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -30,13 +31,9 @@ func TestProfileSaysWhyOperationsAreMissing(t *testing.T) {
 			p.Keep(otf2.Property{Name: name, Value: value})
 		}
 		lines := profileLosses(p).formatLines(false)
-		if len(lines) != len(tc.want) {
-			t.Fatalf("%q, want %q", lines, tc.want)
-		}
+		testkit.Require(t, len(lines) == len(tc.want), "%q, want %q", lines, tc.want)
 		for i, want := range tc.want {
-			if !strings.HasPrefix(lines[i], want) {
-				t.Errorf("%q, want %q", lines[i], want)
-			}
+			testkit.Check(t, strings.HasPrefix(lines[i], want), "%q, want %q", lines[i], want)
 		}
 	}
 }

@@ -37,9 +37,8 @@ func played(t *testing.T, tool, recording string) string {
 func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat) []*experiment.Process {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
-	if err != nil || len(files) != len(pids) {
-		t.Fatalf("%v: %d shards for %d processes", err, len(files), len(pids))
-	}
+	testkit.Require(t, err == nil && len(files) == len(pids),
+		"%v: %d shards for %d processes", err, len(files), len(pids))
 	all := make([]*experiment.Process, len(files))
 	for i, f := range files {
 		if all[i], err = experiment.Read(filepath.Dir(f)); err != nil {
@@ -212,16 +211,14 @@ func TestMergeOfRecordings(t *testing.T) {
 			for _, l := range theirs.Defs.Locations {
 				wantTexts, wantTimes := streamOf(t, theirs, l.Self)
 				gotTexts, gotTimes := streamOf(t, merged, l.Self)
-				if !slices.Equal(gotTexts, wantTexts) || !slices.Equal(gotTimes, wantTimes) {
-					t.Errorf("Score-P's location %d differs", l.Self)
-				}
+				testkit.Check(t, slices.Equal(gotTexts, wantTexts) && slices.Equal(gotTimes, wantTimes),
+					"Score-P's location %d differs", l.Self)
 				linked(t, theirs.EventFile(l.Self), merged.EventFile(l.Self))
 			}
 			alone := jobtest.Open(t, unified)
 			rows := merged.Defs.Locations[len(theirs.Defs.Locations):]
-			if len(rows) != len(alone.Defs.Locations) {
-				t.Fatalf("%d rows, there are %d", len(rows), len(alone.Defs.Locations))
-			}
+			testkit.Require(t, len(rows) == len(alone.Defs.Locations),
+				"%d rows, there are %d", len(rows), len(alone.Defs.Locations))
 			half, checked, nearest := big.NewRat(1, 2), 0, 0
 			for i, l := range alone.Defs.Locations { // both are in the order of their ids
 				self := rows[i].Self
@@ -260,9 +257,7 @@ func linked(t *testing.T, a, b string) {
 	t.Helper()
 	x := testkit.Value(os.Stat(a))(t)
 	y := testkit.Value(os.Stat(b))(t)
-	if !os.SameFile(x, y) {
-		t.Errorf("%s is not %s", b, a)
-	}
+	testkit.Check(t, os.SameFile(x, y), "%s is not %s", b, a)
 }
 
 // readByReference lets both reference readers read an archive, warnings being errors, and counts its events.
@@ -284,7 +279,6 @@ func readByReference(t *testing.T, a *otf2.Archive) {
 	for _, l := range a.Defs.Locations {
 		events += l.Events
 	}
-	if err != nil || strings.TrimSpace(string(out)) != fmt.Sprint(events) {
-		t.Fatalf("python3-otf2: %v: %s events, the definitions say %d", err, out, events)
-	}
+	testkit.Require(t, err == nil && strings.TrimSpace(string(out)) == fmt.Sprint(events),
+		"python3-otf2: %v: %s events, the definitions say %d", err, out, events)
 }

@@ -77,16 +77,13 @@ func outcomeOf(t *testing.T, args []string, out string) outcome {
 func TestDamageIsInEveryAnswer(t *testing.T) {
 	anchor := lateJob(t)
 	folder := strings.TrimSuffix(anchor, ".otf2")
-	a, err := otf2.Open(anchor, nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
 	at := slices.IndexFunc(a.Defs.Locations, func(l otf2.Location) bool {
 		tables, _, err := a.LocalDefs(l.Self)
 		testkit.Must(t, err)
 		return l.Events > 20 && len(tables) > 0
 	})
-	if at < 0 {
-		t.Fatal("no location has mapping tables")
-	}
+	testkit.Require(t, at >= 0, "no location has mapping tables")
 	number := fmt.Sprint(uint64(a.Defs.Locations[at].Self))
 	cut := func(part int) func(string) error {
 		return func(path string) error {
@@ -116,9 +113,8 @@ func TestDamageIsInEveryAnswer(t *testing.T) {
 	for i, args := range commands {
 		undamaged[i] = outcomeOf(t, args, out)
 	}
-	if !strings.Contains(undamaged[2].out, "Rank 1") {
-		t.Fatalf("the undamaged archive shows no wait: %s", undamaged[2].out)
-	}
+	testkit.Require(t, strings.Contains(undamaged[2].out, "Rank 1"),
+		"the undamaged archive shows no wait: %s", undamaged[2].out)
 	for _, file := range []string{filepath.Join(folder, number+".def"), filepath.Join(folder, number+".evt"),
 		folder + ".def", folder + ".marker"} {
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
@@ -146,8 +142,7 @@ func TestDamageIsInEveryAnswer(t *testing.T) {
 			testkit.Must(t, os.WriteFile(file, content, 0o666))
 		}
 	}
-	all, err := filepath.Glob(filepath.Join(folder, "*.def"))
-	testkit.Must(t, err)
+	all := testkit.Value(filepath.Glob(filepath.Join(folder, "*.def")))(t)
 	for _, file := range all {
 		testkit.Must(t, os.Remove(file))
 	}

@@ -145,14 +145,11 @@ func TestEvilNames(t *testing.T) {
 				t.Errorf("%q shows %q", args, line[max(0, i-40):min(len(line), i+40)])
 				break
 			}
-			if strings.HasPrefix(line, "nccl-otf2: all is well") {
-				t.Errorf("%q shows a line that a name made up", args)
-			}
+			testkit.Check(t, !strings.HasPrefix(line, "nccl-otf2: all is well"),
+				"%q shows a line that a name made up", args)
 		}
 	}
-	if shown < 15 {
-		t.Errorf("the names are shown by %d commands only", shown)
-	}
+	testkit.Check(t, shown >= 15, "the names are shown by %d commands only", shown)
 }
 
 // Cells of CSV are no formulas, and numbers stay numbers.
@@ -165,9 +162,7 @@ func TestEvilCells(t *testing.T) {
 			c := csv.NewReader(strings.NewReader(block))
 			c.FieldsPerRecord, c.LazyQuotes = -1, true
 			rows, err := c.ReadAll()
-			if err != nil {
-				t.Fatalf("%v: %v", args, err)
-			}
+			testkit.Require(t, err == nil, "%v: %v", args, err)
 			for _, cell := range flatten(rows) {
 				if _, err := strconv.ParseFloat(cell, 64); cell != "" && err != nil &&
 					strings.ContainsRune("=+-@\t\r", rune(cell[0])) {

@@ -97,14 +97,11 @@ func TestNoOutputReplacesData(t *testing.T) {
 	testkit.Must(t, errors.Join(runTool("export", dir, "--jsonl", "-o", lines), runTool("export", dir, "--parquet"),
 		runTool("export", other, "--parquet"), runTool("profile", dir),
 		runTool("view", other, "--simple", "-o", filepath.Join(links, "view"))))
-	scorep, err := filepath.Abs("../../tests/jobtest/testdata/scorep-mpi")
-	testkit.Must(t, err)
+	scorep := testkit.Value(filepath.Abs("../../tests/jobtest/testdata/scorep-mpi"))(t)
 	theirs := filepath.Join(links, "theirs")
 	testkit.Must(t, os.CopyFS(theirs, os.DirFS(scorep)))
 	shards, err := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
-	if err != nil || len(shards) == 0 {
-		t.Fatal(shards, err)
-	}
+	testkit.Require(t, err == nil && len(shards) != 0, "%v %v", shards, err)
 	files := []string{shards[0], filepath.Join(filepath.Dir(shards[0]), "new"), filepath.Join(other, "traces.otf2"),
 		filepath.Join(other, "traces", "0.evt"),
 		filepath.Join(theirs, "traces.def"), filepath.Join(dir, "traces", "4711.evt"),
@@ -148,18 +145,14 @@ func TestNoOutputReplacesData(t *testing.T) {
 		} else {
 			err = runTool(words...)
 		}
-		if err == nil || strings.Contains(err.Error(), "\n") || !otherPlace.MatchString(err.Error()) {
-			t.Errorf("%s to %s: %v", line, out, err)
-		}
+		testkit.Check(t, err != nil && !strings.Contains(err.Error(), "\n") && otherPlace.MatchString(err.Error()),
+			"%s to %s: %v", line, out, err)
 		after := hashes(t, dir, other, theirs, links)
 		for path, sum := range before {
-			if after[path] != sum {
-				t.Fatalf("%s to %s: %s has changed", line, out, path)
-			}
+			testkit.Require(t, after[path] == sum, "%s to %s: %s has changed", line, out, path)
 		}
-		if len(after) != len(before) {
-			t.Fatalf("%s to %s: %d files, before %d", line, out, len(after), len(before))
-		}
+		testkit.Require(t, len(after) == len(before),
+			"%s to %s: %d files, before %d", line, out, len(after), len(before))
 	}
 	for flag, commands := range outputs {
 		for _, line := range commands {
@@ -203,9 +196,8 @@ func TestOutputsReplaceEarlierOnes(t *testing.T) {
 			{"profile", dir, "--summary", at("sum.json")}, {"view", dir, "--simple"}, {"view", dir, "--scalasca"},
 			{"view", dir, "--simple", "-o", filepath.Join(dir, "scalasca")},
 		} {
-			if err := runTool(args...); err != nil && !errors.As(err, new(exitCode)) {
-				t.Errorf("%q: %v", args, err)
-			}
+			err := runTool(args...)
+			testkit.Check(t, err == nil || errors.As(err, new(exitCode)), "%q: %v", args, err)
 		}
 	}
 }
@@ -228,16 +220,11 @@ func TestFoldersThatOthersPlantedAreNotWrittenTo(t *testing.T) {
 		link := filepath.Join(dir, tc.folder)
 		testkit.Must(t, errors.Join(os.Symlink(victim, link), os.Lchown(link, 65534, 65534)))
 		before := hashes(t, victim)
-		if err := runTool(append(tc.args, dir)...); err == nil {
-			t.Errorf("%q: no error", tc.args)
-		}
-		if after := hashes(t, victim); !maps.Equal(before, after) {
-			t.Errorf("%q: what the link leads to has changed", tc.args)
-		}
+		testkit.Check(t, runTool(append(tc.args, dir)...) != nil, "%q: no error", tc.args)
+		testkit.Check(t, maps.Equal(before, hashes(t, victim)), "%q: what the link leads to has changed", tc.args)
 		testkit.Must(t, errors.Join(os.Remove(link), os.Mkdir(link, 0o700), os.Chmod(link, 0o777)))
-		if err := runTool(append(tc.args, dir)...); err == nil {
-			t.Errorf("%q into a folder that anybody may write to: no error", tc.args)
-		}
+		testkit.Check(t, runTool(append(tc.args, dir)...) != nil,
+			"%q into a folder that anybody may write to: no error", tc.args)
 		if left, err := os.ReadDir(link); err != nil || len(left) > 0 {
 			t.Errorf("%q: %v, %v", tc.args, left, err)
 		}

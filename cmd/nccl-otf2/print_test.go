@@ -32,9 +32,7 @@ func TestPrintIsThatOfTheReferenceTool(t *testing.T) {
 	reference := need.Reference(t, "otf2-print")
 	t.Setenv("TZ", "UTC")
 	anchors, err := filepath.Glob("../../otf2/testdata/*/*.otf2")
-	if err != nil || len(anchors) != 11 {
-		t.Fatalf("%d archives, want 11 (%v)", len(anchors), err)
-	}
+	testkit.Require(t, err == nil && len(anchors) == 11, "%d archives, want 11 (%v)", len(anchors), err)
 	for _, options := range []string{
 		"", "-G", "-I", "-M", "-C", "-M -C", "-A", "-A -M -C", "-L 0", "-L 0 -A", "-L 0 -M", "--time 14 1005",
 		"--time 20 500",
@@ -55,13 +53,9 @@ func TestPrintIsThatOfTheReferenceTool(t *testing.T) {
 				continue
 			}
 			got, err := outputOf(printCommand(), args...)
-			if err != nil {
-				t.Errorf("%s %s: %v", options, name, err)
-			}
+			testkit.Check(t, err == nil, "%s %s: %v", options, name, err)
 			want := testkit.Output(t, exec.Command(reference, args...))
-			if got != string(want) {
-				t.Errorf("print %s %s\n got %.300q\nwant %.300q", options, name, got, want)
-			}
+			testkit.Check(t, got == string(want), "print %s %s\n got %.300q\nwant %.300q", options, name, got, want)
 		}
 	}
 }
@@ -83,9 +77,8 @@ func TestPrintWithoutLocations(t *testing.T) {
 			cmd := exec.Command(reference, args...)
 			cmd.Env = append(cmd.Environ(), "TZ=UTC")
 			want, failure := cmd.Output()
-			if got != string(want) || (err == nil) != (failure == nil) {
-				t.Errorf("%s %s\n got %q, %v\nwant %q, %v", reference, options, got, err, want, failure)
-			}
+			testkit.Check(t, got == string(want) && (err == nil) == (failure == nil),
+				"%s %s\n got %q, %v\nwant %q, %v", reference, options, got, err, want, failure)
 		}
 	}
 }
@@ -94,9 +87,7 @@ func TestPrintWithoutLocations(t *testing.T) {
 func TestPrintTime(t *testing.T) {
 	const anchor = "../../otf2/testdata/collectives/nccl.otf2"
 	want, err := outputOf(printCommand(), "--time", "1200,1250", anchor)
-	if err != nil || strings.Count(want, "\n") < 10 {
-		t.Fatalf("%v, %s", err, want)
-	}
+	testkit.Require(t, err == nil && strings.Count(want, "\n") >= 10, "%v, %s", err, want)
 	for _, args := range [][]string{
 		{"--time", "1200", "1250", anchor}, {anchor, "--time", "1200", "1250"}, {"--time=1200", "1250", anchor},
 		{"--from", "1200", "--to", "1250", anchor},
@@ -145,8 +136,7 @@ func TestPrintWritesTextsAsTheyAre(t *testing.T) {
 		testkit.Must(t, defs.Region(otf2.RegionRef(i), otf2.StringRef(i+1), otf2.StringRef(i+1), 0,
 			otf2.RegionRoleFunction, otf2.ParadigmUser, 0, otf2.StringRef(i+1), 0, 0))
 	}
-	events, err := w.Events(0)
-	testkit.Must(t, err)
+	events := testkit.Value(w.Events(0))(t)
 	attributes := new(otf2.AttributeList)
 	for i := range texts {
 		attributes.Reset()
@@ -162,9 +152,7 @@ func TestPrintWritesTextsAsTheyAre(t *testing.T) {
 		for _, options := range []string{"", "-G", "-I", "-A", "-A -M -C", "-L 0"} {
 			args := append(strings.Fields(options), anchor)
 			got, err := outputOf(printCommand(), append(args, "--form", form)...)
-			if err != nil {
-				t.Errorf("%s: %v", options, err)
-			}
+			testkit.Check(t, err == nil, "%s: %v", options, err)
 			want := testkit.Output(t, exec.Command(reference, args...))
 			if got != string(want) {
 				a, b := strings.Split(got, "\n"), strings.Split(string(want), "\n")

@@ -33,17 +33,13 @@ func TestServedPageCanBeEndedAtOnce(t *testing.T) {
 	cmd.SetOut(out)
 	cmd.SetArgs([]string{"../../otf2/testdata/collectives/nccl.otf2", "--serve"})
 	testkit.Must(t, cmd.Execute())
-	if !bytes.Contains(out.Bytes(), []byte("http://127.0.0.1:")) {
-		t.Errorf("no address: %s", out.Bytes())
-	}
+	testkit.Check(t, bytes.Contains(out.Bytes(), []byte("http://127.0.0.1:")), "no address: %s", out.Bytes())
 }
 
 // What goes wrong while the archive is read ends the tool, which has told its address by then.
 func TestServedPageThatCannotBeReadEnds(t *testing.T) {
 	anchors, err := filepath.Glob("../../otf2/testdata/*/*.otf2")
-	if err != nil || len(anchors) == 0 {
-		t.Fatal("no archives", err)
-	}
+	testkit.Require(t, err == nil && len(anchors) != 0, "no archives %v", err)
 	cmd := timelineCommand()
 	var out bytes.Buffer
 	cmd.SetOut(&out)
@@ -51,7 +47,5 @@ func TestServedPageThatCannotBeReadEnds(t *testing.T) {
 	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "no such phase") {
 		t.Errorf("it ends with %v", err)
 	}
-	if !bytes.Contains(out.Bytes(), []byte("http://127.0.0.1:")) {
-		t.Errorf("no address: %s", out.Bytes())
-	}
+	testkit.Check(t, bytes.Contains(out.Bytes(), []byte("http://127.0.0.1:")), "no address: %s", out.Bytes())
 }

@@ -186,8 +186,7 @@ func TestForeignSituations(t *testing.T) {
 	for _, s := range situations {
 		t.Run(s.name, func(t *testing.T) {
 			dir := t.TempDir()
-			w, err := otf2.Create(dir, "traces", &otf2.ArchiveOptions{Creator: "test"})
-			testkit.Must(t, err)
+			w := testkit.Value(otf2.Create(dir, "traces", &otf2.ArchiveOptions{Creator: "test"}))(t)
 			f := &foreign{TB: t, ArchiveWriter: w, defs: w.Definitions()}
 			f.text("")
 			s.make(f)
@@ -224,9 +223,8 @@ func TestForeignSituations(t *testing.T) {
 			reference := need.Reference(t, "otf2-print")
 			want, wantErr := exec.Command(reference, filepath.Join(dir, "traces.otf2")).Output()
 			got, err := outputOf(printCommand(), filepath.Join(dir, "traces.otf2"))
-			if (err == nil) != (wantErr == nil) || got != string(want) {
-				t.Errorf("printed: %v, %v\n%.600s\nwant\n%.600s", err, wantErr, got, want)
-			}
+			testkit.Check(t, (err == nil) == (wantErr == nil) && got == string(want),
+				"printed: %v, %v\n%.600s\nwant\n%.600s", err, wantErr, got, want)
 		})
 	}
 }

@@ -62,9 +62,7 @@ func TestProgressShowsOneLineAndTakesItAway(t *testing.T) {
 		n := testkit.Value(master.Read(buf))(t)
 		got.Write(buf[:n])
 	}
-	if want := "\r\x1b[Kstep 2\r\x1b[Kend"; got.String() != want {
-		t.Errorf("got %q, want %q", got.String(), want)
-	}
+	testkit.Equal(t, got.String(), "\r\x1b[Kstep 2\r\x1b[Kend", "got.String()")
 
 	file := testkit.Value(os.Create(t.TempDir() + "/out"))(t)
 	defer file.Close()
@@ -72,7 +70,6 @@ func TestProgressShowsOneLineAndTakesItAway(t *testing.T) {
 	p.showLine("step")
 	p.showWorking("reading")()
 	p.clearLine()
-	if st, err := file.Stat(); err != nil || st.Size() != 0 {
-		t.Errorf("a file got %d bytes of progress, %v", st.Size(), err)
-	}
+	st, err := file.Stat()
+	testkit.Check(t, err == nil && st.Size() == 0, "a file got %d bytes of progress, %v", st.Size(), err)
 }

@@ -17,9 +17,8 @@ func TestTimelineOfTwoRuns(t *testing.T) {
 	before, after := steadyRun(t, 40, 100_000), steadyRun(t, 40, 108_000)
 	out := tool(t, "timeline", before, after)
 	page := testkit.Value(os.ReadFile(filepath.Join(before, besideFile)))(t)
-	if n := strings.Count(string(page), "<iframe "); n != 2 || !strings.Contains(out, besideFile) {
-		t.Errorf("%d frames; said: %s", n, out)
-	}
+	n := strings.Count(string(page), "<iframe ")
+	testkit.Check(t, n == 2 && strings.Contains(out, besideFile), "%d frames; said: %s", n, out)
 	said, _, _ := strings.Cut(string(page), "</pre>")
 	if said = said[strings.Index(said, "<pre"):]; !strings.Contains(
 		said, "1 of 1 kind of operations changed: 1 slower, 0 faster.") {

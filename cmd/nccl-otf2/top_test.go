@@ -164,9 +164,8 @@ func TestTopOnATerminal(t *testing.T) {
 			t.Errorf("ended by %q: %v", end, err)
 		}
 		after, err := unix.IoctlGetTermios(int(s.master.Fd()), unix.TCGETS)
-		if err != nil || *after != s.before {
-			t.Errorf("the terminal is not as it was: %+v, %+v, %v", s.before, after, err)
-		}
+		testkit.Check(t, err == nil && *after == s.before,
+			"the terminal is not as it was: %+v, %+v, %v", s.before, after, err)
 	}
 }
 
@@ -182,12 +181,9 @@ func TestTopFitsItsRows(t *testing.T) {
 	v.Ranks[50].Caused, v.Ranks[7].Waiting = 0.9, 0.5
 	for _, rows := range []int{20, 24, 40, 60, 90, 200} {
 		lines := topLines(v, rows)
-		if len(lines) > rows {
-			t.Errorf("%d lines on %d rows", len(lines), rows)
-		}
+		testkit.Check(t, len(lines) <= rows, "%d lines on %d rows", len(lines), rows)
 		text := strings.Join(lines, "\n")
-		if !strings.Contains(text, "Rank 50 ") || !strings.Contains(text, "Rank 7 ") && rows > 20 {
-			t.Errorf("on %d rows those that matter are left out:\n%s", rows, text)
-		}
+		testkit.Check(t, strings.Contains(text, "Rank 50 ") && (strings.Contains(text, "Rank 7 ") || rows <= 20),
+			"on %d rows those that matter are left out:\n%s", rows, text)
 	}
 }

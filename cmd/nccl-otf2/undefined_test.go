@@ -90,9 +90,8 @@ func TestUndefinedDefinitions(t *testing.T) {
 	said := func(t *testing.T, what string, args []string) {
 		t.Helper()
 		defer func() {
-			if p := recover(); p != nil {
-				t.Errorf("%s: %q: %v", what, args, p)
-			}
+			p := recover()
+			testkit.Check(t, p == nil, "%s: %q: %v", what, args, p)
 		}()
 		out, errs, code := runCaptured(t, args...)
 		if code != exitDone && code != exitInput || code == exitInput && strings.TrimSpace(out+errs) == "" {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // On a terminal the report's tables fit its width, and say what there was no room for.
@@ -26,8 +28,7 @@ func TestReportFitsTheTerminal(t *testing.T) {
 		t.Fatalf("%q in\n%s", table, text)
 	}
 	for _, line := range table[:2] {
-		if n := utf8.RuneCountInString(line); n > 100 {
-			t.Errorf("%d characters: %q", n, line)
-		}
+		n := utf8.RuneCountInString(line)
+		testkit.Check(t, n <= 100, "%d characters: %q", n, line)
 	}
 }

@@ -21,9 +21,8 @@ func TestTexts(t *testing.T) {
 		var b bytes.Buffer
 		testkit.Must(t, Print(&b, p, nil))
 		golden.Text(t, "../testdata/"+name+".print.txt", b.String())
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		err := p.Close()
+		testkit.Check(t, err == nil, "%v", err)
 	}
 }
 
@@ -42,14 +41,11 @@ func TestVariantsHaveOneText(t *testing.T) {
 		if text := b.String(); strings.Contains(text, "\nvalues ") || !strings.HasPrefix(text, head) {
 			t.Errorf("%s: without values the text is %s", name, text)
 		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		err := p.Close()
+		testkit.Check(t, err == nil, "%v", err)
 	}
 	for name, text := range texts {
-		if diff := cmp.Diff(texts["nccl-2x2"], text); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		testkit.Equal(t, cmp.Diff(texts["nccl-2x2"], text), "", "%s", name)
 	}
 }
 
@@ -67,9 +63,8 @@ func TestUnreadableMetricsAreNamed(t *testing.T) {
 		testkit.Must(t, err)
 		var text strings.Builder
 		err = Print(&text, p, nil)
-		if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
-			t.Errorf("%s: error %v", c.new, err)
-		}
+		testkit.Check(t, (err == nil) == (c.fault == "") && (err == nil || strings.Contains(err.Error(), c.fault)),
+			"%s: error %v", c.new, err)
 		head, rest, _ := strings.Cut(text.String(), "values of visits\n")
 		if head == "" || !strings.HasPrefix(rest, c.want) || !strings.Contains(rest, "\nvalues of time\n  0 ") {
 			t.Errorf("%s: %s", c.new, rest)

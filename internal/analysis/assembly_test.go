@@ -5,6 +5,7 @@ package analysis
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -28,7 +29,6 @@ func TestAssemblyKeepsRoomByMagnitude(t *testing.T) {
 			room += cap(p.members)
 		}
 	}
-	if most := 2*large + 100*2*small; room > most {
-		t.Errorf("room for %d members is kept, %d at most is needed", room, most)
-	}
+	most := 2*large + 100*2*small
+	testkit.Check(t, room <= most, "room for %d members is kept, %d at most is needed", room, most)
 }

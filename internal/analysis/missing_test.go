@@ -25,8 +25,7 @@ type numbered struct {
 // numbersOf returns the numbers of an archive's collectives, and the stretches that are not to be compared.
 func numbersOf(t *testing.T, path string) (numbers map[numbered]uint64, left []facts.Stretch) {
 	t.Helper()
-	a, err := analysis.Open(path, nil)
-	testkit.Must(t, err)
+	a := testkit.Value(analysis.Open(path, nil))(t)
 	defer a.Close()
 	numbers = make(map[numbered]uint64)
 	r := analysis.NewOperationReader(a.Defs, facts.Communicators(a.Defs), func(o *analysis.Operation) {
@@ -60,9 +59,7 @@ func loseCollective(s *jobtest.Sample, l otf2.LocationRef, n int, whole bool) {
 // After calls are removed, the others keep their numbers or are excluded from comparison, and that is reported.
 func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 	want, left := numbersOf(t, mpi4)
-	if len(want) == 0 || len(left) > 0 {
-		t.Fatalf("%d collectives; left out: %+v", len(want), left)
-	}
+	testkit.Require(t, len(want) != 0 && len(left) == 0, "%d collectives; left out: %+v", len(want), left)
 	count := func(s *jobtest.Sample, l otf2.LocationRef) (n int) {
 		for _, ev := range s.Events[l] {
 			if ev.Kind == otf2.EventMpiCollectiveEnd {
@@ -83,9 +80,7 @@ func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 		s := jobtest.Load(t, mpi4)
 		lose(s)
 		got, left := numbersOf(t, s.Write())
-		if len(left) == 0 {
-			t.Errorf("%s: nothing is said", name)
-		}
+		testkit.Check(t, len(left) != 0, "%s: nothing is said", name)
 		wrong, compared := 0, 0
 		for of, n := range got {
 			switch {
@@ -96,9 +91,7 @@ func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 				compared++
 			}
 		}
-		if wrong > 0 {
-			t.Errorf("%s: %d of %d collectives have other numbers", name, wrong, len(got))
-		}
+		testkit.Check(t, wrong <= 0, "%s: %d of %d collectives have other numbers", name, wrong, len(got))
 		if compared > len(want)/2 {
 			exact++
 		}
@@ -125,9 +118,7 @@ func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 		try(fmt.Sprintf("different ones of rows %d and %d", l, other),
 			func(s *jobtest.Sample) { loseCollective(s, l, 1, true); loseCollective(s, other, 3, true) })
 	}
-	if exact < tries/2 {
-		t.Errorf("in %d of %d cases most collectives are compared", exact, tries)
-	}
+	testkit.Check(t, exact >= tries/2, "in %d of %d cases most collectives are compared", exact, tries)
 }
 
 // Different clocks alone make no call missing, and in an archive that does lack calls, nothing wrong is reported.
@@ -144,9 +135,7 @@ func TestCallsOfDifferentClocks(t *testing.T) {
 			}
 			s.Defs.Clock.Offset, s.Defs.Clock.Length = 0, 1<<62
 			got, left := numbersOf(t, s.Write())
-			if !lost && 2*len(left) > len(want)/4 {
-				t.Errorf("clocks differ by %d ns: left out are %+v", by, left)
-			}
+			testkit.Check(t, lost || 2*len(left) <= len(want)/4, "clocks differ by %d ns: left out are %+v", by, left)
 			for of, n := range got {
 				was := of
 				if of.location == 1 {

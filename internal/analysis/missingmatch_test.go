@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -81,9 +82,7 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 			return
 		}
 		stretches := m.stretches(comm)
-		if lost == 0 && len(stretches) > 0 {
-			rt.Fatalf("nothing is missing, but %+v is said", stretches)
-		}
+		testkit.Require(rt, lost != 0 || len(stretches) == 0, "nothing is missing, but %+v is said", stretches)
 		lacks := make(map[otf2.LocationRef]map[string][]uint64)
 		for _, x := range m.missing(comm) {
 			if lacks[x.Location] == nil {
@@ -124,9 +123,7 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 			exact++
 		}
 	})
-	if exact < tries/3 {
-		t.Errorf("in %d of %d cases most calls are compared", exact, tries)
-	}
+	testkit.Check(t, exact >= tries/3, "in %d of %d cases most calls are compared", exact, tries)
 }
 
 // If all members made the same calls, contradicting times are not taken for missing calls.

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
@@ -45,21 +44,16 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 	golden.Text(t, "testdata/self.csv", table.String())
 	golden.Text(t, "testdata/self.md", markdown.String())
 	rows, err := csv.NewReader(&table).ReadAll()
-	if err != nil || len(rows) < 20 {
-		t.Errorf("%d rows, %v", len(rows), err)
-	}
+	testkit.Check(t, err == nil && len(rows) >= 20, "%d rows, %v", len(rows), err)
 	var out bytes.Buffer
 	testkit.Must(t, report.WriteRecordingJSON(s, &out))
 	var back analysis.Self
 	testkit.Must(t, json.Unmarshal(out.Bytes(), &back))
-	if diff := cmp.Diff(*s, back); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, *s, back)
 	// An archive of another tool says nothing about its recording.
 	other := analysis.SelfReport(jobtest.Open(t, filepath.Join("..", "..", "tests", "jobtest", "testdata", "scorep-mpi", "traces.otf2")))
-	if len(other.Recording)+len(other.Costs)+len(other.Counts)+len(other.Remarks) > 0 || !other.Complete {
-		t.Errorf("%+v", other)
-	}
+	testkit.Check(t, len(other.Recording)+len(other.Costs)+len(other.Counts)+len(other.Remarks) <= 0 && other.Complete,
+		"%+v", other)
 }
 
 // Times in the test jobs.

@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -80,8 +81,6 @@ func TestSharedGPUs(t *testing.T) {
 		for i := range got {
 			got[i].GPU, _, _ = strings.Cut(got[i].GPU, " (") // devices with the same number have a longer name
 		}
-		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s: %s", c.name, diff)
-		}
+		testkit.Equal(t, cmp.Diff(c.want, got, cmpopts.EquateEmpty()), "", "%s", c.name)
 	}
 }

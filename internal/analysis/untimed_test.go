@@ -5,6 +5,7 @@ package analysis
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -48,8 +49,6 @@ func TestWhyOperationsHaveNoTimes(t *testing.T) {
 				"NCCL_ALLGATHERV_ENABLE=0 in all processes makes them safe)",
 		},
 	} {
-		if got := PropertiesOf(&otf2.Anchor{Properties: c.properties}).Untimed(); got != c.want {
-			t.Errorf("%v: %q, want %q", c.properties, got, c.want)
-		}
+		testkit.Equal(t, PropertiesOf(&otf2.Anchor{Properties: c.properties}).Untimed(), c.want, "%v", c.properties)
 	}
 }

@@ -18,8 +18,7 @@ import (
 
 func names(t *testing.T, dir string) (all []string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	testkit.Must(t, err)
+	entries := testkit.Value(os.ReadDir(dir))(t)
 	for _, e := range entries {
 		all = append(all, e.Name())
 	}
@@ -37,18 +36,13 @@ func TestAFileAppearsAsAWhole(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "file")
 		testkit.Must(t, os.WriteFile(path, []byte("old"), 0o600))
-		f, err := Create(path, 0o666)
-		testkit.Must(t, err)
+		f := testkit.Value(Create(path, 0o666))(t)
 		if _, err := f.Write([]byte("new")); err != nil {
 			t.Fatal(err)
 		}
-		if got := content(t, path); got != "old" {
-			t.Errorf("before Commit: %q", got)
-		}
+		testkit.Equal(t, content(t, path), "old", "before Commit")
 		testkit.Must(t, f.Commit(l))
-		if got := content(t, path); got != "new" {
-			t.Errorf("after Commit: %q", got)
-		}
+		testkit.Equal(t, content(t, path), "new", "after Commit")
 		if err := f.Abandon(); err != nil || content(t, path) != "new" {
 			t.Errorf("Abandon behind Commit: %v", err)
 		}
@@ -67,11 +61,8 @@ func TestModesAreThoseAskedForLessTheUmask(t *testing.T) {
 	for mode, want := range map[fs.FileMode]fs.FileMode{0o644: 0o640, 0o600: 0o600, 0o666: 0o640} {
 		path := filepath.Join(t.TempDir(), "file")
 		testkit.Must(t, Write(path, mode, nil, Volatile))
-		info, err := os.Stat(path)
-		testkit.Must(t, err)
-		if info.Mode() != want {
-			t.Errorf("%v: %v, want %v", mode, info.Mode(), want)
-		}
+		info := testkit.Value(os.Stat(path))(t)
+		testkit.Equal(t, info.Mode(), want, "%v", mode)
 	}
 }
 
@@ -80,23 +71,18 @@ func TestAfterAnErrorThereIsWhatWas(t *testing.T) {
 	path := filepath.Join(dir, "file")
 	testkit.Must(t, os.MkdirAll(filepath.Join(path, "inside"), 0o700)) // a folder that is not empty is not replaced
 	for _, l := range []Lasting{Volatile, Durable} {
-		if err := Write(path, 0o600, []byte("new"), l); err == nil {
-			t.Error("written")
-		}
+		testkit.Check(t, Write(path, 0o600, []byte("new"), l) != nil, "written")
 		if got := names(t, dir); !slices.Equal(got, []string{"file"}) {
 			t.Errorf("left: %v", got)
 		}
 	}
-	f, err := Create(path, 0o600)
-	testkit.Must(t, err)
+	f := testkit.Value(Create(path, 0o600))(t)
 	testkit.Must(t, f.Abandon())
 	testkit.Must(t, f.Abandon())
 	if got := names(t, dir); !slices.Equal(got, []string{"file"}) {
 		t.Errorf("left: %v", got)
 	}
-	if len(pending.paths) != 0 {
-		t.Errorf("to be removed by a signal: %v", pending.paths)
-	}
+	testkit.Check(t, len(pending.paths) == 0, "to be removed by a signal: %v", pending.paths)
 }
 
 func TestLongNames(t *testing.T) {
@@ -118,9 +104,7 @@ func TestCreateFollowsNothing(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	if content(t, victim) != "precious" {
-		t.Error("the file behind the link was written to")
-	}
+	testkit.Check(t, content(t, victim) == "precious", "the file behind the link was written to")
 }
 
 func output(t *testing.T, path, text string) error {
@@ -147,9 +131,7 @@ func TestOutputWritesThroughWhatIsNoFile(t *testing.T) {
 		read <- string(text)
 	}()
 	testkit.Must(t, output(t, pipe, "through"))
-	if got := <-read; got != "through" {
-		t.Errorf("%q", got)
-	}
+	testkit.Equal(t, <-read, "through", "<-read")
 	if info, err := os.Lstat(pipe); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
 		t.Errorf("%v, %v", info, err)
 	}
@@ -166,9 +148,7 @@ func TestOutputWritesThroughWhatIsNoFile(t *testing.T) {
 			t.Fatalf("%s is a device no more: %v, %v", device, info, err)
 		}
 	}
-	if err := output(t, dir, "x"); err == nil {
-		t.Error("a folder was written to")
-	}
+	testkit.Check(t, output(t, dir, "x") != nil, "a folder was written to")
 }
 
 func TestOutputGoesToStandardOutputWhateverItIs(t *testing.T) {
@@ -185,9 +165,8 @@ func TestOutputGoesToStandardOutputWhateverItIs(t *testing.T) {
 	testkit.Must(t, syscall.Dup3(int(out.Fd()), 1, 0))
 	err = output(t, "/dev/stdout", "behind")
 	testkit.Must(t, syscall.Dup3(was, 1, 0))
-	if got := content(t, path); err != nil || got != "before, behind" {
-		t.Errorf("%q, %v", got, err)
-	}
+	got := content(t, path)
+	testkit.Check(t, err == nil && got == "before, behind", "%q, %v", got, err)
 }
 
 // A link stays, what it leads to is replaced as a whole.
@@ -208,16 +187,13 @@ func TestOutputFollowsTheUsersLinks(t *testing.T) {
 		if info, err := os.Lstat(filepath.Join(dir, link)); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 			t.Errorf("%s is a link no more: %v, %v", link, info, err)
 		}
-		if content(t, target) != link || content(t, kept) != "old" {
-			t.Errorf("%s: %q, and a second name of the old file %q", link, content(t, target), content(t, kept))
-		}
+		testkit.Check(t, content(t, target) == link && content(t, kept) == "old",
+			"%s: %q, and a second name of the old file %q", link, content(t, target), content(t, kept))
 		testkit.Must(t, os.Remove(kept))
 	}
 	testkit.Must(t, os.Remove(target)) // links may lead to what is not there yet
 	testkit.Must(t, output(t, filepath.Join(dir, "chain"), "made"))
-	if content(t, target) != "made" {
-		t.Error(content(t, target))
-	}
+	testkit.Equal(t, content(t, target), "made", "content(t, target)")
 	testkit.Must(t, os.Symlink("loop", filepath.Join(dir, "loop")))
 	if err := output(t, filepath.Join(dir, "loop"), "x"); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("a loop: %v", err)
@@ -234,13 +210,10 @@ func TestOutputRefusesWhatAnotherHasPlanted(t *testing.T) {
 	testkit.Must(t, syscall.Mkfifo(pipe, 0o666))
 	for _, path := range []string{link, pipe} {
 		testkit.Must(t, os.Lchown(path, 65534, 65534))
-		if err := output(t, path, "x"); err == nil || !strings.Contains(err.Error(), "of user 65534") {
-			t.Errorf("%s: %v", path, err)
-		}
+		err := output(t, path, "x")
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), "of user 65534"), "%s: %v", path, err)
 	}
-	if content(t, victim) != "precious" {
-		t.Error("the file behind the link was written to")
-	}
+	testkit.Check(t, content(t, victim) == "precious", "the file behind the link was written to")
 }
 
 // What can only be written to a regular file leaves devices and pipes as they are, also behind links.
@@ -249,8 +222,7 @@ func TestOutputFileReplacesNoDevice(t *testing.T) {
 	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
 	testkit.Must(t, errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("pipe", link)))
 	for _, path := range []string{pipe, link, "/dev/null"} {
-		before, err := os.Stat(path)
-		testkit.Must(t, err)
+		before := testkit.Value(os.Stat(path))(t)
 		if f, err := OutputFile(path, 0o644); err == nil {
 			f.Abandon()
 			t.Errorf("%s: no error", path)

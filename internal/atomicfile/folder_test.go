@@ -35,9 +35,7 @@ func TestFoldersOfResults(t *testing.T) {
 		t.Errorf("a link of this user: %v", err)
 	}
 	for _, name := range []string{"file", "dangling"} {
-		if err := MakeFolder(filepath.Join(dir, name)); err == nil {
-			t.Errorf("%s is taken for a folder", name)
-		}
+		testkit.Check(t, MakeFolder(filepath.Join(dir, name)) != nil, "%s is taken for a folder", name)
 	}
 	t.Run("another user's", func(t *testing.T) {
 		need.Root(t, "give folders and links away")

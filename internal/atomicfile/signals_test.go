@@ -47,19 +47,16 @@ func TestSignalsRemoveWhatIsUnfinished(t *testing.T) {
 		defer signal.Stop(handled)
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), inFolder+"="+dir)
-		out, err := cmd.StdoutPipe()
-		testkit.Must(t, err)
+		out := testkit.Value(cmd.StdoutPipe())(t)
 		testkit.Must(t, cmd.Start())
-		line, err := bufio.NewReader(out).ReadString('\n')
-		testkit.Must(t, err)
+		line := testkit.Value(bufio.NewReader(out).ReadString('\n'))(t)
 		if got := names(t, dir); len(got) != 2 {
 			t.Errorf("while it writes: %v (%s)", got, line)
 		}
 		testkit.Must(t, cmd.Process.Signal(s))
 		_ = cmd.Wait()
-		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != s {
-			t.Errorf("%v: it ended with %v", s, cmd.ProcessState)
-		}
+		status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		testkit.Check(t, status.Signaled() && status.Signal() == s, "%v: it ended with %v", s, cmd.ProcessState)
 		if got := names(t, dir); len(got) != 0 {
 			t.Errorf("%v left %v", s, got)
 		}
@@ -75,9 +72,7 @@ func TestWhatMustNotBeInterruptedIsNot(t *testing.T) {
 		ended <- true
 	}()
 	<-began
-	if pending.TryLock() {
-		t.Error("a signal would remove it meanwhile")
-	}
+	testkit.Check(t, !pending.TryLock(), "a signal would remove it meanwhile")
 	ended <- true
 	<-ended
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // The newest events are kept, as many as there may be, whatever was removed before.
@@ -24,20 +26,16 @@ func TestBounded(t *testing.T) {
 			next++
 			gone, full := b.Put(next, 2*next)
 			kept = append(kept, next)
-			if full != (len(kept) > b.most) || full && gone != 2*kept[0] {
-				t.Fatalf("%d had to go for %d of %v (%v)", gone, next, kept, full)
-			}
+			testkit.Require(t, full == (len(kept) > b.most) && (!full || gone == 2*kept[0]),
+				"%d had to go for %d of %v (%v)", gone, next, kept, full)
 			if full {
 				kept = kept[1:]
 			}
 		}
 		for _, h := range kept {
-			if !b.Has(h) || b.Get(h) != 2*h {
-				t.Fatalf("%d is not kept", h)
-			}
+			testkit.Require(t, b.Has(h) && b.Get(h) == 2*h, "%d is not kept", h)
 		}
-		if len(b.m) != len(kept) || len(b.order) > 128 {
-			t.Fatalf("%d events and %d handles are kept, want %d", len(b.m), len(b.order), len(kept))
-		}
+		testkit.Require(t, len(b.m) == len(kept) && len(b.order) <= 128,
+			"%d events and %d handles are kept, want %d", len(b.m), len(b.order), len(kept))
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // What an operation's times are good for depends on what they are.
@@ -52,9 +53,8 @@ func TestWhatTimesBind(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.op.Begin, c.op.End, c.op.Size = origin+100, origin+200, 8
 			check := func(name string, has bool, got, want float64) {
-				if has == math.IsNaN(want) || has && got != want {
-					t.Errorf("%s: %v (binds: %v), want %v", name, got, has, want)
-				}
+				testkit.Check(t, has != math.IsNaN(want) && (!has || got == want),
+					"%s: %v (binds: %v), want %v", name, got, has, want)
 			}
 			s, ok := sampleOf(&c.op, c.rank, origin)
 			if !ok {

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -287,9 +288,7 @@ func TestClocksFromMessages(t *testing.T) {
 					t.Errorf("seed %d: an exchange ends %.3f µs before it begins, %.3f µs more than is uncertain", seed,
 						back/1e3, beyond/1e3)
 				}
-				if covered < 0.95 {
-					t.Errorf("seed %d: the uncertainty covers %.1f %%", seed, 100*covered)
-				}
+				testkit.Check(t, covered >= 0.95, "seed %d: the uncertainty covers %.1f %%", seed, 100*covered)
 			}
 		})
 	}
@@ -433,16 +432,14 @@ func TestClocksThatAreNotKnown(t *testing.T) {
 		{Reference: 3, Tied: true}, {Reference: 3, Tied: true}, {Reference: 5},
 	} {
 		got := fit.Hosts[h]
-		if got.Reference != want.Reference || got.Tied != want.Tied || got.OneSided != want.OneSided {
-			t.Errorf("host %d: %+v, want %+v", h, got, want)
-		}
+		testkit.Check(t, got.Reference == want.Reference && got.Tied == want.Tied && got.OneSided == want.OneSided,
+			"host %d: %+v, want %+v", h, got, want)
 	}
 	if _, u := fit.Hosts[1].At(testOrigin); !math.IsInf(u, 1) {
 		t.Errorf("host 1 is certain to %v ns", u)
 	}
-	if back, _ := r.goesBackwards(fit); back > 0 {
-		t.Errorf("a message goes %v ns back", back)
-	}
+	back, _ := r.goesBackwards(fit)
+	testkit.Check(t, back <= 0, "a message goes %v ns back", back)
 	if off, u := r.errorAt(fit, 4, 50e6); math.Abs(off) > min(u, 5e3) {
 		t.Errorf("host 4 against 3: %v ± %v", off, u)
 	}

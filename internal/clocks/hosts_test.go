@@ -31,8 +31,7 @@ func hostsJob(t *testing.T, source [2]string, times func(rank int, i uint64) (be
 		}
 		p.Destroy(c, end)
 	})
-	fit, err := clocks.Fit(anchor, clocks.Hosts{0, 1}, nil)
-	testkit.Must(t, err)
+	fit := testkit.Value(clocks.Fit(anchor, clocks.Hosts{0, 1}, nil))(t)
 	return fit
 }
 
@@ -48,17 +47,15 @@ func TestEnqueueingSaysNotWhenOperationsEnd(t *testing.T) {
 	}
 	t.Run("both", func(t *testing.T) {
 		fit := hostsJob(t, [2]string{"enqueue", "enqueue"}, times)
-		if fit.Exchanges != 0 || fit.Hosts[1].Tied || len(fit.Hosts[1].Knots) != 0 {
-			t.Errorf("clocks from enqueueing alone: %+v", fit)
-		}
+		testkit.Check(t, fit.Exchanges == 0 && !fit.Hosts[1].Tied && len(fit.Hosts[1].Knots) == 0,
+			"clocks from enqueueing alone: %+v", fit)
 	})
 	t.Run("one", func(t *testing.T) {
 		fit := hostsJob(t, [2]string{"gpu", "enqueue"}, times)
 		h := &fit.Hosts[1]
 		offset, u := h.At(t0 + 10_000*us)
-		if fit.Exchanges != 20 || !h.OneSided || offset != 0 || !math.IsInf(u, 1) || fit.Broken != 0 {
-			t.Errorf("offset %d ± %v of %d exchanges, %+v", offset, u, fit.Exchanges, h)
-		}
+		testkit.Check(t, fit.Exchanges == 20 && h.OneSided && offset == 0 && math.IsInf(u, 1) && fit.Broken == 0,
+			"offset %d ± %v of %d exchanges, %+v", offset, u, fit.Exchanges, h)
 	})
 	t.Run("one, early", func(t *testing.T) {
 		// It enqueues 4 ms after the kernel of the other was done: its clock is 4 ms fast at least.

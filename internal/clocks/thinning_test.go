@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // length is how long the made-up runs are, ns.
@@ -29,21 +31,17 @@ func TestExchangesAreThinned(t *testing.T) {
 		xs.add(message(0, 1, float64(i)*1e3, delay))
 	}
 	kept := xs.list()
-	if len(kept) == 0 || len(kept) > 50 || xs.total != 10_000 {
-		t.Errorf("%d of %d are kept", len(kept), xs.total)
-	}
-	if !slices.ContainsFunc(kept, func(x exchange) bool { return x.tightness() == 1e3 }) {
-		t.Error("the tightest exchange is gone")
-	}
+	testkit.Check(t, len(kept) != 0 && len(kept) <= 50 && xs.total == 10_000, "%d of %d are kept", len(kept), xs.total)
+	testkit.Check(t, slices.ContainsFunc(kept, func(x exchange) bool { return x.tightness() == 1e3 }),
+		"the tightest exchange is gone")
 	xs = newExchanges(100)
 	for from := range int32(200) {
 		for to := range int32(200) {
 			xs.add(message(from, to, 0, 1e3))
 		}
 	}
-	if n := len(xs.list()); n != 200*199 {
-		t.Errorf("%d directions are left of %d", n, 200*199)
-	}
+	n := len(xs.list())
+	testkit.Check(t, n == 200*199, "%d directions are left of %d", n, 200*199)
 }
 
 // However many exchanges a run has, and in whatever order communicators are read: what ties hosts together is known as
@@ -80,9 +78,8 @@ func TestClocksOfTenMillionExchanges(t *testing.T) {
 			xs.add(makeExchange(times[:2:2], times[2:]))
 		}
 	}
-	if xs.total != exchange+ties || xs.size > maxInstants {
-		t.Errorf("%d exchanges found, %d instants kept", xs.total, xs.size)
-	}
+	testkit.Check(t, xs.total == exchange+ties && xs.size <= maxInstants,
+		"%d exchanges found, %d instants kept", xs.total, xs.size)
 	fit := fitExchanges(hosts, xs.list(), testOrigin, 2)
 	worst, covered := r.judge(t, fit, 0, length)
 	few, _ := r.judge(t, fitExchanges(hosts, alone.list(), testOrigin, 2), 0, length)
@@ -108,15 +105,12 @@ func TestEachDirectionHasItsShare(t *testing.T) {
 				xs.add(makeExchange([]instant{{int32(d), at}}, []instant{{int32(d + 1), at + 1e3*random.ExpFloat64()}}))
 			}
 		}
-		if xs.size > limit {
-			t.Fatalf("%d instants, at most %d are to be kept", xs.size, limit)
-		}
+		testkit.Require(t, xs.size <= limit, "%d instants, at most %d are to be kept", xs.size, limit)
 		fair := limit / 2 / 2 / len(counts) // of two instants each
 		for d, n := range counts {
 			kept := xs.order[d].kept
-			if len(kept) < min(n, fair/(2*binExchanges)) {
-				t.Errorf("direction %d keeps %d of %d; each could have %d", d, len(kept), n, fair)
-			}
+			testkit.Check(t, len(kept) >= min(n, fair/(2*binExchanges)),
+				"direction %d keeps %d of %d; each could have %d", d, len(kept), n, fair)
 			bins := max(fair/binExchanges/4, 1)
 			for bin := range bins {
 				from, to := float64(bin)*length/float64(bins), float64(bin+1)*length/float64(bins)

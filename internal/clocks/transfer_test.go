@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -98,9 +99,8 @@ func TestFirstTransfers(t *testing.T) {
 			if !early {
 				r.nameOperation(7, c.op)
 			}
-			if d := cmp.Diff(c.want, got, cmp.AllowUnexported(opSample{})); d != "" {
-				t.Errorf("%s (known early: %v): %s", c.name, early, d)
-			}
+			testkit.Equal(t, cmp.Diff(c.want, got, cmp.AllowUnexported(opSample{})), "",
+				"%s (known early: %v)", c.name, early)
 		}
 	}
 }

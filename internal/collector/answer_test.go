@@ -17,16 +17,13 @@ import (
 // What may be followed by something older waits for the window. When the last communicator is gone nothing is: an
 // answer has all of it at once.
 func TestNothingWaitsForTheWindowBehindTheLastCommunicator(t *testing.T) {
-	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic})
-	testkit.Must(t, err)
+	job := testkit.Value(shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic}))(t)
 	defer job.Close()
 	begun := job.Header().Created
 	a := newApplication(job, 0, func() uint64 { return begun.Ticks + 1000 })
 	a.allReduce(0)
-	fd, err := unix.Dup(job.FD())
-	testkit.Must(t, err)
-	memory, err := shm.Map(fd)
-	testkit.Must(t, err)
+	fd := testkit.Value(unix.Dup(job.FD()))(t)
+	memory := testkit.Value(shm.Map(fd))(t)
 	defer memory.Close()
 	if n := memory.LiveComms(); n != 1 {
 		t.Fatalf("%d communicators are alive", n)

@@ -29,8 +29,7 @@ func backlogs(t *testing.T, dir string) (sizes []int64) {
 	files, err := filepath.Glob(filepath.Join(dir, experiment.Folder, "*", experiment.BacklogFile))
 	testkit.Must(t, err)
 	for _, file := range files {
-		info, err := os.Stat(file)
-		testkit.Must(t, err)
+		info := testkit.Value(os.Stat(file))(t)
 		sizes = append(sizes, info.Size())
 	}
 	return sizes
@@ -39,8 +38,7 @@ func backlogs(t *testing.T, dir string) (sizes []int64) {
 // allStarts counts them in all shards of a directory. Files of those that are still written need not be whole.
 func allStarts(t *testing.T, dir string) (n uint64) {
 	t.Helper()
-	entries, err := experiment.List(dir)
-	testkit.Must(t, err)
+	entries := testkit.Value(experiment.List(dir))(t)
 	for _, e := range entries {
 		testkit.Must(t, e.Err)
 		n += starts(e.Process)
@@ -152,9 +150,7 @@ func TestRestIsReported(t *testing.T) {
 	}
 	left := func() uint64 {
 		s, err := control.ReadStatus(c.shard.store.Path())
-		if err != nil || s == nil {
-			t.Fatalf("status %v, %v", s, err)
-		}
+		testkit.Require(t, err == nil && s != nil, "status %v, %v", s, err)
 		return s.Backlog
 	}
 	c.backlog.drainStored(c)
@@ -194,9 +190,8 @@ func TestBacklogWhenTheJobIdles(t *testing.T) {
 	}
 	process.end()
 	testkit.Must(t, wait())
-	if waited := timesPutOff(onlyShard(t, dir).Process); waited < 3 {
-		t.Errorf("records waited %d times, want 3", waited)
-	}
+	waited := timesPutOff(onlyShard(t, dir).Process)
+	testkit.Check(t, waited >= 3, "records waited %d times, want 3", waited)
 }
 
 // A backlog of which all is in event files stays until these are on the disk, however long that takes. Where job and
@@ -270,9 +265,8 @@ func TestBacklogIsBounded(t *testing.T) {
 			lost += k
 		}
 	}
-	if got := starts(e.Process); got != n*perCall && lost == 0 {
-		t.Errorf("%d starts, want %d", got, n*perCall)
-	}
+	got := starts(e.Process)
+	testkit.Check(t, got == n*perCall || lost != 0, "%d starts, want %d", got, n*perCall)
 }
 
 // TestKillsAtAnyMoment with records put off.
@@ -280,12 +274,10 @@ func TestKillsAtAnyMomentWithBacklogs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := killedAgain(t, 6, 800, 1024, backlogEnvironment(dir)...)
-	if total := allStarts(t, dir); total != n*perCall {
-		t.Errorf("%d starts, want %d", total, n*perCall)
-	}
-	if sizes := backlogs(t, dir); sizes != nil {
-		t.Errorf("left: backlogs of %v bytes", sizes)
-	}
+	total := allStarts(t, dir)
+	testkit.Check(t, total == n*perCall, "%d starts, want %d", total, n*perCall)
+	sizes := backlogs(t, dir)
+	testkit.Check(t, sizes == nil, "left: backlogs of %v bytes", sizes)
 }
 
 // When all that there was of a process is dead, what its collectors had put off is saved, one after the other's, once.
@@ -307,24 +299,18 @@ func TestBacklogsOfTheDeadAreSaved(t *testing.T) {
 		c.Wait()
 	}
 	process.end()
-	if len(backlogs(t, dir)) == 0 {
-		t.Fatal("nothing was put off")
-	}
+	testkit.Require(t, len(backlogs(t, dir)) != 0, "nothing was put off")
 	for range 2 {
-		if _, err := Salvage(dir); err != nil {
-			t.Fatal(err)
-		}
-		if total := allStarts(t, dir); total != n*perCall {
-			t.Errorf("%d starts, want %d", total, n*perCall)
-		}
-		if sizes := backlogs(t, dir); sizes != nil {
-			t.Errorf("left: backlogs of %v bytes", sizes)
-		}
+		_, err := Salvage(dir)
+		testkit.Require(t, err == nil, "%v", err)
+		total := allStarts(t, dir)
+		testkit.Check(t, total == n*perCall, "%d starts, want %d", total, n*perCall)
+		sizes := backlogs(t, dir)
+		testkit.Check(t, sizes == nil, "left: backlogs of %v bytes", sizes)
 	}
 	for _, e := range shards(t, dir) {
-		if k := e.Process.Counts.Oddities["MISSING_BYTES"]; k > 0 || e.Process.Finished {
-			t.Errorf("%d bytes are missing, finished %v", k, e.Process.Finished)
-		}
+		k := e.Process.Counts.Oddities["MISSING_BYTES"]
+		testkit.Check(t, k <= 0 && !e.Process.Finished, "%d bytes are missing, finished %v", k, e.Process.Finished)
 	}
 	unify(t, dir)
 }
@@ -355,9 +341,8 @@ func TestBacklogsPrecedeRawFiles(t *testing.T) {
 	process.end()
 	for range 2 {
 		testkit.Must(t, convert(file, dir))
-		if total := allStarts(t, dir); total != n*perCall {
-			t.Errorf("%d starts, want %d", total, n*perCall)
-		}
+		total := allStarts(t, dir)
+		testkit.Check(t, total == n*perCall, "%d starts, want %d", total, n*perCall)
 	}
 }
 
@@ -375,9 +360,8 @@ func TestBacklogCannotBeWritten(t *testing.T) {
 		flushAll(t, job)
 	}
 	process.end()
-	if err := c.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, c.Stderr)
-	}
+	err := c.Wait()
+	testkit.Require(t, err == nil, "%v: %s", err, c.Stderr)
 	e := onlyShard(t, dir)
 	if got := starts(e.Process); got != n*perCall || e.Process.Counts.Oddities[oddDiskErrors] == 0 {
 		t.Errorf("%d starts, want %d; oddities %v", got, n*perCall, e.Process.Counts.Oddities)
@@ -389,17 +373,14 @@ func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
 	lazily(t, time.Hour, mostBacklog)
 	now := time.Now()
 	b := &backlog{when: "auto"}
-	if b.wanted(false, now) || !b.wanted(true, now) {
-		t.Errorf("wanted: %v where there are processors, %v where there are none", b.wanted(false, now),
-			b.wanted(true, now))
-	}
+	testkit.Check(t, !b.wanted(false, now) && b.wanted(true, now),
+		"wanted: %v where there are processors, %v where there are none", b.wanted(false, now), b.wanted(true, now))
 	if b.asked = now; b.wanted(true, now) || !b.wanted(true, now.Add(lookedFor)) {
 		t.Errorf("wanted while somebody looks: %v; after that: %v", b.wanted(true, now),
 			b.wanted(true, now.Add(lookedFor)))
 	}
 	dir := t.TempDir()
-	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16})
-	testkit.Must(t, err)
+	job := testkit.Value(shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16}))(t)
 	t.Cleanup(func() { job.Close() })
 	a := newApplication(job, 0, monotonic)
 	r := collect(t, job, dir)
@@ -413,18 +394,15 @@ func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
 		}
 		_, err := c.round()
 		testkit.Must(t, err)
-		if c.memory.PutsOff() != c.scarcity.scarce {
-			t.Errorf("round %d: puts off: %v", i, c.memory.PutsOff())
-		}
+		testkit.Equal(t, c.memory.PutsOff(), c.scarcity.scarce, "round %d: puts off", i)
 		if c.flushes.due(c) {
 			c.flush()
 		}
 	}
 	c.drainEnded()
 	testkit.Must(t, c.finish(true))
-	if total := allStarts(t, dir); total != n*perCall {
-		t.Errorf("%d starts, want %d", total, n*perCall)
-	}
+	total := allStarts(t, dir)
+	testkit.Check(t, total == n*perCall, "%d starts, want %d", total, n*perCall)
 }
 
 // Where processors are not scarce, much that came before a request is put off until that is answered, and taken after
@@ -441,9 +419,8 @@ func TestMuchIsPutOffForARequest(t *testing.T) {
 		c.backlog.expectRequest(c.memory, pending)
 		_, err := c.round()
 		testkit.Must(t, err)
-		if c.memory.PutsOff() != putsOff || pending && c.backlog.appendAll(c) != putsOff {
-			t.Errorf("puts off: %v, all of it: %v, want %v", c.memory.PutsOff(), c.backlog.appendAll(c), putsOff)
-		}
+		testkit.Check(t, c.memory.PutsOff() == putsOff && (!pending || c.backlog.appendAll(c) == putsOff),
+			"puts off: %v, all of it: %v, want %v", c.memory.PutsOff(), c.backlog.appendAll(c), putsOff)
 	}
 	much := func() {
 		for used := 0; used < mostAtRequest; n++ {
@@ -457,9 +434,7 @@ func TestMuchIsPutOffForARequest(t *testing.T) {
 	round(true, false)
 	much()
 	round(true, true)
-	if got := c.memory.StoredBytes(); got == 0 {
-		t.Error("nothing of it waits")
-	}
+	testkit.Check(t, c.memory.StoredBytes() != 0, "nothing of it waits")
 	for c.memory.PutsOff() {
 		c.backlog.expectRequest(c.memory, false)
 		_, err := c.round()
@@ -517,9 +492,7 @@ func TestBacklogOutlastsADiskThatFails(t *testing.T) {
 	const enough = 32 << 10 // for descriptions, and not for events
 	testkit.Must(t, unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: enough, Max: enough}, nil))
 	process.end()
-	if err := c.Wait(); err == nil {
-		t.Error("the collector does not say that the disk failed")
-	}
+	testkit.Check(t, c.Wait() != nil, "the collector does not say that the disk failed")
 	e := onlyShard(t, dir)
 	if got := starts(e.Process); got == n*perCall || len(backlogs(t, dir)) != 1 {
 		t.Fatalf("%d starts of %d are in the shard, backlogs of %v bytes", got, n*perCall, backlogs(t, dir))
@@ -531,9 +504,7 @@ func TestBacklogOutlastsADiskThatFails(t *testing.T) {
 		t.Errorf("%d starts, want %d; backlogs of %v bytes", total, n*perCall, backlogs(t, dir))
 	}
 	for _, e := range shards(t, dir) {
-		if len(e.Process.Counts.Lost) > 0 {
-			t.Errorf("%s: lost %v", e.Path, e.Process.Counts.Lost)
-		}
+		testkit.Check(t, len(e.Process.Counts.Lost) == 0, "%s: lost %v", e.Path, e.Process.Counts.Lost)
 	}
 	unify(t, dir)
 }
@@ -568,9 +539,8 @@ func TestBacklogIsAdoptedAgainAfterAnError(t *testing.T) {
 	flushAll(t, job)
 	c.Process.Kill()
 	c.Wait()
-	if sizes := backlogs(t, dir); len(sizes) != 1 || sizes[0] == 0 {
-		t.Fatalf("backlogs of %v bytes", sizes)
-	}
+	sizes := backlogs(t, dir)
+	testkit.Require(t, len(sizes) == 1 && sizes[0] != 0, "backlogs of %v bytes", sizes)
 
 	memory := testkit.Value(shm.Map(job.FD()))(t)
 	t.Cleanup(func() { memory.Close() })
@@ -578,17 +548,15 @@ func TestBacklogIsAdoptedAgainAfterAnError(t *testing.T) {
 	settings := config.RecordedSettings(map[string]string{"EVENTS": "light"})
 	launcher := config.Launcher{Rank: -1, Size: -1}
 	taken := filepath.Base(onlyShard(t, dir).Path)
-	if _, err := newRecording(memory, settings, launcher, dir, taken); err == nil {
-		t.Fatal("a shard of the dead collector's name was made")
-	}
+	_, err := newRecording(memory, settings, launcher, dir, taken)
+	testkit.Require(t, err != nil, "a shard of the dead collector's name was made")
 	r := testkit.Value(newRecording(memory, settings, launcher, dir, uuid.NewString()))(t)
 	testkit.Value(memory.Refresh())(t)
 	process.end()
 	r.drainAll()
 	testkit.Must(t, r.finish(true))
-	if n := allStarts(t, dir); n != calls*perCall {
-		t.Errorf("%d starts, want %d", n, calls*perCall)
-	}
+	n := allStarts(t, dir)
+	testkit.Check(t, n == calls*perCall, "%d starts, want %d", n, calls*perCall)
 }
 
 // At the bound of a backlog nothing is appended any more, however much comes: it is decoded as it comes, what finds no
@@ -615,9 +583,7 @@ func TestFullBacklogs(t *testing.T) {
 		_, err := c.round()
 		testkit.Must(t, err)
 		for _, size := range backlogs(t, dir) {
-			if size > most {
-				t.Fatalf("a backlog of %d bytes", size)
-			}
+			testkit.Require(t, size <= most, "a backlog of %d bytes", size)
 		}
 		if c.flush(); c.backlog.size() < before {
 			emptied++

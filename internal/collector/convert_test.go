@@ -24,8 +24,7 @@ import (
 // returns the file.
 func spoolOf(t testing.TB, clock shm.ClockSource, each int) (file []byte, calls uint64) {
 	t.Helper()
-	job, err := shmtest.New(shmtest.Options{Clock: clock, Chunks: 256})
-	testkit.Must(t, err)
+	job := testkit.Value(shmtest.New(shmtest.Options{Clock: clock, Chunks: 256}))(t)
 	defer job.Close()
 	job.Header().RecordMask = 0x0f07
 	ticks := uint64(1e9)
@@ -93,9 +92,8 @@ func TestConvertTakesTheLastWords(t *testing.T) {
 	if n := starts(e.Process); e.State != experiment.Done || n != calls*perCall {
 		t.Errorf("state %v, %d starts of %d", e.State, n, calls*perCall)
 	}
-	if got, want := e.Process.Settings[experiment.SettingSpooled], strconv.Itoa(len(content)-frameHead); got != want {
-		t.Errorf("%s bytes of %s were converted", got, want)
-	}
+	got, want := e.Process.Settings[experiment.SettingSpooled], strconv.Itoa(len(content)-frameHead)
+	testkit.Check(t, got == want, "%s bytes of %s were converted", got, want)
 }
 
 func TestConvert(t *testing.T) {
@@ -106,18 +104,14 @@ func TestConvert(t *testing.T) {
 			testkit.Must(t, convert(file, dir))
 			e := onlyShard(t, dir)
 			p := e.Process
-			if e.State != experiment.Done || !p.Finished || starts(p) != calls*perCall {
-				t.Errorf("state %v, finished %v, %d starts of %d", e.State, p.Finished, starts(p), calls*perCall)
-			}
-			if len(p.Counts.Oddities) != 0 || len(p.Markers) != 0 {
-				t.Errorf("oddities %v, markers %v", p.Counts.Oddities, p.Markers)
-			}
+			testkit.Check(t, e.State == experiment.Done && p.Finished && starts(p) == calls*perCall,
+				"state %v, finished %v, %d starts of %d", e.State, p.Finished, starts(p), calls*perCall)
+			testkit.Check(t, len(p.Counts.Oddities) == 0 && len(p.Markers) == 0,
+				"oddities %v, markers %v", p.Counts.Oddities, p.Markers)
 			if p.Settings["COLLECTOR"] != "spool" || p.Settings["EVENTS"] != "light" || p.Launcher.Rank != -1 {
 				t.Errorf("settings %v, launcher %v", p.Settings, p.Launcher)
 			}
-			if eventsOf(t, e) < calls*4 {
-				t.Errorf("%d events of %d calls", eventsOf(t, e), calls)
-			}
+			testkit.Check(t, eventsOf(t, e) >= calls*4, "%d events of %d calls", eventsOf(t, e), calls)
 			if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the file is still there: %v", err)
 			}
@@ -134,14 +128,12 @@ func TestConvertWhatIsWhole(t *testing.T) {
 		file, dir := writeSpool(t, content[:size])
 		testkit.Must(t, convert(file, dir))
 		e := onlyShard(t, dir)
-		if e.State != experiment.Done || starts(e.Process) > calls*perCall {
-			t.Errorf("%d bytes: state %v, %d starts", size, e.State, starts(e.Process))
-		}
+		testkit.Check(t, e.State == experiment.Done && starts(e.Process) <= calls*perCall,
+			"%d bytes: state %v, %d starts", size, e.State, starts(e.Process))
 		marked := len(e.Process.Markers) > 0 && strings.HasPrefix(
 			e.Process.Markers[0].Text, "the raw file ends early: ")
-		if want := size != shm.HeaderSize+32; marked != want {
-			t.Errorf("%d bytes: markers %v", size, e.Process.Markers)
-		}
+		want := size != shm.HeaderSize+32
+		testkit.Check(t, marked == want, "%d bytes: markers %v", size, e.Process.Markers)
 	}
 }
 
@@ -152,8 +144,7 @@ func TestConvertNothing(t *testing.T) {
 	if err := convert(file, dir); !errors.Is(err, experiment.ErrNothingWritten) || len(shards(t, dir)) != 0 {
 		t.Errorf("%v, %v", err, shards(t, dir))
 	}
-	held, err := os.Open(file)
-	testkit.Must(t, err)
+	held := testkit.Value(os.Open(file))(t)
 	defer held.Close()
 	testkit.Must(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
 	if err := convert(file, dir); err != nil || len(shards(t, dir)) != 0 {
@@ -169,9 +160,8 @@ func TestConvertRefuses(t *testing.T) {
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if list := shards(t, dir); len(list) != 0 {
-			t.Errorf("%s: shards %v", name, list)
-		}
+		list := shards(t, dir)
+		testkit.Check(t, len(list) == 0, "%s: shards %v", name, list)
 		if _, err := os.Stat(file); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -195,8 +185,7 @@ func TestDamagedRecords(t *testing.T) {
 		}
 		file, dir := writeSpool(t, damaged)
 		testkit.Must(t, os.WriteFile(filepath.Join(filepath.Dir(file), "other.spool"), whole, 0o600))
-		hold, err := experiment.Lock(dir)
-		testkit.Must(t, err)
+		hold := testkit.Value(experiment.Lock(dir))(t)
 		result, err := scorep.Unify(dir, &scorep.UnifyOptions{Hold: hold, Raw: ConvertAll(hold)})
 		hold.Release()
 		testkit.Must(t, err)
@@ -208,9 +197,7 @@ func TestDamagedRecords(t *testing.T) {
 		for _, e := range shards(t, dir) {
 			n += starts(e.Process)
 		}
-		if n != 2*calls*perCall {
-			t.Errorf("%s: %d starts of %d", kind, n, 2*calls*perCall)
-		}
+		testkit.Check(t, n == 2*calls*perCall, "%s: %d starts of %d", kind, n, 2*calls*perCall)
 	}
 }
 
@@ -218,8 +205,7 @@ func TestDamagedRecords(t *testing.T) {
 func TestDamagedCommunicators(t *testing.T) {
 	for _, size := range []shm.Comm{{NRanks: 1 << 30, Rank: 5}, {NRanks: -7, Rank: 0}, {NRanks: 4, Rank: 4},
 		{NRanks: 4, Rank: -1}, {Rank: 1 << 30}} {
-		job, err := shmtest.New(shmtest.Options{Clock: shm.ClockHost, Chunks: 16})
-		testkit.Must(t, err)
+		job := testkit.Value(shmtest.New(shmtest.Options{Clock: shm.ClockHost, Chunks: 16}))(t)
 		defer job.Close()
 		job.Header().RecordMask = 0x0f07
 		ticks := uint64(1e9)
@@ -234,9 +220,7 @@ func TestDamagedCommunicators(t *testing.T) {
 		file, dir := writeSpool(t, out.Bytes())
 		testkit.Must(t, convert(file, dir))
 		p := onlyShard(t, dir).Process
-		if p.Counts.Oddities["BROKEN_COMMS"] != 1 {
-			t.Errorf("%+v: %v", size, p.Counts.Oddities)
-		}
+		testkit.Check(t, p.Counts.Oddities["BROKEN_COMMS"] == 1, "%+v: %v", size, p.Counts.Oddities)
 		if res, err := scorep.Unify(dir, nil); err != nil || len(res.Problems) > 0 || res.Damaged > 0 {
 			t.Errorf("%+v: %v, %+v", size, err, res)
 		}

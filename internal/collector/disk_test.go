@@ -117,15 +117,11 @@ func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend
 			flushAll(t, job)
 			time.Sleep(time.Millisecond)
 		}
-		if !shmtest.Await(refuses) {
-			t.Fatal("the plugin goes on recording")
-		}
+		testkit.Require(t, shmtest.Await(refuses), "the plugin goes on recording")
 		call(70)
 	}
 	mend()
-	if !shmtest.Await(func() bool { return !refuses() }) {
-		t.Fatal("recording does not go on")
-	}
+	testkit.Require(t, shmtest.Await(func() bool { return !refuses() }), "recording does not go on")
 	call(50)
 	flushAll(t, job)
 	if _, n := memory.Message(); n > 1 {
@@ -143,17 +139,15 @@ func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend
 	for i := range p.Locations {
 		l := &p.Locations[i]
 		s, err := otf2.ScanEventFile(filepath.Join(e.Path, fmt.Sprintf("%d.evt", l.Number)), p.EventChunkSize)
-		if mode != "profile" && (err != nil || !s.Complete || s.Events != l.Events) {
-			t.Errorf("location %d: %d events are announced, the file has %+v, %v", l.Number, l.Events, s, err)
-		}
+		testkit.Check(t, mode == "profile" || err == nil && s.Complete && s.Events == l.Events,
+			"location %d: %d events are announced, the file has %+v, %v", l.Number, l.Events, s, err)
 	}
 	lost := uint64(0)
 	for _, n := range p.Counts.Lost["disk"] {
 		lost += n
 	}
-	if recorded*perCall+lost != called*perCall || (lost > 0) == short {
-		t.Errorf("%d calls, %d recorded, %d events lost", called, recorded, lost)
-	}
+	testkit.Check(t, recorded*perCall+lost == called*perCall && (lost > 0) != short,
+		"%d calls, %d recorded, %d events lost", called, recorded, lost)
 	if mode == "record" {
 		lines := 0
 		testkit.Must(t, record.EachLine(record.Path(dir, p.UUID), func(line []byte) error {
@@ -162,9 +156,8 @@ func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend
 			}
 			return nil
 		}))
-		if uint64(lines) != recorded*perCall {
-			t.Errorf("%d starts in the recording, want %d", lines, recorded*perCall)
-		}
+		testkit.Check(t, uint64(lines) == recorded*perCall,
+			"%d starts in the recording, want %d", lines, recorded*perCall)
 		return
 	}
 	c := &p.Comms[0]
@@ -178,21 +171,16 @@ func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend
 		}
 	}
 	if short {
-		if len(c.Gaps) > 0 || stopped > 0 {
-			t.Errorf("gaps %+v, markers %+v", c.Gaps, p.Markers)
-		}
+		testkit.Check(t, len(c.Gaps) == 0 && stopped <= 0, "gaps %+v, markers %+v", c.Gaps, p.Markers)
 		return
 	}
-	if len(c.Gaps) != stopped || stopped == 0 || c.Gaps[stopped-1].To != called-50 {
-		t.Errorf("%d stretches marked, gaps %+v of %d calls", stopped, c.Gaps, called)
-	}
+	testkit.Check(t, len(c.Gaps) == stopped && stopped != 0 && c.Gaps[stopped-1].To == called-50,
+		"%d stretches marked, gaps %+v of %d calls", stopped, c.Gaps, called)
 	missing := uint64(0)
 	for _, g := range c.Gaps {
 		missing += g.To - g.From
 	}
-	if missing != called-recorded {
-		t.Errorf("%d operations in gaps %+v, want %d", missing, c.Gaps, called-recorded)
-	}
+	testkit.Check(t, missing == called-recorded, "%d operations in gaps %+v, want %d", missing, c.Gaps, called-recorded)
 }
 
 // What a disk that fails to the end of the process has of it is what it had at the last flush: files and counts agree
@@ -217,17 +205,14 @@ func TestDiskStaysBroken(t *testing.T) {
 			}
 			// Whatever is written after the events has something in its way: so some of them come to the disk.
 			flushAll(t, job) // now it is there
-			entries, err := experiment.List(dir)
-			testkit.Must(t, err)
+			entries := testkit.Value(experiment.List(dir))(t)
 			way := filepath.Join(entries[0].Path, experiment.CheckpointFile)
 			testkit.Must(t, os.RemoveAll(way))
 			testkit.Must(t, os.MkdirAll(filepath.Join(way, "full"), 0o700))
 			call(100)
 			call(100)
 			process.end()
-			if err := wait(); err == nil {
-				t.Error("the collector tells of no error")
-			}
+			testkit.Check(t, wait() != nil, "the collector tells of no error")
 			e := onlyShard(t, dir)
 			p := e.Process
 			lost := uint64(0)

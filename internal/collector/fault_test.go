@@ -22,9 +22,7 @@ import (
 func flushAll(t *testing.T, job *shmtest.Job) {
 	t.Helper()
 	request := job.Request()
-	if !shmtest.Await(func() bool { return job.Answered(request) }) {
-		t.Fatal("not answered")
-	}
+	testkit.Require(t, shmtest.Await(func() bool { return job.Answered(request) }), "not answered")
 }
 
 // At the cap the plugin is told to record nothing new; what it had recorded is all in the archive.
@@ -46,14 +44,10 @@ func TestDiskCap(t *testing.T) {
 		}
 		flushAll(t, job)
 	}
-	if !full() {
-		t.Fatal("no end")
-	}
+	testkit.Require(t, full(), "no end")
 	shmtest.Await(func() bool { _, n := memory.Message(); return n > 0 }) // comes after the refusal
 	text, n := memory.Message()
-	if n != 1 || !strings.Contains(text, "NCCL_OTF2_DISK allows 65536") {
-		t.Errorf("message %d: %q", n, text)
-	}
+	testkit.Check(t, n == 1 && strings.Contains(text, "NCCL_OTF2_DISK allows 65536"), "message %d: %q", n, text)
 	// What was in memory at that moment is still taken; what the plugin refuses is counted.
 	a.allReduce(calls)
 	calls++
@@ -124,9 +118,7 @@ func TestDirectoryFaults(t *testing.T) {
 				a.allReduce(i)
 				if i%100 == 0 {
 					flushAll(t, job)
-					if i > 0 && !shmtest.Await(refuses) {
-						t.Fatal("the plugin goes on recording")
-					}
+					testkit.Require(t, i <= 0 || shmtest.Await(refuses), "the plugin goes on recording")
 				}
 			}
 			flushAll(t, job)
@@ -136,16 +128,12 @@ func TestDirectoryFaults(t *testing.T) {
 			if tc.gone {
 				want = "recording stopped in " + dir
 			}
-			if !strings.Contains(text, want) || strings.Contains(text, "\n") || n != 1 {
-				t.Errorf("message %d: %q", n, text)
-			}
-			if free, spare := job.Free(); free+spare < 16 || tc.gone && free+spare < 24 {
-				t.Errorf("%d chunks came back", free+spare)
-			}
+			testkit.Check(t, strings.Contains(text, want) && !strings.Contains(text, "\n") && n == 1,
+				"message %d: %q", n, text)
+			free, spare := job.Free()
+			testkit.Check(t, free+spare >= 16 && (!tc.gone || free+spare >= 24), "%d chunks came back", free+spare)
 			process.end()
-			if err := wait(); err == nil {
-				t.Error("the collector tells of no error")
-			}
+			testkit.Check(t, wait() != nil, "the collector tells of no error")
 			if _, n := memory.Message(); n != 1 {
 				t.Errorf("%d messages", n)
 			}
@@ -168,8 +156,7 @@ func removeAll(t *testing.T, dir string) {
 // makeImmutable keeps everybody from making and removing files in a folder. What is open already can still be written.
 func makeImmutable(t *testing.T, dir string) (undo func()) {
 	t.Helper()
-	f, err := os.Open(dir)
-	testkit.Must(t, err)
+	f := testkit.Value(os.Open(dir))(t)
 	const immutable = 0x10 // FS_IMMUTABLE_FL
 	flags, err := unix.IoctlGetUint32(int(f.Fd()), unix.FS_IOC_GETFLAGS)
 	if err == nil {
@@ -250,15 +237,12 @@ func TestFullFileSystem(t *testing.T) {
 		calls++
 	}
 	memory := mapped(t, job)
-	if text, n := memory.Message(); !full() || !strings.Contains(text, "no space left on device") || n != 1 {
-		t.Errorf("message %d: %q", n, text)
-	}
+	text, n := memory.Message()
+	testkit.Check(t, full() && strings.Contains(text, "no space left on device") && n == 1, "message %d: %q", n, text)
 	process.end()
-	if err := wait(); err == nil || !strings.Contains(fmt.Sprint(err), "no space left") {
-		t.Errorf("%v", err)
-	}
+	err := wait()
+	testkit.Check(t, err != nil && strings.Contains(fmt.Sprint(err), "no space left"), "%v", err)
 	e := onlyShard(t, dir) // whose files are whole
-	if eventsOf(t, e) == 0 || e.Process.Finished {
-		t.Errorf("%d events, finished %v", eventsOf(t, e), e.Process.Finished)
-	}
+	testkit.Check(t, eventsOf(t, e) != 0 && !e.Process.Finished,
+		"%d events, finished %v", eventsOf(t, e), e.Process.Finished)
 }

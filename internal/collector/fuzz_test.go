@@ -48,39 +48,29 @@ func FuzzSpool(f *testing.F) {
 		name, dir := writeSpool(t, append(heads[host], frames...))
 		err := convert(name, dir)
 		if err != nil {
-			if errors.Is(err, os.ErrNotExist) {
-				t.Fatal(err)
-			}
-			if list := shards(t, dir); len(list) > 0 {
-				t.Errorf("%v, and %d shards", err, len(list))
-			}
+			testkit.Require(t, !errors.Is(err, os.ErrNotExist), "%v", err)
+			list := shards(t, dir)
+			testkit.Check(t, len(list) == 0, "%v, and %d shards", err, len(list))
 			return
 		}
 		e := onlyShard(t, dir)
-		if e.State != experiment.Done || e.Err != nil {
-			t.Fatalf("state %v: %v", e.State, e.Err)
-		}
+		testkit.Require(t, e.State == experiment.Done && e.Err == nil, "state %v: %v", e.State, e.Err)
 		announced := uint64(0)
 		for _, l := range e.Process.Locations {
 			announced += l.Events
 		}
-		if n := eventsOf(t, e); n != announced {
-			t.Errorf("%d events, announced are %d", n, announced)
-		}
+		n := eventsOf(t, e)
+		testkit.Check(t, n == announced, "%d events, announced are %d", n, announced)
 		left, _ := filepath.Glob(filepath.Join(dir, experiment.Folder, "*"+experiment.SpoolSuffix))
-		if whole := e.Process.Settings[settingWhole] == "true"; len(left) > 0 == whole {
-			t.Errorf("whole: %v, left: %v", whole, left)
-		}
+		whole := e.Process.Settings[settingWhole] == "true"
+		testkit.Check(t, len(left) > 0 != whole, "whole: %v, left: %v", whole, left)
 	})
 }
 
 // FuzzCheckpoint: whatever a dead collector's checkpoint and description say, one that takes over records what comes,
 // and what both have left makes an archive or an error.
 func FuzzCheckpoint(f *testing.F) {
-	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16})
-	if err != nil {
-		f.Fatal(err)
-	}
+	job := testkit.Value(shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16}))(f)
 	f.Cleanup(func() { job.Close() })
 	a := newApplication(job, 0, monotonic)
 	for i := range uint64(5) {
@@ -91,10 +81,7 @@ func FuzzCheckpoint(f *testing.F) {
 	first.drainAll()
 	testkit.Must(f, first.flush())
 	bury(f, first)
-	text, err := os.ReadFile(filepath.Join(first.shard.store.Path(), experiment.CheckpointFile))
-	if err != nil {
-		f.Fatal(err)
-	}
+	text := testkit.Value(os.ReadFile(filepath.Join(first.shard.store.Path(), experiment.CheckpointFile)))(f)
 	f.Add(text, true)
 	f.Add(text, false)
 	for _, word := range []string{`"bytes":`, `"events":`, `"number":`, `"TAKEN":"`, `"nranks":`, `"eventChunkSize":`} {
@@ -122,10 +109,7 @@ func FuzzCheckpoint(f *testing.F) {
 
 // FuzzMemory: whatever stands in the memory that a process left, taking what is whole of it gives a shard, or an error.
 func FuzzMemory(f *testing.F) {
-	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 8})
-	if err != nil {
-		f.Fatal(err)
-	}
+	job := testkit.Value(shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 8}))(f)
 	f.Cleanup(func() { job.Close() })
 	a := newApplication(job, 0, monotonic)
 	for i := range uint64(3) {
@@ -144,8 +128,7 @@ func FuzzMemory(f *testing.F) {
 		f.Add(uint32(i*len(used)/places), []byte{0xff, 0xff, 0xff, 0x7f}, uint32(i), []byte{1})
 	}
 	f.Fuzz(func(t *testing.T, at uint32, patch []byte, at2 uint32, patch2 []byte) {
-		fd, err := unix.MemfdCreate("fuzz", unix.MFD_CLOEXEC)
-		testkit.Must(t, err)
+		fd := testkit.Value(unix.MemfdCreate("fuzz", unix.MFD_CLOEXEC))(t)
 		b := bytes.Clone(whole)
 		copy(b[used[int(at)%len(used)]:], patch)
 		copy(b[used[int(at2)%len(used)]:], patch2)
@@ -168,13 +151,9 @@ func FuzzMemory(f *testing.F) {
 		}
 		r.drainAll()
 		testkit.Must(t, r.finish(true))
-		if e := onlyShard(t, dir); e.State != experiment.Done || e.Err != nil {
-			t.Fatalf("state %v: %v", e.State, e.Err)
-		}
-		res, err := scorep.Unify(dir, nil)
-		testkit.Must(t, err)
-		if res.Damaged > 0 && len(res.Problems) == 0 {
-			t.Errorf("%+v", res)
-		}
+		e := onlyShard(t, dir)
+		testkit.Require(t, e.State == experiment.Done && e.Err == nil, "state %v: %v", e.State, e.Err)
+		res := testkit.Value(scorep.Unify(dir, nil))(t)
+		testkit.Check(t, res.Damaged <= 0 || len(res.Problems) != 0, "%+v", res)
 	})
 }

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
@@ -110,23 +109,18 @@ func measuredWith(t *testing.T, open func() (gpu.Library, error), done func() bo
 		calls++
 	}
 	work()
-	if !shmtest.Await(done) {
-		t.Fatal("it does not happen")
-	}
+	testkit.Require(t, shmtest.Await(done), "it does not happen")
 	// Whatever the driver does, records are taken and requests answered.
 	work()
 	request := job.Request()
-	if !shmtest.Await(func() bool { return job.Answered(request) }) {
-		t.Fatal("the request is not answered")
-	}
+	testkit.Require(t, shmtest.Await(func() bool { return job.Answered(request) }), "the request is not answered")
 	process.end()
 	testkit.Must(t, wait())
 	e = onlyShard(t, dir)
 	if got := starts(e.Process); got != 2*calls*perCall || !e.Process.Finished {
 		t.Errorf("%d starts of %d, finished %v", got, 2*calls*perCall, e.Process.Finished)
 	}
-	memory, err := shm.Map(job.FD())
-	testkit.Must(t, err)
+	memory := testkit.Value(shm.Map(job.FD()))(t)
 	defer memory.Close()
 	message, _ = memory.Message()
 	return e.Process, e, message
@@ -156,8 +150,7 @@ func bareArchive(t *testing.T, e experiment.Entry) *otf2.Archive {
 	dir := t.TempDir()
 	testkit.Must(t, os.Symlink(e.Path, filepath.Join(dir, "traces")))
 	path := filepath.Join(t.TempDir(), "traces.def")
-	defs, err := otf2.CreateGlobalDefWriter(path, 1<<20)
-	testkit.Must(t, err)
+	defs := testkit.Value(otf2.CreateGlobalDefWriter(path, 1<<20))(t)
 	testkit.Must(t, defs.ClockProperties(1e9, 0, 1, 0))
 	for _, l := range e.Process.Locations {
 		testkit.Must(t, defs.Location(otf2.LocationRef(l.Number), otf2.UndefinedString, otf2.LocationTypeCPUThread,
@@ -168,8 +161,7 @@ func bareArchive(t *testing.T, e experiment.Entry) *otf2.Archive {
 	anchor := filepath.Join(dir, "traces.otf2")
 	testkit.Must(t, otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: chunkSize, DefChunkSize: 1 << 20,
 		Locations: uint64(len(e.Process.Locations)), GlobalDefs: defs.Count()}))
-	a, err := otf2.Open(anchor, nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
 	t.Cleanup(func() { a.Close() })
 	return a
 }
@@ -187,9 +179,8 @@ func TestGPUsAreIdentifiedAndMeasured(t *testing.T) {
 	if len(d.wanted) != 2 || d.wanted[0].Ordinal != 0 || d.wanted[1].Ordinal != 1 || d.wanted[0].Variable == nil {
 		t.Fatalf("asked for %+v", d.wanted)
 	}
-	if role, set := d.wanted[0].Variable(roleVariable); role != "job" || !set {
-		t.Errorf("the environment is not that of the job's process: %q, %v", role, set)
-	}
+	role, set := d.wanted[0].Variable(roleVariable)
+	testkit.Check(t, role == "job" && set, "the environment is not that of the job's process: %q, %v", role, set)
 	for g := range 2 {
 		want := experiment.GPU{
 			Device: g, UUID: fmt.Sprintf("GPU-%d", g), PCI: fmt.Sprintf("0000:0%d:00.0", g),
@@ -199,9 +190,7 @@ func TestGPUsAreIdentifiedAndMeasured(t *testing.T) {
 				MIG:     &experiment.MIG{Parent: "GPU-p", GPUInstance: 3}, Guess: "ordinal",
 			},
 		}
-		if diff := cmp.Diff(want, p.GPUs[g]); diff != "" {
-			t.Errorf("GPU %d: want (−), got (+):\n%s", g, diff)
-		}
+		testkit.Same(t, want, p.GPUs[g])
 		for _, q := range []int{gpu.Power, gpu.Temperature, gpu.NVLinkSent, gpu.PCIeSent} {
 			values, times := samples(t, e, g, q)
 			// All that was read is there, in order.
@@ -220,18 +209,15 @@ func TestGPUsAreIdentifiedAndMeasured(t *testing.T) {
 			}
 		}
 	}
-	if !d.closed.Load() || d.late.Load() > 0 {
-		t.Errorf("closed %v, %d readings after that", d.closed.Load(), d.late.Load())
-	}
+	testkit.Check(t, d.closed.Load() && d.late.Load() <= 0,
+		"closed %v, %d readings after that", d.closed.Load(), d.late.Load())
 	rows := 0
 	for _, l := range p.Locations {
 		if l.Kind == experiment.KindGPUMetrics {
 			rows++
 		}
 	}
-	if rows != 2 {
-		t.Errorf("%d rows of measurements", rows)
-	}
+	testkit.Check(t, rows == 2, "%d rows of measurements", rows)
 }
 
 // Identities are looked for in any case; sensors only on request.
@@ -242,13 +228,10 @@ func TestWithoutNVMLNothingIsRead(t *testing.T) {
 		defer d.mu.Unlock()
 		return len(d.wanted) == 2
 	})
-	if message != "" || len(p.Markers) > 0 || d.count(0, gpu.Power) > 0 || p.GPUs[1].Facts == nil {
-		t.Errorf("message %q, markers %v, %d readings, %+v", message, p.Markers, d.count(0, gpu.Power), p.GPUs[1])
-	}
+	testkit.Check(t, message == "" && len(p.Markers) == 0 && d.count(0, gpu.Power) <= 0 && p.GPUs[1].Facts != nil,
+		"message %q, markers %v, %d readings, %+v", message, p.Markers, d.count(0, gpu.Power), p.GPUs[1])
 	for _, l := range p.Locations {
-		if l.Kind == experiment.KindGPUMetrics {
-			t.Errorf("%+v", l)
-		}
+		testkit.Check(t, l.Kind != experiment.KindGPUMetrics, "%+v", l)
 	}
 }
 
@@ -318,12 +301,8 @@ func TestProblemsOfSensorsAreReported(t *testing.T) {
 				if !on {
 					want = nil
 				}
-				if diff := cmp.Diff(want, reported, cmpopts.EquateEmpty()); diff != "" {
-					t.Errorf("markers: want (−), got (+):\n%s", diff)
-				}
-				if on != strings.HasPrefix(message, "NCCL_OTF2_NVML: ") {
-					t.Errorf("message %q", message)
-				}
+				testkit.Same(t, want, reported, cmpopts.EquateEmpty())
+				testkit.Check(t, on == strings.HasPrefix(message, "NCCL_OTF2_NVML: "), "message %q", message)
 				if n := p.Counts.Oddities["SENSOR_FAILURES"]; n != c.failures {
 					t.Errorf("%d failures, want %d", n, c.failures)
 				}
@@ -365,9 +344,8 @@ func TestADriverThatHangs(t *testing.T) {
 			}
 			p, _, message := measuredWith(t, open, waits.Load, "NCCL_OTF2_NVML=on:10ms")
 			const want = "NCCL_OTF2_NVML: the driver had not answered when the process ended"
-			if len(p.Markers) != 1 || p.Markers[0].Text != want || message != want {
-				t.Errorf("message %q, markers %+v", message, p.Markers)
-			}
+			testkit.Check(t, len(p.Markers) == 1 && p.Markers[0].Text == want && message == want,
+				"message %q, markers %+v", message, p.Markers)
 		})
 	}
 }
@@ -386,9 +364,7 @@ func TestSilenceOfTheDriverIsReportedOnce(t *testing.T) {
 		t.Errorf("again: %v", n.problems)
 	}
 	done()
-	if !w.since.IsZero() {
-		t.Error("a call that has ended is under way")
-	}
+	testkit.Check(t, w.since.IsZero(), "a call that has ended is under way")
 }
 
 // What finds no room is counted, not kept.
@@ -398,9 +374,8 @@ func TestSamplesThatNobodyTakesAreCounted(t *testing.T) {
 	for range maxSamples + 3 {
 		w.read(0, sensors)
 	}
-	if n := w.takeNews(); len(n.samples) != maxSamples || n.losses != 3 {
-		t.Errorf("%d samples, %d lost", len(n.samples), n.losses)
-	}
+	n := w.takeNews()
+	testkit.Check(t, len(n.samples) == maxSamples && n.losses == 3, "%d samples, %d lost", len(n.samples), n.losses)
 }
 
 // Asking for sensors where there can be none is answered, in one line; and the driver is left alone.
@@ -447,17 +422,15 @@ func TestNVMLWithoutEffectIsReported(t *testing.T) {
 			}
 			process.end()
 			testkit.Must(t, wait())
-			memory, err := shm.Map(job.FD())
-			testkit.Must(t, err)
+			memory := testkit.Value(shm.Map(job.FD()))(t)
 			defer memory.Close()
 			message, _ := memory.Message()
 			if want := c.want; want == "" && strings.Contains(message, "NVML") || want != "" &&
 				message != "NCCL_OTF2_NVML: "+want {
 				t.Errorf("message %q, want %q", message, want)
 			}
-			if n := d.count(0, gpu.Power); n > 0 || !c.opened && len(d.wanted) > 0 {
-				t.Errorf("%d readings, looked for %v", n, d.wanted)
-			}
+			n := d.count(0, gpu.Power)
+			testkit.Check(t, n <= 0 && (c.opened || len(d.wanted) == 0), "%d readings, looked for %v", n, d.wanted)
 		})
 	}
 }

@@ -31,8 +31,7 @@ func (a *application) onGPU(seq uint64) {
 // writtenOperations is how many are in event files, as of the last flush.
 func writtenOperations(t *testing.T, dir string) (n uint64) {
 	t.Helper()
-	entries, err := experiment.List(dir)
-	testkit.Must(t, err)
+	entries := testkit.Value(experiment.List(dir))(t)
 	for _, e := range entries {
 		if p, err := experiment.ReadCheckpoint(e.Path); err == nil {
 			for _, c := range p.Comms {
@@ -61,9 +60,8 @@ func TestOperationsReachTheDiskOfAnIdleProcess(t *testing.T) {
 			for i := range uint64(operations) {
 				a.onGPU(i)
 			}
-			if !shmtest.Await(func() bool { return writtenOperations(t, dir) == operations }) {
-				t.Errorf("%d operations of %d are on the disk", writtenOperations(t, dir), operations)
-			}
+			testkit.Check(t, shmtest.Await(func() bool { return writtenOperations(t, dir) == operations }),
+				"%d operations of %d are on the disk", writtenOperations(t, dir), operations)
 			process.end()
 			testkit.Must(t, wait())
 		})

@@ -33,11 +33,8 @@ func muchWork(t *testing.T, when string) (c *live, dir string, calls uint64) {
 		a.allReduce(calls)
 		calls++
 	}
-	n, err := c.round()
-	testkit.Must(t, err)
-	if n > catchUp {
-		t.Errorf("%d records in one round", n)
-	}
+	n := testkit.Value(c.round())(t)
+	testkit.Check(t, n <= catchUp, "%d records in one round", n)
 	process.end()
 	c.life.ended = true
 	return c, dir, calls
@@ -54,17 +51,15 @@ func TestSignalWhileDecoding(t *testing.T) {
 			c.life.term = term
 			before := c.drain.records
 			c.drainEnded()
-			if taken := c.drain.records - before; taken > 3*catchUp {
-				t.Errorf("%d records were decoded after the signal", taken)
-			}
+			taken := c.drain.records - before
+			testkit.Check(t, taken <= 3*catchUp, "%d records were decoded after the signal", taken)
 			if err := c.finish(true); !errors.Is(err, errUnread) {
 				t.Errorf("%v", err)
 			}
 			if got := allStarts(t, dir); got >= calls*perCall {
 				t.Errorf("%d starts of %d are in the shard", got, calls*perCall)
 			}
-			saved, err := Salvage(dir)
-			testkit.Must(t, err)
+			saved := testkit.Value(Salvage(dir))(t)
 			if got := allStarts(t, dir); saved != 1 || got != calls*perCall || backlogs(t, dir) != nil {
 				t.Errorf("%d starts of %d, of %d processes; backlogs of %v bytes", got, calls*perCall, saved,
 					backlogs(t, dir))
@@ -79,12 +74,9 @@ func TestDecodingEndsWithTheDirectory(t *testing.T) {
 	testkit.Must(t, os.RemoveAll(filepath.Join(dir, experiment.Folder)))
 	before := c.drain.records
 	c.drainEnded()
-	if taken := c.drain.records - before; taken > 3*catchUp {
-		t.Errorf("%d records were decoded", taken)
-	}
-	if err := c.finish(true); err == nil {
-		t.Error("nothing was wrong")
-	}
+	taken := c.drain.records - before
+	testkit.Check(t, taken <= 3*catchUp, "%d records were decoded", taken)
+	testkit.Check(t, c.finish(true) != nil, "nothing was wrong")
 }
 
 // What a job's last collector makes when it was told to end is given up after a while.
@@ -97,8 +89,7 @@ func TestSignalWhileAnArchiveIsMade(t *testing.T) {
 	term := make(chan os.Signal, 1)
 	term <- unix.SIGTERM
 	for range 2 {
-		if err := finish(tool, &Outcome{Experiment: t.TempDir()}, term); !errors.Is(err, errGivenUp) {
-			t.Errorf("%v", err)
-		}
+		err := finish(tool, &Outcome{Experiment: t.TempDir()}, term)
+		testkit.Check(t, errors.Is(err, errGivenUp), "%v", err)
 	}
 }

@@ -53,8 +53,7 @@ func TestLastOfTheJob(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for i, p := range tc.parts {
-				s, err := experiment.Create(dir, fmt.Sprint(i))
-				testkit.Must(t, err)
+				s := testkit.Value(experiment.Create(dir, fmt.Sprint(i)))(t)
 				defer s.Close()
 				if p.state == experiment.Starting {
 					continue
@@ -84,28 +83,19 @@ func TestProcessWatch(t *testing.T) {
 	p := startProcess(t)
 	pid := p.cmd.Process.Pid
 	other, err := watchProcess(pid, 1)
-	if err != nil || !other.gone() {
-		t.Errorf("a later process of the same number: %v, %v", other, err)
-	}
+	testkit.Check(t, err == nil && other.gone(), "a later process of the same number: %v, %v", other, err)
 	other.close()
-	start, err := shm.ProcessStart(pid)
-	testkit.Must(t, err)
+	start := testkit.Value(shm.ProcessStart(pid))(t)
 	w, err := watchProcess(pid, start)
-	if err != nil || w.gone() {
-		t.Fatalf("a living process: %v, %v", w, err)
-	}
+	testkit.Require(t, err == nil && !w.gone(), "a living process: %v, %v", w, err)
 	defer w.close()
 	old, err := watchDescriptor(-1, pid, start) // as on kernels without pidfd
-	if err != nil || old.gone() {
-		t.Errorf("a living process, without pidfd: %v", err)
-	}
+	testkit.Check(t, err == nil && !old.gone(), "a living process, without pidfd: %v", err)
 	defer old.close()
 	p.end()
 	<-w.over
 	<-old.over
-	if !w.gone() || !old.gone() {
-		t.Error("an ended process")
-	}
+	testkit.Check(t, w.gone() && old.gone(), "an ended process")
 	if w, err := watchProcess(1<<30, 1); err != nil || !w.gone() {
 		t.Errorf("no process: %v, %v", w, err)
 	}
@@ -122,14 +112,11 @@ func TestProcessWatchTellsHowItEnded(t *testing.T) {
 			t.Run(fmt.Sprintf("%d-%v", signal, fetched), func(t *testing.T) {
 				// A signal to a Go program is the runtime's; to a shell it is the system's.
 				cmd := exec.Command("/bin/sh", "-c", "read line; exit 3")
-				stdin, err := cmd.StdinPipe()
-				testkit.Must(t, err)
+				stdin := testkit.Value(cmd.StdinPipe())(t)
 				testkit.Must(t, cmd.Start())
 				defer cmd.Wait()
-				start, err := shm.ProcessStart(cmd.Process.Pid)
-				testkit.Must(t, err)
-				w, err := watchProcess(cmd.Process.Pid, start)
-				testkit.Must(t, err)
+				start := testkit.Value(shm.ProcessStart(cmd.Process.Pid))(t)
+				w := testkit.Value(watchProcess(cmd.Process.Pid, start))(t)
 				defer w.close()
 				before := shm.ReadClock(shm.ClockMonotonic).Raw
 				want := uint32(signal)
@@ -143,9 +130,8 @@ func TestProcessWatchTellsHowItEnded(t *testing.T) {
 					cmd.Wait()
 				}
 				<-w.over
-				if !w.gone() || w.end.status == nil || *w.end.status&^0x80 != want {
-					t.Errorf("gone %v, %+v; want status %#x", w.gone(), w.end, want)
-				}
+				testkit.Check(t, w.gone() && w.end.status != nil && *w.end.status&^0x80 == want,
+					"gone %v, %+v; want status %#x", w.gone(), w.end, want)
 				if now := shm.ReadClock(shm.ClockMonotonic).Raw; w.end.raw < before || w.end.raw > now {
 					t.Errorf("ended at %d, not between %d and %d", w.end.raw, before, now)
 				}

@@ -92,8 +92,7 @@ func TestMemoryInUseIsTakenLater(t *testing.T) {
 	releaseLimit = 0
 	dir := t.TempDir()
 	file, memory, calls := killedSpooler(t, dir)
-	user, err := os.Open(memory)
-	testkit.Must(t, err)
+	user := testkit.Value(os.Open(memory))(t)
 	testkit.Must(t, unix.Flock(int(user.Fd()), unix.LOCK_SH|unix.LOCK_NB))
 	for range 2 {
 		testkit.Must(t, convert(file, dir))

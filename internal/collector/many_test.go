@@ -132,9 +132,7 @@ func TestManyShortThreads(t *testing.T) {
 			owners += max(1, l.Owners)
 		}
 	}
-	if owners != threads {
-		t.Errorf("the rows say that %d threads had them, want %d", owners, threads)
-	}
+	testkit.Check(t, owners == threads, "the rows say that %d threads had them, want %d", owners, threads)
 }
 
 // So do communicators, of any number.
@@ -153,13 +151,11 @@ func TestManyCommunicators(t *testing.T) {
 	c.comm = first
 	c.call()
 	p := c.end(regions.OwnRows + 1 + 1)
-	if n := len(p.Comms); n != comms+1 {
-		t.Fatalf("%d communicators, want %d", n, comms+1)
-	}
+	n := len(p.Comms)
+	testkit.Require(t, n == comms+1, "%d communicators, want %d", n, comms+1)
 	for i, k := range p.Comms {
-		if s := k.Sequences["AllReduce"]; s.Count != 1 || k.Location < 0 || (k.FinalTime == 0) != (i == 0) {
-			t.Fatalf("communicator %d: %+v", i, k)
-		}
+		testkit.Require(t, k.Sequences["AllReduce"].Count == 1 && k.Location >= 0 && (k.FinalTime == 0) == (i == 0),
+			"communicator %d: %+v", i, k)
 	}
 }
 
@@ -179,9 +175,8 @@ func TestManyCommunicatorsAtOneTime(t *testing.T) {
 		c.call()
 	}
 	p := c.end(comms + 2)
-	if n := len(p.Locations); n < comms {
-		t.Errorf("%d rows for %d communicators", n, comms)
-	}
+	n := len(p.Locations)
+	testkit.Check(t, n >= comms, "%d rows for %d communicators", n, comms)
 }
 
 // A collector dies while most rows have had several owners, and another goes on: what was alive is one row in the
@@ -218,10 +213,8 @@ func TestSharedRowsOutliveACollector(t *testing.T) {
 	c.flush()
 	testkit.Must(t, c.r.finish(true))
 
-	unified, err := scorep.Unify(c.dir, nil)
-	testkit.Must(t, err)
-	a, err := otf2.Open(filepath.Join(c.dir, "traces.otf2"), nil)
-	testkit.Must(t, err)
+	unified := testkit.Value(scorep.Unify(c.dir, nil))(t)
+	a := testkit.Value(otf2.Open(filepath.Join(c.dir, "traces.otf2"), nil))(t)
 	defer a.Close()
 	calls, operations := uint64(0), uint64(0)
 	for ev, err := range a.Events(nil) {
@@ -240,15 +233,11 @@ func TestSharedRowsOutliveACollector(t *testing.T) {
 		t.Errorf("%d calls and %d operations are in the archive, %d were lost, want %d of each", calls, operations,
 			lost, c.calls)
 	}
-	if n, most := len(a.Defs.Locations), 4*regions.OwnRows+8; n > most {
-		t.Errorf("%d rows, want at most %d", n, most)
-	}
-	checked, err := check.Archive(filepath.Join(c.dir, "traces.otf2"), nil)
-	testkit.Must(t, err)
+	n, most := len(a.Defs.Locations), 4*regions.OwnRows+8
+	testkit.Check(t, n <= most, "%d rows, want at most %d", n, most)
+	checked := testkit.Value(check.Archive(filepath.Join(c.dir, "traces.otf2"), nil))(t)
 	for _, f := range checked.Findings {
-		if f.Severity != check.Note {
-			t.Errorf("check: %v", f)
-		}
+		testkit.Check(t, f.Severity == check.Note, "check: %v", f)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 )
@@ -47,12 +48,8 @@ func TestMergeOrder(t *testing.T) {
 		drain := func(horizon uint64) {
 			memory.Refresh()
 			m.drain(memory.Rings(), horizon, func(ring int, _ uint64, r *shm.Record, late bool) bool {
-				if late {
-					t.Fatalf("ring %d: ticks %d are late", ring, r.Ticks)
-				}
-				if r.Ticks > horizon {
-					t.Fatalf("ticks %d beyond the horizon %d", r.Ticks, horizon)
-				}
+				testkit.Require(t, !late, "ring %d: ticks %d are late", ring, r.Ticks)
+				testkit.Require(t, r.Ticks <= horizon, "ticks %d beyond the horizon %d", r.Ticks, horizon)
 				if r.Kind == shm.RecordStart {
 					got = append(got, given{ring, r.Ticks, r.Seq})
 				}
@@ -83,9 +80,7 @@ func TestMergeOrder(t *testing.T) {
 			}
 			return a.ring - b.ring
 		})
-		if !slices.Equal(got, want) {
-			t.Fatalf("got %v\nwant %v", got, want)
-		}
+		testkit.Require(t, slices.Equal(got, want), "got %v\nwant %v", got, want)
 	})
 }
 
@@ -111,7 +106,6 @@ func TestLateRecordsAreGivenAndReported(t *testing.T) {
 	b.Write(&shm.Record{Ticks: 60, Kind: shm.RecordStop})
 	b.Write(&shm.Record{Ticks: 55, Kind: shm.RecordStop}) // a ring's order holds, whatever its ticks
 	drain()
-	if !slices.Equal(ticks, []uint64{1, 1, 50, 40, 60, 55}) || lates != 2 {
-		t.Errorf("ticks %v, %d late", ticks, lates)
-	}
+	testkit.Check(t, slices.Equal(ticks, []uint64{1, 1, 50, 40, 60, 55}) && lates == 2,
+		"ticks %v, %d late", ticks, lates)
 }

@@ -57,9 +57,8 @@ func controlled(t *testing.T, vars ...string) (dir string, jobs []*shmtest.Job, 
 			append(vars, "NCCL_OTF2_DIR="+dir, rank, "WORLD_SIZE=2")...)})
 		ends = append(ends, func() {
 			process.end()
-			if err := wait(); err != nil {
-				t.Error(err)
-			}
+			err := wait()
+			testkit.Check(t, err == nil, "%v", err)
 		})
 		jobs = append(jobs, job)
 	}
@@ -73,9 +72,7 @@ func controlled(t *testing.T, vars ...string) (dir string, jobs []*shmtest.Job, 
 func windowOf(t *testing.T, job *shmtest.Job, comm int) shm.Window {
 	t.Helper()
 	c, ok := mapped(t, job).Comm(comm)
-	if !ok {
-		t.Fatal("no communicator")
-	}
+	testkit.Require(t, ok, "no communicator")
 	return c.Window
 }
 
@@ -86,8 +83,7 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 	}
 	setCalled(jobs[1], 0, 107)
 	c := &control.Controller{Dir: dir}
-	change, err := c.Record(context.Background(), false)
-	testkit.Must(t, err)
+	change := testkit.Value(c.Record(context.Background(), false))(t)
 	want := shm.Window{First: 0, Last: 127}
 	if len(change.Comms) != 1 || len(change.Late)+len(change.Silent) != 0 || change.Comms[0].Members != 2 ||
 		change.Comms[0].Last != want.Last || change.Comms[0].Changed != 127 {
@@ -104,9 +100,8 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 
 	// A communicator that comes now is not recorded.
 	before, now, silent, err := c.Status(context.Background())
-	if err != nil || len(before) != 2 || len(now) != 2 || len(silent) != 0 {
-		t.Fatalf("%v, %v, %v, %v", before, now, silent, err)
-	}
+	testkit.Require(t, err == nil && len(before) == 2 && len(now) == 2 && len(silent) == 0,
+		"%v, %v, %v, %v", before, now, silent, err)
 	for r, s := range now {
 		if s.Rank != r || s.Order == 0 || s.Mode != "trace" || !slices.Equal(s.Asked, control.EventNames(0x0f47)) ||
 			s.MemoryTotal == 0 ||
@@ -122,19 +117,15 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 	if _, err := c.Record(context.Background(), true); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := windowOf(t, jobs[0], 0), windowOf(t, jobs[1], 0); a != b || a.First != 210 {
-		t.Errorf("windows %v and %v", a, b)
-	}
+	a, b := windowOf(t, jobs[0], 0), windowOf(t, jobs[1], 0)
+	testkit.Check(t, a == b && a.First == 210, "windows %v and %v", a, b)
 
 	// Only what NCCL was asked for can be recorded.
 	_, missing, err := c.Events(context.Background(), 0x0f07|1<<shm.EventProxyOp)
-	if err != nil || !slices.Equal(missing, []string{"ProxyOp"}) {
-		t.Errorf("missing %v, %v", missing, err)
-	}
+	testkit.Check(t, err == nil && slices.Equal(missing, []string{"ProxyOp"}), "missing %v, %v", missing, err)
 	for _, job := range jobs {
-		if event, record := job.Masks(); event != 0x0f47 || record != 0x0f07|shm.RecordInWindow {
-			t.Errorf("masks %#x, %#x", event, record)
-		}
+		event, record := job.Masks()
+		testkit.Check(t, event == 0x0f47 && record == 0x0f07|shm.RecordInWindow, "masks %#x, %#x", event, record)
 	}
 	end()
 	for _, e := range shards(t, dir) {
@@ -143,9 +134,8 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 			found = found || m.Category == "NCCL recording changed" &&
 				strings.Contains(m.Text, "light are recorded, before gpu")
 		}
-		if !found || e.Process.Masks.Event != 0x0f47 || e.Process.Masks.Record != 0x0f07 {
-			t.Errorf("markers %v, masks %+v", e.Process.Markers, e.Process.Masks)
-		}
+		testkit.Check(t, found && e.Process.Masks.Event == 0x0f47 && e.Process.Masks.Record == 0x0f07,
+			"markers %v, masks %+v", e.Process.Markers, e.Process.Masks)
 	}
 	if _, err := c.Record(context.Background(), true); !errors.Is(err, control.ErrNoJob) {
 		t.Errorf("after the job: %v", err)
@@ -253,15 +243,12 @@ func TestForeignControlFilesAreRefused(t *testing.T) {
 			request := job.Request()
 			shmtest.Await(func() bool { return job.Answered(request) })
 			process.end()
-			if err := wait(); err != nil {
-				t.Error(err)
-			}
-			if _, n := memory.Message(); n != 1 {
-				t.Errorf("%d messages", n)
-			}
-			if _, record := job.Masks(); record&shm.RecordInWindow != 0 {
-				t.Errorf("the order was obeyed: mask %#x", record)
-			}
+			err := wait()
+			testkit.Check(t, err == nil, "%v", err)
+			_, n := memory.Message()
+			testkit.Check(t, n == 1, "%d messages", n)
+			_, record := job.Masks()
+			testkit.Check(t, record&shm.RecordInWindow == 0, "the order was obeyed: mask %#x", record)
 		})
 	}
 }
@@ -293,8 +280,7 @@ func TestControllerSaysWhatIsWrong(t *testing.T) {
 	}
 	// Two at once would undo each other.
 	c := &control.Controller{Dir: dir}
-	held, err := os.Open(dir)
-	testkit.Must(t, err)
+	held := testkit.Value(os.Open(dir))(t)
 	defer held.Close()
 	testkit.Must(t, unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	if _, err := c.Record(ctx, true); err == nil ||

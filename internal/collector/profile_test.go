@@ -20,11 +20,9 @@ import (
 func callsIn(t *testing.T, entries ...experiment.Entry) (calls, operations uint64) {
 	t.Helper()
 	for _, e := range entries {
-		if files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt")); len(files) > 0 {
-			t.Errorf("%s has event files", e.Path)
-		}
-		a, err := profile.Open(experiment.ProfileFile(e.Path))
-		testkit.Must(t, err)
+		files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt"))
+		testkit.Check(t, len(files) == 0, "%s has event files", e.Path)
+		a := testkit.Value(profile.Open(experiment.ProfileFile(e.Path)))(t)
 		for i := range a.Rows {
 			for _, c := range a.Rows[i].Cells {
 				switch n := a.Nodes[c.Node]; {
@@ -61,13 +59,11 @@ func TestProfileMode(t *testing.T) {
 			n++
 		}
 		flushAll(t, job)
-		info, err := os.Stat(experiment.ProfileFile(onlyShard(t, dir).Path))
-		testkit.Must(t, err)
+		info := testkit.Value(os.Stat(experiment.ProfileFile(onlyShard(t, dir).Path)))(t)
 		sizes[n] = info.Size()
 	}
-	if first, last := sizes[1000], sizes[n]; last > first+first/10 {
-		t.Errorf("%d bytes after 1000 operations, %d after %d", first, last, n)
-	}
+	first, last := sizes[1000], sizes[n]
+	testkit.Check(t, last <= first+first/10, "%d bytes after 1000 operations, %d after %d", first, last, n)
 	if calls, operations := callsIn(t, onlyShard(t, dir)); calls != n || operations != n {
 		t.Errorf("%d calls, %d operations of %d while the process runs", calls, operations, n)
 	}
@@ -80,9 +76,8 @@ func TestProfileMode(t *testing.T) {
 	}
 	for _, c := range e.Process.Comms {
 		for f, s := range c.Sequences {
-			if s.Count != n || len(s.Digests) > 0 {
-				t.Errorf("%s: %d operations, %d digests", f, s.Count, len(s.Digests))
-			}
+			testkit.Check(t, s.Count == n && len(s.Digests) == 0,
+				"%s: %d operations, %d digests", f, s.Count, len(s.Digests))
 		}
 	}
 }
@@ -108,8 +103,7 @@ func TestProfileSurvivesKills(t *testing.T) {
 func liveBy(t *testing.T, job *shmtest.Job, dir string, vars ...string) *live {
 	t.Helper()
 	lookup := environment(append(vars, "WORLD_SIZE=2")...)
-	settings, err := config.Load(lookup)
-	testkit.Must(t, err)
+	settings := testkit.Value(config.Load(lookup))(t)
 	return &live{memory: mapped(t, job), settings: settings, launcher: config.FindLauncher(lookup), experiment: dir}
 }
 
@@ -126,9 +120,7 @@ func TestProfilesOfARunningJob(t *testing.T) {
 		live := liveBy(t, job, dir, "NCCL_OTF2_MODE=profile", "NCCL_OTF2_PROFILE_INTERVAL=10s", "RANK="+c.rank)
 		live.startProfiles(due)
 		live.profiles.request(dir)
-		if len(due) != 0 {
-			t.Error("a profile was due before its time")
-		}
+		testkit.Check(t, len(due) == 0, "a profile was due before its time")
 		for range 2 {
 			live.profiles.next = time.Now().Add(-time.Second)
 			live.profiles.request(dir)
@@ -140,9 +132,7 @@ func TestProfilesOfARunningJob(t *testing.T) {
 				made++
 			}
 		}
-		if c.want != (made == 2) || !c.want && made != 0 {
-			t.Errorf("rank %s: %d profiles were due", c.rank, made)
-		}
+		testkit.Check(t, c.want == (made == 2) && (c.want || made == 0), "rank %s: %d profiles were due", c.rank, made)
 		process.end()
 	}
 }
@@ -159,14 +149,10 @@ func TestMetricsAreKeptByTheFirstRank(t *testing.T) {
 		live := liveBy(t, job, "/job", "NCCL_OTF2_PROMETHEUS="+c.folder, "NCCL_OTF2_MODE="+c.mode, "RANK="+c.rank)
 		kept := 0
 		live.startMetrics(func(experiment, folder string) {
-			if experiment != "/job" || folder != c.folder {
-				t.Errorf("metrics of %s in %s", experiment, folder)
-			}
+			testkit.Check(t, experiment == "/job" && folder == c.folder, "metrics of %s in %s", experiment, folder)
 			kept++
 		})
-		if c.want != (kept == 1) {
-			t.Errorf("%+v: kept %d times", c, kept)
-		}
+		testkit.Check(t, c.want == (kept == 1), "%+v: kept %d times", c, kept)
 		process.end()
 	}
 }
@@ -204,7 +190,5 @@ func TestProfileAheadOfItsCheckpoint(t *testing.T) {
 				2*exchanges)
 		}
 	}
-	if counted == 0 {
-		t.Error("no operation was in memory anywhere")
-	}
+	testkit.Check(t, counted != 0, "no operation was in memory anywhere")
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -73,9 +74,7 @@ func TestFewTuplesAreKept(t *testing.T) {
 		line.add(shm.ClockTuple{Ticks: ticks, Raw: raw, Mono: raw, Real: real(raw)})
 	}
 	tuples := line.kept.tuples()
-	if len(tuples) > 60 {
-		t.Errorf("%d tuples for %d readings", len(tuples), rounds)
-	}
+	testkit.Check(t, len(tuples) <= 60, "%d tuples for %d readings", len(tuples), rounds)
 	k := 1
 	for raw := uint64(raw0 + 50_000_000); raw < raw0+rounds*20_000_000; raw += 333_333_333 {
 		for k < len(tuples)-1 && tuples[k].Raw < raw {
@@ -83,9 +82,8 @@ func TestFewTuplesAreKept(t *testing.T) {
 		}
 		a, b := tuples[k-1], tuples[k]
 		got := float64(a.Real-real0) + float64(int64(raw-a.Raw))*float64(b.Real-a.Real)/float64(b.Raw-a.Raw)
-		if want := float64(real(raw) - real0); math.Abs(got-want) > 1000 {
-			t.Fatalf("real-time clock at %d: %.0f, want %.0f", raw-raw0, got, want)
-		}
+		want := float64(real(raw) - real0)
+		testkit.Require(t, math.Abs(got-want) <= 1000, "real-time clock at %d: %.0f, want %.0f", raw-raw0, got, want)
 	}
 }
 
@@ -95,10 +93,8 @@ func TestTuplesAreBounded(t *testing.T) {
 		r.add(shm.ClockTuple{Ticks: i * 10, Raw: i * 4, Real: i * 4})
 	}
 	tuples := r.tuples()
-	if n := len(tuples); n > maxReadings || n < maxReadings/4 {
-		t.Errorf("%d tuples", n)
-	}
-	if tuples[0].Ticks != 0 || tuples[len(tuples)-1].Ticks != (3*maxReadings-1)*10 {
-		t.Errorf("from %d to %d", tuples[0].Ticks, tuples[len(tuples)-1].Ticks)
-	}
+	n := len(tuples)
+	testkit.Check(t, n <= maxReadings && n >= maxReadings/4, "%d tuples", n)
+	testkit.Check(t, tuples[0].Ticks == 0 && tuples[len(tuples)-1].Ticks == (3*maxReadings-1)*10,
+		"from %d to %d", tuples[0].Ticks, tuples[len(tuples)-1].Ticks)
 }

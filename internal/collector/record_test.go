@@ -21,14 +21,10 @@ import (
 func transcriptOf(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, record.Folder, "*.rec.jsonl.gz"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("%v, %v", files, err)
-	}
+	testkit.Require(t, err == nil && len(files) == 1, "%v, %v", files, err)
 	var out bytes.Buffer
 	err = record.EachLine(files[0], func(line []byte) error {
-		if !json.Valid(line) {
-			t.Errorf("no JSON: %s", line)
-		}
+		testkit.Check(t, json.Valid(line), "no JSON: %s", line)
 		out.Write(line)
 		return nil
 	})
@@ -147,9 +143,7 @@ func TestTranscriptGoesOnAfterAKill(t *testing.T) {
 		t.Fatalf("%v: %s", err, second.Stderr)
 	}
 	folders, err := record.Assemble(dir)
-	if err != nil || len(folders) != 1 {
-		t.Fatalf("%v, %v", folders, err)
-	}
+	testkit.Require(t, err == nil && len(folders) == 1, "%v, %v", folders, err)
 	seq, ids := 0, 0
 	for line := range strings.Lines(transcriptOf(t, dir)) {
 		var l struct {
@@ -159,20 +153,15 @@ func TestTranscriptGoesOnAfterAKill(t *testing.T) {
 			ID             *int
 		}
 		testkit.Must(t, json.Unmarshal([]byte(line), &l))
-		if l.Seq != seq {
-			t.Fatalf("line %d: %s", seq, line)
-		}
+		testkit.Require(t, l.Seq == seq, "line %d: %s", seq, line)
 		seq++
 		if l.F == "start" {
 			if ids++; *l.ID != ids || l.TID != 1000 {
 				t.Fatalf("start %d: %s", ids, line)
 			}
 		}
-		if l.F == "stop" && l.ID == nil {
-			t.Fatalf("a stop of nothing: %s", line)
-		}
+		testkit.Require(t, l.F != "stop" || l.ID != nil, "a stop of nothing: %s", line)
 	}
-	if want := (2*calls+10)*perCall + 1; ids != want {
-		t.Errorf("%d starts, want %d", ids, want)
-	}
+	want := (2*calls+10)*perCall + 1
+	testkit.Check(t, ids == want, "%d starts, want %d", ids, want)
 }

@@ -20,9 +20,8 @@ func threadEvents(t *testing.T, e experiment.Entry) (n uint64) {
 			continue
 		}
 		s, err := otf2.ScanEventFile(filepath.Join(e.Path, itoa(int(l.Number))+".evt"), chunkSize)
-		if err != nil || !s.Complete || s.Events != l.Events {
-			t.Errorf("%s: %+v, %v; the description says %d events", e.Path, s, err, l.Events)
-		}
+		testkit.Check(t, err == nil && s.Complete && s.Events == l.Events,
+			"%s: %+v, %v; the description says %d events", e.Path, s, err, l.Events)
 		n += s.Events
 	}
 	return n
@@ -43,13 +42,10 @@ func TestKillsAtAnyMoment(t *testing.T) {
 			done++
 		}
 	}
-	if total != n*perCall || done != 1 {
-		t.Errorf("%d starts, want %d; %d shards are done", total, n*perCall, done)
-	}
+	testkit.Check(t, total == n*perCall && done == 1, "%d starts, want %d; %d shards are done", total, n*perCall, done)
 	const perThreadCall = 4 // the call and the launch in it
-	if want := n * perThreadCall; events > want || events < want-kills*perThreadCall {
-		t.Errorf("%d events of calls, want %d", events, want)
-	}
+	want := n * perThreadCall
+	testkit.Check(t, events <= want && events >= want-kills*perThreadCall, "%d events of calls, want %d", events, want)
 }
 
 func TestCutEvents(t *testing.T) {
@@ -71,21 +67,14 @@ func TestCutEvents(t *testing.T) {
 			states = append(states, state{w.Size(), w.Events()})
 		}
 		testkit.Must(t, w.Close())
-		whole, err := os.ReadFile(path)
-		testkit.Must(t, err)
-		if int64(len(whole)) < 3*chunk {
-			t.Fatalf("%d bytes are too few chunks", len(whole))
-		}
+		whole := testkit.Value(os.ReadFile(path))(t)
+		testkit.Require(t, int64(len(whole)) >= 3*chunk, "%d bytes are too few chunks", len(whole))
 		for i := len(states) - 1; i >= 0; i -= int(chunk / chunkSize) {
 			s := states[i]
 			testkit.Must(t, cutEvents(path, chunk, s.bytes, s.events))
 			got, err := otf2.ScanEventFile(path, uint64(chunk))
-			if err != nil || !got.Complete || got.Events != s.events {
-				t.Fatalf("cut to %+v: %+v, %v", s, got, err)
-			}
+			testkit.Require(t, err == nil && got.Complete && got.Events == s.events, "cut to %+v: %+v, %v", s, got, err)
 		}
-		if err := cutEvents(path, chunk, 1<<20, 5); err == nil {
-			t.Error("a file is cut to more than it has")
-		}
+		testkit.Check(t, cutEvents(path, chunk, 1<<20, 5) != nil, "a file is cut to more than it has")
 	}
 }

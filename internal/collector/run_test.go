@@ -78,8 +78,7 @@ func startProcess(t *testing.T) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = []string{roleVariable + "=job"}
-	stdin, err := cmd.StdinPipe()
-	testkit.Must(t, err)
+	stdin := testkit.Value(cmd.StdinPipe())(t)
 	testkit.Must(t, cmd.Start())
 	p := &process{cmd, stdin}
 	t.Cleanup(p.end)
@@ -106,11 +105,9 @@ func newJob(t *testing.T, o shmtest.Options) (*shmtest.Job, *process) {
 	t.Helper()
 	p := startProcess(t)
 	o.PID = p.cmd.Process.Pid
-	start, err := shm.ProcessStart(o.PID)
-	testkit.Must(t, err)
+	start := testkit.Value(shm.ProcessStart(o.PID))(t)
 	o.PIDStart = start
-	job, err := shmtest.New(o)
-	testkit.Must(t, err)
+	job := testkit.Value(shmtest.New(o))(t)
 	t.Cleanup(func() { job.Close() })
 	return job, p
 }
@@ -141,9 +138,8 @@ func killedAgain(t *testing.T, kills, calls int, chunks int, vars ...string) (n 
 	}
 	last := startCollector(t, job, "collector", vars...)
 	process.end()
-	if err := last.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, last.Stderr)
-	}
+	err := last.Wait()
+	testkit.Require(t, err == nil, "%v: %s", err, last.Stderr)
 	return n
 }
 
@@ -233,22 +229,16 @@ func starts(p *experiment.Process) (n uint64) {
 func onlyShard(t *testing.T, dir string) experiment.Entry {
 	t.Helper()
 	list := shards(t, dir)
-	if len(list) != 1 {
-		t.Fatalf("%d shards, want 1", len(list))
-	}
+	testkit.Require(t, len(list) == 1, "%d shards, want 1", len(list))
 	return list[0]
 }
 
 func shards(t *testing.T, dir string) []experiment.Entry {
 	t.Helper()
-	list, err := experiment.List(dir)
-	testkit.Must(t, err)
+	list := testkit.Value(experiment.List(dir))(t)
 	for _, e := range list {
-		if e.Err != nil {
-			t.Fatal(e.Err)
-		}
-		files, err := filepath.Glob(filepath.Join(e.Path, "*.evt"))
-		testkit.Must(t, err)
+		testkit.Require(t, e.Err == nil, "%v", e.Err)
+		files := testkit.Value(filepath.Glob(filepath.Join(e.Path, "*.evt")))(t)
 		for _, f := range files {
 			if s, err := otf2.ScanEventFile(f, e.Process.EventChunkSize); err != nil || !s.Complete {
 				t.Errorf("%s: %+v, %v", f, s, err)
@@ -263,8 +253,7 @@ func eventsOf(t *testing.T, e experiment.Entry) (n uint64) {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt"))
 	for _, f := range files {
-		s, err := otf2.ScanEventFile(f, e.Process.EventChunkSize)
-		testkit.Must(t, err)
+		s := testkit.Value(otf2.ScanEventFile(f, e.Process.EventChunkSize))(t)
 		n += s.Events
 	}
 	return n
@@ -297,9 +286,8 @@ func startOutcome(t *testing.T, job *shmtest.Job, o Options) (wait func() (Outco
 		return out, err
 	}
 	t.Cleanup(func() { cancel(); wait() })
-	if !shmtest.Await(func() bool { return job.State() != shm.CollectorNone }) {
-		t.Fatal("the collector says nothing")
-	}
+	testkit.Require(t, shmtest.Await(func() bool { return job.State() != shm.CollectorNone }),
+		"the collector says nothing")
 	return wait
 }
 
@@ -344,18 +332,13 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	}
 	write()
 	request := job.Request()
-	if !shmtest.Await(func() bool { return job.Answered(request) }) {
-		t.Fatal("the request is not answered")
-	}
+	testkit.Require(t, shmtest.Await(func() bool { return job.Answered(request) }), "the request is not answered")
 	// All that was recorded before the request is on disk, while the process lives.
 	e := onlyShard(t, dir)
-	if e.State != experiment.Writing || e.Process.Finished || starts(e.Process) != 2*calls*perCall {
-		t.Errorf("after the request: state %v, %d starts", e.State, starts(e.Process))
-	}
+	testkit.Check(t, e.State == experiment.Writing && !e.Process.Finished && starts(e.Process) == 2*calls*perCall,
+		"after the request: state %v, %d starts", e.State, starts(e.Process))
 	onDisk := eventsOf(t, e)
-	if onDisk < 2*calls*4 {
-		t.Errorf("%d events on disk after %d calls", onDisk, 2*calls)
-	}
+	testkit.Check(t, onDisk >= 2*calls*4, "%d events on disk after %d calls", onDisk, 2*calls)
 
 	write()
 	for i, a := range apps {
@@ -363,17 +346,14 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 		job.FinishComm(i, monotonic())
 	}
 	process.end()
-	out, err := wait()
-	testkit.Must(t, err)
+	out := testkit.Value(wait())(t)
 	e = onlyShard(t, dir)
 	p := e.Process
-	if e.State != experiment.Done || !p.Finished || starts(p) != 4*calls*perCall || len(p.Pending) != 0 {
-		t.Errorf("at the end: state %v, finished %v, %d starts, pending %v", e.State, p.Finished, starts(p), p.Pending)
-	}
+	testkit.Check(t, e.State == experiment.Done && p.Finished && starts(p) == 4*calls*perCall && len(p.Pending) == 0,
+		"at the end: state %v, finished %v, %d starts, pending %v", e.State, p.Finished, starts(p), p.Pending)
 	delete(p.Counts.Oddities, "LATE_RECORDS") // the scheduler's doing
-	if len(p.Counts.Lost) != 0 || len(p.Counts.Oddities) != 0 || len(p.Markers) != 0 {
-		t.Errorf("lost %v, oddities %v, markers %v", p.Counts.Lost, p.Counts.Oddities, p.Markers)
-	}
+	testkit.Check(t, len(p.Counts.Lost) == 0 && len(p.Counts.Oddities) == 0 && len(p.Markers) == 0,
+		"lost %v, oddities %v, markers %v", p.Counts.Lost, p.Counts.Oddities, p.Markers)
 	total := uint64(0)
 	for _, l := range p.Locations {
 		total += l.Events
@@ -399,12 +379,9 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 		p.LastTime < p.FirstTime || p.LastTime > now {
 		t.Errorf("events from %d to %d, now %d", p.FirstTime, p.LastTime, now)
 	}
-	if out != (Outcome{Experiment: dir, Unify: true}) {
-		t.Errorf("outcome: %+v", out)
-	}
-	if free, spare := job.Free(); free+spare < 120 {
-		t.Errorf("%d free and %d spare chunks of 128", free, spare)
-	}
+	testkit.Equal(t, out, (Outcome{Experiment: dir, Unify: true}), "outcome")
+	free, spare := job.Free()
+	testkit.Check(t, free+spare >= 120, "%d free and %d spare chunks of 128", free, spare)
 }
 
 // A job that records more than the memory holds, at a speed the collector keeps up with, loses nothing.
@@ -418,16 +395,14 @@ func TestMemoryIsReused(t *testing.T) {
 		for i := range uint64(calls) {
 			a.allReduce(i)
 		}
-		if !shmtest.Await(func() bool { free, spare := job.Free(); return free+spare > 16 }) {
-			t.Fatal("no memory comes back")
-		}
+		testkit.Require(t, shmtest.Await(func() bool { free, spare := job.Free(); return free+spare > 16 }),
+			"no memory comes back")
 	}
 	process.end()
 	testkit.Must(t, wait())
 	p := onlyShard(t, dir).Process
-	if starts(p) != rounds*calls*perCall || len(p.Counts.Lost) != 0 {
-		t.Errorf("%d starts of %d, lost %v", starts(p), rounds*calls*perCall, p.Counts.Lost)
-	}
+	testkit.Check(t, starts(p) == rounds*calls*perCall && len(p.Counts.Lost) == 0,
+		"%d starts of %d, lost %v", starts(p), rounds*calls*perCall, p.Counts.Lost)
 }
 
 // Where Score-P is in the process, event chunks are as large as its, also if that is known after the first events.
@@ -477,9 +452,7 @@ func TestChunksOfScorepsSize(t *testing.T) {
 			for _, l := range e.Process.Locations {
 				largest, events = max(largest, l.Bytes), events+l.Events
 			}
-			if c.late > 1 && largest < scorepChunkSize*5/4 {
-				t.Errorf("the largest file has %d bytes", largest)
-			}
+			testkit.Check(t, c.late <= 1 || largest >= scorepChunkSize*5/4, "the largest file has %d bytes", largest)
 			if n := eventsOf(t, e); n != events { // reads all chunks
 				t.Errorf("%d events, the description says %d", n, events)
 			}
@@ -533,9 +506,7 @@ func TestHostClock(t *testing.T) {
 	}
 	job.Tick(now)
 	request := job.Request()
-	if !shmtest.Await(func() bool { return job.Answered(request) }) {
-		t.Fatal("not answered")
-	}
+	testkit.Require(t, shmtest.Await(func() bool { return job.Answered(request) }), "not answered")
 	if p := onlyShard(t, dir).Process; starts(p) != 10*perCall {
 		t.Errorf("%d starts after the request", starts(p))
 	}
@@ -546,9 +517,8 @@ func TestHostClock(t *testing.T) {
 		t.Errorf("%+v", p.Clock)
 	}
 	// The first record is the thread's, at 2000 after the anchor; the communicator's INIT comes at 3000.
-	if p.FirstTime != 4e18+2000 || p.LastTime != 4e18+now-1e9 || p.Comms[0].InitTime != 4e18+3000 {
-		t.Errorf("first %d, last %d, init %d", p.FirstTime-4e18, p.LastTime-4e18, p.Comms[0].InitTime-4e18)
-	}
+	testkit.Check(t, p.FirstTime == 4e18+2000 && p.LastTime == 4e18+now-1e9 && p.Comms[0].InitTime == 4e18+3000,
+		"first %d, last %d, init %d", p.FirstTime-4e18, p.LastTime-4e18, p.Comms[0].InitTime-4e18)
 }
 
 func TestRefusals(t *testing.T) {
@@ -564,21 +534,14 @@ func TestRefusals(t *testing.T) {
 			job, _ := newJob(t, shmtest.Options{})
 			vars := []string{tc.variable, "NCCL_OTF2_DIR=" + dir}
 			err := startRun(t, job, Options{Lookup: environment(vars...)})()
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want %s", err, tc.want)
-			}
-			if job.State() != shm.CollectorRefused {
-				t.Errorf("state %v", job.State())
-			}
-			memory, err := shm.Map(job.FD())
-			testkit.Must(t, err)
+			testkit.Check(t, err != nil && strings.Contains(err.Error(), tc.want), "error %v, want %s", err, tc.want)
+			testkit.Equal(t, job.State(), shm.CollectorRefused, "state")
+			memory := testkit.Value(shm.Map(job.FD()))(t)
 			defer memory.Close()
-			if text, n := memory.Message(); !strings.Contains(text, tc.want) || n != 1 {
-				t.Errorf("message %d: %q", n, text)
-			}
-			if list, _ := filepath.Glob(filepath.Join(dir, "shards", "*")); len(list) != 0 {
-				t.Errorf("left behind: %v", list)
-			}
+			text, n := memory.Message()
+			testkit.Check(t, strings.Contains(text, tc.want) && n == 1, "message %d: %q", n, text)
+			list, _ := filepath.Glob(filepath.Join(dir, "shards", "*"))
+			testkit.Check(t, len(list) == 0, "left behind: %v", list)
 		})
 	}
 }
@@ -597,14 +560,11 @@ func TestRanksAreSelected(t *testing.T) {
 		job, process := newJob(t, shmtest.Options{})
 		wait := startRun(t, job, Options{Lookup: environment(
 			append(strings.Fields(tc.vars), "NCCL_OTF2_DIR="+t.TempDir())...)})
-		if event, record := job.Masks(); event != tc.want || record != tc.want {
-			t.Errorf("%s: masks %#x, %#x", tc.vars, event, record)
-		}
-		memory, err := shm.Map(job.FD())
-		testkit.Must(t, err)
-		if text, _ := memory.Message(); text != tc.message {
-			t.Errorf("%s: message %q", tc.vars, text)
-		}
+		event, record := job.Masks()
+		testkit.Check(t, event == tc.want && record == tc.want, "%s: masks %#x, %#x", tc.vars, event, record)
+		memory := testkit.Value(shm.Map(job.FD()))(t)
+		text, _ := memory.Message()
+		testkit.Check(t, text == tc.message, "%s: message %q", tc.vars, text)
 		memory.Close()
 		process.end()
 		if err := wait(); err != nil {
@@ -644,27 +604,23 @@ func TestKilledCollectorIsReplaced(t *testing.T) {
 		a.allReduce(i)
 	}
 	request := job.Request()
-	if !shmtest.Await(func() bool { return job.Answered(request) }) {
-		t.Fatal("not answered")
-	}
+	testkit.Require(t, shmtest.Await(func() bool { return job.Answered(request) }), "not answered")
 	for i := range uint64(10) {
 		a.allReduce(calls + i) // perhaps taken, perhaps not
 	}
 	first.Process.Kill()
 	first.Wait()
 	dead := onlyShard(t, dir)
-	if dead.State != experiment.Dead || dead.Process.Finished || eventsOf(t, dead) < 4*calls {
-		t.Fatalf("after the kill: state %v, %d events", dead.State, eventsOf(t, dead))
-	}
+	testkit.Require(t, dead.State == experiment.Dead && !dead.Process.Finished && eventsOf(t, dead) >= 4*calls,
+		"after the kill: state %v, %d events", dead.State, eventsOf(t, dead))
 
 	second := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir)
 	for i := range uint64(calls) {
 		a.allReduce(calls + 10 + i)
 	}
 	process.end()
-	if err := second.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, second.Stderr)
-	}
+	err := second.Wait()
+	testkit.Require(t, err == nil, "%v: %s", err, second.Stderr)
 	total := uint64(0)
 	for _, e := range shards(t, dir) {
 		total += starts(e.Process)
@@ -672,16 +628,12 @@ func TestKilledCollectorIsReplaced(t *testing.T) {
 			continue
 		}
 		p := e.Process
-		if e.State != experiment.Done || !p.Finished || p.Settings["CONTINUES"] != dead.Process.UUID {
-			t.Errorf("state %v, finished %v, settings %v", e.State, p.Finished, p.Settings)
-		}
-		if len(p.Markers) == 0 || p.Markers[0].Category != "NCCL collector" {
-			t.Errorf("markers %v", p.Markers)
-		}
+		testkit.Check(t, e.State == experiment.Done && p.Finished && p.Settings["CONTINUES"] == dead.Process.UUID,
+			"state %v, finished %v, settings %v", e.State, p.Finished, p.Settings)
+		testkit.Check(t, len(p.Markers) != 0 && p.Markers[0].Category == "NCCL collector", "markers %v", p.Markers)
 	}
-	if want := uint64((2*calls + 10) * perCall); total != want {
-		t.Errorf("%d starts in both shards, want %d", total, want)
-	}
+	want := uint64((2*calls + 10) * perCall)
+	testkit.Check(t, total == want, "%d starts in both shards, want %d", total, want)
 }
 
 // Where files cannot grow on, recording stops, the job goes on, and what is on disk is whole. What is lost is counted
@@ -739,15 +691,12 @@ func TestFullDisk(t *testing.T) {
 			for _, n := range p.Counts.Lost["disk"] {
 				lost += n
 			}
-			if starts(p)+lost != written*perCall || lost < 50*perCall {
-				t.Errorf("%d starts and %d lost, want %d together", starts(p), lost, written*perCall)
-			}
+			testkit.Check(t, starts(p)+lost == written*perCall && lost >= 50*perCall,
+				"%d starts and %d lost, want %d together", starts(p), lost, written*perCall)
 			if p.Finished || len(p.Markers) == 0 || p.Markers[len(p.Markers)-1].Category != "NCCL recording stopped" {
 				t.Errorf("finished %v, markers %v", p.Finished, p.Markers)
 			}
-			if eventsOf(t, e) == 0 {
-				t.Error("no events on disk")
-			}
+			testkit.Check(t, eventsOf(t, e) != 0, "no events on disk")
 		})
 	}
 }
@@ -764,14 +713,11 @@ func TestTermWaitsForTheProcess(t *testing.T) {
 		a.allReduce(i)
 	}
 	request := job.Request()
-	if !shmtest.Await(func() bool { return job.Answered(request) }) {
-		t.Fatal("not answered after SIGTERM")
-	}
+	testkit.Require(t, shmtest.Await(func() bool { return job.Answered(request) }), "not answered after SIGTERM")
 	a.allReduce(100)
 	process.end()
-	if err := collector.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, collector.Stderr)
-	}
+	err := collector.Wait()
+	testkit.Require(t, err == nil, "%v: %s", err, collector.Stderr)
 	if e := onlyShard(t, dir); e.State != experiment.Done || starts(e.Process) != 101*perCall {
 		t.Errorf("state %v, %d starts", e.State, starts(e.Process))
 	}
@@ -790,10 +736,7 @@ func TestDamagedRing(t *testing.T) {
 	process.end()
 	testkit.Must(t, startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})())
 	p := onlyShard(t, dir).Process
-	if starts(p) != perCall || p.Counts.Oddities["BROKEN_RINGS"] != 1 {
-		t.Errorf("%d starts, oddities %v", starts(p), p.Counts.Oddities)
-	}
-	if len(p.Markers) != 1 || !strings.HasPrefix(p.Markers[0].Text, "ring 0: ") {
-		t.Errorf("markers %v", p.Markers)
-	}
+	testkit.Check(t, starts(p) == perCall && p.Counts.Oddities["BROKEN_RINGS"] == 1,
+		"%d starts, oddities %v", starts(p), p.Counts.Oddities)
+	testkit.Check(t, len(p.Markers) == 1 && strings.HasPrefix(p.Markers[0].Text, "ring 0: "), "markers %v", p.Markers)
 }

@@ -32,8 +32,7 @@ func inFile(t *testing.T, job *shmtest.Job) (path string, keep func()) {
 		if _, err := from.Seek(0, io.SeekStart); err != nil {
 			t.Fatal(err)
 		}
-		to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-		testkit.Must(t, err)
+		to := testkit.Value(os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600))(t)
 		if _, err := io.Copy(to, from); err != nil {
 			t.Fatal(err)
 		}
@@ -83,9 +82,7 @@ func TestSalvageAfterADiskThatStayedBroken(t *testing.T) {
 				}
 			}
 			call(tc.first)
-			if !shmtest.Await(func() bool { return job.State() == shm.CollectorReady }) {
-				t.Fatal("not ready")
-			}
+			testkit.Require(t, shmtest.Await(func() bool { return job.State() == shm.CollectorReady }), "not ready")
 			if tc.first > 0 {
 				flushAll(t, job)
 			}
@@ -95,14 +92,10 @@ func TestSalvageAfterADiskThatStayedBroken(t *testing.T) {
 				flushAll(t, job)
 				time.Sleep(time.Millisecond)
 			}
-			if !refuses() {
-				t.Fatal("the plugin goes on recording")
-			}
+			testkit.Require(t, refuses(), "the plugin goes on recording")
 			call(300) // what other threads were writing
 			process.end()
-			if err := wait(); err == nil {
-				t.Error("the collector tells of no error")
-			}
+			testkit.Check(t, wait() != nil, "the collector tells of no error")
 			mend()
 			if n, err := Salvage(dir); n != 1 || err != nil {
 				t.Errorf("%d, %v", n, err)
@@ -120,9 +113,8 @@ func TestSalvageAfterADiskThatStayedBroken(t *testing.T) {
 					}
 				}
 			}
-			if total != calls*perCall || lost > 0 || !finished {
-				t.Errorf("%d starts of %d, %d lost, finished %v", total, calls*perCall, lost, finished)
-			}
+			testkit.Check(t, total == calls*perCall && lost <= 0 && finished,
+				"%d starts of %d, %d lost, finished %v", total, calls*perCall, lost, finished)
 		})
 	}
 }
@@ -142,9 +134,8 @@ func TestSalvage(t *testing.T) {
 				a.allReduce(i)
 			}
 			flushAll(t, job)
-			if p := onlyShard(t, dir).Process; p.Memory != (experiment.Memory{Kind: "shm", Path: path}) {
-				t.Errorf("memory %+v", p.Memory)
-			}
+			p := onlyShard(t, dir).Process
+			testkit.Check(t, p.Memory == (experiment.Memory{Kind: "shm", Path: path}), "memory %+v", p.Memory)
 			collector.Process.Kill()
 			collector.Wait()
 			for i := range uint64(calls) {
@@ -176,9 +167,7 @@ func TestSalvage(t *testing.T) {
 			if mode == "record" { // the second shard counts what is in the file that it goes on with
 				want += calls * perCall
 			}
-			if total != want || done != 1 {
-				t.Errorf("%d starts, want %d; %d shards are done", total, want, done)
-			}
+			testkit.Check(t, total == want && done == 1, "%d starts, want %d; %d shards are done", total, want, done)
 			if n, err := Salvage(dir); n != 0 || err != nil {
 				t.Errorf("a second time: %d, %v", n, err)
 			}
@@ -214,9 +203,8 @@ func TestMemoryFileIsRemoved(t *testing.T) {
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
 		t.Errorf("the file is still there: %v", err)
 	}
-	if after := starts(onlyShard(t, dir).Process); after != before {
-		t.Errorf("%d starts, before %d", after, before)
-	}
+	after := starts(onlyShard(t, dir).Process)
+	testkit.Check(t, after == before, "%d starts, before %d", after, before)
 }
 
 // Only the process's own file is touched.
@@ -246,15 +234,11 @@ func TestSalvageTouchesNothingElse(t *testing.T) {
 			keep()
 			testkit.Must(t, tc.put(path, other))
 			n, err := Salvage(dir)
-			if n != 0 || (err != nil) != tc.err {
-				t.Errorf("%d, %v", n, err)
-			}
+			testkit.Check(t, n == 0 && (err != nil) == tc.err, "%d, %v", n, err)
 			if _, err := os.Lstat(path); tc.name != "nothing" && err != nil {
 				t.Error(err)
 			}
-			if len(shards(t, dir)) != 1 {
-				t.Error("a shard was made")
-			}
+			testkit.Check(t, len(shards(t, dir)) == 1, "a shard was made")
 		})
 	}
 }
@@ -274,8 +258,7 @@ func inUse(t *testing.T, dir string) (path string, calls uint64, letGo func()) {
 	a.allReduce(1)
 	keep()
 	process.end()
-	user, err := os.Open(path)
-	testkit.Must(t, err)
+	user := testkit.Value(os.Open(path))(t)
 	testkit.Must(t, unix.Flock(int(user.Fd()), unix.LOCK_SH|unix.LOCK_NB))
 	return path, 2, func() { user.Close() }
 }
@@ -300,9 +283,7 @@ func TestSalvageWaitsForTheKilled(t *testing.T) {
 	for _, e := range shards(t, dir) {
 		total += starts(e.Process)
 	}
-	if total != calls*perCall {
-		t.Errorf("%d starts, want %d", total, calls*perCall)
-	}
+	testkit.Check(t, total == calls*perCall, "%d starts, want %d", total, calls*perCall)
 }
 
 // One that stays in use is named, and left for the next time.
@@ -314,9 +295,7 @@ func TestSalvageTellsOfFilesInUse(t *testing.T) {
 	if n, err := Salvage(dir); n != 0 || err == nil || !strings.Contains(err.Error(), path+": it is in use") {
 		t.Errorf("%d, %v", n, err)
 	}
-	if len(shards(t, dir)) != 1 {
-		t.Error("a shard was made")
-	}
+	testkit.Check(t, len(shards(t, dir)) == 1, "a shard was made")
 	letGo()
 	if n, err := Salvage(dir); n != 1 || err != nil {
 		t.Errorf("when nobody uses it: %d, %v", n, err)
@@ -331,8 +310,7 @@ func TestSalvageOfAFileThatWasSavedMeanwhile(t *testing.T) {
 	path, calls, letGo := inUse(t, dir)
 	letGo()
 	e := onlyShard(t, dir)
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
-	testkit.Must(t, err)
+	fd := testkit.Value(unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0))(t)
 	if n, err := Salvage(dir); n != 1 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}
@@ -343,7 +321,5 @@ func TestSalvageOfAFileThatWasSavedMeanwhile(t *testing.T) {
 	for _, e := range shards(t, dir) {
 		total += starts(e.Process)
 	}
-	if total != calls*perCall {
-		t.Errorf("%d starts, want %d", total, calls*perCall)
-	}
+	testkit.Check(t, total == calls*perCall, "%d starts, want %d", total, calls*perCall)
 }

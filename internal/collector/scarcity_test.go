@@ -5,6 +5,8 @@ package collector
 import (
 	"testing"
 	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Processors are scarce while threads wait for them most of the time, as the system tells, and until they hardly do.
@@ -18,9 +20,7 @@ func TestScarcityByPressure(t *testing.T) {
 		now = now.Add(scarcePeriod)
 		use.waited += time.Duration(step.part * float64(scarcePeriod))
 		s.noteSleep(shortSleep, shortSleep+lateBy, now) // says nothing where the system does
-		if s.scarce != step.scarce {
-			t.Errorf("step %d: scarce %v", i, s.scarce)
-		}
+		testkit.Equal(t, s.scarce, step.scarce, "step %d: scarce", i)
 	}
 }
 
@@ -44,9 +44,8 @@ func TestScarcityBySleeps(t *testing.T) {
 			now = now.Add(scarcePeriod)
 			s.noteSleep(step.asked, step.took, now)
 		}
-		if s.scarce != step.scarce {
-			t.Errorf("after %d sleeps of %v, which took %v: scarce %v", step.times, step.asked, step.took, s.scarce)
-		}
+		testkit.Equal(t, s.scarce, step.scarce,
+			"after %d sleeps of %v, which took %v: scarce", step.times, step.asked, step.took)
 	}
 	c := s.costs()
 	if len(c) != 2 || c[0].Type != "KeptWaiting" || c[0].Samples != 53 || c[0].MeanNs != float64(lateBy) ||
@@ -85,9 +84,7 @@ func TestScarcityByRoom(t *testing.T) {
 		now = now.Add(scarcePeriod)
 		use.left, s.busy = step.left, !step.idle
 		s.noteSleep(shortSleep, shortSleep, now)
-		if s.scarce != step.scarce {
-			t.Errorf("step %d: scarce %v", i, s.scarce)
-		}
+		testkit.Equal(t, s.scarce, step.scarce, "step %d: scarce", i)
 	}
 }
 
@@ -107,16 +104,12 @@ func TestScarcityIsExpected(t *testing.T) {
 	s := scarcity{processors: use}
 	s.expectRanks(1)
 	for range roomyTimes {
-		if !s.scarce {
-			t.Fatal("it is no longer so before that has been looked at")
-		}
+		testkit.Require(t, s.scarce, "it is no longer so before that has been looked at")
 		now = now.Add(scarcePeriod)
 		s.busy = true
 		s.noteSleep(shortSleep, shortSleep, now)
 	}
-	if s.scarce {
-		t.Error("it is so for ever")
-	}
+	testkit.Check(t, !s.scarce, "it is so for ever")
 }
 
 func TestPressureIsRead(t *testing.T) {
@@ -156,8 +149,6 @@ func TestSleeps(t *testing.T) {
 		{"much comes", calmSleep, hot / coolPart, 1000, calmSleep, shortSleep},
 		{"scarce, and much comes", scarceSleep, hot / coolPart, 1000, scarceSleep, shortSleep},
 	} {
-		if got := nextSleep(c.before, c.n, c.read, hot, c.seldom); got != c.want {
-			t.Errorf("%s: %v, want %v", c.what, got, c.want)
-		}
+		testkit.Equal(t, nextSleep(c.before, c.n, c.read, hot, c.seldom), c.want, "%s", c.what)
 	}
 }

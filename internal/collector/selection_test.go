@@ -42,12 +42,10 @@ func TestSelection(t *testing.T) {
 		{"NCCL_OTF2_CUPTI=on NCCL_OTF2_MODE=record", 6, 0x7fff, 0x7fff | shm.RecordRaw, control.Everything, 0},
 	} {
 		lookup := environment(strings.Fields(tc.vars)...)
-		s, err := config.Load(lookup)
-		testkit.Must(t, err)
+		s := testkit.Value(config.Load(lookup))(t)
 		got := selectBy(s, config.FindLauncher(lookup), &shm.Header{APIVersion: tc.api})
-		if want := (selection{tc.event, tc.record, tc.window, tc.cupti}); got != want {
-			t.Errorf("%s, API v%d: %#x, want %#x", tc.vars, tc.api, got, want)
-		}
+		want := (selection{tc.event, tc.record, tc.window, tc.cupti})
+		testkit.Check(t, got == want, "%s, API v%d: %#x, want %#x", tc.vars, tc.api, got, want)
 	}
 }
 
@@ -63,20 +61,17 @@ func TestWindowIsInPlaceBeforeReady(t *testing.T) {
 		h.WindowLast != 9 {
 		t.Errorf("window %v of the communicator, %d to %d of new ones", c.Window, h.WindowFirst, h.WindowLast)
 	}
-	if h.RecordMask&shm.RecordInWindow == 0 || h.EventMask&shm.RecordInWindow != 0 {
-		t.Errorf("masks %#x, %#x", h.EventMask, h.RecordMask)
-	}
+	testkit.Check(t, h.RecordMask&shm.RecordInWindow != 0 && h.EventMask&shm.RecordInWindow == 0,
+		"masks %#x, %#x", h.EventMask, h.RecordMask)
 	process.end()
-	if err := wait(); err != nil {
-		t.Error(err)
-	}
+	err := wait()
+	testkit.Check(t, err == nil, "%v", err)
 }
 
 // mapped looks at a job's memory as a collector does.
 func mapped(t *testing.T, job *shmtest.Job) *shm.Memory {
 	t.Helper()
-	m, err := shm.Map(job.FD())
-	testkit.Must(t, err)
+	m := testkit.Value(shm.Map(job.FD()))(t)
 	t.Cleanup(func() { m.Close() })
 	return m
 }

@@ -113,8 +113,7 @@ func collect(t testing.TB, job *shmtest.Job, dir string) *recording {
 
 func collectBy(t testing.TB, settings *config.Settings, job *shmtest.Job, dir string) *recording {
 	t.Helper()
-	memory, err := shm.Map(job.FD())
-	testkit.Must(t, err)
+	memory := testkit.Value(shm.Map(job.FD()))(t)
 	t.Cleanup(func() { memory.Close() })
 	memory.SetMasks(1<<shm.TypeCount-1, 1<<shm.TypeCount-1)
 	r, err := newRecording(memory, settings, config.Launcher{Rank: -1, Size: -1}, dir, uuid.NewString())
@@ -211,8 +210,7 @@ func TestTakeoverAtEveryRecord(t *testing.T) {
 				newExchange(t, rank, clock).takenOver(t, dir, at, settled)
 			}
 			archive := unify(t, dir)
-			findings, err := check.Archive(archive, nil)
-			testkit.Must(t, err)
+			findings := testkit.Value(check.Archive(archive, nil))(t)
 			single := 0
 			for _, f := range findings.Findings {
 				if f.Severity == check.Error {
@@ -244,20 +242,16 @@ func TestTakeoverAtEveryRecord(t *testing.T) {
 			lost += died
 		}
 	}
-	if paired == 0 && step == 1 || lost == 0 {
-		t.Errorf("%d takeovers between exchanges, %d messages lost: nothing was tested", paired, lost)
-	}
+	testkit.Check(t, (paired != 0 || step != 1) && lost != 0,
+		"%d takeovers between exchanges, %d messages lost: nothing was tested", paired, lost)
 }
 
 func unify(t *testing.T, dir string) (archive string) {
 	t.Helper()
-	hold, err := experiment.Lock(dir)
-	testkit.Must(t, err)
+	hold := testkit.Value(experiment.Lock(dir))(t)
 	defer hold.Release()
 	result, err := scorep.Unify(dir, &scorep.UnifyOptions{Hold: hold, Raw: ConvertAll(hold)})
-	if err != nil || len(result.Runs) != 1 {
-		t.Fatalf("%+v, %v", result, err)
-	}
+	testkit.Require(t, err == nil && len(result.Runs) == 1, "%+v, %v", result, err)
 	return result.Runs[0].Archive
 }
 
@@ -276,12 +270,10 @@ func messages(t *testing.T, dir, archive string) (written, died uint64) {
 			continue
 		}
 		want := fmt.Sprintf("operations that it had in memory are missing: %d", n)
-		if len(p.Markers) == 0 || !strings.HasSuffix(p.Markers[0].Text, want) {
-			t.Errorf("markers %v, want %q", p.Markers, want)
-		}
+		testkit.Check(t, len(p.Markers) != 0 && strings.HasSuffix(p.Markers[0].Text, want),
+			"markers %v, want %q", p.Markers, want)
 	}
-	a, err := otf2.Open(archive, nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(archive, nil))(t)
 	defer a.Close()
 	if comms, rows := len(a.Defs.Comms), len(a.Defs.Locations); comms != 1 || rows != 4 {
 		var names []string
@@ -307,8 +299,7 @@ func messages(t *testing.T, dir, archive string) (written, died uint64) {
 func TestTakeoverWithALateRecord(t *testing.T) {
 	for _, deaths := range []int{1, 2, 3} {
 		dir := t.TempDir()
-		job, err := shmtest.New(shmtest.Options{})
-		testkit.Must(t, err)
+		job := testkit.Value(shmtest.New(shmtest.Options{}))(t)
 		t.Cleanup(func() { job.Close() })
 		ticks := uint64(1e9)
 		now := func() uint64 { ticks += 1000; return ticks }
@@ -336,10 +327,8 @@ func TestTakeoverWithALateRecord(t *testing.T) {
 			total += starts(e.Process)
 			late += e.Process.Counts.Oddities["LATE_RECORDS"]
 		}
-		if total != calls*perCall || late == 0 {
-			t.Errorf("%d deaths: %d starts in the shards, want %d; %d records were late", deaths, total, calls*perCall,
-				late)
-		}
+		testkit.Check(t, total == calls*perCall && late != 0,
+			"%d deaths: %d starts in the shards, want %d; %d records were late", deaths, total, calls*perCall, late)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -41,18 +42,13 @@ func TestTimelineFollowsTheCounter(t *testing.T) {
 			for _, f := range []float64{0, 0.3, 0.9999, 1} {
 				at := before + uint64(f*float64(step))
 				got := line.time(at)
-				if got < last {
-					t.Fatalf("time went back from %d to %d", last, got)
-				}
+				testkit.Require(t, got >= last, "time went back from %d to %d", last, got)
 				last = got
-				if want := trueRaw(at) - raw0 + 0; math.Abs(float64(got-real0)-want) > 250 {
-					t.Fatalf("%d ns, want %.0f", got-real0, want)
-				}
+				want := trueRaw(at) - raw0 + 0
+				testkit.Require(t, math.Abs(float64(got-real0)-want) <= 250, "%d ns, want %.0f", got-real0, want)
 			}
 		}
-		if len(line.jumps) != 0 {
-			t.Fatalf("jumps: %v", line.jumps)
-		}
+		testkit.Require(t, len(line.jumps) == 0, "jumps: %v", line.jumps)
 	})
 }
 
@@ -69,9 +65,7 @@ func TestTimelineNeverDecreases(t *testing.T) {
 		last := uint64(0)
 		for ticks := uint64(1e12); ticks < c.Ticks+1000; ticks += (c.Ticks-1e12)/997 + 1 {
 			got := line.time(ticks)
-			if got < last {
-				t.Fatalf("%d ticks: time went back from %d to %d", ticks, last, got)
-			}
+			testkit.Require(t, got >= last, "%d ticks: time went back from %d to %d", ticks, last, got)
 			last = got
 		}
 		if len(line.knots) > 1 {
@@ -113,9 +107,8 @@ func TestTimelineMarksJumps(t *testing.T) {
 		}
 		line.add(tc.tuple)
 		line.add(shm.ClockTuple{Ticks: tc.tuple.Ticks + 50e6, Raw: tc.tuple.Raw + 20e6})
-		if len(line.jumps) != 1 || !strings.Contains(line.jumps[0].Text, tc.want) {
-			t.Errorf("%s: %v", tc.name, line.jumps)
-		}
+		testkit.Check(t, len(line.jumps) == 1 && strings.Contains(line.jumps[0].Text, tc.want),
+			"%s: %v", tc.name, line.jumps)
 		// The new stretch is as exact as the old one.
 		if got, want := line.time(tc.tuple.Ticks+25e6), real0+tc.tuple.Raw-raw0+10e6; got != want {
 			t.Errorf("%s: %d, want %d", tc.name, got, want)
@@ -127,10 +120,7 @@ func TestTimelineOfTheHostIsIdentity(t *testing.T) {
 	line := newTimeline(&shm.Header{ClockSource: shm.ClockHost,
 		Created: shm.ClockTuple{Ticks: 1000, Raw: raw0, Real: real0}})
 	line.add(shm.ClockTuple{Ticks: 5000, Raw: raw0 + 99})
-	if line.time(1000) != real0 || line.time(1_000_001_000) != real0+1e9 || line.time(0) != real0-1000 {
-		t.Error(line.time(1000)-real0, line.time(1_000_001_000)-real0)
-	}
-	if line.before(1000, 50e6) != 0 || line.before(60e6, 50e6) != 10e6 {
-		t.Error(line.before(60e6, 50e6))
-	}
+	testkit.Check(t, line.time(1000) == real0 && line.time(1_000_001_000) == real0+1e9 && line.time(0) == real0-1000,
+		"%v %v", line.time(1000)-real0, line.time(1_000_001_000)-real0)
+	testkit.Check(t, line.before(1000, 50e6) == 0 && line.before(60e6, 50e6) == 10e6, "%v", line.before(60e6, 50e6))
 }

@@ -18,8 +18,7 @@ import (
 // pretendedChrony answers that the machine's clock is as it should be, give or take a µs (2⁻²⁰ s).
 func pretendedChrony(t *testing.T) (dial func() (net.Conn, error), asked *atomic.Int64) {
 	t.Helper()
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	server := testkit.Value(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { server.Close() })
 	asked = new(atomic.Int64)
 	go func() {
@@ -58,20 +57,15 @@ func TestTimeServiceIsAsked(t *testing.T) {
 			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, c.settings), TimeService: dial,
 				TimePatience: time.Minute})
 			a.allReduce(0)
-			if c.least > 0 && !shmtest.Await(func() bool { return asked.Load() > 0 }) {
-				t.Fatal("it is not asked")
-			}
+			testkit.Require(t, c.least <= 0 || shmtest.Await(func() bool { return asked.Load() > 0 }),
+				"it is not asked")
 			process.end()
 			testkit.Must(t, wait())
 			readings := onlyShard(t, dir).Process.Clock.Readings
-			if len(readings) < c.least || len(readings) > c.most {
-				t.Fatalf("%d readings", len(readings))
-			}
+			testkit.Require(t, len(readings) >= c.least && len(readings) <= c.most, "%d readings", len(readings))
 			for _, r := range readings {
-				if off := time.Duration(r.Reference - r.Time).Abs(); r.Source != "chrony" || r.Bound < 954 ||
-					off > time.Minute {
-					t.Errorf("%+v: off by %v", r, off)
-				}
+				off := time.Duration(r.Reference - r.Time).Abs()
+				testkit.Check(t, r.Source == "chrony" && r.Bound >= 954 && off <= time.Minute, "%+v: off by %v", r, off)
 			}
 		})
 	}
@@ -85,12 +79,9 @@ func TestReadingsAreThinned(t *testing.T) {
 		w.thin()
 	}
 	got := w.taken()
-	if len(got) >= maxServiceReadings || got[0].Time != 0 {
-		t.Errorf("%d readings, the first at %d", len(got), got[0].Time)
-	}
+	testkit.Check(t, len(got) < maxServiceReadings && got[0].Time == 0,
+		"%d readings, the first at %d", len(got), got[0].Time)
 	for i := range got[1:] {
-		if got[i+1].Time <= got[i].Time {
-			t.Fatalf("reading %d is not behind the one before", i+1)
-		}
+		testkit.Require(t, got[i+1].Time > got[i].Time, "reading %d is not behind the one before", i+1)
 	}
 }

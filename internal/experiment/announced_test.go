@@ -26,24 +26,17 @@ func TestFirstToAnnounce(t *testing.T) {
 			})
 		}
 		asking.Wait()
-		if first.Load() != 1 {
-			t.Errorf("%s: %d are the first", job, first.Load())
-		}
+		testkit.Check(t, first.Load() == 1, "%s: %d are the first", job, first.Load())
 	}
-	if list, err := List(dir); err != nil || len(list) != 0 {
-		t.Errorf("shards: %v, %v", list, err)
-	}
+	list, err := List(dir)
+	testkit.Check(t, err == nil && len(list) == 0, "shards: %v, %v", list, err)
 	// What somebody has put there is not followed.
 	target, unharmed := victim(t)
 	link(t, target, filepath.Join(dir, Folder, "13.0"+announcedSuffix))
-	if FirstToAnnounce(dir, "13.0") {
-		t.Error("the first behind a link")
-	}
+	testkit.Check(t, !FirstToAnnounce(dir, "13.0"), "the first behind a link")
 	unharmed()
 	testkit.Must(t, os.RemoveAll(dir))
 	link(t, filepath.Dir(target), dir)
 	testkit.Must(t, os.Symlink(".", filepath.Join(dir, Folder)))
-	if FirstToAnnounce(dir, "12.0") {
-		t.Error("the first in a folder behind a link")
-	}
+	testkit.Check(t, !FirstToAnnounce(dir, "12.0"), "the first in a folder behind a link")
 }

@@ -20,8 +20,7 @@ import (
 // written begins a shard of a process, whose writer is this program.
 func written(t *testing.T, dir, name string, p *Process) *Store {
 	t.Helper()
-	s, err := Create(dir, name)
-	testkit.Must(t, err)
+	s := testkit.Value(Create(dir, name))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	if p != nil {
 		one := *p
@@ -36,16 +35,14 @@ func written(t *testing.T, dir, name string, p *Process) *Store {
 func TestWhichCollectorsAreWaitedFor(t *testing.T) {
 	gone := exec.Command("true")
 	testkit.Must(t, gone.Run())
-	start, err := shm.ProcessStart(os.Getpid())
-	testkit.Must(t, err)
+	start := testkit.Value(shm.ProcessStart(os.Getpid()))(t)
 	lives := &Process{BootID: BootID(), PID: os.Getpid(), PIDStart: start}
 	ended := &Process{BootID: BootID(), PID: gone.Process.Pid, PIDStart: 1}
 	far := &Process{BootID: "another boot", PID: os.Getpid(), PIDStart: start}
 	farEnded := &Process{BootID: "another boot", PID: os.Getpid(), PIDStart: start, Ended: true}
 	unseen := func(s *Store) { // in a container of its own: nor can its process be seen
 		w := writer{Place: place{Boot: BootID(), Namespace: "pid:[1]"}, PID: os.Getpid(), Start: start, Locked: true}
-		text, err := json.Marshal(w)
-		testkit.Must(t, err)
+		text := testkit.Value(json.Marshal(w))(t)
 		testkit.Must(t, os.WriteFile(filepath.Join(s.Path(), lockFile), text, FileMode))
 	}
 	none := func(*Store) {}
@@ -119,14 +116,11 @@ func TestCollectorsAreWaitedForAsLongAsTheyMakeProgress(t *testing.T) {
 			lastProgress = clock.now
 			testkit.Must(t, works.Finish())
 		default:
-			if len(shards) != 1 {
-				t.Errorf("%v are waited for", shards)
-			}
+			testkit.Check(t, len(shards) == 1, "%v are waited for", shards)
 		}
 	}}).Collectors(context.Background(), dir)
-	if !slices.Equal(late, []string{"hangs"}) || clock.now.Sub(began) < 100*time.Second {
-		t.Errorf("late %v after %v", late, clock.now.Sub(began))
-	}
+	testkit.Check(t, slices.Equal(late, []string{"hangs"}) && clock.now.Sub(began) >= 100*time.Second,
+		"late %v after %v", late, clock.now.Sub(began))
 	if waited := clock.now.Sub(lastProgress); waited < 10*time.Second || waited > 11*time.Second {
 		t.Errorf("waited for %v after the last progress", waited)
 	}

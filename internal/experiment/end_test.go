@@ -29,17 +29,15 @@ func TestEndWords(t *testing.T) {
 		{&End{Status: status(6)}, "killed by SIGABRT", true},
 		{&End{Status: status(40)}, "killed by signal 40", true},
 	} {
-		if tc.end.String() != tc.text || tc.end.Died() != tc.died {
-			t.Errorf("%+v: %q, died %v; want %q, %v", tc.end, tc.end, tc.end.Died(), tc.text, tc.died)
-		}
+		testkit.Check(t, tc.end.String() == tc.text && tc.end.Died() == tc.died,
+			"%+v: %q, died %v; want %q, %v", tc.end, tc.end, tc.end.Died(), tc.text, tc.died)
 	}
 }
 
 // What a parent knows is noted where nobody else knew.
 func TestTellStatus(t *testing.T) {
 	dir := t.TempDir()
-	host, err := os.Hostname()
-	testkit.Must(t, err)
+	host := testkit.Value(os.Hostname())(t)
 	known := uint32(9)
 	for uuid, p := range map[string]*Process{
 		"child": {PID: 10, Host: host, End: &End{}}, "other": {PID: 11, Host: host, End: &End{}},
@@ -59,17 +57,13 @@ func TestTellStatus(t *testing.T) {
 	}
 	testkit.Must(t, RecordStatus(dir, 10, 15))
 	entries, err := List(dir)
-	if err != nil || len(entries) != 5 {
-		t.Fatal(entries, err)
-	}
+	testkit.Require(t, err == nil && len(entries) == 5, "%v %v", entries, err)
 	for _, e := range entries {
 		want := map[string]string{"child": "killed by SIGTERM", "known": "killed by SIGKILL", "running": ""}
 		text, ok := want[e.Process.UUID]
 		if !ok {
 			text = (&End{}).String()
 		}
-		if got := e.Process.End.String(); got != text {
-			t.Errorf("%s: %q, want %q", e.Process.UUID, got, text)
-		}
+		testkit.Equal(t, e.Process.End.String(), text, "%s", e.Process.UUID)
 	}
 }

@@ -17,8 +17,7 @@ import (
 // openFiles are the event files of a folder that this process has open.
 func openFiles(t *testing.T, folder string) (n int) {
 	t.Helper()
-	links, err := filepath.Glob("/proc/self/fd/*")
-	testkit.Must(t, err)
+	links := testkit.Value(filepath.Glob("/proc/self/fd/*"))(t)
 	for _, l := range links {
 		if to, err := os.Readlink(l); err == nil && filepath.Dir(to) == folder && filepath.Ext(to) == eventSuffix {
 			n++
@@ -42,9 +41,7 @@ func TestFewEventFilesAreOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if announced != 0 {
-		t.Errorf("empty files were announced %d times", announced)
-	}
+	testkit.Check(t, announced == 0, "empty files were announced %d times", announced)
 	for round := range rounds {
 		for i, w := range writers {
 			err := errors.Join(w.Enter(otf2.Timestamp(10*round+1), nil, otf2.RegionRef(i)),
@@ -55,26 +52,19 @@ func TestFewEventFilesAreOpen(t *testing.T) {
 			}
 		}
 	}
-	if announced < rows*rounds {
-		t.Errorf("only %d writes were announced", announced)
-	}
+	testkit.Check(t, announced >= rows*rounds, "only %d writes were announced", announced)
 	if n := s.FilesOpened(); n < rows || n > rows*(rounds+1) {
 		t.Errorf("files were opened %d times, for %d flushes of %d files", n, rows*rounds, rows)
 	}
 	for i, w := range writers {
 		testkit.Must(t, w.Close())
-		tail, err := otf2.NewEventTail(s.EventFile(uint32(i)), 0, otf2.DefaultEventChunkSize)
-		testkit.Must(t, err)
+		tail := testkit.Value(otf2.NewEventTail(s.EventFile(uint32(i)), 0, otf2.DefaultEventChunkSize))(t)
 		n := 0
 		for ev, err := range tail.Events() {
-			if err != nil || ev.Args[0] != uint64(i) {
-				t.Fatalf("row %d: %+v, %v", i, ev, err)
-			}
+			testkit.Require(t, err == nil && ev.Args[0] == uint64(i), "row %d: %+v, %v", i, ev, err)
 			n++
 		}
-		if n != 2*rounds {
-			t.Errorf("row %d: %d events, want %d", i, n, 2*rounds)
-		}
+		testkit.Check(t, n == 2*rounds, "row %d: %d events, want %d", i, n, 2*rounds)
 	}
 	if n := openFiles(t, s.Path()); n != 0 {
 		t.Errorf("%d event files are open when all are closed", n)
@@ -83,13 +73,11 @@ func TestFewEventFilesAreOpen(t *testing.T) {
 
 // What must be on disk before events, and is not, keeps them out.
 func TestEventsWaitForWhatTheyReferTo(t *testing.T) {
-	s, err := Create(t.TempDir(), "one")
-	testkit.Must(t, err)
+	s := testkit.Value(Create(t.TempDir(), "one"))(t)
 	defer s.Close()
 	no := errors.New("no room")
 	s.BeforeEvents(func() error { return no })
-	w, err := s.EventWriter(0, nil)
-	testkit.Must(t, err)
+	w := testkit.Value(s.EventWriter(0, nil))(t)
 	if err := errors.Join(w.Enter(1, nil, 1), w.Flush()); !errors.Is(err, no) {
 		t.Errorf("%v, want %v", err, no)
 	}
@@ -121,26 +109,21 @@ func TestFilesAreOpenedAgainInTheShardItself(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if names, _ := filepath.Glob(filepath.Join(foreign, "*")); len(names) > 0 {
-		t.Errorf("written elsewhere: %v", names)
-	}
+	names, _ := filepath.Glob(filepath.Join(foreign, "*"))
+	testkit.Check(t, len(names) == 0, "written elsewhere: %v", names)
 	// A link in the place of a closed file is not followed.
 	target := filepath.Join(dir, "target")
 	testkit.Must(t, errors.Join(os.Remove(filepath.Join(away, eventFileName(0))), os.WriteFile(target, nil, 0o600),
 		os.Symlink(target, filepath.Join(away, eventFileName(0)))))
-	if err := errors.Join(writers[0].Leave(2, nil, 1), writers[0].Flush()); err == nil {
-		t.Error("a link was followed")
-	}
-	if st, _ := os.Stat(target); st.Size() != 0 {
-		t.Errorf("%d bytes were written behind a link", st.Size())
-	}
+	testkit.Check(t, errors.Join(writers[0].Leave(2, nil, 1), writers[0].Flush()) != nil, "a link was followed")
+	st, _ := os.Stat(target)
+	testkit.Check(t, st.Size() == 0, "%d bytes were written behind a link", st.Size())
 }
 
 // The file of a patient writer is made when that is possible, and opened anew after an error.
 func TestPatientEventFiles(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Create(dir, "one")
-	testkit.Must(t, err)
+	s := testkit.Value(Create(dir, "one"))(t)
 	defer s.Close()
 	way := s.EventFile(7)
 	if err := os.Symlink(way, way); err != nil { // nothing can be opened there
@@ -165,9 +148,8 @@ func TestPatientEventFiles(t *testing.T) {
 		failed = w.Flush()
 	}
 	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, limit)
-	if err != nil || failed == nil || reported != 1 || w.Size() != 0 || w.Flushed() != 0 {
-		t.Fatalf("%v, flush: %v, told %d times, %d bytes, %d events", err, failed, reported, w.Size(), w.Flushed())
-	}
+	testkit.Require(t, err == nil && failed != nil && reported == 1 && w.Size() == 0 && w.Flushed() == 0,
+		"%v, flush: %v, told %d times, %d bytes, %d events", err, failed, reported, w.Size(), w.Flushed())
 	testkit.Must(t, errors.Join(w.Flush(), w.Leave(2, nil, 0), w.Close()))
 	if r, err := otf2.ScanEventFile(way, otf2.DefaultEventChunkSize); err != nil || r.Events != 2 || !r.Complete {
 		t.Errorf("%+v, %v", r, err)

@@ -21,10 +21,8 @@ import (
 func TestWhoLives(t *testing.T) {
 	ended := exec.Command("true")
 	testkit.Must(t, ended.Run())
-	host, err := os.Hostname()
-	testkit.Must(t, err)
-	start, err := shm.ProcessStart(os.Getpid())
-	testkit.Must(t, err)
+	host := testkit.Value(os.Hostname())(t)
+	start := testkit.Value(shm.ProcessStart(os.Getpid()))(t)
 	me := &writer{Host: host, Place: currentPlace(), PID: os.Getpid(), Start: start, Locked: true}
 	with := func(change func(*writer)) *writer {
 		w := *me
@@ -84,8 +82,7 @@ func TestWhoLives(t *testing.T) {
 // A lock file says who took it, and whether it could be locked.
 func TestLockNamesItsWriter(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Create(dir, "a")
-	testkit.Must(t, err)
+	s := testkit.Value(Create(dir, "a"))(t)
 	defer s.Close()
 	l, err := readEvidence(s.Path())
 	if err != nil || !l.held || l.noLocks || l.writer == nil || l.writer.PID != os.Getpid() || !l.writer.Locked ||
@@ -94,13 +91,10 @@ func TestLockNamesItsWriter(t *testing.T) {
 	}
 	// As a file system without locks leaves it.
 	l.writer.Locked = false
-	text, err := json.Marshal(l.writer)
-	testkit.Must(t, err)
+	text := testkit.Value(json.Marshal(l.writer))(t)
 	s.Close()
 	testkit.Must(t, os.WriteFile(filepath.Join(s.Path(), lockFile), text, FileMode))
-	if got := Find(dir, "a").State; got != Starting {
-		t.Errorf("%v, want Starting: its writer lives, and has not described itself", got)
-	}
+	testkit.Equal(t, Find(dir, "a").State, Starting, "Find")
 	testkit.Must(t, os.WriteFile(filepath.Join(s.Path(), lockFile), []byte("raw data"), FileMode))
 	if l, err = readEvidence(s.Path()); err != nil || l.writer != nil || l.held {
 		t.Errorf("of a raw file: %+v, %v", l, err)
@@ -114,20 +108,14 @@ func TestLockNamesItsWriter(t *testing.T) {
 
 func TestLivingProcessIsKnownByItsStart(t *testing.T) {
 	start, err := shm.ProcessStart(os.Getpid())
-	if err != nil || start == 0 {
-		t.Fatalf("start %d, %v", start, err)
-	}
-	if !Lives(BootID(), os.Getpid(), start) {
-		t.Error("this process is said to have ended")
-	}
+	testkit.Require(t, err == nil && start != 0, "start %d, %v", start, err)
+	testkit.Check(t, Lives(BootID(), os.Getpid(), start), "this process is said to have ended")
 	for name, lives := range map[string]bool{
 		"another process under this id": Lives(BootID(), os.Getpid(), start+1),
 		"a process of another machine":  Lives("another boot", os.Getpid(), start),
 		"a process of an unknown boot":  Lives("", os.Getpid(), start),
 	} {
-		if lives {
-			t.Errorf("%s is taken for this one", name)
-		}
+		testkit.Check(t, !lives, "%s is taken for this one", name)
 	}
 }
 
@@ -139,8 +127,7 @@ func TestListIfEnded(t *testing.T) {
 	}
 	var stores []*Store
 	for _, name := range []string{"c", "a", "b", "d"} {
-		s, err := Create(dir, name)
-		testkit.Must(t, err)
+		s := testkit.Value(Create(dir, name))(t)
 		testkit.Must(t, s.Write(&Process{Version: Version, UUID: name}))
 		stores = append(stores, s)
 	}
@@ -153,8 +140,7 @@ func TestListIfEnded(t *testing.T) {
 		}
 		testkit.Must(t, s.Close())
 	}
-	all, err := List(dir)
-	testkit.Must(t, err)
+	all := testkit.Value(List(dir))(t)
 	if entries, ended, err := ListIfEnded(dir); err != nil || !ended || !cmp.Equal(entries, all) || len(all) != 4 {
 		t.Errorf("%v, %v, %v; want %v", entries, ended, err, all)
 	}
@@ -163,19 +149,12 @@ func TestListIfEnded(t *testing.T) {
 // A shard that is done says whether its writer still runs, and one whose lock file is no such thing says no.
 func TestWriterLives(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Create(dir, "6f1c2d5e-0000-4000-8000-000000000001")
-	testkit.Must(t, err)
+	s := testkit.Value(Create(dir, "6f1c2d5e-0000-4000-8000-000000000001"))(t)
 	testkit.Must(t, s.Close())
 	e := Entry{Path: s.Path()}
-	if !e.WriterLives() {
-		t.Error("this program does not run")
-	}
+	testkit.Check(t, e.WriterLives(), "this program does not run")
 	testkit.Must(t, os.WriteFile(filepath.Join(s.Path(), lockFile), []byte("raw data"), FileMode))
-	if e.WriterLives() {
-		t.Error("raw data lives")
-	}
+	testkit.Check(t, !e.WriterLives(), "raw data lives")
 	testkit.Must(t, os.Remove(filepath.Join(s.Path(), lockFile)))
-	if e.WriterLives() {
-		t.Error("nobody lives")
-	}
+	testkit.Check(t, !e.WriterLives(), "nobody lives")
 }

@@ -17,8 +17,7 @@ import (
 func TestUnlockedIsFree(t *testing.T) {
 	dir := t.TempDir()
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, Folder), 0o700))
-	hold, err := Lock(dir)
-	testkit.Must(t, err)
+	hold := testkit.Value(Lock(dir))(t)
 	child, err := unix.Dup(openedAs(t, filepath.Join(dir, Folder, UnifyLock))) // as a fork has it
 	testkit.Must(t, err)
 	defer unix.Close(child)
@@ -35,12 +34,10 @@ func TestUnlockedIsFree(t *testing.T) {
 // openedAs is the descriptor of this process that has the file open.
 func openedAs(t *testing.T, path string) int {
 	t.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	testkit.Must(t, err)
+	all := testkit.Value(os.ReadDir("/proc/self/fd"))(t)
 	for _, e := range all {
 		if target, _ := os.Readlink("/proc/self/fd/" + e.Name()); target == path {
-			fd, err := strconv.Atoi(e.Name())
-			testkit.Must(t, err)
+			fd := testkit.Value(strconv.Atoi(e.Name()))(t)
 			return fd
 		}
 	}

@@ -61,9 +61,7 @@ func TestLinksThatOthersPlantedAreNotFollowed(t *testing.T) {
 				s.Close()
 				t.Fatal("created")
 			}
-			if !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			testkit.Check(t, strings.Contains(err.Error(), c.want), "%v, want %q", err, c.want)
 			unharmed()
 			if names, err := os.ReadDir(filepath.Dir(target)); err != nil || len(names) != 1 {
 				t.Errorf("beside the victim: %v, %v", names, err)
@@ -74,8 +72,7 @@ func TestLinksThatOthersPlantedAreNotFollowed(t *testing.T) {
 
 func TestDescriptionsAreNotWrittenThroughLinks(t *testing.T) {
 	target, unharmed := victim(t)
-	s, err := Create(t.TempDir(), "one")
-	testkit.Must(t, err)
+	s := testkit.Value(Create(t.TempDir(), "one"))(t)
 	defer s.Close()
 	for _, name := range []string{ProcessFile, doneFile} {
 		link(t, target, filepath.Join(s.Path(), name))
@@ -123,10 +120,8 @@ func TestAShardIsItsOwnersOnly(t *testing.T) {
 	err = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
 		// Event files become part of the archive, and the experiment directory holds it; the folder between them keeps
 		// others out.
-		if result := path == dir || filepath.Ext(path) == eventSuffix; err == nil && !result &&
-			info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s: %v", path, info.Mode())
-		}
+		result := path == dir || filepath.Ext(path) == eventSuffix
+		testkit.Check(t, err != nil || result || info.Mode().Perm()&0o077 == 0, "%s: %v", path, info.Mode())
 		return err
 	})
 	testkit.Must(t, err)
@@ -165,8 +160,7 @@ func TestForeignFolders(t *testing.T) {
 		}
 	})
 	testkit.Must(t, os.RemoveAll(shards))
-	s, err := Create(dir, "a")
-	testkit.Must(t, err)
+	s := testkit.Value(Create(dir, "a"))(t)
 	defer s.Close()
 	elsewhere := t.TempDir()
 	testkit.Must(t, errors.Join(os.Rename(filepath.Join(shards, "a"), filepath.Join(shards, "b")),

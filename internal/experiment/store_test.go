@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -21,11 +20,9 @@ import (
 // A shard that was closed has no writer, also while a child that is being made has its files, too.
 func TestClosedBesideAChild(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Create(dir, "one")
-	testkit.Must(t, err)
+	s := testkit.Value(Create(dir, "one"))(t)
 	testkit.Must(t, s.Write(&Process{Version: Version, UUID: "one"}))
-	child, err := unix.FcntlInt(s.lock.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	testkit.Must(t, err)
+	child := testkit.Value(unix.FcntlInt(s.lock.Fd(), unix.F_DUPFD_CLOEXEC, 0))(t)
 	defer unix.Close(child)
 	testkit.Must(t, s.Close())
 	if list, err := List(dir); err != nil || len(list) != 1 || list[0].State != Dead {
@@ -38,14 +35,12 @@ func TestStoreStates(t *testing.T) {
 	if list, err := List(dir); err != nil || len(list) != 0 {
 		t.Fatalf("%v, %v", list, err)
 	}
-	s, err := Create(dir, "one")
-	testkit.Must(t, err)
+	s := testkit.Value(Create(dir, "one"))(t)
 	state := func() Entry {
 		t.Helper()
 		list, err := List(dir)
-		if err != nil || len(list) != 1 || list[0].Path != s.Path() || list[0].Err != nil {
-			t.Fatalf("%+v, %v", list, err)
-		}
+		testkit.Require(t, err == nil && len(list) == 1 && list[0].Path == s.Path() && list[0].Err == nil,
+			"%+v, %v", list, err)
 		return list[0]
 	}
 	if e := state(); e.State != Starting || e.Process != nil {
@@ -55,12 +50,8 @@ func TestStoreStates(t *testing.T) {
 		Settings: map[string]string{"A": "b"}}
 	testkit.Must(t, s.Write(want))
 	e := state()
-	if e.State != Writing {
-		t.Errorf("while it is written: %+v", e)
-	}
-	if d := cmp.Diff(want, e.Process); d != "" {
-		t.Error(d)
-	}
+	testkit.Check(t, e.State == Writing, "while it is written: %+v", e)
+	testkit.Same(t, want, e.Process)
 	testkit.Must(t, s.Close())
 	if e := state(); e.State != Dead {
 		t.Errorf("without a writer: %+v", e)
@@ -70,15 +61,12 @@ func TestStoreStates(t *testing.T) {
 		t.Errorf("finished: %+v", e)
 	}
 	names, err := filepath.Glob(filepath.Join(s.Path(), "*"))
-	if err != nil || len(names) != 3 {
-		t.Errorf("files: %v, %v", names, err)
-	}
+	testkit.Check(t, err == nil && len(names) == 3, "files: %v, %v", names, err)
 }
 
 func TestCreateRefusesASecondWriter(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Create(dir, "one")
-	testkit.Must(t, err)
+	s := testkit.Value(Create(dir, "one"))(t)
 	defer s.Close()
 	if _, err := Create(dir, "one"); !os.IsExist(err) {
 		t.Errorf("second writer: %v", err)
@@ -107,29 +95,20 @@ func TestReadRefuses(t *testing.T) {
 // A collector can die before it has described its shard. Nobody must wait for it for ever.
 func TestShardThatWasNeverDescribedIsDeadInTheEnd(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Create(dir, "a")
-	testkit.Must(t, err)
+	s := testkit.Value(Create(dir, "a"))(t)
 	state := func() State {
 		t.Helper()
 		entries, err := List(dir)
-		if err != nil || len(entries) != 1 {
-			t.Fatalf("%v, %v", entries, err)
-		}
+		testkit.Require(t, err == nil && len(entries) == 1, "%v, %v", entries, err)
 		return entries[0].State
 	}
 	old := time.Now().Add(-time.Hour)
 	testkit.Must(t, os.Chtimes(s.Path(), old, old))
-	if got := state(); got != Starting {
-		t.Errorf("with a living writer: %v, want Starting", got)
-	}
+	testkit.Equal(t, state(), Starting, "with a living writer")
 	s.Close()
-	if got := state(); got != Dead {
-		t.Errorf("without one, an hour later: %v, want Dead", got)
-	}
+	testkit.Equal(t, state(), Dead, "without one, an hour later")
 	testkit.Must(t, os.Chtimes(s.Path(), time.Now(), time.Now()))
-	if got := state(); got != Starting {
-		t.Errorf("without one, at once: %v, want Starting", got)
-	}
+	testkit.Equal(t, state(), Starting, "without one, at once")
 }
 
 // Whoever lists shards takes their locks for a moment.
@@ -167,8 +146,6 @@ func TestFoldersAbove(t *testing.T) {
 	got := foldersAbove(filepath.Join(made, "experiment"))
 	for _, want := range []string{filepath.Join(made, "experiment", Folder), filepath.Join(made, "experiment"), made,
 		filepath.Dir(made), top} {
-		if !slices.Contains(got, want) {
-			t.Errorf("%s is not among %q", want, got)
-		}
+		testkit.Check(t, slices.Contains(got, want), "%s is not among %q", want, got)
 	}
 }

@@ -34,8 +34,7 @@ func TestTidy(t *testing.T) {
 	}
 	Tidy(dir)
 	for name, stays := range names {
-		if _, err := os.Lstat(filepath.Join(dir, name)); stays != (err == nil) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := os.Lstat(filepath.Join(dir, name))
+		testkit.Check(t, stays == (err == nil), "%s: %v", name, err)
 	}
 }

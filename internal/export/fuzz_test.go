@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 )
@@ -26,9 +27,7 @@ func exports(t *testing.T, anchor string) {
 	} {
 		a, err := otf2.Open(anchor, nil)
 		if a == nil {
-			if err == nil {
-				t.Fatal("neither archive nor error")
-			}
+			testkit.Require(t, err != nil, "neither archive nor error")
 			return
 		}
 		if made, err := write(a); made == nil && err == nil {

@@ -15,12 +15,9 @@ import (
 func TestFilesAreNamedAfterTheirTime(t *testing.T) {
 	dir := t.TempDir()
 	res := testkit.Value(JSONL(job(t), dir, nil))(t)
-	if got := filepath.Base(res.Files[0]); got != "trace_1760000000_pid100.jsonl" {
-		t.Errorf("%s", got)
-	}
-	if _, err := JSONL(job(t), dir, &Options{Job: "../4711"}); err == nil {
-		t.Error("a job's id leads out of the folder")
-	}
+	testkit.Equal(t, filepath.Base(res.Files[0]), "trace_1760000000_pid100.jsonl", "filepath.Base(res.Files[0])")
+	_, err := JSONL(job(t), dir, &Options{Job: "../4711"})
+	testkit.Check(t, err != nil, "a job's id leads out of the folder")
 }
 
 // Strings come out as JSON that other parsers read, whatever bytes they hold; numbers keep their nanoseconds.

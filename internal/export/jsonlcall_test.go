@@ -43,17 +43,11 @@ func TestCallsWithoutOperationsHaveTheirCommunicator(t *testing.T) {
 			}
 			d := r["details"].(map[string]any)
 			ranks[r["rank"]] = d["cudaDevice"]
-			if r["commId"] != 77.0 || d["root"] != 1.0 {
-				t.Errorf("%v", r)
-			}
+			testkit.Check(t, r["commId"] == 77.0 && d["root"] == 1.0, "%v", r)
 		}
 	}
-	if len(ranks) != 2 || ranks[0.0] != 3.0 || ranks[1.0] != 4.0 {
-		t.Errorf("devices by rank: %v", ranks)
-	}
+	testkit.Check(t, len(ranks) == 2 && ranks[0.0] == 3.0 && ranks[1.0] == 4.0, "devices by rank: %v", ranks)
 	for what := range res.LeftOut {
-		if strings.Contains(what, "communicators of calls") {
-			t.Errorf("left out: %v", res.LeftOut)
-		}
+		testkit.Check(t, !strings.Contains(what, "communicators of calls"), "left out: %v", res.LeftOut)
 	}
 }

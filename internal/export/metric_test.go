@@ -31,16 +31,14 @@ func TestCountersHaveTheUnitOfTheMetric(t *testing.T) {
 		{"B", otf2.TypeDouble, otf2.BaseBinary, -1, math.Float64bits(3), 1.5},
 		{"#", otf2.TypeUint64, otf2.BaseDecimal, 0, math.MaxUint64, math.MaxUint64},
 	}
-	archive, err := otf2.Create(t.TempDir(), "traces", nil)
-	testkit.Must(t, err)
+	archive := testkit.Value(otf2.Create(t.TempDir(), "traces", nil))(t)
 	defs := archive.Definitions()
 	testkit.Must(t, defs.ClockProperties(1e9, 1000, 1000, 1_700_000_000_000_000_000))
 	testkit.Must(t, defs.String(0, "node"))
 	testkit.Must(t, defs.SystemTreeNode(0, 0, 0, otf2.UndefinedSystemTreeNode))
 	testkit.Must(t, defs.LocationGroup(0, 0, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup))
 	testkit.Must(t, defs.Location(0, 0, otf2.LocationTypeCPUThread, 0, 0))
-	events, err := archive.Events(0)
-	testkit.Must(t, err)
+	events := testkit.Value(archive.Events(0))(t)
 	var members []otf2.MetricMemberRef
 	var types []otf2.Type
 	var bits []uint64
@@ -60,9 +58,8 @@ func TestCountersHaveTheUnitOfTheMetric(t *testing.T) {
 	a := jobtest.Open(t, archive.Path())
 
 	trace, _ := perfetto(t, a)
-	if len(trace.Counters) != 2*len(cases) {
-		t.Fatalf("%d counter values, want twice %d", len(trace.Counters), len(cases))
-	}
+	testkit.Require(t, len(trace.Counters) == 2*len(cases),
+		"%d counter values, want twice %d", len(trace.Counters), len(cases))
 	for i, got := range trace.Counters {
 		c := cases[i%len(cases)]
 		if unit := trace.Tracks[got.Track].Unit; got.Value != c.want || unit != c.unit {

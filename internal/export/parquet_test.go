@@ -64,12 +64,9 @@ func TestTablesHaveBoundedRowGroups(t *testing.T) {
 	for _, g := range f.RowGroups() {
 		sizes = append(sizes, g.NumRows())
 	}
-	if !slices.Equal(sizes, []int64{rowsPerGroup, rowsPerGroup, 5}) {
-		t.Errorf("row groups of %v rows", sizes)
-	}
-	if v, ok := f.Lookup("nccl-otf2.schema_version"); !ok || v != "2" {
-		t.Errorf("schema %q", v)
-	}
+	testkit.Check(t, slices.Equal(sizes, []int64{rowsPerGroup, rowsPerGroup, 5}), "row groups of %v rows", sizes)
+	v, ok := f.Lookup("nccl-otf2.schema_version")
+	testkit.Check(t, ok && v == "2", "schema %q", v)
 }
 
 func TestClocksOfOtherResolutionsAreConverted(t *testing.T) {

@@ -20,8 +20,7 @@ import (
 // folder gives the files of a folder by name.
 func folder(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	testkit.Must(t, err)
+	entries := testkit.Value(os.ReadDir(dir))(t)
 	all := make(map[string]string)
 	for _, e := range entries {
 		all[e.Name()] = string(testkit.Read(t, filepath.Join(dir, e.Name())))
@@ -44,25 +43,21 @@ func partsOf[T any](t *testing.T, dir, file string, parts int) (rows []T) {
 func TestPartsAreTheWholeTable(t *testing.T) {
 	a := job(t)
 	whole := t.TempDir()
-	res, err := Parquet(a, whole, "zstd", nil)
-	testkit.Must(t, err)
+	res := testkit.Value(Parquet(a, whole, "zstd", nil))(t)
 	operations, transfers := readTable[Operation](t, filepath.Join(whole, OperationsFile)),
 		readTable[TransferRow](t, filepath.Join(whole, TransfersFile))
-	if len(operations) == 0 || len(transfers) == 0 {
-		t.Fatalf("%d operations, %d transfers", len(operations), len(transfers))
-	}
+	testkit.Require(t, len(operations) != 0 && len(transfers) != 0,
+		"%d operations, %d transfers", len(operations), len(transfers))
 	for _, parts := range []int{1, 2, 3, 5, 40} {
 		dir := t.TempDir()
 		reported := uint64(0)
 		got, err := Parquet(a, dir, "zstd", &Options{Parts: parts,
 			Progress: func(_ string, records uint64) { reported = max(reported, records) }})
 		testkit.Must(t, err)
-		if d := cmp.Diff(operations, partsOf[Operation](t, dir, OperationsFile, parts)); d != "" {
-			t.Errorf("operations in %d parts (-whole, +parts):\n%s", parts, d)
-		}
-		if d := cmp.Diff(transfers, partsOf[TransferRow](t, dir, TransfersFile, parts)); d != "" {
-			t.Errorf("transfers in %d parts (-whole, +parts):\n%s", parts, d)
-		}
+		testkit.Equal(t, cmp.Diff(operations, partsOf[Operation](t, dir, OperationsFile, parts)), "",
+			"operations in %d parts (-whole, +parts):\n", parts)
+		testkit.Equal(t, cmp.Diff(transfers, partsOf[TransferRow](t, dir, TransfersFile, parts)), "",
+			"transfers in %d parts (-whole, +parts):\n", parts)
 		if d := cmp.Diff([]any{res.Records, res.LeftOut, res.Problems},
 			[]any{got.Records, got.LeftOut, got.Problems}); d != "" || len(got.Files) != 3+2*parts {
 			t.Errorf("%d parts: %d files: %s", parts, len(got.Files), d)
@@ -71,24 +66,18 @@ func TestPartsAreTheWholeTable(t *testing.T) {
 		for _, n := range got.Records {
 			total += n
 		}
-		if reported == 0 || reported > total {
-			t.Errorf("%d parts: progress of %d records, there are %d", parts, reported, total)
-		}
+		testkit.Check(t, reported != 0 && reported <= total,
+			"%d parts: progress of %d records, there are %d", parts, reported, total)
 		one, other := folder(t, whole), folder(t, dir)
 		for _, name := range []string{WaitsFile, PhasesFile, RunsFile} {
 			testkit.Equal(t, one[name], other[name], "%s differs in %d parts", name, parts)
 		}
 		alone := t.TempDir()
 		for number := parts; number > 0; number-- { // by one process each, in any order
-			res, err := Parquet(a, alone, "zstd", &Options{Parts: parts, Part: number})
-			testkit.Must(t, err)
-			if want := 2; number > 1 && len(res.Files) != want {
-				t.Errorf("part %d of %d: %v", number, parts, res.Files)
-			}
+			res := testkit.Value(Parquet(a, alone, "zstd", &Options{Parts: parts, Part: number}))(t)
+			testkit.Check(t, number <= 1 || len(res.Files) == 2, "part %d of %d: %v", number, parts, res.Files)
 		}
-		if d := cmp.Diff(other, folder(t, alone)); d != "" {
-			t.Errorf("%d parts by as many processes differ from those by one", parts)
-		}
+		testkit.Same(t, other, folder(t, alone))
 	}
 }
 
@@ -98,9 +87,8 @@ func TestPartsReplaceOthers(t *testing.T) {
 	testkit.Must(t, os.WriteFile(filepath.Join(dir, "operations-mine.parquet"), nil, 0o666))
 	for _, c := range []struct{ parts, files int }{{3, 3 + 6 + 1}, {0, 5 + 1}, {2, 3 + 4 + 1}, {4, 3 + 8 + 1}} {
 		testkit.Value(Parquet(a, dir, "zstd", &Options{Parts: c.parts}))(t)
-		if all := folder(t, dir); len(all) != c.files {
-			t.Errorf("%d parts: %d files, want %d", c.parts, len(all), c.files)
-		}
+		all := folder(t, dir)
+		testkit.Check(t, len(all) == c.files, "%d parts: %d files, want %d", c.parts, len(all), c.files)
 	}
 	for _, o := range []Options{{Parts: -1}, {Part: 1}, {Parts: 2, Part: 3}, {Parts: MaxParts + 1},
 		{Parts: 2, Part: -1}} {
@@ -123,9 +111,7 @@ func TestSlicesAreAll(t *testing.T) {
 		for number := range of {
 			together = append(together, analysis.Slice{Number: number + 1, Of: of}.Cut(defs, all)...)
 		}
-		if !slices.Equal(all, together) {
-			t.Errorf("%d slices: %v of %v", of, together, all)
-		}
+		testkit.Check(t, slices.Equal(all, together), "%d slices: %v of %v", of, together, all)
 	}
 	if all := (analysis.Slice{Number: 1, Of: 2}).Cut(defs, nil); all != nil {
 		t.Error(all)

@@ -25,10 +25,8 @@ import (
 func perfetto(t *testing.T, a *otf2.Archive) (*tracetest.Trace, *Result) {
 	t.Helper()
 	var out bytes.Buffer
-	res, err := Perfetto(a, "-", &out, nil)
-	testkit.Must(t, err)
-	trace, err := tracetest.Read(out.Bytes())
-	testkit.Must(t, err)
+	res := testkit.Value(Perfetto(a, "-", &out, nil))(t)
+	trace := testkit.Value(tracetest.Read(out.Bytes()))(t)
 	return trace, res
 }
 
@@ -97,9 +95,7 @@ func TestPerfettoShowsTheArchive(t *testing.T) {
 	}
 	slices.SortFunc(want, order)
 	slices.SortFunc(got, order)
-	if !slices.Equal(got, want) {
-		t.Errorf("slices %v\nwant %v", got, want)
-	}
+	testkit.Check(t, slices.Equal(got, want), "slices %v\nwant %v", got, want)
 	if res.Records["slices"] != uint64(len(want)) || res.Records["waits"] != counts[waitCategory] ||
 		res.Records["answers"] != counts[answerCategory] ||
 		res.Records["transfers"]+res.Records["arrivals"] != counts["transfer"] ||
@@ -122,18 +118,14 @@ func TestPerfettoShowsTheArchive(t *testing.T) {
 	for _, all := range trace.Arrows() {
 		arrows[all[0].Category+" to "+all[len(all)-1].Category]++
 		for i := 1; i < len(all); i++ {
-			if all[i].Begin < all[i-1].Begin {
-				t.Errorf("a line from %v back to %v", all[i-1], all[i])
-			}
+			testkit.Check(t, all[i].Begin >= all[i-1].Begin, "a line from %v back to %v", all[i-1], all[i])
 		}
 	}
 	// Seven collectives, two messages, a call to its operation on three ranks, ten transfers.
 	for what, n := range map[string]int{"NCCL collectives to NCCL collectives": 7,
 		"NCCL point-to-point to NCCL point-to-point": 2, "NCCL API to NCCL collectives": 3,
 		"transfer to transfer": 10} {
-		if arrows[what] != n {
-			t.Errorf("%d lines from %s, want %d, of %v", arrows[what], what, n, arrows)
-		}
+		testkit.Check(t, arrows[what] == n, "%d lines from %s, want %d, of %v", arrows[what], what, n, arrows)
 	}
 }
 
@@ -156,17 +148,14 @@ func TestPerfettoShowsWaits(t *testing.T) {
 			path := trace.Path(s.Track)
 			got = append(got, wait{shown{path[len(path)-2], s.Name, s.Begin, s.End, s.Depth}, s.Args["kind"].(string),
 				s.Args["function"].(string), s.Args["timing_source"].(string)})
-			if s.Args["waited_ns"] != s.End-s.Begin || path[len(path)-1] != "waiting" {
-				t.Errorf("%v on %q", s, path)
-			}
+			testkit.Check(t, s.Args["waited_ns"] == s.End-s.Begin && path[len(path)-1] == "waiting",
+				"%v on %q", s, path)
 		}
 	}
 	byTime := func(a, b wait) int { return order(a.shown, b.shown) }
 	slices.SortFunc(want, byTime)
 	slices.SortFunc(got, byTime)
-	if len(want) == 0 || !slices.Equal(got, want) {
-		t.Errorf("waits %v\nwant %v", got, want)
-	}
+	testkit.Check(t, len(want) != 0 && slices.Equal(got, want), "waits %v\nwant %v", got, want)
 }
 
 // What is open at the end ends with the data; regions that last are not held with all that lies in them, and lie around
@@ -185,18 +174,13 @@ func TestPerfettoOpenAndLongRegions(t *testing.T) {
 	}
 	p.Finish()
 	trace, res := perfetto(t, jobtest.Open(t, jobtest.Unify(t, dir)))
-	if len(trace.Slices) != n+2 || res.LeftOut["ends of regions that were open at the end"] != 1 {
-		t.Fatalf("%d slices, left out %v", len(trace.Slices), res.LeftOut)
-	}
+	testkit.Require(t, len(trace.Slices) == n+2 && res.LeftOut["ends of regions that were open at the end"] == 1,
+		"%d slices, left out %v", len(trace.Slices), res.LeftOut)
 	regions := slices.DeleteFunc(trace.Slices, func(s *tracetest.Slice) bool { return s.Category != "Application" })
 	first, last := regions[0], regions[n]
-	if first.Name != "phase" || first.End != last.End || first.Depth != 0 {
-		t.Errorf("around all is %+v", first)
-	}
+	testkit.Check(t, first.Name == "phase" && first.End == last.End && first.Depth == 0, "around all is %+v", first)
 	for _, s := range regions[1:] {
-		if s.Depth != 1 || s.End != s.Begin+10 {
-			t.Fatalf("%+v", s)
-		}
+		testkit.Require(t, s.Depth == 1 && s.End == s.Begin+10, "%+v", s)
 	}
 }
 
@@ -208,10 +192,8 @@ func TestPerfettoTracesAreTheSameAndPacked(t *testing.T) {
 	_, err = Perfetto(a, "-", &two, nil)
 	testkit.Must(t, err)
 	path := filepath.Join(t.TempDir(), "run.pftrace.gz")
-	res, err := Perfetto(a, path, nil, nil)
-	testkit.Must(t, err)
-	z, err := gzip.NewReader(bytes.NewReader(testkit.Read(t, path)))
-	testkit.Must(t, err)
+	res := testkit.Value(Perfetto(a, path, nil, nil))(t)
+	z := testkit.Value(gzip.NewReader(bytes.NewReader(testkit.Read(t, path))))(t)
 	var packed bytes.Buffer
 	_, err = packed.ReadFrom(z)
 	testkit.Must(t, err)
@@ -238,8 +220,7 @@ func TestTracesShowKernelsThatOverlap(t *testing.T) {
 		testkit.Must(t, defs.Region(r, 2+otf2.StringRef(r), 0, 0, otf2.RegionRoleFunction, otf2.ParadigmHIP, 0,
 			otf2.UndefinedString, 0, 0))
 	}
-	w, err := made.Events(0)
-	testkit.Must(t, err)
+	w := testkit.Value(made.Events(0))(t)
 	for i := range otf2.Timestamp(20) {
 		begin := t0 + 1000*i
 		testkit.Must(t, errors.Join(w.Enter(begin, nil, 0), w.Enter(begin+10, nil, 1), w.Leave(begin+230, nil, 0),

@@ -56,8 +56,7 @@ func runningRanks(ranks int, operations, ns, waited uint64) RunningJob {
 func valuesOf(t *testing.T, text []byte, name string) map[string]float64 {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	testkit.Must(t, err)
+	families := testkit.Value(parser.TextToMetricFamilies(bytes.NewReader(text)))(t)
 	values := make(map[string]float64)
 	for _, m := range families[name].GetMetric() {
 		rank := ""
@@ -104,13 +103,11 @@ func TestCountersOfRunningJobsNeverFall(t *testing.T) {
 // However large a job is, its nodes bound its series.
 func TestSeriesOfLargeJobsAreBounded(t *testing.T) {
 	text := NewMeter("", "/job").Write([]RunningJob{runningRanks(mostNamedRanks+1, 1, 1e9, 0)}, time.Unix(1, 0), true)
-	if got := valuesOf(t, text, "nccl_otf2_operations_total"); len(got) != 1 || got[allRanks] != mostNamedRanks+1 {
-		t.Errorf("%v", got)
-	}
+	got := valuesOf(t, text, "nccl_otf2_operations_total")
+	testkit.Check(t, len(got) == 1 && got[allRanks] == mostNamedRanks+1, "%v", got)
 	testkit.Contains(t, string(text), `nccl_otf2_job_running{slurm_job_id="unknown",directory="/job"} 0`)
-	if n := bytes.Count(text, []byte("\n")); n > 60 {
-		t.Errorf("%d lines", n)
-	}
+	n := bytes.Count(text, []byte("\n"))
+	testkit.Check(t, n <= 60, "%d lines", n)
 }
 
 // Only files that keepers name are removed when nobody writes them any more: what somebody exported after a job stays.
@@ -122,9 +119,8 @@ func TestOnlyKeptFilesAreStale(t *testing.T) {
 		testkit.Write(t, path, nil)
 		testkit.Must(t, os.Chtimes(path, time.Time{}, now.Add(-time.Hour)))
 	}
-	if removed := RemoveStale(folder, now); !slices.Equal(removed, []string{filepath.Join(folder, kept)}) {
-		t.Errorf("removed %q", removed)
-	}
+	removed := RemoveStale(folder, now)
+	testkit.Check(t, slices.Equal(removed, []string{filepath.Join(folder, kept)}), "removed %q", removed)
 }
 
 // Of too many buckets those of the most operations have series; the others are counted.
@@ -134,11 +130,8 @@ func TestBucketsOfTheMostOperations(t *testing.T) {
 		m.last[promKey{ranks: i}] = promBucket{operations: uint64(i)}
 	}
 	text := m.Write(nil, time.Unix(1, 0), false)
-	if n := bytes.Count(text, []byte("\nnccl_bus_bandwidth_gbs{")); n != mostSeries ||
-		valuesOf(t, text, "nccl_otf2_series_left_out")[""] != 2 {
-		t.Errorf("%d series", n)
-	}
-	if bytes.Contains(text, []byte(`nranks="1",`)) || !bytes.Contains(text, []byte(`nranks="2",`)) {
-		t.Error("others are kept than those of the most operations")
-	}
+	n := bytes.Count(text, []byte("\nnccl_bus_bandwidth_gbs{"))
+	testkit.Check(t, n == mostSeries && valuesOf(t, text, "nccl_otf2_series_left_out")[""] == 2, "%d series", n)
+	testkit.Check(t, !bytes.Contains(text, []byte(`nranks="1",`)) && bytes.Contains(text, []byte(`nranks="2",`)),
+		"others are kept than those of the most operations")
 }

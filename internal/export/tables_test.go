@@ -37,9 +37,8 @@ func columnsOf(t *testing.T, path string) (columns []string) {
 	defer f.Close()
 	info := testkit.Value(f.Stat())(t)
 	file := testkit.Value(parquet.OpenFile(f, info.Size()))(t)
-	if v, _ := file.Lookup("nccl-otf2.schema_version"); v != strconv.Itoa(schemaVersion) {
-		t.Errorf("%s is of schema %q", path, v)
-	}
+	v, _ := file.Lookup("nccl-otf2.schema_version")
+	testkit.Check(t, v == strconv.Itoa(schemaVersion), "%s is of schema %q", path, v)
 	for _, c := range file.Schema().Fields() {
 		name := c.Name() + " " + typeNames[c.Type().String()]
 		if c.Optional() {
@@ -66,9 +65,7 @@ func documented(t *testing.T, text []byte) map[string][]string {
 			table = ""
 		case table != "" && strings.HasPrefix(line, "| `"):
 			c := row.FindStringSubmatch(line)
-			if c == nil {
-				t.Fatalf("no row of a column: %s", line)
-			}
+			testkit.Require(t, c != nil, "no row of a column: %s", line)
 			testkit.Equal(t, strings.Contains(c[2], "○"), strings.Contains(line, "null: "),
 				"%s of %s does not say what null means, or is never null", c[1], table)
 			tables[table] = append(tables[table], c[1]+" "+c[2])
@@ -139,16 +136,12 @@ func TestPhasesAreATable(t *testing.T) {
 		s := got[r.Kind]
 		got[r.Kind] = sum{s.Count + 1, s.Total + float64(r.Duration), s.NCCL + float64(r.NCCL)}
 		names[r.Phase] = true
-		if r.Duration != r.End-r.Begin || (r.Depth == 1) != strings.Contains(r.Kind, " / ") {
-			t.Errorf("%+v", r)
-		}
+		testkit.Check(t, r.Duration == r.End-r.Begin && (r.Depth == 1) == strings.Contains(r.Kind, " / "), "%+v", r)
 	}
-	if diff := cmp.Diff(want, got); diff != "" || len(want) != 2 {
-		t.Errorf("phases (report, table):\n%s", diff)
-	}
-	if all := slices.Sorted(maps.Keys(names)); len(all) != 6 || all[1] != "step 0 / forward" {
-		t.Errorf("%q", all)
-	}
+	diff := cmp.Diff(want, got)
+	testkit.Check(t, diff == "" && len(want) == 2, "phases (report, table):\n%s", diff)
+	all := slices.Sorted(maps.Keys(names))
+	testkit.Check(t, len(all) == 6 && all[1] == "step 0 / forward", "%q", all)
 	runs := readTable[RunRow](t, filepath.Join(dir, RunsFile))
 	if len(runs) != 1 || *runs[0].Job != "17" || runs[0].Ranks != 2 || runs[0].Hosts != 1 || runs[0].Begin > t0 ||
 		runs[0].Duration < 3000*us || len(report.Phases) == 0 {

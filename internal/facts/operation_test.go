@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -140,9 +141,8 @@ Send 0 on 2: 14-15 , 64 B, sent 64, received 0, launch 0, place 0, peer 0`},
 			event(30, otf2.EventMpiCollectiveEnd, nil, uint64(otf2.CollectiveOpAllreduce), 2, none, 1600, 1600),
 		}, "AllReduce 0 on 2: 20-30 gpu, 400 B, sent 1600, received 1600, launch 1, place 0, leads"},
 	} {
-		if got := listed(c.events...); got != c.want {
-			t.Errorf("%s: got\n%s\nwant\n%s", c.name, got, c.want)
-		}
+		got := listed(c.events...)
+		testkit.Check(t, got == c.want, "%s: got\n%s\nwant\n%s", c.name, got, c.want)
 	}
 }
 
@@ -173,15 +173,11 @@ func TestReaderKeepsWhatIsOpen(t *testing.T) {
 
 func TestSourcesHaveOneTable(t *testing.T) {
 	for s := range NumSources {
-		if SourceOf(s.String()) != s {
-			t.Errorf("%d is %q, which is %d", s, s, SourceOf(s.String()))
-		}
+		testkit.Equal(t, SourceOf(s.String()), s, "%d is %q, which", s, s)
 	}
 	for _, name := range []string{regions.TimingGPU, regions.TimingNetwork, regions.TimingEnqueue,
 		regions.TimingDuration} {
-		if SourceOf(name) == SourceUnknown {
-			t.Errorf("%q is not known", name)
-		}
+		testkit.Check(t, SourceOf(name) != SourceUnknown, "%q is not known", name)
 	}
 	if SourceOf("sundial") != SourceUnknown || SourceEnqueue.HasLength() || SourceDuration.HasPlace() ||
 		!SourceDuration.HasLength() || !SourceGPU.HasPlace() {
@@ -201,9 +197,7 @@ func FuzzReader(f *testing.F) {
 		begun, ended := 0, 0
 		r.Operation = func(o *Operation) {
 			ended++
-			if o.Grouped && o.Launch == 0 {
-				t.Errorf("%+v", o)
-			}
+			testkit.Check(t, !o.Grouped || o.Launch != 0, "%+v", o)
 		}
 		for i, b := range data {
 			k := kinds[int(b)%len(kinds)]
@@ -215,9 +209,7 @@ func FuzzReader(f *testing.F) {
 			r.Event(event(otf2.Timestamp(i), k, attrs{value(otf2.AttributeRef(b)%40, uint64(b))}, arg, arg, arg, arg,
 				arg, arg))
 		}
-		if ended > begun {
-			t.Errorf("%d operations of %d have ended", ended, begun)
-		}
+		testkit.Check(t, ended <= begun, "%d operations of %d have ended", ended, begun)
 	})
 }
 
@@ -234,7 +226,5 @@ func TestRegionsOverlap(t *testing.T) {
 	)
 	want := "Group (2 ops) 0: 2-4, 0 of 0 ended, grouped true\nAllReduce 0: 3-6, 0 of 0 ended, grouped " +
 		"false\nAllReduce 0: 1-7, 0 of 0 ended, grouped false"
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	testkit.Check(t, got == want, "got\n%s\nwant\n%s", got, want)
 }

@@ -5,6 +5,7 @@ package facts
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -15,8 +16,7 @@ func TestStartUpIsTheFirstCollectiveIfRecordingHasItsBeginning(t *testing.T) {
 		ordinal uint64
 		want    bool
 	}{{1, 0, true}, {1, 0, false}, {1, 1, false}, {2, 7, false}, {2, 0, false}, {3, 0, true}} {
-		if got := s.AddCollective(c.comm, c.ordinal); got != c.want {
-			t.Errorf("collective %d, number %d of communicator %d: %t", i, c.ordinal, c.comm, got)
-		}
+		testkit.Equal(t, s.AddCollective(c.comm, c.ordinal), c.want,
+			"collective %d, number %d of communicator %d", i, c.ordinal, c.comm)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -73,9 +74,8 @@ func TestLaunchesTellOfTheirOperations(t *testing.T) {
 			aLaunch(0, attrs{value(regions.AttrOrdinal, 7)}, [2]uint64{4096, 4096}, 8),
 			"AllReduce 7: equal 0, start-up false, in place 2, 100\nleave"},
 	} {
-		if got := ofLaunches(c.events...); got != c.want {
-			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
-		}
+		got := ofLaunches(c.events...)
+		testkit.Check(t, got == c.want, "%s:\n%s\nwant\n%s", c.name, got, c.want)
 	}
 }
 
@@ -113,21 +113,16 @@ func TestTimesOfOperations(t *testing.T) {
 		t.Errorf("of %d operations %d are of start-up, %d mixed, %d timed, of %d the transfer is known", s.Count,
 			s.StartUp, s.Mixed, s.Times.Count, s.Transfers.Count)
 	}
-	if s.Median() != 95 || s.NobodyLate() != 90 || s.Total() != 9000+80+100+95+1000 {
-		t.Errorf("median %g, nobody late %g, total %g", s.Median(), s.NobodyLate(), s.Total())
-	}
-	if !shared.HasBandwidth() || timing(member(0, 1, SourceEnqueue)).HasBandwidth() {
-		t.Error("equal operations of a launch have a bandwidth, enqueueing has none")
-	}
+	testkit.Check(t, s.Median() == 95 && s.NobodyLate() == 90 && s.Total() == 9000+80+100+95+1000,
+		"median %g, nobody late %g, total %g", s.Median(), s.NobodyLate(), s.Total())
+	testkit.Check(t, shared.HasBandwidth() && !timing(member(0, 1, SourceEnqueue)).HasBandwidth(),
+		"equal operations of a launch have a bandwidth, enqueueing has none")
 	var kept Speed
 	kept.Add(timing(member(0, 9000, SourceGPU, startUp)), true)
-	if kept.Times.Count != 1 || kept.Transfers.Count != 0 {
-		t.Error("the first operation counts on request, one member alone has no last arrival")
-	}
+	testkit.Check(t, kept.Times.Count == 1 && kept.Transfers.Count == 0,
+		"the first operation counts on request, one member alone has no last arrival")
 	var m Moved
 	m.Add(3, 1000, 100)
 	m.Add(1, 4000, 0) // its time is not known
-	if m.Bandwidth() != 10 || Bandwidth(5, 0) != 0 {
-		t.Errorf("bandwidth %g", m.Bandwidth())
-	}
+	testkit.Check(t, m.Bandwidth() == 10 && Bandwidth(5, 0) == 0, "bandwidth %g", m.Bandwidth())
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Lines that are too wide are broken between words, with what follows under their text; others stay as they are.
@@ -53,8 +55,6 @@ func TestProse(t *testing.T) {
 		{"  --jsonl   the records of\n            the minimal profiler\n  --tables  JSON\n",
 			"  --jsonl   the records of the minimal\n            profiler\n  --tables  JSON\n"},
 	} {
-		if got := Prose(tc.text, 40); got != tc.want {
-			t.Errorf("%q, want %q", got, tc.want)
-		}
+		testkit.Equal(t, Prose(tc.text, 40), tc.want, "Prose(tc.text, 40)")
 	}
 }

@@ -8,23 +8,18 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestAMD(t *testing.T) {
 	root := t.TempDir()
-	if got := AMD(root); got != nil {
-		t.Errorf("of no driver: %v", got)
-	}
+	got := AMD(root)
+	testkit.Check(t, got == nil, "of no driver: %v", got)
 	for i, version := range []int{0, 90402, 90402, 90010, 90500} {
 		dir := filepath.Join(root, "sys/class/kfd/kfd/topology/nodes", fmt.Sprint(i))
 		testkit.Must(t, os.MkdirAll(dir, 0o777))
 		testkit.Write(t, filepath.Join(dir, "properties"),
 			fmt.Appendf(nil, "simd_count 0\ngfx_target_version %d\nvendor_id 4098\n", version))
 	}
-	if d := cmp.Diff([]string{"gfx90a", "gfx942", "gfx950"}, AMD(root)); d != "" {
-		t.Error(d)
-	}
+	testkit.Same(t, []string{"gfx90a", "gfx942", "gfx950"}, AMD(root))
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 const (
@@ -22,9 +24,7 @@ func TestIDsAreReadAsCUDAAndNVMLWriteThem(t *testing.T) {
 		"MIG-GPU-" + uuidA + "/13/0": "MIG-GPU-" + uuidA + "/13/0",
 	} {
 		id, err := parseID(text)
-		if err != nil || id.String() != want {
-			t.Errorf("%s: %v, %v; want %s", text, id, err, want)
-		}
+		testkit.Check(t, err == nil && id.String() == want, "%s: %v, %v; want %s", text, id, err, want)
 	}
 	for _, text := range []string{
 		"", "GPU-", "GPU-8932f937", "MIG-GPU-" + uuidA, "MIG-GPU-" + uuidA + "/1", "MIG-GPU-" + uuidA + "/1/-1",
@@ -46,9 +46,7 @@ func TestPCIAddressesHaveOneForm(t *testing.T) {
 		"":                "", "07:00.0": "", "0000:107:00.0": "", "0000:07:20.0": "", "0000:07:00.8": "",
 		"0000:zz:00.0": "", "0000:07:00.0:1": "",
 	} {
-		if got := canonicalPCI(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		testkit.Equal(t, canonicalPCI(text), want, "%q", text)
 	}
 }
 
@@ -63,9 +61,8 @@ func FuzzIdentities(f *testing.F) {
 				t.Errorf("%q: %+v, then %+v, %v", text, id, again, err)
 			}
 		}
-		if pci := canonicalPCI(text); pci != "" && canonicalPCI(pci) != pci {
-			t.Errorf("%q: %q, then %q", text, pci, canonicalPCI(pci))
-		}
+		pci := canonicalPCI(text)
+		testkit.Check(t, pci == "" || canonicalPCI(pci) == pci, "%q: %q, then %q", text, pci, canonicalPCI(pci))
 	})
 }
 
@@ -100,8 +97,7 @@ func TestLocateTakesAPrefixOfTheList(t *testing.T) {
 		}
 		n := rapid.IntRange(0, 6).Draw(t, "ordinal")
 		devices, source, ok := locate(n, variables("CUDA_VISIBLE_DEVICES="+text), true)
-		if len(devices) != want || ok != (n < want) || source != "CUDA_VISIBLE_DEVICES" {
-			t.Errorf("%q, device %d: %v, %q, %v; want %d devices", text, n, devices, source, ok, want)
-		}
+		testkit.Check(t, len(devices) == want && ok == (n < want) && source == "CUDA_VISIBLE_DEVICES",
+			"%q, device %d: %v, %q, %v; want %d devices", text, n, devices, source, ok, want)
 	})
 }

@@ -94,8 +94,7 @@ func (m *machine) set(field, scope uint32, typ nvml.ValueType, value uint64) {
 // open opens the library of the machine.
 func (m *machine) open(t *testing.T) Library {
 	t.Helper()
-	l, err := open(m)
-	testkit.Must(t, err)
+	l := testkit.Value(open(m))(t)
 	t.Cleanup(l.Close)
 	return l
 }
@@ -202,12 +201,8 @@ func TestIdentity(t *testing.T) {
 		"by PCI":  {PCI: "00000000:12:00.0", Ordinal: 0},
 	} {
 		d, err := m.open(t).Find(w)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if diff := cmp.Diff(want, d.Identity()); diff != "" {
-			t.Errorf("%s: want (−), got (+):\n%s", name, diff)
-		}
+		testkit.Require(t, err == nil, "%s: %v", name, err)
+		testkit.Same(t, want, d.Identity())
 	}
 }
 
@@ -234,14 +229,10 @@ func TestFunctionsThatAreMissingAreNotCalled(t *testing.T) {
 	}
 	bare := &mock.Device{}
 	m.DeviceGetHandleByUUIDFunc = func(string) (nvml.Device, nvml.Return) { return bare, nvml.SUCCESS }
-	d, err := m.open(t).Find(Wanted{UUID: uuidA})
-	testkit.Must(t, err)
-	if diff := cmp.Diff(Identity{Index: -1}, d.Identity()); diff != "" {
-		t.Errorf("want (−), got (+):\n%s", diff)
-	}
-	if s := d.Sensors(); len(s) > 0 {
-		t.Errorf("%d sensors", len(s))
-	}
+	d := testkit.Value(m.open(t).Find(Wanted{UUID: uuidA}))(t)
+	testkit.Same(t, Identity{Index: -1}, d.Identity())
+	s := d.Sensors()
+	testkit.Check(t, len(s) == 0, "%d sensors", len(s))
 }
 
 func TestOrdinalsFollowTheVariables(t *testing.T) {
@@ -293,9 +284,7 @@ func TestOrdinalsFollowTheVariables(t *testing.T) {
 			}
 			d, err := m.open(t).Find(w)
 			if c.want < 0 {
-				if !errors.Is(err, ErrNoDevice) {
-					t.Errorf("%v, %v", d, err)
-				}
+				testkit.Check(t, errors.Is(err, ErrNoDevice), "%v, %v", d, err)
 				return
 			}
 			testkit.Must(t, err)
@@ -336,9 +325,8 @@ func TestPartsOfGPUs(t *testing.T) {
 			t.Errorf("%s: %+v\n%s", c.name, id, diff)
 		}
 		// Only what the part has of its own.
-		if s := d.Sensors(); len(s) != 1 || s[0].Quantity != memoryUsed {
-			t.Errorf("%s: sensors %+v", c.name, s)
-		}
+		s := d.Sensors()
+		testkit.Check(t, len(s) == 1 && s[0].Quantity == memoryUsed, "%s: sensors %+v", c.name, s)
 	}
 	for name, w := range map[string]Wanted{
 		"an address that parts share": {PCI: "0000:13:00.0"},
@@ -384,8 +372,7 @@ func TestSensors(t *testing.T) {
 	m := newMachine()
 	m.set(nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, math.MaxUint32, nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 1000)
 	m.set(nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, math.MaxUint32, nvml.VALUE_TYPE_SIGNED_LONG_LONG, 0)
-	d, err := m.open(t).Find(Wanted{UUID: m.device(0).UUID})
-	testkit.Must(t, err)
+	d := testkit.Value(m.open(t).Find(Wanted{UUID: m.device(0).UUID}))(t)
 	list := d.Sensors()
 	for _, s := range list {
 		if slow := s.Quantity == PCIeSent || s.Quantity == pcIeReceived; s.Slow != slow {
@@ -402,9 +389,7 @@ func TestSensors(t *testing.T) {
 		"NVLink received": "0",
 		"PCIe sent":       "3e+06", "PCIe received": "5e+06",
 	}
-	if diff := cmp.Diff(want, read(list)); diff != "" {
-		t.Errorf("want (−), got (+):\n%s", diff)
-	}
+	testkit.Same(t, want, read(list))
 }
 
 // A counter of links that goes back begins a new period; a reading in no time gives none.
@@ -417,8 +402,7 @@ func TestRates(t *testing.T) {
 		m.set(nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, 3, nvml.VALUE_TYPE_UNSIGNED_INT, third)
 	}
 	total(1000, 1000)
-	d, err := m.open(t).Find(Wanted{UUID: m.device(0).UUID})
-	testkit.Must(t, err)
+	d := testkit.Value(m.open(t).Find(Wanted{UUID: m.device(0).UUID}))(t)
 	list := d.Sensors()
 	for _, step := range []struct {
 		wait         time.Duration
@@ -434,12 +418,9 @@ func TestRates(t *testing.T) {
 		pass(step.wait)
 		total(step.first, step.third)
 		got := read(list)
-		if got["NVLink sent"] != step.want {
-			t.Errorf("%+v: %s", step, got["NVLink sent"])
-		}
-		if _, there := got["NVLink received"]; there {
-			t.Error("a counter that the driver does not have is read")
-		}
+		testkit.Equal(t, got["NVLink sent"], step.want, "%+v", step)
+		_, there := got["NVLink received"]
+		testkit.Check(t, !there, "a counter that the driver does not have is read")
 	}
 }
 
@@ -452,29 +433,23 @@ func TestWhatADeviceLacksIsNotRead(t *testing.T) {
 	dev.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 0, nvml.ERROR_NO_PERMISSION }
 	failing := nvml.ERROR_UNKNOWN
 	dev.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 1}, failing }
-	d, err := m.open(t).Find(Wanted{UUID: dev.UUID})
-	testkit.Must(t, err)
+	d := testkit.Value(m.open(t).Find(Wanted{UUID: dev.UUID}))(t)
 	list := d.Sensors()
 	want := map[string]string{
 		"GPU SM clock": "1410", "GPU memory clock": "1215", "GPU utilization": "NVML error 999",
 		"GPU memory utilization": "NVML error 999",
 		"GPU clock limits":       "8", "GPU memory used": "1073741824", "PCIe sent": "3e+06", "PCIe received": "5e+06",
 	}
-	if diff := cmp.Diff(want, read(list)); diff != "" {
-		t.Errorf("want (−), got (+):\n%s", diff)
-	}
+	testkit.Same(t, want, read(list))
 	// What failed once may work later.
 	failing = nvml.SUCCESS
-	if got := read(list)["GPU utilization"]; got != "1" {
-		t.Errorf("later: %s", got)
-	}
+	testkit.Equal(t, read(list)["GPU utilization"], "1", "later")
 }
 
 func TestALostDeviceIsReportedSeparately(t *testing.T) {
 	m := newMachine()
 	dev := m.device(0)
-	d, err := m.open(t).Find(Wanted{UUID: dev.UUID})
-	testkit.Must(t, err)
+	d := testkit.Value(m.open(t).Find(Wanted{UUID: dev.UUID}))(t)
 	list := d.Sensors()
 	for _, ret := range []nvml.Return{nvml.ERROR_GPU_IS_LOST, nvml.ERROR_RESET_REQUIRED, nvml.ERROR_UNINITIALIZED} {
 		dev.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 0, ret }
@@ -497,9 +472,7 @@ func TestALibraryThatCannotBeUsedIsAnError(t *testing.T) {
 		m := newMachine()
 		m.InitFunc = func() nvml.Return { return ret }
 		l, err := open(m)
-		if !errors.Is(err, ErrNoLibrary) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%d: %v, %v", ret, l, err)
-		}
+		testkit.Check(t, errors.Is(err, ErrNoLibrary) && strings.Contains(err.Error(), want), "%d: %v, %v", ret, l, err)
 	}
 }
 
@@ -507,9 +480,7 @@ func TestALibraryThatCannotBeUsedIsAnError(t *testing.T) {
 func TestOpen(t *testing.T) {
 	l, err := Open()
 	if err != nil {
-		if !errors.Is(err, ErrNoLibrary) {
-			t.Error(err)
-		}
+		testkit.Check(t, errors.Is(err, ErrNoLibrary), "%v", err)
 		return
 	}
 	defer l.Close()

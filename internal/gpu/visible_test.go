@@ -70,9 +70,8 @@ func TestLocate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, source, ok := locate(c.ordinal, variables(c.vars...), c.sameModel)
-			if !reflect.DeepEqual(got, c.want) || source != c.source || ok != c.ok {
-				t.Errorf("%v, %q, %v; want %v, %q, %v", got, source, ok, c.want, c.source, c.ok)
-			}
+			testkit.Check(t, reflect.DeepEqual(got, c.want) && source == c.source && ok == c.ok,
+				"%v, %q, %v; want %v, %q, %v", got, source, ok, c.want, c.source, c.ok)
 		})
 	}
 	if _, _, ok := locate(0, nil, true); ok {
@@ -83,10 +82,8 @@ func TestLocate(t *testing.T) {
 func TestEnvironmentIsThatOfTheProcess(t *testing.T) {
 	cmd := exec.Command("cat")
 	cmd.Env = []string{"CUDA_VISIBLE_DEVICES=3,GPU-89=x", "EMPTY=", "CUDA_VISIBLE_DEVICES=1"}
-	in, err := cmd.StdinPipe()
-	testkit.Must(t, err)
-	out, err := cmd.StdoutPipe()
-	testkit.Must(t, err)
+	in := testkit.Value(cmd.StdinPipe())(t)
+	out := testkit.Value(cmd.StdoutPipe())(t)
 	testkit.Must(t, cmd.Start())
 	defer cmd.Wait()
 	defer in.Close()
@@ -96,8 +93,7 @@ func TestEnvironmentIsThatOfTheProcess(t *testing.T) {
 	if _, err := out.Read(make([]byte, 1)); err != nil { // it is up
 		t.Fatal(err)
 	}
-	lookup, err := Environment(cmd.Process.Pid)
-	testkit.Must(t, err)
+	lookup := testkit.Value(Environment(cmd.Process.Pid))(t)
 	// Package os/exec keeps the last of equal names.
 	if v, set := lookup("CUDA_VISIBLE_DEVICES"); v != "1" || !set {
 		t.Errorf("%q, %v", v, set)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func env(values map[string]string) func(string) string {
@@ -58,30 +60,20 @@ func TestOf(t *testing.T) {
 		for _, x := range Of(c.place) {
 			got = append(got, x.Key)
 		}
-		if d := cmp.Diff(c.want, got); d != "" {
-			t.Errorf("%s: %s", c.name, d)
-		}
+		testkit.Equal(t, cmp.Diff(c.want, got), "", "%s", c.name)
 	}
 }
 
 func TestRows(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range table {
-		if seen[r.Key] || r.Key == "" || r.What == "" || r.Why == "" {
-			t.Errorf("%q: named twice, or not described", r.Key)
-		}
-		if d := cmp.Diff(r.Traffic, Keyed(r.Key)); d != "" {
-			t.Error(d)
-		}
+		testkit.Check(t, !seen[r.Key] && r.Key != "" && r.What != "" && r.Why != "",
+			"%q: named twice, or not described", r.Key)
+		testkit.Same(t, r.Traffic, Keyed(r.Key))
 		seen[r.Key] = true
 	}
-	if got := Keyed("of tomorrow").What; got != "of tomorrow" {
-		t.Error(got)
-	}
-	if d := cmp.Diff([]string{"NCCL_ENQUEUE_REARCH_ENABLE", "RCCL_DDA_ENABLE", "NCCL_ALLGATHERV_ENABLE"},
-		Variables()); d != "" {
-		t.Error(d)
-	}
+	testkit.Equal(t, Keyed("of tomorrow").What, "of tomorrow", "Keyed")
+	testkit.Same(t, []string{"NCCL_ENQUEUE_REARCH_ENABLE", "RCCL_DDA_ENABLE", "NCCL_ALLGATHERV_ENABLE"}, Variables())
 	if got := Set(env(map[string]string{"NCCL_ENQUEUE_REARCH_ENABLE": "1", "RCCL_DDA_ENABLE": "1"})); len(got) != 1 ||
 		got[0].Key != "application-calls" {
 		t.Error(got)

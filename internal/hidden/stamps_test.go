@@ -2,7 +2,11 @@
 
 package hidden
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
 
 func TestGPUTimesAreAskedForWhereThatIsSafe(t *testing.T) {
 	for _, c := range []struct {
@@ -30,8 +34,7 @@ func TestGPUTimesAreAskedForWhereThatIsSafe(t *testing.T) {
 		asked, by := Stamps(c.api, func(name string) string {
 			return map[string]string{AllGatherV: c.allgatherv, Rearch: c.rearch}[name]
 		})
-		if asked != (c.by != "-") || asked && by != c.by {
-			t.Errorf("v%d, %q, %q: asked %v by %q, want %q", c.api, c.allgatherv, c.rearch, asked, by, c.by)
-		}
+		testkit.Check(t, asked == (c.by != "-") && (!asked || by == c.by),
+			"v%d, %q, %q: asked %v by %q, want %q", c.api, c.allgatherv, c.rearch, asked, by, c.by)
 	}
 }

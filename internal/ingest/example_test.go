@@ -67,26 +67,19 @@ func TestTracesOfNCCLsExamplePlugin(t *testing.T) {
 			testkit.Write(t, filepath.Join(in, fmt.Sprintf("dump_12715772615376301750_%d.json", rank)),
 				[]byte(exampleText(rank, 4711+rank, 5+rank, 4, quoted)))
 		}
-		res, err := Import([]string{in}, dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := testkit.Value(Import([]string{in}, dir, nil))(t)
 		if res.Processes != 2 || res.Malformed != 0 || res.NotUsed["OTHER_RECORDS"] != 4 || len(res.NotUsed) != 1 {
 			t.Errorf("%+v", res)
 		}
 		a := unify(t, dir, true)
-		report, err := operations.Observe(a, new(operations.Observer))
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 		s := &report.Summary
 		if s.Operations != 3 || s.LeftOut != 2 || s.Timing["GPU"] != 8 || s.Lost["NOT_IN_INPUT::COLL"] != 11 ||
 			report.Verdict.StandsOut {
 			t.Errorf("%+v, %s", s, report.Verdict.Text)
 		}
-		if r := &report.Operations[0]; r.Size != 4096 || r.Datatype != "ncclFloat32" || r.Time.Avg != 90_000 {
-			t.Errorf("%+v", r)
-		}
+		r := &report.Operations[0]
+		testkit.Check(t, r.Size == 4096 && r.Datatype == "ncclFloat32" && r.Time.Avg == 90_000, "%+v", r)
 	}
 }
 
@@ -94,9 +87,8 @@ func TestTracesOfNCCLsExamplePlugin(t *testing.T) {
 func TestTraceWithoutEnds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	res, err := Import([]string{"testdata/example_42_0.json"}, dir, nil)
-	if err != nil || res.Malformed+res.Truncated != 0 || res.NotUsed["EVENTS_WITHOUT_END"] != 1 {
-		t.Fatalf("%+v, %v", res, err)
-	}
+	testkit.Require(t, err == nil && res.Malformed+res.Truncated == 0 && res.NotUsed["EVENTS_WITHOUT_END"] == 1,
+		"%+v, %v", res, err)
 	if a := unify(t, dir, false); property(a, "STARTS::COLL") != "1" ||
 		property(a, "IMPORTED_FROM") != "Chrome trace of NCCL's example plugin" {
 		t.Errorf("%v", a.Anchor.Properties)

@@ -17,8 +17,7 @@ import (
 
 // FuzzImport imports any bytes: every line is accounted for, and what comes of it is an archive that can be read.
 func FuzzImport(f *testing.F) {
-	rec, err := replay.Load("../../testdata/nccl-callbacks/08-v5-nccl228-3p")
-	testkit.Must(f, err)
+	rec := testkit.Value(replay.Load("../../testdata/nccl-callbacks/08-v5-nccl228-3p"))(f)
 	text := dump(rec.Processes[0]).out.String()
 	for at := 0; at < len(text); at += 20_000 { // pieces: an init, and what follows somewhere
 		head, _, _ := strings.Cut(text, "\n")
@@ -50,32 +49,23 @@ func FuzzImport(f *testing.F) {
 			}
 			return
 		}
-		if res.Malformed+res.Truncated > res.Lines || (res.First == "") != (res.Malformed == 0) {
-			t.Errorf("%+v", res)
-		}
+		testkit.Check(t, res.Malformed+res.Truncated <= res.Lines && (res.First == "") == (res.Malformed == 0),
+			"%+v", res)
 		entries, err := experiment.List(out)
-		if err != nil || len(entries) != res.Processes {
-			t.Fatal(len(entries), res.Processes, err)
-		}
+		testkit.Require(t, err == nil && len(entries) == res.Processes, "%v %v %v", len(entries), res.Processes, err)
 		for _, e := range entries {
-			if e.Err != nil || e.State != experiment.Done {
-				t.Fatal(e.State, e.Err)
-			}
+			testkit.Require(t, e.Err == nil && e.State == experiment.Done, "%v %v", e.State, e.Err)
 			for _, c := range e.Process.Comms {
 				if c.NRanks > 256 { // many members take time, and are nothing new
 					return
 				}
 			}
 		}
-		made, err := scorep.Unify(out, nil)
-		testkit.Must(t, err)
+		made := testkit.Value(scorep.Unify(out, nil))(t)
 		for _, r := range made.Runs {
-			a, err := otf2.Open(r.Archive, nil)
-			testkit.Must(t, err)
+			a := testkit.Value(otf2.Open(r.Archive, nil))(t)
 			for _, err := range a.Events(nil) {
-				if err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, err == nil, "%v", err)
 			}
 			a.Close()
 		}

@@ -35,14 +35,12 @@ const (
 // canonical are the operations of an archive without what names places in its files.
 func canonical(t testing.TB, a *otf2.Archive) []export.Operation {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "tables")
-	testkit.Must(t, err)
+	dir := testkit.Value(os.MkdirTemp("", "tables"))(t)
 	defer os.RemoveAll(dir)
 	if _, err := export.Parquet(a, dir, "none", nil); err != nil {
 		t.Fatal(err)
 	}
-	all, err := parquet.ReadFile[export.Operation](filepath.Join(dir, export.OperationsFile))
-	testkit.Must(t, err)
+	all := testkit.Value(parquet.ReadFile[export.Operation](filepath.Join(dir, export.OperationsFile)))(t)
 	for i := range all {
 		all[i].Location, all[i].Plan, all[i].EventID, all[i].ParentID = 0, nil, nil, nil
 	}
@@ -71,8 +69,7 @@ func transfersOf(a *otf2.Archive) map[string][]matrix.Cell {
 
 func waitsOf(t testing.TB, a *otf2.Archive) waits.Sums {
 	t.Helper()
-	r, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	return r.WaitStates.Total
 }
 
@@ -159,8 +156,7 @@ func put(p *shardtest.Process, comm, peer int, begin, end, bytes, step uint64) {
 // What an archive exports as JSONL and imports again has the same operations, waits and transfers.
 func TestOurOwnExportComesBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "job")
-		testkit.Must(t, err)
+		dir := testkit.Value(os.MkdirTemp(t.TempDir(), "job"))(t)
 		defer os.RemoveAll(dir)
 		randomJob(rt, t, dir)
 		a := jobtest.Open(t, jobtest.Unify(t, dir))
@@ -169,15 +165,12 @@ func TestOurOwnExportComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		back := filepath.Join(dir, "back")
-		res, err := Import([]string{lines}, back, nil)
-		testkit.Must(t, err)
-		if res.Malformed+res.Truncated > 0 || len(res.NotUsed) > 0 || len(res.Problems) > 0 {
-			rt.Fatalf("%+v", res)
-		}
+		res := testkit.Value(Import([]string{lines}, back, nil))(t)
+		testkit.Require(rt, res.Malformed+res.Truncated <= 0 && len(res.NotUsed) == 0 && len(res.Problems) == 0,
+			"%+v", res)
 		b := unify(t, back, true)
-		if method := property(b, "CLOCK_SYNC"); method != "" {
-			rt.Fatalf("clocks that have been brought together are compared again: %s", method)
-		}
+		method := property(b, "CLOCK_SYNC")
+		testkit.Require(rt, method == "", "clocks that have been brought together are compared again: %s", method)
 		// They are two runs.
 		run := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Run" }, cmp.Ignore())
 		if diff := cmp.Diff(canonical(t, a), canonical(t, b), run); diff != "" {
@@ -220,8 +213,7 @@ func TestEachLineIsAccountedFor(t *testing.T) {
 	}, "\n")
 	testkit.Write(t, path, []byte(text))
 	out := filepath.Join(dir, "out")
-	res, err := Import([]string{path}, out, nil)
-	testkit.Must(t, err)
+	res := testkit.Value(Import([]string{path}, out, nil))(t)
 	if res.Lines != 12 || res.Malformed != 5 || res.Truncated != 1 || !strings.HasPrefix(res.First, path+":3: ") ||
 		res.Records["events"] != 2 ||
 		!cmp.Equal(res.NotUsed, map[string]uint64{"OTHER_RECORDS": 1, "UNKNOWN_TYPES": 1, "STATES_WITHOUT_EVENT": 1,
@@ -231,15 +223,11 @@ func TestEachLineIsAccountedFor(t *testing.T) {
 	a := unify(t, out, false)
 	for name, want := range map[string]string{"IMPORT::LINES": "12", "IMPORT::MALFORMED": "5", "IMPORT::TRUNCATED": "1",
 		"IMPORT::UNKNOWN_TYPES": "1"} {
-		if got := property(a, name); got != want {
-			t.Errorf("%s is %q, want %s", name, got, want)
-		}
+		testkit.Equal(t, property(a, name), want, "%s", name)
 	}
 	complete := slices.ContainsFunc(a.Anchor.Properties,
 		func(p otf2.Property) bool { return p.Name == "OTF2::MPI_COMMUNICATION_COMPLETE" && p.Value == "true" })
-	if complete {
-		t.Error("the archive claims to be complete")
-	}
+	testkit.Check(t, !complete, "the archive claims to be complete")
 }
 
 // What cannot be imported leaves nothing behind, and the error says what to do.
@@ -296,10 +284,8 @@ func TestClocksOfUnknownHosts(t *testing.T) {
 		hosts    int
 	}{{false, 2}, {true, 3}} {
 		out := filepath.Join(t.TempDir(), "out")
-		res, err := Import([]string{dir}, out, &Options{SeparateClocks: c.separate})
-		testkit.Must(t, err)
-		made, err := scorep.Unify(out, nil)
-		testkit.Must(t, err)
+		res := testkit.Value(Import([]string{dir}, out, &Options{SeparateClocks: c.separate}))(t)
+		made := testkit.Value(scorep.Unify(out, nil))(t)
 		r := made.Runs[0]
 		if r.Hosts != c.hosts || len(res.Problems) != 1 ||
 			!strings.Contains(res.Problems[0], fmt.Sprintf("%d different clocks", c.hosts)) || r.Last-r.First > 3e9 ||

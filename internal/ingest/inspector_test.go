@@ -47,11 +47,8 @@ func TestInspectorWithEventTraces(t *testing.T) {
 		write(t, in, fmt.Sprintf("node%d-pid%d.log", rank, 100+rank), text)
 	}
 	dir := filepath.Join(t.TempDir(), "made")
-	res, err := Import([]string{in}, dir, nil)
-	testkit.Must(t, err)
-	if res.Records["operations"] != 8 || len(res.NotUsed) > 0 || len(res.Problems) > 0 {
-		t.Errorf("%+v", res)
-	}
+	res := testkit.Value(Import([]string{in}, dir, nil))(t)
+	testkit.Check(t, res.Records["operations"] == 8 && len(res.NotUsed) == 0 && len(res.Problems) == 0, "%+v", res)
 	a := unify(t, dir, false)
 	want := []struct {
 		begin, end, slack uint64 // µs after the operation was enqueued
@@ -91,20 +88,14 @@ func TestInspectorWithoutEventTraces(t *testing.T) {
 		write(t, in, fmt.Sprintf("node%d-pid%d.log", rank, 100+rank), text)
 	}
 	dir := filepath.Join(t.TempDir(), "made")
-	res, err := Import([]string{in}, dir, nil)
-	testkit.Must(t, err)
-	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "root") {
-		t.Errorf("problems %v", res.Problems)
-	}
+	res := testkit.Value(Import([]string{in}, dir, nil))(t)
+	testkit.Check(t, len(res.Problems) == 2 && strings.Contains(res.Problems[0], "root"), "problems %v", res.Problems)
 	a := unify(t, dir, false)
-	report, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	seen := make(map[string]bool)
 	for _, r := range report.Operations {
 		seen[r.Operation] = true
-		if r.TimingSource != "duration" {
-			t.Errorf("%+v", r)
-		}
+		testkit.Check(t, r.TimingSource == "duration", "%+v", r)
 		if r.Operation == "AllGather" && (r.Size != 2<<10 || r.Time.Avg != 125000 || r.AlgBW == 0 || r.Count != 3) {
 			t.Errorf("%+v", r)
 		}
@@ -114,9 +105,8 @@ func TestInspectorWithoutEventTraces(t *testing.T) {
 		t.Errorf("operations %v, waits %+v", seen, report.WaitStates.Total)
 	}
 	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
-		if p.Function == "AllGather" && p.Rank == 0 && uint64(p.End) != (dump-100*(2-p.Ordinal))*1000 {
-			t.Errorf("AllGather %d ends at %d", p.Ordinal, p.End)
-		}
+		testkit.Check(t, p.Function != "AllGather" || p.Rank != 0 || uint64(p.End) == (dump-100*(2-p.Ordinal))*1000,
+			"AllGather %d ends at %d", p.Ordinal, p.End)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -136,15 +126,12 @@ func TestMissingOperationsOfInspectorAreSeen(t *testing.T) {
 		write(t, in, fmt.Sprintf("node%d-pid%d.log", rank, 100+rank), text)
 	}
 	dir := filepath.Join(t.TempDir(), "made")
-	res, err := Import([]string{in}, dir, nil)
-	testkit.Must(t, err)
-	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "1 operation is not in the input") {
-		t.Errorf("problems %v", res.Problems)
-	}
+	res := testkit.Value(Import([]string{in}, dir, nil))(t)
+	testkit.Check(t, len(res.Problems) == 2 && strings.Contains(res.Problems[0], "1 operation is not in the input"),
+		"problems %v", res.Problems)
 	a := unify(t, dir, false)
-	if property(a, "SEQUENCES_DIFFER") != "2" || property(a, "LOST::NOT_IN_INPUT::COLL") != "2" {
-		t.Errorf("properties %v", a.Anchor.Properties)
-	}
+	testkit.Check(t, property(a, "SEQUENCES_DIFFER") == "2" && property(a, "LOST::NOT_IN_INPUT::COLL") == "2",
+		"properties %v", a.Anchor.Properties)
 }
 
 // From v4.1 on lines tell what was dropped, from v4.2 on algorithm and protocol, and in v4.4 lines have the header of
@@ -180,8 +167,7 @@ func TestInspectorLaterFormats(t *testing.T) {
 			write(t, in, fmt.Sprintf("node%d-pid%d.log", rank, 100+rank), text)
 		}
 		dir := filepath.Join(t.TempDir(), "made")
-		res, err := Import([]string{in}, dir, nil)
-		testkit.Must(t, err)
+		res := testkit.Value(Import([]string{in}, dir, nil))(t)
 		if res.Malformed != 0 || res.Records["operations"] != 6 || len(res.Problems) != 2 ||
 			!strings.Contains(res.Problems[0], "dropped 3 collectives") {
 			t.Errorf("%s: %+v", version, res)
@@ -200,9 +186,7 @@ func TestInspectorLaterFormats(t *testing.T) {
 		}); err != nil || n != 6 {
 			t.Errorf("%s: %d operations, %v", version, n, err)
 		}
-		if got := property(a, "IMPORTED_FROM"); got != "JSON of NCCL Inspector "+version {
-			t.Errorf("%s: imported from %q", version, got)
-		}
+		testkit.Equal(t, property(a, "IMPORTED_FROM"), "JSON of NCCL Inspector "+version, "%s: imported from", version)
 		if missing := property(a, "IMPORT_MISSING"); strings.Contains(missing, "algorithms") != (algorithm == "") {
 			t.Errorf("%s: missing %q", version, missing)
 		}
@@ -215,7 +199,6 @@ func TestInspectorLineWithoutMarker(t *testing.T) {
 	text := inspectorLine(0, "AllReduce", 0, 1<<20, 100, "kernel_gpu", 1_760_000_000_000_000, "")
 	write(t, in, "node0-pid100.log", "{"+text[strings.Index(text, `"coll_perf"`):]+text)
 	res, err := Import([]string{in}, filepath.Join(t.TempDir(), "made"), nil)
-	if err != nil || res.Records["operations"] != 1 || res.Malformed+res.NotUsed["OTHER_RECORDS"] != 1 {
-		t.Errorf("%+v, %v", res, err)
-	}
+	testkit.Check(t, err == nil && res.Records["operations"] == 1 && res.Malformed+res.NotUsed["OTHER_RECORDS"] == 1,
+		"%+v, %v", res, err)
 }

@@ -39,17 +39,13 @@ func importText(t *testing.T, name, text string) (*Result, *operations.Report) {
 	in := filepath.Join(t.TempDir(), name)
 	testkit.Write(t, in, []byte(text))
 	dir := filepath.Join(t.TempDir(), "made")
-	res, err := Import([]string{in}, dir, nil)
-	testkit.Must(t, err)
-	report, err := operations.Observe(unify(t, dir, false), new(operations.Observer))
-	testkit.Must(t, err)
+	res := testkit.Value(Import([]string{in}, dir, nil))(t)
+	report := testkit.Value(operations.Observe(unify(t, dir, false), new(operations.Observer)))(t)
 	if v := report.Verdict; v.StandsOut || !strings.HasPrefix(v.Text, "Not known who made the others wait: ") {
 		t.Errorf("accused: %s", v.Text)
 	}
 	held, err := hang.Find(dir, time.Now(), nil)
-	if err != nil || len(held.Jobs) != 1 {
-		t.Fatal(held, err)
-	}
+	testkit.Require(t, err == nil && len(held.Jobs) == 1, "%v %v", held, err)
 	for _, s := range held.Jobs[0].Stops {
 		t.Errorf("stop: %s", s.Text)
 	}
@@ -94,9 +90,8 @@ func TestRingsThatWereOverwritten(t *testing.T) {
 			{Process: "Rank 2", Lost: 36}, {Process: "Rank 3", Lost: 36}}; !slices.Equal(s.LostByProcess, want) {
 			t.Errorf("%s: lost %+v", c.version, s.LostByProcess)
 		}
-		if d := s.Deviations[0]; d.First != 4 || d.Last != 8 || d.Detail != "ranks 1-3 lack them" {
-			t.Errorf("%s: %+v", c.version, d)
-		}
+		d := s.Deviations[0]
+		testkit.Check(t, d.First == 4 && d.Last == 8 && d.Detail == "ranks 1-3 lack them", "%s: %+v", c.version, d)
 	}
 }
 
@@ -113,9 +108,7 @@ func TestMessagesThatOneEndLost(t *testing.T) {
 	}
 	_, report := importText(t, "messages.jsonl", text)
 	s := &report.Summary
-	if s.Lost["NOT_IN_INPUT::P2P"] != 7 || len(s.Lost) != 1 || s.Calls != 153 {
-		t.Errorf("%+v", s)
-	}
+	testkit.Check(t, s.Lost["NOT_IN_INPUT::P2P"] == 7 && len(s.Lost) == 1 && s.Calls == 153, "%+v", s)
 	if len(s.Deviations) != 1 || s.Deviations[0].Function != "Send 2>3" || s.Deviations[0].First != 0 ||
 		s.Deviations[0].Last != 19 ||
 		!strings.HasSuffix(s.Deviations[0].Detail, "7 messages have no partner") {
@@ -183,7 +176,6 @@ func TestExportsOfIncompleteArchives(t *testing.T) {
 		t.Fatal(err)
 	}
 	held, err := hang.Find(again, time.Now(), nil)
-	if err != nil || len(held.Jobs) != 1 || len(held.Jobs[0].Stops)+len(held.Jobs[0].Culprits) > 0 {
-		t.Errorf("%+v, %v", held, err)
-	}
+	testkit.Check(t, err == nil && len(held.Jobs) == 1 && len(held.Jobs[0].Stops)+len(held.Jobs[0].Culprits) <= 0,
+		"%+v, %v", held, err)
 }

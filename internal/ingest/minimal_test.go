@@ -190,13 +190,9 @@ func (m *profiler) stop(e *replay.Event) {
 // unify makes the archive of what was imported, which must be sound. sync compares the clocks of hosts.
 func unify(t testing.TB, dir string, sync bool) *otf2.Archive {
 	t.Helper()
-	res, err := scorep.Unify(dir, &scorep.UnifyOptions{Sync: sync})
-	testkit.Must(t, err)
-	if len(res.Runs) != 1 {
-		t.Fatalf("%d archives: %v", len(res.Runs), res.Problems)
-	}
-	checked, err := check.Archive(res.Runs[0].Archive, nil)
-	testkit.Must(t, err)
+	res := testkit.Value(scorep.Unify(dir, &scorep.UnifyOptions{Sync: sync}))(t)
+	testkit.Require(t, len(res.Runs) == 1, "%d archives: %v", len(res.Runs), res.Problems)
+	checked := testkit.Value(check.Archive(res.Runs[0].Archive, nil))(t)
 	for _, f := range checked.Findings {
 		if f.Severity != check.Note || !strings.Contains(f.Text, "members differ") && f.Rule != check.RuleLoss &&
 			f.Rule != check.RuleMessage { // which the tests ask the archive for
@@ -221,8 +217,7 @@ func property(a *otf2.Archive, name string) string {
 func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 	for _, name := range []string{"08-v5-nccl228-3p", "07-twocomms-streams"} {
 		t.Run(name, func(t *testing.T) {
-			rec, err := replay.Load(filepath.Join("../../testdata/nccl-callbacks", name))
-			testkit.Must(t, err)
+			rec := testkit.Value(replay.Load(filepath.Join("../../testdata/nccl-callbacks", name)))(t)
 			in := t.TempDir()
 			type operation struct {
 				function   string
@@ -257,12 +252,9 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 					}
 				}
 			}
-			if reused < 100 {
-				t.Fatalf("only %d addresses were used again", reused)
-			}
+			testkit.Require(t, reused >= 100, "only %d addresses were used again", reused)
 			dir := filepath.Join(t.TempDir(), "made")
-			res, err := Import([]string{in}, dir, nil)
-			testkit.Must(t, err)
+			res := testkit.Value(Import([]string{in}, dir, nil))(t)
 			if res.Malformed+res.Truncated > 0 || len(res.NotUsed) > 0 || len(res.Problems) > 0 ||
 				res.Processes != len(rec.Processes) {
 				t.Errorf("%+v", res)
@@ -294,21 +286,17 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 				t.Fatal(err)
 			}
 			for o, n := range want {
-				if got[o] != n {
-					t.Errorf("%+v: %d, want %d", o, got[o], n)
-				}
+				testkit.Equal(t, got[o], n, "%+v", o)
 			}
-			if len(got) != len(want) || gpu < 10 {
-				t.Errorf("%d kinds of operations, want %d; %d with GPU time", len(got), len(want), gpu)
-			}
+			testkit.Check(t, len(got) == len(want) && gpu >= 10,
+				"%d kinds of operations, want %d; %d with GPU time", len(got), len(want), gpu)
 			if property(a, "IMPORTED_FROM") != "JSONL of the minimal profiler" ||
 				!strings.Contains(property(a, "IMPORT_MISSING"), "names of hosts") ||
 				property(a, "ODDITIES::LATE_CHILDREN") != "" {
 				t.Errorf("properties %v", a.Anchor.Properties)
 			}
-			if begin := int64(a.Defs.Clock.Realtime) / 1e9; begin != 1760000000 && begin != 1759999999 {
-				t.Errorf("the archive begins at %d", begin)
-			}
+			begin := int64(a.Defs.Clock.Realtime) / 1e9
+			testkit.Check(t, begin == 1760000000 || begin == 1759999999, "the archive begins at %d", begin)
 		})
 	}
 }

@@ -39,9 +39,7 @@ func TestLibrary(t *testing.T) {
 	} {
 		root := lay(t, c.files...)
 		got, err := Library(filepath.Join(root, "bin", "nccl-otf2"), library)
-		if err != nil || got != filepath.Join(root, c.want) {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
+		testkit.Check(t, err == nil && got == filepath.Join(root, c.want), "%s: %q, %v", name, got, err)
 	}
 }
 
@@ -81,9 +79,7 @@ func TestCollectorOf(t *testing.T) {
 		{"bin/nccl-otf2", nil, "bin/nccl-otf2"},
 	} {
 		root := lay(t, append(tc.files, tc.tool)...)
-		if got := CollectorOf(filepath.Join(root, tc.tool)); got != filepath.Join(root, tc.want) {
-			t.Errorf("%v: %q", tc, got)
-		}
+		testkit.Equal(t, CollectorOf(filepath.Join(root, tc.tool)), filepath.Join(root, tc.want), "%v", tc)
 	}
 }
 
@@ -116,8 +112,7 @@ func TestNoPrefix(t *testing.T) {
 func TestMissing(t *testing.T) {
 	_, err := Library("/opt/x/bin/nccl-otf2", library)
 	for _, place := range []string{"/opt/x/bin/" + library, "/opt/x/lib,", "/opt/x/lib64", "make install"} {
-		if err == nil || !strings.Contains(err.Error(), place) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%v: does not name %s", err, place)
-		}
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), place) && !strings.Contains(err.Error(), "\n"),
+			"%v: does not name %s", err, place)
 	}
 }

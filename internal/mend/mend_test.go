@@ -25,9 +25,7 @@ func TestWhatPrintfMakesOfJSON(t *testing.T) {
 		{"a leading zero", `{"a": 007}`, `{"a": "007"}`},
 	} {
 		got := string(mend.JSON([]byte(c.text)))
-		if got != c.want || !json.Valid([]byte(got)) {
-			t.Errorf("%s: %s", c.name, got)
-		}
+		testkit.Check(t, got == c.want && json.Valid([]byte(got)), "%s: %s", c.name, got)
 	}
 }
 
@@ -38,17 +36,14 @@ func FuzzJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got := mend.JSON(text)
-		if len(got) > 16+8*len(text) {
-			t.Fatalf("%d bytes of %d", len(got), len(text))
-		}
+		testkit.Require(t, len(got) <= 16+8*len(text), "%d bytes of %d", len(got), len(text))
 		var want, is any
 		if json.Unmarshal(text, &want) != nil {
 			return
 		}
 		testkit.Must(t, json.Unmarshal(got, &is))
 		a, _ := json.Marshal(want)
-		if b, _ := json.Marshal(is); !bytes.Equal(a, b) {
-			t.Errorf("%s became %s", a, b)
-		}
+		b, _ := json.Marshal(is)
+		testkit.Check(t, bytes.Equal(a, b), "%s became %s", a, b)
 	})
 }

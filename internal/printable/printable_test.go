@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestName(t *testing.T) {
@@ -26,9 +28,7 @@ func TestName(t *testing.T) {
 		"real \ufffd stays":      "real \ufffd stays",
 		"tag \U000e0041":         `tag \U000e0041`,
 	} {
-		if got := Name(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
+		testkit.Equal(t, Name(in), want, "%q", in)
 	}
 }
 
@@ -38,9 +38,7 @@ func TestCell(t *testing.T) {
 		"+cmd": "'+cmd", "-": "'-",
 		"@SUM(A1)": "'@SUM(A1)", "-2+3": "'-2+3", "\t=1": `\t=1`, "\r=1": `\r=1`, "\n=1": `\n=1`, "a=1": "a=1",
 	} {
-		if got := Cell(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
+		testkit.Equal(t, Cell(in), want, "%q", in)
 	}
 }
 
@@ -56,9 +54,7 @@ func TestArguments(t *testing.T) {
 	Fprintf(&b, "%s|%v|%q|%s|%v|%d|%v|%s|%v|%v", bad, errors.New(bad), "q", Raw(bad), words{bad}, 7, time.Second,
 		named(bad), []string{bad}, nil)
 	want := `a\x1bb|a\x1bb|"q"|` + bad + `|a\x1bb|7|1s|a\x1bb|[a\x1bb]|<nil>`
-	if got := b.String(); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	testkit.Equal(t, b.String(), want, "b.String()")
 }
 
 // FuzzName: what comes out can be shown, is the same a second time, and says all that went in.
@@ -70,11 +66,8 @@ func FuzzName(f *testing.F) {
 			got, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }) {
 			t.Errorf("%q gives %q", s, got)
 		}
-		if Name(got) != got {
-			t.Errorf("%q gives %q, and that %q", s, got, Name(got))
-		}
-		if c := Cell(s); c != "" && strings.ContainsRune("=@", rune(c[0])) {
-			t.Errorf("%q is the cell %q", s, c)
-		}
+		testkit.Equal(t, Name(got), got, "%q gives %q, and that", s, got)
+		c := Cell(s)
+		testkit.Check(t, c == "" || !strings.ContainsRune("=@", rune(c[0])), "%q is the cell %q", s, c)
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -157,12 +158,9 @@ host/step */ncclAllReduce/ncclAllReduce below 1 KiB: 1 in 90 ns, at most 100
 host/step *: 2 in 400 ns, at most 300
 host: 1 in 3400 ns, at most 4250`)
 	p.check(w.Leave(6000, nil, open)) // a snapshot changes nothing
-	if text := paths(p.to.Aggregate()); !strings.Contains(text, "host/epoch: 1 in 100 ns, at most 1000") {
-		t.Errorf("got\n%s", text)
-	}
-	if err := w.Enter(10, nil, call); err == nil {
-		t.Error("an event went back in time")
-	}
+	text := paths(p.to.Aggregate())
+	testkit.Check(t, strings.Contains(text, "host/epoch: 1 in 100 ns, at most 1000"), "got\n%s", text)
+	testkit.Check(t, w.Enter(10, nil, call) != nil, "an event went back in time")
 }
 
 // Operations stand in the tree of the kind of their times. Those of one launch have its time together, and no
@@ -208,9 +206,8 @@ kernels/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 3 in 120 ns, 
 kernels/Group/AllReduce/AllReduce TREE/LL/AllReduce TREE/LL below 1 KiB: 1 in 0 ns, at most 0, bytes 1600 1600 0
 kernels/Group/Send/Send 1 KiB to 16 KiB: 1 in 0 ns, at most 0, bytes 2000 0 0
 kernels/Group: 1 in 70 ns, at most 70`)
-	if r := got.Rows[0]; !r.Ended || r.Ranks != 4 || r.Rank != 1 || len(r.Stats) != 7 {
-		t.Errorf("row %+v", r)
-	}
+	r := got.Rows[0]
+	testkit.Check(t, r.Ended && r.Ranks == 4 && r.Rank == 1 && len(r.Stats) == 7, "row %+v", r)
 	var text bytes.Buffer
 	p.check(got.Write(&text))
 	back, err := Read(&text)
@@ -297,9 +294,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	once, _ := size(12000)
 	again, a := size(48000)
-	if float64(again) > 1.05*float64(once) {
-		t.Errorf("%d bytes, four times as much makes %d", once, again)
-	}
+	testkit.Check(t, float64(again) <= 1.05*float64(once), "%d bytes, four times as much makes %d", once, again)
 	others, visits := uint64(0), uint64(0)
 	for i := range a.Rows {
 		others += a.Rows[i].Others
@@ -309,9 +304,8 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 		}
 	}
-	if others != 48000-maxRetired || visits != 3*48000 || a.Folded == 0 || len(a.Rows) != maxRetired+2 {
-		t.Errorf("%d rows, %d further ones, %d operations, %d names folded", len(a.Rows), others, visits, a.Folded)
-	}
+	testkit.Check(t, others == 48000-maxRetired && visits == 3*48000 && a.Folded != 0 && len(a.Rows) == maxRetired+2,
+		"%d rows, %d further ones, %d operations, %d names folded", len(a.Rows), others, visits, a.Folded)
 }
 
 // Members of a communicator choose the same collectives, whatever else they do.
@@ -336,19 +330,14 @@ func TestMembersSampleTheSame(t *testing.T) {
 		return row.Strata[0].Samples
 	}
 	a, b := choose(1), choose(40)
-	if len(a) != sampleSize || len(b) != sampleSize {
-		t.Fatalf("%d and %d samples", len(a), len(b))
-	}
+	testkit.Require(t, len(a) == sampleSize && len(b) == sampleSize, "%d and %d samples", len(a), len(b))
 	halves := [2]int{}
 	for i := range a {
-		if a[i].Ordinal != b[i].Ordinal {
-			t.Fatalf("sample %d is of ordinal %d and %d", i, a[i].Ordinal, b[i].Ordinal)
-		}
+		testkit.Require(t, a[i].Ordinal == b[i].Ordinal,
+			"sample %d is of ordinal %d and %d", i, a[i].Ordinal, b[i].Ordinal)
 		halves[a[i].Ordinal/2500]++
 	}
-	if halves[0] < 15 || halves[1] < 15 {
-		t.Errorf("samples are not of all times: %v", halves)
-	}
+	testkit.Check(t, halves[0] >= 15 && halves[1] >= 15, "samples are not of all times: %v", halves)
 }
 
 // Estimated waits stay within the time in which was waited.

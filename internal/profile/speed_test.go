@@ -19,23 +19,19 @@ func TestSpeedsAreOfMedians(t *testing.T) {
 	other.addOperation(1000, 1500, 41)
 	other.addOperation(50, 75, 10)
 	one.Merge(&other)
-	text, err := json.Marshal(one)
-	testkit.Must(t, err)
+	text := testkit.Value(json.Marshal(one))(t)
 	var back Speeds
 	testkit.Must(t, json.Unmarshal(text, &back))
 	for _, s := range []*Speeds{&one, &back} {
 		alg, bus := s.Sums()
-		if alg.Bytes != 4050 || bus.Bytes != 4*1500+75 || alg.Time != 4*41+10 || bus.Time != alg.Time {
-			t.Errorf("%+v, %+v", alg, bus)
-		}
+		testkit.Check(t, alg.Bytes == 4050 && bus.Bytes == 4*1500+75 && alg.Time == 4*41+10 && bus.Time == alg.Time,
+			"%+v, %+v", alg, bus)
 	}
 	one.addOperation(50, 75, 10)
 	if alg, _ := one.Sums(); alg.Bytes != 4100 {
 		t.Errorf("what is added later counts, too: %+v", alg)
 	}
-	if !(Speeds{}).IsZero() || one.IsZero() {
-		t.Error("only what has nothing is empty")
-	}
+	testkit.Check(t, (Speeds{}).IsZero() && !one.IsZero(), "only what has nothing is empty")
 }
 
 // A cell of very many sizes stays small; what it cannot tell apart counts with its own time.
@@ -48,7 +44,6 @@ func TestSpeedsOfManySizesAreBounded(t *testing.T) {
 	all.Merge(&s)
 	alg, _ := all.Sums()
 	n := float64(10 * mostSizes)
-	if len(all.bySize) != mostSizes || alg.Bytes != n*(n+1) || math.Abs(alg.Time/(2*n*100)-1) > 1.0/64 {
-		t.Errorf("%d sizes, %+v", len(all.bySize), alg)
-	}
+	testkit.Check(t, len(all.bySize) == mostSizes && alg.Bytes == n*(n+1) && math.Abs(alg.Time/(2*n*100)-1) <= 1.0/64,
+		"%d sizes, %+v", len(all.bySize), alg)
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Whatever a text is, the name stays in its folder.
@@ -17,11 +19,8 @@ func TestFileName(t *testing.T) {
 		strings.Repeat("x", 300): strings.Repeat("x", 200),
 	} {
 		got := FileName(text)
-		if got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
-		}
-		if filepath.Base(filepath.Join("/folder", got)) != got {
-			t.Errorf("%q becomes %q, which leads elsewhere", text, got)
-		}
+		testkit.Equal(t, got, want, "%q becomes", text)
+		testkit.Check(t, filepath.Base(filepath.Join("/folder", got)) == got,
+			"%q becomes %q, which leads elsewhere", text, got)
 	}
 }

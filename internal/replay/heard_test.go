@@ -22,9 +22,8 @@ func hear(t testing.TB, dir string, rank int) []*heard {
 		h := new(heard)
 		dec := json.NewDecoder(bytes.NewReader(line))
 		dec.UseNumber()
-		if err := dec.Decode(h); err != nil {
-			t.Fatalf("process %d: %v in %s", rank, err, line)
-		}
+		err := dec.Decode(h)
+		testkit.Require(t, err == nil, "process %d: %v in %s", rank, err, line)
 		all = append(all, h)
 	}
 	return all
@@ -151,9 +150,8 @@ func compare(t testing.TB, p *Process, pid int, all []*heard) *comparison {
 		}
 		byThread[h.TID] = append(byThread[h.TID], h)
 	}
-	if len(c.calls) != len(p.Calls) {
-		t.Fatalf("process %d: %d calls heard, %d recorded", p.Index, len(c.calls), len(p.Calls))
-	}
+	testkit.Require(t, len(c.calls) == len(p.Calls),
+		"process %d: %d calls heard, %d recorded", p.Index, len(c.calls), len(p.Calls))
 	taken := map[int]bool{}
 	for _, th := range p.Threads {
 		found, nearest, agreed := false, "", -1
@@ -173,9 +171,8 @@ func compare(t testing.TB, p *Process, pid int, all []*heard) *comparison {
 				nearest, agreed = diff, n
 			}
 		}
-		if !found {
-			t.Fatalf("process %d: no thread made the calls of thread %d %q; the nearest: %s", p.Index, th.TID, th.Name, nearest)
-		}
+		testkit.Require(t, found,
+			"process %d: no thread made the calls of thread %d %q; the nearest: %s", p.Index, th.TID, th.Name, nearest)
 	}
 	c.handles()
 	return c

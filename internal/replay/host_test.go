@@ -28,8 +28,7 @@ func onGPU(name string) bool { return strings.Contains(name, "-gpu-few-2p") }
 
 func load(t testing.TB, name string) *Recording {
 	t.Helper()
-	rec, err := Load(filepath.Join(recordings, name))
-	testkit.Must(t, err)
+	rec := testkit.Value(Load(filepath.Join(recordings, name)))(t)
 	return rec
 }
 
@@ -49,8 +48,7 @@ func play(t testing.TB, rec *Recording, opt Options) (*Result, string) {
 	opt.Env = append([]string{"RECORDER_DIR=" + out}, opt.Env...)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	res, err := Run(ctx, rec, opt)
-	testkit.Must(t, err)
+	res := testkit.Value(Run(ctx, rec, opt))(t)
 	return res, out
 }
 

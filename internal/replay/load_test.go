@@ -22,9 +22,8 @@ func TestEachRecordingLoads(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			rec := load(t, name)
-			if rec.Name != name || rec.Run.Name != name || len(rec.Processes) != rec.Run.Processes {
-				t.Errorf("%q, %q, %d processes", rec.Name, rec.Run.Name, len(rec.Processes))
-			}
+			testkit.Check(t, rec.Name == name && rec.Run.Name == name && len(rec.Processes) == rec.Run.Processes,
+				"%q, %q, %d processes", rec.Name, rec.Run.Name, len(rec.Processes))
 			calls, starts, states := map[string]int{}, map[string]int{}, map[string]int{}
 			for i, p := range rec.Processes {
 				calls["open"] += len(p.Opens)
@@ -86,12 +85,10 @@ func TestDescriptorsAreTyped(t *testing.T) {
 			}
 		case *NetPlugin:
 			net++
-			if d.ID != 0x20001 || d.Sock == nil || d.Sock.Type != 1 || d.Sock.Op > 1 || d.Sock.FD <= 0 {
-				t.Errorf("NetPlugin %+v", d)
-			}
-			if op := e.Parent.Parent.Descr.(*ProxyOp); bool(op.IsSend) != (d.Sock.Op == 0) {
-				t.Errorf("NetPlugin %+v under %+v", d.Sock, op)
-			}
+			testkit.Check(t, d.ID == 0x20001 && d.Sock != nil && d.Sock.Type == 1 && d.Sock.Op <= 1 && d.Sock.FD > 0,
+				"NetPlugin %+v", d)
+			op := e.Parent.Parent.Descr.(*ProxyOp)
+			testkit.Check(t, bool(op.IsSend) == (d.Sock.Op == 0), "NetPlugin %+v under %+v", d.Sock, op)
 		case *KernelCh:
 			if a := e.States[0].Args; a == nil || a.PTimer == nil || *a.PTimer < d.PTimer {
 				t.Errorf("KernelCh from %d to %+v", d.PTimer, a)
@@ -103,13 +100,10 @@ func TestDescriptorsAreTyped(t *testing.T) {
 			issued++
 		}
 	}
-	if coll == 0 || net == 0 || issued != len(p.Issues) {
-		t.Errorf("%d Coll, %d NetPlugin, %d of %d issues", coll, net, issued, len(p.Issues))
-	}
+	testkit.Check(t, coll != 0 && net != 0 && issued == len(p.Issues),
+		"%d Coll, %d NetPlugin, %d of %d issues", coll, net, issued, len(p.Issues))
 	for _, k := range p.Kernels {
-		if k.Func == "" || k.T1 < k.T0 || len(k.PTimers) != k.Works {
-			t.Errorf("kernel %+v", k)
-		}
+		testkit.Check(t, k.Func != "" && k.T1 >= k.T0 && len(k.PTimers) == k.Works, "kernel %+v", k)
 	}
 }
 
@@ -120,14 +114,11 @@ func TestEventsRememberEarlierHandlesAcrossLoads(t *testing.T) {
 	for _, e := range p.Events {
 		if e.Open == 1 && e.BeforeEvent != nil && e.BeforeEvent.Open == 0 {
 			found = true
-			if e.Type != TypeCollApi || e.BeforeEvent.Type != TypeCollApi {
-				t.Errorf("%s after %s", e.Type, e.BeforeEvent.Type)
-			}
+			testkit.Check(t, e.Type == TypeCollApi && e.BeforeEvent.Type == TypeCollApi,
+				"%s after %s", e.Type, e.BeforeEvent.Type)
 		}
 	}
-	if !found {
-		t.Error("no event of the second loading has a handle of the first")
-	}
+	testkit.Check(t, found, "no event of the second loading has a handle of the first")
 }
 
 func TestFindKnowsRecordingsByName(t *testing.T) {
@@ -157,9 +148,7 @@ func broken(t *testing.T, f func(dir string)) error {
 	testkit.Must(t, os.CopyFS(dir, os.DirFS(filepath.Join(recordings, "01-allreduce-2p"))))
 	f(dir)
 	_, err := Load(dir)
-	if err != nil && strings.Contains(err.Error(), "\n") {
-		t.Errorf("the error has several lines: %q", err)
-	}
+	testkit.Check(t, err == nil || !strings.Contains(err.Error(), "\n"), "the error has several lines: %q", err)
 	return err
 }
 
@@ -167,10 +156,8 @@ func broken(t *testing.T, f func(dir string)) error {
 func rewrite(t *testing.T, path string, f func(lines []string) []string) {
 	t.Helper()
 	text := testkit.Read(t, path)
-	in, err := gzip.NewReader(bytes.NewReader(text))
-	testkit.Must(t, err)
-	plain, err := io.ReadAll(in)
-	testkit.Must(t, err)
+	in := testkit.Value(gzip.NewReader(bytes.NewReader(text)))(t)
+	plain := testkit.Value(io.ReadAll(in))(t)
 	lines := f(strings.SplitAfter(string(plain), "\n"))
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
@@ -245,13 +232,9 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := broken(t, func(dir string) { test.damage(t, dir) })
-			if err == nil {
-				t.Fatal("it loads")
-			}
+			testkit.Require(t, err != nil, "it loads")
 			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
-				}
+				testkit.Check(t, strings.Contains(err.Error(), want), "%q does not say %q", err, want)
 			}
 		})
 	}
@@ -272,9 +255,7 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 			}
 			return lines
 		})
-		if declined < 2 {
-			t.Fatal("there is no such event")
-		}
+		testkit.Require(t, declined >= 2, "there is no such event")
 		rec, err := Load(dir)
 		if err != nil {
 			return
@@ -298,21 +279,16 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 
 func TestPrograms(t *testing.T) {
 	rec := load(t, "07-twocomms-streams")
-	first, err := Compile(rec, 1)
-	testkit.Must(t, err)
+	first := testkit.Value(Compile(rec, 1))(t)
 	again, err := Compile(load(t, "07-twocomms-streams"), 1)
-	if err != nil || !bytes.Equal(first, again) {
-		t.Errorf("two compilations differ (%v)", err)
-	}
+	testkit.Check(t, err == nil && bytes.Equal(first, again), "two compilations differ (%v)", err)
 }
 
 // FuzzRecLines: any rec file is either loaded or refused, and what is loaded compiles.
 func FuzzRecLines(f *testing.F) {
 	text := testkit.Read(f, filepath.Join(recordings, "05-p2p-3p", "p0.rec.jsonl.gz"))
-	in, err := gzip.NewReader(bytes.NewReader(text))
-	testkit.Must(f, err)
-	plain, err := io.ReadAll(in)
-	testkit.Must(f, err)
+	in := testkit.Value(gzip.NewReader(bytes.NewReader(text)))(f)
+	plain := testkit.Value(io.ReadAll(in))(f)
 	lines := strings.SplitAfter(string(plain), "\n")
 	f.Add(strings.Join(lines[:60], ""))
 	f.Add(strings.Join(lines[:16], "") + lines[0] + lines[1])
@@ -329,9 +305,7 @@ func FuzzRecLines(f *testing.F) {
 		}
 		rec := &Recording{Run: recording.Run{NCCL: "2.30.7"}, Processes: []*Process{l.p}}
 		program, err := Compile(rec, 0)
-		if err == nil && !bytes.HasSuffix(program, []byte("\n")) {
-			t.Error("the program has no end")
-		}
+		testkit.Check(t, err != nil || bytes.HasSuffix(program, []byte("\n")), "the program has no end")
 	})
 }
 
@@ -361,9 +335,7 @@ func FuzzRun(f *testing.F) {
 		}
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, recording.RunFile), run, 0o600))
 		rec, err := Load(dir)
-		if (rec == nil) == (err == nil) {
-			t.Fatalf("%v, %v", rec, err)
-		}
+		testkit.Require(t, (rec == nil) != (err == nil), "%v, %v", rec, err)
 		if err != nil {
 			return
 		}

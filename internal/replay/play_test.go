@@ -29,12 +29,10 @@ func TestEachRecordingPlaysAsRecorded(t *testing.T) {
 				rec := load(t, name)
 				res, out := mustPlay(t, rec, Options{Clock: clock})
 				sum := res.Total()
-				if !maps.Equal(sum.Delivered.Starts, rec.Run.Starts) {
-					t.Errorf("starts %v, recorded %v", sum.Delivered.Starts, rec.Run.Starts)
-				}
-				if !maps.Equal(sum.Delivered.States, rec.Run.States) {
-					t.Errorf("states %v, recorded %v", sum.Delivered.States, rec.Run.States)
-				}
+				testkit.Check(t, maps.Equal(sum.Delivered.Starts, rec.Run.Starts),
+					"starts %v, recorded %v", sum.Delivered.Starts, rec.Run.Starts)
+				testkit.Check(t, maps.Equal(sum.Delivered.States, rec.Run.States),
+					"states %v, recorded %v", sum.Delivered.States, rec.Run.States)
 				stops := sum.NullHandles
 				for _, n := range sum.Delivered.Stops {
 					stops += n
@@ -48,9 +46,7 @@ func TestEachRecordingPlaysAsRecorded(t *testing.T) {
 					sum.Suppressed.States) != 0 {
 					t.Errorf("held back: %+v", sum)
 				}
-				if want := fmt.Sprintf("v%d", rec.Run.API); sum.Plugin != want {
-					t.Errorf("interface %s, want %s", sum.Plugin, want)
-				}
+				testkit.Equal(t, sum.Plugin, fmt.Sprintf("v%d", rec.Run.API), "interface")
 				for k, p := range rec.Processes {
 					c := compare(t, p, res.Processes[k].PID, hear(t, out, k))
 					c.causal()
@@ -93,14 +89,11 @@ func TestDumpSaysWhatIsPlayed(t *testing.T) {
 		rec := load(t, name)
 		calls, starts, states := map[string]int{}, map[string]int{}, map[string]int{}
 		for k, p := range rec.Processes {
-			program, err := Compile(rec, k)
-			testkit.Must(t, err)
-			out, err := exec.Command(host, "--dump", programFile(t, program)).Output()
-			testkit.Must(t, err)
+			program := testkit.Value(Compile(rec, k))(t)
+			out := testkit.Value(exec.Command(host, "--dump", programFile(t, program)).Output())(t)
 			lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
-			if len(lines) != len(p.Calls)+1 {
-				t.Fatalf("%s: %d lines for %d calls", name, len(lines), len(p.Calls))
-			}
+			testkit.Require(t, len(lines) == len(p.Calls)+1,
+				"%s: %d lines for %d calls", name, len(lines), len(p.Calls))
 			for i, call := range p.Calls {
 				var line struct {
 					Call   int
@@ -193,19 +186,13 @@ func TestTheMaskDecidesWhatIsStarted(t *testing.T) {
 			res, _ := mustPlay(t, rec, Options{Env: []string{fmt.Sprintf("RECORDER_MASK=%d", test.mask)}})
 			sum := res.Total()
 			want := only(rec.Run.Starts, test.want...)
-			if !maps.Equal(sum.Delivered.Starts, want) || !maps.Equal(sum.Delivered.Stops, want) {
-				t.Errorf("starts %v, stops %v, want %v", sum.Delivered.Starts, sum.Delivered.Stops, want)
-			}
-			if sum.NullHandles != test.null {
-				t.Errorf("%d calls with NULL, want %d", sum.NullHandles, test.null)
-			}
-			if sum.Mask != int(test.mask) {
-				t.Errorf("mask %d at the end", sum.Mask)
-			}
+			testkit.Check(t, maps.Equal(sum.Delivered.Starts, want) && maps.Equal(sum.Delivered.Stops, want),
+				"starts %v, stops %v, want %v", sum.Delivered.Starts, sum.Delivered.Stops, want)
+			testkit.Check(t, sum.NullHandles == test.null, "%d calls with NULL, want %d", sum.NullHandles, test.null)
+			testkit.Check(t, sum.Mask == int(test.mask), "mask %d at the end", sum.Mask)
 			for name, n := range rec.Run.Starts {
-				if got := sum.Delivered.Starts[name] + sum.Suppressed.Starts[name]; got != n {
-					t.Errorf("%s: %d delivered or suppressed of %d", name, got, n)
-				}
+				got := sum.Delivered.Starts[name] + sum.Suppressed.Starts[name]
+				testkit.Check(t, got == n, "%s: %d delivered or suppressed of %d", name, got, n)
 			}
 		})
 	}
@@ -217,9 +204,8 @@ func TestChildrenOfDeclinedEventsHaveNoParent(t *testing.T) {
 		"RECORDER_DECLINE=%d", TypeColl.Bit()|TypeNetPlugin.Bit()|TypeGroup.Bit())}})
 	sum := res.Total()
 	declined := only(rec.Run.Starts, TypeColl, TypeNetPlugin, TypeGroup)
-	if !maps.Equal(sum.Delivered.Declined, declined) {
-		t.Errorf("declined %v, want %v", sum.Delivered.Declined, declined)
-	}
+	testkit.Check(t, maps.Equal(sum.Delivered.Declined, declined),
+		"declined %v, want %v", sum.Delivered.Declined, declined)
 	if want := only(rec.Run.Starts, TypeColl, TypeGroup); !maps.Equal(sum.Suppressed.Stops, want) {
 		t.Errorf("stops held back %v, want %v", sum.Suppressed.Stops, want)
 	}
@@ -232,9 +218,8 @@ func TestChildrenOfDeclinedEventsHaveNoParent(t *testing.T) {
 		for _, h := range hear(t, out, k) {
 			switch h.TypeName {
 			case "Coll", "P2p":
-				if h.D["parentGroup"] != nil {
-					t.Fatalf("%s has a parentGroup though there is no Group", h.TypeName)
-				}
+				testkit.Require(t, h.D["parentGroup"] == nil,
+					"%s has a parentGroup though there is no Group", h.TypeName)
 			case "KernelCh":
 				if h.ParentObj == 0 {
 					orphans++
@@ -250,9 +235,7 @@ func TestChildrenOfDeclinedEventsHaveNoParent(t *testing.T) {
 			}
 		}
 	}
-	if orphans != want || want == 0 {
-		t.Errorf("%d KernelCh without parent, want %d", orphans, want)
-	}
+	testkit.Check(t, orphans == want && want != 0, "%d KernelCh without parent, want %d", orphans, want)
 }
 
 func (r *Report) stops() int {
@@ -271,18 +254,15 @@ func TestCollApiIsStoppedAgainWhenTheMaskIsTakenAway(t *testing.T) {
 	for k, p := range rec.Processes {
 		r := res.Processes[k].Report
 		// The third group still uses the mask that was read before its start.
-		if got := r.Delivered.Starts["GroupApi"]; got != 3 {
-			t.Errorf("process %d: %d groups started", k, got)
-		}
+		got := r.Delivered.Starts["GroupApi"]
+		testkit.Check(t, got == 3, "process %d: %d groups started", k, got)
 		groups := 0
 		for _, e := range p.Events {
 			if e.Type == TypeGroupApi {
 				groups++
 			}
 		}
-		if r.StaleStops != groups-3 {
-			t.Errorf("process %d: %d stale stops of %d groups", k, r.StaleStops, groups)
-		}
+		testkit.Check(t, r.StaleStops == groups-3, "process %d: %d stale stops of %d groups", k, r.StaleStops, groups)
 		stops := map[Pointer]int{}
 		var last Pointer
 		for _, h := range hear(t, out, k) {
@@ -293,9 +273,7 @@ func TestCollApiIsStoppedAgainWhenTheMaskIsTakenAway(t *testing.T) {
 				stops[h.H]++
 			}
 		}
-		if stops[last] != 1+groups-3 {
-			t.Errorf("process %d: the last CollApi was stopped %d times", k, stops[last])
-		}
+		testkit.Check(t, stops[last] == 1+groups-3, "process %d: the last CollApi was stopped %d times", k, stops[last])
 	}
 }
 
@@ -336,9 +314,8 @@ func TestWaysToEnd(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			res, out := mustPlay(t, rec, test.opt)
 			p := res.Processes[0]
-			if p.Signal != test.signal || test.signal == 0 && p.ExitCode != 0 {
-				t.Errorf("status %d, signal %v", p.ExitCode, p.Signal)
-			}
+			testkit.Check(t, p.Signal == test.signal && (test.signal != 0 || p.ExitCode == 0),
+				"status %d, signal %v", p.ExitCode, p.Signal)
 			calls, unloaded := 0, 0
 			for _, h := range hear(t, out, 0) {
 				if h.F == "unload" {
@@ -347,9 +324,8 @@ func TestWaysToEnd(t *testing.T) {
 					calls++
 				}
 			}
-			if calls != test.calls || unloaded != test.unloaded {
-				t.Errorf("%d calls, %d unloads; want %d, %d", calls, unloaded, test.calls, test.unloaded)
-			}
+			testkit.Check(t, calls == test.calls && unloaded == test.unloaded,
+				"%d calls, %d unloads; want %d, %d", calls, unloaded, test.calls, test.unloaded)
 			r := p.Report
 			made := r.Inits + r.Finalizes + r.NullHandles + r.stops()
 			for _, m := range []map[string]int{r.Delivered.Starts, r.Delivered.States} {
@@ -357,9 +333,7 @@ func TestWaysToEnd(t *testing.T) {
 					made += n
 				}
 			}
-			if made != test.calls {
-				t.Errorf("the report counts %d calls, the plugin %d", made, test.calls)
-			}
+			testkit.Check(t, made == test.calls, "the report counts %d calls, the plugin %d", made, test.calls)
 		})
 	}
 }
@@ -405,12 +379,9 @@ func TestThePluginIsFoundAsNCCLFindsIt(t *testing.T) {
 					}
 					continue
 				}
-				if p.Err() != nil || p.Report.Plugin != test.plugin {
-					t.Fatalf("%v; %+v", p.Err(), p.Report)
-				}
-				if test.plugin == "none" && (p.Report.Inits != 0 || len(p.Report.Delivered.Starts) != 0) {
-					t.Errorf("calls without a plugin: %+v", p.Report)
-				}
+				testkit.Require(t, p.Err() == nil && p.Report.Plugin == test.plugin, "%v; %+v", p.Err(), p.Report)
+				testkit.Check(t, test.plugin != "none" || p.Report.Inits == 0 && len(p.Report.Delivered.Starts) == 0,
+					"calls without a plugin: %+v", p.Report)
 			}
 		})
 	}
@@ -419,13 +390,10 @@ func TestThePluginIsFoundAsNCCLFindsIt(t *testing.T) {
 func TestAnOlderPluginIsAdaptedAsNCCLDoes(t *testing.T) {
 	rec := load(t, "01-allreduce-2p") // NCCL 2.29.7 speaks version 6
 	res, out := mustPlay(t, rec, Options{Plugin: filepath.Join(replaytest.Build(t, ""), "librecorder-v5.so")})
-	if mask := res.Total().Mask; mask != 36863 {
-		t.Errorf("mask %d, want 36863: copy-engine bits are taken out for version 5", mask)
-	}
+	testkit.Equal(t, res.Total().Mask, 36863, "mask")
 	for _, h := range hear(t, out, 0) {
-		if h.F == "state" && h.StateName == "GroupStartApiStop" && h.Args == nil {
-			t.Fatal("GroupApi states have arguments when a plugin is adapted")
-		}
+		testkit.Require(t, h.F != "state" || h.StateName != "GroupStartApiStop" || h.Args != nil,
+			"GroupApi states have arguments when a plugin is adapted")
 	}
 }
 
@@ -475,12 +443,8 @@ func TestCancelKillsTheHosts(t *testing.T) {
 		Host: filepath.Join(dir, HostFile), Plugin: filepath.Join(dir, "librecorder.so"), Pace: PaceRecorded,
 		Env: []string{"RECORDER_DIR=" + out},
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("error %v", err)
-	}
-	if len(res.Processes) == 0 {
-		t.Error("nothing is said of the host that played")
-	}
+	testkit.Require(t, errors.Is(err, context.Canceled), "error %v", err)
+	testkit.Check(t, len(res.Processes) != 0, "nothing is said of the host that played")
 	wantKilled(t, res)
 }
 
@@ -488,12 +452,10 @@ func TestCancelKillsTheHosts(t *testing.T) {
 func wantKilled(t *testing.T, res *Result) {
 	t.Helper()
 	for _, p := range res.Processes {
-		if p.Signal != syscall.SIGKILL || p.Err() == nil {
-			t.Errorf("process %d: status %d, signal %v", p.Rank, p.ExitCode, p.Signal)
-		}
-		if err := syscall.Kill(p.PID, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("process %d is still there: %v", p.Rank, err)
-		}
+		testkit.Check(t, p.Signal == syscall.SIGKILL && p.Err() != nil,
+			"process %d: status %d, signal %v", p.Rank, p.ExitCode, p.Signal)
+		err := syscall.Kill(p.PID, 0)
+		testkit.Check(t, errors.Is(err, syscall.ESRCH), "process %d is still there: %v", p.Rank, err)
 	}
 }
 
@@ -508,12 +470,8 @@ func TestCancelWhileHostsAreStarted(t *testing.T) {
 			Env: []string{"RECORDER_DIR=" + t.TempDir()},
 		})
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("after %s: error %v", after, err)
-		}
-		if res == nil {
-			t.Fatalf("after %s: no result", after)
-		}
+		testkit.Require(t, errors.Is(err, context.DeadlineExceeded), "after %s: error %v", after, err)
+		testkit.Require(t, res != nil, "after %s: no result", after)
 		wantKilled(t, res)
 	}
 }
@@ -521,9 +479,8 @@ func TestCancelWhileHostsAreStarted(t *testing.T) {
 func TestAHostThatCannotBeStarted(t *testing.T) {
 	rec := load(t, "09-straggler-4p")
 	res, err := Run(context.Background(), rec, Options{Host: filepath.Join(t.TempDir(), "none")})
-	if !errors.Is(err, os.ErrNotExist) || res == nil || len(res.Processes) != 0 {
-		t.Errorf("result %v, error %v", res, err)
-	}
+	testkit.Check(t, errors.Is(err, os.ErrNotExist) && res != nil && len(res.Processes) == 0,
+		"result %v, error %v", res, err)
 }
 
 func TestThePluginsWordsReachTheUser(t *testing.T) {
@@ -536,9 +493,8 @@ func TestThePluginsWordsReachTheUser(t *testing.T) {
 			if got := strings.Count(stderr.String(), line); got != map[bool]int{false: 0, true: 1}[verbose] {
 				t.Errorf("verbose %t: %q is %d times in %q", verbose, line, got, stderr.String())
 			}
-			if r := res.Processes[k].Report; r.Infos != 1 || r.Warnings != 0 {
-				t.Errorf("%d INFO lines, %d warnings", r.Infos, r.Warnings)
-			}
+			r := res.Processes[k].Report
+			testkit.Check(t, r.Infos == 1 && r.Warnings == 0, "%d INFO lines, %d warnings", r.Infos, r.Warnings)
 			if h := hear(t, out, k)[0]; h.Cuda != 3 || h.Device != -1 {
 				t.Errorf("without CUDA the driver answers %d, device %d", h.Cuda, h.Device)
 			}
@@ -563,17 +519,14 @@ func TestHostsHaveTheEnvironmentOfALauncher(t *testing.T) {
 		"NCCL_OTF2_CLOCK": "host", "NCCL_OTF2_COLLECTOR": "spool", "SLURM_PROCID": "", "MV2_COMM_WORLD_RANK": "",
 		"TORCHELASTIC_RUN_ID": "", "FLUX_JOB_SIZE": "",
 	} {
-		if env[key] != want {
-			t.Errorf("%s is %q, want %q", key, env[key], want)
-		}
+		testkit.Equal(t, env[key], want, "%s", key)
 	}
 }
 
 func TestABrokenProgramIsRefused(t *testing.T) {
 	host := filepath.Join(replaytest.Build(t, ""), HostFile)
 	rec := load(t, "05-p2p-3p")
-	good, err := Compile(rec, 0)
-	testkit.Must(t, err)
+	good := testkit.Value(Compile(rec, 0))(t)
 	refused := func(what string, program []byte) {
 		t.Helper()
 		cmd := exec.Command(host, programFile(t, program))

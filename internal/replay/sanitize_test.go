@@ -54,8 +54,7 @@ func TestTheHostIsCleanUnderValgrind(t *testing.T) {
 	valgrind := need.Program(t, "valgrind", "to look at the host")
 	dir := replaytest.Build(t, "")
 	rec := load(t, "07-twocomms-streams")
-	program, err := Compile(rec, 0)
-	testkit.Must(t, err)
+	program := testkit.Value(Compile(rec, 0))(t)
 	path := programFile(t, program)
 	for _, flags := range [][]string{nil, {"--clock", "recorded"}, {"--no-finalize"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {

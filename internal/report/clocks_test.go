@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -42,9 +43,7 @@ func TestReportsSayHowWellClocksAreKnown(t *testing.T) {
 			}
 			text := clocksRemark(3, facts.HostClocksOf(&anchor), false)
 			for _, want := range append(c.want, "Times of 3 hosts are compared ") {
-				if !strings.Contains(text, want) {
-					t.Errorf("%q does not say %q", text, want)
-				}
+				testkit.Check(t, strings.Contains(text, want), "%q does not say %q", text, want)
 			}
 		})
 	}

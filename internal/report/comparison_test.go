@@ -33,8 +33,7 @@ func TestComparisonInAllFormats(t *testing.T) {
 	golden.Text(t, "testdata/compare.txt", text.String())
 	golden.Text(t, "testdata/compare.csv", values.String())
 	golden.Text(t, "testdata/compare.md", markdown.String())
-	j, err := json.MarshalIndent(c, "", "  ")
-	testkit.Must(t, err)
+	j := testkit.Value(json.MarshalIndent(c, "", "  "))(t)
 	golden.Text(t, "testdata/compare.json", string(j)+"\n")
 }
 

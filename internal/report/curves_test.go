@@ -75,12 +75,10 @@ func TestPicturesOfOddCurves(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
-				t.Error("a coordinate is no number:\n", text)
-			}
-			if name == "many" && !strings.Contains(text, "18 more curves of fewer bytes are not drawn") {
-				t.Error("nothing is said of what is left out")
-			}
+			testkit.Check(t, !strings.Contains(text, "NaN") && !strings.Contains(text, "Inf"),
+				"a coordinate is no number:\n %v", text)
+			testkit.Check(t, name != "many" || strings.Contains(text, "18 more curves of fewer bytes are not drawn"),
+				"nothing is said of what is left out")
 		})
 	}
 }

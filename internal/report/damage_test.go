@@ -37,9 +37,7 @@ func analyze(t testing.TB, path string) {
 	_, _ = check.Archive(path, nil)
 	a, err := otf2.Open(path, nil)
 	if a == nil {
-		if err == nil {
-			t.Fatal("neither archive nor error")
-		}
+		testkit.Require(t, err != nil, "neither archive nor error")
 		return
 	}
 	defer a.Close()
@@ -172,8 +170,7 @@ func FuzzAnalysis(f *testing.F) {
 // FuzzHang alters the description of a process of a job that is looked at while it runs.
 func FuzzHang(f *testing.F) {
 	base := filepath.Join(filepath.Dir(jobtest.WithWaits(f)), "shards")
-	text, err := os.ReadFile(filepath.Join(base, "p1", "shard.json"))
-	testkit.Must(f, err)
+	text := testkit.Value(os.ReadFile(filepath.Join(base, "p1", "shard.json")))(f)
 	var p experiment.Process
 	testkit.Must(f, json.Unmarshal(text, &p))
 	for _, pending := range [][]experiment.Pending{
@@ -183,8 +180,7 @@ func FuzzHang(f *testing.F) {
 			{Function: "Send", Ordinal: 7, State: "called", Left: true}},
 	} {
 		p.Pending = pending
-		text, err := json.Marshal(&p)
-		testkit.Must(f, err)
+		text := testkit.Value(json.Marshal(&p))(f)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, description []byte) {
@@ -217,16 +213,13 @@ func FuzzLive(f *testing.F) {
 		j.AllReduce(float64(i)*10+4, float64(i)*10+9, 0, 2)
 	}
 	j.Flush()
-	files, err := filepath.Glob(filepath.Join(j.Dir, "shards", "p1", "*.evt"))
-	testkit.Must(f, err)
+	files := testkit.Value(filepath.Glob(filepath.Join(j.Dir, "shards", "p1", "*.evt")))(f)
 	slices.Sort(files)
 	var names []string
 	var contents [][]byte
 	for _, path := range files {
-		name, err := filepath.Rel(j.Dir, path)
-		testkit.Must(f, err)
-		b, err := os.ReadFile(path)
-		testkit.Must(f, err)
+		name := testkit.Value(filepath.Rel(j.Dir, path))(f)
+		b := testkit.Value(os.ReadFile(path))(f)
 		names, contents = append(names, name), append(contents, b)
 	}
 	for i, b := range contents {

@@ -39,9 +39,7 @@ func readPage(t *testing.T, page []byte) *read {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatalf("%v in\n%s", err, page)
-		}
+		testkit.Require(t, err == nil, "%v in\n%s", err, page)
 		switch e := token.(type) {
 		case xml.StartElement:
 			open = append(open, e.Name.Local)
@@ -67,9 +65,8 @@ func readPage(t *testing.T, page []byte) *read {
 				cell = text.Len()
 			}
 		case xml.EndElement:
-			if n := len(open); n == 0 || open[n-1] != e.Name.Local {
-				t.Fatalf("</%s> in %q", e.Name.Local, open)
-			}
+			n := len(open)
+			testkit.Require(t, n != 0 && open[n-1] == e.Name.Local, "</%s> in %q", e.Name.Local, open)
 			open = open[:len(open)-1]
 			if name := e.Name.Local; name == "td" || name == "th" {
 				rows := out.tables[id]
@@ -108,17 +105,13 @@ func TestPageSaysWhatTheReportSays(t *testing.T) {
 		units.Percent(float64(w.Total.Waited), float64(w.Total.Time)),
 		units.Time(float64(r.Summary.Duration)),
 	} {
-		if !strings.Contains(got.text, want) {
-			t.Errorf("the page does not say %q", want)
-		}
+		testkit.Check(t, strings.Contains(got.text, want), "the page does not say %q", want)
 	}
 	for _, line := range slices.Concat(SummaryLines(&r.Summary), whereLines(w, Clock{Begin: uint64(r.Summary.Begin)})) {
 		if line.Name == lineEfficiency {
 			break // they are drawn, and come last
 		}
-		if !strings.Contains(got.text, line.Text) {
-			t.Errorf("the page does not say %q", line.Text)
-		}
+		testkit.Check(t, strings.Contains(got.text, line.Text), "the page does not say %q", line.Text)
 	}
 	worst := w.Worst[:min(mostWorst, len(w.Worst))]
 	for id, s := range map[string]sheet{
@@ -126,9 +119,8 @@ func TestPageSaysWhatTheReportSays(t *testing.T) {
 		"worst": sheetOf("worst", "", worst, worstColumns(Clock{Begin: uint64(r.Summary.Begin)}, worst)),
 	} {
 		want := same(s, 0)
-		if len(want) < 2 || !slices.EqualFunc(got.tables[id], want, slices.Equal) {
-			t.Errorf("table %s:\n%q\nwant\n%q", id, got.tables[id], want)
-		}
+		testkit.Check(t, len(want) >= 2 && slices.EqualFunc(got.tables[id], want, slices.Equal),
+			"table %s:\n%q\nwant\n%q", id, got.tables[id], want)
 	}
 	waiting := 0
 	for _, window := range w.OverTime {
@@ -136,9 +128,8 @@ func TestPageSaysWhatTheReportSays(t *testing.T) {
 			waiting++
 		}
 	}
-	if !slices.Contains(got.pictures, "overtime") || got.bars < waiting || waiting == 0 {
-		t.Errorf("pictures %q with %d bars, waiting in %d windows", got.pictures, got.bars, waiting)
-	}
+	testkit.Check(t, slices.Contains(got.pictures, "overtime") && got.bars >= waiting && waiting != 0,
+		"pictures %q with %d bars, waiting in %d windows", got.pictures, got.bars, waiting)
 }
 
 // Names are texts, whatever is in them.
@@ -156,9 +147,8 @@ func TestPageOfHostileNames(t *testing.T) {
 	}
 	var page bytes.Buffer
 	testkit.Must(t, WriteHTML(r, &page, HTML{}))
-	if got := readPage(t, page.Bytes()); strings.Count(got.text, hostile) < 3 {
-		t.Errorf("the names are missing in %q", got.text)
-	}
+	got := readPage(t, page.Bytes())
+	testkit.Check(t, strings.Count(got.text, hostile) >= 3, "the names are missing in %q", got.text)
 }
 
 // What an archive does not tell is not made up.

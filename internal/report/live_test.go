@@ -30,20 +30,16 @@ func TestLiveInAllFormats(t *testing.T) {
 		p.Flush()
 	}
 	j.Processes[3].Finish()
-	v, err := live.New(j.Dir, time.Second).Look(time.Unix(0, int64(jobtest.LiveAt(3000))))
-	testkit.Must(t, err)
+	v := testkit.Value(live.New(j.Dir, time.Second).Look(time.Unix(0, int64(jobtest.LiveAt(3000)))))(t)
 	v.Directory, v.Time = "exp", v.Time.UTC()
 	var all, short strings.Builder
 	testkit.Must(t, Live(v, 0, 0).WriteText(&all))
 	testkit.Must(t, Live(v, 1, 2).WriteText(&short))
 	golden.Text(t, "testdata/live.txt", all.String()+"\nin short:\n\n"+short.String())
-	b, err := json.MarshalIndent(v, "", "  ")
-	testkit.Must(t, err)
+	b := testkit.Value(json.MarshalIndent(v, "", "  "))(t)
 	golden.Text(t, "testdata/live.json", string(b)+"\n")
 	waiting := live.View{Directory: "exp", State: live.LiveWaiting}
 	var text strings.Builder
 	testkit.Must(t, Live(&waiting, 0, 0).WriteText(&text))
-	if text.String() != "exp: waiting for a job to be recorded here\n" {
-		t.Error(text.String())
-	}
+	testkit.Equal(t, text.String(), "exp: waiting for a job to be recorded here\n", "text.String()")
 }

@@ -53,8 +53,7 @@ func TestCriticalPath(t *testing.T) {
 		r    *criticalpath.Result
 		want int
 	}{{nil, 0}, {&criticalpath.Result{Length: 5}, 0}, {r, 2}} {
-		if got := pathLines(c.r); len(got) != c.want {
-			t.Errorf("%d lines: %q", len(got), got)
-		}
+		got := pathLines(c.r)
+		testkit.Check(t, len(got) == c.want, "%d lines: %q", len(got), got)
 	}
 }

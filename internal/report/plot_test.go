@@ -6,10 +6,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Axes name bandwidths as tables do: thousands have no exponent.
@@ -32,19 +31,13 @@ func TestPlotTicks(t *testing.T) {
 			p := report.NewPlot([]bandwidth.Curve{{Points: c.points}}, 6)
 			texts := func(ticks []report.Tick) (all []string) {
 				for _, tick := range ticks {
-					if tick.At < -1e-9 || tick.At > 1+1e-9 {
-						t.Errorf("%s stands at %g", tick.Text, tick.At)
-					}
+					testkit.Check(t, tick.At >= -1e-9 && tick.At <= 1+1e-9, "%s stands at %g", tick.Text, tick.At)
 					all = append(all, tick.Text)
 				}
 				return all
 			}
-			if diff := cmp.Diff(c.bandwidths, texts(p.Bandwidths)); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(c.sizes, texts(p.Sizes)); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Same(t, c.bandwidths, texts(p.Bandwidths))
+			testkit.Same(t, c.sizes, texts(p.Sizes))
 		})
 	}
 }
@@ -66,8 +59,6 @@ func TestPlotHasLine(t *testing.T) {
 		"infinite":               {[]bandwidth.Curve{curve(3, math.Inf(1))}, false},
 		"two sizes":              {[]bandwidth.Curve{curve(3), curve(3, 4)}, true},
 	} {
-		if got := report.NewPlot(c.curves, 6).HasLine(); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		testkit.Equal(t, report.NewPlot(c.curves, 6).HasLine(), c.want, "%s", name)
 	}
 }

@@ -75,9 +75,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	for _, width := range []int{200, 120, 80, 60, 32, 24} {
 		lines := styled(t, things(3), Style{Width: width})
 		for _, line := range lines[3:7] {
-			if n := utf8.RuneCountInString(line); n > width && width >= 32 {
-				t.Errorf("%d characters in a terminal of %d: %q", n, width, line)
-			}
+			n := utf8.RuneCountInString(line)
+			testkit.Check(t, n <= width || width < 32, "%d characters in a terminal of %d: %q", n, width, line)
 		}
 		last, text := lines[len(lines)-1], strings.Join(lines, "\n")
 		switch {
@@ -105,9 +104,8 @@ func TestPointsInTime(t *testing.T) {
 		{Clock{Begin: begin, Absolute: true}, begin + 1_234_567_890, "2025-10-09 08:53:21.234567"},
 		{Clock{Begin: 5, Absolute: true}, 2_000_000_000, "2.000000 s"},
 	} {
-		if got := tc.clock.formatTime(tc.t); got != tc.want {
-			t.Errorf("%+v: %q instead of %q", tc, got, tc.want)
-		}
+		got := tc.clock.formatTime(tc.t)
+		testkit.Check(t, got == tc.want, "%+v: %q instead of %q", tc, got, tc.want)
 	}
 }
 
@@ -125,9 +123,7 @@ func TestLaunchesAreNoTimesOfOperations(t *testing.T) {
 	}}
 	s := operationSheet(r)
 	row := strings.Join(s.text[0], " ")
-	if strings.Contains(row, "777") || strings.Contains(row, "~") {
-		t.Error(row)
-	}
+	testkit.Check(t, !strings.Contains(row, "777") && !strings.Contains(row, "~"), "%v", row)
 	if row := strings.Join(s.text[1], " "); strings.Count(row, "555 µs") != 5 {
 		t.Error(row)
 	}
@@ -162,8 +158,7 @@ func TestWhatToLookAtNext(t *testing.T) {
 			"(": {Summary: operations.Summary{Archive: "exp/traces.otf2", Begin: 5_000_000_000}, Verdict: &late,
 			WaitStates: inMessages(49)},
 	} {
-		if got := nextStep(r); !strings.HasPrefix(got, want) || want == "" && got != "" {
-			t.Errorf("%q instead of %q", got, want)
-		}
+		got := nextStep(r)
+		testkit.Check(t, strings.HasPrefix(got, want) && (want != "" || got == ""), "%q instead of %q", got, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A verdict of less waiting than the tables have, or of more, says so.
@@ -31,14 +32,8 @@ func TestOtherSums(t *testing.T) {
 	} {
 		s := &waits.States{Verdict: &verdict.Verdict{Waited: c.judged}, Slow: waits.Slow{Cost: c.held}}
 		s.Total.Waited = c.waited
-		if got := startUpShare(s); got != c.want {
-			t.Errorf("waited %d, judged %d: %q", c.waited, c.judged, got)
-		}
-		if got := slowRemark(s); got != c.slow {
-			t.Errorf("waited %d, judged %d: %q", c.waited, c.judged, got)
-		}
+		testkit.Equal(t, startUpShare(s), c.want, "waited %d, judged %d", c.waited, c.judged)
+		testkit.Equal(t, slowRemark(s), c.slow, "waited %d, judged %d", c.waited, c.judged)
 	}
-	if got := startUpShare(new(waits.States)); got != "" {
-		t.Errorf("without a verdict: %q", got)
-	}
+	testkit.Equal(t, startUpShare(new(waits.States)), "", "without a verdict")
 }

@@ -18,13 +18,10 @@ func TestReportsAreFolded(t *testing.T) {
 	r := jobtest.Operations(t, "../../tests/jobtest/testdata/scalasca-min/traces.otf2")
 	for _, width := range []int{60, 80, 120} {
 		var b strings.Builder
-		if err := WriteStyled(r, &b, Style{Width: width}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, WriteStyled(r, &b, Style{Width: width}))
 		for line := range strings.Lines(b.String()) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width {
-				t.Errorf("width %d: %d characters: %s", width, n, line)
-			}
+			n := utf8.RuneCountInString(strings.TrimRight(line, "\n"))
+			testkit.Check(t, n <= width, "width %d: %d characters: %s", width, n, line)
 		}
 	}
 }
@@ -39,18 +36,13 @@ func TestColorsTakeNoRoom(t *testing.T) {
 		var plain, colored bytes.Buffer
 		testkit.Must(t, WriteStyled(r, &plain, Style{Width: width}))
 		testkit.Must(t, WriteStyled(r, &colored, Style{Width: width, Color: true}))
-		if n := bytes.Count(colored.Bytes(), []byte("\x1b[1m")); n != 1 {
-			t.Errorf("width %d: the answer stands out %d times", width, n)
-		}
-		if !bytes.Contains(colored.Bytes(), []byte("\x1b[33ma file")) {
-			t.Errorf("width %d: the problem does not stand out", width)
-		}
-		if got := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAll(colored.Bytes(), nil); !bytes.Equal(
-			got, plain.Bytes()) {
-			t.Errorf("width %d:\n%s\nwant\n%s", width, got, plain.Bytes())
-		}
-		if bytes.Contains(plain.Bytes(), []byte("\x1b")) {
-			t.Errorf("width %d: colors that nobody asked for", width)
-		}
+		n := bytes.Count(colored.Bytes(), []byte("\x1b[1m"))
+		testkit.Check(t, n == 1, "width %d: the answer stands out %d times", width, n)
+		testkit.Check(t, bytes.Contains(colored.Bytes(), []byte("\x1b[33ma file")),
+			"width %d: the problem does not stand out", width)
+		got := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAll(colored.Bytes(), nil)
+		testkit.Check(t, bytes.Equal(got, plain.Bytes()), "width %d:\n%s\nwant\n%s", width, got, plain.Bytes())
+		testkit.Check(t, !bytes.Contains(plain.Bytes(), []byte("\x1b")),
+			"width %d: colors that nobody asked for", width)
 	}
 }

@@ -36,9 +36,8 @@ func TestPercentilesAreAsGoodAsStated(t *testing.T) {
 		testkit.Must(t, err)
 		var back Distribution[uint64]
 		testkit.Must(t, json.Unmarshal(text, &back))
-		if len(h.exact) > h.Keep || h.Approximate() != (len(values) > h.Keep) {
-			t.Fatalf("%d values are kept of %d, at most %d are to be", len(h.exact), len(values), h.Keep)
-		}
+		testkit.Require(t, len(h.exact) <= h.Keep && h.Approximate() == (len(values) > h.Keep),
+			"%d values are kept of %d, at most %d are to be", len(h.exact), len(values), h.Keep)
 		slices.Sort(values)
 		if back.Count != uint64(len(values)) || back.Sum != sum || back.Min != values[0] ||
 			back.Max != values[len(values)-1] {
@@ -71,12 +70,10 @@ func TestSince(t *testing.T) {
 			want.Add(v)
 		}
 		got := now.Since(&then)
-		if got.Count != want.Count || got.Sum != want.Sum || now.Count != then.Count+want.Count {
-			t.Fatalf("%d with sum %d, want %d with sum %d", got.Count, got.Sum, want.Count, want.Sum)
-		}
-		if a, b := got.Percentile(50), want.Percentile(50); math.Abs(a-b) > 2*PercentileError*b+1 {
-			t.Fatalf("median %g, want %g", a, b)
-		}
+		testkit.Require(t, got.Count == want.Count && got.Sum == want.Sum && now.Count == then.Count+want.Count,
+			"%d with sum %d, want %d with sum %d", got.Count, got.Sum, want.Count, want.Sum)
+		a, b := got.Percentile(50), want.Percentile(50)
+		testkit.Require(t, math.Abs(a-b) <= 2*PercentileError*b+1, "median %g, want %g", a, b)
 		if len(later) > 0 {
 			if again := then.Since(&now); again.Count != then.Count || again.Sum != then.Sum {
 				t.Fatalf("of another distribution %d are left of %d", again.Count, then.Count)
@@ -87,17 +84,12 @@ func TestSince(t *testing.T) {
 
 func TestClasses(t *testing.T) {
 	last := classOf(math.MaxUint64)
-	if last > 2000 {
-		t.Errorf("%d classes", last+1)
-	}
+	testkit.Check(t, last <= 2000, "%d classes", last+1)
 	for v, before := uint64(0), uint16(0); v < 1<<20; v++ {
 		c := classOf(v)
-		if c != before && c != before+1 {
-			t.Fatalf("value %d is in class %d behind %d", v, c, before)
-		}
+		testkit.Require(t, c == before || c == before+1, "value %d is in class %d behind %d", v, c, before)
 		before = c
 	}
-	if err := json.Unmarshal([]byte(`{"classes":[[60000,1]]}`), new(Distribution[uint64])); err == nil {
-		t.Error("a class that there is not was read")
-	}
+	testkit.Check(t, json.Unmarshal([]byte(`{"classes":[[60000,1]]}`), new(Distribution[uint64])) != nil,
+		"a class that there is not was read")
 }

@@ -5,6 +5,8 @@ package stats
 import (
 	"slices"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestMedians(t *testing.T) {
@@ -18,12 +20,8 @@ func TestMedians(t *testing.T) {
 		{[]float64{9, 1, 4}, 4, 4},
 		{[]float64{8, 2, 4, 1}, 3, 2},
 	} {
-		if got := Median(slices.Clone(c.values)); got != c.mean {
-			t.Errorf("Median(%v) = %v, want %v", c.values, got, c.mean)
-		}
-		if got := NearestMedian(slices.Clone(c.values)); got != c.nearest {
-			t.Errorf("NearestMedian(%v) = %v, want %v", c.values, got, c.nearest)
-		}
+		testkit.Equal(t, Median(slices.Clone(c.values)), c.mean, "Median(%v)", c.values)
+		testkit.Equal(t, NearestMedian(slices.Clone(c.values)), c.nearest, "NearestMedian(%v)", c.values)
 		var d Distribution[uint64]
 		for _, v := range c.values {
 			d.Add(uint64(v))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testkit has what tests of all folders do with errors, values and files, programs among them. Comparisons fail
-// the test, which goes on; all else ends it where it fails.
+// Package testkit has what tests of all folders do with errors, values and files, programs among them. Comparisons and
+// Check fail the test, which goes on; all else ends it where it fails.
 package testkit
 
 import (
@@ -16,11 +16,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Must ends the test, or the case that rapid has drawn, if there is an error.
-func Must(t interface {
+// reporter is a test, or the case that rapid has drawn.
+type reporter interface {
 	Helper()
+	Errorf(format string, args ...any)
 	Fatal(args ...any)
-}, err error) {
+	Fatalf(format string, args ...any)
+}
+
+// Must ends the test if there is an error.
+func Must(t reporter, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -30,16 +35,32 @@ func Must(t interface {
 // Value gives what a call returns beside its error, and ends the test if there is an error:
 //
 //	archive := testkit.Value(otf2.Open(anchor, nil))(t)
-func Value[T any](value T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
+func Value[T any](value T, err error) func(t reporter) T {
+	return func(t reporter) T {
 		t.Helper()
 		Must(t, err)
 		return value
 	}
 }
 
+// Check fails the test, which goes on, unless ok. The format and its arguments say what was found.
+func Check(t reporter, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
+}
+
+// Require ends the test unless ok. The format and its arguments say what was found.
+func Require(t reporter, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Fatalf(format, args...)
+	}
+}
+
 // Equal compares a value with what it has to be. The format and its arguments say what it is.
-func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+func Equal[T comparable](t reporter, got, want T, format string, args ...any) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: %q, want %q", fmt.Sprintf(format, args...), fmt.Sprint(got), fmt.Sprint(want))
@@ -47,7 +68,7 @@ func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) 
 }
 
 // Same compares values of any kind, and shows where they differ: − stands before what only the first one has.
-func Same(t testing.TB, a, b any, options ...cmp.Option) {
+func Same(t reporter, a, b any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(a, b, options...); diff != "" {
 		t.Errorf("(−first +second):\n%s", diff)
@@ -55,7 +76,7 @@ func Same(t testing.TB, a, b any, options ...cmp.Option) {
 }
 
 // Contains looks for each of the parts in a text.
-func Contains(t testing.TB, text string, parts ...string) {
+func Contains(t reporter, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {

@@ -38,35 +38,24 @@ func lateJob(t *testing.T) *otf2.Archive {
 // The page has what the report says, and each place is one of the page's time and ranks.
 func TestAnswer(t *testing.T) {
 	a := lateJob(t)
-	d, err := Read(a, nil)
-	testkit.Must(t, err)
+	d := testkit.Value(Read(a, nil))(t)
 	defer d.Close()
-	p, err := d.write(new(collector), nil)
-	testkit.Must(t, err)
+	p := testkit.Value(d.write(new(collector), nil))(t)
 	h := d.head(p, new(Options))
 	got := h.Answer
 	path, s := d.report.CriticalPath, d.report.WaitStates
-	if path == nil || path.Steady == 0 || got.To-got.From != path.Steady {
-		t.Fatalf("the page begins at %d to %d; the path: %+v", got.From, got.To, path)
-	}
-	if got.From < 900_000*us || got.To > d.duration {
-		t.Errorf("the steady part is %d to %d of %d", got.From, got.To, d.duration)
-	}
+	testkit.Require(t, path != nil && path.Steady != 0 && got.To-got.From == path.Steady,
+		"the page begins at %d to %d; the path: %+v", got.From, got.To, path)
+	testkit.Check(t, got.From >= 900_000*us && got.To <= d.duration,
+		"the steady part is %d to %d of %d", got.From, got.To, d.duration)
 	said := report.LinesBelowVerdict(d.report)
-	if len(got.Lines) != len(said) {
-		t.Fatalf("%d lines, the report has %d", len(got.Lines), len(said))
-	}
+	testkit.Require(t, len(got.Lines) == len(said), "%d lines, the report has %d", len(got.Lines), len(said))
 	var text strings.Builder
-	if err := report.WriteStyled(d.report, &text, report.Style{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, report.WriteStyled(d.report, &text, report.Style{}))
 	for i, l := range got.Lines {
-		if l.Line != said[i] || !strings.Contains(text.String(), l.Text) {
-			t.Errorf("%q is not what the report says", l.Text)
-		}
-		if l.To > 0 && (l.From >= l.To || l.To > d.duration) {
-			t.Errorf("%q is of %d to %d", l.Name, l.From, l.To)
-		}
+		testkit.Check(t, l.Line == said[i] && strings.Contains(text.String(), l.Text),
+			"%q is not what the report says", l.Text)
+		testkit.Check(t, l.To <= 0 || l.From < l.To && l.To <= d.duration, "%q is of %d to %d", l.Name, l.From, l.To)
 	}
 	most := overtime.Worst(s.OverTime)
 	waited, found := uint64(0), false
@@ -75,19 +64,14 @@ func TestAnswer(t *testing.T) {
 		if w.From == d.since(most.Begin) {
 			found = w.Rank == 2 && w.Share == most.Share
 		}
-		if i > 0 && w.From != got.Windows[i-1].To {
-			t.Errorf("window %d begins at %d, the one before ends at %d", i, w.From, got.Windows[i-1].To)
-		}
+		testkit.Check(t, i <= 0 || w.From == got.Windows[i-1].To,
+			"window %d begins at %d, the one before ends at %d", i, w.From, got.Windows[i-1].To)
 	}
-	if waited != s.Total.Waited || !found {
-		t.Errorf("%d ns in the windows, want %d; %+v", waited, s.Total.Waited, got.Windows)
-	}
-	if len(got.Worst) != len(s.Worst) || len(got.Worst) < 2 {
-		t.Fatalf("%d operations cost the most, want %d", len(got.Worst), len(s.Worst))
-	}
+	testkit.Check(t, waited == s.Total.Waited && found,
+		"%d ns in the windows, want %d; %+v", waited, s.Total.Waited, got.Windows)
+	testkit.Require(t, len(got.Worst) == len(s.Worst) && len(got.Worst) >= 2,
+		"%d operations cost the most, want %d", len(got.Worst), len(s.Worst))
 	for _, w := range got.Worst[:2] {
-		if w.Rank != 2 || w.At-w.Since < 4900*us || w.Caused < 3*4900*us || w.Comm != "world" {
-			t.Errorf("%+v", w)
-		}
+		testkit.Check(t, w.Rank == 2 && w.At-w.Since >= 4900*us && w.Caused >= 3*4900*us && w.Comm == "world", "%+v", w)
 	}
 }

@@ -20,8 +20,7 @@ import (
 // page-check` says, where there is node.)
 func TestAssetIsMadeOfItsSources(t *testing.T) {
 	names := []string{"build.mjs", "package-lock.json", "package.json", "tsconfig.json"}
-	entries, err := os.ReadDir("page/src")
-	testkit.Must(t, err)
+	entries := testkit.Value(os.ReadDir("page/src"))(t)
 	for _, e := range entries {
 		names = append(names, "src/"+e.Name())
 	}
@@ -50,56 +49,42 @@ func TestAssetIsMadeOfItsSources(t *testing.T) {
 func TestThePageIsLight(t *testing.T) {
 	const most = 98_985
 	page, err := withProgram()
-	if err != nil || len(page) > most {
-		t.Errorf("the page without data has %d bytes, of %d at most: %v", len(page), most, err)
-	}
+	testkit.Check(t, err == nil && len(page) <= most,
+		"the page without data has %d bytes, of %d at most: %v", len(page), most, err)
 }
 
 // Whatever comes from an archive gets into the page as text: no source knows another way.
 func TestPageMakesNoMarkupOfTexts(t *testing.T) {
 	files, err := filepath.Glob("page/src/*.ts")
-	if err != nil || len(files) < 10 {
-		t.Fatal(files, err)
-	}
+	testkit.Require(t, err == nil && len(files) >= 10, "%v %v", files, err)
 	dangerous := regexp.MustCompile(
 		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|\beval\(|new Function|javascript:`)
 	for _, f := range files {
 		b := testkit.Read(t, f)
-		if found := dangerous.Find(b); found != nil {
-			t.Errorf("%s: %s", f, found)
-		}
+		found := dangerous.Find(b)
+		testkit.Check(t, found == nil, "%s: %s", f, found)
 	}
 }
 
 // The page connects to nothing, and runs nothing but its own program.
 func TestPolicyOfThePage(t *testing.T) {
 	policy := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`).FindSubmatch(asset)
-	if policy == nil {
-		t.Fatal("the page has no policy")
-	}
+	testkit.Require(t, policy != nil, "the page has no policy")
 	for _, want := range []string{"default-src 'none'", "connect-src 'none'", "script-src 'sha256-",
 		"style-src 'sha256-", "base-uri 'none'"} {
-		if !strings.Contains(string(policy[1]), want) {
-			t.Errorf("the policy does not say %s: %s", want, policy[1])
-		}
+		testkit.Check(t, strings.Contains(string(policy[1]), want), "the policy does not say %s: %s", want, policy[1])
 	}
-	if strings.Contains(string(policy[1]), "unsafe") {
-		t.Errorf("the policy allows too much: %s", policy[1])
-	}
+	testkit.Check(t, !strings.Contains(string(policy[1]), "unsafe"), "the policy allows too much: %s", policy[1])
 }
 
 // The list of the packages that the page is made with names versions and hashes, and no place that they come from.
 func TestLockedPackages(t *testing.T) {
 	lock := testkit.Read(t, "page/package-lock.json")
-	if strings.Contains(string(lock), "://") || strings.Contains(string(lock), `"resolved"`) {
-		t.Error("package-lock.json names a registry: .npmrc should keep it from that")
-	}
-	if strings.Count(string(lock), `"integrity"`) < 2 {
-		t.Error("package-lock.json has no hashes")
-	}
+	testkit.Check(t, !strings.Contains(string(lock), "://") && !strings.Contains(string(lock), `"resolved"`),
+		"package-lock.json names a registry: .npmrc should keep it from that")
+	testkit.Check(t, strings.Count(string(lock), `"integrity"`) >= 2, "package-lock.json has no hashes")
 	list := testkit.Read(t, "page/package.json")
 	_, wanted, _ := strings.Cut(string(list), `"devDependencies"`)
-	if loose := regexp.MustCompile(`"[\^~><*]`).FindString(wanted); loose != "" || wanted == "" {
-		t.Errorf("package.json does not name exact versions: %s", loose)
-	}
+	loose := regexp.MustCompile(`"[\^~><*]`).FindString(wanted)
+	testkit.Check(t, loose == "" && wanted != "", "package.json does not name exact versions: %s", loose)
 }

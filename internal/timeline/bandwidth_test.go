@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
@@ -44,13 +42,10 @@ func sizesJob(t *testing.T, sizes ...uint64) *otf2.Archive {
 // shownBandwidth is what the page is told of bandwidths.
 func shownBandwidth(t *testing.T, a *otf2.Archive, selected *selection.Selection) *report.Plot {
 	t.Helper()
-	d, err := Read(a, selected)
-	testkit.Must(t, err)
+	d := testkit.Value(Read(a, selected))(t)
 	defer d.Close()
-	p, err := d.write(new(collector), nil)
-	testkit.Must(t, err)
-	b, err := json.Marshal(d.head(p, new(Options)))
-	testkit.Must(t, err)
+	p := testkit.Value(d.write(new(collector), nil))(t)
+	b := testkit.Value(json.Marshal(d.head(p, new(Options))))(t)
 	var h struct{ Bandwidth *report.Plot }
 	testkit.Must(t, json.Unmarshal(b, &h))
 	return h.Bandwidth
@@ -61,12 +56,9 @@ func TestBandwidthsAreTheReports(t *testing.T) {
 	a := sizesJob(t, 4096, 1<<20, 64<<20)
 	for _, spec := range []selection.Spec{{}, {Ranks: "1-2"}, {From: "5ms"}} {
 		t.Run(spec.String(), func(t *testing.T) {
-			selected, err := selection.Resolve(a, spec)
-			testkit.Must(t, err)
+			selected := testkit.Value(selection.Resolve(a, spec))(t)
 			rows, problems := bandwidth.Read(a, false, selected)
-			if len(problems) > 0 {
-				t.Fatal(problems)
-			}
+			testkit.Require(t, len(problems) == 0, "%v", problems)
 			var b bytes.Buffer
 			testkit.Must(t, report.WriteCurves(&b, "", bandwidth.Curves(rows)))
 			var drawn struct {
@@ -74,9 +66,7 @@ func TestBandwidthsAreTheReports(t *testing.T) {
 			}
 			testkit.Must(t, xml.Unmarshal(b.Bytes(), &drawn))
 			plot := shownBandwidth(t, a, selected)
-			if plot == nil {
-				t.Fatal("the page has no bandwidths")
-			}
+			testkit.Require(t, plot != nil, "the page has no bandwidths")
 			var got []string
 			for _, l := range plot.Lines {
 				for _, p := range l.Points {
@@ -84,19 +74,15 @@ func TestBandwidthsAreTheReports(t *testing.T) {
 						p.BusBW, p.AlgBW, units.Count(int(p.Operations), "operation", "operations")))
 				}
 			}
-			if diff := cmp.Diff(drawn.Points, got); diff != "" {
-				t.Error(diff)
-			}
-			if len(got) != 6 || len(plot.Sizes) > plotTicks {
-				t.Errorf("%d points, %d sizes below the axis", len(got), len(plot.Sizes))
-			}
+			testkit.Same(t, drawn.Points, got)
+			testkit.Check(t, len(got) == 6 && len(plot.Sizes) <= plotTicks,
+				"%d points, %d sizes below the axis", len(got), len(plot.Sizes))
 		})
 	}
 }
 
 // Operations of one size have no bandwidth over size, whatever the number of algorithms.
 func TestBandwidthsOfOneSizeAreNotShown(t *testing.T) {
-	if p := shownBandwidth(t, sizesJob(t, 1<<20), nil); p != nil {
-		t.Errorf("shown: %+v", p)
-	}
+	p := shownBandwidth(t, sizesJob(t, 1<<20), nil)
+	testkit.Check(t, p == nil, "shown: %+v", p)
 }

@@ -14,20 +14,15 @@ import (
 
 // A page of two runs has both pages whole, in attributes, and names as text.
 func TestBesideHasBothPages(t *testing.T) {
-	d, err := Read(lateJob(t), nil)
-	testkit.Must(t, err)
+	d := testkit.Value(Read(lateJob(t), nil))(t)
 	defer d.Close()
 	var alone, both bytes.Buffer
 	a := Beside{d, Options{Title: `A <b>"x"&`}}
 	testkit.Must(t, d.WritePage(&alone, a.Options))
-	if err := WriteBeside(&both, [2]Beside{a, {d, Options{Title: "B"}}}, `1 < 2 & "3"`); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, WriteBeside(&both, [2]Beside{a, {d, Options{Title: "B"}}}, `1 < 2 & "3"`))
 	frames := regexp.MustCompile(`<iframe title="([^"]*)" srcdoc="([^"]*)"></iframe>`).FindAllStringSubmatch(
 		both.String(), -1)
-	if len(frames) != 2 || html.UnescapeString(frames[0][1]) != a.Title {
-		t.Fatalf("%d frames", len(frames))
-	}
+	testkit.Require(t, len(frames) == 2 && html.UnescapeString(frames[0][1]) == a.Title, "%d frames", len(frames))
 	if got := html.UnescapeString(frames[0][2]); got != alone.String() {
 		t.Errorf("a page of %d bytes is %d in its frame", alone.Len(), len(got))
 	}

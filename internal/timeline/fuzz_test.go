@@ -27,9 +27,7 @@ func FuzzRead(f *testing.F) {
 func readAndShow(t *testing.T, anchor string) {
 	a, err := otf2.Open(anchor, nil)
 	if a == nil {
-		if err == nil {
-			t.Fatal("neither archive nor error")
-		}
+		testkit.Require(t, err != nil, "neither archive nor error")
 		return
 	}
 	defer a.Close()
@@ -76,9 +74,7 @@ func FuzzRequests(f *testing.F) {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
 		status, body := s.answer(t, r)
-		if w.Code != status {
-			t.Fatalf("%s %q at %q: %d, want %d", r.Method, r.URL.Path, r.Host, w.Code, status)
-		}
+		testkit.Require(t, w.Code == status, "%s %q at %q: %d, want %d", r.Method, r.URL.Path, r.Host, w.Code, status)
 		switch got := w.Body.Bytes(); {
 		case status != http.StatusOK && (len(got) > 100 || bytes.Contains(got, []byte(s.token))):
 			t.Fatalf("%d tells too much: %q", status, got)
@@ -115,8 +111,7 @@ func (s *Server) blocksOf(t *testing.T, numbers []string) (body []byte) {
 				if _, err := s.spool.file.ReadAt(b, s.blocks[i].at); err != nil {
 					t.Fatal(err)
 				}
-				plain, err := io.ReadAll(flate.NewReader(bytes.NewReader(b)))
-				testkit.Must(t, err)
+				plain := testkit.Value(io.ReadAll(flate.NewReader(bytes.NewReader(b))))(t)
 				body, found = append(binary.LittleEndian.AppendUint32(body, uint32(len(plain))), plain...), true
 			}
 		}

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -34,12 +33,9 @@ func TestLaunchesAreNotShownAsOperations(t *testing.T) {
 		}
 	}
 	want := []string{"100 AllReduce", "200 AllReduce (launch only)", "300 AllReduce"}
-	if diff := cmp.Diff(append(want, want...), got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, append(want, want...), got)
 	for _, r := range d.regions {
-		if strings.Contains(r.name, "nccl") && strings.Contains(r.name, "only") {
-			t.Errorf("a call has become %q", r.name)
-		}
+		testkit.Check(t, !strings.Contains(r.name, "nccl") || !strings.Contains(r.name, "only"),
+			"a call has become %q", r.name)
 	}
 }

@@ -19,17 +19,13 @@ func TestTheMatrixOfOperationsIsThatOfTheReport(t *testing.T) {
 	jobtest.WriteTraining(t, dir, 16, 3)
 	a := jobtest.Open(t, jobtest.Unify(t, dir))
 	for _, spec := range []selection.Spec{{}, {Ranks: "2-5"}, {From: "10ms", To: "20ms"}} {
-		selected, err := selection.Resolve(a, spec)
-		testkit.Must(t, err)
-		d, err := Read(a, selected)
-		testkit.Must(t, err)
+		selected := testkit.Value(selection.Resolve(a, spec))(t)
+		d := testkit.Value(Read(a, selected))(t)
 		d.Close()
 		want := matrix.Read(a, selected)
-		if len(want.Nominal) == 0 || matrix.OfOperations(a, selected) == nil {
-			t.Errorf("%v: nothing was sent: %+v", spec, want)
-		}
-		if !reflect.DeepEqual(d.matrix, want) {
-			t.Errorf("%v: the page has %+v, the report %+v", spec, d.matrix, want)
-		}
+		testkit.Check(t, len(want.Nominal) != 0 && matrix.OfOperations(a, selected) != nil,
+			"%v: nothing was sent: %+v", spec, want)
+		testkit.Check(t, reflect.DeepEqual(d.matrix, want),
+			"%v: the page has %+v, the report %+v", spec, d.matrix, want)
 	}
 }

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -182,12 +180,8 @@ func TestMetricRows(t *testing.T) {
   metric: level
   metric: level (stream 7)
 `
-	if diff := cmp.Diff(want, d.tree()); diff != "" {
-		t.Error(diff)
-	}
-	if d.duration != 20 || len(d.problems) > 0 {
-		t.Errorf("%d ns, problems %q", d.duration, d.problems)
-	}
+	testkit.Same(t, want, d.tree())
+	testkit.Check(t, d.duration == 20 && len(d.problems) == 0, "%d ns, problems %q", d.duration, d.problems)
 }
 
 // In archives of the plugin sensors are below the GPU, and values from NCCL below the communicator's rank.
@@ -204,9 +198,8 @@ func TestMetricRowsOfAJob(t *testing.T) {
 	row, power := p.GPUMetrics(1, shardtest.Power)
 	p.Measure(row, power, t0+400*us, 300_000)
 	p.Finish()
-	if _, err := scorep.Unify(dir, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err := scorep.Unify(dir, nil)
+	testkit.Require(t, err == nil, "%v", err)
 	d := read(t, filepath.Join(dir, "traces.otf2"))
 	want := `host: node0
   process: Rank 0
@@ -220,9 +213,7 @@ func TestMetricRowsOfAJob(t *testing.T) {
       sensors: GPU 1 metrics
         metric: GPU power
 `
-	if diff := cmp.Diff(want, d.tree()); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, d.tree())
 }
 
 // sums writes least, greatest, mean and time without a value of the whole of a quantity.
@@ -271,9 +262,8 @@ func TestMetricModes(t *testing.T) {
 			}
 			m.class(1, gauge)
 			m.value(onMetrics, 100, 1, uint64(1))
-			if got := m.read().series[0].summary(0); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			got := m.read().series[0].summary(0)
+			testkit.Check(t, got == c.want, "got  %s\nwant %s", got, c.want)
 		})
 	}
 }
@@ -294,18 +284,13 @@ func TestMetricsThatAreNotShown(t *testing.T) {
 		"2 events of metrics are not shown: the archive does not define their metrics as numbers",
 		"3 events of metrics are not shown: their values are not as their metrics are defined",
 	}
-	if diff := cmp.Diff(want, d.notes); diff != "" {
-		t.Error(diff)
-	}
-	if len(d.series) != 1 || d.series[0].count != 2 {
-		t.Errorf("%d series", len(d.series))
-	}
+	testkit.Same(t, want, d.notes)
+	testkit.Check(t, len(d.series) == 1 && d.series[0].count == 2, "%d series", len(d.series))
 }
 
 // columnsOf unpacks a block of raw and varint columns.
 func columnsOf(t *testing.T, packed []byte) (all [][]byte) {
-	b, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
-	testkit.Must(t, err)
+	b := testkit.Value(io.ReadAll(flate.NewReader(bytes.NewReader(packed))))(t)
 	for len(b) > 0 {
 		n, size := binary.Uvarint(b)
 		all = append(all, b[size:size+int(n)])
@@ -360,9 +345,8 @@ func TestMetricBlocksHoldAllValues(t *testing.T) {
 				values[i] = append(values[i], values[i][n])
 			}
 		}
-		if s.count != len(times)-1 || len(s.blocks) != (s.count+chunk-1)/chunk {
-			t.Fatalf("%d intervals in %d blocks of %d points", s.count, len(s.blocks), len(times))
-		}
+		testkit.Require(t, s.count == len(times)-1 && len(s.blocks) == (s.count+chunk-1)/chunk,
+			"%d intervals in %d blocks of %d points", s.count, len(s.blocks), len(times))
 		for k, e := range s.blocks {
 			columns := columnsOf(t, temporary.read(e, nil))
 			from, to := k*chunk, min((k+1)*chunk, s.count)+1
@@ -411,15 +395,13 @@ func TestMetricBlocksHoldAllValues(t *testing.T) {
 				}
 			}
 		}
-		if len(s.starts) != (s.count+metricLeaf-1)/metricLeaf {
-			t.Fatalf("%d nodes of %d intervals", len(s.starts), s.count)
-		}
+		testkit.Require(t, len(s.starts) == (s.count+metricLeaf-1)/metricLeaf,
+			"%d nodes of %d intervals", len(s.starts), s.count)
 		compare()
 		temporary.close()
 		s.coarser()
-		if len(s.starts) != (s.count+4*metricLeaf-1)/(4*metricLeaf) {
-			t.Fatalf("%d coarser nodes of %d intervals", len(s.starts), s.count)
-		}
+		testkit.Require(t, len(s.starts) == (s.count+4*metricLeaf-1)/(4*metricLeaf),
+			"%d coarser nodes of %d intervals", len(s.starts), s.count)
 		compare()
 	}
 }

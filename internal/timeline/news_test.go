@@ -47,15 +47,11 @@ func TestServerTellsHowFarItIs(t *testing.T) {
 	go func() { waits <- newest(t, s, "1") }()
 	data := make(chan int)
 	go func() { data <- ask(s, "/head").Code }()
-	if err := s.Fill(readJob(t), Options{Title: "job"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Fill(readJob(t), Options{Title: "job"}))
 	if got := <-waits; !got.Ready || got.Failed != "" {
 		t.Errorf("it tells %+v", got)
 	}
-	if code := <-data; code != 200 {
-		t.Errorf("the head: %d", code)
-	}
+	testkit.Equal(t, <-data, 200, "the head")
 	if w := ask(s, "/"); w.Code != 200 || !strings.Contains(w.Body.String(), `id="program"`) {
 		t.Errorf("%d: no timeline", w.Code)
 	}
@@ -67,13 +63,11 @@ func TestServerTellsWhyThereIsNothing(t *testing.T) {
 	waits := make(chan progress)
 	go func() { waits <- newest(t, s, "0") }()
 	s.Fail(errors.New("no room"))
-	if got := <-waits; got.Failed != "no room" || got.Ready {
-		t.Errorf("it tells %+v", got)
-	}
+	got := <-waits
+	testkit.Check(t, got.Failed == "no room" && !got.Ready, "it tells %+v", got)
 	for path, want := range map[string]int{"/": 202, "/head": 503, "/blocks/0": 503, "/progress/x": 404} {
-		if w := ask(s, path); w.Code != want {
-			t.Errorf("%s: %d, want %d", path, w.Code, want)
-		}
+		w := ask(s, path)
+		testkit.Check(t, w.Code == want, "%s: %d, want %d", path, w.Code, want)
 	}
 }
 
@@ -92,14 +86,10 @@ func TestReadingTellsHowFarItIs(t *testing.T) {
 	d, err := ReadTelling(a, nil, func(what string, done, of uint64) {
 		mu.Lock()
 		defer mu.Unlock()
-		if done > of || of != 0 && of != total {
-			t.Errorf("%s: %d of %d, there are %d", what, done, of, total)
-		}
+		testkit.Check(t, done <= of && (of == 0 || of == total), "%s: %d of %d, there are %d", what, done, of, total)
 		most[what] = max(most[what], done)
 	})
 	testkit.Must(t, err)
 	d.Close()
-	if got := most["Reading events"]; got < total/2 || len(most) != 3 {
-		t.Errorf("of %d events it tells: %v", total, most)
-	}
+	testkit.Check(t, most["Reading events"] >= total/2 && len(most) == 3, "of %d events it tells: %v", total, most)
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
@@ -59,18 +58,15 @@ func makeJob(t testing.TB) string {
 		p.Call("ncclAllReduce", t0+90*us, t0+95*us)
 		p.Finish()
 	}
-	if _, err := scorep.Unify(dir, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err := scorep.Unify(dir, nil)
+	testkit.Require(t, err == nil, "%v", err)
 	return filepath.Join(dir, "traces.otf2")
 }
 
 func read(t testing.TB, anchor string) *Data {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	testkit.Must(t, err)
-	d, err := Read(a, nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
+	d := testkit.Value(Read(a, nil))(t)
 	return d
 }
 
@@ -102,9 +98,7 @@ host: node1
     device: Rank 1 GPU 1
       rank: world rank 3
 `
-	if diff := cmp.Diff(want, got.String()); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, got.String())
 }
 
 // Parts of collectives are brought together, also those that were launched at once, and waits are those of the report.
@@ -124,18 +118,14 @@ func TestInstancesAndWaits(t *testing.T) {
 	}
 	want := map[string]int{"AllReduce 0 of 4 parts": 1, "AllReduce 1 of 4 parts": 1, "AllGather 0 of 4 parts": 1,
 		"ReduceScatter 0 of 4 parts": 1}
-	if diff := cmp.Diff(want, seen); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, seen)
 	var first, later uint64
 	for _, bar := range s.bars {
 		waited, wait := bar[6], bar[8+bar[7]:]
 		if waited == 0 {
 			continue
 		}
-		if d.ranks[wait[1]].name != "Rank 1 GPU 1" {
-			t.Errorf("waited for %s", d.ranks[wait[1]].name)
-		}
+		testkit.Equal(t, d.ranks[wait[1]].name, "Rank 1 GPU 1", "waited for")
 		if wait[2] == 1 {
 			first += waited
 		} else {
@@ -155,13 +145,10 @@ func TestForeignArchives(t *testing.T) {
 	anchors := []string{}
 	for _, pattern := range []string{"../../tests/jobtest/testdata/*/*.otf2", "../../otf2/testdata/*/*.otf2",
 		"../../otf2/testdata/*/*/*.otf2"} {
-		found, err := filepath.Glob(pattern)
-		testkit.Must(t, err)
+		found := testkit.Value(filepath.Glob(pattern))(t)
 		anchors = append(anchors, found...)
 	}
-	if len(anchors) < 3 {
-		t.Fatalf("%d archives only", len(anchors))
-	}
+	testkit.Require(t, len(anchors) >= 3, "%d archives only", len(anchors))
 	read := 0
 	for _, anchor := range anchors {
 		a, err := otf2.Open(anchor, nil)
@@ -182,9 +169,7 @@ func TestForeignArchives(t *testing.T) {
 		d.Close()
 		a.Close()
 	}
-	if read < 3 {
-		t.Errorf("%d of %d archives were read", read, len(anchors))
-	}
+	testkit.Check(t, read >= 3, "%d of %d archives were read", read, len(anchors))
 }
 
 // Damage is told, and what is whole is shown.
@@ -199,9 +184,7 @@ func TestDamagedArchive(t *testing.T) {
 		testkit.Must(t, os.WriteFile(f, b[:len(b)*(i+3)/(len(files)+4)], 0o600))
 	}
 	d := read(t, anchor)
-	if len(d.problems) == 0 {
-		t.Error("nothing is said of the damage")
-	}
+	testkit.Check(t, len(d.problems) != 0, "nothing is said of the damage")
 	var page bytes.Buffer
 	testkit.Must(t, d.WritePage(&page, Options{}))
 }
@@ -355,9 +338,8 @@ func TestLargeArchive(t *testing.T) {
 		if d, err = readKeeping(a, nil, 64<<10, nil); err != nil {
 			t.Fatal(err)
 		}
-		if d.layout.total != uint32(size.Regions()) {
-			t.Fatalf("%d regions, want %d", d.layout.total, size.Regions())
-		}
+		testkit.Require(t, d.layout.total == uint32(size.Regions()),
+			"%d regions, want %d", d.layout.total, size.Regions())
 		used[0] = int64(liveHeap() - before)
 		half := &discard{at: d.blocks() / 2}
 		if _, err := d.write(half, nil); err != nil {
@@ -382,9 +364,8 @@ func TestLargeArchive(t *testing.T) {
 				few[i]>>10, small, many[i]>>10, d.layout.total, each)
 		}
 	}
-	if n, lanes := d.blocks(), len(d.layout.lanes); n < 6*lanes {
-		t.Errorf("%d blocks only, of %d lanes", n, lanes)
-	}
+	n, lanes := d.blocks(), len(d.layout.lanes)
+	testkit.Check(t, n >= 6*lanes, "%d blocks only, of %d lanes", n, lanes)
 	got, want := show(t, d), expect(t, a, d)
 	got.compare(t, &want)
 }
@@ -421,10 +402,7 @@ func TestNodesOfTransfers(t *testing.T) {
 	for _, n := range s.nodes {
 		got = append(got, n[0], n[1])
 	}
-	if diff := cmp.Diff([]uint64{0, 1030, 160, 1030, 320, 1030}, got); diff != "" {
-		t.Error(diff)
-	}
-	if s.transfers[3][2] != 1001 || s.transfers[4][2] != 6 {
-		t.Errorf("transfers took %d and %d, less 1", s.transfers[3][2], s.transfers[4][2])
-	}
+	testkit.Same(t, []uint64{0, 1030, 160, 1030, 320, 1030}, got)
+	testkit.Check(t, s.transfers[3][2] == 1001 && s.transfers[4][2] == 6,
+		"transfers took %d and %d, less 1", s.transfers[3][2], s.transfers[4][2])
 }

@@ -42,10 +42,8 @@ func TestSelection(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := jobtest.Open(t, anchor)
-			selected, err := selection.Resolve(a, c.spec)
-			testkit.Must(t, err)
-			d, err := Read(a, selected)
-			testkit.Must(t, err)
+			selected := testkit.Value(selection.Resolve(a, c.spec))(t)
+			d := testkit.Value(Read(a, selected))(t)
 			defer d.Close()
 			s := show(t, d)
 			var rows, bars []string
@@ -62,8 +60,7 @@ func TestSelection(t *testing.T) {
 			for _, o := range s.operations {
 				on[d.regions[s.bars[o[1]][4]].name]++
 			}
-			p, err := d.write(new(collector), nil)
-			testkit.Must(t, err)
+			p := testkit.Value(d.write(new(collector), nil))(t)
 			h := d.head(p, new(Options))
 			var waited []uint64
 			for _, r := range h.Ranks {
@@ -71,17 +68,13 @@ func TestSelection(t *testing.T) {
 			}
 			for _, diff := range []string{cmp.Diff(c.rows, rows), cmp.Diff(c.bars, bars), cmp.Diff(c.operations, on),
 				cmp.Diff(c.waited, waited)} {
-				if diff != "" {
-					t.Error(diff)
-				}
+				testkit.Equal(t, diff, "", "diff")
 			}
 			if begin, end := (d.begin+uint64(d.origin)-t0)/us,
 				(d.duration+uint64(d.origin)-t0)/us; begin != c.begin || end != c.end {
 				t.Errorf("from %d to %d µs, want %d to %d", begin, end, c.begin, c.end)
 			}
-			if h.Selection != c.spec.String() || h.Begin != d.begin {
-				t.Errorf("%q from %d", h.Selection, h.Begin)
-			}
+			testkit.Check(t, h.Selection == c.spec.String() && h.Begin == d.begin, "%q from %d", h.Selection, h.Begin)
 		})
 	}
 }

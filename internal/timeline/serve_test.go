@@ -22,36 +22,28 @@ import (
 func serve(t testing.TB) *Server {
 	t.Helper()
 	s := unfilled(t)
-	if err := s.Fill(readJob(t), Options{Title: "job", Tool: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Fill(readJob(t), Options{Title: "job", Tool: "test"}))
 	return s
 }
 
 // unfilled is a server of which the timeline has not been read.
 func unfilled(t testing.TB) *Server {
 	t.Helper()
-	s, err := NewServer("job")
-	testkit.Must(t, err)
+	s := testkit.Value(NewServer("job"))(t)
 	t.Cleanup(func() { s.Close() })
-	l, err := s.Listen(0)
-	testkit.Must(t, err)
+	l := testkit.Value(s.Listen(0))(t)
 	t.Cleanup(func() { l.Close() })
-	if ip := l.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() {
-		t.Errorf("listening on %v", ip)
-	}
+	ip := l.Addr().(*net.TCPAddr).IP
+	testkit.Check(t, ip.IsLoopback(), "listening on %v", ip)
 	return s
 }
 
 // Only who knows the token gets anything, and only the page, its head and its blocks.
 func TestServerAnswers(t *testing.T) {
 	s := serve(t)
-	at, err := url.Parse(s.URL())
-	testkit.Must(t, err)
+	at := testkit.Value(url.Parse(s.URL()))(t)
 	good := strings.TrimSuffix(at.Path, "/")
-	if len(good) < 33 {
-		t.Fatalf("the token is short: %s", good)
-	}
+	testkit.Require(t, len(good) >= 33, "the token is short: %s", good)
 	bad := "/" + strings.Repeat("0", len(good)-1)
 	for _, c := range []struct {
 		method, path, host string
@@ -84,18 +76,13 @@ func TestServerAnswers(t *testing.T) {
 		r.URL.Path, r.Host = c.path, c.host
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
-		if w.Code != c.want {
-			t.Errorf("%s %s at %s: %d, want %d", c.method, c.path, c.host, w.Code, c.want)
-		}
-		if w.Code != 200 && (bytes.Contains(w.Body.Bytes(), []byte(good[1:])) || w.Body.Len() > 100) {
-			t.Errorf("%s %s tells too much: %s", c.method, c.path, w.Body)
-		}
+		testkit.Equal(t, w.Code, c.want, "%s %s at %s", c.method, c.path, c.host)
+		testkit.Check(t, w.Code == 200 || !bytes.Contains(w.Body.Bytes(), []byte(good[1:])) && w.Body.Len() <= 100,
+			"%s %s tells too much: %s", c.method, c.path, w.Body)
 		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff",
 			"Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
 			"Referrer-Policy": "no-referrer"} {
-			if got := w.Header().Get(name); got != want {
-				t.Errorf("%s %s: %s is %q", c.method, c.path, name, got)
-			}
+			testkit.Equal(t, w.Header().Get(name), want, "%s %s: %s", c.method, c.path, name)
 		}
 	}
 }
@@ -108,21 +95,16 @@ func TestServerSendsTheBlocks(t *testing.T) {
 		r.URL.Path, r.Host = "/"+s.token+path, s.hosts[0]
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
-		if w.Code != http.StatusOK || w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len()) {
-			t.Fatalf("%s: %d, %s bytes", path, w.Code, w.Header().Get("Content-Length"))
-		}
+		testkit.Require(t, w.Code == http.StatusOK && w.Header().Get("Content-Length") == fmt.Sprint(w.Body.Len()),
+			"%s: %d, %s bytes", path, w.Code, w.Header().Get("Content-Length"))
 		return w.Body.Bytes()
 	}
-	if page := get("/"); !bytes.Contains(page, []byte("connect-src 'self'")) {
-		t.Error("the page cannot ask for its data")
-	}
-	packed, err := io.ReadAll(flate.NewReader(bytes.NewReader(get("/head"))))
-	testkit.Must(t, err)
+	testkit.Check(t, bytes.Contains(get("/"), []byte("connect-src 'self'")), "the page cannot ask for its data")
+	packed := testkit.Value(io.ReadAll(flate.NewReader(bytes.NewReader(get("/head")))))(t)
 	var h head
 	testkit.Must(t, json.Unmarshal(packed, &h))
-	if h.Title != "job" || h.Nodes != len(s.blocks)-1 || h.Blocks != nil {
-		t.Errorf("%d blocks, the nodes are %d, title %q", len(s.blocks), h.Nodes, h.Title)
-	}
+	testkit.Check(t, h.Title == "job" && h.Nodes == len(s.blocks)-1 && h.Blocks == nil,
+		"%d blocks, the nodes are %d, title %q", len(s.blocks), h.Nodes, h.Title)
 	var want collector
 	if _, err := readJob(t).write(&want, nil); err != nil || len(want) != len(s.blocks) {
 		t.Fatalf("%d blocks, want %d: %v", len(s.blocks), len(want), err)
@@ -131,16 +113,12 @@ func TestServerSendsTheBlocks(t *testing.T) {
 		other := (i + 3) % len(want)
 		got := get(fmt.Sprintf("/blocks/%d,%d", i, other))
 		for _, packed := range [][]byte{want[i], want[other]} {
-			block, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
-			testkit.Must(t, err)
+			block := testkit.Value(io.ReadAll(flate.NewReader(bytes.NewReader(packed))))(t)
 			length := int(binary.LittleEndian.Uint32(got))
-			if length != len(block) || !bytes.Equal(got[4:4+length], block) {
-				t.Fatalf("blocks %d and %d: %d bytes, want %d", i, other, length, len(block))
-			}
+			testkit.Require(t, length == len(block) && bytes.Equal(got[4:4+length], block),
+				"blocks %d and %d: %d bytes, want %d", i, other, length, len(block))
 			got = got[4+length:]
 		}
-		if len(got) > 0 {
-			t.Errorf("%d bytes too many", len(got))
-		}
+		testkit.Check(t, len(got) == 0, "%d bytes too many", len(got))
 	}
 }

@@ -48,17 +48,13 @@ func TestSorter(t *testing.T) {
 		for range 2 {
 			m := s.sorted()
 			for _, e := range want {
-				if !m.skipTo(e.a) || m.b != e.b {
-					t.Fatalf("%d %d, want %+v", m.a, m.b, e)
-				}
+				testkit.Require(t, m.skipTo(e.a) && m.b == e.b, "%d %d, want %+v", m.a, m.b, e)
 				if number := m.entry.readNumber(); number != e.number || len(m.entry.unreadBytes()) != int(e.a%4) {
 					t.Fatalf("entry %d with %d bytes, want %+v", number, len(m.entry.unreadBytes()), e)
 				}
 				m.next()
 			}
-			if m.more {
-				t.Fatalf("there is one more: %d %d", m.a, m.b)
-			}
+			testkit.Require(t, !m.more, "there is one more: %d %d", m.a, m.b)
 		}
 		testkit.Must(t, temp.failed())
 	})
@@ -87,21 +83,15 @@ func TestStream(t *testing.T) {
 		c := s.open()
 		var list []note
 		for i, l := range lists {
-			if !c.more() || c.readNumber() != uint64(i) {
-				t.Fatalf("record %d is not there", i)
-			}
+			testkit.Require(t, c.more() && c.readNumber() == uint64(i), "record %d is not there", i)
 			list = c.notes(list)
 			var want []note
 			for _, a := range l {
 				want = append(want, note{uint32(a.ID), a.Bits})
 			}
-			if !slices.Equal(list, want) {
-				t.Fatalf("%v, want %v", list, want)
-			}
+			testkit.Require(t, slices.Equal(list, want), "%v, want %v", list, want)
 		}
-		if c.more() || temp.failed() != nil {
-			t.Fatalf("there is more, or %v", temp.failed())
-		}
+		testkit.Require(t, !c.more() && temp.failed() == nil, "there is more, or %v", temp.failed())
 	})
 }
 
@@ -122,14 +112,12 @@ func TestNoRoomForTemporaryFiles(t *testing.T) {
 	t.Run("no folder", func(t *testing.T) {
 		_, err := readKeeping(a, nil, 1, nil)
 		advice(t, err, os.ErrNotExist)
-		s, err := NewServer("")
-		testkit.Must(t, err)
+		s := testkit.Value(NewServer(""))(t)
 		err = s.Fill(d, Options{})
 		advice(t, err, os.ErrNotExist)
 	})
 	t.Run("disk full", func(t *testing.T) {
-		full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
-		testkit.Must(t, err)
+		full := testkit.Value(os.OpenFile("/dev/full", os.O_RDWR, 0))(t)
 		t.Setenv("TMPDIR", room)
 		d := &Data{defs: a.Defs, origin: otf2.Timestamp(a.Defs.Clock.Offset), rows: makeRows(a.Defs),
 			store: newStore(1)}

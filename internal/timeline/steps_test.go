@@ -21,12 +21,10 @@ import (
 // readTimeline reads an archive, and writes its page into nowhere.
 func readTimeline(t *testing.T, a *otf2.Archive) (*Data, *head, collector) {
 	t.Helper()
-	d, err := Read(a, nil)
-	testkit.Must(t, err)
+	d := testkit.Value(Read(a, nil))(t)
 	t.Cleanup(func() { d.Close() })
 	var all collector
-	p, err := d.write(&all, nil)
-	testkit.Must(t, err)
+	p := testkit.Value(d.write(&all, nil))(t)
 	return d, d.head(p, new(Options)), all
 }
 
@@ -45,18 +43,16 @@ func TestPathIsTheReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, h, all := readTimeline(t, jobtest.Open(t, anchor))
 			r := d.report.CriticalPath
-			if r == nil || h.Path == nil || h.Path.Count == 0 {
-				t.Fatalf("no path: %+v, on the page %+v", r, h.Path)
-			}
+			testkit.Require(t, r != nil && h.Path != nil && h.Path.Count != 0,
+				"no path: %+v, on the page %+v", r, h.Path)
 			activities, operations := make(map[string]uint64), make(map[string]uint64)
 			ranks := make(map[string]uint64)
 			at := uint64(0)
 			for k := range h.Path.Starts {
 				u := unpack(t, all[h.Path.Block+k])
 				c := u.columns(3)
-				if at != h.Path.Starts[k] {
-					t.Fatalf("block %d begins at %d, the one before ends at %d", k, h.Path.Starts[k], at)
-				}
+				testkit.Require(t, at == h.Path.Starts[k],
+					"block %d begins at %d, the one before ends at %d", k, h.Path.Starts[k], at)
 				for c[0].more() {
 					length, rank, what := c[0].next(), int(c[1].signed())-1, h.Path.What[c[2].next()]
 					at += length
@@ -76,14 +72,10 @@ func TestPathIsTheReports(t *testing.T) {
 					}
 				}
 			}
-			if at != r.Length-r.After {
-				t.Errorf("the path ends at %d of %d", at, r.Length)
-			}
+			testkit.Check(t, at == r.Length-r.After, "the path ends at %d of %d", at, r.Length)
 			for _, row := range r.Activities {
-				if activities[row.Activity] != row.Time {
-					t.Errorf("%s: %d ns on the page, %d in the report", row.Activity, activities[row.Activity],
-						row.Time)
-				}
+				testkit.Check(t, activities[row.Activity] == row.Time,
+					"%s: %d ns on the page, %d in the report", row.Activity, activities[row.Activity], row.Time)
 			}
 			if activities[criticalpath.StartUp.String()] != r.StartUp ||
 				activities[criticalpath.Unknown.String()] != r.Unknown {
@@ -119,27 +111,21 @@ func TestPathOfManySteps(t *testing.T) {
 	}
 	p.follow(&criticalpath.Result{Trace: &criticalpath.Trace{Last: criticalpath.Step{Before: before, Rank: 1,
 		Start: 100 + steps*20, In: 7}, Since: 100}})
-	if keep.failed() != nil || len(p.own) != steps || p.count != 2+2*steps {
-		t.Fatalf("%d steps, %d segments: %v", len(p.own), p.count, keep.failed())
-	}
+	testkit.Require(t, keep.failed() == nil && len(p.own) == steps && p.count == 2+2*steps,
+		"%d steps, %d segments: %v", len(p.own), p.count, keep.failed())
 	at := p.origin
 	for s := range p.segments() {
-		if s.start != at || s.rank == 9 {
-			t.Fatalf("a segment of rank %d begins at %d, the one before ends at %d", s.rank, s.start, at)
-		}
+		testkit.Require(t, s.start == at && s.rank != 9,
+			"a segment of rank %d begins at %d, the one before ends at %d", s.rank, s.start, at)
 		at += otf2.Timestamp(s.length)
 	}
-	if at != 100+steps*20+7 {
-		t.Errorf("the path ends at %d", at)
-	}
+	testkit.Equal(t, at, 100+steps*20+7, "the path ends at")
 }
 
 // The waiting that ranks caused is on the page, operation by operation: in all what the windows of the report have.
 func TestChargesAreTheReports(t *testing.T) {
 	d, h, all := readTimeline(t, jobtest.Open(t, lateRun(t)))
-	if h.Charges == nil {
-		t.Fatal("no rank caused waiting")
-	}
+	testkit.Require(t, h.Charges != nil, "no rank caused waiting")
 	by, kinds := make(map[int]uint64), make(map[verdict.Kind]uint64) // by rank; of rank 2 by in what it was late
 	for k := range h.Charges.Starts {
 		c := unpack(t, all[h.Charges.Block+k]).columns(6)
@@ -175,9 +161,8 @@ func TestChargesAreTheReports(t *testing.T) {
 		kinds[verdict.GPULate] == 0 {
 		t.Errorf("of %d ns that rank 2 caused %v are told apart, in all %d", h.Ranks[2].Back, kinds, sum)
 	}
-	if h.Ranks[2].Back == 0 || by[2] < h.Ranks[2].Back*9/10 || by[2] > h.Ranks[2].Back*11/10 {
-		t.Errorf("rank 2 caused %d ns, in the report %d", by[2], h.Ranks[2].Back)
-	}
+	testkit.Check(t, h.Ranks[2].Back != 0 && by[2] >= h.Ranks[2].Back*9/10 && by[2] <= h.Ranks[2].Back*11/10,
+		"rank 2 caused %d ns, in the report %d", by[2], h.Ranks[2].Back)
 }
 
 // An operation for which many are charged keeps those that are charged the most, and the sum.
@@ -201,21 +186,16 @@ func TestManyAreCharged(t *testing.T) {
 		sum, least := uint64(0), uint64(1000)
 		for range n {
 			rank, kind, ns := m.entry.readNumber(), m.entry.readNumber(), m.entry.readNumber()
-			if rank > 0 && chargedKinds[kind] != verdict.GPULate {
-				t.Errorf("rank %d has kind %d", rank-1, kind)
-			}
+			testkit.Check(t, rank <= 0 || chargedKinds[kind] == verdict.GPULate, "rank %d has kind %d", rank-1, kind)
 			sum += ns
 			if rank > 0 {
 				least = min(least, rank-1)
 			}
 		}
-		if length != 10 || n != mostCharged || sum != 100*101/2 || least != 100-mostCharged+1 {
-			t.Errorf("%d ranks of %d to %d ns, in all %d", n, least, length, sum)
-		}
+		testkit.Check(t, length == 10 && n == mostCharged && sum == 100*101/2 && least == 100-mostCharged+1,
+			"%d ranks of %d to %d ns, in all %d", n, least, length, sum)
 	}
-	if !slices.Equal(begins, []uint64{100, 200}) {
-		t.Errorf("operations begin at %d", begins)
-	}
+	testkit.Check(t, slices.Equal(begins, []uint64{100, 200}), "operations begin at %d", begins)
 }
 
 // Phases have all ranks that ran through them; where a name comes again it is another one.
@@ -253,19 +233,14 @@ func TestPhasesOfRanks(t *testing.T) {
 		"eval 160-170 2 ranks 20 ns, most 10 of rank 0", "eval 180-190 2 ranks 20 ns, most 10 of rank 0",
 		"step 1 200-250 2 ranks 100 ns, most 50 of rank 0", "step 2 300-350 1 ranks 50 ns, most 50 of rank 1",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("phases:\n%q\nwant\n%q", got, want)
-	}
+	testkit.Check(t, slices.Equal(got, want), "phases:\n%q\nwant\n%q", got, want)
 	var rows uint64
-	report, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	for _, row := range report.Phases {
 		rows += row.Count
 	}
 	for _, p := range h.Phases {
 		rows -= p.Count
 	}
-	if rows != 0 {
-		t.Errorf("the report has %d phases more", int64(rows))
-	}
+	testkit.Check(t, rows == 0, "the report has %d phases more", int64(rows))
 }

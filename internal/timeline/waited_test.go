@@ -5,6 +5,7 @@ package timeline
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -15,9 +16,8 @@ func TestWaitsInTimeAreTheReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, h, all := readTimeline(t, jobtest.Open(t, anchor))
 			s := d.report.WaitStates
-			if h.Waits == nil || h.Waits.Count == 0 || len(h.Waits.Starts) != len(h.Waits.Ends) {
-				t.Fatalf("no waits: %+v", h.Waits)
-			}
+			testkit.Require(t, h.Waits != nil && h.Waits.Count != 0 && len(h.Waits.Starts) == len(h.Waits.Ends),
+				"no waits: %+v", h.Waits)
 			type of struct {
 				comm int
 				name string
@@ -45,27 +45,21 @@ func TestWaitsInTimeAreTheReports(t *testing.T) {
 					key := of{comm, function}
 					in[key] = headWaiting{comm, function, in[key].Waits + 1, in[key].Waited + length}
 				}
-				if h.Waits.Ends[k] != last {
-					t.Errorf("block %d ends at %d, want %d", k, h.Waits.Ends[k], last)
-				}
+				testkit.Equal(t, h.Waits.Ends[k], last, "block %d ends at", k)
 			}
 			if total != s.Total.Waited || startUp != s.StartUp.Waited {
 				t.Errorf("waited %d and %d in start-up, the report has %d and %d", total, startUp, s.Total.Waited,
 					s.StartUp.Waited)
 			}
 			for i, r := range h.Ranks {
-				if waited[i] != r.Waited || caused[i] != r.Caused {
-					t.Errorf("%s: %d and %d, the report has %d and %d", r.Name, waited[i], caused[i], r.Waited,
-						r.Caused)
-				}
+				testkit.Check(t, waited[i] == r.Waited && caused[i] == r.Caused,
+					"%s: %d and %d, the report has %d and %d", r.Name, waited[i], caused[i], r.Waited, r.Caused)
 			}
-			if len(h.Waiting) == 0 || len(h.Waiting) != len(in) {
-				t.Errorf("%d operations, the report has %d", len(in), len(h.Waiting))
-			}
+			testkit.Check(t, len(h.Waiting) != 0 && len(h.Waiting) == len(in),
+				"%d operations, the report has %d", len(in), len(h.Waiting))
 			for _, w := range h.Waiting {
-				if got := in[of{w.Comm, w.Name}]; got != w {
-					t.Errorf("%+v, the report has %+v", got, w)
-				}
+				got := in[of{w.Comm, w.Name}]
+				testkit.Check(t, got == w, "%+v, the report has %+v", got, w)
 			}
 		})
 	}

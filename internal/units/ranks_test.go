@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestRanksAreWrittenAsRanges(t *testing.T) {
 	for want, ranks := range map[string][]int{"": nil, "3": {3}, "0-2": {0, 1, 2}, "0,2-3,9": {0, 2, 3, 9}} {
-		if got := Ranks(ranks); got != want {
-			t.Errorf("%v: %q", ranks, got)
-		}
+		testkit.Equal(t, Ranks(ranks), want, "%v", ranks)
 	}
 	var odd []int
 	for i := range 1000 {
@@ -30,9 +30,8 @@ func TestRanksAreWrittenAsRanges(t *testing.T) {
 func TestRanksHaveNames(t *testing.T) {
 	for name, want := range map[string]int{"Rank 0": 0, "Rank 17": 17, "Rank 03": -1, "Rank -1": -1,
 		"Rank 3 (no data)": -1, "Rank 3 GPU 1": -1, "17": -1, "": -1} {
-		if rank, ok := RankOf(name); ok != (want >= 0) || ok && rank != want {
-			t.Errorf("%q: %d, %t", name, rank, ok)
-		}
+		rank, ok := RankOf(name)
+		testkit.Check(t, ok == (want >= 0) && (!ok || rank == want), "%q: %d, %t", name, rank, ok)
 	}
 }
 
@@ -45,9 +44,7 @@ func TestNamesAreListed(t *testing.T) {
 		"Rank 0, comm rank 1": {"Rank 0", "comm rank 1"},
 		"Rank 0 GPU 1":        {"Rank 0 GPU 1"},
 	} {
-		if got := NameList(names); got != want {
-			t.Errorf("%v: %q", names, got)
-		}
+		testkit.Equal(t, NameList(names), want, "%v", names)
 	}
 	var many []string
 	for i := range 20 {

@@ -2,20 +2,20 @@
 
 package units
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
 
 func TestHumanNumbers(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.50 KiB", 4 << 20: "4 MiB",
 		10_000_000: "9.54 MiB", 1 << 40: "1 TiB"} {
-		if got := Bytes(n); got != want {
-			t.Errorf("%d: %q", n, got)
-		}
+		testkit.Equal(t, Bytes(n), want, "%d", n)
 	}
 	for n, want := range map[float64]string{0: "0 ns", 999: "999 ns", 1000: "1 µs", 12_345: "12.3 µs", 1.5e9: "1.50 s",
 		1e12: "1000 s", 99_960: "100 µs", 99_940: "99.9 µs", 9_996: "10.0 µs", 9_994: "9.99 µs"} {
-		if got := Time(n); got != want {
-			t.Errorf("%g: %q", n, got)
-		}
+		testkit.Equal(t, Time(n), want, "%g", n)
 	}
 }
 
@@ -23,8 +23,6 @@ func TestHumanNumbers(t *testing.T) {
 func TestDuration(t *testing.T) {
 	for ns, want := range map[uint64]string{0: "0s", 1_500: "1.5µs", 2_526_844_999: "2.526844999s",
 		1<<63 - 1: "2562047h47m16.854775807s", 1 << 63: "9223372037 s", 1<<64 - 7: "18446744074 s"} {
-		if got := Duration(ns, 1); got != want {
-			t.Errorf("%d: %q, want %q", ns, got, want)
-		}
+		testkit.Equal(t, Duration(ns, 1), want, "%d", ns)
 	}
 }

@@ -64,9 +64,7 @@ func FuzzView(f *testing.F) {
 		}
 		found := testkit.Value(scoutrules.Check(res.Archive, nil))(t)
 		for _, f := range found.Findings {
-			if f.Severity == check.Error {
-				t.Errorf("%v", f)
-			}
+			testkit.Check(t, f.Severity != check.Error, "%v", f)
 		}
 	})
 }
@@ -101,26 +99,19 @@ func readSimple(t *testing.T, anchor string) {
 	for _, l := range a.Defs.Locations {
 		n, last := uint64(0), otf2.Timestamp(0)
 		for e, err := range a.EventsOf(l.Self) {
-			if err != nil {
-				t.Fatalf("row %d: %v", l.Self, err)
-			}
-			if n > 0 && e.Time <= last {
-				t.Fatalf("row %d: %v follows %v", l.Self, e.Time, last)
-			}
+			testkit.Require(t, err == nil, "row %d: %v", l.Self, err)
+			testkit.Require(t, n <= 0 || e.Time > last, "row %d: %v follows %v", l.Self, e.Time, last)
 			n, last = n+1, e.Time
 		}
-		if n != l.Events {
-			t.Errorf("row %d: %d events, announced: %d", l.Self, n, l.Events)
-		}
+		testkit.Check(t, n == l.Events, "row %d: %d events, announced: %d", l.Self, n, l.Events)
 	}
 }
 
 // What happens at a location that is not defined is left out, or the archive is refused.
 func TestUndefinedLocations(t *testing.T) {
 	otf2test.EachWithoutLocation(t, anyJob(t), func(t *testing.T, anchor string) {
-		if made, err := Scalasca(anchor, filepath.Join(t.TempDir(), "scalasca"), nil); made == nil && err == nil {
-			t.Error("neither result nor error")
-		}
+		made, err := Scalasca(anchor, filepath.Join(t.TempDir(), "scalasca"), nil)
+		testkit.Check(t, made != nil || err != nil, "neither result nor error")
 		readSimple(t, anchor)
 	})
 }

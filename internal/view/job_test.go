@@ -165,9 +165,7 @@ func viewOf(t testing.TB, anchor string, opts *Options, but ...check.Rule) *Resu
 	} {
 		found := testkit.Value(check(res.Archive, nil))(t)
 		for _, f := range found.Findings {
-			if !slices.Contains(but, f.Rule) {
-				t.Errorf("%s: %v", name, f)
-			}
+			testkit.Check(t, slices.Contains(but, f.Rule), "%s: %v", name, f)
 		}
 	}
 	return res

@@ -203,9 +203,7 @@ func TestPhasesAreCallPaths(t *testing.T) {
 			}
 			res := viewOf(t, m.unify(), nil)
 			for rank := range 2 {
-				if diff := gocmp.Diff(c.want, pathsOf(t, res.Archive, rank, false)); diff != "" {
-					t.Errorf("rank %d: %s", rank, diff)
-				}
+				testkit.Equal(t, gocmp.Diff(c.want, pathsOf(t, res.Archive, rank, false)), "", "rank %d", rank)
 			}
 		})
 	}
@@ -245,9 +243,7 @@ func TestCallsAreCallPaths(t *testing.T) {
 		"130 leave step > call of ncclGroup", "140 leave step",
 	}
 	for rank := range 2 {
-		if diff := gocmp.Diff(want, pathsOf(t, res.Archive, rank, true)); diff != "" {
-			t.Errorf("rank %d: %s", rank, diff)
-		}
+		testkit.Equal(t, gocmp.Diff(want, pathsOf(t, res.Archive, rank, true)), "", "rank %d", rank)
 	}
 }
 
@@ -272,9 +268,7 @@ func TestPhasesOfSeveralThreads(t *testing.T) {
 		"60 enter step 0", "70 step 0 > ncclAllReduce", "90 leave step 0",
 	}
 	for rank := range 2 {
-		if diff := gocmp.Diff(want, pathsOf(t, res.Archive, rank, false)); diff != "" {
-			t.Errorf("rank %d: %s", rank, diff)
-		}
+		testkit.Equal(t, gocmp.Diff(want, pathsOf(t, res.Archive, rank, false)), "", "rank %d", rank)
 	}
 }
 
@@ -292,14 +286,11 @@ func TestPhasesThatDifferBetweenRanks(t *testing.T) {
 		}
 	}
 	res := viewOf(t, m.unify(), nil)
-	if res.Collectives != 1 || res.Waits != (Waits{Recorded: 10, Shown: 10}) {
-		t.Errorf("%d collectives, waits %+v", res.Collectives, res.Waits)
-	}
+	testkit.Check(t, res.Collectives == 1 && res.Waits == (Waits{Recorded: 10, Shown: 10}),
+		"%d collectives, waits %+v", res.Collectives, res.Waits)
 	for rank, want := range [][]string{{"10 enter stage 0", "30 stage 0 > ncclAllReduce", "60 leave stage 0"},
 		{"40 ncclAllReduce"}} {
-		if diff := gocmp.Diff(want, pathsOf(t, res.Archive, rank, false)); diff != "" {
-			t.Errorf("rank %d: %s", rank, diff)
-		}
+		testkit.Equal(t, gocmp.Diff(want, pathsOf(t, res.Archive, rank, false)), "", "rank %d", rank)
 	}
 }
 
@@ -402,9 +393,7 @@ func TestAnyPhasesAreCallPaths(t *testing.T) {
 			for rank := range want {
 				got := slices.DeleteFunc(pathsOf(t, anchor, rank, true),
 					func(s string) bool { return strings.Contains(s, " enter ") || strings.Contains(s, " leave ") })
-				if diff := gocmp.Diff(want[rank], got); diff != "" {
-					rt.Errorf("rank %d: %s", rank, diff)
-				}
+				testkit.Equal(rt, gocmp.Diff(want[rank], got), "", "rank %d", rank)
 			}
 		})
 		waits := uint64(0)

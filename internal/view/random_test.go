@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
@@ -144,12 +145,10 @@ func TestAnyJobHasAViewThatCanBeReplayed(t *testing.T) {
 		}
 		one := rapid.Bool().Draw(rt, "one process per rank")
 		res := soundView(rt, d.unify(), &Options{OneProcess: one})
-		if !one && res.Lost() == 0 && res.Untimed.Receivers == 0 && res.Waits.Shown != res.Waits.Recorded {
-			rt.Errorf("waits %+v, nothing is left out", res.Waits)
-		}
-		if !one && (res.Clipped.Operations > 0 || res.Untimed.Moved > 0) {
-			rt.Errorf("%+v, %+v", res.Clipped, res.Untimed)
-		}
+		testkit.Check(rt, one || res.Lost() != 0 || res.Untimed.Receivers != 0 || res.Waits.Shown == res.Waits.Recorded,
+			"waits %+v, nothing is left out", res.Waits)
+		testkit.Check(rt, one || res.Clipped.Operations <= 0 && res.Untimed.Moved <= 0,
+			"%+v, %+v", res.Clipped, res.Untimed)
 		if lost := res.Lost(); res.shown()+lost != d.collectives+d.messages || lost != res.Dropped[ReasonCycle] {
 			rt.Errorf("%d collectives and %d messages, %v dropped, of %d and %d", res.Collectives, res.Messages,
 				res.Dropped, d.collectives, d.messages)
@@ -165,35 +164,26 @@ func TestAnyFaultyJobHasAViewThatCanBeReplayed(t *testing.T) {
 			return
 		}
 		res := soundView(rt, d.unify(), nil)
-		if res.shown() > d.collectives+d.messages {
-			rt.Errorf("%d collectives and %d messages, of %d and %d", res.Collectives, res.Messages, d.collectives,
-				d.messages)
-		}
-		if res.Dropped[ReasonUnmatched]+res.Dropped[ReasonUnplaced] < d.halves {
-			rt.Errorf("%v dropped, %d messages have one end", res.Dropped, d.halves)
-		}
+		testkit.Check(rt, res.shown() <= d.collectives+d.messages,
+			"%d collectives and %d messages, of %d and %d", res.Collectives, res.Messages, d.collectives, d.messages)
+		testkit.Check(rt, res.Dropped[ReasonUnmatched]+res.Dropped[ReasonUnplaced] >= d.halves,
+			"%v dropped, %d messages have one end", res.Dropped, d.halves)
 	})
 }
 
 // soundView makes the view of an archive, which must be sound, and gives it to those who look, before both go.
 func soundView(rt *rapid.T, anchor string, o *Options, look ...func(anchor string)) *Result {
 	res, err := Scalasca(anchor, filepath.Join(filepath.Dir(anchor), "scalasca"), o)
-	if err != nil {
-		rt.Fatal(err)
-	}
+	testkit.Must(rt, err)
 	defer os.RemoveAll(filepath.Dir(filepath.Dir(anchor)))
 	for _, examine := range []func(string, *check.Options) (*check.Result, error){check.Archive, scoutrules.Check} {
 		found, err := examine(res.Archive, nil)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		testkit.Must(rt, err)
 		for _, f := range found.Findings {
 			// The drawn times contradict each other, so it may look as if different calls were missing on two ranks.
 			contradiction := f.Rule == scoutrules.RuleScoutClock || f.Rule == check.RuleCollectiveMate &&
 				strings.Contains(f.Text, "not in the archive of rank")
-			if !contradiction {
-				rt.Errorf("%v", f)
-			}
+			testkit.Check(rt, contradiction, "%v", f)
 		}
 	}
 	for _, l := range look {
@@ -219,17 +209,14 @@ func TestLongestRise(t *testing.T) {
 			}
 		}
 		got := longestRise(of)
-		if !slices.IsSorted(got) || len(got) != longest {
-			rt.Errorf("%v of %v, but there is one of %d", got, of, longest)
-		}
+		testkit.Check(rt, slices.IsSorted(got) && len(got) == longest,
+			"%v of %v, but there is one of %d", got, of, longest)
 		at := 0
 		for _, v := range got {
 			for at < len(of) && of[at] != v {
 				at++
 			}
-			if at == len(of) {
-				rt.Fatalf("%v is no part of %v", got, of)
-			}
+			testkit.Require(rt, at != len(of), "%v is no part of %v", got, of)
 		}
 	})
 }

@@ -94,9 +94,8 @@ func severitiesOf(t testing.TB, anchor string) severities {
 	}
 	for comm, all := range collectives {
 		for _, shares := range all {
-			if len(shares) != len(members[comm]) {
-				t.Fatalf("%d of %d members in a collective on %d", len(shares), len(members[comm]), comm)
-			}
+			testkit.Require(t, len(shares) == len(members[comm]),
+				"%d of %d members in a collective on %d", len(shares), len(members[comm]), comm)
 			var last, lastSender otf2.Timestamp // begins
 			firstEnd := shares[0].end
 			var root share
@@ -192,8 +191,7 @@ func TestTheViewEndsWhereTheLastOperationEnds(t *testing.T) {
 	for r, c := range m.comm("pair", 1, 2) {
 		c.one(t, 6*ms, uint64(9-r)*ms, "AllReduce", -1)
 	}
-	a, err := otf2.Open(viewOf(t, m.unify(), nil).Archive, nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(viewOf(t, m.unify(), nil).Archive, nil))(t)
 	defer a.Close()
 	var came []otf2.Timestamp
 	for rank := range 3 {
@@ -205,9 +203,8 @@ func TestTheViewEndsWhereTheLastOperationEnds(t *testing.T) {
 			}
 		}
 	}
-	if len(came) != 3 || came[0] != came[2] || came[1] != came[0]+1 {
-		t.Errorf("the ranks come to %s at %d", nameFinalize, came)
-	}
+	testkit.Check(t, len(came) == 3 && came[0] == came[2] && came[1] == came[0]+1,
+		"the ranks come to %s at %d", nameFinalize, came)
 }
 
 // What members have no comparable times of, has no wait states, but its time.
@@ -253,7 +250,5 @@ func TestCollectivesWithoutComparableTimes(t *testing.T) {
 	testkit.Same(t, severities{"Wait at NxN": {2 * ms, ms, 0}}, severitiesOf(t, res.Archive))
 	testkit.Same(t, Untimed{NoTimes: 1}, res.Untimed)
 	res = viewOf(t, anchor, &Options{TimedOnly: true})
-	if res.Collectives != 1 || res.Dropped[ReasonUntimed] != 1 {
-		t.Errorf("%+v", res)
-	}
+	testkit.Check(t, res.Collectives == 1 && res.Dropped[ReasonUntimed] == 1, "%+v", res)
 }

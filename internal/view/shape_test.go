@@ -253,9 +253,7 @@ func TestOperationsInTheView(t *testing.T) {
 				if want == nil {
 					continue
 				}
-				if diff := gocmp.Diff(want, regionsOf(t, res.Archive, r)); diff != "" {
-					t.Errorf("rank %d: %s", r, diff)
-				}
+				testkit.Equal(t, gocmp.Diff(want, regionsOf(t, res.Archive, r)), "", "rank %d", r)
 			}
 			got := *res
 			got.Archive, got.Rows, got.Ranks, got.Hosts, got.Communicators, got.Collectives, got.Messages,
@@ -287,10 +285,8 @@ func TestSendsThatWaitForSeveralNotices(t *testing.T) {
 	} {
 		p.on.plan(t, p.begin*us, p.end*us, regions.TimingGPU, "", p.items...)
 	}
-	if res := viewOf(t, m.unify(), &Options{OneProcess: true}, scoutrules.RuleScoutClock); res.Messages != 4 ||
-		res.Untimed.Receivers != 2 {
-		t.Errorf("%d messages, %+v", res.Messages, res.Untimed)
-	}
+	res := viewOf(t, m.unify(), &Options{OneProcess: true}, scoutrules.RuleScoutClock)
+	testkit.Check(t, res.Messages == 4 && res.Untimed.Receivers == 2, "%d messages, %+v", res.Messages, res.Untimed)
 }
 
 // Ranks that left nothing do nothing; the others' operations are shown without them.
@@ -308,9 +304,8 @@ func TestRanksWithoutDataDoNothing(t *testing.T) {
 	if res.Ranks != 4 || res.Collectives != 1 || res.MembersWithoutData != 1 || res.Dropped[ReasonRoot] != 1 {
 		t.Errorf("%+v", res)
 	}
-	if list := regionsOf(t, res.Archive, 3); len(list) != 0 {
-		t.Errorf("%q", list)
-	}
+	list := regionsOf(t, res.Archive, 3)
+	testkit.Check(t, len(list) == 0, "%q", list)
 }
 
 // A view is made anew in place of an older one, and never in place of what it is made of.

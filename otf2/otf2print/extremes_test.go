@@ -56,16 +56,14 @@ func greatest(f *otf2.Field) uint64 {
 func TestTextOfExtremeNumbers(t *testing.T) {
 	for _, p := range printers(t) {
 		dir := t.TempDir()
-		w, err := otf2.Create(dir, "traces", nil)
-		testkit.Must(t, err)
+		w := testkit.Value(otf2.Create(dir, "traces", nil))(t)
 		d := w.Definitions()
 		testkit.Must(t, d.ClockProperties(1_000_000_000, 0, 1_000_000, 0))
 		testkit.Must(t, d.String(0, "x"))
 		testkit.Must(t, d.SystemTreeNode(0, 0, 0, otf2.UndefinedSystemTreeNode))
 		testkit.Must(t, d.LocationGroup(0, 0, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup))
 		testkit.Must(t, d.Location(0, 0, otf2.LocationTypeCPUThread, 0, 0))
-		ew, err := w.Events(0)
-		testkit.Must(t, err)
+		ew := testkit.Value(w.Events(0))(t)
 		now := otf2.Timestamp(1)
 		for id := range 256 {
 			k := otf2.EventKind(id)
@@ -95,8 +93,7 @@ func TestTextOfExtremeNumbers(t *testing.T) {
 		testkit.Must(t, ew.Close())
 		testkit.Must(t, w.Close())
 		path := filepath.Join(dir, "traces.otf2")
-		a, err := otf2.Open(path, nil)
-		testkit.Must(t, err)
+		a := testkit.Value(otf2.Open(path, nil))(t)
 		golden.SameLines(t, p.v.String(), eventsText(t, a, &otf2print.Options{As: p.v}), p.printed(t, path))
 		testkit.Must(t, a.Close())
 	}
@@ -106,8 +103,7 @@ func TestTextOfExtremeNumbers(t *testing.T) {
 func TestTextOfGlobalMembers(t *testing.T) {
 	for _, p := range printers(t) {
 		dir := t.TempDir()
-		w, err := otf2.Create(dir, "traces", nil)
-		testkit.Must(t, err)
+		w := testkit.Value(otf2.Create(dir, "traces", nil))(t)
 		d := w.Definitions()
 		testkit.Must(t, d.ClockProperties(1_000_000_000, 0, 1_000_000, 0))
 		testkit.Must(t, d.String(0, "x"))
@@ -124,8 +120,7 @@ func TestTextOfGlobalMembers(t *testing.T) {
 		testkit.Must(t, d.Comm(0, 0, 1, otf2.UndefinedComm, otf2.CommFlagNone))
 		testkit.Must(t, d.Comm(1, 0, 2, otf2.UndefinedComm, otf2.CommFlagNone))
 		for l := range otf2.LocationRef(3) {
-			ew, err := w.Events(l)
-			testkit.Must(t, err)
+			ew := testkit.Value(w.Events(l))(t)
 			if l != 1 {
 				for comm := range otf2.CommRef(2) {
 					testkit.Must(t, ew.MpiSend(10, nil, 1, comm, 0, 8))
@@ -136,8 +131,7 @@ func TestTextOfGlobalMembers(t *testing.T) {
 		}
 		testkit.Must(t, w.Close())
 		path := filepath.Join(dir, "traces.otf2")
-		a, err := otf2.Open(path, nil)
-		testkit.Must(t, err)
+		a := testkit.Value(otf2.Open(path, nil))(t)
 		var b bytes.Buffer
 		b.WriteString(otf2print.Title)
 		testkit.Must(t, otf2print.Definitions(&b, a, &otf2print.Options{As: p.v, Zone: time.UTC}))
@@ -152,12 +146,9 @@ func TestTextOfGlobalMembers(t *testing.T) {
 func TestTextOfReferenceArchivesAs32(t *testing.T) {
 	p := printers(t)[1]
 	anchors, err := filepath.Glob("../testdata/*/*.otf2")
-	if err != nil || len(anchors) != 11 {
-		t.Fatalf("%d archives, want 11 (%v)", len(anchors), err)
-	}
+	testkit.Require(t, err == nil && len(anchors) == 11, "%d archives, want 11 (%v)", len(anchors), err)
 	for _, path := range anchors {
-		a, err := otf2.Open(path, nil)
-		testkit.Must(t, err)
+		a := testkit.Value(otf2.Open(path, nil))(t)
 		var b bytes.Buffer
 		b.WriteString(otf2print.Title)
 		testkit.Must(t, otf2print.Definitions(&b, a, &otf2print.Options{As: p.v, Zone: time.UTC}))

@@ -58,12 +58,9 @@ func eventsText(t *testing.T, a *otf2.Archive, opts *otf2print.Options) string {
 // The texts of all archives of libotf2 are those of the reference tool.
 func TestTextOfReferenceArchives(t *testing.T) {
 	anchors, err := filepath.Glob("../testdata/*/*.otf2")
-	if err != nil || len(anchors) != 11 {
-		t.Fatalf("%d archives, want 11 (%v)", len(anchors), err)
-	}
+	testkit.Require(t, err == nil && len(anchors) == 11, "%d archives, want 11 (%v)", len(anchors), err)
 	for _, path := range anchors {
-		a, err := otf2.Open(path, nil)
-		testkit.Must(t, err)
+		a := testkit.Value(otf2.Open(path, nil))(t)
 		name := filepath.Base(filepath.Dir(path))
 		text := filepath.Join(filepath.Dir(path), name)
 		golden.SameLines(t, name+" definitions", definitionsText(t, a), reference(t, text+".defs.txt"))
@@ -77,27 +74,22 @@ func TestTextOfReferenceArchives(t *testing.T) {
 
 // Thumbnails stand in the text of 3.2.
 func TestThumbnails(t *testing.T) {
-	a, err := otf2.Open("../testdata/aux-files/aux.otf2", nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open("../testdata/aux-files/aux.otf2", nil))(t)
 	var b bytes.Buffer
 	testkit.Must(t, otf2print.Thumbnails(&b, a, nil))
 	all := reference(t, "../testdata/aux-files/aux-files.all-3.2.txt")
-	if got := b.String(); !strings.Contains(all, got) || strings.Count(got, "THUMBNAIL_HEADER") != 3 {
-		t.Errorf("thumbnails:\n%s", got)
-	}
+	got := b.String()
+	testkit.Check(t, strings.Contains(all, got) && strings.Count(got, "THUMBNAIL_HEADER") == 3, "thumbnails:\n%s", got)
 	for i, samples := range []int{3, 4, 5} {
-		th, err := a.Thumbnail(uint32(i))
-		testkit.Must(t, err)
-		if len(th.Samples) != samples || len(th.Samples[0].Values) != len(th.Refs) {
-			t.Errorf("thumbnail %d: %d samples of %d values", i, len(th.Samples), len(th.Samples[0].Values))
-		}
+		th := testkit.Value(a.Thumbnail(uint32(i)))(t)
+		testkit.Check(t, len(th.Samples) == samples && len(th.Samples[0].Values) == len(th.Refs),
+			"thumbnail %d: %d samples of %d values", i, len(th.Samples), len(th.Samples[0].Values))
 	}
 }
 
 // Markers: the definitions that the reference tool lists stand with theirs; it drops repeated categories.
 func TestMarkers(t *testing.T) {
-	a, err := otf2.Open("../testdata/aux-files/aux.otf2", nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open("../testdata/aux-files/aux.otf2", nil))(t)
 	var b bytes.Buffer
 	testkit.Must(t, otf2print.Markers(&b, a, nil))
 	want := strings.Split(strings.TrimSpace(reference(t, "../testdata/aux-files/aux-files.markers.txt")), "\n")
@@ -105,15 +97,13 @@ func TestMarkers(t *testing.T) {
 	for _, line := range want {
 		testkit.Contains(t, got, line+"\n")
 	}
-	if n := strings.Count(got, "\n"); n != 10 {
-		t.Errorf("%d lines, want 10:\n%s", n, got)
-	}
+	n := strings.Count(got, "\n")
+	testkit.Check(t, n == 10, "%d lines, want 10:\n%s", n, got)
 }
 
 // Selected locations and times are the lines of the whole text that they name.
 func TestSelection(t *testing.T) {
-	a, err := otf2.Open("../testdata/collectives/nccl.otf2", nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open("../testdata/collectives/nccl.otf2", nil))(t)
 	var want []string
 	lines := strings.Split(eventsText(t, a, nil), "\n")
 	keep := false
@@ -131,15 +121,12 @@ func TestSelection(t *testing.T) {
 	}
 	got := eventsText(t, a, &otf2print.Options{Locations: []otf2.LocationRef{1}, From: 1200, To: 1399})
 	golden.SameLines(t, "selection", got, strings.Join(want, "\n")+"\n")
-	if len(want) < 10 {
-		t.Errorf("only %d lines", len(want))
-	}
+	testkit.Check(t, len(want) >= 10, "only %d lines", len(want))
 }
 
 // Each event of the table has a layout.
 func TestEveryEventHasText(t *testing.T) {
-	a, err := otf2.Open("../testdata/all-events/events.otf2", nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open("../testdata/all-events/events.otf2", nil))(t)
 	p := otf2print.NewPrinter(a)
 	for id := range 256 {
 		kind := otf2.EventKind(id)
@@ -153,8 +140,7 @@ func TestEveryEventHasText(t *testing.T) {
 			}
 		}
 		line := string(p.Event(&otf2.Event{Kind: kind, Args: args}))
-		if len(args) > 0 && strings.HasSuffix(line, "  \n") || strings.HasPrefix(line, "UNKNOWN") {
-			t.Errorf("%v: %q", kind, line)
-		}
+		testkit.Check(t, (len(args) == 0 || !strings.HasSuffix(line, "  \n")) && !strings.HasPrefix(line, "UNKNOWN"),
+			"%v: %q", kind, line)
 	}
 }

@@ -110,9 +110,7 @@ func EachWithoutLocation(t *testing.T, anchor string, use func(t *testing.T, anc
 		record = append([]byte{byte(otf2.DefLocation), byte(len(record))}, record...)
 		b := slices.Clone(files.Content(name))
 		at := bytes.Index(b, record)
-		if at < 0 {
-			t.Fatalf("no definition of location %d in %s", l.Self, name)
-		}
+		testkit.Require(t, at >= 0, "no definition of location %d in %s", l.Self, name)
 		b[at] = unknownRecord
 		use(t, files.With(t, name, b))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -93,9 +94,7 @@ const chunkHeader = 18
 // readDefinitions takes a file of one little-endian chunk apart.
 func readDefinitions(t *testing.T, b []byte) (head []byte, all []definition) {
 	t.Helper()
-	if len(b) < chunkHeader || b[1] != 0x42 {
-		t.Fatal("definitions of another byte order than this test's")
-	}
+	testkit.Require(t, len(b) >= chunkHeader && b[1] == 0x42, "definitions of another byte order than this test's")
 	for at := chunkHeader; b[at] >= byte(otf2.DefClockProperties); {
 		kind, size := otf2.DefKind(b[at]), int(b[at+1])
 		at += 2
@@ -106,9 +105,7 @@ func readDefinitions(t *testing.T, b []byte) (head []byte, all []definition) {
 		all = append(all, definition{kind: kind, fields: b[at : at+size], refs: findReferences(kind, b[at:at+size])})
 		at += size
 	}
-	if len(all) < 10 {
-		t.Fatalf("%d definitions", len(all))
-	}
+	testkit.Require(t, len(all) >= 10, "%d definitions", len(all))
 	return b[:chunkHeader], all
 }
 

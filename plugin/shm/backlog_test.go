@@ -40,8 +40,7 @@ func (f *faulty) ReadAt(b []byte, at int64) (int, error) {
 
 func newBacklog(t *testing.T) (*faulty, *shm.Backlog) {
 	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "backlog.spool"))
-	testkit.Must(t, err)
+	file := testkit.Value(os.Create(filepath.Join(t.TempDir(), "backlog.spool")))(t)
 	t.Cleanup(func() { file.Close() })
 	f := &faulty{File: file}
 	return f, shm.NewBacklog(f, 1<<40)
@@ -115,10 +114,8 @@ func (r *reader) read(s shm.Source, n int) (got int) {
 
 func putOff(t *testing.T, m *shm.Memory, b *shm.Backlog) uint64 {
 	t.Helper()
-	round, err := m.Refresh()
-	testkit.Must(t, err)
-	n, err := m.PutOff(b, round.Clock)
-	testkit.Must(t, err)
+	round := testkit.Value(m.Refresh())(t)
+	n := testkit.Value(m.PutOff(b, round.Clock))(t)
 	m.Mark()
 	m.Release()
 	return n
@@ -134,20 +131,15 @@ func TestPutOff(t *testing.T) {
 	r.read(m, 30) // with more of the chunk in hand
 	for range 40 {
 		w.write(900) // more than a chunk each, and of all chunks in the end
-		if putOff(t, m, b) == 0 {
-			t.Fatal("nothing was put off")
-		}
+		testkit.Require(t, putOff(t, m, b) != 0, "nothing was put off")
 	}
 	w.write(50)
-	if free, _ := m.FreeChunks(); free < 4 {
-		t.Errorf("%d chunks are free, of which all but two have been put off", free)
-	}
+	free, _ := m.FreeChunks()
+	testkit.Check(t, free >= 4, "%d chunks are free, of which all but two have been put off", free)
 	r.read(m, 1000) // some of it
 	w.write(900)
 	putOff(t, m, b)
-	if !m.Stored() {
-		t.Error("nothing is stored")
-	}
+	testkit.Check(t, m.Stored(), "nothing is stored")
 	r.read(m, 1<<20)
 	if got := r.next[0]; got != w.n || m.Stored() {
 		t.Errorf("%d records were given of %d; more is stored: %v", got, w.n, m.Stored())
@@ -161,9 +153,7 @@ func TestPutOff(t *testing.T) {
 		t.Errorf("%d records came of 20", got)
 	}
 	testkit.Must(t, b.Reset())
-	if b.Size() != 0 {
-		t.Errorf("%d bytes are left", b.Size())
-	}
+	testkit.Check(t, b.Size() == 0, "%d bytes are left", b.Size())
 	w.write(100)
 	putOff(t, m, b)
 	if got := r.read(m, 1<<20); got != 200 {
@@ -181,24 +171,20 @@ func TestPutOffFails(t *testing.T) {
 	size := b.Size()
 	w.write(3000)
 	file.write = true
-	round, err := m.Refresh()
-	testkit.Must(t, err)
+	round := testkit.Value(m.Refresh())(t)
 	if _, err := m.PutOff(b, round.Clock); !errors.Is(err, errFaulty) {
 		t.Fatalf("%v", err)
 	}
 	info, err := file.Stat()
-	if err != nil || info.Size() != size || b.Size() != size {
-		t.Errorf("the file has %d bytes, the backlog says %d, want %d: %v", info.Size(), b.Size(), size, err)
-	}
+	testkit.Check(t, err == nil && info.Size() == size && b.Size() == size,
+		"the file has %d bytes, the backlog says %d, want %d: %v", info.Size(), b.Size(), size, err)
 	m.TakeLive()
 	r.read(m, 500)
 	file.write = false
 	putOff(t, m, b)
 	m.TakeLive()
 	r.read(m, 1<<20)
-	if r.next[0] != w.n || r.next[1] != w.n {
-		t.Errorf("%v records were given of %d", r.next, w.n)
-	}
+	testkit.Check(t, r.next[0] == w.n && r.next[1] == w.n, "%v records were given of %d", r.next, w.n)
 }
 
 // A file that cannot be read keeps what it has until it can be.
@@ -244,20 +230,15 @@ func TestBacklogsPrecedeTheMemory(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	w.write(10)
-	last, err := shm.Map(job.FD())
-	testkit.Must(t, err)
+	last := testkit.Value(shm.Map(job.FD()))(t)
 	t.Cleanup(func() { last.Close() })
 	for _, file := range files {
-		info, err := file.Stat()
-		testkit.Must(t, err)
-		e, err := shm.Index(file, info.Size())
-		testkit.Must(t, err)
+		info := testkit.Value(file.Stat())(t)
+		e := testkit.Value(shm.Index(file, info.Size()))(t)
 		last.Precede(e)
 	}
 	r.read(last, 1<<20)
-	if r.next[0] != w.n || r.next[1] != w.n {
-		t.Errorf("%v records were given of %d", r.next, w.n)
-	}
+	testkit.Check(t, r.next[0] == w.n && r.next[1] == w.n, "%v records were given of %d", r.next, w.n)
 }
 
 // The file says what the memory did, to whom has nothing else, from wherever a collector began in it.
@@ -279,22 +260,17 @@ func TestBacklogIsASpoolFile(t *testing.T) {
 		}
 		putOff(t, m, b)
 	}
-	spool, err := shm.OpenSpool(file, b.Size())
-	testkit.Must(t, err)
+	spool := testkit.Value(shm.OpenSpool(file, b.Size()))(t)
 	spool.Within()
 	for ended := false; !ended; {
-		round, err := spool.Refresh()
-		testkit.Must(t, err)
+		round := testkit.Value(spool.Refresh())(t)
 		ended = round.Ended
 	}
 	r.read(spool, 1<<20)
-	if r.next[0] != w.n || r.next[1] != w.n || spool.Lacking() != 0 || spool.Cut() != "" {
-		t.Errorf("%v records were given of %d, %d bytes are lacking, cut %q", r.next, w.n, spool.Lacking(), spool.Cut())
-	}
+	testkit.Check(t, r.next[0] == w.n && r.next[1] == w.n && spool.Lacking() == 0 && spool.Cut() == "",
+		"%v records were given of %d, %d bytes are lacking, cut %q", r.next, w.n, spool.Lacking(), spool.Cut())
 	h := spool.Header()
-	if h.Host() != "far" || h.PID != job.Header().PID {
-		t.Errorf("host %q, process %d", h.Host(), h.PID)
-	}
+	testkit.Check(t, h.Host() == "far" && h.PID == job.Header().PID, "host %q, process %d", h.Host(), h.PID)
 	comm.FinalTicks = 77
 	got, ok := spool.Comm(0)
 	if got.Window = comm.Window; !ok || !cmp.Equal(got, comm) {

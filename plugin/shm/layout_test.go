@@ -25,10 +25,7 @@ func cFacts(t *testing.T, expressions []string) map[string]string {
 	t.Helper()
 	cc := need.Program(t, cmp.Or(os.Getenv("CC"), "cc"), "to compare the layout of shm.h")
 	testkit.Watch(t, "..")
-	header, err := filepath.Abs("../shm.h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	header := testkit.Value(filepath.Abs("../shm.h"))(t)
 	var source strings.Builder
 	fmt.Fprintf(&source, "#include <stdio.h>\n#include <stddef.h>\n#include %q\nint main(void) {\n", header)
 	for i, e := range expressions {
@@ -37,16 +34,11 @@ func cFacts(t *testing.T, expressions []string) map[string]string {
 	source.WriteString("  return 0;\n}\n")
 	dir := t.TempDir()
 	file, program := filepath.Join(dir, "layout.c"), filepath.Join(dir, "layout")
-	if err := os.WriteFile(file, []byte(source.String()), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(source.String()), 0o666))
 	if out, err := exec.Command(cc, "-o", program, file).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", cc, err, out)
 	}
-	out, err := exec.Command(program).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Value(exec.Command(program).Output())(t)
 	facts := make(map[string]string)
 	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); {
 		var i int
@@ -167,13 +159,9 @@ func TestLayoutMatchesC(t *testing.T) {
 		expressions = append(expressions, e)
 	}
 	facts := cFacts(t, expressions)
-	if len(facts) != len(want) {
-		t.Fatalf("the compiler answered %d of %d questions", len(facts), len(want))
-	}
+	testkit.Require(t, len(facts) == len(want), "the compiler answered %d of %d questions", len(facts), len(want))
 	for e, w := range want {
-		if facts[e] != fmt.Sprint(w) {
-			t.Errorf("%s: C says %s, Go says %d", e, facts[e], w)
-		}
+		testkit.Check(t, facts[e] == fmt.Sprint(w), "%s: C says %s, Go says %d", e, facts[e], w)
 	}
 }
 
@@ -194,9 +182,7 @@ func TestFieldTableFitsRecord(t *testing.T) {
 				(target.Type.Kind() == reflect.String) != (f.w == text || f.w == inline) {
 				t.Errorf("%s.%s: writes %d bytes to %s %s", l.name, f.name, sizes[f.w], target.Name, target.Type)
 			}
-			if seen[f.to] {
-				t.Errorf("%s.%s: %s is written twice", l.name, f.name, target.Name)
-			}
+			testkit.Check(t, !seen[f.to], "%s.%s: %s is written twice", l.name, f.name, target.Name)
 			seen[f.to] = true
 		}
 	}

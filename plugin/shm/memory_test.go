@@ -22,24 +22,17 @@ import (
 
 func newJob(t *testing.T, o shmtest.Options) (*shmtest.Job, *shm.Memory) {
 	t.Helper()
-	j, err := shmtest.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := testkit.Value(shmtest.New(o))(t)
 	t.Cleanup(func() { j.Close() })
-	m, err := shm.Map(j.FD())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testkit.Value(shm.Map(j.FD()))(t)
 	t.Cleanup(func() { m.Close() })
 	return j, m
 }
 
 func readAll(t *testing.T, s shm.Source) (all []shm.Record) {
 	t.Helper()
-	if _, err := s.Refresh(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Refresh()
+	testkit.Require(t, err == nil, "%v", err)
 	for _, ring := range s.Rings() {
 		var r shm.Record
 		for ring.Next(&r) {
@@ -62,20 +55,14 @@ func TestRingsAreReadAcrossChunks(t *testing.T) {
 		}
 	}
 	all := readAll(t, m)
-	if len(all) != n+1 {
-		t.Fatalf("%d records, want %d", len(all), n+1)
-	}
+	testkit.Require(t, len(all) == n+1, "%d records, want %d", len(all), n+1)
 	if r := all[0]; r.Kind != shm.RecordThread || r.TID != 77 || r.ThreadName != "worker" || r.Ticks != 5 {
 		t.Errorf("first record: %+v", r)
 	}
 	for i, r := range all[1:] {
-		if r.Seq != uint64(i) || r.Func != "AllReduce" {
-			t.Fatalf("record %d: seq %d, func %q", i, r.Seq, r.Func)
-		}
+		testkit.Require(t, r.Seq == uint64(i) && r.Func == "AllReduce", "record %d: seq %d, func %q", i, r.Seq, r.Func)
 	}
-	if m.Strings().Missing != 0 {
-		t.Error("strings are missing")
-	}
+	testkit.Check(t, m.Strings().Missing == 0, "strings are missing")
 }
 
 func TestChunksComeBackOnlyAfterRelease(t *testing.T) {
@@ -114,20 +101,15 @@ func TestChunksComeBackOnlyAfterRelease(t *testing.T) {
 	for range 5 {
 		want := fill()
 		got := readAll(t, m)
-		if len(got) != want {
-			t.Fatalf("%d records, want %d", len(got), want)
-		}
+		testkit.Require(t, len(got) == want, "%d records, want %d", len(got), want)
 		for i := 1; i < len(got); i++ {
-			if got[i].Ticks != got[i-1].Ticks+1 {
-				t.Fatalf("ticks %d after %d", got[i].Ticks, got[i-1].Ticks)
-			}
+			testkit.Require(t, got[i].Ticks == got[i-1].Ticks+1, "ticks %d after %d", got[i].Ticks, got[i-1].Ticks)
 		}
 		m.Mark()
 		m.Release()
 	}
-	if h := m.Header(); h.Lost[shm.LossMemory][shm.EventProxyStep] != 6 {
-		t.Errorf("losses: %v", h.Lost)
-	}
+	h := m.Header()
+	testkit.Check(t, h.Lost[shm.LossMemory][shm.EventProxyStep] == 6, "losses: %v", h.Lost)
 }
 
 // A copy of the header has all that the plugin writes there.
@@ -189,9 +171,7 @@ func TestSparesArePreparedAndUsed(t *testing.T) {
 	}
 	th := j.Thread(1, 1, "t")
 	_ = th
-	if h := m.Header(); h.FaultedChunks != 0 {
-		t.Error("the thread's first chunk was none of the spares")
-	}
+	testkit.Check(t, m.Header().FaultedChunks == 0, "the thread's first chunk was none of the spares")
 	if _, spare := j.Free(); spare != 1 {
 		t.Fatalf("%d chunks are spare after one was taken", spare)
 	}
@@ -265,16 +245,14 @@ func TestCommunicators(t *testing.T) {
 	want := shm.Comm{APIVersion: 6, ID: 0xfeedfacecafe, NRanks: 8, Rank: 3, NNodes: 2, Device: 1, InitTicks: 99,
 		InitTID: 12,
 		Name:    "tp", PCI: "00000000:3b:00"}
-	if i := j.Comm(want, &uuid); i != 0 {
-		t.Fatal(i)
-	}
+	i := j.Comm(want, &uuid)
+	testkit.Require(t, i == 0, "%v", i)
 	j.Comm(shm.Comm{ID: 2, Device: -1}, nil)
 	j.FinishComm(0, 1234)
 	want.UUID, want.FinalTicks = "GPU-12345678-9abc-def0-0102-030405060708", 1234
 	got, ok := m.Comm(0)
-	if d := cmp.Diff(want, got); d != "" || !ok {
-		t.Error(d)
-	}
+	d := cmp.Diff(want, got)
+	testkit.Check(t, d == "" && ok, "%v", d)
 	if got, ok := m.Comm(1); !ok || got.UUID != "" || got.Device != -1 || got.Name != "" {
 		t.Errorf("%+v", got)
 	}
@@ -296,9 +274,7 @@ func TestRequestsAndMessages(t *testing.T) {
 	}
 	m.AwaitRequest(n-1, time.Minute) // returns at once: the number has changed
 	m.Answer(n)
-	if !j.Answered(n) {
-		t.Error("not answered")
-	}
+	testkit.Check(t, j.Answered(n), "not answered")
 	m.Post("two\nlines " + strings.Repeat("é", 600))
 	text, number := m.Message()
 	if !strings.HasPrefix(text, "two lines é") || len(text) > 511 || !strings.HasSuffix(text, "é") || number != 1 {
@@ -343,24 +319,17 @@ func TestMapRefuses(t *testing.T) {
 		{"no chunks", func(j *shmtest.Job) { j.Header().ChunkCount = 0 }, "chunk"},
 		{"all in reserve", func(j *shmtest.Job) { j.Header().ChunkReserve = 64 }, "in reserve"},
 	} {
-		j, err := shmtest.New(shmtest.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := testkit.Value(shmtest.New(shmtest.Options{}))(t)
 		tc.spoil(j)
 		m, err := shm.Map(j.FD())
 		if err == nil {
 			m.Close()
 		}
-		if !errors.Is(err, shm.ErrCorrupt) || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v", tc.name, err)
-		}
+		testkit.Check(t, errors.Is(err, shm.ErrCorrupt) && strings.Contains(err.Error(), tc.want),
+			"%s: %v", tc.name, err)
 		j.Close()
 	}
-	fd, err := unix.MemfdCreate("empty", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := testkit.Value(unix.MemfdCreate("empty", 0))(t)
 	if _, err := shm.Map(fd); !errors.Is(err, shm.ErrCorrupt) {
 		t.Error(err)
 	}
@@ -394,12 +363,10 @@ func TestBrokenRingsEnd(t *testing.T) {
 			var r shm.Record
 			for m.Rings()[0].Next(&r) {
 			}
-			if err := m.Rings()[0].Err(); err == nil || !strings.HasPrefix(err.Error(), "ring 0: ") {
-				t.Errorf("broken ring: %v", err)
-			}
-			if !m.Rings()[1].Next(&r) || r.ThreadName != "good" || m.Rings()[1].Err() != nil {
-				t.Errorf("good ring: %+v, %v", r, m.Rings()[1].Err())
-			}
+			err := m.Rings()[0].Err()
+			testkit.Check(t, err != nil && strings.HasPrefix(err.Error(), "ring 0: "), "broken ring: %v", err)
+			testkit.Check(t, m.Rings()[1].Next(&r) && r.ThreadName == "good" && m.Rings()[1].Err() == nil,
+				"good ring: %+v, %v", r, m.Rings()[1].Err())
 		})
 	}
 }
@@ -411,13 +378,11 @@ func TestClocksAgree(t *testing.T) {
 		}
 		a := shm.ReadClock(source)
 		b := shm.ReadClock(source)
-		if b.Ticks <= a.Ticks || b.Raw <= a.Raw || b.Mono <= a.Mono || a.Real < 1e18 {
-			t.Errorf("%s: %+v then %+v", source, a, b)
-		}
+		testkit.Check(t, b.Ticks > a.Ticks && b.Raw > a.Raw && b.Mono > a.Mono && a.Real >= 1e18,
+			"%s: %+v then %+v", source, a, b)
 	}
-	if shm.HasCounter(shm.ClockTSC) && shm.HasCounter(shm.ClockCNTVCT) {
-		t.Error("this processor has both counters")
-	}
+	testkit.Check(t, !shm.HasCounter(shm.ClockTSC) || !shm.HasCounter(shm.ClockCNTVCT),
+		"this processor has both counters")
 }
 
 func TestProcessStart(t *testing.T) {
@@ -442,10 +407,7 @@ func TestProcessStart(t *testing.T) {
 // spoolFile makes a file of three rounds and returns the records in it.
 func spoolFile(t *testing.T) (file []byte, want []shm.Record) {
 	t.Helper()
-	j, err := shmtest.New(shmtest.Options{Created: shm.ClockTuple{Ticks: 1, Raw: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := testkit.Value(shmtest.New(shmtest.Options{Created: shm.ClockTuple{Ticks: 1, Raw: 1}}))(t)
 	defer j.Close()
 	j.Comm(shm.Comm{ID: 1, NRanks: 2, Name: "dp"}, nil)
 	th := j.Thread(1, 1, "t")
@@ -489,31 +451,21 @@ func readSpool(s *shm.Spool) (got []shm.Record, rounds []shm.Round, err error) {
 
 func TestSpoolFile(t *testing.T) {
 	file, want := spoolFile(t)
-	s, err := shm.OpenSpool(bytes.NewReader(file), int64(len(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Value(shm.OpenSpool(bytes.NewReader(file), int64(len(file))))(t)
 	got, rounds, err := readSpool(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	testkit.Must(t, err)
+	testkit.Same(t, want, got)
 	// The first round has what lies before the first clock frame: nothing but the header.
 	if len(rounds) != 4 || rounds[1].Clock.Ticks != 1 || rounds[2].Clock.Ticks != 50 || rounds[3].Clock.Ticks != 250 ||
 		!rounds[3].Ended {
 		t.Errorf("rounds: %+v", rounds)
 	}
-	if !s.Orderly() || s.Cut() != "" || s.Lacking() != 0 || s.Strings().Missing != 0 {
-		t.Errorf("orderly %v, cut %q, lacking %d, missing %d", s.Orderly(), s.Cut(), s.Lacking(), s.Strings().Missing)
-	}
-	if c, ok := s.Comm(0); !ok || c.Name != "dp" || c.NRanks != 2 {
-		t.Errorf("communicator: %+v", c)
-	}
-	if h := s.Header(); h.Host() != "testhost" {
-		t.Errorf("host %q", h.Host())
-	}
+	testkit.Check(t, s.Orderly() && s.Cut() == "" && s.Lacking() == 0 && s.Strings().Missing == 0,
+		"orderly %v, cut %q, lacking %d, missing %d", s.Orderly(), s.Cut(), s.Lacking(), s.Strings().Missing)
+	c, ok := s.Comm(0)
+	testkit.Check(t, ok && c.Name == "dp" && c.NRanks == 2, "communicator: %+v", c)
+	h := s.Header()
+	testkit.Check(t, h.Host() == "testhost", "host %q", h.Host())
 }
 
 // Cut off anywhere, a spool file gives a prefix of its records, and says that it was cut unless the
@@ -524,36 +476,22 @@ func TestSpoolFileCutAnywhere(t *testing.T) {
 	for size := 0; size < len(file); size += 24 {
 		s, err := shm.OpenSpool(bytes.NewReader(file[:size]), int64(size))
 		if size < shm.HeaderSize+32 {
-			if !errors.Is(err, shm.ErrCorrupt) {
-				t.Fatalf("%d bytes: %v", size, err)
-			}
+			testkit.Require(t, errors.Is(err, shm.ErrCorrupt), "%d bytes: %v", size, err)
 			continue
 		}
-		if err != nil {
-			t.Fatalf("%d bytes: %v", size, err)
-		}
+		testkit.Require(t, err == nil, "%d bytes: %v", size, err)
 		got, _, err := readSpool(s)
-		if err != nil {
-			t.Fatalf("%d bytes: %v", size, err)
-		}
-		if len(got) < last || len(got) > 0 && cmp.Diff(want[:len(got)], got) != "" {
-			t.Fatalf("%d bytes: %d records after %d", size, len(got), last)
-		}
+		testkit.Require(t, err == nil, "%d bytes: %v", size, err)
+		testkit.Require(t, len(got) >= last && (len(got) == 0 || cmp.Diff(want[:len(got)], got) == ""),
+			"%d bytes: %d records after %d", size, len(got), last)
 		last = len(got)
-		if s.Orderly() {
-			t.Fatalf("%d bytes: orderly", size)
-		}
+		testkit.Require(t, !s.Orderly(), "%d bytes: orderly", size)
 	}
-	if last != len(want) {
-		t.Errorf("%d of %d records", last, len(want))
-	}
+	testkit.Check(t, last == len(want), "%d of %d records", last, len(want))
 }
 
 func FuzzSpool(f *testing.F) {
-	j, err := shmtest.New(shmtest.Options{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	j := testkit.Value(shmtest.New(shmtest.Options{}))(f)
 	th := j.Thread(1, 1, "t")
 	th.KeepForSpool()
 	th.Write(&shm.Record{Ticks: 1, Kind: shm.RecordStart, Type: shm.EventCollApi, Func: "AllReduce"})
@@ -566,29 +504,22 @@ func FuzzSpool(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got, _, _ := readSpool(s); len(got) > len(b)/shm.Unit {
-			t.Errorf("%d records from %d bytes", len(got), len(b))
-		}
+		got, _, _ := readSpool(s)
+		testkit.Check(t, len(got) <= len(b)/shm.Unit, "%d records from %d bytes", len(got), len(b))
 	})
 }
 
 // A position names a record for whoever reads the ring, whatever the record's ticks: in shared memory as in a spool
 // file, which begins with the first chunk that was not given back.
 func TestPositions(t *testing.T) {
-	j, err := shmtest.New(shmtest.Options{Created: shm.ClockTuple{Ticks: 1, Raw: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := testkit.Value(shmtest.New(shmtest.Options{Created: shm.ClockTuple{Ticks: 1, Raw: 1}}))(t)
 	defer j.Close()
 	th := j.Thread(1, 1, "t")
 	const records = 3000
 	for i := range uint64(records) {
 		th.Write(&shm.Record{Ticks: 7, Kind: shm.RecordStart, Type: shm.EventCollApi, Count: i, Func: "AllReduce"})
 	}
-	m, err := shm.Map(j.FD())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testkit.Value(shm.Map(j.FD()))(t)
 	defer m.Close()
 	at := make(map[uint64]uint64) // record by position
 	read := func(ring *shm.Ring, n int, known bool) (got int) {
@@ -618,27 +549,18 @@ func TestPositions(t *testing.T) {
 	m.Mark()
 	m.Release() // some chunks
 	read(m.Rings()[0], records, false)
-	if len(at) != records {
-		t.Fatalf("%d records at %d positions", records, len(at))
-	}
+	testkit.Require(t, len(at) == records, "%d records at %d positions", records, len(at))
 	var out bytes.Buffer
 	testkit.Must(t, errors.Join(j.SpoolRest(&out, shm.ClockTuple{Ticks: 8, Raw: 8}), shmtest.SpoolEnd(&out)))
-	s, err := shm.OpenSpool(&out, int64(out.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Value(shm.OpenSpool(&out, int64(out.Len())))(t)
 	n := 0
 	for ended := false; !ended; {
-		round, err := s.Refresh()
-		if err != nil {
-			t.Fatal(err)
-		}
+		round := testkit.Value(s.Refresh())(t)
 		for _, ring := range s.Rings() {
 			n += read(ring, records, true)
 		}
 		ended = round.Ended
 	}
-	if n < records-2000 || n == records || s.Lacking() > 0 {
-		t.Errorf("%d records in the spool file, %d bytes lack", n, s.Lacking())
-	}
+	testkit.Check(t, n >= records-2000 && n != records && s.Lacking() <= 0,
+		"%d records in the spool file, %d bytes lack", n, s.Lacking())
 }

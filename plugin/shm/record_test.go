@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // heapOf makes a string heap and the function that gives ids.
@@ -85,12 +87,8 @@ func TestRecordsDecodeAsEncoded(t *testing.T) {
 		b = append(b, 0xff) // the next record
 		got := Record{Func: "left over", Count: 1}
 		n, err := Decode(b, strings, &got)
-		if err != nil || n != len(b)-1 {
-			t.Errorf("%s %s: %d of %d bytes, %v", kind, typ, n, len(b)-1, err)
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s %s: %s", kind, typ, d)
-		}
+		testkit.Check(t, err == nil && n == len(b)-1, "%s %s: %d of %d bytes, %v", kind, typ, n, len(b)-1, err)
+		testkit.Equal(t, cmp.Diff(want, got), "", "%s %s", kind, typ)
 	}
 	for typ := range EventType(TypeCount) {
 		try(RecordStart, typ)
@@ -99,9 +97,7 @@ func TestRecordsDecodeAsEncoded(t *testing.T) {
 		RecordCuptiClock} {
 		try(kind, EventColl)
 	}
-	if strings.Missing != 0 {
-		t.Errorf("%d strings missing", strings.Missing)
-	}
+	testkit.Check(t, strings.Missing == 0, "%d strings missing", strings.Missing)
 }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -154,9 +150,8 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 	b := AppendRecord(nil, &r, id)
 	var got Record
 	Decode(b, strings, &got)
-	if n := testing.AllocsPerRun(100, func() { Decode(b, strings, &got) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	n := testing.AllocsPerRun(100, func() { Decode(b, strings, &got) })
+	testkit.Check(t, n == 0, "%v allocations", n)
 }
 
 func TestRecordsOfAnyContentDecode(t *testing.T) {
@@ -175,40 +170,24 @@ func TestRecordsOfAnyContentDecode(t *testing.T) {
 		for i := range want {
 			var got Record
 			n, err := Decode(b, strings, &got)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(want[i], got); d != "" {
-				t.Fatal(d)
-			}
+			testkit.Must(t, err)
+			d := cmp.Diff(want[i], got)
+			testkit.Require(t, d == "", "%v", d)
 			b = b[n:]
 		}
-		if len(b) != 0 {
-			t.Fatalf("%d bytes left", len(b))
-		}
+		testkit.Require(t, len(b) == 0, "%d bytes left", len(b))
 	})
 }
 
 func TestNames(t *testing.T) {
-	if got := StateName(22); got != "KernelChStop" {
-		t.Error(got)
-	}
-	if got := StateName(31); got != "KernelPhaseStop" {
-		t.Error(got)
-	}
-	if got := StateName(9); got != "ProxyStepSendWait" {
-		t.Error(got)
-	}
-	if got := StateName(1000); got != "State(1000)" {
-		t.Error(got)
-	}
-	if EventKernelLaunch.String() != "KernelLaunch" || EventType(77).String() != "EventType(77)" {
-		t.Error(EventKernelLaunch, EventType(77))
-	}
+	testkit.Equal(t, StateName(22), "KernelChStop", "StateName(22)")
+	testkit.Equal(t, StateName(31), "KernelPhaseStop", "StateName(31)")
+	testkit.Equal(t, StateName(9), "ProxyStepSendWait", "StateName(9)")
+	testkit.Equal(t, StateName(1000), "State(1000)", "StateName(1000)")
+	testkit.Check(t, EventKernelLaunch.String() == "KernelLaunch" && EventType(77).String() == "EventType(77)",
+		"%v %v", EventKernelLaunch, EventType(77))
 	h := uint64(0x1234)<<TagShift | uint64(EventCeSync)<<TypeShift | 99
-	if Tag(h) != 0x1234 || TypeOf(h) != EventCeSync {
-		t.Errorf("%#x: tag %#x, type %s", h, Tag(h), TypeOf(h))
-	}
+	testkit.Check(t, Tag(h) == 0x1234 && TypeOf(h) == EventCeSync, "%#x: tag %#x, type %s", h, Tag(h), TypeOf(h))
 }
 
 func FuzzDecode(f *testing.F) {
@@ -220,8 +199,6 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r Record
 		n, err := Decode(b, strings, &r)
-		if err == nil && (n < Unit || n > len(b) || n%Unit != 0) {
-			t.Errorf("%d of %d bytes", n, len(b))
-		}
+		testkit.Check(t, err != nil || n >= Unit && n <= len(b) && n%Unit == 0, "%d of %d bytes", n, len(b))
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // What is written comes back, over the ends of chunks.
@@ -41,30 +43,20 @@ func TestSpoolWriter(t *testing.T) {
 		UUID: "GPU-00112233-4455-6677-8899-aabbccddeeff", PCI: "00000000:07:00",
 	}
 	w.Comm(1, &comm)
-	if err := w.Close(ClockTuple{Ticks: 10 + each, Raw: 10 + each}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Close(ClockTuple{Ticks: 10 + each, Raw: 10 + each}))
 
-	s, err := OpenSpool(&out, int64(out.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Value(OpenSpool(&out, int64(out.Len())))(t)
 	for ended := false; !ended; {
-		round, err := s.Refresh()
-		if err != nil {
-			t.Fatal(err)
-		}
+		round := testkit.Value(s.Refresh())(t)
 		ended = round.Ended
 	}
 	if got := s.Header(); got.PID != 4711 || got.Host() != "far" || got.Created != h.Created {
 		t.Errorf("header: pid %d, host %q, created %v", got.PID, got.Host(), got.Created)
 	}
-	if !s.Orderly() || s.Cut() != "" || s.Lacking() != 0 {
-		t.Errorf("orderly %v, cut %q, lacking %d", s.Orderly(), s.Cut(), s.Lacking())
-	}
-	if _, ready := s.Comm(0); ready {
-		t.Error("entry 0 is ready")
-	}
+	testkit.Check(t, s.Orderly() && s.Cut() == "" && s.Lacking() == 0,
+		"orderly %v, cut %q, lacking %d", s.Orderly(), s.Cut(), s.Lacking())
+	_, ready := s.Comm(0)
+	testkit.Check(t, !ready, "entry 0 is ready")
 	if got, _ := s.Comm(1); !cmp.Equal(got, comm) {
 		t.Errorf("communicator: %s", cmp.Diff(comm, got))
 	}
@@ -77,9 +69,7 @@ func TestSpoolWriter(t *testing.T) {
 			t.Errorf("ring %d: %d of %d records, %v", ring, len(got), len(want[ring]), err)
 		}
 	}
-	if s.Strings().Missing != 0 {
-		t.Errorf("%d strings are missing", s.Strings().Missing)
-	}
+	testkit.Check(t, s.Strings().Missing == 0, "%d strings are missing", s.Strings().Missing)
 }
 
 // What the layout has no room for is an error or cut as the plugin cuts it, and an error stays.
@@ -98,15 +88,12 @@ func TestSpoolWriterLimits(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	w := NewSpoolWriter(new(bytes.Buffer), &Header{})
-	if w.id(strings.Repeat("x", StringMax+1)) != w.id(strings.Repeat("x", StringMax)) {
-		t.Error("a string is longer than the plugin's")
-	}
+	testkit.Check(t, w.id(strings.Repeat("x", StringMax+1)) == w.id(strings.Repeat("x", StringMax)),
+		"a string is longer than the plugin's")
 	for i := range StringSize / 8 {
 		w.id(fmt.Sprint(i))
 	}
-	if len(w.heap) > StringSize || w.id("one more") != 0 {
-		t.Errorf("the heap has %d bytes", len(w.heap))
-	}
+	testkit.Check(t, len(w.heap) <= StringSize && w.id("one more") == 0, "the heap has %d bytes", len(w.heap))
 }
 
 var errFull = errors.New("full")

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // TestMemoryAgainstAll compares with a list of all allocations that is looked through: random allocations that do not
@@ -40,9 +42,7 @@ func TestMemoryAgainstAll(t *testing.T) {
 			_ = i
 		}
 		for _, e := range rapid.Permutation(events).Draw(t, "order") {
-			if s.addChange(e.address, e.c, 0) != 0 {
-				t.Fatal("something was forgotten")
-			}
+			testkit.Require(t, s.addChange(e.address, e.c, 0) == 0, "something was forgotten")
 		}
 		for range 50 {
 			address, at := uint64(rapid.IntRange(0, 1100).Draw(t, "address")),
@@ -53,9 +53,8 @@ func TestMemoryAgainstAll(t *testing.T) {
 					want = fmt.Sprint(i)
 				}
 			}
-			if got := s.classAt(address, at); got != want {
-				t.Fatalf("%d at %d: %s, want %s of %v", address, at, got, want, lives)
-			}
+			got := s.classAt(address, at)
+			testkit.Require(t, got == want, "%d at %d: %s, want %s of %v", address, at, got, want, lives)
 		}
 	})
 }
@@ -69,15 +68,13 @@ func TestMemoryAreBounded(t *testing.T) {
 			forgotten += s.addChange(i*4096, change{time: i + 1}, i)
 		}
 	}
-	if len(s.blocks) > maxBlocks || len(s.gone) > maxBlocks || forgotten == 0 {
-		t.Errorf("%d blocks, %d releases, %d forgotten", len(s.blocks), len(s.gone), forgotten)
-	}
+	testkit.Check(t, len(s.blocks) <= maxBlocks && len(s.gone) <= maxBlocks && forgotten != 0,
+		"%d blocks, %d releases, %d forgotten", len(s.blocks), len(s.gone), forgotten)
 	s = memory{}
 	for i := range uint64(1000) {
 		s.addChange(4096, change{time: 2 * i, bytes: 4096, class: ClassDevice}, i*1e9)
 		s.addChange(4096, change{time: 2*i + 1}, i*1e9)
 	}
-	if n := len(s.blocks[0].changes); n > 300 {
-		t.Errorf("%d changes are remembered of one address", n)
-	}
+	n := len(s.blocks[0].changes)
+	testkit.Check(t, n <= 300, "%d changes are remembered of one address", n)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
@@ -94,12 +95,9 @@ func (j *job) expect(t *testing.T, want ...string) {
 	t.Helper()
 	j.LinkRest()
 	j.Finish()
-	if !slices.Equal(j.paper.lines, want) {
-		t.Errorf("drawn: %q, want %q", j.paper.lines, want)
-	}
-	if n := j.kept(); n != 0 {
-		t.Errorf("%d activities are kept at the end", n)
-	}
+	testkit.Check(t, slices.Equal(j.paper.lines, want), "drawn: %q, want %q", j.paper.lines, want)
+	n := j.kept()
+	testkit.Check(t, n == 0, "%d activities are kept at the end", n)
 }
 
 const allReduce = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -139,13 +137,10 @@ func TestKernelOfALaunch(t *testing.T) {
 		t.Errorf("the sources are %d ns apart", ns)
 	}
 	ReleaseWrittenPlan(p, l)
-	if p.links.hasKernels() {
-		t.Error("a written plan has links")
-	}
+	testkit.Check(t, !p.links.hasKernels(), "a written plan has links")
 	j.expect(t, "3:9+0 "+allReduce+" 1020000 1050000 launch=7 plan=20 operation=21")
-	if c := j.Counts(); c["KERNELS_LINKED"] != 1 || c["KERNELS"] != 1 || c["KERNELS_UNDECIDED"] != 0 {
-		t.Errorf("counts %v", c)
-	}
+	c := j.Counts()
+	testkit.Check(t, c["KERNELS_LINKED"] == 1 && c["KERNELS"] == 1 && c["KERNELS_UNDECIDED"] == 0, "counts %v", c)
 }
 
 // A replayed plan's kernel is the only one of NCCL's that ran when it did.

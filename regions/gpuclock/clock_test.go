@@ -5,6 +5,8 @@ package gpuclock
 import (
 	"math"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Reports of a communicator rank whose counters have parted do not bend the clock of its GPU, which others share.
@@ -22,11 +24,8 @@ func TestDoubtfulStampsDoNotBendTheClock(t *testing.T) {
 	for i := range uint64(50_000) {
 		now := 1e12 + i*beat
 		at, off, ok := k.HostTime(now, now+offset+beat)
-		if e := math.Abs(float64(int64(at - now - offset))); !ok || e > off.usual+slackNs {
-			t.Fatalf("stamp %d is %.0f ns off, uncertainty %.0f", i, e, off.usual)
-		}
+		e := math.Abs(float64(int64(at - now - offset)))
+		testkit.Require(t, ok && e <= off.usual+slackNs, "stamp %d is %.0f ns off, uncertainty %.0f", i, e, off.usual)
 	}
-	if k.JumpCount() > 0 {
-		t.Errorf("%d jumps", k.JumpCount())
-	}
+	testkit.Check(t, k.JumpCount() <= 0, "%d jumps", k.JumpCount())
 }

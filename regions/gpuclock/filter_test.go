@@ -2,7 +2,11 @@
 
 package gpuclock
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
 
 // rank plays the plans of a communicator rank: one kernel after the other, each launched 10 µs before it begins and
 // reported 1 µs after it began and ended. The GPU's clock is offset ahead of the host's.
@@ -77,9 +81,8 @@ func TestIntervalsOfPlans(t *testing.T) {
 			t.Fatalf("plan %d: %+v, %v; it ran from %d", n, i, ok, begin)
 		}
 	}
-	if r.Clock.JumpCount() != 0 || len(r.notices) != 0 {
-		t.Errorf("%d jumps, notices %v", r.Clock.JumpCount(), r.notices)
-	}
+	testkit.Check(t, r.Clock.JumpCount() == 0 && len(r.notices) == 0,
+		"%d jumps, notices %v", r.Clock.JumpCount(), r.notices)
 }
 
 // From the plan on whose stamps are those of the previous kernel none is believed, and one notice says so.
@@ -96,9 +99,8 @@ func TestStampsOfTheKernelBefore(t *testing.T) {
 			believed++
 		}
 	}
-	if believed != 0 || len(r.notices) != 1 || r.notices[0] != NoticeWithheld {
-		t.Errorf("%d plans are believed that have other kernels' stamps; notices %v", believed, r.notices)
-	}
+	testkit.Check(t, believed == 0 && len(r.notices) == 1 && r.notices[0] == NoticeWithheld,
+		"%d plans are believed that have other kernels' stamps; notices %v", believed, r.notices)
 }
 
 // After messages to oneself only plans are believed that are alone: whose stamps can be no other kernel's.
@@ -130,7 +132,6 @@ func TestUnitOfStampsIsFoundOut(t *testing.T) {
 		begin := beginning + n*beat
 		_, last = r.run(n, begin, begin, false)
 	}
-	if !last || len(r.notices) != 1 || r.notices[0] != NoticeUnknownTick {
-		t.Errorf("the last plan is believed: %v; notices %v", last, r.notices)
-	}
+	testkit.Check(t, last && len(r.notices) == 1 && r.notices[0] == NoticeUnknownTick,
+		"the last plan is believed: %v; notices %v", last, r.notices)
 }

@@ -2,7 +2,11 @@
 
 package gpuclock
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
 
 // shifted plays a communicator rank whose plans are on one channel. Each is launched when the one before has ended,
 // unless it is queued; its kernel begins 10 µs after its launch, or when the one before has ended.
@@ -94,9 +98,7 @@ func (s *shifted) check(t *testing.T, want int) {
 			}
 		}
 	}
-	if got != want {
-		t.Errorf("something is said of %d plans of %d, want %d", got, len(s.plans), want)
-	}
+	testkit.Check(t, got == want, "something is said of %d plans of %d, want %d", got, len(s.plans), want)
 }
 
 func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }
@@ -170,9 +172,7 @@ func TestContradictionsEndRealigning(t *testing.T) {
 					t.Errorf("plan %d: %+v", i, *in)
 				}
 			}
-			if said != c.want {
-				t.Errorf("something is said of %d plans, want %d", said, c.want)
-			}
+			testkit.Check(t, said == c.want, "something is said of %d plans, want %d", said, c.want)
 		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // What all reports may be late is the same whether their median was needed for it or not.
@@ -24,14 +26,12 @@ func TestSharedDelay(t *testing.T) {
 		least := slices.Min(late)
 		slices.Sort(late)
 		median := late[len(late)/2] - least
-		if got, want := f.sharedDelay(slope, least), max(systematicNs, sharedDelay*median); got != want {
-			t.Fatalf("seed %d: %v, want %v", seed, got, want)
-		}
+		got, want := f.sharedDelay(slope, least), max(systematicNs, sharedDelay*median)
+		testkit.Require(t, got == want, "seed %d: %v, want %v", seed, got, want)
 		if median < systematicNs/sharedDelay {
 			counted++
 		}
 	}
-	if counted < 50 || counted > 350 {
-		t.Errorf("the median does not matter in %d of 400 cases: the test is one-sided", counted)
-	}
+	testkit.Check(t, counted >= 50 && counted <= 350,
+		"the median does not matter in %d of 400 cases: the test is one-sided", counted)
 }

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // starved makes up the plans of a process whose reporting thread is kept from running: it is back only now and then,
@@ -162,9 +164,8 @@ func TestFewReportsOfStarvedHosts(t *testing.T) {
 				t.Errorf("errors in %d of %d runs are beyond %d times the uncertainty, want at most %.0f %%", farRuns,
 					runs, byFar, 100*c.far)
 			}
-			if float64(covered) < c.covered*float64(ends) {
-				t.Errorf("%d of %d errors are within the uncertainty, want %.0f %%", covered, ends, 100*c.covered)
-			}
+			testkit.Check(t, float64(covered) >= c.covered*float64(ends),
+				"%d of %d errors are within the uncertainty, want %.0f %%", covered, ends, 100*c.covered)
 		})
 	}
 }

@@ -2,7 +2,11 @@
 
 package gpuclock
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
 
 // A clock known from few late reports may be off by much. The plan's own bounds limit that, and then both ends move:
 // the plan's length is known all the same.
@@ -35,9 +39,8 @@ func TestPlansAreMovedAsAWhole(t *testing.T) {
 				b.NetStop = begin + c.net
 			}
 			i, ok := f.mapPlan(p, b)
-			if !ok || i.End-i.Begin != length {
-				t.Fatalf("%+v, %v: %d ns long and not %d", i, ok, i.End-i.Begin, length)
-			}
+			testkit.Require(t, ok && i.End-i.Begin == length,
+				"%+v, %v: %d ns long and not %d", i, ok, i.End-i.Begin, length)
 			if d := distance(i.Begin, begin); d > c.beside || d > i.Uncertainty || i.Uncertainty > c.most {
 				t.Errorf("off by %d and not %d at most; uncertainty %d, %d at most", d, c.beside, i.Uncertainty, c.most)
 			}

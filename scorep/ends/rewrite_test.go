@@ -21,8 +21,7 @@ import (
 func TestRewrite(t *testing.T) {
 	const chunk = 256 << 10
 	path := filepath.Join(t.TempDir(), "1.evt")
-	w, err := otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: chunk})
-	testkit.Must(t, err)
+	w := testkit.Value(otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: chunk}))(t)
 	double, number := []otf2.Type{otf2.TypeDouble, otf2.TypeDouble}, []otf2.Type{otf2.TypeUint64}
 	bandwidths := []uint64{math.Float64bits(8), math.Float64bits(4)}
 	for i := range otf2.Timestamp(2) {
@@ -40,9 +39,7 @@ func TestRewrite(t *testing.T) {
 		}
 	}
 	testkit.Must(t, w.Close())
-	if err := Rewrite(path, chunk, []Move{{enter: 1, first: 4, last: 7, by: 300, longer: 4}}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, Rewrite(path, chunk, []Move{{enter: 1, first: 4, last: 7, by: 300, longer: 4}}))
 	var got []string
 	if _, err := otf2.ScanEventsWhile(path, chunk, func(ev *otf2.Event) error {
 		text := fmt.Sprint(ev.Time)
@@ -57,20 +54,15 @@ func TestRewrite(t *testing.T) {
 	}
 	want := []string{"100", "100", "100", "100 2 B/s", "500", "500", "500 0 B/s", "500", "1100", "1100", "1100",
 		"1100 8 B/s", "1200", "1200", "1200 0 B/s", "1200"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q\nwant %q", got, want)
-	}
+	testkit.Check(t, slices.Equal(got, want), "got %q\nwant %q", got, want)
 	before := testkit.Read(t, path)
 	// Times that would go back are refused, and the file stays as it is.
-	if err := Rewrite(path, chunk, []Move{{enter: 1, first: 4, last: 7, by: 1 << 40, longer: 2}}); err == nil {
-		t.Error("a move beyond what follows was made")
-	}
+	testkit.Check(t, Rewrite(path, chunk, []Move{{enter: 1, first: 4, last: 7, by: 1 << 40, longer: 2}}) != nil,
+		"a move beyond what follows was made")
 	after, err := os.ReadFile(path)
 	left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
-	if err != nil || !bytes.Equal(before, after) || len(left) != 1 {
-		t.Errorf("after an error the file has changed (%v), or there are others: %q", err, left)
-	}
-	if err := Rewrite(filepath.Join(t.TempDir(), "none.evt"), chunk, nil); err == nil {
-		t.Error("a file that is not there was written anew")
-	}
+	testkit.Check(t, err == nil && bytes.Equal(before, after) && len(left) == 1,
+		"after an error the file has changed (%v), or there are others: %q", err, left)
+	testkit.Check(t, Rewrite(filepath.Join(t.TempDir(), "none.evt"), chunk, nil) != nil,
+		"a file that is not there was written anew")
 }

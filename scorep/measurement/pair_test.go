@@ -2,7 +2,11 @@
 
 package measurement
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
 
 func TestSameHost(t *testing.T) {
 	for _, c := range []struct {
@@ -13,8 +17,6 @@ func TestSameHost(t *testing.T) {
 		{"node1.a", "node1.b", false},
 		{"node1.a", "node1.a", true}, {"", "", true}, {"", ".a", false}, {"node1", "", false},
 	} {
-		if SameHost(c.a, c.b) != c.want || SameHost(c.b, c.a) != c.want {
-			t.Errorf("%q and %q", c.a, c.b)
-		}
+		testkit.Check(t, SameHost(c.a, c.b) == c.want && SameHost(c.b, c.a) == c.want, "%q and %q", c.a, c.b)
 	}
 }

@@ -49,13 +49,10 @@ func TestRecordsAreExactToTheTick(t *testing.T) {
 		first := p.Clock.AnchorReal + rapid.Uint64Range(0, 1e9).Draw(t, "first")
 		last := first + rapid.Uint64Range(0, 4e12).Draw(t, "last")
 		knots := tr.Records(first, last)
-		if len(knots) < 2 {
-			t.Fatalf("%d records", len(knots))
-		}
+		testkit.Require(t, len(knots) >= 2, "%d records", len(knots))
 		for i := 1; i < len(knots); i++ {
-			if knots[i].Time <= knots[i-1].Time {
-				t.Fatalf("record %d at %d after %d", i, knots[i].Time, knots[i-1].Time)
-			}
+			testkit.Require(t, knots[i].Time > knots[i-1].Time,
+				"record %d at %d after %d", i, knots[i].Time, knots[i-1].Time)
 		}
 		times := []uint64{first, last}
 		for _, k := range knots {
@@ -70,9 +67,8 @@ func TestRecordsAreExactToTheTick(t *testing.T) {
 			if off.Abs(off).Cmp(big.NewRat(1, 1)) >= 0 {
 				t.Fatalf("%d becomes %d, %s ticks off", at, got, off.FloatString(4))
 			}
-			if next := otf2.Corrected(knots, at+1); next < got {
-				t.Fatalf("%d becomes %d, the next nanosecond %d", at, got, next)
-			}
+			next := otf2.Corrected(knots, at+1)
+			testkit.Require(t, next >= got, "%d becomes %d, the next nanosecond %d", at, got, next)
 		}
 	})
 }
@@ -82,8 +78,6 @@ func TestReleaseOfCreators(t *testing.T) {
 		"Score-P 8.4": 8, "Score-P 9.0": 9, "Score-P 9.0-rc1": 9, "Score-P 10": 10, "Score-P 10.1": 10, "Score-P": 0,
 		"Score-P trunk": 0, "other 9.0": 0, "": 0,
 	} {
-		if got := release(creator); got != want {
-			t.Errorf("%q: %d, want %d", creator, got, want)
-		}
+		testkit.Equal(t, release(creator), want, "%q", creator)
 	}
 }

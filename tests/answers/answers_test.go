@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // page says how answers are held against the truth, and how often they are right.
@@ -30,9 +31,7 @@ func tool(t testing.TB) string {
 	if err == nil {
 		_, err = os.Stat(path)
 	}
-	if err != nil {
-		t.Fatalf("the tool is not built: run `make build` first: %v", err)
-	}
+	testkit.Require(t, err == nil, "the tool is not built: run `make build` first: %v", err)
 	return path
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // small is a job of three ranks without noise: each computes 1 ms, then sums up with its neighbors, {0, 1} and then {1,
@@ -100,9 +101,8 @@ func TestTimesAreWithoutStartUp(t *testing.T) {
 				}
 			}
 		}
-		if got := j.times(0); got != want {
-			t.Errorf("before a %s it strikes %d times, want %d", function, got, want)
-		}
+		got := j.times(0)
+		testkit.Check(t, got == want, "before a %s it strikes %d times, want %d", function, got, want)
 	}
 }
 
@@ -118,13 +118,9 @@ func TestJobsThatHang(t *testing.T) {
 	j = small()
 	j.programs[2] = j.programs[2][:len(j.programs[2])-2]
 	got := j.play(nothing)
-	if !got.hangs {
-		t.Fatal("a missing call does not hang")
-	}
+	testkit.Require(t, got.hangs, "a missing call does not hang")
 	for r, ends := range got.ends {
-		if hung := got.timing.at[ends] == never; hung != (r == 1) {
-			t.Errorf("rank %d hangs: %v", r, hung)
-		}
+		testkit.Equal(t, got.timing.at[ends] == never, (r == 1), "rank %d hangs", r)
 	}
 }
 
@@ -147,9 +143,7 @@ func TestPlans(t *testing.T) {
 			t.Errorf("job %d, %s, hangs: %v", n, p.name, first.hangs)
 		}
 		for _, c := range append(x.culprits, x.may...) {
-			if c.share < -0.01 || c.share > 1.01 {
-				t.Errorf("job %d: %v", n, c)
-			}
+			testkit.Check(t, c.share >= -0.01 && c.share <= 1.01, "job %d: %v", n, c)
 		}
 	}
 	for n := range odd {
@@ -164,8 +158,6 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	for i := range plans {
-		if seen[plans[i].name] == 0 {
-			t.Errorf("no job has %q", plans[i].name)
-		}
+		testkit.Check(t, seen[plans[i].name] != 0, "no job has %q", plans[i].name)
 	}
 }

@@ -77,14 +77,12 @@ func TestPathsOfRecordings(t *testing.T) {
 				dir); err != nil {
 				t.Fatal(err)
 			}
-			r, err := pathOf(t, dir)
-			testkit.Must(t, err)
+			r := testkit.Value(pathOf(t, dir))(t)
 			sum := uint64(0)
 			for _, c := range tr.culprits {
 				w, ok := r.faster(c)
-				if !ok || w.Confidence == nil {
-					t.Errorf("%v: it is not said what would go, or not how sure that is: %+v", c, r.Path.WhatIf)
-				}
+				testkit.Check(t, ok && w.Confidence != nil,
+					"%v: it is not said what would go, or not how sure that is: %+v", c, r.Path.WhatIf)
 				sum += w.Gain
 			}
 			if float64(sum) < 0.5*float64(r.Path.Steady) {
@@ -93,9 +91,8 @@ func TestPathsOfRecordings(t *testing.T) {
 			}
 			if first := tr.culprits[0]; first.kind == verdict.HostLate || first.kind == verdict.GPULate &&
 				r.Path.WhatIf[0].Change != criticalpath.FasterGPU {
-				if got := r.Path.Ranks[0].Rank; got != first.rank {
-					t.Errorf("most of the path is rank %d's, not rank %d's", got, first.rank)
-				}
+				got := r.Path.Ranks[0].Rank
+				testkit.Check(t, got == first.rank, "most of the path is rank %d's, not rank %d's", got, first.rank)
 			}
 		})
 	}
@@ -140,9 +137,8 @@ func TestPathsOfJobs(t *testing.T) {
 	workers.Wait()
 	table, off := goneTable(slices.Concat(all...))
 	t.Log("\n" + table)
-	if off > reachedOff {
-		t.Errorf("the middle one is off by %.1f %% of the run, and it has been %.1f", 100*off, 100*reachedOff)
-	}
+	testkit.Check(t, off <= reachedOff,
+		"the middle one is off by %.1f %% of the run, and it has been %.1f", 100*off, 100*reachedOff)
 	if golden.Updating() {
 		golden.SectionMadeBy(t, pathPage, "gains",
 			fmt.Sprintf("go test ./tests/answers -run TestPathsOfJobs -paths %d -update", *pathsFlag), "\n"+table+"\n")

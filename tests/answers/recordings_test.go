@@ -79,9 +79,7 @@ func known(t *testing.T) map[string]truth {
 	t.Helper()
 	all := make(map[string]truth)
 	labeled, err := filepath.Glob("../../testdata/nccl-causes/*/run.json")
-	if err != nil || len(labeled) == 0 {
-		t.Fatalf("no labeled recordings: %v", err)
-	}
+	testkit.Require(t, err == nil && len(labeled) != 0, "no labeled recordings: %v", err)
 	for _, file := range labeled {
 		text := testkit.Read(t, file)
 		var run struct{ Truth label }
@@ -89,15 +87,11 @@ func known(t *testing.T) map[string]truth {
 			t.Fatalf("%s: %v", file, err)
 		}
 		tr, err := run.Truth.truth()
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
+		testkit.Require(t, err == nil, "%s: %v", file, err)
 		all[filepath.Dir(file)] = tr
 	}
 	others, err := filepath.Glob("../../testdata/nccl-callbacks/*/run.json")
-	if err != nil || len(others) == 0 {
-		t.Fatalf("no recordings: %v", err)
-	}
+	testkit.Require(t, err == nil && len(others) != 0, "no recordings: %v", err)
 	for _, file := range others {
 		folder := filepath.Dir(file)
 		if strings.Contains(filepath.Base(folder), shared) {
@@ -121,8 +115,7 @@ func TestRecordings(t *testing.T) {
 			name := filepath.Base(folder)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				v, err := play(t, folder, "net")
-				testkit.Must(t, err)
+				v := testkit.Value(play(t, folder, "net"))(t)
 				c := tr.compare(v)
 				faults := append(c.faults(), c.off()...)
 				for _, f := range faults {
@@ -157,8 +150,7 @@ func TestRecordingsByDefault(t *testing.T) {
 	for folder, tr := range known(t) {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
-			v, err := play(t, folder, "gpu")
-			testkit.Must(t, err)
+			v := testkit.Value(play(t, folder, "gpu"))(t)
 			if !tr.inside {
 				c := tr.compare(v)
 				for _, f := range c.faults() {

@@ -46,9 +46,8 @@ func checkCells(t *testing.T, table *Table, rows int) {
 	testkit.Equal(t, len(table.Rows), rows, "rows of %q", table.Title)
 	for _, row := range table.Rows {
 		testkit.Equal(t, len(row), len(table.Columns), "cells of %q", row)
-		if text := strings.Join(row, "|"); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
-			t.Errorf("not measured: %s", text)
-		}
+		text := strings.Join(row, "|")
+		testkit.Check(t, !strings.Contains(text, "NaN") && !strings.Contains(text, "Inf"), "not measured: %s", text)
 	}
 }
 
@@ -64,14 +63,10 @@ func TestCompare(t *testing.T) {
 	testkit.Must(t, err)
 	checkCells(t, p.Tables[0], 3*3+6+4+3)
 	for _, row := range p.Tables[0].Rows {
-		if slices.Contains(row[2:5], none) {
-			t.Errorf("not compared: %q", row)
-		}
+		testkit.Check(t, !slices.Contains(row[2:5], none), "not compared: %q", row)
 	}
 	for name, other := range map[string]outcome{"an event less": {Events: 1, Sum: 7}, "another value": {Events: 2}} {
-		if same(&outcome{Events: 2, Sum: 7}, &other) == nil {
-			t.Errorf("%s: the same work", name)
-		}
+		testkit.Check(t, same(&outcome{Events: 2, Sum: 7}, &other) != nil, "%s: the same work", name)
 	}
 }
 
@@ -114,9 +109,8 @@ func TestCallbacks(t *testing.T) {
 		testkit.Equal(t, row[9] != "", strings.Contains(row[0], "paced") || strings.Contains(row[0], "the first"),
 			"%s: verdict %q", row[0], row[9])
 	}
-	if len(p.Tables) != 3 || len(c.singles.Rows) < 12 || c.clock == "" || c.timer <= 0 || c.step <= 0 {
-		t.Errorf("clock %q, timer %v in steps of %v, %d tables", c.clock, c.timer, c.step, len(p.Tables))
-	}
+	testkit.Check(t, len(p.Tables) == 3 && len(c.singles.Rows) >= 12 && c.clock != "" && c.timer > 0 && c.step > 0,
+		"clock %q, timer %v in steps of %v, %d tables", c.clock, c.timer, c.step, len(p.Tables))
 	got := testkit.Value(c.try(t.Context(), 100_000, 0.5))(t)
 	if got.calls == 0 || got.calls%callsPerOperation != 0 || got.events == 0 || got.bytes == 0 || got.lost != 0 {
 		t.Errorf("100 000 callbacks a second: %+v", got)
@@ -127,9 +121,7 @@ func TestCallbacks(t *testing.T) {
 func TestSearch(t *testing.T) {
 	for _, most := range []float64{0, 3e4, 7.7e5, 1e6, 2.9e6, 5e7} {
 		best, err := search(1e6, func(rate float64) (bool, error) { return rate <= most, nil })
-		if err != nil || best > most || best < most*0.9 {
-			t.Errorf("%v holds: found %v, %v", most, best, err)
-		}
+		testkit.Check(t, err == nil && best <= most && best >= most*0.9, "%v holds: found %v, %v", most, best, err)
 	}
 }
 
@@ -191,9 +183,7 @@ func TestCollectorIsWatched(t *testing.T) {
 		[]string{"NCCL_OTF2_DIR=" + t.TempDir(), "NCCL_OTF2_UNIFY=off"})
 	testkit.Must(t, err)
 	var seen stormRun
-	if !seen.look(r.PID()) || seen.job <= 0 || seen.collector <= 0 {
-		t.Errorf("%+v", seen)
-	}
+	testkit.Check(t, seen.look(r.PID()) && seen.job > 0 && seen.collector > 0, "%+v", seen)
 	testkit.Must(t, release())
 	if spent, err := reap(); err != nil || spent <= 0 {
 		t.Error(spent, err)
@@ -207,9 +197,7 @@ func TestPluginsOfTheCommandLine(t *testing.T) {
 	var l plugins
 	for _, bad := range []string{"", "name", "=" + file, "name=" + file + ".not", "name=" + file + ",VALUE",
 		"name=" + file + ",kept=("} {
-		if l.Set(bad) == nil {
-			t.Errorf("%q is taken", bad)
-		}
+		testkit.Check(t, l.Set(bad) != nil, "%q is taken", bad)
 	}
 	testkit.Must(t, l.Set("other="+file+`,OUT={dir}/out,EVENTS=7,kept="op":\s*1{1,2}`))
 	p := l[0]
@@ -249,9 +237,7 @@ func TestKindsOfRealNCCL(t *testing.T) {
 		k := kind{plugin: &plugin{name: name, ours: true}}
 		testkit.Equal(t, k.aim([]*realJob{j}), want, "aim of %s", name)
 	}
-	if j.meanRatio != 1.5 || j.loopRatio != 2 {
-		t.Errorf("%+v", j)
-	}
+	testkit.Check(t, j.meanRatio == 1.5 && j.loopRatio == 2, "%+v", j)
 }
 
 func TestWithoutNCCLItSaysWhatToDo(t *testing.T) {
@@ -284,7 +270,6 @@ func TestPage(t *testing.T) {
 	testkit.Write(t, page, []byte(strings.Replace(others, "%s", "old", 1)))
 	testkit.Equal(t, testkit.Value(splice(page, "table", "new\n"))(t), strings.Replace(others, "%s", "new", 1), "page")
 	testkit.Write(t, page, []byte("a\n<!-- table:end -->\n<!-- table:begin -->\n"))
-	if _, err := splice(page, "table", "new"); err == nil {
-		t.Error("a page with markers in the wrong order was accepted")
-	}
+	_, err := splice(page, "table", "new")
+	testkit.Check(t, err != nil, "a page with markers in the wrong order was accepted")
 }

@@ -83,9 +83,7 @@ func TestBoundedMemory(t *testing.T) {
 	}
 	h.look()
 	t.Logf("%d events, %d MiB written with a heap of at most %.1f MiB", written, bytes>>20, float64(h.peak)/(1<<20))
-	if h.peak > limit {
-		t.Errorf("writing: heap of %d bytes, want at most %d", h.peak, limit)
-	}
+	testkit.Check(t, h.peak <= limit, "writing: heap of %d bytes, want at most %d", h.peak, limit)
 	finish(t, dir, locations, written/locations)
 
 	h = newHeap()
@@ -104,12 +102,9 @@ func TestBoundedMemory(t *testing.T) {
 	}
 	h.look()
 	t.Logf("read with a heap of at most %.1f MiB", float64(h.peak)/(1<<20))
-	if read != written || sum != wantSum {
-		t.Errorf("read %d events with sum %d, written %d with sum %d", read, sum, written, wantSum)
-	}
-	if h.peak > limit {
-		t.Errorf("reading: heap of %d bytes, want at most %d", h.peak, limit)
-	}
+	testkit.Check(t, read == written && sum == wantSum,
+		"read %d events with sum %d, written %d with sum %d", read, sum, written, wantSum)
+	testkit.Check(t, h.peak <= limit, "reading: heap of %d bytes, want at most %d", h.peak, limit)
 }
 
 // finish writes what makes event files an archive.
@@ -140,9 +135,7 @@ func TestOpenFiles(t *testing.T) {
 	last, peak, n := otf2.Timestamp(0), 0, 0
 	for e, err := range a.Events(nil) {
 		testkit.Must(t, err)
-		if e.Time <= last {
-			t.Fatalf("event %d: time %d follows %d", n, e.Time, last)
-		}
+		testkit.Require(t, e.Time > last, "event %d: time %d follows %d", n, e.Time, last)
 		last = e.Time
 		perLocation[e.Location]++
 		if n%500 == 0 {
@@ -152,15 +145,9 @@ func TestOpenFiles(t *testing.T) {
 		n++
 	}
 	for l, n := range perLocation {
-		if n != events {
-			t.Fatalf("location %d: %d events, want %d", l, n, events)
-		}
+		testkit.Require(t, n == events, "location %d: %d events, want %d", l, n, events)
 	}
 	t.Logf("at most %d open files, %d of them before reading", peak, before)
-	if peak > most {
-		t.Errorf("%d open files, want at most %d", peak, most)
-	}
-	if peak <= before {
-		t.Errorf("%d open files while reading, as before: the count is wrong", peak)
-	}
+	testkit.Check(t, peak <= most, "%d open files, want at most %d", peak, most)
+	testkit.Check(t, peak > before, "%d open files while reading, as before: the count is wrong", peak)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Programs are the names that the kernel has for collectors: the program that the plugin starts, and the tool in its
@@ -66,9 +67,7 @@ func Await(t testing.TB, dir string) {
 	t.Helper()
 	atWork := func() bool {
 		entries, err := experiment.List(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Fatal(err)
-		}
+		testkit.Require(t, err == nil || errors.Is(err, fs.ErrNotExist), "%v", err)
 		return len(Of(dir)) > 0 || slices.ContainsFunc(
 			entries, func(e experiment.Entry) bool { return e.State == experiment.Writing })
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Kernel is a kernel that the GPU ran, as the fake CUPTI of tests/fakecupti knows it: what really happened, whatever
@@ -70,13 +71,9 @@ func Ran(t testing.TB, p *replay.ProcessResult) *Truth {
 			truth.Kernels = append(truth.Kernels, Kernel{})
 			err = json.Unmarshal(line, &truth.Kernels[len(truth.Kernels)-1])
 		}
-		if err != nil {
-			t.Fatalf("process %d: what CUPTI ran: %v", p.Rank, err)
-		}
+		testkit.Require(t, err == nil, "process %d: what CUPTI ran: %v", p.Rank, err)
 	}
-	if p.GPU != nil {
-		t.Fatalf("process %d: what CUPTI ran is cut off", p.Rank)
-	}
+	testkit.Require(t, p.GPU == nil, "process %d: what CUPTI ran is cut off", p.Rank)
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 var (
@@ -53,7 +55,6 @@ func TestFaults(t *testing.T) {
 	workers.Wait()
 	t.Logf("seed %d: %d cases, in %d the fault came to pass", *seedFlag, tried.Load(), hit.Load())
 	// What is to happen at some n-th call does not if there are fewer.
-	if hit.Load() < tried.Load()/2 {
-		t.Errorf("in only %d of %d cases the fault came to pass", hit.Load(), tried.Load())
-	}
+	testkit.Check(t, hit.Load() >= tried.Load()/2,
+		"in only %d of %d cases the fault came to pass", hit.Load(), tried.Load())
 }

@@ -41,9 +41,8 @@ func TestUnifyLocksOnce(t *testing.T) {
 		"INJECT_RULES=ftruncate 1 0 short;", "INJECT_LOG="+log)
 	testkit.Output(t, cmd)
 	text := testkit.Value(os.ReadFile(log))(t)
-	if n := strings.Count(string(text), "call "); n != 1 {
-		t.Errorf("the lock was taken %d times:\n%s", n, text)
-	}
+	n := strings.Count(string(text), "call ")
+	testkit.Check(t, n == 1, "the lock was taken %d times:\n%s", n, text)
 	if done, _ := filepath.Glob(filepath.Join(
 		dir, experiment.Folder, fmt.Sprintf("*%s.done", experiment.SpoolSuffix))); len(done) != len(rec.Processes) {
 		t.Errorf("%d of %d raw files were converted", len(done), len(rec.Processes))

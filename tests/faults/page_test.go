@@ -35,13 +35,9 @@ func TestReliabilityPage(t *testing.T) {
 		return err
 	}))
 	names := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(page), -1)
-	if len(names) < 20 {
-		t.Errorf("only %d names of tests on the page", len(names))
-	}
+	testkit.Check(t, len(names) >= 20, "only %d names of tests on the page", len(names))
 	for _, name := range names {
-		if !declared[name] {
-			t.Errorf("docs/reliability.md names %s, which is no test", name)
-		}
+		testkit.Check(t, declared[name], "docs/reliability.md names %s, which is no test", name)
 	}
 	for _, path := range regexp.MustCompile(`\b(?:plugin/)?tests/[\w/]+(?:\.c)?`).FindAllString(string(page), -1) {
 		if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
@@ -50,9 +46,8 @@ func TestReliabilityPage(t *testing.T) {
 	}
 	for _, row := range regexp.MustCompile(`TestFaults \(([^)]*)\)`).FindAllSubmatch(page, -1) {
 		for _, name := range bytes.Split(row[1], []byte(", ")) {
-			if !known(string(bytes.Trim(name, "`"))) {
-				t.Errorf("docs/reliability.md names the fault %s, which there is not", name)
-			}
+			testkit.Check(t, known(string(bytes.Trim(name, "`"))),
+				"docs/reliability.md names the fault %s, which there is not", name)
 		}
 	}
 	for _, f := range faults {

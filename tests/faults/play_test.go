@@ -63,9 +63,7 @@ func builtFile(t *testing.T, name string) string {
 	if err == nil {
 		_, err = os.Stat(path)
 	}
-	if err != nil {
-		t.Fatalf("%s is not built: run `make build` first", name)
-	}
+	testkit.Require(t, err == nil, "%s is not built: run `make build` first", name)
 	return path
 }
 

@@ -41,9 +41,7 @@ func TestStopsBehindCommunicators(t *testing.T) {
 			}
 		}
 	}
-	if ahead == 0 {
-		t.Fatal("no thread can run ahead")
-	}
+	testkit.Require(t, ahead != 0, "no thread can run ahead")
 	ctx, cancel := context.WithTimeout(context.Background(), mostTime)
 	defer cancel()
 	dir := filepath.Join(t.TempDir(), "experiment")
@@ -55,13 +53,10 @@ func TestStopsBehindCommunicators(t *testing.T) {
 		Stopped: func(_, pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) },
 	}))(t)
 	for k, r := range res.Processes {
-		if r.Signal != syscall.SIGKILL {
-			t.Errorf("process %d: signal %v, status %d", k, r.Signal, r.ExitCode)
-		}
+		testkit.Check(t, r.Signal == syscall.SIGKILL, "process %d: signal %v, status %d", k, r.Signal, r.ExitCode)
 		for i, returned := range r.Returned[:stops[k]] {
-			if rec.Processes[k].Calls[i].Kind == replay.CallInit && returned == 0 {
-				t.Errorf("process %d was stopped before it made the communicator of call %d", k, i)
-			}
+			testkit.Check(t, rec.Processes[k].Calls[i].Kind != replay.CallInit || returned != 0,
+				"process %d was stopped before it made the communicator of call %d", k, i)
 		}
 	}
 	collectors.Await(t, dir)

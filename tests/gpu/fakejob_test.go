@@ -27,9 +27,8 @@ type fakeJob struct {
 func builtFile(t *testing.T, name string) string {
 	t.Helper()
 	path := testkit.Value(filepath.Abs(filepath.Join("../../build", name)))(t)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%s is not built: run `make build` first", name)
-	}
+	_, err := os.Stat(path)
+	testkit.Require(t, err == nil, "%s is not built: run `make build` first", name)
 	return path
 }
 

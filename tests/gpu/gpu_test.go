@@ -44,14 +44,11 @@ func TestJobsAgreeWithTheirLogs(t *testing.T) {
 				for _, failure := range v.failures {
 					t.Error(failure)
 				}
-				if v.compared < f.ranks {
-					t.Errorf("%d operations were compared", v.compared)
-				}
+				testkit.Check(t, v.compared >= f.ranks, "%d operations were compared", v.compared)
 				between := slices.ContainsFunc(v.notes,
 					func(n string) bool { return strings.HasPrefix(n, "GPU time against CUDA events, 20 operations") })
-				if strings.Contains(name, "-gpu-few-2p") && between != c.gpu() {
-					t.Errorf("operations between CUDA events: %q", v.notes)
-				}
+				testkit.Check(t, !strings.Contains(name, "-gpu-few-2p") || between == c.gpu(),
+					"operations between CUDA events: %q", v.notes)
 			})
 		}
 	}
@@ -192,9 +189,7 @@ func checkedRecording(t *testing.T, name string, change func([]*jobLog, *archive
 	}
 	v := new(verdict)
 	logs := f.harness(t).play(context.Background(), &testCase{mode: c.mode, events: "gpu", ranks: f.ranks}, dir, v)
-	if !v.passed() {
-		t.Fatal(v.failures)
-	}
+	testkit.Require(t, v.passed(), "%v", v.failures)
 	a := testkit.Value(readArchive(filepath.Join(dir, "experiment")))(t)
 	change(logs, a)
 	v = new(verdict)
@@ -250,9 +245,8 @@ func TestKernelsThatCUPTISaw(t *testing.T) {
 				a.kernels = append(a.kernels, kernel{name: "vectorized_elementwise_kernel"})
 			}, linked)
 			found := slices.ContainsFunc(v.failures, func(f string) bool { return strings.Contains(f, test.says) })
-			if test.says == "" && !v.passed() || test.says != "" && !found {
-				t.Errorf("want %q: %q", test.says, v.failures)
-			}
+			testkit.Check(t, (test.says != "" || v.passed()) && (test.says == "" || found),
+				"want %q: %q", test.says, v.failures)
 		})
 	}
 }
@@ -325,9 +319,7 @@ func TestFailingRanks(t *testing.T) {
 		!strings.Contains(err.Error(), "rank 0: signal: aborted") {
 		t.Errorf("error: %v", err)
 	}
-	if len(said) != 2 || said[1] != "no memory\n" {
-		t.Errorf("the ranks said %q", said)
-	}
+	testkit.Check(t, len(said) == 2 && said[1] == "no memory\n", "the ranks said %q", said)
 }
 
 func TestWarnings(t *testing.T) {
@@ -356,9 +348,7 @@ func TestJobProgramCompiles(t *testing.T) {
 	testkit.Watch(t, ".")
 	out, err := exec.Command("python3", "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])",
 		"job.py").CombinedOutput()
-	if err != nil {
-		t.Fatalf("job.py: %v\n%s", err, out)
-	}
+	testkit.Require(t, err == nil, "job.py: %v\n%s", err, out)
 }
 
 // The job's program runs on the CPU where there is PyTorch, which these tests do not install: it is far larger than
@@ -379,9 +369,8 @@ func TestJobProgramOnTheCPU(t *testing.T) {
 				t.Fatalf("%v\n%s", err, strings.Join(said, "\n"))
 			}
 			for _, l := range logs {
-				if len(l.wrong) > 0 || len(l.calls) == 0 {
-					t.Errorf("rank %d: %d calls, wrong: %q", l.Rank, len(l.calls), l.wrong)
-				}
+				testkit.Check(t, len(l.wrong) == 0 && len(l.calls) != 0,
+					"rank %d: %d calls, wrong: %q", l.Rank, len(l.calls), l.wrong)
 			}
 		})
 	}
@@ -418,9 +407,8 @@ func TestAnswers(t *testing.T) {
 			var v verdict
 			v.names(&test.want, test.culprits, "report")
 			said := strings.Join(v.failures, "\n")
-			if (test.says == "") != (said == "") || !strings.HasPrefix(said, test.says) {
-				t.Errorf("said %q, want %q", said, test.says)
-			}
+			testkit.Check(t, (test.says == "") == (said == "") && strings.HasPrefix(said, test.says),
+				"said %q, want %q", said, test.says)
 		})
 	}
 	if got := ofGPUs(append(both, culprit(0, diagnosis.GPULate)...)); !slices.EqualFunc(
@@ -435,9 +423,8 @@ func TestAnswers(t *testing.T) {
 		"members":[{"rank":0,"state":"running"},{"rank":1,"state":"missing"},{"rank":2,"state":"missing"}]}]}]}}`), &r))
 	var v verdict
 	v.missing(&answer{rank: 1, kind: diagnosis.Missing}, &r, "report")
-	if !slices.Equal(v.failures, []string{"report: rank 2 is missing"}) {
-		t.Errorf("a rank that is said to be missing: %q", v.failures)
-	}
+	testkit.Check(t, slices.Equal(v.failures, []string{"report: rank 2 is missing"}),
+		"a rank that is said to be missing: %q", v.failures)
 }
 
 // RAS must have said something of the rank that is missing, or nobody knows whether it was heard.
@@ -559,9 +546,7 @@ func TestTreesOfAGPU(t *testing.T) {
 	for _, failure := range v.failures {
 		t.Error(failure)
 	}
-	if moved < 100 {
-		t.Errorf("%d ends of 156 operations were moved", moved)
-	}
+	testkit.Check(t, moved >= 100, "%d ends of 156 operations were moved", moved)
 	for _, note := range v.notes {
 		t.Log(note)
 	}

@@ -15,8 +15,7 @@ import (
 // Check checks an archive that can be read.
 func Check(t testing.TB, path string) *check.Result {
 	t.Helper()
-	res, err := check.Archive(path, nil)
-	testkit.Must(t, err)
+	res := testkit.Value(check.Archive(path, nil))(t)
 	return res
 }
 
@@ -38,9 +37,7 @@ func FindDefect(t *testing.T, inspect func(t testing.TB, path string) *check.Res
 	res := inspect(t, s.Write())
 	switch got := Lines(res); {
 	case want == "":
-		if len(res.Findings) > 0 {
-			t.Errorf("findings:\n%s", got)
-		}
+		testkit.Check(t, len(res.Findings) == 0, "findings:\n%s", got)
 	case !strings.Contains(got, want):
 		t.Errorf("want %s\ngot:\n%s", want, got)
 	case strings.HasPrefix(want, "note") != (res.Errors() == 0):

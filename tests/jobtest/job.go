@@ -31,19 +31,15 @@ func Make(t testing.TB, ranks, perHost int, draw func(rank int, p *shardtest.Pro
 // Unify makes the archive of an experiment directory that has one run, and returns its anchor.
 func Unify(t testing.TB, dir string) string {
 	t.Helper()
-	res, err := scorep.Unify(dir, nil)
-	testkit.Must(t, err)
-	if len(res.Runs) != 1 {
-		t.Fatalf("%d runs", len(res.Runs))
-	}
+	res := testkit.Value(scorep.Unify(dir, nil))(t)
+	testkit.Require(t, len(res.Runs) == 1, "%d runs", len(res.Runs))
 	return res.Runs[0].Archive
 }
 
 // Open opens an archive until the test ends.
 func Open(t testing.TB, anchor string) *otf2.Archive {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(anchor, nil))(t)
 	t.Cleanup(func() { a.Close() })
 	return a
 }

@@ -272,7 +272,6 @@ func (s *Sample) With(l otf2.LocationRef, kind otf2.EventKind, n int, other otf2
 // Operations are what an analysis finds in an archive.
 func Operations(t testing.TB, path string) *operations.Report {
 	t.Helper()
-	r, err := operations.Observe(Open(t, path), new(operations.Observer))
-	testkit.Must(t, err)
+	r := testkit.Value(operations.Observe(Open(t, path), new(operations.Observer)))(t)
 	return r
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // sysroot is where Debian's package has the C library of arm64.
@@ -41,9 +42,8 @@ func TestArchiveRecordsOnArm64(t *testing.T) {
 				t.Errorf("raw files: %q (%v)", raw, err)
 			}
 			tool("unify", "exp")
-			if said := tool("check", "exp"); !strings.HasPrefix(said, "no findings ") {
-				t.Errorf("check says %s", said)
-			}
+			said := tool("check", "exp")
+			testkit.Check(t, strings.HasPrefix(said, "no findings "), "check says %s", said)
 			if events == "gpu" {
 				answers(t, tool("report", "exp"))
 			}

@@ -27,10 +27,8 @@ func imageFromRecipe(t *testing.T, root, deb string) {
 		cmd.Env = append(os.Environ(), "BUILDAH_ISOLATION=chroot")
 		testkit.Output(t, cmd)
 	}
-	if out, err := exec.Command("tar", "-C", root, "-cf", filepath.Join(dir, "root.tar"),
-		".").CombinedOutput(); err != nil {
-		t.Fatalf("tar: %v\n%s", err, out)
-	}
+	out, err := exec.Command("tar", "-C", root, "-cf", filepath.Join(dir, "root.tar"), ".").CombinedOutput()
+	testkit.Require(t, err == nil, "tar: %v\n%s", err, out)
 	build("from", "--name", "base", "scratch")
 	build("add", "--quiet", "base", "root.tar", "/")
 	build("commit", "--quiet", "base", "localhost/base")

@@ -41,9 +41,7 @@ func packages(t *testing.T, pattern string, want int) []string {
 		t.Skip("no -packages: make packages-test runs this")
 	}
 	files, err := filepath.Glob(filepath.Join(*folder, pattern))
-	if err != nil || len(files) != want {
-		t.Fatalf("%d files %s, want %d (%v)", len(files), pattern, want, err)
-	}
+	testkit.Require(t, err == nil && len(files) == want, "%d files %s, want %d (%v)", len(files), pattern, want, err)
 	return files
 }
 
@@ -52,9 +50,7 @@ func unpack(t *testing.T, file, to string) string {
 	t.Helper()
 	testkit.Output(t, exec.Command("tar", "-xzf", file, "-C", to))
 	inside, err := os.ReadDir(to)
-	if err != nil || len(inside) != 1 {
-		t.Fatalf("%s has %v (%v), want one folder", file, inside, err)
-	}
+	testkit.Require(t, err == nil && len(inside) == 1, "%s has %v (%v), want one folder", file, inside, err)
 	return filepath.Join(to, inside[0].Name())
 }
 
@@ -87,9 +83,7 @@ func TestOldSystemsLoadAll(t *testing.T) {
 				}
 				return err
 			}))
-			if looked < 6 {
-				t.Errorf("%d programs and libraries", looked)
-			}
+			testkit.Check(t, looked >= 6, "%d programs and libraries", looked)
 		})
 	}
 }
@@ -130,9 +124,7 @@ func (p place) run(t *testing.T, program string, args ...string) string {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: p.root}
 	}
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
-	}
+	testkit.Require(t, err == nil, "%s %q: %v\n%s", program, args, err, out)
 	return string(out)
 }
 
@@ -154,9 +146,8 @@ func (p place) records(t *testing.T, tool string) {
 // answers wants a report to have the answer of the recording 09-straggler-4p.
 func answers(t *testing.T, report string) {
 	t.Helper()
-	if !regexp.MustCompile(`(?m)^Rank 2 on \S+ made the others wait: `).MatchString(report) {
-		t.Errorf("the report says\n%s", report)
-	}
+	testkit.Check(t, regexp.MustCompile(`(?m)^Rank 2 on \S+ made the others wait: `).MatchString(report),
+		"the report says\n%s", report)
 }
 
 func nativeMachine(t *testing.T) string {
@@ -257,9 +248,7 @@ func installed(t *testing.T, root, job string, install, remove func()) {
 	place{root: root, dir: dir}.records(t, "/usr/bin/nccl-otf2")
 	remove()
 	for name := range files(t, root) {
-		if !before[name] {
-			t.Errorf("%s: left: %s", job, name)
-		}
+		testkit.Check(t, before[name], "%s: left: %s", job, name)
 	}
 }
 
@@ -269,9 +258,7 @@ func TestRpm(t *testing.T) {
 		rpm := need.Program(t, "rpm", "package rpm")
 		ask := func(args ...string) string {
 			out, err := exec.Command(rpm, append(args, file)...).CombinedOutput()
-			if err != nil {
-				t.Fatalf("rpm %q: %v\n%s", args, err, out)
-			}
+			testkit.Require(t, err == nil, "rpm %q: %v\n%s", args, err, out)
 			return string(out)
 		}
 		testkit.Contains(t, ask("-K", "--nosignature"), "digests OK")

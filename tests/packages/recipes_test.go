@@ -21,12 +21,10 @@ func TestRecipesAreFilledIn(t *testing.T) {
 	sum := regexp.MustCompile(`-linux-(x86_64|aarch64)\.tar\.gz': '([0-9a-f]{64})'`)
 	for _, file := range packages(t, "recipes/*", 5) {
 		text := testkit.Read(t, file)
-		if left := regexp.MustCompile(`@[A-Za-z0-9_]+@`).Find(text); left != nil {
-			t.Errorf("%s has %s", file, left)
-		}
-		if strings.HasSuffix(file, ".eb") && len(sum.FindAll(text, -1)) != 2 {
-			t.Errorf("%s has not two checksums:\n%s", file, text)
-		}
+		left := regexp.MustCompile(`@[A-Za-z0-9_]+@`).Find(text)
+		testkit.Check(t, left == nil, "%s has %s", file, left)
+		testkit.Check(t, !strings.HasSuffix(file, ".eb") || len(sum.FindAll(text, -1)) == 2,
+			"%s has not two checksums:\n%s", file, text)
 	}
 }
 
@@ -40,8 +38,7 @@ func TestEasyBuild(t *testing.T) {
 	p.run(t, "python3", "-m", "venv", "venv")
 	for _, pins := range []string{"setuptools.txt",
 		"easybuild.txt"} { // what builds, then what is built: these are sources
-		path, err := filepath.Abs(pins)
-		testkit.Must(t, err)
+		path := testkit.Value(filepath.Abs(pins))(t)
 		pip := exec.Command(python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps",
 			"--no-build-isolation", "--require-hashes", "-r", path)
 		if out, err := pip.CombinedOutput(); err != nil {
@@ -54,10 +51,8 @@ func TestEasyBuild(t *testing.T) {
 	testkit.Contains(t, said, "COMPLETED: Installation ended successfully")
 	p.env = append(p.env, "MODULEPATH="+filepath.Join(home, "eb/modules/all"))
 	loaded := p.run(t, need.Program(t, "modulecmd", "package environment-modules"), "sh", "load", "nccl-otf2")
-	if tool := p.run(t, "/bin/sh", "-c", loaded+"\ncommand -v nccl-otf2"); !strings.HasPrefix(
-		tool, filepath.Join(home, "eb/software/nccl-otf2")) {
-		t.Errorf("loaded: %s", tool)
-	}
+	tool := p.run(t, "/bin/sh", "-c", loaded+"\ncommand -v nccl-otf2")
+	testkit.Check(t, strings.HasPrefix(tool, filepath.Join(home, "eb/software/nccl-otf2")), "loaded: %s", tool)
 }
 
 // moduleScript is what the command modulecmd runs.
@@ -80,8 +75,6 @@ func TestModuleFile(t *testing.T) {
 	testkit.Contains(t, said, "PATH="+root+"/bin:", "MANPATH="+root+"/share/man",
 		"PYTHONPATH="+root+"/share/nccl-otf2/python", "CMAKE_PREFIX_PATH="+root,
 		"PKG_CONFIG_PATH="+root+"/lib/pkgconfig")
-	if tool := p.run(t, "/bin/sh", "-c", said+"\ncommand -v nccl-otf2; nccl-otf2 version"); !bytes.HasPrefix(
-		[]byte(tool), []byte(root+"/bin/nccl-otf2\nnccl-otf2 ")) {
-		t.Errorf("loaded: %s", tool)
-	}
+	tool := p.run(t, "/bin/sh", "-c", said+"\ncommand -v nccl-otf2; nccl-otf2 version")
+	testkit.Check(t, bytes.HasPrefix([]byte(tool), []byte(root+"/bin/nccl-otf2\nnccl-otf2 ")), "loaded: %s", tool)
 }

@@ -44,9 +44,8 @@ func TestWheel(t *testing.T) {
 	answers(t, one.run(t, tool, "report", one.made(t)))
 	p.run(t, python, append(pip, "uninstall", "--yes", "nccl-otf2")...)
 	for name := range files(t, venv) {
-		if info, err := os.Stat(filepath.Join(venv, name)); !before[name] && (err != nil || !info.IsDir()) {
-			t.Errorf("left: %s", name)
-		}
+		info, err := os.Stat(filepath.Join(venv, name))
+		testkit.Check(t, before[name] || err == nil && info.IsDir(), "left: %s", name)
 	}
 }
 
@@ -54,8 +53,7 @@ func TestWheel(t *testing.T) {
 func (p place) made(t *testing.T) string {
 	t.Helper()
 	for {
-		archives, err := filepath.Glob(filepath.Join(p.dir, "nccl-otf2-*/traces.otf2"))
-		testkit.Must(t, err)
+		archives := testkit.Value(filepath.Glob(filepath.Join(p.dir, "nccl-otf2-*/traces.otf2")))(t)
 		if len(archives) == 1 {
 			return filepath.Dir(archives[0])
 		}
@@ -71,13 +69,11 @@ func (p place) made(t *testing.T) string {
 // alone.
 func (p place) plays(t *testing.T, recording, host string) {
 	t.Helper()
-	rec, err := replay.Load(filepath.Join("../../testdata/nccl-callbacks", recording))
-	testkit.Must(t, err)
+	rec := testkit.Value(replay.Load(filepath.Join("../../testdata/nccl-callbacks", recording)))(t)
 	programs := t.TempDir()
 	script := "export WORLD_SIZE=4\n"
 	for k := range rec.Processes {
-		program, err := replay.Compile(rec, k)
-		testkit.Must(t, err)
+		program := testkit.Value(replay.Compile(rec, k))(t)
 		name := filepath.Join(programs, string(rune('0'+k)))
 		testkit.Write(t, name, program)
 		script += "RANK=" + string(rune('0'+k)) + " " + host + " --clock recorded " + name +

@@ -35,8 +35,7 @@ func traceProcessor(t *testing.T) string {
 	if path := os.Getenv("TRACE_PROCESSOR"); path != "" {
 		return path
 	}
-	path, err := filepath.Abs("../../build/engines/perfetto/trace_processor")
-	testkit.Must(t, err)
+	path := testkit.Value(filepath.Abs("../../build/engines/perfetto/trace_processor"))(t)
 	if _, err := os.Stat(path); err != nil {
 		return ""
 	}
@@ -61,17 +60,15 @@ func TestPerfettoFindsWhatTheArchiveHas(t *testing.T) {
 		}
 		var got map[string]traced
 		testkit.Must(t, json.Unmarshal(python(t, ".", path, args...), &got))
-		a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-		testkit.Must(t, err)
+		a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
 		want := ofArchive(t, a)
 		testkit.Must(t, a.Close())
 		for reader, r := range got {
 			if unknown, none := r.Unknown.(map[string]any); r.Unknown != 0.0 && (!none || len(unknown) > 0) {
 				t.Errorf("%s, %s: not known or used: %v", name, reader, r.Unknown)
 			}
-			if d := gocmp.Diff(want.Regions, shownBoth(r.Regions)); d != "" {
-				t.Errorf("%s, %s: regions (archive −, trace +):\n%s", name, reader, d)
-			}
+			testkit.Equal(t, gocmp.Diff(want.Regions, shownBoth(r.Regions)), "",
+				"%s, %s: regions (archive −, trace +):\n", name, reader)
 			if r.Realtime != want.Realtime || r.Counters < want.Counters || r.Sizes != want.Sizes || r.Flows <= 0 {
 				t.Errorf("%s, %s: %v counter values, sizes %v, %v lines, begin %d; the archive has %v, %v, begin %d",
 					name, reader, r.Counters, r.Sizes, r.Flows, r.Realtime, want.Counters, want.Sizes, want.Realtime)
@@ -157,9 +154,7 @@ func ofArchive(t *testing.T, a *otf2.Archive) traced {
 		return nil
 	})
 	testkit.Must(t, err)
-	if len(problems)+len(more) > 0 {
-		t.Error(problems, more)
-	}
+	testkit.Check(t, len(problems)+len(more) <= 0, "%v %v", problems, more)
 	for at, p := range regions {
 		if !mixed[at] {
 			out.Sizes += float64(p.Size)

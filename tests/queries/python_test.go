@@ -63,9 +63,7 @@ func wheel(t *testing.T) (folder string) {
 	python(t, top, tools, append(pip, "wheel", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", "out",
 		"./python")...)
 	wheels, err := filepath.Glob(filepath.Join(top, "out", "*.whl"))
-	if err != nil || len(wheels) != 1 {
-		t.Fatalf("%v: %v", wheels, err)
-	}
+	testkit.Require(t, err == nil && len(wheels) == 1, "%v: %v", wheels, err)
 	if name := filepath.Base(wheels[0]); !strings.HasSuffix(name, "-py3-none-any.whl") {
 		t.Errorf("the wheel is not for every Python and machine: %s", name)
 	}
@@ -84,8 +82,7 @@ func TestWheel(t *testing.T) {
 
 	dir, net := play(t, "../../testdata/nccl-callbacks/09-straggler-4p", "gpu"),
 		play(t, "../../testdata/nccl-callbacks/02-allcoll-4p-net", "net")
-	asked, err := filepath.Abs("python.py")
-	testkit.Must(t, err)
+	asked := testkit.Value(filepath.Abs("python.py"))(t)
 	out := python(t, elsewhere, append(engines(t, "duckdb", "python"), site), asked, built(t, "nccl-otf2"), dir, net)
 	var said struct {
 		Waits, Bandwidths, Lateness, Matrix []row
@@ -123,9 +120,8 @@ func TestWheel(t *testing.T) {
 			shown += seconds
 		}
 	}
-	if math.Abs(late-shown) > 1e-9*late || late == 0 {
-		t.Errorf("waiting over time: %v s in the picture, %v in the query", shown, late)
-	}
+	testkit.Check(t, math.Abs(late-shown) <= 1e-9*late && late != 0,
+		"waiting over time: %v s in the picture, %v in the query", shown, late)
 	var sent, cells float64
 	for _, r := range said.Matrix {
 		sent += r.number("bytes")
@@ -135,9 +131,7 @@ func TestWheel(t *testing.T) {
 			cells += bytes
 		}
 	}
-	if sent != cells || sent == 0 {
-		t.Errorf("matrix: %v bytes in the picture, %v in the query", cells, sent)
-	}
+	testkit.Check(t, sent == cells && sent != 0, "matrix: %v bytes in the picture, %v in the query", cells, sent)
 	if want := []string{"begin step 0", "end", "begin step 1", "end", "begin step 2", "end"}; !slices.Equal(
 		said.Phases, want) {
 		t.Errorf("phases of an optimizer's steps: %q, want %q", said.Phases, want)
@@ -185,9 +179,8 @@ func TestPartsAnswerAsWholeTables(t *testing.T) {
 	parts := t.TempDir()
 	tool(t, nil, "export", "--parquet", dir, "--parts", "3", "-o", parts)
 	all := answers(t, append(asks(dir), asks(parts)...))
-	if n := len(compared); cmp.Diff(all[:n], all[n:]) != "" {
-		t.Errorf("(-whole, +in parts):\n%s", cmp.Diff(all[:n], all[n:]))
-	}
+	n := len(compared)
+	testkit.Check(t, cmp.Diff(all[:n], all[n:]) == "", "(-whole, +in parts):\n%s", cmp.Diff(all[:n], all[n:]))
 	testkit.Must(t, os.Remove(filepath.Join(parts, "transfers-0002-of-0003.parquet")))
 	cmd := exec.Command("python3", "-B", "-c",
 		"import nccl_otf2_tables, sys; sys.exit(nccl_otf2_tables.main(['waits', sys.argv[1]]))", parts)
@@ -210,9 +203,8 @@ func TestFoldersOfAnyName(t *testing.T) {
 		all = append(all, ask{[]string{to}, "SELECT run FROM runs"})
 	}
 	for i, rows := range answers(t, all) {
-		if want := filepath.Base(all[i].Dirs[0]); len(rows) != 1 || rows[0].text("run") != want {
-			t.Errorf("%q: %v", want, rows)
-		}
+		want := filepath.Base(all[i].Dirs[0])
+		testkit.Check(t, len(rows) == 1 && rows[0].text("run") == want, "%q: %v", want, rows)
 	}
 }
 
@@ -253,8 +245,7 @@ json.dump(said, sys.stderr)`
 	testkit.Write(t, secret, []byte("a,b\nsecret,1\n"))
 	testkit.Watch(t, "../../python")
 	cmd := exec.Command("python3", "-B", "-c", program, dir, secret, filepath.Join(folder, "made"))
-	path, err := filepath.Abs("../../python")
-	testkit.Must(t, err)
+	path := testkit.Value(filepath.Abs("../../python"))(t)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+strings.Join(append(engines(t, "duckdb"), path), ":"), "HOME="+folder)
 	cmd.Dir = folder
 	var stderr bytes.Buffer
@@ -269,12 +260,10 @@ json.dump(said, sys.stderr)`
 	for text, how := range said {
 		testkit.Equal(t, how, "refused", "%s", text)
 	}
-	if len(said) < 20 || !strings.Contains(string(out), "secret") {
-		t.Errorf("%d statements; with --unsafe: %q", len(said), out)
-	}
-	if after := testkit.Read(t, filepath.Join(dir, "parquet", export.WaitsFile)); !bytes.Equal(before, after) {
-		t.Error("the table is another one")
-	}
+	testkit.Check(t, len(said) >= 20 && strings.Contains(string(out), "secret"),
+		"%d statements; with --unsafe: %q", len(said), out)
+	testkit.Check(t, bytes.Equal(before, testkit.Read(t, filepath.Join(dir, "parquet", export.WaitsFile))),
+		"the table is another one")
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
 		t.Errorf("%v beside the secret: %v", entries, err)
 	}

@@ -39,9 +39,7 @@ func built(t *testing.T, name string) string {
 	if err == nil {
 		_, err = os.Stat(path)
 	}
-	if err != nil {
-		t.Fatalf("%v: run `make build` first", err)
-	}
+	testkit.Require(t, err == nil, "%v: run `make build` first", err)
 	return path
 }
 
@@ -60,9 +58,7 @@ func recordings(t *testing.T) []string {
 	var all []string
 	for folder, least := range map[string]int{"nccl-callbacks": 12, "nccl-causes": 15} {
 		files, err := filepath.Glob(filepath.Join("../../testdata", folder, "*/run.json"))
-		if err != nil || len(files) < least {
-			t.Fatalf("%d recordings in %s: %v", len(files), folder, err)
-		}
+		testkit.Require(t, err == nil && len(files) >= least, "%d recordings in %s: %v", len(files), folder, err)
 		for _, f := range files {
 			all = append(all, filepath.Dir(f))
 		}
@@ -148,9 +144,7 @@ func byQuery(results [][]row, run string) map[string][]row {
 func runOf(t *testing.T, dir string) string {
 	t.Helper()
 	rows, err := parquet.ReadFile[export.RunRow](filepath.Join(dir, "parquet", export.RunsFile))
-	if err != nil || len(rows) != 1 {
-		t.Fatalf("%d runs: %v", len(rows), err)
-	}
+	testkit.Require(t, err == nil && len(rows) == 1, "%d runs: %v", len(rows), err)
 	return rows[0].Run
 }
 
@@ -175,9 +169,7 @@ func TestQueriesAgreeWithReports(t *testing.T) {
 		}
 		runs[run] = true
 		waited += float64(r.States.Total.Waited)
-		if i == len(dirs)-1 && len(r.Phases) != 2 {
-			t.Errorf("%d phases in the run that has them", len(r.Phases))
-		}
+		testkit.Check(t, i != len(dirs)-1 || len(r.Phases) == 2, "%d phases in the run that has them", len(r.Phases))
 	}
 	var n, sum float64
 	for _, w := range results[len(compared)] {
@@ -194,8 +186,7 @@ func TestQueriesAgreeWithReports(t *testing.T) {
 // Of made-up training jobs of many ranks, one of which is late, the queries have the report's figures.
 func TestQueriesOfManyRanks(t *testing.T) {
 	for number := range strings.SplitSeq(*many, ",") {
-		ranks, err := strconv.Atoi(number)
-		testkit.Must(t, err)
+		ranks := testkit.Value(strconv.Atoi(number))(t)
 		dir := t.TempDir()
 		jobtest.WriteTraining(t, dir, ranks, ranks/2+3)
 		tool(t, nil, "unify", dir, "--tables")
@@ -203,9 +194,7 @@ func TestQueriesOfManyRanks(t *testing.T) {
 		for _, d := range found[:min(len(found), 20)] {
 			t.Errorf("%d ranks: %s", ranks, d)
 		}
-		if n < 10*ranks {
-			t.Errorf("%d ranks: %d figures are compared", ranks, n)
-		}
+		testkit.Check(t, n >= 10*ranks, "%d ranks: %d figures are compared", ranks, n)
 		t.Logf("%d figures of %d ranks on %s", n, ranks, *engine)
 	}
 }
@@ -243,9 +232,7 @@ func changed[T any](t *testing.T, dir, file string, change func(*T)) string {
 	testkit.Must(t, os.CopyFS(to, os.DirFS(filepath.Join(dir, "parquet"))))
 	path := filepath.Join(to, file)
 	rows, err := parquet.ReadFile[T](path)
-	if err != nil || len(rows) == 0 {
-		t.Fatalf("%s: %d rows: %v", file, len(rows), err)
-	}
+	testkit.Require(t, err == nil && len(rows) != 0, "%s: %d rows: %v", file, len(rows), err)
 	change(&rows[len(rows)-1])
 	testkit.Must(t, os.Remove(path))
 	testkit.Must(t, parquet.WriteFile(path, rows))
@@ -281,9 +268,8 @@ func TestChangedFiguresAreFound(t *testing.T) {
 	}
 	for i, c := range cases {
 		found, _ := disagreements(r, byQuery(results[(i+1)*len(compared):], ""))
-		if !slices.ContainsFunc(found, func(d string) bool { return strings.HasPrefix(d, c.query+": ") }) {
-			t.Errorf("case %d: a changed figure of %s is not found: %q", i, c.query, found)
-		}
+		testkit.Check(t, slices.ContainsFunc(found, func(d string) bool { return strings.HasPrefix(d, c.query+": ") }),
+			"case %d: a changed figure of %s is not found: %q", i, c.query, found)
 	}
 	last := byQuery(results[(len(cases)+1)*len(compared):], "")
 	if found, _ := disagreements(reports(t, phases), last); len(found) == 0 ||
@@ -316,9 +302,7 @@ func TestQueriesOfLinksAndRuns(t *testing.T) {
 				"p50_ns")
 		}
 	}
-	if len(results[1]) == 0 {
-		t.Error("compare has no rows")
-	}
+	testkit.Check(t, len(results[1]) != 0, "compare has no rows")
 	for _, r := range results[1] {
 		of := fmt.Sprint(r.text("function"), " ", r.text("datatype"), " ", r.text("size_bytes"))
 		if r.number("median_a_ns") != medians[of] || r.number("times_longer") <= 0 ||
@@ -355,9 +339,7 @@ func TestTheToolAsks(t *testing.T) {
 	for _, d := range found {
 		t.Error(d)
 	}
-	if n < 100 {
-		t.Errorf("%d figures are compared", n)
-	}
+	testkit.Check(t, n >= 100, "%d figures are compared", n)
 	// SQL does more than read the tables only for who says so.
 	made := filepath.Join(t.TempDir(), "made")
 	export := "COPY waits TO '" + made + "'"
@@ -394,9 +376,7 @@ func TestTheToolAsksRecordings(t *testing.T) {
 // Every question says what it asks, and of which tables.
 func TestQueriesSayWhatTheyAsk(t *testing.T) {
 	all := sql.All()
-	if len(all) < 9 {
-		t.Fatalf("%d queries", len(all))
-	}
+	testkit.Require(t, len(all) >= 9, "%d queries", len(all))
 	for _, q := range all {
 		head, _, _ := strings.Cut(q.Text, "\nWITH ")
 		if !strings.HasSuffix(q.Question, "?") || !strings.Contains(head, "-- Tables: ") ||
@@ -421,8 +401,6 @@ t.write(sys.stdout, ["@a\x1b", "b", "c", "d"], [("=1+1\x1b", "-7", -7, "+x")], s
 		"csv":   "'@a\\x1b,b,c,d\n'=1+1\\x1b,-7,-7,'+x\n",
 	} {
 		out, err := exec.Command("python3", "-c", program, form).CombinedOutput()
-		if err != nil || string(out) != want {
-			t.Errorf("%s: %v: %q, want %q", form, err, out, want)
-		}
+		testkit.Check(t, err == nil && string(out) == want, "%s: %v: %q, want %q", form, err, out, want)
 	}
 }

@@ -27,9 +27,7 @@ func watch(t *testing.T) {
 	t.Helper()
 	for _, pattern := range []string{"*.sh", "*.mk", "*/*.[ch]"} {
 		sources, err := filepath.Glob(pattern)
-		if err != nil || len(sources) == 0 {
-			t.Fatalf("no %s (%v)", pattern, err)
-		}
+		testkit.Require(t, err == nil && len(sources) != 0, "no %s (%v)", pattern, err)
 		for _, source := range sources {
 			testkit.Value(os.Stat(source))(t)
 		}
@@ -78,9 +76,8 @@ func TestAnUnknownLibraryIsNamed(t *testing.T) {
 			run := command(t, "", program)
 			run.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(standin))
 			out, err := run.CombinedOutput()
-			if err == nil || !strings.Contains(string(out), test.says) {
-				t.Errorf("it ended with %v and said %q, not %q", err, out, test.says)
-			}
+			testkit.Check(t, err != nil && strings.Contains(string(out), test.says),
+				"it ended with %v and said %q, not %q", err, out, test.says)
 		})
 	}
 }
@@ -108,9 +105,8 @@ func TestWhatIsNotCheckedIsSaid(t *testing.T) {
 		t.Errorf("it ended with %v and said %q", err, said)
 	}
 	why, err := os.ReadFile(filepath.Join(out, "NOT_CHECKED"))
-	if err != nil || !strings.HasSuffix(said, string(why)) {
-		t.Errorf("NOT_CHECKED is %q (%v), where %q was said", why, err, said)
-	}
+	testkit.Check(t, err == nil && strings.HasSuffix(said, string(why)),
+		"NOT_CHECKED is %q (%v), where %q was said", why, err, said)
 	if beds, err := os.ReadFile(filepath.Join(out, "beds")); err != nil || len(beds) != 0 {
 		t.Errorf("beds are %q (%v)", beds, err)
 	}
@@ -130,9 +126,8 @@ func TestAGivenLibraryHasToBeOne(t *testing.T) {
 		{static, "does not take libcudart.so.12 as a shared library"},
 	} {
 		said, err := furnish(t, t.TempDir(), "REALNCCL="+test.dir)
-		if err == nil || !strings.Contains(said, test.says) {
-			t.Errorf("REALNCCL=%s ended with %v and said %q, not %q", test.dir, err, said, test.says)
-		}
+		testkit.Check(t, err != nil && strings.Contains(said, test.says),
+			"REALNCCL=%s ended with %v and said %q, not %q", test.dir, err, said, test.says)
 	}
 }
 
@@ -179,10 +174,8 @@ func TestTheDriverSaysHowAJobEnds(t *testing.T) {
 				run := command(t, "", filepath.Join(bed, "ncclrun"), append(args, test.args[0])...)
 				run.Env = append(os.Environ(), test.env)
 				out, _ := run.CombinedOutput()
-				if run.ProcessState.ExitCode() != test.exit || !strings.Contains(string(out), test.says) {
-					t.Errorf("it ended with %v, not %d, and said %q, not %q", run.ProcessState, test.exit, out,
-						test.says)
-				}
+				testkit.Check(t, run.ProcessState.ExitCode() == test.exit && strings.Contains(string(out), test.says),
+					"it ended with %v, not %d, and said %q, not %q", run.ProcessState, test.exit, out, test.says)
 			})
 		}
 	}

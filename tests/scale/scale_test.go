@@ -106,9 +106,7 @@ func TestLateRankAmongMany(t *testing.T) {
 		}
 		lines = append(lines, n)
 	}
-	if lines[1] > lines[0]+8 {
-		t.Errorf("%d lines of 512 ranks, %d of 192", lines[1], lines[0])
-	}
+	testkit.Check(t, lines[1] <= lines[0]+8, "%d lines of 512 ranks, %d of 192", lines[1], lines[0])
 }
 
 // With -ranks the commands are measured on jobs of so many ranks.
@@ -130,9 +128,8 @@ func TestScale(t *testing.T) {
 			rows[i] += fmt.Sprintf(" %.2f s, %d, %d |", c.cpu.Seconds(), c.memory>>20, c.lines)
 		}
 		rows[len(asked)] += fmt.Sprintf(" %d |", entries(t, dir))
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
+		err := os.RemoveAll(dir)
+		testkit.Check(t, err == nil, "%v", err)
 	}
 	table := head + "\n" + rule + "\n"
 	for i, a := range asked {
@@ -149,9 +146,7 @@ func TestScale(t *testing.T) {
 func numberOf(t *testing.T, number string) int {
 	t.Helper()
 	ranks, err := strconv.Atoi(number)
-	if err != nil || ranks%jobtest.PerHost != 0 {
-		t.Fatalf("%q is no multiple of %d", number, jobtest.PerHost)
-	}
+	testkit.Require(t, err == nil && ranks%jobtest.PerHost == 0, "%q is no multiple of %d", number, jobtest.PerHost)
 	return ranks
 }
 
@@ -165,8 +160,6 @@ func putSection(t *testing.T, name, command, table string) {
 // entries is how many files and folders there are.
 func entries(t *testing.T, dir string) (n int) {
 	err := filepath.WalkDir(dir, func(string, fs.DirEntry, error) error { n++; return nil })
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, err == nil, "%v", err)
 	return n
 }

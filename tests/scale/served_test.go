@@ -45,8 +45,7 @@ func TestServed(t *testing.T) {
 		t.Log("nothing is measured without -ranks and -served")
 		return
 	}
-	b, err := browser.Start(context.Background())
-	testkit.Must(t, err)
+	b := testkit.Value(browser.Start(context.Background()))(t)
 	defer b.Close()
 	rows := make([]string, len(looked)+4)
 	head, rule := "| seconds, of the page's processor |", "|---|"
@@ -76,11 +75,9 @@ func TestServed(t *testing.T) {
 // look serves an archive, opens its page, and adds to each row what was measured.
 func look(t *testing.T, b *browser.Browser, dir string, rows []string) {
 	t.Helper()
-	tool, err := filepath.Abs("../../build/nccl-otf2")
-	testkit.Must(t, err)
+	tool := testkit.Value(filepath.Abs("../../build/nccl-otf2"))(t)
 	cmd := exec.Command(tool, "timeline", dir, "--serve")
-	out, err := cmd.StdoutPipe()
-	testkit.Must(t, err)
+	out := testkit.Value(cmd.StdoutPipe())(t)
 	began := time.Now()
 	testkit.Must(t, cmd.Start())
 	defer func() {
@@ -92,9 +89,7 @@ func look(t *testing.T, b *browser.Browser, dir string, rows []string) {
 	said := func(what string) {
 		t.Helper()
 		for !strings.Contains(lines.Text(), what) {
-			if !lines.Scan() {
-				t.Fatalf("the tool does not say %q", what)
-			}
+			testkit.Require(t, lines.Scan(), "the tool does not say %q", what)
 			for word := range strings.FieldsSeq(lines.Text()) {
 				if strings.HasPrefix(word, "http://") {
 					url = word
@@ -114,19 +109,16 @@ func look(t *testing.T, b *browser.Browser, dir string, rows []string) {
 	said("regions in")
 	since()
 	rows[row] += fmt.Sprintf(" %.2f |", <-first)
-	p, err := b.Blank(browser.Options{Width: 1440, Height: 900, Timeout: 20 * time.Minute})
-	testkit.Must(t, err)
+	p := testkit.Value(b.Blank(browser.Options{Width: 1440, Height: 900, Timeout: 20 * time.Minute}))(t)
 	defer p.Close()
 	at := row + 1
 	measure := func(name string, do func() error) {
 		t.Helper()
-		before, err := p.Processor()
-		testkit.Must(t, err)
+		before := testkit.Value(p.Processor())(t)
 		began := time.Now()
 		testkit.Must(t, do())
 		wall := time.Since(began).Seconds()
-		after, err := p.Processor()
-		testkit.Must(t, err)
+		after := testkit.Value(p.Processor())(t)
 		t.Logf("%s: %.2f s, %.2f of the page's processor", name, wall, after-before)
 		rows[at] += fmt.Sprintf(" %.2f, %.2f |", wall, after-before)
 		at++
@@ -142,9 +134,8 @@ func look(t *testing.T, b *browser.Browser, dir string, rows []string) {
 			return p.Eval("(async (app) => {"+helpers+"\n"+l[1]+"\nreturn 1; })(window.__timeline)", nil)
 		})
 	}
-	if errs := p.Errors(); len(errs) > 0 {
-		t.Errorf("the page complains: %q", errs)
-	}
+	errs := p.Errors()
+	testkit.Check(t, len(errs) == 0, "the page complains: %q", errs)
 }
 
 const pictured = `new Promise((done) => {
@@ -167,8 +158,6 @@ func firstPicture(t *testing.T, b *browser.Browser, url string, began time.Time)
 	for p.Err() == nil && p.Eval(pictured, nil) != nil { // what was asked of the page that waited is gone with it
 		time.Sleep(20 * time.Millisecond)
 	}
-	if p.Err() != nil {
-		t.Error(p.Err())
-	}
+	testkit.Check(t, p.Err() == nil, "%v", p.Err())
 	return time.Since(began).Seconds()
 }

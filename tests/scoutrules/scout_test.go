@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -47,9 +48,8 @@ func TestRealScout(t *testing.T) {
 		}
 	}
 	t.Logf("%d archives against the clock condition, %d without", violating, quiet)
-	if violating < 10 || quiet < 5 {
-		t.Errorf("%d archives against the clock condition, %d without", violating, quiet)
-	}
+	testkit.Check(t, violating >= 10 && quiet >= 5,
+		"%d archives against the clock condition, %d without", violating, quiet)
 }
 
 // exchanges adds operations to an archive of four ranks, whose clocks agree or are up to two operations apart.

@@ -57,8 +57,7 @@ func TestRelay(t *testing.T) {
 	want := lines(run("./..."))
 	for range 2 { // the second result of q is a kept one
 		var out bytes.Buffer
-		skipped, err := relay(strings.NewReader(run("-json", "./...")), &out)
-		testkit.Must(t, err)
+		skipped := testkit.Value(relay(strings.NewReader(run("-json", "./...")), &out))(t)
 		got := lines(out.String())
 		for line, n := range want {
 			if got[line] != n {
@@ -66,9 +65,7 @@ func TestRelay(t *testing.T) {
 			}
 		}
 		for line, n := range got {
-			if want[line] != n {
-				t.Errorf("%q is written %d times, want %d", line, n, want[line])
-			}
+			testkit.Equal(t, want[line], n, "%q is written %d times, want", line, n)
 		}
 		all := strings.Join(skipped, "\n")
 		for _, part := range []string{"p", "p/q"} {
@@ -103,9 +100,7 @@ func TestList(t *testing.T) {
 	testkit.Write(t, log, []byte("ok  p 1s\nℹ skipped 0\n# skipped 0\n"))
 	var out bytes.Buffer
 	testkit.Must(t, writeList(&out, file, []string{log}))
-	if out.String() != "nothing was skipped\n" {
-		t.Errorf("%q", out.String())
-	}
+	testkit.Equal(t, out.String(), "nothing was skipped\n", "out.String()")
 	testkit.Write(t, file, []byte("q TestB: why\np TestA: because\nq TestB: why\n"))
 	testkit.Write(
 		t, log, []byte(
@@ -115,7 +110,5 @@ func TestList(t *testing.T) {
 	testkit.Must(t, writeList(&out, file, []string{log}))
 	want := "skipped: 6\n  --- SKIP: TestReal (0.00s)\n  SKIPPED: no terminal\n  p TestA: because\n  q TestB: why\n  " +
 		"setup: NOT CHECKED: a tool\n  ℹ skipped 2\n"
-	if out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
-	}
+	testkit.Equal(t, out.String(), want, "out.String()")
 }

@@ -42,9 +42,8 @@ func TestWhatBecameOfARecordingIsSaidOnce(t *testing.T) {
 				strings.Count(said, "unify "+dir)+strings.Count(said, "report "+dir) != 1 {
 				t.Errorf("not once: %s\n%s", want, said)
 			}
-			if _, err := os.Stat(filepath.Join(j.dir, dir, "traces.otf2")); c.archive != (err == nil) {
-				t.Error(err)
-			}
+			_, err := os.Stat(filepath.Join(j.dir, dir, "traces.otf2"))
+			testkit.Check(t, c.archive == (err == nil), "%v", err)
 			if c.name == "one does not" {
 				testkit.Contains(t, j.must("nccl-otf2", "unify", dir), "1 process of the job left nothing here")
 			}

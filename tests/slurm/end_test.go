@@ -51,9 +51,7 @@ func TestCancel(t *testing.T) {
 		"Ranks 0-3 killed by SIGTERM|Rank . was the first to end.*: killed by SIGTERM")
 	j.kept("nccl-otf2-" + id + ".0")
 	for _, noise := range []string{"has not finished", "interrupted"} {
-		if strings.Contains(j.output(), noise) {
-			t.Errorf("%s: %s", noise, j.output())
-		}
+		testkit.Check(t, !strings.Contains(j.output(), noise), "%s: %s", noise, j.output())
 	}
 }
 
@@ -123,9 +121,8 @@ srun sh -c '
 		return string(j.read("ended.0")) == "0\n0\n"
 	})
 	testkit.Equal(t, string(j.read("ended.1")), "", "the other node's tasks have ended, too")
-	if found, _ := filepath.Glob(filepath.Join(j.dir, name, "traces.otf2")); found != nil {
-		t.Error("there is an archive before the job's end")
-	}
+	found, _ := filepath.Glob(filepath.Join(j.dir, name, "traces.otf2"))
+	testkit.Check(t, found == nil, "there is an archive before the job's end")
 	j.until("the end of the other node's tasks", func() bool {
 		// It fails where Slurm has no process of the step on the first node any more, and the other node gets the
 		// signal all the same.
@@ -133,9 +130,7 @@ srun sh -c '
 		return strings.TrimSpace(j.must("squeue", "--noheader")) == ""
 	})
 	j.says(name, "4 processes on 2 hosts")
-	if strings.Contains(j.output(), "has not finished") {
-		t.Error(j.output())
-	}
+	testkit.Check(t, !strings.Contains(j.output(), "has not finished"), "%v", j.output())
 }
 
 // Slurm warns a job before its time is over, then ends it like one that is canceled. It counts in minutes.

@@ -15,8 +15,7 @@ import (
 // MPI's own launchers, without Slurm: one archive that is there when the launcher has ended, whether it starts run or
 // run starts it.
 func TestMPILaunchers(t *testing.T) {
-	host, err := os.Hostname()
-	testkit.Must(t, err)
+	host := testkit.Value(os.Hostname())(t)
 	for _, launcher := range []struct{ program, debian string }{{"mpirun.openmpi", "openmpi-bin"},
 		{"mpirun.mpich", "mpich"}} {
 		for name, line := range map[string][]string{
@@ -30,16 +29,12 @@ func TestMPILaunchers(t *testing.T) {
 				j.must("env", append([]string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 					"OMPI_MCA_rmaps_base_oversubscribe=1"}, line...)...)
 				found, err := filepath.Glob(filepath.Join(j.dir, "nccl-otf2-*", "traces.otf2"))
-				if err != nil || len(found) != 1 {
-					t.Fatalf("archives: %v, %v", found, err)
-				}
+				testkit.Require(t, err == nil && len(found) == 1, "archives: %v, %v", found, err)
 				dir := filepath.Base(filepath.Dir(found[0]))
-				if hosts := j.hosts(dir); !slices.Equal(hosts, []string{host, host, host, host}) {
-					t.Errorf("ranks on %v", hosts)
-				}
-				if said := j.must("nccl-otf2", "check", dir); said != all(t) {
-					t.Errorf("%swant %s", said, all(t))
-				}
+				hosts := j.hosts(dir)
+				testkit.Check(t, slices.Equal(hosts, []string{host, host, host, host}), "ranks on %v", hosts)
+				said := j.must("nccl-otf2", "check", dir)
+				testkit.Check(t, said == all(t), "%swant %s", said, all(t))
 			})
 		}
 	}

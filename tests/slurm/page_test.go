@@ -24,9 +24,7 @@ func recipes(t *testing.T) map[string]string {
 	for _, section := range strings.Split(string(testkit.Read(t, page)), "\n## ")[1:] {
 		heading, text, _ := strings.Cut(section, "\n")
 		for _, m := range block.FindAllStringSubmatch(text, -1) {
-			if found[heading] != "" {
-				t.Fatalf("%s has two blocks", heading)
-			}
+			testkit.Require(t, found[heading] == "", "%s has two blocks", heading)
 			found[heading] = m[1]
 		}
 	}
@@ -49,9 +47,7 @@ func TestPage(t *testing.T) {
 	}
 	found := recipes(t)
 	for heading := range want {
-		if found[heading] == "" {
-			t.Errorf("the page has no block %q", heading)
-		}
+		testkit.Check(t, found[heading] != "", "the page has no block %q", heading)
 	}
 	for heading, text := range found {
 		if want[heading] == nil {
@@ -94,8 +90,7 @@ func (j *job) play(text string) {
 func (j *job) output() (text string) {
 	files, _ := filepath.Glob(filepath.Join(j.dir, "*.out"))
 	for _, file := range files {
-		part, err := os.ReadFile(file)
-		testkit.Must(j.t, err)
+		part := testkit.Value(os.ReadFile(file))(j.t)
 		text += fmt.Sprintf("%s:\n%s", filepath.Base(file), part)
 	}
 	return text

@@ -174,8 +174,7 @@ const some = 4
 func (j *job) stopped(name string, processes int) {
 	j.t.Helper()
 	j.until("the events of processes that have stopped", func() bool {
-		entries, err := experiment.List(filepath.Join(j.dir, name))
-		testkit.Must(j.t, err)
+		entries := testkit.Value(experiment.List(filepath.Join(j.dir, name)))(j.t)
 		n := 0
 		for _, e := range entries {
 			var events uint64
@@ -195,8 +194,7 @@ func (j *job) stopped(name string, processes int) {
 // events are how many an archive has of each of its processes, by rank.
 func (j *job) events(name string) (count []uint64) {
 	j.t.Helper()
-	a, err := otf2.Open(filepath.Join(j.dir, name, "traces.otf2"), nil)
-	testkit.Must(j.t, err)
+	a := testkit.Value(otf2.Open(filepath.Join(j.dir, name, "traces.otf2"), nil))(j.t)
 	of := map[otf2.LocationGroupRef]int{} // ranks, of processes and of their GPUs
 	for _, g := range a.Defs.LocationGroups {
 		if g.Type == otf2.LocationGroupTypeProcess {
@@ -268,8 +266,7 @@ func (j *job) holds(want ...archive) {
 		}
 		testkit.Equal(j.t, j.must("nccl-otf2", "check", name), all(j.t), "%s", name)
 	}
-	entries, err := os.ReadDir(j.dir)
-	testkit.Must(j.t, err)
+	entries := testkit.Value(os.ReadDir(j.dir))(j.t)
 	for _, e := range entries {
 		if e.IsDir() && !names[e.Name()] {
 			j.t.Errorf("there is also %s, want %v", e.Name(), names)
@@ -280,8 +277,7 @@ func (j *job) holds(want ...archive) {
 // hosts are those of an archive's processes, which are named by their ranks.
 func (j *job) hosts(name string) (hosts []string) {
 	j.t.Helper()
-	a, err := otf2.Open(filepath.Join(j.dir, name, "traces.otf2"), nil)
-	testkit.Must(j.t, err)
+	a := testkit.Value(otf2.Open(filepath.Join(j.dir, name, "traces.otf2"), nil))(j.t)
 	nodes := map[otf2.SystemTreeNodeRef]string{}
 	for _, n := range a.Defs.SystemTreeNodes {
 		nodes[n.Self] = a.Defs.String(n.Name)

@@ -41,12 +41,10 @@ func TestTorchrunOnTwoNodes(t *testing.T) {
 				if reverse == "1" {
 					slices.Reverse(want)
 				}
-				if hosts := j.hosts(dir); !slices.Equal(hosts, want) {
-					t.Errorf("ranks on %v, want %v", hosts, want)
-				}
-				if said := j.must("nccl-otf2", "check", dir); said != all(t) {
-					t.Errorf("%swant %s", said, all(t))
-				}
+				hosts := j.hosts(dir)
+				testkit.Check(t, slices.Equal(hosts, want), "ranks on %v, want %v", hosts, want)
+				said := j.must("nccl-otf2", "check", dir)
+				testkit.Check(t, said == all(t), "%swant %s", said, all(t))
 			})
 		}
 	}

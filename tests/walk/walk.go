@@ -160,9 +160,7 @@ func squeeze(line string) string { return strings.Join(strings.Fields(line), " "
 func Page(t testing.TB, path string, run func(script string) (output string, err error), replace ...string) {
 	t.Helper()
 	blocks, err := Blocks(string(testkit.Read(t, path)))
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	testkit.Require(t, err == nil, "%s: %v", path, err)
 	through(t, path, blocks, run, replace...)
 }
 
@@ -170,9 +168,7 @@ func Page(t testing.TB, path string, run func(script string) (output string, err
 func Through(t testing.TB, path string, run func(script string) (output string, err error)) {
 	t.Helper()
 	blocks, err := Commands(string(testkit.Read(t, path)))
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	testkit.Require(t, err == nil, "%s: %v", path, err)
 	through(t, path, blocks, run)
 }
 
@@ -181,9 +177,7 @@ func through(t testing.TB, path string, blocks []Block, run func(script string) 
 	t.Helper()
 	output, err := run(Script(blocks))
 	missing := Missing(blocks, output, replace...)
-	if err != nil {
-		t.Errorf("%s: %v", path, err)
-	}
+	testkit.Check(t, err == nil, "%s: %v", path, err)
 	for _, m := range missing {
 		t.Errorf("%s: %s", path, m)
 	}

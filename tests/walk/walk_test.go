@@ -24,9 +24,8 @@ func play(t *testing.T, page string) (missing []string, err error) {
 }
 
 func TestWalk(t *testing.T) {
-	if missing, err := play(t, page); len(missing) > 0 || err != nil {
-		t.Errorf("%q, %v", missing, err)
-	}
+	missing, err := play(t, page)
+	testkit.Check(t, len(missing) == 0 && err == nil, "%q, %v", missing, err)
 }
 
 // What a page shows and is not printed, printed in another order, or by another block, is told with its line.
@@ -38,27 +37,21 @@ func TestMissing(t *testing.T) {
 		"another block": {"```text\n1\n", "```text\na b\n", "line 21: shown and not printed there: a b"},
 	} {
 		missing, err := play(t, strings.Replace(page, c.from, c.to, 1))
-		if err != nil || !slices.Equal(missing, []string{c.want}) {
-			t.Errorf("%s: %q, %v", name, missing, err)
-		}
+		testkit.Check(t, err == nil && slices.Equal(missing, []string{c.want}), "%s: %q, %v", name, missing, err)
 	}
 }
 
 // Where a command fails the rest is not reached.
 func TestFails(t *testing.T) {
 	missing, err := play(t, strings.Replace(page, "x=1\n", "false\n", 1))
-	if err == nil || !slices.Contains(missing, "line 15: was not reached") {
-		t.Errorf("%q, %v", missing, err)
-	}
+	testkit.Check(t, err != nil && slices.Contains(missing, "line 15: was not reached"), "%q, %v", missing, err)
 }
 
 // Of a page that is no tutorial only commands are walked.
 func TestCommands(t *testing.T) {
 	blocks, err := Commands("```\nmake\n```\n" + page +
 		"```sql\nSELECT\n```\n```text\nrows\n```\n```sh\nls\n```\n## B\n```text\nc\n```\n")
-	if err != nil || len(blocks) != 5 || blocks[0].Language != "sh" {
-		t.Errorf("%v, %v", blocks, err)
-	}
+	testkit.Check(t, err == nil && len(blocks) == 5 && blocks[0].Language == "sh", "%v, %v", blocks, err)
 	if blocks, err := Commands("```\nmake\n```\n"); err == nil {
 		t.Errorf("%v", blocks)
 	}
@@ -81,8 +74,7 @@ func TestBlocksThatNothingRuns(t *testing.T) {
 		"no commands before what is printed": "```text\n1\n```\n" + page,
 		"without end":                        page + "```sh\nls\n",
 	} {
-		if blocks, err := Blocks(page); err == nil {
-			t.Errorf("%s: %v", name, blocks)
-		}
+		blocks, err := Blocks(page)
+		testkit.Check(t, err != nil, "%s: %v", name, blocks)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -25,10 +26,8 @@ func TestRowsAreThoseOfTheReport(t *testing.T) {
 				r.KeepFirst()
 			}
 			rows, problems := bandwidth.Read(jobtest.Open(t, path), first, nil)
-			if diff := cmp.Diff(r.Operations, rows,
-				cmpopts.IgnoreFields(bandwidth.Row{}, "Role", "CallTime")); diff != "" || len(problems) > 0 {
-				t.Errorf("%s, first %t: %v\n%s", name, first, problems, diff)
-			}
+			diff := cmp.Diff(r.Operations, rows, cmpopts.IgnoreFields(bandwidth.Row{}, "Role", "CallTime"))
+			testkit.Check(t, diff == "" && len(problems) == 0, "%s, first %t: %v\n%s", name, first, problems, diff)
 		}
 	}
 }
@@ -46,20 +45,13 @@ func TestSidesStandInOneRow(t *testing.T) {
 		{Operation: "Broadcast", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, TimingSource: "enqueue", CallTime: 5},
 	}
 	tests := bandwidth.Tests(rows)
-	if len(tests) != 4 || len(tests[0].Rows) != 1 || len(tests[2].Rows) != 2 {
-		t.Fatalf("%+v", tests)
-	}
+	testkit.Require(t, len(tests) == 4 && len(tests[0].Rows) == 1 && len(tests[2].Rows) == 2, "%+v", tests)
 	r := tests[0].Rows[0]
-	if r.OutOfPlace.Avg.Time != 4 || r.InPlace.Avg.Time != 8 || r.Unknown != nil {
-		t.Errorf("%+v", r)
-	}
-	if got := *tests[0].Average.Avg; got != 2.25 {
-		t.Errorf("the average bus bandwidth is %v", got)
-	}
+	testkit.Check(t, r.OutOfPlace.Avg.Time == 4 && r.InPlace.Avg.Time == 8 && r.Unknown == nil, "%+v", r)
+	testkit.Equal(t, *tests[0].Average.Avg, 2.25, "the average bus bandwidth")
 	launched := tests[3].Rows[0].Unknown
-	if launched.Avg != nil || tests[3].Average.Avg != nil || *launched.CallTime != 5 {
-		t.Errorf("of launches there are times of calls alone: %+v", launched)
-	}
+	testkit.Check(t, launched.Avg == nil && tests[3].Average.Avg == nil && *launched.CallTime == 5,
+		"of launches there are times of calls alone: %+v", launched)
 }
 
 func TestCurvesJoinRowsOfASize(t *testing.T) {
@@ -78,7 +70,5 @@ func TestCurvesJoinRowsOfASize(t *testing.T) {
 		{Operation: "AllReduce", Algorithm: "TREE",
 			Points: []bandwidth.Point{{Size: 8, Operations: 1, AlgBW: 1, BusBW: 1.5}}},
 	}
-	if diff := cmp.Diff(want, bandwidth.Curves(rows), cmpopts.EquateApprox(1e-12, 0)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, bandwidth.Curves(rows), cmpopts.EquateApprox(1e-12, 0))
 }

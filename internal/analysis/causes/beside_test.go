@@ -5,6 +5,7 @@ package causes
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -36,10 +37,8 @@ func TestBeside(t *testing.T) {
 		for _, a := range s.waits {
 			waits += a.ns
 		}
-		if s.hidden != c.hidden || s.own[Host] != c.hidden || waits != 3000-c.hidden {
-			t.Errorf("%s: %g ns are hidden, %g the host's, waits of %g; want %g", c.name, s.hidden, s.own[Host], waits,
-				c.hidden)
-		}
+		testkit.Check(t, s.hidden == c.hidden && s.own[Host] == c.hidden && waits == 3000-c.hidden,
+			"%s: %g ns are hidden, %g the host's, waits of %g; want %g", c.name, s.hidden, s.own[Host], waits, c.hidden)
 	}
 }
 
@@ -63,9 +62,8 @@ func TestSteadyHosts(t *testing.T) {
 			e.called(&Local{Called: true, Ready: ready, Free: ready - otf2.Timestamp(o.called),
 				Ended: ready - otf2.Timestamp(o.ended)}, of)
 		}
-		if got := e.ranks[0].times(of).usual(); got != c.usual {
-			t.Errorf("%s: %g, want %g", c.name, got, c.usual)
-		}
+		got := e.ranks[0].times(of).usual()
+		testkit.Check(t, got == c.usual, "%s: %g, want %g", c.name, got, c.usual)
 	}
 }
 
@@ -102,8 +100,7 @@ func TestHeadStarts(t *testing.T) {
 				share += why.ns
 			}
 		}
-		if share < c.host-0.001 || share > c.host+0.001 {
-			t.Errorf("%s: %.2f goes back to its host, want %.2f: %v", c.name, share, c.host, e.found)
-		}
+		testkit.Check(t, share >= c.host-0.001 && share <= c.host+0.001,
+			"%s: %.2f goes back to its host, want %.2f: %v", c.name, share, c.host, e.found)
 	}
 }

@@ -5,6 +5,8 @@ package causes
 import (
 	"math"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A GPU that computes beside an operation takes the same time from begin to begin; one that needs the received data
@@ -52,9 +54,7 @@ func TestOrderOfGPUs(t *testing.T) {
 		{"times tell neither", 20, 18, false},
 		{"many times, and hardly more than the contrary", 600, 400, false},
 	} {
-		if got := (&order{c.beside, c.behind}).isBeside(); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		testkit.Equal(t, (&order{c.beside, c.behind}).isBeside(), c.want, "%s", c.name)
 	}
 }
 

@@ -2,7 +2,11 @@
 
 package causes
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
 
 // The state of a rank is kept as long as a later operation is held back.
 func TestPartsAreKept(t *testing.T) {
@@ -21,15 +25,11 @@ func TestPartsAreKept(t *testing.T) {
 // A rank that waits in several operations at once waits once.
 func TestWaiting(t *testing.T) {
 	w := newLedger(2).waits
-	if w.atOnce() != 1 {
-		t.Errorf("without waits %g", w.atOnce())
-	}
+	testkit.Check(t, w.atOnce() == 1, "without waits %g", w.atOnce())
 	w.add(0, 100, 50)
 	w.add(1, 100, 50)
 	w.add(0, 200, 100)
 	w.add(0, 250, 50)
 	w.add(0, 250, 150)
-	if w.all != 400 || w.any != 300 {
-		t.Errorf("%g ns of waits in %g ns", w.all, w.any)
-	}
+	testkit.Check(t, w.all == 400 && w.any == 300, "%g ns of waits in %g ns", w.all, w.any)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -301,9 +302,8 @@ func TestCauses(t *testing.T) {
 			[]int{0, 100, 0, 0}, Host},
 	} {
 		r := newJob(c.ranks).play(c.play).engine.Result()
-		if got := shares(r); !slices.Equal(got, c.want) {
-			t.Errorf("%s: shares %v, want %v: %+v", c.name, got, c.want, r)
-		}
+		got := shares(r)
+		testkit.Check(t, slices.Equal(got, c.want), "%s: shares %v, want %v: %+v", c.name, got, c.want, r)
 		for i, want := range c.want {
 			if costs := r.Ranks[i].Costs; want > 0 && costs[c.kind] < 0.99*r.Ranks[i].Cost() {
 				t.Errorf("%s: rank %d has costs %v", c.name, i, costs)

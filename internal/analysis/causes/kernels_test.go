@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -26,18 +27,15 @@ func TestKernelsSinceACall(t *testing.T) {
 		run(1, 100*(i+1)+10, 100*(i+1)+30)
 		run(otf2.RegionRef(2+i%3), 100*(i+1)+30, 100*(i+1)+35)
 	}
-	if len(g.spans) > mostSpans {
-		t.Errorf("%d spans are kept", len(g.spans))
-	}
+	testkit.Check(t, len(g.spans) <= mostSpans, "%d spans are kept", len(g.spans))
 	end := otf2.Timestamp(100*calls + 50)
 	for _, c := range []struct{ from, least, most uint64 }{
 		{10, 20 * calls, 20 * calls}, {100 * (calls - 9), 200, 200}, {100*calls + 1, 20, 20},
 		{100 * 3, 20 * (calls - 2), 20 * calls},
 	} {
 		k := g.ran(otf2.Timestamp(c.from), end)
-		if k[0].Region != 1 || k[0].Time < c.least || k[0].Time > c.most {
-			t.Errorf("since %d: %+v, want %d to %d", c.from, k, c.least, c.most)
-		}
+		testkit.Check(t, k[0].Region == 1 && k[0].Time >= c.least && k[0].Time <= c.most,
+			"since %d: %+v, want %d to %d", c.from, k, c.least, c.most)
 	}
 	s.enter(&facts.Region{Region: 9, Begin: end})
 	if k := g.ran(otf2.Timestamp(100*calls+1), end+7); k[1] != (Kernel{9, 7}) {

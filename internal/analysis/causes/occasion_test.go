@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -106,9 +107,8 @@ func TestRows(t *testing.T) {
 			r.add(c.late(k), &s)
 		}
 		r.end(&s)
-		if got := s.anew(); got < c.least || got > c.most {
-			t.Errorf("%s: %.3f anew, want %g to %g", c.name, got, c.least, c.most)
-		}
+		got := s.anew()
+		testkit.Check(t, got >= c.least && got <= c.most, "%s: %.3f anew, want %g to %g", c.name, got, c.least, c.most)
 	}
 }
 
@@ -130,9 +130,7 @@ func TestLatenessThatIsGiven(t *testing.T) {
 	}
 	l.endBurst(0)
 	moved, given := l.burstsOf[0].moved, l.burstsOf[0].given
-	if moved[Host] != -1400 || given[link] != 1400 {
-		t.Errorf("moved %v, to others %v", moved, given)
-	}
+	testkit.Check(t, moved[Host] == -1400 && given[link] == 1400, "moved %v, to others %v", moved, given)
 	for _, c := range []struct{ anew, times float64 }{{0, 0}, {1, 20}} {
 		var o occasions
 		comm.struck[0].into(&o, c.anew)
@@ -140,9 +138,8 @@ func TestLatenessThatIsGiven(t *testing.T) {
 		for level := range o.times {
 			times += float64(o.times[level])
 		}
-		if times != c.times {
-			t.Errorf("of lateness of which %g arose anew there were %g occasions, want %g", c.anew, times, c.times)
-		}
+		testkit.Check(t, times == c.times,
+			"of lateness of which %g arose anew there were %g occasions, want %g", c.anew, times, c.times)
 	}
 }
 

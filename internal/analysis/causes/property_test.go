@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // anyJob generates a job: operations of any ranks on any communicators, with any work between them. name renumbers the
@@ -88,9 +89,8 @@ func TestCostsAreTheWaits(t *testing.T) {
 				costs += c
 			}
 		}
-		if math.Abs(costs-waits) > 1e-6*waits+1 || math.Abs(r.Waited+r.StartUp-waits) > 1e-6*waits+1 {
-			t.Errorf("waited %f, of it %f at the start, charged %f of %f", r.Waited, r.StartUp, costs, waits)
-		}
+		testkit.Check(t, math.Abs(costs-waits) <= 1e-6*waits+1 && math.Abs(r.Waited+r.StartUp-waits) <= 1e-6*waits+1,
+			"waited %f, of it %f at the start, charged %f of %f", r.Waited, r.StartUp, costs, waits)
 	})
 }
 
@@ -102,9 +102,8 @@ func TestNumbersOfRanksDoNotMatter(t *testing.T) {
 		n := len(r.Ranks)
 		other := make(func(i int) int { return n - 1 - i }, 1).engine.Result()
 		for i := range r.Ranks {
-			if a, b := r.Ranks[i].Cost(), other.Ranks[n-1-i].Cost(); math.Abs(a-b) > 1e-6*r.Waited+1 {
-				t.Errorf("rank %d costs %f, as rank %d %f", i, a, n-1-i, b)
-			}
+			a, b := r.Ranks[i].Cost(), other.Ranks[n-1-i].Cost()
+			testkit.Check(t, math.Abs(a-b) <= 1e-6*r.Waited+1, "rank %d costs %f, as rank %d %f", i, a, n-1-i, b)
 		}
 	})
 }

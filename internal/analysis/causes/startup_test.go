@@ -2,7 +2,11 @@
 
 package causes
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
 
 // If recording began later there is no start-up: the cause of the first waits is unknown.
 func TestFirstWaitsOfALaterRecordingAreNoStartUp(t *testing.T) {
@@ -20,9 +24,8 @@ func TestFirstWaitsOfALaterRecordingAreNoStartUp(t *testing.T) {
 			j := newJob(2)
 			j.firstOrdinal = tc.ordinal
 			r := j.play(tc.play).engine.Result()
-			if r.StartUp != tc.startUp || r.Unknown != tc.unknown || r.Waited != tc.unknown {
-				t.Errorf("%g ns of start-up, %g not known, %g waited", r.StartUp, r.Unknown, r.Waited)
-			}
+			testkit.Check(t, r.StartUp == tc.startUp && r.Unknown == tc.unknown && r.Waited == tc.unknown,
+				"%g ns of start-up, %g not known, %g waited", r.StartUp, r.Unknown, r.Waited)
 		})
 	}
 }

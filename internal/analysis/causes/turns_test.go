@@ -5,6 +5,8 @@ package causes
 import (
 	"math"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Lateness of a rank's GPU due to others' turns is separated, and is in no cost of the rank; lateness beyond that, or
@@ -43,9 +45,8 @@ func TestTurnsOfOthers(t *testing.T) {
 		if got := r.Ranks[c.rank].Costs[c.kind]; r.Waited == 0 || math.Abs(got-r.Waited) > 0.03*r.Waited {
 			t.Errorf("%s: %.0f of %.0f ns: %+v", c.name, got, r.Waited, r.Ranks)
 		}
-		if r.Transfers() > 0.03*r.Waited != (c.kind == Moving || c.kind == Link) {
-			t.Errorf("%s: %.0f ns go back to transfers", c.name, r.Transfers())
-		}
+		testkit.Check(t, r.Transfers() > 0.03*r.Waited == (c.kind == Moving || c.kind == Link),
+			"%s: %.0f ns go back to transfers", c.name, r.Transfers())
 	}
 }
 
@@ -88,11 +89,7 @@ func TestWhatTurnsExplain(t *testing.T) {
 		{0, 2 * longestTurn, 1, true}, {3, 2*longestTurn + 1, 1, false}, {3, 2*longestTurn + 1, 2, true},
 		{1, 1, 1, false}, {-1, 1, 1, false}, {4, 1, 1, false}, {0, 1, 0, false},
 	} {
-		if got := s.Explains(c.rank, c.ns, c.times); got != c.want {
-			t.Errorf("%+v: %v", c, got)
-		}
+		testkit.Equal(t, s.Explains(c.rank, c.ns, c.times), c.want, "%+v", c)
 	}
-	if NewSharing(4, nil).Explains(0, 1, 1) {
-		t.Error("no GPU is shared, and its turns explain something")
-	}
+	testkit.Check(t, !NewSharing(4, nil).Explains(0, 1, 1), "no GPU is shared, and its turns explain something")
 }

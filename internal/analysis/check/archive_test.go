@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -16,7 +18,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
-	"pgregory.net/rapid"
 )
 
 func TestSoundArchivesHaveNoFindings(t *testing.T) {
@@ -269,8 +270,7 @@ func TestFindingsAreLimitedByRule(t *testing.T) {
 			ev.Args[0] = 500
 		}
 	}
-	res, err := check.Archive(s.Write(), &check.Options{Limit: 3})
-	testkit.Must(t, err)
+	res := testkit.Value(check.Archive(s.Write(), &check.Options{Limit: 3}))(t)
 	if n := uint64(2*6 - 3); res.Dropped[check.RuleReference] != n || res.Errors() < int(n)+3 {
 		t.Errorf("dropped %v, %d errors:\n%s", res.Dropped, res.Errors(), jobtest.Lines(res))
 	}
@@ -300,11 +300,8 @@ func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
 		p.Flush()
 		p.Crash(-1, nil)
 	}
-	out, err := scorep.Unify(dir, nil)
-	testkit.Must(t, err)
-	if out.Runs[0].Crashed != 3 || out.Runs[0].Missing != 1 {
-		t.Errorf("%+v", out.Runs[0])
-	}
+	out := testkit.Value(scorep.Unify(dir, nil))(t)
+	testkit.Check(t, out.Runs[0].Crashed == 3 && out.Runs[0].Missing == 1, "%+v", out.Runs[0])
 	res := jobtest.Check(t, out.Runs[0].Archive)
 	if res.Errors() > 0 {
 		t.Errorf("findings:\n%s", jobtest.Lines(res))
@@ -314,9 +311,8 @@ func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
 		t.Errorf("%+v", rep.Summary)
 	}
 	// The operations that all ranks have are compared, whatever their digests cover.
-	if len(rep.Operations) != 1 || rep.Operations[0].Count != 98 || rep.Summary.LeftOut != 2+1 {
-		t.Errorf("%+v, %d left out", rep.Operations, rep.Summary.LeftOut)
-	}
+	testkit.Check(t, len(rep.Operations) == 1 && rep.Operations[0].Count == 98 && rep.Summary.LeftOut == 2+1,
+		"%+v, %d left out", rep.Operations, rep.Summary.LeftOut)
 }
 
 // Archives of established tools must pass: a check with false alarms is of no use.
@@ -338,9 +334,7 @@ func TestWholeJobsAreSound(t *testing.T) {
 		launched := rapid.Bool().Draw(rt, "launched")
 		ranks := size * perProcess
 		dir, err := os.MkdirTemp(t.TempDir(), "job")
-		if err != nil {
-			rt.Fatal(err)
-		}
+		testkit.Must(rt, err)
 		var procs []*shardtest.Process
 		for i := range size {
 			p := shardtest.New(t, dir, fmt.Sprint("p", i)).On(fmt.Sprint("node", i%2), 50-i)
@@ -415,23 +409,15 @@ func TestWholeJobsAreSound(t *testing.T) {
 			p.Finish()
 		}
 		out, err := scorep.Unify(dir, nil)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if len(out.Runs) != 1 || !out.Runs[0].Complete {
-			rt.Fatalf("%+v", out)
-		}
+		testkit.Must(rt, err)
+		testkit.Require(rt, len(out.Runs) == 1 && out.Runs[0].Complete, "%+v", out)
 		res := jobtest.Check(t, out.Runs[0].Archive)
 		for _, f := range res.Findings {
-			if f.Severity == check.Error {
-				rt.Errorf("%v", f)
-			}
+			testkit.Check(rt, f.Severity != check.Error, "%v", f)
 		}
 		rep := jobtest.Operations(t, out.Runs[0].Archive)
-		if rep.Summary.Operations != operations || rep.Summary.Unfinished != 0 {
-			rt.Errorf("%d operations, want %d; %d unfinished", rep.Summary.Operations, operations,
-				rep.Summary.Unfinished)
-		}
+		testkit.Check(rt, rep.Summary.Operations == operations && rep.Summary.Unfinished == 0,
+			"%d operations, want %d; %d unfinished", rep.Summary.Operations, operations, rep.Summary.Unfinished)
 	})
 }
 

@@ -11,22 +11,21 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
-	"pgregory.net/rapid"
 )
 
 func compareArchives(t testing.TB, a, b string) *Comparison {
 	t.Helper()
-	x, err := otf2.Open(a, nil)
-	testkit.Must(t, err)
+	x := testkit.Value(otf2.Open(a, nil))(t)
 	defer x.Close()
-	y, err := otf2.Open(b, nil)
-	testkit.Must(t, err)
+	y := testkit.Value(otf2.Open(b, nil))(t)
 	defer y.Close()
 	return Runs(x, y, Options{MinChange: 0.01, WarmUp: 3})
 }
@@ -107,9 +106,8 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 				break // the other one changes once
 			}
 			c := compareArchives(t, before, jobtest.MakeRun(t, 2*seed+101, steps, tc.alter))
-			if diff := cmp.Diff(tc.want, found(c)); diff != "" {
-				t.Errorf("seed %d, %s:\n%s\n%+v", seed, tc.name, diff, c.Operations)
-			}
+			diff := cmp.Diff(tc.want, found(c))
+			testkit.Check(t, diff == "", "seed %d, %s:\n%s\n%+v", seed, tc.name, diff, c.Operations)
 			if i == 1 {
 				r := &c.Operations[0]
 				if math.Abs(r.Transfer.Difference-10_000) > 2000 || float64(r.Transfer.Low) > 10_000 ||
@@ -123,9 +121,8 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 					t.Errorf("seed %d: %d kinds slower by 20 %%", seed, over)
 				}
 			}
-			if i == 4 && (c.Operations[0].LastB.Rank != "Rank 2" || c.Operations[0].LastB.Share < 0.9) {
-				t.Errorf("last: %+v", c.Operations[0].LastB)
-			}
+			testkit.Check(t, i != 4 || c.Operations[0].LastB.Rank == "Rank 2" && c.Operations[0].LastB.Share >= 0.9,
+				"last: %+v", c.Operations[0].LastB)
 		}
 	}
 }
@@ -162,17 +159,13 @@ func TestFalseFindingsAreRare(t *testing.T) {
 	for seed := range uint64(runs) {
 		c := compareSamples(madeSamples(1000+seed, 16, 120, same), madeSamples(5000+seed, 16, 120, same),
 			Options{MinChange: 0})
-		if c.Compared != 16 || c.Tests != 64 {
-			t.Fatalf("%d kinds, %d intervals", c.Compared, c.Tests)
-		}
+		testkit.Require(t, c.Compared == 16 && c.Tests == 64, "%d kinds, %d intervals", c.Compared, c.Tests)
 		if got := found(c); len(got) > 0 {
 			wrong++
 			t.Log(seed, got)
 		}
 	}
-	if wrong > 2 {
-		t.Errorf("%d of %d comparisons found a change", wrong, runs)
-	}
+	testkit.Check(t, wrong <= 2, "%d of %d comparisons found a change", wrong, runs)
 }
 
 var comparisons = flag.Int("comparisons", 10, "comparisons of each kind in TestHowMuchComparisonsFind")
@@ -230,9 +223,8 @@ func TestComparisonProperties(t *testing.T) {
 				return 1
 			})
 		}
-		if got := found(compareSamples(a(), a(), opts)); len(got) > 0 {
-			t.Fatalf("against itself: %v", got)
-		}
+		got := found(compareSamples(a(), a(), opts))
+		testkit.Require(t, len(got) == 0, "against itself: %v", got)
 		forth, back := compareSamples(a(), b(), opts), compareSamples(b(), a(), opts)
 		mirror := map[string]string{Slower: Faster, Faster: Slower, Unchanged: Unchanged, TooFew: TooFew}
 		byKind := func(c *Comparison) map[uint64]*Row {
@@ -245,19 +237,14 @@ func TestComparisonProperties(t *testing.T) {
 		others := byKind(back)
 		for size, r := range byKind(forth) {
 			o := others[size]
-			if math.Abs(r.Ratio*o.Ratio-1) > 1e-9 {
-				t.Errorf("%d: ratios %g and %g", size, r.Ratio, o.Ratio)
-			}
-			if low, high := float64(r.RatioLow), float64(r.RatioHigh); low > r.Ratio || high < r.Ratio {
-				t.Errorf("%d: %g is not in %g … %g", size, r.Ratio, low, high)
-			}
-			if (r.Verdict == TooFew) != (count < forth.LeastPairs) {
-				t.Errorf("%d: %s with %d pairs, least %d", size, r.Verdict, count, forth.LeastPairs)
-			}
+			testkit.Check(t, math.Abs(r.Ratio*o.Ratio-1) <= 1e-9, "%d: ratios %g and %g", size, r.Ratio, o.Ratio)
+			low, high := float64(r.RatioLow), float64(r.RatioHigh)
+			testkit.Check(t, low <= r.Ratio && high >= r.Ratio, "%d: %g is not in %g … %g", size, r.Ratio, low, high)
+			testkit.Check(t, (r.Verdict == TooFew) == (count < forth.LeastPairs),
+				"%d: %s with %d pairs, least %d", size, r.Verdict, count, forth.LeastPairs)
 			// The verdict on the time is mirrored; parts are judged by the time of the first run.
-			if r.Time.Changed && o.Time.Changed && mirror[r.Verdict] != o.Verdict {
-				t.Errorf("%d: %s and %s", size, r.Verdict, o.Verdict)
-			}
+			testkit.Check(t, !r.Time.Changed || !o.Time.Changed || mirror[r.Verdict] == o.Verdict,
+				"%d: %s and %s", size, r.Verdict, o.Verdict)
 		}
 	})
 }
@@ -271,9 +258,7 @@ func TestCriticalRanks(t *testing.T) {
 		want int
 	}{{5, 0.05, 0}, {5, 0.025, -1}, {6, 0.025, 0}, {10, 0.025, 8}, {10, 0.005, 3}, {20, 0.025, 52}, {20, 0.005, 37},
 		{30, 0.025, 137}} {
-		if got := criticalRank(tc.n, tc.tail); got != tc.want {
-			t.Errorf("n = %d, tail %g: %d, want %d", tc.n, tc.tail, got, tc.want)
-		}
+		testkit.Equal(t, criticalRank(tc.n, tc.tail), tc.want, "n = %d, tail %g", tc.n, tc.tail)
 	}
 	for _, tail := range []float64{0.5, 0.025, 0.005, 1e-4} {
 		if n := leastStretches(tail); criticalRank(n, tail) < 0 || n > 1 && criticalRank(n-1, tail) >= 0 {
@@ -292,9 +277,8 @@ func TestDriftsWidenIntervals(t *testing.T) {
 		walk[i], independent[i] = x, r.NormFloat64()
 	}
 	narrow, wide := shiftOf(independent, 0.0005), shiftOf(walk, 0.0005)
-	if narrow.stretches < 32 || wide.stretches > 20 || wide.high-wide.low < 3*(narrow.high-narrow.low) {
-		t.Errorf("%+v %+v", narrow, wide)
-	}
+	testkit.Check(t, narrow.stretches >= 32 && wide.stretches <= 20 && wide.high-wide.low >= 3*(narrow.high-narrow.low),
+		"%+v %+v", narrow, wide)
 }
 
 // Pairs: launches count once, a message is one operation, and runs whose ordinals do not match are paired in order.
@@ -350,9 +334,7 @@ func TestPairs(t *testing.T) {
 				t.Errorf("%+v, skew %+v, transfer %+v", r, r.Skew, r.Transfer)
 			}
 		}
-		if diff := cmp.Diff(tc.by, by); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Same(t, tc.by, by)
 		if c.A.Operations != 5*rounds || c.A.Coupled != rounds || c.A.Unfinished != 0 || len(c.OnlyA) != 0 ||
 			len(c.OnlyB) != tc.only {
 			t.Errorf("%+v, only in one: %v, %v", c.A, c.OnlyA, c.OnlyB)
@@ -380,9 +362,7 @@ func TestManySizesAreClasses(t *testing.T) {
 		operations := uint64(0)
 		for _, r := range c.Operations {
 			operations += r.OperationsA
-			if (r.Class != nil) != (tc.rows < 32) {
-				t.Errorf("%d and %d sizes: %+v", tc.a, tc.b, r.Kind)
-			}
+			testkit.Check(t, (r.Class != nil) == (tc.rows < 32), "%d and %d sizes: %+v", tc.a, tc.b, r.Kind)
 		}
 		for _, r := range append(c.OnlyA, c.OnlyB...) {
 			operations += r.Operations
@@ -408,20 +388,17 @@ func TestManyOperationsAreThinnedInTheSameWay(t *testing.T) {
 		return set
 	}
 	a, b := run(200_000), run(30_000)
-	if len(a.all) > mostSamples || len(a.all) < mostSamples/4 || len(b.all) < mostSamples/4 {
-		t.Errorf("%d and %d of them are kept", len(a.all), len(b.all))
-	}
+	testkit.Check(t, len(a.all) <= mostSamples && len(a.all) >= mostSamples/4 && len(b.all) >= mostSamples/4,
+		"%d and %d of them are kept", len(a.all), len(b.all))
 	p := pair(key, a, b)
-	if p.by != "ordinal" || len(p.all) < 1000 || len(p.all) != len(b.all) {
-		t.Errorf("%d pairs by %s of %d and %d", len(p.all), p.by, len(a.all), len(b.all))
-	}
+	testkit.Check(t, p.by == "ordinal" && len(p.all) >= 1000 && len(p.all) == len(b.all),
+		"%d pairs by %s of %d and %d", len(p.all), p.by, len(a.all), len(b.all))
 	odd := 0
 	for _, one := range p.all {
 		odd += int(one[0].begin % 2)
 	}
-	if share := float64(odd) / float64(len(p.all)); math.Abs(share-0.5) > 0.1 {
-		t.Errorf("%v of them are odd", share)
-	}
+	share := float64(odd) / float64(len(p.all))
+	testkit.Check(t, math.Abs(share-0.5) <= 0.1, "%v of them are odd", share)
 }
 
 // A difference in skew or transfer below the uncertainty of GPU times is no change.

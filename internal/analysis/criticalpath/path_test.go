@@ -12,6 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -338,9 +339,7 @@ func TestPathIsTheRun(t *testing.T) {
 		for _, a := range r.Activities {
 			sum += a.Time
 		}
-		if sum != r.Length || r.Unknown != 0 {
-			t.Errorf("the path is %d ns long, the run %d: %+v", sum, r.Length, r)
-		}
+		testkit.Check(t, sum == r.Length && r.Unknown == 0, "the path is %d ns long, the run %d: %+v", sum, r.Length, r)
 		parts := uint64(0)
 		for _, x := range r.Ranks {
 			parts += x.Time
@@ -348,17 +347,12 @@ func TestPathIsTheRun(t *testing.T) {
 		for _, x := range r.Operations {
 			parts += x.Time
 		}
-		if parts != r.Steady {
-			t.Errorf("ranks and operations are %d ns, the path %d", parts, r.Steady)
-		}
+		testkit.Check(t, parts == r.Steady, "ranks and operations are %d ns, the path %d", parts, r.Steady)
 		causes := p.engine.Result()
 		for _, w := range r.WhatIf {
-			if w.Gain > r.Steady || w.Least != nil && *w.Least > w.Gain {
-				t.Errorf("%+v of %d", w, r.Steady)
-			}
-			if w.Change == FasterRank && w.Gain > most(causes, w.Rank) {
-				t.Errorf("%+v, and it cost %d", w, most(causes, w.Rank))
-			}
+			testkit.Check(t, w.Gain <= r.Steady && (w.Least == nil || *w.Least <= w.Gain), "%+v of %d", w, r.Steady)
+			testkit.Check(t, w.Change != FasterRank || w.Gain <= most(causes, w.Rank),
+				"%+v, and it cost %d", w, most(causes, w.Rank))
 		}
 		p.path.audit(t)
 	})

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*max(math.Abs(a), math.Abs(b)) }
@@ -17,12 +19,10 @@ func TestOfABalancedJob(t *testing.T) {
 		f.Parallel != 1 {
 		t.Fatalf("%+v", f)
 	}
-	if factorsOf(nil, true) != nil || factorsOf([]Share{{0, 0, 0}}, true) != nil {
-		t.Error("nothing was observed, and there are efficiencies")
-	}
-	if d := ofDevices([]deviceShare{{100, 100, 100}, {50, 50, 50}}); *d != (DeviceFactors{1, 1, 1, 1}) {
-		t.Errorf("%+v", d)
-	}
+	testkit.Check(t, factorsOf(nil, true) == nil && factorsOf([]Share{{0, 0, 0}}, true) == nil,
+		"nothing was observed, and there are efficiencies")
+	d := ofDevices([]deviceShare{{100, 100, 100}, {50, 50, 50}})
+	testkit.Check(t, *d == (DeviceFactors{1, 1, 1, 1}), "%+v", d)
 }
 
 // One of four ranks works f times as long as the others, who wait for it in operations that take no time.
@@ -69,14 +69,10 @@ func TestProducts(t *testing.T) {
 			t.Fatalf("%+v", f)
 		}
 		d := ofDevices(gpus)
-		if !near(d.Parallel, d.LoadBalance*d.Communication*d.Orchestration) {
-			t.Fatalf("%+v", d)
-		}
+		testkit.Require(t, near(d.Parallel, d.LoadBalance*d.Communication*d.Orchestration), "%+v", d)
 		for _, v := range []float64{f.LoadBalance, f.Communication, *f.Serialization, *f.Transfer, f.Parallel,
 			d.LoadBalance, d.Communication, d.Orchestration, d.Parallel} {
-			if v < 0 || v > 1+1e-12 {
-				t.Fatalf("%+v %+v", f, d)
-			}
+			testkit.Require(t, v >= 0 && v <= 1+1e-12, "%+v %+v", f, d)
 		}
 	})
 }
@@ -90,8 +86,6 @@ func TestOfAPhase(t *testing.T) {
 		"no GPU times": OfPhase([]Share{{100, 100, 0}}, 0, 4), "few GPU times": OfPhase([]Share{{100, 90, 0}}, 4, 4),
 		"more in operations than in the phase": OfPhase([]Share{{100, 50, 0}, {100, -1, 0}}, 4, 0),
 	} {
-		if f != nil {
-			t.Errorf("%s: %+v", name, f)
-		}
+		testkit.Check(t, f == nil, "%s: %+v", name, f)
 	}
 }

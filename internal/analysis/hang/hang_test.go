@@ -119,24 +119,16 @@ func TestHangVerdicts(t *testing.T) {
 				p.Shard.LastTime = t0 + 1000*us
 			})
 			r, err := hang.Find(filepath.Dir(path), time.Now(), nil)
-			if err != nil || len(r.Jobs) != 1 || len(r.Problems) > 0 {
-				t.Fatal(r, err)
-			}
+			testkit.Require(t, err == nil && len(r.Jobs) == 1 && len(r.Problems) == 0, "%v %v", r, err)
 			var text bytes.Buffer
 			testkit.Must(t, report.Hang(r).WriteText(&text))
-			if !strings.Contains(text.String(), tc.says) {
-				t.Errorf("no %q in\n%s", tc.says, text.String())
-			}
+			testkit.Check(t, strings.Contains(text.String(), tc.says), "no %q in\n%s", tc.says, text.String())
 			found := r.Jobs[0].Communicators
 			if tc.operation == "" {
-				if len(found) > 0 {
-					t.Errorf("%+v", found)
-				}
+				testkit.Check(t, len(found) == 0, "%+v", found)
 				return
 			}
-			if len(found) != 1 {
-				t.Fatalf("%+v", found)
-			}
+			testkit.Require(t, len(found) == 1, "%+v", found)
 			var states []string
 			for _, m := range found[0].Members {
 				states = append(states, m.State)

@@ -24,8 +24,7 @@ import (
 
 func look(t testing.TB, l *Follower, ms float64) *View {
 	t.Helper()
-	v, err := l.Look(time.Unix(0, int64(jobtest.LiveAt(ms))))
-	testkit.Must(t, err)
+	v := testkit.Value(l.Look(time.Unix(0, int64(jobtest.LiveAt(ms)))))(t)
 	return v
 }
 
@@ -66,9 +65,7 @@ func TestLiveFollowsAJob(t *testing.T) {
 		v.Operations[0].Compared < want.Compared {
 		t.Errorf("got %+v, want %+v", v.Operations, want)
 	}
-	if !near(v.Rate, 100) || !near(v.Bytes, 100*4<<20) || v.Done != 400 || v.Age != 101_000_000 {
-		t.Errorf("%+v", v)
-	}
+	testkit.Check(t, near(v.Rate, 100) && near(v.Bytes, 100*4<<20) && v.Done == 400 && v.Age == 101_000_000, "%+v", v)
 	rank := func(v *View, r int, inside, waiting, caused float64) {
 		t.Helper()
 		if x := v.Ranks[r]; !near(x.Inside, inside) || !near(x.Waiting, waiting) || !near(x.Caused, caused) ||
@@ -81,21 +78,16 @@ func TestLiveFollowsAJob(t *testing.T) {
 	// A second look without new data changes nothing, and new operations count once.
 	again := look(t, l, 4200)
 	again.Time, again.Age = v.Time, v.Age
-	if diff := cmp.Diff(v, again, cmp.AllowUnexported(Operation{})); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, v, again, cmp.AllowUnexported(Operation{}))
 	for ms := 4500.0; ms <= 7000; ms += 500 {
 		to(ms, 2, 0)
 		v = look(t, l, ms+50)
-		if !near(v.Rate, 100) {
-			t.Errorf("at %v ms: %v operations a second", ms, v.Rate)
-		}
+		testkit.Check(t, near(v.Rate, 100), "at %v ms: %v operations a second", ms, v.Rate)
 	}
 	rank(v, 0, 0.3, 0, 1)
 	rank(v, 1, 0.5, 0.2, 0)
-	if n := len(l.buckets); n > liveBuckets+2 {
-		t.Errorf("%d parts of the window are kept", n)
-	}
+	n := len(l.buckets)
+	testkit.Check(t, n <= liveBuckets+2, "%d parts of the window are kept", n)
 	// One rank is ahead, so its operations are not complete.
 	j.Processes[0].AllReduce(j.Comms[0], jobtest.LiveAt(8004), jobtest.LiveAt(8009), 1<<20)
 	j.Processes[0].Flush()
@@ -158,18 +150,14 @@ func TestLiveOnSeveralHosts(t *testing.T) {
 	}
 	j.Flush()
 	v := look(t, New(j.Dir, time.Second), 2500)
-	if v.Hosts != 2 || v.NotCompared < 30 || v.Compared < 30 {
-		t.Errorf("%+v", v)
-	}
+	testkit.Check(t, v.Hosts == 2 && v.NotCompared >= 30 && v.Compared >= 30, "%+v", v)
 	// Waits of 3, 2, 0 and 1 ms in every 20 ms.
 	for r, want := range []float64{3, 2, 0, 1} {
 		if got := v.Ranks[r].Waiting; math.Abs(got-want/20) > 0.02 {
 			t.Errorf("rank %d waits %v of the time, want %v", r, got, want/20)
 		}
 	}
-	if v.Ranks[2].Caused != 1 {
-		t.Errorf("%+v", v.Ranks)
-	}
+	testkit.Check(t, v.Ranks[2].Caused == 1, "%+v", v.Ranks)
 }
 
 // Data that is too much to follow is skipped, on all ranks alike, and the view reports that.
@@ -189,9 +177,7 @@ func TestLiveSkipsWhatIsTooMuch(t *testing.T) {
 	}
 	write(200, 15_000)
 	v := look(t, l, 150_100)
-	if !v.Skipped || math.Abs(v.Rate-100) > 10 || !near(v.Ranks[0].Waiting, 0.2) {
-		t.Errorf("%+v", v)
-	}
+	testkit.Check(t, v.Skipped && math.Abs(v.Rate-100) <= 10 && near(v.Ranks[0].Waiting, 0.2), "%+v", v)
 	write(15_000, 15_100)
 	if v := look(t, l, 151_100); v.Skipped || !near(v.Rate, 100) {
 		t.Errorf("%+v", v)
@@ -230,8 +216,7 @@ func TestLiveSaysWhatStopsAJob(t *testing.T) {
 		t.Errorf("while it may just take its time: %+v", v.Stops)
 	}
 	v := look(t, l, 7030)
-	r, err := hang.Find(j.Dir, v.Time, nil)
-	testkit.Must(t, err)
+	r := testkit.Value(hang.Find(j.Dir, v.Time, nil))(t)
 	if len(v.Stops) != 1 || v.Stops[0].Kind != verdict.Missing || !slices.Equal(v.Stops[0].Culprits, []int{2}) ||
 		v.Stops[0].Sentence() != r.Jobs[0].Stops[0].Sentence() {
 		t.Errorf("got %+v, report --hang has %+v", v.Stops, r.Jobs[0].Stops)

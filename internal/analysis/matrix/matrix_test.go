@@ -46,9 +46,7 @@ func TestMatrixOfTransfers(t *testing.T) {
 		r.Channels[0].Busy != 36*us {
 		t.Errorf("channels %+v", r.Channels)
 	}
-	if len(r.Nominal)+len(r.NominalHosts) > 0 || len(r.Remarks) != 1 {
-		t.Errorf("%+v", r)
-	}
+	testkit.Check(t, len(r.Nominal)+len(r.NominalHosts) <= 0 && len(r.Remarks) == 1, "%+v", r)
 	var text bytes.Buffer
 	testkit.Must(t, report.Matrix(r).WriteText(&text))
 	golden.Text(t, "testdata/matrix.txt", text.String())
@@ -60,9 +58,7 @@ func TestMatrixOfTransfers(t *testing.T) {
 // Without recorded transfers, the matrix shows what the operations carry from each rank to the others.
 func TestNominalMatrix(t *testing.T) {
 	r := matrix.Read(jobtest.Open(t, jobtest.Typical(t, nil)), nil)
-	if len(r.Ranks)+len(r.Hosts)+len(r.Channels)+len(r.Networks) > 0 {
-		t.Errorf("%+v", r)
-	}
+	testkit.Check(t, len(r.Ranks)+len(r.Hosts)+len(r.Channels)+len(r.Networks) <= 0, "%+v", r)
 	got := make(map[[2]string]matrix.Traffic)
 	for _, f := range r.Nominal {
 		got[[2]string{f.From, f.To}] = f.Traffic
@@ -75,9 +71,7 @@ func TestNominalMatrix(t *testing.T) {
 		{"Rank 1", "Rank 0"}: {5, base + 800}, {"Rank 1", "Rank 2"}: {6, base + 800 + 100},
 		{"Rank 2", "Rank 0"}: {4, base}, {"Rank 2", "Rank 1"}: {4, base},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, got)
 	sum := uint64(0)
 	for _, f := range r.NominalHosts {
 		sum += f.Bytes
@@ -85,9 +79,7 @@ func TestNominalMatrix(t *testing.T) {
 	for _, f := range r.Nominal {
 		sum -= f.Bytes
 	}
-	if sum != 0 {
-		t.Errorf("hosts %+v", r.NominalHosts)
-	}
+	testkit.Check(t, sum == 0, "hosts %+v", r.NominalHosts)
 }
 
 func TestMatrixSaysWhatIsMissing(t *testing.T) {
@@ -104,12 +96,9 @@ func TestMatrixSaysWhatIsMissing(t *testing.T) {
 		"Incomplete: 1 transfers have no end; no time includes them.",
 		"Incomplete: events were lost: 3 ring proxystep.",
 	}
-	if diff := cmp.Diff(want, r.Remarks); diff != "" {
-		t.Error(diff)
-	}
-	if f := r.Ranks[0]; f.From != units.Unknown || f.To != "Rank 0" {
-		t.Errorf("%+v", r.Ranks)
-	}
+	testkit.Same(t, want, r.Remarks)
+	f := r.Ranks[0]
+	testkit.Check(t, f.From == units.Unknown && f.To == "Rank 0", "%+v", r.Ranks)
 }
 
 // Times in the test jobs.

@@ -42,9 +42,8 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 			{2, 0, matrix.Traffic{3, 3006}}, {2, 1, matrix.Traffic{1, 7}},
 		},
 	}}
-	if diff := cmp.Diff(want, got); diff != "" || len(problems) > 0 {
-		t.Error(problems, diff)
-	}
+	diff := cmp.Diff(want, got)
+	testkit.Check(t, diff == "" && len(problems) == 0, "%v %v", problems, diff)
 	// The rest of the report does not mistake the network for a communicator of the program.
 	with, without := jobtest.Operations(t, path).Summary,
 		jobtest.Operations(t, jobtest.Typical(t, nil)).Summary
@@ -72,9 +71,8 @@ func TestSendersThatAreNotReportedAreNotGuessed(t *testing.T) {
 func TestArchivesWithoutNetworksHaveNoMatrix(t *testing.T) {
 	for _, path := range []string{jobtest.Typical(t, nil),
 		filepath.Join("..", "..", "..", "tests", "jobtest", "testdata", "scorep-mpi", "traces.otf2")} {
-		if got, problems := networks(jobtest.Open(t, path)); len(got) > 0 || len(problems) > 0 {
-			t.Errorf("%s: %+v, %v", path, got, problems)
-		}
+		got, problems := networks(jobtest.Open(t, path))
+		testkit.Check(t, len(got) == 0 && len(problems) == 0, "%s: %+v, %v", path, got, problems)
 	}
 }
 
@@ -82,9 +80,7 @@ func TestArchivesWithoutNetworksHaveNoMatrix(t *testing.T) {
 func TestNetworkMatrixOfAnyJob(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "job")
-		if err != nil {
-			rt.Fatal(err)
-		}
+		testkit.Must(rt, err)
 		size := rapid.IntRange(2, 5).Draw(rt, "ranks")
 		var procs []*shardtest.Process
 		for r := range size {
@@ -127,9 +123,8 @@ func TestNetworkMatrixOfAnyJob(t *testing.T) {
 				got[[2]int{c.From, c.To}] = c.Traffic
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" || (len(matrices) == 1) != (len(procs) > 0) {
-			rt.Error(len(matrices), diff)
-		}
+		diff := cmp.Diff(want, got)
+		testkit.Check(rt, diff == "" && (len(matrices) == 1) == (len(procs) > 0), "%v %v", len(matrices), diff)
 	})
 }
 
@@ -177,14 +172,11 @@ func TestContinuedProcessesAreSound(t *testing.T) {
 	}
 	matrices, _ := networks(jobtest.Open(t, out.Runs[0].Archive))
 	want := []matrix.Cell{{0, 1, matrix.Traffic{130, 130 * 40}}, {1, 0, matrix.Traffic{130, 130 * 40}}}
-	if len(matrices) != 1 || cmp.Diff(want, matrices[0].Cells) != "" {
-		t.Errorf("%+v", matrices)
-	}
+	testkit.Check(t, len(matrices) == 1 && cmp.Diff(want, matrices[0].Cells) == "", "%+v", matrices)
 }
 
 func hostname(t *testing.T) string {
 	t.Helper()
-	name, err := os.Hostname()
-	testkit.Must(t, err)
+	name := testkit.Value(os.Hostname())(t)
 	return name
 }

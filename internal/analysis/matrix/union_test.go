@@ -6,8 +6,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // The time of a union is the number of distinct nanoseconds in it, however many intervals there are.
@@ -25,11 +27,8 @@ func TestUnion(t *testing.T) {
 				covered[at] = true
 			}
 		}
-		if got := u.time(); got != uint64(len(covered)) {
-			rt.Errorf("%d, want %d", got, len(covered))
-		}
-		if len(u.list) > 2*maxIntervals {
-			rt.Errorf("%d intervals are kept", len(u.list))
-		}
+		got := u.time()
+		testkit.Check(rt, got == uint64(len(covered)), "%d, want %d", got, len(covered))
+		testkit.Check(rt, len(u.list) <= 2*maxIntervals, "%d intervals are kept", len(u.list))
 	})
 }

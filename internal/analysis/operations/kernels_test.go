@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -18,9 +17,7 @@ import (
 // the other GPUs.
 func TestKernelsInTheWayAreNamed(t *testing.T) {
 	r := jobtest.Operations(t, jobtest.WithKernelsInTheWay(t))
-	if len(r.Verdict.Culprits) != 1 {
-		t.Fatalf("%+v", r.Verdict)
-	}
+	testkit.Require(t, len(r.Verdict.Culprits) == 1, "%+v", r.Verdict)
 	c := &r.Verdict.Culprits[0]
 	want := fmt.Sprintf("%d of %d times, always: busy with gemm_large (83 %%), layernorm (10 %%).",
 		jobtest.InTheWay, jobtest.OfWays)
@@ -40,17 +37,13 @@ func TestKernelsInTheWayAreNamed(t *testing.T) {
 		"GPU": {{Kernel: "gemm_large", Time: 3.4 * n}, {Kernel: "layernorm", Time: 2.4 * n}}, "application": nil,
 		"NCCL call": nil,
 	}
-	if diff := cmp.Diff(kernels, of); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, kernels, of)
 }
 
 // Without recorded kernels, none are named.
 func TestNoKernelsInTheWay(t *testing.T) {
 	r := jobtest.Operations(t, jobtest.WithWaits(t))
 	for _, row := range r.CriticalPath.Ranks {
-		if len(row.Kernels) > 0 {
-			t.Errorf("%+v", row)
-		}
+		testkit.Check(t, len(row.Kernels) == 0, "%+v", row)
 	}
 }

@@ -5,6 +5,7 @@ package operations_test
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
@@ -17,9 +18,7 @@ func TestMissingCollectivesAccuseNobodyElse(t *testing.T) {
 		}
 	})
 	whole := jobtest.Operations(t, run).Verdict
-	if len(whole.Culprits) != 1 {
-		t.Fatalf("culprits %+v", whole.Culprits)
-	}
+	testkit.Require(t, len(whole.Culprits) == 1, "culprits %+v", whole.Culprits)
 	want := whole.Culprits[0].Rank
 	for rank := range 4 {
 		row := jobtest.Stream(rank)

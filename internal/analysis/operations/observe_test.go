@@ -15,8 +15,7 @@ import (
 
 // An observer receives every event, operation and wait that the report counts, with the regions that they are in.
 func TestObserve(t *testing.T) {
-	a, err := otf2.Open(jobtest.Typical(t, nil), nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(jobtest.Typical(t, nil), nil))(t)
 	var events atomic.Uint64
 	parts, waited := uint64(0), map[bool]uint64{}
 	type region struct {
@@ -39,25 +38,19 @@ func TestObserve(t *testing.T) {
 		Lane: func() func(*otf2.Event) { return func(*otf2.Event) { events.Add(1) } },
 		Part: func(p *operations.Part) {
 			parts++
-			if _, known := begins[region{p.Location, p.Enter}]; !known {
-				t.Errorf("%+v is in no region", p)
-			}
-			if !p.Consistent {
-				t.Errorf("%+v is not alike", p)
-			}
+			_, known := begins[region{p.Location, p.Enter}]
+			testkit.Check(t, known, "%+v is in no region", p)
+			testkit.Check(t, p.Consistent, "%+v is not alike", p)
 		},
 		Waited: func(w *waits.Wait) {
 			waited[w.StartUp] += w.Waited
-			if begins[region{w.Place.Location, w.Place.Enter}] != w.Begin || w.Kind == "" {
-				t.Errorf("%+v is in no region", w)
-			}
+			testkit.Check(t, begins[region{w.Place.Location, w.Place.Enter}] == w.Begin && w.Kind != "",
+				"%+v is in no region", w)
 		},
 	})
 	testkit.Must(t, err)
-	if events.Load() != r.Summary.Events || parts != r.Summary.Calls {
-		t.Errorf("%d events and %d parts, the report counts %d and %d", events.Load(), parts, r.Summary.Events,
-			r.Summary.Calls)
-	}
+	testkit.Check(t, events.Load() == r.Summary.Events && parts == r.Summary.Calls,
+		"%d events and %d parts, the report counts %d and %d", events.Load(), parts, r.Summary.Events, r.Summary.Calls)
 	if w := r.WaitStates; waited[false] != w.Total.Waited || waited[true] != w.StartUp.Waited || w.Total.Waited == 0 ||
 		w.StartUp.Waited == 0 {
 		t.Errorf("waited %v, the report says %d and at the start %d", waited, w.Total.Waited, w.StartUp.Waited)

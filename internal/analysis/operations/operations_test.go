@@ -94,9 +94,7 @@ func TestNumbersOfOperations(t *testing.T) {
 		message("Send", 100, 10_000),
 		message("Send", 4096, 10_000),
 	}
-	if diff := cmp.Diff(want, r.Operations, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, r.Operations, cmpopts.EquateApprox(1e-12, 0))
 }
 
 // Three launches have GPU times on all ranks: two AllReduces and the group. In each rank 2 is last,
@@ -113,9 +111,7 @@ func TestWhoWaitedForWhom(t *testing.T) {
 				Blame: waits.Blame{Caused: 60_000, Last: 2, MaxCaused: 30_000, WorstAt: t0 + 230*us}},
 		},
 	}
-	if diff := cmp.Diff(want, w); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, w)
 }
 
 // Scalasca 2.6 finds Wait at NxN of 6, 4, 2 and 0 ms in this archive.
@@ -129,9 +125,8 @@ func TestWaitsAreThoseThatScalascaFinds(t *testing.T) {
 			culprit = i
 		}
 	}
-	if diff := cmp.Diff([]uint64{6_000_000, 4_000_000, 2_000_000, 0}, waits); diff != "" || culprit != 3 {
-		t.Errorf("%+v\n%s", w, diff)
-	}
+	diff := cmp.Diff([]uint64{6_000_000, 4_000_000, 2_000_000, 0}, waits)
+	testkit.Check(t, diff == "" && culprit == 3, "%+v\n%s", w, diff)
 }
 
 func TestSummaryOfAJob(t *testing.T) {
@@ -150,9 +145,7 @@ func TestSummaryOfAJob(t *testing.T) {
 		Hidden:  hidden.Of(hidden.Place{Library: "NCCL", Version: 22907, Network: true}),
 		Untimed: "no GPU times were recorded: NCCL was asked for them and reported none",
 	}
-	if diff := cmp.Diff(want, s); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, s)
 }
 
 // Operations on a GPU's memory have a row of their own and a mark; one buffer of one rank suffices. Managed memory,
@@ -182,16 +175,12 @@ func TestDeviceMemoryIsMarked(t *testing.T) {
 	}
 	want := map[string]uint64{"AllReduce false false": 2 + 3, "AllReduce false true": 2, "AllGather true false": 1,
 		"AllGather true true": 1, "Reduce true false": 1}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, got)
 	var b strings.Builder
 	testkit.Must(t, report.WriteStyled(r, &b, report.Style{}))
 	for _, want := range []string{" *AllReduce ", " AllReduce ", " *AllGather* ", " Reduce* ",
 		"\n* before the name: a buffer is in GPU memory, or memory that it shares (managed)\n"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, b.String())
-		}
+		testkit.Check(t, strings.Contains(b.String(), want), "no %q in\n%s", want, b.String())
 	}
 }
 
@@ -237,9 +226,7 @@ func TestKernelsInTheSummary(t *testing.T) {
 			t.Errorf("no %q in\n%s", tc.want, b.String())
 		}
 		for name, n := range tc.counts {
-			if r.Summary.CUPTI[name] != 3*n {
-				t.Errorf("%s is %d, want %d", name, r.Summary.CUPTI[name], 3*n)
-			}
+			testkit.Equal(t, r.Summary.CUPTI[name], 3*n, "%s", name)
 		}
 	}
 }
@@ -253,13 +240,10 @@ func TestReportAsText(t *testing.T) {
 }
 
 func TestReportAsJSONHasStableNames(t *testing.T) {
-	b, err := json.Marshal(jobtest.Operations(t, jobtest.Typical(t, nil)))
-	testkit.Must(t, err)
+	b := testkit.Value(json.Marshal(jobtest.Operations(t, jobtest.Typical(t, nil))))(t)
 	for _, want := range []string{`"busbw":`, `"avg_ns":30000`, `"caused_ns":60000`, `"duration_ns":600000`,
 		`"min_calls_per_rank":2`} {
-		if !strings.Contains(string(b), want) {
-			t.Errorf("no %s in %s", want, b)
-		}
+		testkit.Check(t, strings.Contains(string(b), want), "no %s in %s", want, b)
 	}
 }
 
@@ -286,9 +270,8 @@ func TestSharesOfSizes(t *testing.T) {
 		{otf2.CollectiveOpAlltoall, 400, 400, false, []uint64{100}},
 		{otf2.CollectiveOpReduceScatterBlock, 400, 400, false, []uint64{100}},
 	} {
-		if got := regions.CollectiveOf(c.op).Shares(c.sent, c.received, 4, c.root); !cmp.Equal(got, c.want) {
-			t.Errorf("%v %d/%d: %v, want %v", c.op, c.sent, c.received, got, c.want)
-		}
+		got := regions.CollectiveOf(c.op).Shares(c.sent, c.received, 4, c.root)
+		testkit.Check(t, cmp.Equal(got, c.want), "%v %d/%d: %v, want %v", c.op, c.sent, c.received, got, c.want)
 	}
 }
 
@@ -298,9 +281,8 @@ func TestBusBandwidthFactors(t *testing.T) {
 		"AllReduce": 1.5, "AllGather": 0.75, "ReduceScatter": 0.75, "AlltoAll": 0.75,
 		"Broadcast": 1, "Reduce": 1, "Gather": 0.75, "Scatter": 0.75,
 	} {
-		if got := regions.CollectiveNamed(name).BusFactor(4); math.Abs(got-want) > 1e-15 {
-			t.Errorf("%s: %g", name, got)
-		}
+		got := regions.CollectiveNamed(name).BusFactor(4)
+		testkit.Check(t, math.Abs(got-want) <= 1e-15, "%s: %g", name, got)
 	}
 }
 
@@ -334,7 +316,5 @@ func TestRanksOfMergedArchives(t *testing.T) {
 		t.Errorf("%d ranks in %d communicators; without MPI %d in %d", got.Summary.Ranks, got.Summary.Communicators,
 			alone.Summary.Ranks, alone.Summary.Communicators)
 	}
-	if diff := cmp.Diff(alone.Waits.Ranks, got.Waits.Ranks); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, alone.Waits.Ranks, got.Waits.Ranks)
 }

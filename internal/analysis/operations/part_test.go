@@ -8,8 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
@@ -21,8 +19,7 @@ import (
 // The parts that are passed on add up to the report.
 func TestPartsAddUpToTheReport(t *testing.T) {
 	a := jobtest.Open(t, jobtest.WithNetwork(t))
-	report, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	calls := make(map[string]uint64)
 	for _, r := range report.Operations {
 		calls[r.Operation] += r.Calls
@@ -38,19 +35,13 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 		last = &kept
 		return nil
 	})
-	if err != nil || len(problems) > 0 {
-		t.Fatal(problems, err)
-	}
-	if diff := cmp.Diff(calls, got); diff != "" {
-		t.Errorf("operations (report, one by one):\n%s", diff)
-	}
+	testkit.Require(t, err == nil && len(problems) == 0, "%v %v", problems, err)
+	testkit.Same(t, calls, got)
 
 	var sum matrix.Traffic
 	if problems, err := matrix.EachTransfer(a, analysis.Slice{}, func(x *matrix.Transfer) error {
 		sum.Add(x.Bytes)
-		if x.From < 0 || x.Comm != last.Comm || a.Defs.Location(x.Target) == nil {
-			t.Errorf("transfer %+v", x)
-		}
+		testkit.Check(t, x.From >= 0 && x.Comm == last.Comm && a.Defs.Location(x.Target) != nil, "transfer %+v", x)
 		return nil
 	}); err != nil || len(problems) > 0 {
 		t.Fatal(problems, err)
@@ -60,9 +51,7 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 		want.Transfers += n.Total.Transfers
 		want.Bytes += n.Total.Bytes
 	}
-	if sum != want || sum.Transfers == 0 {
-		t.Errorf("transfers %+v, the matrix has %+v", sum, want)
-	}
+	testkit.Check(t, sum == want && sum.Transfers != 0, "transfers %+v, the matrix has %+v", sum, want)
 
 	stop := errors.New("enough")
 	n := 0
@@ -75,8 +64,7 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 // The waits that are passed on are those in the report, in the same order on every machine.
 func TestWaitsAddUpToTheReport(t *testing.T) {
 	a := jobtest.Open(t, jobtest.WithWaits(t))
-	report, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	gather := func() (all []waits.Wait) {
 		if problems := operations.EachMatch(a, &operations.Matches{Wait: func(
 			w *waits.Wait) {
@@ -95,9 +83,7 @@ func TestWaitsAddUpToTheReport(t *testing.T) {
 		}
 		waited += w.Waited
 		waits++
-		if w.World == w.For || w.Waited > w.Time {
-			t.Errorf("%+v", w)
-		}
+		testkit.Check(t, w.World != w.For && w.Waited <= w.Time, "%+v", w)
 	}
 	s := report.WaitStates
 	if waited != s.Total.Waited || waits != s.Total.Waits || startUp != s.StartUp.Waited || waits == 0 || startUp == 0 {
@@ -105,7 +91,5 @@ func TestWaitsAddUpToTheReport(t *testing.T) {
 			s.Total.Waits, s.Total.Waited, s.StartUp.Waited)
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	if again := gather(); !slices.Equal(all, again) {
-		t.Error("another order on one processor")
-	}
+	testkit.Check(t, slices.Equal(all, gather()), "another order on one processor")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestRolesByName(t *testing.T) {
@@ -20,9 +21,7 @@ func TestRolesByName(t *testing.T) {
 		"ExpertParallel":  "expert parallel",
 		"EMBEDDING_GROUP": "embedding", "tp0": "tensor parallel", "fsdp:3": "data parallel",
 	} {
-		if got := roleByName(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		testkit.Equal(t, roleByName(name), want, "%s", name)
 	}
 }
 
@@ -76,9 +75,7 @@ func TestRolesByMembers(t *testing.T) {
 			for _, m := range lists {
 				got[m.row.Role]++
 			}
-			if fmt.Sprint(got) != fmt.Sprint(tc.want) {
-				t.Errorf("got %v, want %v", got, tc.want)
-			}
+			testkit.Check(t, fmt.Sprint(got) == fmt.Sprint(tc.want), "got %v, want %v", got, tc.want)
 		})
 	}
 	// Groups with nothing but messages are a pipeline.
@@ -87,15 +84,11 @@ func TestRolesByMembers(t *testing.T) {
 		m.messages = len(m.places) == 2
 	}
 	suggest(lists, ranks)
-	if r := lists[len(lists)-1].row.Role; r != "pipeline parallel" {
-		t.Errorf("messages only: %q", r)
-	}
+	testkit.Equal(t, lists[len(lists)-1].row.Role, "pipeline parallel", "messages only")
 	// If one of the groups is missing, the others get no role.
 	lists, ranks = grid(2, 4, 2)
 	suggest(lists[1:], ranks)
-	if r := lists[1].row.Role; r != "" {
-		t.Errorf("incomplete: %q", r)
-	}
+	testkit.Equal(t, lists[1].row.Role, "", "incomplete")
 }
 
 func TestMembersInWords(t *testing.T) {
@@ -103,8 +96,6 @@ func TestMembersInWords(t *testing.T) {
 		"": nil, "3": {3}, "0,1": {0, 1}, "0-7": {0, 1, 2, 3, 4, 5, 6, 7}, "0-28/4": {0, 4, 8, 12, 16, 20, 24, 28},
 		"0,1,5": {0, 1, 5}, "2,1,0": {2, 1, 0},
 	} {
-		if got := analysis.PlacesText(places); got != want {
-			t.Errorf("%v: %q, want %q", places, got, want)
-		}
+		testkit.Equal(t, analysis.PlacesText(places), want, "%v", places)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 )
 
@@ -46,21 +47,17 @@ func TestRanksThatShareAGPU(t *testing.T) {
 		var named []int
 		for i := range v.Culprits {
 			named = append(named, v.Culprits[i].Rank)
-			if v.Culprits[i].Kind != c.kind {
-				t.Errorf("%s: %+v", c.archive, v.Culprits[i])
-			}
+			testkit.Check(t, v.Culprits[i].Kind == c.kind, "%s: %+v", c.archive, v.Culprits[i])
 		}
-		if !slices.Equal(named, c.named) || !strings.HasPrefix(v.Text, c.text) {
-			t.Errorf("%s: %v, %s", c.archive, named, v.Text)
-		}
+		testkit.Check(t, slices.Equal(named, c.named) && strings.HasPrefix(v.Text, c.text),
+			"%s: %v, %s", c.archive, named, v.Text)
 		if len(v.SharedGPUs) != 1 || !slices.Equal(v.SharedGPUs[0].Ranks, c.ranks) || v.SharedGPUs[0].UUID != uuid ||
 			math.Abs(v.SharedGPUs[0].Share-c.share) > 0.05 {
 			t.Errorf("%s: %+v", c.archive, v.SharedGPUs)
 		}
 		for _, w := range r.CriticalPath.WhatIf {
-			if w.Change == criticalpath.FasterGPU {
-				t.Errorf("%s: %+v would go, though nobody says that this GPU was slow", c.archive, w)
-			}
+			testkit.Check(t, w.Change != criticalpath.FasterGPU,
+				"%s: %+v would go, though nobody says that this GPU was slow", c.archive, w)
 		}
 	}
 }

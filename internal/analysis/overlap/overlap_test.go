@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
@@ -29,9 +27,7 @@ func TestOverlap(t *testing.T) {
 		},
 		WithoutKernels: 1, Untimed: 2, WholeGraphs: 1, Problems: []string{},
 	}
-	if diff := cmp.Diff(want, r); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, r)
 	var text bytes.Buffer
 	testkit.Must(t, report.Overlap(r).WriteText(&text))
 	golden.Text(t, "testdata/overlap.txt", text.String())
@@ -39,9 +35,7 @@ func TestOverlap(t *testing.T) {
 
 func TestNoOverlapWithoutKernels(t *testing.T) {
 	r := overlap.Read(jobtest.Open(t, jobtest.Typical(t, nil)), nil)
-	if len(r.GPUs)+len(r.Communicators) > 0 || r.WithoutKernels != 3 {
-		t.Errorf("%+v", r)
-	}
+	testkit.Check(t, len(r.GPUs)+len(r.Communicators) <= 0 && r.WithoutKernels == 3, "%+v", r)
 }
 
 // Times in the test jobs.

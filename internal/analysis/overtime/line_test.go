@@ -7,8 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 type wait struct{ begin, waited uint64 }
@@ -37,22 +39,19 @@ func TestWindowsHaveAllWaits(t *testing.T) {
 			sum += w.waited
 		}
 		all := lineOf(waits).Windows(begin, begin+otf2.Timestamp(length), 3)
-		if len(waits) > 0 && sum > 0 && len(all) == 0 || len(all) > mostWindows {
-			t.Fatalf("%d windows", len(all))
-		}
+		testkit.Require(t, (len(waits) == 0 || sum <= 0 || len(all) != 0) && len(all) <= mostWindows,
+			"%d windows", len(all))
 		var waited, begun uint64
 		var goes float64
 		for i, w := range all {
 			waited += w.Waited
 			begun += w.Waits
 			goes += w.GoesBack
-			if i > 0 && w.Begin != all[i-1].End {
-				t.Fatalf("window %d begins at %d, the one before ends at %d", i, w.Begin, all[i-1].End)
-			}
+			testkit.Require(t, i <= 0 || w.Begin == all[i-1].End,
+				"window %d begins at %d, the one before ends at %d", i, w.Begin, all[i-1].End)
 		}
-		if waited != sum || begun > uint64(len(waits)) || goes > float64(sum)*(1+1e-9)+1 {
-			t.Fatalf("%d ns of %d in %d waits of %d, %g go back", waited, sum, begun, len(waits), goes)
-		}
+		testkit.Require(t, waited == sum && begun <= uint64(len(waits)) && goes <= float64(sum)*(1+1e-9)+1,
+			"%d ns of %d in %d waits of %d, %g go back", waited, sum, begun, len(waits), goes)
 		if len(all) > 0 && (all[0].Begin != begin || all[len(all)-1].End != begin+otf2.Timestamp(length)) {
 			t.Fatalf("from %d to %d", all[0].Begin-begin, all[len(all)-1].End-begin)
 		}
@@ -76,20 +75,15 @@ func TestWindowOfOneWait(t *testing.T) {
 		math.Abs(all[3].GoesBack-200) > 1e-9 || all[0].Rank != -1 {
 		t.Fatalf("%+v", all)
 	}
-	if w := Worst(all); w == nil || w.Begin != 3<<narrowest || w.Share != 200.0/(2*(1<<narrowest)) {
-		t.Errorf("%+v", w)
-	}
+	w := Worst(all)
+	testkit.Check(t, w != nil && w.Begin == 3<<narrowest && w.Share == 200.0/(2*(1<<narrowest)), "%+v", w)
 	end := NewLine(1) // damaged archives have times like these
 	end.Add(1<<62, 5)
 	end.Charge(0, math.MaxUint64-5, math.MaxUint64, 5)
 	end.Add(math.MaxUint64-5, 5)
-	if Worst(nil) != nil || Worst(all[:1]) != nil {
-		t.Error("there is a worst window where nobody waited")
-	}
+	testkit.Check(t, Worst(nil) == nil && Worst(all[:1]) == nil, "there is a worst window where nobody waited")
 	var none *Line
 	none.Add(1, 2)
 	none.Charge(1, 2, 3, 4)
-	if len(none.Windows(0, 10, 1)) != 0 {
-		t.Error("a line that is not there has windows")
-	}
+	testkit.Check(t, len(none.Windows(0, 10, 1)) == 0, "a line that is not there has windows")
 }

@@ -129,9 +129,7 @@ func phaseJob(t testing.TB, run func(rank int, g *program)) *otf2.Archive {
 func phasesOf(t testing.TB, a *otf2.Archive) []phases.Row {
 	t.Helper()
 	r, err := operations.Observe(a, new(operations.Observer))
-	if err != nil || len(r.Problems) > 0 {
-		t.Fatal(r, err)
-	}
+	testkit.Require(t, err == nil && len(r.Problems) == 0, "%v %v", r, err)
 	return r.Phases
 }
 
@@ -204,9 +202,7 @@ func TestPhasesOfATraining(t *testing.T) {
 			ByRank: []phases.Rank{rank(0, 300, ops, nccl, gpu), rank(1, 350, ops, nccl, gpu)},
 		},
 	}
-	if diff := cmp.Diff(want, rows); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, rows)
 }
 
 func TestPhasesInTheReport(t *testing.T) {
@@ -221,12 +217,9 @@ func TestPhasesInTheReport(t *testing.T) {
 			{From: 10, To: 20, FromTime: t0 + 5001*us, ToTime: t0 + 5002*us}, {From: 30, FromTime: t0 + 5003*us},
 		}
 	})
-	r, err := operations.Observe(a, new(operations.Observer))
-	testkit.Must(t, err)
+	r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	rows := phasesOf(t, a)
-	if diff := cmp.Diff(rows, r.Phases); diff != "" {
-		t.Error("Operations and Phases differ:", diff)
-	}
+	testkit.Same(t, rows, r.Phases)
 	last := uint64(19)
 	gaps := []analysis.Gap{{Communicator: "world", First: 10, Last: &last}, {Communicator: "world", First: 30}}
 	if diff := cmp.Diff(gaps, r.Summary.Gaps); diff != "" || r.Summary.GapCount != 2 {
@@ -234,17 +227,12 @@ func TestPhasesInTheReport(t *testing.T) {
 	}
 	r.Summary.Archive = "traces.otf2"
 	var b bytes.Buffer
-	if err := report.WriteStyled(r, &b, report.Style{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, report.WriteStyled(r, &b, report.Style{}))
 	golden.Text(t, "testdata/phases.txt", b.String())
-	text, err := json.Marshal(r)
-	testkit.Must(t, err)
+	text := testkit.Value(json.Marshal(r))(t)
 	for _, name := range []string{`"phase":"step *"`, `"nccl_ns":300000`, `"gpu_avg_ns":260000`, `"spread_ns":150000`,
 		`"slowest_rank":"Rank 1"`, `"timed":14`, `"last":null`, `"PUT_BYTES":3000`} {
-		if !strings.Contains(string(text), name) {
-			t.Errorf("no %s in %s", name, text)
-		}
+		testkit.Check(t, strings.Contains(string(text), name), "no %s in %s", name, text)
 	}
 }
 
@@ -265,12 +253,8 @@ func TestNamesOfPhases(t *testing.T) {
 		"warm-up 7: 4", "warm-up 7 / part 1: 4", "*: 4", "* / part 1: 4", "epoch *: 4", "epoch * / part 1: 4",
 		"epoch: 2", "epoch / part 1: 2", "layer3.1: 2", "layer3.1 / part 1: 2",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if rows[0].CallsKnown {
-		t.Error("without any call of NCCL nothing is known of calls")
-	}
+	testkit.Same(t, want, got)
+	testkit.Check(t, !rows[0].CallsKnown, "without any call of NCCL nothing is known of calls")
 }
 
 // A phase around part of a group of calls, captured calls, calls whose operations were cut off or never
@@ -322,9 +306,7 @@ func TestPhasesAndCallsThatDoNotFit(t *testing.T) {
 		{"cut", 0, 0, 2, 0, phases.Operations{}, 0},
 		{"open", 0, 0, 2, 0, phases.Operations{}, 0},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, got)
 }
 
 func TestTooManyPhasesShareARow(t *testing.T) {
@@ -339,9 +321,7 @@ func TestTooManyPhasesShareARow(t *testing.T) {
 		}
 		g.phase(names(0), at, at+us, nil) // known
 	}))
-	if len(rows) != mostPhases+1 {
-		t.Fatal(len(rows), "rows")
-	}
+	testkit.Require(t, len(rows) == mostPhases+1, "%v rows", len(rows))
 	last := rows[mostPhases]
 	var all uint64
 	for _, r := range rows {
@@ -350,9 +330,8 @@ func TestTooManyPhasesShareARow(t *testing.T) {
 		}
 	}
 	// Nothing is counted twice in the shared row, although phases inside those phases belong to it, too.
-	if want := uint64(mostPhases + 200 + 2); last.Phase != "(further phases)" || all != want {
-		t.Errorf("%q: %d of %d phases", last.Phase, all, want)
-	}
+	want := uint64(mostPhases + 200 + 2)
+	testkit.Check(t, last.Phase == "(further phases)" && all == want, "%q: %d of %d phases", last.Phase, all, want)
 }
 
 // Times in the test jobs.

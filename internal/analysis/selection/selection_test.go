@@ -34,22 +34,19 @@ func jobs(t *testing.T) map[string]string {
 
 func selected(t *testing.T, path string, spec selection.Spec) *selection.Selection {
 	t.Helper()
-	s, err := selection.Resolve(jobtest.Open(t, path), spec)
-	testkit.Must(t, err)
+	s := testkit.Value(selection.Resolve(jobtest.Open(t, path), spec))(t)
 	return s
 }
 
 func reportOf(t *testing.T, path string, s *selection.Selection) *operations.Report {
 	t.Helper()
-	r, err := operations.Observe(jobtest.Open(t, path), &operations.Observer{Selection: s})
-	testkit.Must(t, err)
+	r := testkit.Value(operations.Observe(jobtest.Open(t, path), &operations.Observer{Selection: s}))(t)
 	return r
 }
 
 func text(t *testing.T, values ...any) string {
 	t.Helper()
-	b, err := json.MarshalIndent(values, "", " ")
-	testkit.Must(t, err)
+	b := testkit.Value(json.MarshalIndent(values, "", " "))(t)
 	return string(b)
 }
 
@@ -124,13 +121,9 @@ func TestTheHalvesOfARunAreTheRun(t *testing.T) {
 				a.regions + b.regions, a.regionTime + b.regionTime, a.transfers + b.transfers, a.causes + b.causes,
 			}
 			near := cmp.Comparer(func(x, y float64) bool { return math.Abs(x-y) <= 1e-6*max(math.Abs(x), math.Abs(y)) })
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(sums{}), near); diff != "" {
-				t.Errorf("%s, at %s:\n%s", name, when, diff)
-			}
+			testkit.Equal(t, cmp.Diff(want, got, cmp.AllowUnexported(sums{}), near), "", "%s, at %s:\n", name, when)
 		}
-		if divided < 5 {
-			t.Errorf("%s was divided at %d places", name, divided)
-		}
+		testkit.Check(t, divided >= 5, "%s was divided at %d places", name, divided)
 	}
 }
 
@@ -138,12 +131,9 @@ func TestTheHalvesOfARunAreTheRun(t *testing.T) {
 func TestRanksRestrictRowsAndNotFacts(t *testing.T) {
 	path := jobtest.WithWaits(t)
 	all, some := reportOf(t, path, nil), reportOf(t, path, selected(t, path, selection.Spec{Ranks: "1"}))
-	if n := len(some.WaitStates.Ranks); n != 1 || len(some.Waits.Ranks) != 1 {
-		t.Fatalf("%d rows of ranks", n)
-	}
-	if diff := cmp.Diff(text(t, all.WaitStates.Ranks[1]), text(t, some.WaitStates.Ranks[0])); diff != "" {
-		t.Error("messages of others and all collectives are known:", diff)
-	}
+	n := len(some.WaitStates.Ranks)
+	testkit.Require(t, n == 1 && len(some.Waits.Ranks) == 1, "%d rows of ranks", n)
+	testkit.Same(t, text(t, all.WaitStates.Ranks[1]), text(t, some.WaitStates.Ranks[0]))
 	for _, o := range some.Operations {
 		for _, of := range all.Operations {
 			if o.Operation == of.Operation && o.Size == of.Size && o.Operation != "Send" && o.Operation != "Recv" &&
@@ -181,11 +171,9 @@ func TestTimesAreReadAsTheyAreShown(t *testing.T) {
 	a := jobtest.Open(t, path)
 	begin := uint64(reportOf(t, path, nil).Summary.Begin)
 	for _, at := range []string{"300us", "0.0003s", "0.000300 s", fmt.Sprintf("@%dns", begin+300_000)} {
-		s, err := selection.Resolve(a, selection.Spec{From: at})
-		testkit.Must(t, err)
-		if d := s.Describe(); *d.From != 300_000 || d.To != nil {
-			t.Errorf("%s is %d ns after the begin", at, *d.From)
-		}
+		s := testkit.Value(selection.Resolve(a, selection.Spec{From: at}))(t)
+		d := s.Describe()
+		testkit.Check(t, *d.From == 300_000 && d.To == nil, "%s is %d ns after the begin", at, *d.From)
 	}
 }
 
@@ -211,18 +199,13 @@ func withPhases(t *testing.T) string {
 func TestPhasesAreSelected(t *testing.T) {
 	path := withPhases(t)
 	for phase, want := range map[string]float64{"step *": 6, "step *:1": 2, "step 2": 2, "step *:3": 2} {
-		if got := sumsOf(t, path, selected(t, path, selection.Spec{Phase: phase})).operations; got != want {
-			t.Errorf("%s has %v operations, not %v", phase, got, want)
-		}
+		got := sumsOf(t, path, selected(t, path, selection.Spec{Phase: phase})).operations
+		testkit.Check(t, got == want, "%s has %v operations, not %v", phase, got, want)
 	}
 	_, err := selection.Resolve(jobtest.Open(t, path), selection.Spec{Phase: "step *:99"})
-	if err == nil || !strings.Contains(err.Error(), "the most that one has is 3") {
-		t.Error(err)
-	}
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "the most that one has is 3"), "%v", err)
 	_, err = selection.Resolve(jobtest.Open(t, path), selection.Spec{Phase: "epoch"})
-	if err == nil || !strings.Contains(err.Error(), "there are step 1, step 2, step 3") {
-		t.Error(err)
-	}
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "there are step 1, step 2, step 3"), "%v", err)
 }
 
 // MPI messages are selected by their begin, whatever their tags: messages with different tags form different
@@ -259,9 +242,7 @@ func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
 	for m := range all {
 		tags[m.ordinal>>32] = true
 	}
-	if len(tags) < 2 {
-		t.Fatalf("the messages have %d tags", len(tags))
-	}
+	testkit.Require(t, len(tags) >= 2, "the messages have %d tags", len(tags))
 	const steps = 10
 	chosen := 0
 	begin, length := a.Defs.Clock.Offset, a.Defs.Clock.Length
@@ -283,7 +264,5 @@ func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
 		}
 		chosen += len(got)
 	}
-	if chosen != len(all) {
-		t.Errorf("%d messages are chosen, there are %d", chosen, len(all))
-	}
+	testkit.Check(t, chosen == len(all), "%d messages are chosen, there are %d", chosen, len(all))
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
@@ -49,9 +47,7 @@ func TestTallyOfDeviceMemory(t *testing.T) {
 			}
 		}
 	}
-	if calls[true] != 1 || calls[false] != 5 {
-		t.Errorf("calls %v", calls)
-	}
+	testkit.Check(t, calls[true] == 1 && calls[false] == 5, "calls %v", calls)
 }
 
 // Calls are marked if the resulting operations, launched alone or together, work on a GPU's memory or on memory that
@@ -101,9 +97,7 @@ func TestCallsOnDeviceMemory(t *testing.T) {
 		"Broadcast": "1 in 1000 ns", "AllReduce": "1 in 1000 ns",
 		"ncclAllGather": "2 in 200 ns", "AllGather": "2 in 2000 ns",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, got)
 }
 
 // Channels' rows show parts of the operations on the ranks' rows. They have a table of their own, and Counts says what
@@ -129,7 +123,5 @@ func TestTallyCountsOperationsOnce(t *testing.T) {
 	}
 	want := map[string]string{"NCCL collectives": "2 launches, 2000000 ns, 2 of AllReduce",
 		"NCCL channels": "2 channels, 1999600 ns, 2 of AllReduce"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, got)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // machine is a made-up communicator whose ranks exchange slices over the network: GPUs fill and empty buffers, links
@@ -327,9 +328,8 @@ func TestMadeUpJobs(t *testing.T) {
 		t.Logf("%-12s %3d jobs: precision %.3f, recall %.3f", name, s.jobs, ratio(s.right, s.named),
 			ratio(s.right, s.there))
 	}
-	if p, r := ratio(all.right, all.named), ratio(all.right, all.there); p < 0.97 || r < 0.97 {
-		t.Errorf("precision %.3f, recall %.3f: want 0.97 of both", p, r)
-	}
+	p, r := ratio(all.right, all.named), ratio(all.right, all.there)
+	testkit.Check(t, p >= 0.97 && r >= 0.97, "precision %.3f, recall %.3f: want 0.97 of both", p, r)
 	for _, name := range []string{"nobody", "all alike"} {
 		if s := scores[name]; s.named > s.jobs/100 {
 			t.Errorf("%s: %d of %d jobs name somebody", name, s.named, s.jobs)
@@ -355,9 +355,8 @@ func TestLinksBesideASlowGPU(t *testing.T) {
 			Network: true})
 	}
 	found, _ := c.Result()
-	if len(found) != 1 || found[0].Kind != GPU || found[0].Rank != 3 {
-		t.Errorf("%+v, want the GPU of rank 3 alone", found)
-	}
+	testkit.Check(t, len(found) == 1 && found[0].Kind == GPU && found[0].Rank == 3,
+		"%+v, want the GPU of rank 3 alone", found)
 }
 
 // In operations of some microseconds any GPU can take a tenth longer: that is no measure of chance for one that holds

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // The probability is that of the binomial distribution, interpolated between whole numbers. A number that exceeds the
@@ -55,17 +56,12 @@ func TestTheLesserOne(t *testing.T) {
 	c.Struck[1][14], c.Struck[2][9], c.Struck[3][9] = 10, 7, 1
 	all := &causes.Result{Ranks: make([]causes.Rank, 4), Comms: []causes.Comm{c}}
 	tr := newTrial(all, map[int]bool{1: true, 2: true})
-	if levels := tr.levels(); levels != [...]int{14, 14} {
-		t.Errorf("all are looked at down to levels %v", levels)
-	}
+	testkit.Equal(t, tr.levels(), [...]int{14, 14}, "all are looked at down to levels")
 	tr.found = map[int]bool{1: true}
-	if levels := tr.levels(); levels != [...]int{9, 9} {
-		t.Errorf("those of the others are looked at down to levels %v", levels)
-	}
+	testkit.Equal(t, tr.levels(), [...]int{9, 9}, "those of the others are looked at down to levels")
 	got, times := tr.besides(2)
-	if want := 2 * 3 * tail(7, 8, 1.0/3); times != 7 || math.Abs(got-want) > 1e-9 {
-		t.Errorf("%g times, by chance with %g, want %g", times, got, want)
-	}
+	want := 2 * 3 * tail(7, 8, 1.0/3)
+	testkit.Check(t, times == 7 && math.Abs(got-want) <= 1e-9, "%g times, by chance with %g, want %g", times, got, want)
 	if suspected, _ := tr.chance(2); suspected <= got {
 		t.Errorf("%g if it is known who else was late, %g if that is only suspected", got, suspected)
 	}

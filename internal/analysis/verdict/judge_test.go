@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // evidence makes the evidence of n ranks on one communicator. To each operation one rank was late by 10 ms, in the
@@ -146,9 +147,7 @@ func TestJudge(t *testing.T) {
 		v := Judge(c.evidence)
 		var got []string
 		for _, o := range v.Culprits {
-			if o.Kind != HostLate || o.Confidence <= 0.9 || o.Confidence > 1 {
-				t.Errorf("%s: %+v", c.name, o)
-			}
+			testkit.Check(t, o.Kind == HostLate && o.Confidence > 0.9 && o.Confidence <= 1, "%s: %+v", c.name, o)
 			got = append(got, fmt.Sprint(o.Rank, " ", o.Pattern))
 		}
 		if strings.Join(got, ", ") != c.culprits || !strings.Contains(v.Text, c.text) ||
@@ -199,9 +198,8 @@ func TestOneNameForOneGPU(t *testing.T) {
 	ev.Slow = []Slow{{Rank: 2, Kind: GPULate, Cost: 600e6, Delay: 200e6, Confidence: 1,
 		Because: "It held transfers up."}}
 	v := Judge(ev)
-	if len(v.Culprits) != 1 || v.Culprits[0].Kind != GPULate || v.Culprits[0].Share != 1 {
-		t.Errorf("%+v", v.Culprits)
-	}
+	testkit.Check(t, len(v.Culprits) == 1 && v.Culprits[0].Kind == GPULate && v.Culprits[0].Share == 1,
+		"%+v", v.Culprits)
 }
 
 // A rank that holds others up by its transfers is not also named for being late, if that cost less: it leaves
@@ -285,13 +283,10 @@ func TestSharesAreOfWhatWasWaited(t *testing.T) {
 		sum := v.Unknown
 		for i := range v.Culprits {
 			c := &v.Culprits[i]
-			if c.Share < 0 || c.Share > 1 {
-				t.Errorf("%+v", c)
-			}
+			testkit.Check(t, c.Share >= 0 && c.Share <= 1, "%+v", c)
 			sum += c.Share
 		}
-		if math.Abs(float64(v.Waited)-all) > 1 || sum > 1+1e-9 {
-			t.Errorf("of %f waited %d, shares together %f", all, v.Waited, sum)
-		}
+		testkit.Check(t, math.Abs(float64(v.Waited)-all) <= 1 && sum <= 1+1e-9,
+			"of %f waited %d, shares together %f", all, v.Waited, sum)
 	})
 }

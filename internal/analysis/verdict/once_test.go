@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // single makes the evidence of two ranks with five operations in 1 s. To one of them, at 400 ms, rank 1 was late by 90
@@ -51,8 +52,6 @@ func TestOneTime(t *testing.T) {
 		if c.want == "" && strings.Contains(v.Text, "repeatedly") || c.want != "" && v.Text != c.want {
 			t.Errorf("%s: %s", c.name, v.Text)
 		}
-		if len(v.Culprits) > 0 || v.StandsOut {
-			t.Errorf("%s: one time is a habit: %+v", c.name, v.Culprits)
-		}
+		testkit.Check(t, len(v.Culprits) == 0 && !v.StandsOut, "%s: one time is a habit: %+v", c.name, v.Culprits)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // turned makes the evidence of four ranks that waited 600 ms: ns for turns on the first GPU, which two of them share,
@@ -129,9 +130,7 @@ func TestSharedGPUs(t *testing.T) {
 		for i := range v.SharedGPUs {
 			shares = append(shares, v.SharedGPUs[i].Share)
 		}
-		if !slices.Equal(shares, c.shares) {
-			t.Errorf("%s: shares %v, want %v", c.name, shares, c.shares)
-		}
+		testkit.Check(t, slices.Equal(shares, c.shares), "%s: shares %v, want %v", c.name, shares, c.shares)
 	}
 }
 

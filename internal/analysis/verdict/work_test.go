@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // longerBy makes evidence of rank 2 of some ranks: it worked longer than the others on the host and on the GPU, and
@@ -54,9 +55,8 @@ func TestWork(t *testing.T) {
 			othersWorked(longerBy(4, 250, 300, 594, 6), [][2]float64{{300, 50}, {300, 50}, {300, 50}}), HostLate, 1},
 	} {
 		v := Judge(c.ev)
-		if len(v.Culprits) != 1 || v.Culprits[0].Kind != c.kind || v.Culprits[0].Share != c.share {
-			t.Errorf("%s: %+v, want %s and %g", c.name, v.Culprits, c.kind, c.share)
-		}
+		testkit.Check(t, len(v.Culprits) == 1 && v.Culprits[0].Kind == c.kind && v.Culprits[0].Share == c.share,
+			"%s: %+v, want %s and %g", c.name, v.Culprits, c.kind, c.share)
 	}
 }
 
@@ -77,9 +77,8 @@ func TestWorkedALittleLonger(t *testing.T) {
 // Of many ranks that are late alike, those that were even later stand out.
 func TestSomeOfMany(t *testing.T) {
 	ev := evidence(16, 100, 1, 1, 1, 2, 3, 4, 5)
-	if v := Judge(ev); len(v.Culprits) != 1 || v.Culprits[0].Rank != 1 {
-		t.Errorf("%+v", v.Culprits)
-	}
+	v := Judge(ev)
+	testkit.Check(t, len(v.Culprits) == 1 && v.Culprits[0].Rank == 1, "%+v", v.Culprits)
 }
 
 // pairs makes communicators of two: ranks 2·k and 2·k+1. The first rank of the first one was late on some occasions,
@@ -124,9 +123,8 @@ func TestSmallCommunicators(t *testing.T) {
 		{"six of twelve, twenty ranks: none in its own", pairs(10, 6, 2, 5, 6, 9, 10, 13), 1},
 		{"six of twelve, half of them the other one's", pairs(10, 6, 1, 1, 1, 1, 1, 1), 0},
 	} {
-		if v := Judge(c.ev); len(v.Culprits) != c.named {
-			t.Errorf("%s: %+v", c.name, v.Culprits)
-		}
+		v := Judge(c.ev)
+		testkit.Check(t, len(v.Culprits) == c.named, "%s: %+v", c.name, v.Culprits)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -31,16 +32,12 @@ func TestWaitsOfMPI(t *testing.T) {
 		"start-up": 23_137_659 + 17_402 + 9_533, "collective": 164_632_745 - 23_164_594,
 		"late broadcast": 62_700_344, "early reduce": 157_229, "late sender": 62_328_238, "late receiver": 0,
 	} {
-		if got[kind] != want {
-			t.Errorf("%s: %d ns, not %d", kind, got[kind], want)
-		}
+		testkit.Check(t, got[kind] == want, "%s: %d ns, not %d", kind, got[kind], want)
 	}
-	if w.Messages != 15 || w.NotCompared.NoTimes+w.NotCompared.Messages+w.NotCompared.Unmatched != 0 {
-		t.Errorf("%d messages compared, left out: %+v", w.Messages, w.NotCompared)
-	}
-	if w.Paradigms != nil || w.Times["call"] != w.Collectives+w.Messages {
-		t.Errorf("paradigms %+v, times %v", w.Paradigms, w.Times)
-	}
+	testkit.Check(t, w.Messages == 15 && w.NotCompared.NoTimes+w.NotCompared.Messages+w.NotCompared.Unmatched == 0,
+		"%d messages compared, left out: %+v", w.Messages, w.NotCompared)
+	testkit.Check(t, w.Paradigms == nil && w.Times["call"] == w.Collectives+w.Messages,
+		"paradigms %+v, times %v", w.Paradigms, w.Times)
 }
 
 // mixed makes an archive of three ranks as after a merge, with NCCL communicators of all ranks, of 0 and 1, and of 1

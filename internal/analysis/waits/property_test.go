@@ -10,6 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -126,7 +127,5 @@ func TestWaitsAndSlowLinksTakeNoMoreThanOperations(t *testing.T) {
 				s.Slow.Cost, cost, s.Slow.Taken)
 		}
 	})
-	if named == 0 {
-		t.Error("no link was found to be slow")
-	}
+	testkit.Check(t, named != 0, "no link was found to be slow")
 }

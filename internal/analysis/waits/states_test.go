@@ -68,9 +68,7 @@ func TestWaitsOfEveryKind(t *testing.T) {
 	}, w.HostRows); diff != "" {
 		t.Error(diff)
 	}
-	if len(w.GPUs) != 3 || w.GPUs[2].Host != "node1" || w.GPUs[2].Caused != 50*us {
-		t.Errorf("GPUs: %+v", w.GPUs)
-	}
+	testkit.Check(t, len(w.GPUs) == 3 && w.GPUs[2].Host == "node1" && w.GPUs[2].Caused == 50*us, "GPUs: %+v", w.GPUs)
 	if w.Collectives != 5 || w.Messages != 6 || w.Total != waited(24, 940, 15, 255) ||
 		w.NotCompared != (waits.NotCompared{}) {
 		t.Errorf("%+v", w)
@@ -81,9 +79,7 @@ func TestWaitsOfEveryKind(t *testing.T) {
 	}
 	// Skews 20, 30, 10, 20, 20; after the last begin 40, 30, 50, 40, 5.
 	c := w.Communicators[0]
-	if c.Collectives != 5 || c.SkewAvg != 20*us || c.SkewMax != 30*us || c.TransferAvg != 33*us {
-		t.Errorf("%+v", c)
-	}
+	testkit.Check(t, c.Collectives == 5 && c.SkewAvg == 20*us && c.SkewMax == 30*us && c.TransferAvg == 33*us, "%+v", c)
 	if diff := cmp.Diff([]string{"AllReduce 30000", "Broadcast 55000", "Recv 40000", "Reduce 60000", "Send 20000",
 		"Send and Recv 50000"}, names(w.Operations)); diff != "" {
 		t.Error(diff)
@@ -106,9 +102,7 @@ func TestWaitsOfEveryKind(t *testing.T) {
 			Phases: 7, AwaitedBy: (2*before + behind) * us,
 		})
 	}
-	if diff := cmp.Diff(network, w.Network); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, network, w.Network)
 }
 
 func names(groups []waits.Group) (all []string) {
@@ -140,9 +134,7 @@ func TestUncertaintyOfWaits(t *testing.T) {
 	want := waits.Sums{Parts: 24, Time: 940 * us, Waits: 15, Waited: 255 * us,
 		Uncertainty: (10 + 11 + 3 + 11 + 3 + 11 + 3 + 11 + 3 + 11 + 3 + 10 + 10 + 3 + 11) * us, Below: 6,
 		BelowTime: 50 * us}
-	if diff := cmp.Diff(want, w.Total); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, w.Total)
 	if u := w.Worst[0].Uncertainty; u == nil || *u != 14*us {
 		t.Errorf("%+v", w.Worst[0])
 	}
@@ -193,17 +185,14 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 			w.Enqueue.Collectives != 0 {
 			t.Errorf("%+v", w)
 		}
-		if diff := cmp.Diff(map[string]uint64{"gpu": 5 + 2}, w.Times); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Same(t, map[string]uint64{"gpu": 5 + 2}, w.Times)
 	})
 	t.Run("two ranks network", func(t *testing.T) {
 		w := all(sourceOfRank(1, "network"), sourceOfRank(2, "network"))
 		// AllReduce: 10 on 1; Broadcast from 1: 10 on 2; from 0: its root is of another kind; Reduce to 0 the same,
 		// to 1: 10 on 2; ring: 20 on 2.
-		if w.Total.Waited != (10+10+10+20)*us || w.NotCompared.NoTimes != 2 || w.Times["network"] != 3+1 {
-			t.Errorf("%+v", w)
-		}
+		testkit.Check(t, w.Total.Waited == (10+10+10+20)*us && w.NotCompared.NoTimes == 2 && w.Times["network"] == 3+1,
+			"%+v", w)
 	})
 	t.Run("light", func(t *testing.T) {
 		w := all(sourceOfRank(0, "enqueue"), sourceOfRank(1, "enqueue"), sourceOfRank(2, "enqueue"))
@@ -296,9 +285,7 @@ func TestWaitsByPhase(t *testing.T) {
 		case at >= t0+300*us && at < t0+500*us:
 			want = "step 7"
 		}
-		if w.Worst[i].Phase != want {
-			t.Errorf("%+v: want the phase %q", w.Worst[i], want)
-		}
+		testkit.Check(t, w.Worst[i].Phase == want, "%+v: want the phase %q", w.Worst[i], want)
 	}
 	// The AllReduce and both Broadcasts, and on rank 0 the Reduce.
 	if len(w.Phases) != 1 || w.Phases[0].Name != "step *" || w.Phases[0].Waited != (30+55+20)*us ||
@@ -318,8 +305,7 @@ func TestWaitsInAllFormats(t *testing.T) {
 	golden.Text(t, "testdata/waits.txt", text.String())
 	golden.Text(t, "testdata/waits.csv", values.String())
 	golden.Text(t, "testdata/waits.md", markdown.String())
-	b, err := json.MarshalIndent(w, "", "  ")
-	testkit.Must(t, err)
+	b := testkit.Value(json.MarshalIndent(w, "", "  "))(t)
 	golden.Text(t, "testdata/waits.json", string(b)+"\n")
 }
 
@@ -330,13 +316,9 @@ func TestMessagesWithoutTheOtherEnd(t *testing.T) {
 	s.Events[jobtest.Stream(2)] = slices.DeleteFunc(
 		s.Events[jobtest.Stream(2)], func(ev otf2.Event) bool { return ev.Kind == otf2.EventMpiIrecv })
 	w := jobtest.Operations(t, s.Write()).WaitStates
-	if w.NotCompared.Unmatched != 3 || w.Messages != 3 {
-		t.Errorf("%+v", w)
-	}
+	testkit.Check(t, w.NotCompared.Unmatched == 3 && w.Messages == 3, "%+v", w)
 	// Rank 2 waited for nobody: what it sent in the ring was awaited.
-	if got := w.Ranks[2].Waited; got != (10+5+10+10)*us {
-		t.Errorf("rank 2 waited %d", got)
-	}
+	testkit.Equal(t, w.Ranks[2].Waited, (10+5+10+10)*us, "rank 2 waited")
 }
 
 func isSource(attributes *facts.Attributes, id otf2.AttributeRef) bool {
@@ -366,9 +348,7 @@ func TestALaterRecordingHasNoStartUp(t *testing.T) {
 	}
 	later := jobtest.Operations(t, s.Write())
 	for _, o := range later.Operations {
-		if o.StartUp > 0 {
-			t.Errorf("%s: %d operations of start-up", o.Operation, o.StartUp)
-		}
+		testkit.Check(t, o.StartUp <= 0, "%s: %d operations of start-up", o.Operation, o.StartUp)
 	}
 	a, b := whole.WaitStates, later.WaitStates
 	if a.StartUp.Waited == 0 || b.StartUp != (waits.StartUp{}) || b.Total.Waited != a.Total.Waited+a.StartUp.Waited {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -78,16 +79,12 @@ func TestWindowsAreChosenAhead(t *testing.T) {
 			case tc.waiting != (len(waiting) == 1):
 				t.Errorf("waiting for %v", waiting)
 			case tc.waiting, tc.none:
-				if len(changes) != 0 {
-					t.Errorf("changes %+v", changes)
-				}
+				testkit.Check(t, len(changes) == 0, "changes %+v", changes)
 			case len(changes) != 1:
 				t.Errorf("changes %+v", changes)
 			default:
 				want := Window{ID: 7, NRanks: 2, First: tc.want.First, Last: tc.want.Last}
-				if d := cmp.Diff(want, changes[0].Window); d != "" {
-					t.Error(d)
-				}
+				testkit.Same(t, want, changes[0].Window)
 			}
 		})
 	}
@@ -139,9 +136,8 @@ func TestAllRanksChooseTheSameOperations(t *testing.T) {
 		}
 		for r := 1; r < ranks; r++ {
 			n := min(len(chosen[0]), len(chosen[r]))
-			if d := cmp.Diff(chosen[0][:n], chosen[r][:n]); d != "" {
-				t.Fatalf("rank %d chooses other operations than rank 0:\n%s", r, d)
-			}
+			d := cmp.Diff(chosen[0][:n], chosen[r][:n])
+			testkit.Require(t, d == "", "rank %d chooses other operations than rank 0:\n%s", r, d)
 		}
 	})
 }

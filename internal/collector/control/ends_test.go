@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 )
 
@@ -26,9 +27,7 @@ func jobThatEnds(t *testing.T) (dir string) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(s.Path(), experiment.BacklogFile), nil, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -44,16 +43,13 @@ func jobThatEnds(t *testing.T) (dir string) {
 // A job that ends while it is asked has not been told anything.
 func TestOrdersToAJobThatEnds(t *testing.T) {
 	dir := jobThatEnds(t)
-	if _, _, err := (&Controller{Dir: dir}).Events(context.Background(), 1); err == nil ||
-		!strings.Contains(err.Error(), "the job has ended") {
-		t.Errorf("%v", err)
-	}
+	_, _, err := (&Controller{Dir: dir}).Events(context.Background(), 1)
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "the job has ended"), "%v", err)
 }
 
 // All that a job had put off is in its shards when it has ended.
 func TestWatchOfAJobThatEnds(t *testing.T) {
 	dir := jobThatEnds(t)
-	if behind, err := (&Controller{Dir: dir}).Watch(context.Background(), time.Hour); behind != 0 || err != nil {
-		t.Errorf("%d bytes are behind, %v", behind, err)
-	}
+	behind, err := (&Controller{Dir: dir}).Watch(context.Background(), time.Hour)
+	testkit.Check(t, behind == 0 && err == nil, "%d bytes are behind, %v", behind, err)
 }

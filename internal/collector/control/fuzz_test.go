@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // FuzzOrders: whatever the files say by which `ctl` and collectors speak to each other, they are refused or understood.
@@ -34,9 +36,8 @@ func FuzzOrders(f *testing.F) {
 		later.Time = later.Time.Add(time.Second)
 		for _, on := range []bool{true, false} {
 			changes, waiting := chooseWindows([]Status{*s}, []Status{later}, on, time.Second, on)
-			if len(changes)+len(waiting) > len(s.Comms) {
-				t.Errorf("%d communicators, %d changes, %d waiting", len(s.Comms), len(changes), len(waiting))
-			}
+			testkit.Check(t, len(changes)+len(waiting) <= len(s.Comms),
+				"%d communicators, %d changes, %d waiting", len(s.Comms), len(changes), len(waiting))
 		}
 	})
 }

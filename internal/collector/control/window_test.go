@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -20,14 +21,10 @@ func TestFirstDifference(t *testing.T) {
 		at, differ := FirstDifference(a, b)
 		for x := range uint64(14) {
 			if inside(a, x) != inside(b, x) {
-				if !differ || at != x {
-					t.Fatalf("%v and %v: %d, %v; want %d", a, b, at, differ, x)
-				}
+				testkit.Require(t, differ && at == x, "%v and %v: %d, %v; want %d", a, b, at, differ, x)
 				return
 			}
 		}
-		if differ {
-			t.Fatalf("%v and %v: %d, and they hold the same", a, b, at)
-		}
+		testkit.Require(t, !differ, "%v and %v: %d, and they hold the same", a, b, at)
 	})
 }

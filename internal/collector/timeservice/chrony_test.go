@@ -21,11 +21,9 @@ const answered = "060200000021000500000000000000001234567800000000000000007f0000
 // serve answers one question with what change makes of chronyd's answer.
 func serve(t *testing.T, change func(answer []byte) []byte) net.Conn {
 	t.Helper()
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	server := testkit.Value(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { server.Close() })
-	answer, err := hex.DecodeString(answered)
-	testkit.Must(t, err)
+	answer := testkit.Value(hex.DecodeString(answered))(t)
 	go func() {
 		question := make([]byte, 1024)
 		n, from, err := server.ReadFrom(question)
@@ -37,17 +35,14 @@ func serve(t *testing.T, change func(answer []byte) []byte) net.Conn {
 		_, _ = server.WriteTo([]byte("not this one, which is of somebody else"), from)
 		_, _ = server.WriteTo(change(answer), from)
 	}()
-	conn, err := net.Dial("udp", server.LocalAddr().String())
-	testkit.Must(t, err)
+	conn := testkit.Value(net.Dial("udp", server.LocalAddr().String()))(t)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
 
 func TestChronyIsUnderstood(t *testing.T) {
 	got, err := Ask(serve(t, func(a []byte) []byte { return a }), 77, time.Minute)
-	if err != nil || got != (Answer{Ahead: 1_144, Bound: 3_003}) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	testkit.Check(t, err == nil && got == (Answer{Ahead: 1_144, Bound: 3_003}), "%+v, %v", got, err)
 }
 
 // What chronyd does not know, what it refuses, and what is cut off is nothing.
@@ -67,19 +62,16 @@ func TestAnswersThatAreNone(t *testing.T) {
 		"another time":   {set(0, 5), nil},
 		"nonsense":       {set(96, 0x60), nil},
 	} {
-		if got, err := Ask(serve(t, c.change), 1, time.Minute); err == nil || c.want != nil && !errors.Is(err, c.want) {
-			t.Errorf("%s: %+v, %v", name, got, err)
-		}
+		got, err := Ask(serve(t, c.change), 1, time.Minute)
+		testkit.Check(t, err != nil && (c.want == nil || errors.Is(err, c.want)), "%s: %+v, %v", name, got, err)
 	}
 }
 
 // Where nothing listens that is said at once, or after the time that is given.
 func TestNobodyAnswers(t *testing.T) {
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	server := testkit.Value(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	defer server.Close()
-	conn, err := net.Dial("udp", server.LocalAddr().String())
-	testkit.Must(t, err)
+	conn := testkit.Value(net.Dial("udp", server.LocalAddr().String()))(t)
 	defer conn.Close()
 	if got, err := Ask(conn, 1, time.Millisecond); err == nil {
 		t.Errorf("%+v", got)
@@ -87,10 +79,7 @@ func TestNobodyAnswers(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	answer, err := hex.DecodeString(answered)
-	if err != nil {
-		f.Fatal(err)
-	}
+	answer := testkit.Value(hex.DecodeString(answered))(f)
 	f.Add(answer)
 	f.Add(answer[:30])
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -5,6 +5,8 @@ package jobs
 import (
 	"slices"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestDeathWords(t *testing.T) {
@@ -41,8 +43,7 @@ func TestDeathWords(t *testing.T) {
 		"several in order": {[]Death{{"Ranks 0-1", "killed by SIGKILL", "a", 1, false},
 			{"Rank 7", "killed by SIGKILL", "a", 2, false}}, []string{"Ranks 0-1, Rank 7 killed by SIGKILL"}},
 	} {
-		if got := DeathWords(tc.of); !slices.Equal(got, tc.want) {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
-		}
+		got := DeathWords(tc.of)
+		testkit.Check(t, slices.Equal(got, tc.want), "%s: %q, want %q", name, got, tc.want)
 	}
 }

@@ -90,8 +90,7 @@ func TestJobsWhateverTheClocksSay(t *testing.T) {
 				"one×4 two×2"},
 		} {
 			t.Run(fmt.Sprintf("%s, %v s", tc.name, lead), func(t *testing.T) {
-				runs, err := Separate(seenBy(tc.all, map[string]float64{"b": lead, "c": -lead}))
-				testkit.Must(t, err)
+				runs := testkit.Value(Separate(seenBy(tc.all, map[string]float64{"b": lead, "c": -lead})))(t)
 				var got []string
 				for _, r := range runs {
 					count := make(map[string]int)
@@ -108,9 +107,7 @@ func TestJobsWhateverTheClocksSay(t *testing.T) {
 				want := strings.Fields(tc.want)
 				slices.Sort(got)
 				slices.Sort(want)
-				if !slices.Equal(got, want) {
-					t.Errorf("%v, want %v", got, want)
-				}
+				testkit.Check(t, slices.Equal(got, want), "%v, want %v", got, want)
 			})
 		}
 	}
@@ -129,14 +126,11 @@ func TestJobsOfEqualTimes(t *testing.T) {
 		p.Shard.PIDStart = uint64(1000*(i/4) + i%4)
 	}
 	runs, err := Separate(parts)
-	if err != nil || len(runs) != 2 {
-		t.Fatalf("%d jobs, %v", len(runs), err)
-	}
+	testkit.Require(t, err == nil && len(runs) == 2, "%d jobs, %v", len(runs), err)
 	for i, r := range runs {
 		for _, p := range r.Processes {
-			if want := []string{"one", "two"}[i]; p.Shard.Executable != want || len(r.Processes) != 4 {
-				t.Errorf("job %d has a process of job %s, and %d in all", i, p.Shard.Executable, len(r.Processes))
-			}
+			testkit.Check(t, p.Shard.Executable == []string{"one", "two"}[i] && len(r.Processes) == 4,
+				"job %d has a process of job %s, and %d in all", i, p.Shard.Executable, len(r.Processes))
 		}
 	}
 }
@@ -147,8 +141,7 @@ func TestStraysOfUntiedClocks(t *testing.T) {
 	all := append(job("one", 0, 3, 7), sight{job: "one", host: "c", begin: 0.1, end: 0.2})
 	for _, lead := range []float64{0, 3600} {
 		runs, err := Separate(seenBy(all, map[string]float64{"c": lead}))
-		if err != nil || len(runs) != 1 || len(runs[0].Processes) != 5 {
-			t.Errorf("lead %v: %d jobs, %v", lead, len(runs), err)
-		}
+		testkit.Check(t, err == nil && len(runs) == 1 && len(runs[0].Processes) == 5,
+			"lead %v: %d jobs, %v", lead, len(runs), err)
 	}
 }

@@ -35,15 +35,13 @@ func truthOf(t *testing.T, file string) (all []struct {
 
 func hex(t *testing.T, s string) uint64 {
 	t.Helper()
-	n, err := strconv.ParseUint(s, 0, 64)
-	testkit.Must(t, err)
+	n := testkit.Value(strconv.ParseUint(s, 0, 64))(t)
 	return n
 }
 
 // NCCL makes the ids of children as commid.Child does, in all recordings that say who the parent was.
 func TestIDsOfRecordedChildren(t *testing.T) {
-	files, err := filepath.Glob("../../../testdata/nccl-causes/*/run.json")
-	testkit.Must(t, err)
+	files := testkit.Value(filepath.Glob("../../../testdata/nccl-causes/*/run.json"))(t)
 	children := 0
 	for _, file := range files {
 		for _, c := range truthOf(t, file) {
@@ -63,9 +61,7 @@ func TestIDsOfRecordedChildren(t *testing.T) {
 			}
 		}
 	}
-	if children < 16 {
-		t.Errorf("%d children in %d recordings", children, len(files))
-	}
+	testkit.Check(t, children >= 16, "%d children in %d recordings", children, len(files))
 }
 
 // familyTree is a made-up job: communicators in the order in which they are made, with their true parents.
@@ -183,21 +179,16 @@ func TestParentsAreFound(t *testing.T) {
 		}
 		FindParents(f.all)
 		for i, in := range f.all {
-			if in.Parent != f.parent[in] || in.Birth != f.birth[in] {
-				t.Errorf("communicator %d: parent %p as %+v, want %p as %+v", i, in.Parent, in.Birth, f.parent[in],
-					f.birth[in])
-			}
+			testkit.Check(t, in.Parent == f.parent[in] && in.Birth == f.birth[in],
+				"communicator %d: parent %p as %+v, want %p as %+v", i, in.Parent, in.Birth, f.parent[in], f.birth[in])
 		}
 		shuffled := slices.Clone(f.all)
 		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		ordered := ParentsFirst(shuffled)
-		if len(ordered) != len(f.all) {
-			t.Errorf("%d of %d communicators are left", len(ordered), len(f.all))
-		}
+		testkit.Check(t, len(ordered) == len(f.all), "%d of %d communicators are left", len(ordered), len(f.all))
 		for i, in := range ordered {
-			if in.Parent != nil && slices.Index(ordered, in.Parent) >= i {
-				t.Errorf("communicator %d is before its parent", i)
-			}
+			testkit.Check(t, in.Parent == nil || slices.Index(ordered, in.Parent) < i,
+				"communicator %d is before its parent", i)
 		}
 	})
 }
@@ -221,8 +212,6 @@ func TestUnknownIDsHaveNoParent(t *testing.T) {
 	}
 	FindParents(append(all, early))
 	for i, in := range append(all, early) {
-		if in.Parent != nil {
-			t.Errorf("communicator %d has parent %#x as %+v", i, in.Parent.id, in.Birth)
-		}
+		testkit.Check(t, in.Parent == nil, "communicator %d has parent %#x as %+v", i, in.Parent.id, in.Birth)
 	}
 }

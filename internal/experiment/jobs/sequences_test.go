@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestSequencesAreCompared(t *testing.T) {
@@ -69,9 +70,7 @@ func TestSequencesAreCompared(t *testing.T) {
 			if first, last, detail, differ := compareTracks(c.tracks); differ {
 				got = fmt.Sprintf("%d-%d: %s", first, last, detail)
 			}
-			if got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			testkit.Check(t, got == c.want, "got  %s\nwant %s", got, c.want)
 		})
 	}
 }
@@ -104,10 +103,8 @@ func TestWhatMembersLack(t *testing.T) {
 	for _, d := range all {
 		got = append(got, fmt.Sprintf("%d-%d %s", d.First, d.Last, d.Detail))
 	}
-	if want := []string{"4-5 rank 1 lacks them", "9-9 rank 0 lacks them", "18-19 rank 1 lacks them"}; !slices.Equal(
-		got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	want := []string{"4-5 rank 1 lacks them", "9-9 rank 0 lacks them", "18-19 rank 1 lacks them"}
+	testkit.Check(t, slices.Equal(got, want), "got %q, want %q", got, want)
 
 	var holes []experiment.Hole
 	for i := range uint64(2 * mostDescribed) {

@@ -43,15 +43,10 @@ func TestUnfinishedShardsOfOtherHosts(t *testing.T) {
 		want  State
 	}{{time.Second, Running}, {2 * experiment.YoungFor, Crashed}} {
 		got, err := readShard(p.Dir, time.Now().Add(c.after))
-		if err != nil || got.State != c.want {
-			t.Errorf("after %v: %v, %v", c.after, got.State, err)
-		}
+		testkit.Check(t, err == nil && got.State == c.want, "after %v: %v, %v", c.after, got.State, err)
 	}
-	host, err := os.Hostname()
-	testkit.Must(t, err)
+	host := testkit.Value(os.Hostname())(t)
 	p.On(host, 1).Flush()
 	got, err := readShard(p.Dir, time.Now())
-	if err != nil || got.State != Crashed {
-		t.Errorf("on the host itself: %v, %v", got.State, err)
-	}
+	testkit.Check(t, err == nil && got.State == Crashed, "on the host itself: %v, %v", got.State, err)
 }

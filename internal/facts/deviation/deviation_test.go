@@ -105,8 +105,7 @@ func TestOnlyWhatDeviatesIsNamed(t *testing.T) {
 				}
 				p.Finish()
 			}
-			r, err := scorep.Unify(dir, nil)
-			testkit.Must(t, err)
+			r := testkit.Value(scorep.Unify(dir, nil))(t)
 			var got []string
 			var deviant []int
 			for i, d := range r.Runs[0].Differences {
@@ -137,9 +136,7 @@ func TestFilesThatLackOperations(t *testing.T) {
 			testkit.Must(t, os.Remove(filepath.Join(p.Dir, "1.evt")))
 		}
 	}
-	r, err := scorep.Unify(dir, nil)
-	testkit.Must(t, err)
-	if d := r.Runs[0].Differences; len(d) != 1 || d[0].First != 64 || d[0].Last != 99 {
-		t.Errorf("%+v", d)
-	}
+	r := testkit.Value(scorep.Unify(dir, nil))(t)
+	d := r.Runs[0].Differences
+	testkit.Check(t, len(d) == 1 && d[0].First == 64 && d[0].Last == 99, "%+v", d)
 }

@@ -111,8 +111,7 @@ func TestArchive(t *testing.T) {
 		t.Errorf("%g and %g bytes, the events have %g and %g", s, r, sent, received)
 	}
 
-	p, err := cube.Open(file)
-	testkit.Must(t, err)
+	p := testkit.Value(cube.Open(file))(t)
 	defer p.Close()
 	var text bytes.Buffer
 	testkit.Must(t, cubeprint.Print(&text, p, nil))
@@ -124,8 +123,7 @@ func TestRunsHaveTheSameIDs(t *testing.T) {
 	var texts []string
 	for salt := 1; salt <= 2; salt++ {
 		file, _ := profileArchive(t, makeJob(t, salt))
-		p, err := cube.Open(file)
-		testkit.Must(t, err)
+		p := testkit.Value(cube.Open(file))(t)
 		for i := range p.Groups { // which GPU it was may differ
 			p.Groups[i].Attributes = p.Groups[i].Attributes[:min(1, len(p.Groups[i].Attributes))]
 		}
@@ -139,9 +137,7 @@ func TestRunsHaveTheSameIDs(t *testing.T) {
 		})
 		texts = append(texts, strings.Join(lines, "\n"))
 	}
-	if texts[0] != texts[1] {
-		t.Errorf("one run:\n%s\nanother:\n%s", texts[0], texts[1])
-	}
+	testkit.Check(t, texts[0] == texts[1], "one run:\n%s\nanother:\n%s", texts[0], texts[1])
 }
 
 // Archives of other tools have calls of other kinds, and no operations.
@@ -150,9 +146,7 @@ func TestArchivesOfOtherTools(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			anchor := filepath.Join("../../../tests/jobtest/testdata", name)
 			_, m := profileArchive(t, anchor)
-			if m.Sum("visits", func(int) bool { return true }) == 0 {
-				t.Error("nothing was counted")
-			}
+			testkit.Check(t, m.Sum("visits", func(int) bool { return true }) != 0, "nothing was counted")
 		})
 	}
 }

@@ -16,8 +16,7 @@ import (
 // Locations whose group is not defined, and accelerators of no process, have groups of their own: nothing of them is
 // counted to a process, and nothing of a region that is not defined to another one.
 func TestLocationsOfNoGroup(t *testing.T) {
-	archive, err := otf2.Create(t.TempDir(), "traces", nil)
-	testkit.Must(t, err)
+	archive := testkit.Value(otf2.Create(t.TempDir(), "traces", nil))(t)
 	defs := archive.Definitions()
 	testkit.Must(t, defs.ClockProperties(1e9, 1000, 5000, 0))
 	for id, text := range []string{"", "machine", "node", "work", "device"} {
@@ -30,8 +29,7 @@ func TestLocationsOfNoGroup(t *testing.T) {
 	groups := []otf2.LocationGroupRef{0, 77, 1, otf2.UndefinedLocationGroup}
 	for l, g := range groups {
 		testkit.Must(t, defs.Location(otf2.LocationRef(l), 3, otf2.LocationTypeCPUThread, 0, g))
-		events, err := archive.Events(otf2.LocationRef(l))
-		testkit.Must(t, err)
+		events := testkit.Value(archive.Events(otf2.LocationRef(l)))(t)
 		for i, region := range []otf2.RegionRef{0, 7} {
 			testkit.Must(t, events.Enter(otf2.Timestamp(1000+1000*i), nil, region))
 			testkit.Must(t, events.Leave(otf2.Timestamp(1010+1000*i+l), nil, region))
@@ -43,8 +41,7 @@ func TestLocationsOfNoGroup(t *testing.T) {
 	testkit.Must(t, err)
 	file := filepath.Join(t.TempDir(), "p.cubex")
 	testkit.Must(t, p.Write(file, false))
-	read, err := cube.Open(file)
-	testkit.Must(t, err)
+	read := testkit.Value(cube.Open(file))(t)
 	defer read.Close()
 	var names []string
 	for _, l := range read.Locations {
@@ -52,9 +49,7 @@ func TestLocationsOfNoGroup(t *testing.T) {
 	}
 	want := []string{"Process 0", `location group 1 of no process, "device"`, "undefined location group 77",
 		"no location group"}
-	if !slices.Equal(names, want) {
-		t.Errorf("groups %q, want %q", names, want)
-	}
+	testkit.Check(t, slices.Equal(names, want), "groups %q, want %q", names, want)
 	if !slices.ContainsFunc(read.Regions, func(r cube.Region) bool { return r.Name == "undefined region 7" }) {
 		t.Errorf("regions %+v", read.Regions)
 	}

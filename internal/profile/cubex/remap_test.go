@@ -25,11 +25,9 @@ type specMetric struct {
 // The arrangement has each metric of a profile once, makes the others of those below them, and shares the time out.
 func TestRemapping(t *testing.T) {
 	file, _ := profileArchive(t, makeJob(t, 1))
-	p, err := cube.Open(file)
-	testkit.Must(t, err)
+	p := testkit.Value(cube.Open(file))(t)
 	defer p.Close()
-	text, err := p.ReadFile(cube.RemappingFile)
-	testkit.Must(t, err)
+	text := testkit.Value(p.ReadFile(cube.RemappingFile))(t)
 	var spec struct {
 		Metrics []specMetric `xml:"metric"`
 	}
@@ -46,9 +44,7 @@ func TestRemapping(t *testing.T) {
 			i := indexOf(p.Metrics, m.Name)
 			switch {
 			case m.Viztype == "GHOST":
-				if i >= 0 || m.Expression != "" {
-					t.Errorf("%s is hidden", m.Name)
-				}
+				testkit.Check(t, i < 0 && m.Expression == "", "%s is hidden", m.Name)
 			case m.Name == "algbw" ||
 				m.Name == "busbw": // of metrics of the profile, which readers of profiles would not know
 				if i >= 0 || m.Type != "POSTDERIVED" || !strings.Contains(m.Expression, "metric::nccl_busy_time()") {
@@ -67,18 +63,12 @@ func TestRemapping(t *testing.T) {
 	}
 	walk(spec.Metrics)
 	for _, m := range p.Metrics {
-		if places[m.UniqueName] != 1 {
-			t.Errorf("%s is there %d times", m.UniqueName, places[m.UniqueName])
-		}
+		testkit.Check(t, places[m.UniqueName] == 1, "%s is there %d times", m.UniqueName, places[m.UniqueName])
 	}
 	for name, n := range places {
-		if n != 1 {
-			t.Errorf("%s is there %d times", name, n)
-		}
+		testkit.Check(t, n == 1, "%s is there %d times", name, n)
 	}
-	if spec.Metrics[0].Name != "time" {
-		t.Errorf("the first metric is %s", spec.Metrics[0].Name)
-	}
+	testkit.Equal(t, spec.Metrics[0].Name, "time", "the first metric")
 	var under func(m *specMetric) []string
 	under = func(m *specMetric) (list []string) {
 		if m.Type != "POSTDERIVED" && m.Name != "time" {
@@ -96,9 +86,7 @@ func TestRemapping(t *testing.T) {
 			t.Errorf("%s is %d times in the time: %v", name, n, got)
 		}
 	}
-	if len(got) != 8 {
-		t.Errorf("the time is made of %v", got)
-	}
+	testkit.Check(t, len(got) == 8, "the time is made of %v", got)
 }
 
 func indexOf(metrics []cube.Metric, unique string) int {

@@ -122,24 +122,19 @@ func TestMemoryIsLinearInRanks(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "p.cubex")
 		testkit.Must(t, p.Write(file, false))
 		written := memory() - before
-		info, err := os.Stat(file)
-		testkit.Must(t, err)
+		info := testkit.Value(os.Stat(file))(t)
 		cells := ranks * paths
 		t.Logf("%4d ranks: %.0f bytes of memory per rank and call path, after writing %.0f; %.0f bytes of file", ranks,
 			used/paths,
 			float64(written)/float64(cells), float64(info.Size())/float64(cells))
 		m := cubextest.Load(t, file)
-		if len(m.Locations) != 2*ranks {
-			t.Fatalf("%d locations", len(m.Locations))
-		}
-		if got := m.Sum("visits", func(int) bool { return true }); got != float64(ranks*(100+100+1)) {
-			t.Errorf("%d ranks: %g visits", ranks, got)
-		}
+		testkit.Require(t, len(m.Locations) == 2*ranks, "%d locations", len(m.Locations))
+		got := m.Sum("visits", func(int) bool { return true })
+		testkit.Check(t, got == float64(ranks*(100+100+1)), "%d ranks: %g visits", ranks, got)
 		runtime.KeepAlive(p)
 	}
-	if perRank[2000] > 1.3*perRank[200] {
-		t.Errorf("%.0f bytes per rank of 200, %.0f of 2000", perRank[200], perRank[2000])
-	}
+	testkit.Check(t, perRank[2000] <= 1.3*perRank[200],
+		"%.0f bytes per rank of 200, %.0f of 2000", perRank[200], perRank[2000])
 	if perRank[2000]/paths > 2000 {
 		t.Errorf("%.0f bytes per rank and call path", perRank[2000]/paths)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -31,18 +32,15 @@ func TestCommunicatorsOfOneName(t *testing.T) {
 	} {
 		l := otf2.LocationRef(i)
 		rows[l] = &rowSum{Row: profile.Row{First: c.first, Last: c.last, Ended: c.ended}}
-		if got := slots.assignName("dp 0-7", 0, rows, []otf2.LocationRef{l, 99}); got != c.want {
-			t.Errorf("communicator %d from %d to %d is %q, want %q", i, c.first, c.last, got, c.want)
-		}
+		testkit.Equal(t, slots.assignName("dp 0-7", 0, rows, []otf2.LocationRef{l, 99}), c.want,
+			"communicator %d from %d to %d", i, c.first, c.last)
 	}
 }
 
 func TestNamesAreEqualInAllRuns(t *testing.T) {
 	for name, want := range map[string]string{"": "comm", "ncclComm 0x1f2e3d": "comm", "ncclComm 0x1f2e3d #2": "comm",
 		"default_pg #3": "default_pg", "tp\x01": "tp "} {
-		if got := userName(name); got != want {
-			t.Errorf("%q becomes %q, want %q", name, got, want)
-		}
+		testkit.Equal(t, userName(name), want, "%q becomes", name)
 	}
 	names := []string{"CUDA[0:13]", "CUDA[0:7]", "Thread 10", "Thread 2", "comm 0-7 rank 1"}
 	if slices.SortFunc(names, compareNames); !slices.Equal(
@@ -67,13 +65,10 @@ func TestHIP(t *testing.T) {
 			if r.Paradigm != cube.ParadigmCUDA && r.Paradigm != "hip" {
 				continue
 			}
-			if module, ok := want[r.Paradigm]; !ok || r.Role != cube.RoleArtificial && r.Module != module {
-				t.Errorf("%v: region %+v", paradigm, r)
-			}
+			module, ok := want[r.Paradigm]
+			testkit.Check(t, ok && (r.Role == cube.RoleArtificial || r.Module == module), "%v: region %+v", paradigm, r)
 			found++
 		}
-		if found == 0 {
-			t.Errorf("%v: no operations", paradigm)
-		}
+		testkit.Check(t, found != 0, "%v: no operations", paradigm)
 	}
 }

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/record"
@@ -29,16 +27,12 @@ func write(t *testing.T, rec *Recording, k int) *shm.Spool {
 	t.Helper()
 	var out bytes.Buffer
 	testkit.Must(t, rec.Write(&out, k))
-	s, err := shm.OpenSpool(&out, int64(out.Len()))
-	testkit.Must(t, err)
+	s := testkit.Value(shm.OpenSpool(&out, int64(out.Len())))(t)
 	for ended := false; !ended; {
-		round, err := s.Refresh()
-		testkit.Must(t, err)
+		round := testkit.Value(s.Refresh())(t)
 		ended = round.Ended
 	}
-	if !s.Orderly() || s.Cut() != "" {
-		t.Fatalf("the raw file ends early: %q", s.Cut())
-	}
+	testkit.Require(t, s.Orderly() && s.Cut() == "", "the raw file ends early: %q", s.Cut())
 	return s
 }
 
@@ -51,22 +45,17 @@ func each(t *testing.T, s *shm.Spool, take func(ring int, r *shm.Record)) {
 		}
 		testkit.Must(t, ring.Err())
 	}
-	if n := s.Strings().Missing; n != 0 {
-		t.Errorf("%d strings are missing", n)
-	}
+	n := s.Strings().Missing
+	testkit.Check(t, n == 0, "%d strings are missing", n)
 }
 
 // Every callback of every recording has a record.
 func TestAllCallbacksAreThere(t *testing.T) {
 	folders, _ := filepath.Glob("../../../testdata/nccl-callbacks/*/" + recording.RunFile)
-	if len(folders) != 13 {
-		t.Fatalf("%d recordings, want 13", len(folders))
-	}
+	testkit.Require(t, len(folders) == 13, "%d recordings, want 13", len(folders))
 	for _, file := range folders {
-		loaded, err := replay.Load(filepath.Dir(file))
-		testkit.Must(t, err)
-		rec, err := New(loaded)
-		testkit.Must(t, err)
+		loaded := testkit.Value(replay.Load(filepath.Dir(file)))(t)
+		rec := testkit.Value(New(loaded))(t)
 		if plugins := strings.Contains(rec.Name,
 			"-gpu-few-2p"); rec.numbers.own != plugins { // 11-starved-2p has handles of an earlier layout
 			t.Errorf("%s: handles are taken for the plugin's: %v, which they are: %v", rec.Name, rec.numbers.own,
@@ -90,10 +79,8 @@ func TestAllCallbacksAreThere(t *testing.T) {
 				}
 			})
 		}
-		if !maps.Equal(starts, loaded.Run.Starts) || !maps.Equal(states, loaded.Run.States) {
-			t.Errorf("%s: starts %v of %v, states %v of %v", rec.Name, starts, loaded.Run.Starts, states,
-				loaded.Run.States)
-		}
+		testkit.Check(t, maps.Equal(starts, loaded.Run.Starts) && maps.Equal(states, loaded.Run.States),
+			"%s: starts %v of %v, states %v of %v", rec.Name, starts, loaded.Run.Starts, states, loaded.Run.States)
 		if nulls := nullStops(loaded); stops != loaded.Run.Calls["stop"]-nulls {
 			t.Errorf("%s: %d stops, want all %d but %d of NULL", rec.Name, stops, loaded.Run.Calls["stop"], nulls)
 		}
@@ -124,10 +111,8 @@ func lay(t *testing.T, run string, processes ...string) *Recording {
 		testkit.Must(t, zip.Close())
 		testkit.Write(t, filepath.Join(dir, fmt.Sprintf("p%d.rec.jsonl.gz", k)), out.Bytes())
 	}
-	loaded, err := replay.Load(dir)
-	testkit.Must(t, err)
-	rec, err := New(loaded)
-	testkit.Must(t, err)
+	loaded := testkit.Value(replay.Load(dir))(t)
+	rec := testkit.Value(New(loaded))(t)
 	return rec
 }
 
@@ -137,21 +122,17 @@ func TestTranscriptsComeBack(t *testing.T) {
 	text := testkit.Read(t, "../../collector/testdata/transcript.jsonl")
 	text = bytes.ReplaceAll(text, []byte(`"pid":PID`), []byte(`"pid":4`))
 	rec := lay(t, `{"nccl":"2.31.2"}`, string(text))
-	if !rec.numbers.own {
-		t.Fatal("the plugin's handles are not known as such")
-	}
+	testkit.Require(t, rec.numbers.own, "the plugin's handles are not known as such")
 	s := write(t, rec, 0)
 	h := s.Header()
-	if h.Host() != "testhost" || h.Boot() == "" || h.Tag != 0x1234 {
-		t.Errorf("host %q, boot %q, tag %#x", h.Host(), h.Boot(), h.Tag)
-	}
+	testkit.Check(t, h.Host() == "testhost" && h.Boot() != "" && h.Tag == 0x1234,
+		"host %q, boot %q, tag %#x", h.Host(), h.Boot(), h.Tag)
 
 	dir := t.TempDir()
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, experiment.Folder), 0o700))
 	p := &experiment.Process{UUID: "p", Clock: experiment.Clock{AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real},
 		Settings: map[string]string{}}
-	again, err := record.Create(dir, p, s, &h)
-	testkit.Must(t, err)
+	again := testkit.Value(record.Create(dir, p, s, &h))(t)
 	each(t, s, func(ring int, r *shm.Record) {
 		testkit.Must(t, again.Take(ring, r.Ticks-h.Created.Raw+h.Created.Real, r))
 	})
@@ -169,9 +150,7 @@ func TestTranscriptsComeBack(t *testing.T) {
 		}
 		want = append(want, l)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("written down (−) and read back (+):\n%s", diff)
-	}
+	testkit.Same(t, want, got)
 }
 
 // plain parses a line and removes what is not part of the callback: line numbers, and garbage in the slot.
@@ -210,9 +189,7 @@ func TestHandlesOfOtherProcesses(t *testing.T) {
 			got = append(got, *r)
 		}
 	})
-	if len(got) != 2 {
-		t.Fatalf("%d starts", len(got))
-	}
+	testkit.Require(t, len(got) == 2, "%d starts", len(got))
 	if r := got[0]; r.Aux != shm.None || r.Arg != sent || shm.Tag(r.Context) != shm.Tag(sent) ||
 		r.Context&shm.ContextBit == 0 || r.PID != 11 ||
 		r.Flags&shm.FlagSend == 0 || r.Channel != 3 || r.NSteps != 2 || r.ChunkSize != 4 ||

@@ -40,11 +40,9 @@ func TestAssemble(t *testing.T) {
 			Settings:       map[string]string{"MODE": "record"},
 			FirstTime:      first, LastTime: last, Comms: []experiment.Comm{{ID: comm, NRanks: 2, Rank: 1 - rank,
 				Location: -1}}}
-		s, err := experiment.Create(dir, uuid)
-		testkit.Must(t, err)
+		s := testkit.Value(experiment.Create(dir, uuid))(t)
 		testkit.Must(t, s.Write(p))
-		script, err := Create(dir, p, nil, &shm.Header{APIVersion: 6})
-		testkit.Must(t, err)
+		script := testkit.Value(Create(dir, p, nil, &shm.Header{APIVersion: 6}))(t)
 		testkit.Must(t, script.Flush())
 		testkit.Must(t, script.Close())
 		testkit.Must(t, s.Finish())
@@ -58,16 +56,13 @@ func TestAssemble(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			folders, err := Assemble(dir)
-			if err != nil || len(folders) > 0 && folders[0] != filepath.Join(dir, "recording") {
-				t.Errorf("%v, %v", folders, err)
-			}
+			testkit.Check(t, err == nil && (len(folders) == 0 || folders[0] == filepath.Join(dir, "recording")),
+				"%v, %v", folders, err)
 			made.Add(int64(len(folders)))
 		})
 	}
 	all.Wait()
-	if made.Load() != 1 {
-		t.Fatalf("%d recordings were made", made.Load())
-	}
+	testkit.Require(t, made.Load() == 1, "%d recordings were made", made.Load())
 	if again, err := Assemble(dir); err != nil || len(again) != 0 {
 		t.Errorf("a second time: %v, %v", again, err)
 	}

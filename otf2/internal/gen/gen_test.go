@@ -15,9 +15,8 @@ import (
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	for _, out := range files() {
 		have := testkit.Value(os.ReadFile(filepath.Join("..", "..", out.Name)))(t)
-		if !bytes.Equal(have, out.Text) {
-			t.Errorf("%s differs from what the generator makes: run go generate in otf2", out.Name)
-		}
+		testkit.Check(t, bytes.Equal(have, out.Text),
+			"%s differs from what the generator makes: run go generate in otf2", out.Name)
 	}
 	known := map[string]bool{}
 	for _, out := range files() {
@@ -25,9 +24,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 	}
 	found := testkit.Value(filepath.Glob("../../zz_*.go"))(t)
 	for _, path := range found {
-		if !known[filepath.Base(path)] {
-			t.Errorf("%s is no output of the generator", path)
-		}
+		testkit.Check(t, known[filepath.Base(path)], "%s is no output of the generator", path)
 	}
 }
 

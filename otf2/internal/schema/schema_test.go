@@ -5,6 +5,8 @@ package schema
 import (
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // The tables are consistent with themselves and with what the format fixes.
@@ -14,13 +16,10 @@ func TestTables(t *testing.T) {
 		enumNames[e.Name] = true
 		seen := map[uint64]string{}
 		for _, v := range e.Values {
-			if old, ok := seen[v.Value]; ok {
-				t.Errorf("%s: %s and %s are both %d", e.Name, old, v.Name, v.Value)
-			}
+			old, ok := seen[v.Value]
+			testkit.Check(t, !ok, "%s: %s and %s are both %d", e.Name, old, v.Name, v.Value)
 			seen[v.Value] = v.Name
-			if v.Value >= 1<<e.Bits {
-				t.Errorf("%s: %s = %d does not fit %d bits", e.Name, v.Name, v.Value, e.Bits)
-			}
+			testkit.Check(t, v.Value < 1<<e.Bits, "%s: %s = %d does not fit %d bits", e.Name, v.Name, v.Value, e.Bits)
 		}
 	}
 	encodings := map[string]bool{"u8": true, "c32": true, "c64": true, "s64": true, "f64": true, "dbl": true,
@@ -30,12 +29,10 @@ func TestTables(t *testing.T) {
 		"snapshots": Snapshots(), "markers": Markers(), "thumbnails": Thumbnails(),
 	} {
 		for i, r := range table {
-			if i > 0 && r.ID <= table[i-1].ID {
-				t.Errorf("%s: %s has id %d after %d", name, r.Name, r.ID, table[i-1].ID)
-			}
-			if r.NoLength && len(r.Fields) != 1 {
-				t.Errorf("%s: %s has no length field but %d fields", name, r.Name, len(r.Fields))
-			}
+			testkit.Check(t, i <= 0 || r.ID > table[i-1].ID,
+				"%s: %s has id %d after %d", name, r.Name, r.ID, table[i-1].ID)
+			testkit.Check(t, !r.NoLength || len(r.Fields) == 1,
+				"%s: %s has no length field but %d fields", name, r.Name, len(r.Fields))
 			appended := false
 			for k, f := range r.Fields {
 				if !encodings[f.Encoding] {
@@ -69,9 +66,8 @@ func TestTables(t *testing.T) {
 			short = append(short, r.ID)
 		}
 	}
-	if want := []uint8{12, 13, 16, 17, 20, 21, 24, 28, 29, 30}; string(short) != string(want) {
-		t.Errorf("events without length field: %v, want %v", short, want)
-	}
+	want := []uint8{12, 13, 16, 17, 20, 21, 24, 28, 29, 30}
+	testkit.Check(t, string(short) == string(want), "events without length field: %v, want %v", short, want)
 	if first, last := Events()[0].ID, Events()[len(Events())-1].ID; first != 10 || last != 92 || len(Events()) != 83 {
 		t.Errorf("%d events from %d to %d, want all of 10 to 92", len(Events()), first, last)
 	}
@@ -85,13 +81,10 @@ func TestMeanings(t *testing.T) {
 	}{"events": {EventMeanings, Events()}, "definitions": {DefinitionMeanings,
 		append(append([]Record(nil), GlobalOnly()...), Definitions()...)}} {
 		for _, r := range c.records {
-			if c.meanings[r.Name] == "" {
-				t.Errorf("%s: %s has no meaning", name, r.Name)
-			}
+			testkit.Check(t, c.meanings[r.Name] != "", "%s: %s has no meaning", name, r.Name)
 		}
-		if len(c.meanings) != len(c.records) {
-			t.Errorf("%s: %d meanings for %d records", name, len(c.meanings), len(c.records))
-		}
+		testkit.Check(t, len(c.meanings) == len(c.records),
+			"%s: %d meanings for %d records", name, len(c.meanings), len(c.records))
 	}
 }
 

@@ -10,22 +10,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
 func TestEverythingIsMadeOfTheTable(t *testing.T) {
 	for _, f := range files {
-		old, err := os.ReadFile(filepath.Join("../../..", f.path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := f.text(string(old))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(string(old), text); d != "" {
-			t.Errorf("%s is not what plugin/api/table.go says (make generate):\n%s", f.path, d)
-		}
+		old := testkit.Value(os.ReadFile(filepath.Join("../../..", f.path)))(t)
+		text := testkit.Value(f.text(string(old)))(t)
+		testkit.Equal(t, cmp.Diff(string(old), text), "",
+			"%s is not what plugin/api/table.go says (make generate):\n", f.path)
 	}
 }
 
@@ -46,21 +40,16 @@ func TestVersionsFrom4OnShareTheirPlaces(t *testing.T) {
 
 func TestTheTableFitsItself(t *testing.T) {
 	for i, e := range api.Events {
-		if _, units := e.Record(); units > 8 {
-			t.Errorf("%s: a record of %d units", e.Name, units)
-		}
+		_, units := e.Record()
+		testkit.Check(t, units <= 8, "%s: a record of %d units", e.Name, units)
 		if api.Number(e.Name) != i || e.Since < 1 || e.Since > api.Newest().Number || e.Doc == "" || e.Depth == 0 ||
 			len(e.Start) == 0 {
 			t.Errorf("%s: %+v", e.Name, e)
 		}
 		for _, n := range e.Start {
-			if api.Number(n) < 0 {
-				t.Errorf("%s is started by %s, which is none", e.Name, n)
-			}
+			testkit.Check(t, api.Number(n) >= 0, "%s is started by %s, which is none", e.Name, n)
 		}
-		if !strings.Contains(strings.Join(api.Presets, " "), e.Preset) {
-			t.Errorf("%s is in no preset", e.Name)
-		}
+		testkit.Check(t, strings.Contains(strings.Join(api.Presets, " "), e.Preset), "%s is in no preset", e.Name)
 		for _, m := range e.Members {
 			for _, v := range api.Versions {
 				if p, ok := m.Place(v.Number); ok && p.Offset+m.Kind.Size() > v.Descr &&
@@ -71,7 +60,5 @@ func TestTheTableFitsItself(t *testing.T) {
 		}
 	}
 	// Bits 28 and up of the record mask are the plugin's own, and a handle has five bits for the type.
-	if len(api.Events) > 28 {
-		t.Error("no room for so many event types")
-	}
+	testkit.Check(t, len(api.Events) <= 28, "no room for so many event types")
 }

@@ -81,9 +81,7 @@ func copyTree(t *testing.T, from, to string) {
 		}
 		return os.WriteFile(filepath.Join(to, rel), text, 0o666)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // A made-up version 8 is added as the page says, in a copy of the tree: what is generated compiles and passes the
@@ -97,9 +95,8 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 	for _, e := range byHand {
 		path := filepath.Join(tree, e.file)
 		text, err := os.ReadFile(path)
-		if e.old != "" && (err != nil || strings.Count(string(text), e.old) != 1) {
-			t.Fatalf("%s: %q stands there %d times (%v)", e.file, e.old, strings.Count(string(text), e.old), err)
-		}
+		testkit.Require(t, e.old == "" || err == nil && strings.Count(string(text), e.old) == 1,
+			"%s: %q stands there %d times (%v)", e.file, e.old, strings.Count(string(text), e.old), err)
 		if e.old == "" {
 			text = []byte(e.new)
 		}
@@ -127,9 +124,7 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 
 	sources := func(pattern string) []string {
 		files, err := filepath.Glob(filepath.Join(tree, pattern))
-		if err != nil || len(files) == 0 {
-			t.Fatal(pattern, err)
-		}
+		testkit.Require(t, err == nil && len(files) != 0, "%v %v", pattern, err)
 		return files
 	}
 	build := filepath.Join(tree, "build")
@@ -141,10 +136,7 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 		"-Wl,-z,nodelete",
 		"-Wl,--version-script=plugin/export.map", "-o", plugin), append(sources("plugin/*.c"), "-ldl")...)...)
 	run(nil, cc, append(flags, "-fsyntax-only", "internal/replay/host/api.c")...)
-	program, err := filepath.Abs("testdata/trial.c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := testkit.Value(filepath.Abs("testdata/trial.c"))(t)
 	run(nil, cc, append(flags, "-Iplugin", "-o", "build/trial", program, "-ldl")...)
 
 	run(nil, "go", "test", "-run", "Layout|Record|Decode|Table|Names", "./plugin/shm")
@@ -159,15 +151,12 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 			t.Errorf("%s: %s", mode, output)
 		}
 	}
-	if entered := regionsEntered(t, archive); !slices.Contains(entered, "CE fence late") {
-		t.Errorf("no fence is in the archive, but %q", entered)
-	}
+	entered := regionsEntered(t, archive)
+	testkit.Check(t, slices.Contains(entered, "CE fence late"), "no fence is in the archive, but %q", entered)
 	text := allText(t, recorded)
 	for _, want := range []string{`"typeName":"CeFence"`, `"d":{"_":0,"reason":"late","peer":1}`, `"deadline":123456`,
 		`"stateName":"CeFenceReached","args":{"transSize":77}`} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the recording has no %s:\n%s", want, text)
-		}
+		testkit.Check(t, strings.Contains(text, want), "the recording has no %s:\n%s", want, text)
 	}
 }
 
@@ -175,8 +164,7 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 func regionsEntered(t *testing.T, dir string) (names []string) {
 	_, err := scorep.Unify(dir, nil)
 	testkit.Must(t, err)
-	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
 	defer a.Close()
 	for ev, err := range a.Events(nil) {
 		testkit.Must(t, err)
@@ -208,8 +196,6 @@ func allText(t *testing.T, dir string) string {
 		_, err = io.Copy(&all, from)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return all.String()
 }

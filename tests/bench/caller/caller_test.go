@@ -38,21 +38,15 @@ func TestJobIsCountedTheSame(t *testing.T) {
 		t.Fatal(log, err)
 	}
 	// 50 operations of two ranks, and two more communicators with 20 of each rank.
-	if j.Operations != 2*50+2*2*20 || j.Communicators != 3 || j.Refused != 0 {
-		t.Errorf("the program made %+v", j)
-	}
+	testkit.Check(t, j.Operations == 2*50+2*2*20 && j.Communicators == 3 && j.Refused == 0, "the program made %+v", j)
 	// An AllReduce: 12 callbacks, four transfers of 43, two channels of 3.
-	if want := j.Operations * (12 + 4*43 + 2*3); j.Calls() != want {
-		t.Errorf("%d callbacks, want %d", j.Calls(), want)
-	}
+	want := j.Operations * (12 + 4*43 + 2*3)
+	testkit.Check(t, j.Calls() == want, "%d callbacks, want %d", j.Calls(), want)
 	recorded := testkit.Value(Await(t.Context(), dir, 1))(t)
-	if recorded.Calls != j.Calls() || recorded.Lost != 0 {
-		t.Errorf("recorded %+v of %d callbacks", recorded, j.Calls())
-	}
+	testkit.Check(t, recorded.Calls == j.Calls() && recorded.Lost == 0,
+		"recorded %+v of %d callbacks", recorded, j.Calls())
 	anchor, err := awaitArchive(t.Context(), dir)
-	if err != nil {
-		t.Error(anchor, err)
-	}
+	testkit.Check(t, err == nil, "%v %v", anchor, err)
 }
 
 func TestFailuresAreNamed(t *testing.T) {

@@ -19,9 +19,7 @@ import (
 // TestUsageOf sees memory and descriptors come and go.
 func TestUsageOf(t *testing.T) {
 	before := testkit.Value(UsageOf(os.Getpid()))(t)
-	if before.Own < 1<<20 || before.Threads < 1 || before.Files < 3 {
-		t.Errorf("this process has %+v", before)
-	}
+	testkit.Check(t, before.Own >= 1<<20 && before.Threads >= 1 && before.Files >= 3, "this process has %+v", before)
 	const size = 32 << 20
 	fd := testkit.Value(unix.MemfdCreate("nccl-otf2", unix.MFD_CLOEXEC))(t)
 	memory := os.NewFile(uintptr(fd), "nccl-otf2")
@@ -50,9 +48,8 @@ func TestUsageOf(t *testing.T) {
 	defer in.Close()
 	testkit.Value(out.Read(make([]byte, 1)))(t)
 	testkit.Equal(t, len(mapped(fork.Process.Pid)), 1, "the other process shares nothing")
-	if pid, err := Collector(os.Getpid(), 0); !errors.Is(err, ErrNoCollector) {
-		t.Errorf("collector %d, %v", pid, err)
-	}
+	pid, err := Collector(os.Getpid(), 0)
+	testkit.Check(t, errors.Is(err, ErrNoCollector), "collector %d, %v", pid, err)
 }
 
 // shares has the descriptor of memory that a process of this program maps until its input ends.
@@ -70,20 +67,16 @@ func TestShares(t *testing.T) {
 }
 
 func TestOfAProcessThatIsNone(t *testing.T) {
-	if u, err := UsageOf(1 << 30); !Ended(err) {
-		t.Errorf("%+v, %v", u, err)
-	}
-	if Ended(nil) {
-		t.Error("no error, and the process has ended")
-	}
+	u, err := UsageOf(1 << 30)
+	testkit.Check(t, Ended(err), "%+v, %v", u, err)
+	testkit.Check(t, !Ended(nil), "no error, and the process has ended")
 }
 
 func TestProcessorGrowsWithWork(t *testing.T) {
 	before := Processor(os.Getpid())
 	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
 	}
-	if after := Processor(os.Getpid()); after <= before {
-		t.Errorf("%v s before, %v s after 50 ms of work", before, after)
-	}
+	after := Processor(os.Getpid())
+	testkit.Check(t, after > before, "%v s before, %v s after 50 ms of work", before, after)
 	testkit.Equal(t, Processor(1<<30), 0, "s of a process that is none")
 }

@@ -29,8 +29,7 @@ func TestDescriptorsAreWrittenAsTheyAreRead(t *testing.T) {
 				f.SetUint(uint64(k + 1))
 			}
 		}
-		text, err := marshalDescr(d.Interface())
-		testkit.Must(t, err)
+		text := testkit.Value(marshalDescr(d.Interface()))(t)
 		again := reflect.New(d.Elem().Type())
 		if err := json.Unmarshal(text, again.Interface()); err != nil {
 			t.Fatalf("%s: %v", i, err)
@@ -38,9 +37,8 @@ func TestDescriptorsAreWrittenAsTheyAreRead(t *testing.T) {
 		if !reflect.DeepEqual(d.Interface(), again.Interface()) {
 			t.Errorf("%s: %+v became %+v by %s", i, d.Elem(), again.Elem(), text)
 		}
-		if typ, ok := typeOf(d.Interface()); !ok || typ != i {
-			t.Errorf("%s is taken for %s", i, typ)
-		}
+		typ, ok := typeOf(d.Interface())
+		testkit.Check(t, ok && typ == i, "%s is taken for %s", i, typ)
 	}
 	if _, err := marshalDescr(5); err == nil {
 		t.Error("5 is a descriptor")

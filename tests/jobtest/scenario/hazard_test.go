@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 var clocks = []replay.Clock{replay.ClockRecorded, replay.ClockLive}
@@ -168,9 +169,7 @@ func TestShortThreads(t *testing.T) {
 				names[l.Thread] = true
 			}
 		}
-		if len(names) != n {
-			t.Errorf("%d threads, want %d", len(names), n)
-		}
+		testkit.Check(t, len(names) == n, "%d threads, want %d", len(names), n)
 	}
 }
 
@@ -203,10 +202,8 @@ func TestOneProcessCarriesOutAnothersSends(t *testing.T) {
 				}
 			}
 		}
-		if found != 1 || len(h.of(0, replay.TypeProxyOp)) != 0 {
-			t.Errorf("%s: %d sends by the second process, %d by the first", clock, found,
-				len(h.of(0, replay.TypeProxyOp)))
-		}
+		testkit.Check(t, found == 1 && len(h.of(0, replay.TypeProxyOp)) == 0,
+			"%s: %d sends by the second process, %d by the first", clock, found, len(h.of(0, replay.TypeProxyOp)))
 	}
 }
 
@@ -248,8 +245,6 @@ func TestMisuseIsAnError(t *testing.T) {
 		u.Init(Comm{ID: 1, NRanks: 2})
 		v.Init(Comm{ID: 1, NRanks: 2, Rank: 1})
 		f(s, u, v)
-		if err := s.Write(t.TempDir()); err == nil {
-			t.Errorf("%s: it is written", name)
-		}
+		testkit.Check(t, s.Write(t.TempDir()) != nil, "%s: it is written", name)
 	}
 }

@@ -49,8 +49,7 @@ func play(t testing.TB, s *Scenario, opt replay.Options) *heard {
 	if opt.Host == "" {
 		dir = replaytest.Build(t, "")
 	}
-	rec, err := s.Load(t.TempDir())
-	testkit.Must(t, err)
+	rec := testkit.Value(s.Load(t.TempDir()))(t)
 	out := t.TempDir()
 	opt.Host = filepath.Join(dir, replay.HostFile)
 	if opt.Plugin == "" {
@@ -59,16 +58,13 @@ func play(t testing.TB, s *Scenario, opt replay.Options) *heard {
 	opt.Env = append(opt.Env, "RECORDER_DIR="+out)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	res, err := replay.Run(ctx, rec, opt)
-	testkit.Must(t, err)
+	res := testkit.Value(replay.Run(ctx, rec, opt))(t)
 	for i := range res.Processes {
-		if p := &res.Processes[i]; p.Err() != nil {
-			t.Fatalf("%v\n%s", p.Err(), p.Stderr)
-		}
+		p := &res.Processes[i]
+		testkit.Require(t, p.Err() == nil, "%v\n%s", p.Err(), p.Stderr)
 	}
-	if sum := res.Total(); sum.Errors != 0 || sum.Unwritten != 0 {
-		t.Fatalf("faults of the plugin: %+v", sum)
-	}
+	sum := res.Total()
+	testkit.Require(t, sum.Errors == 0 && sum.Unwritten == 0, "faults of the plugin: %+v", sum)
 	h := &heard{Result: res, t: t}
 	for k := range rec.Processes {
 		h.lines = append(h.lines, nil)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestThePluginSeesWhichLibraryCalls(t *testing.T) {
@@ -32,12 +33,9 @@ func TestThePluginSeesWhichLibraryCalls(t *testing.T) {
 			Leave(ranks)
 			h := play(t, s, opt)
 			l := h.lines[0][0]
-			if filepath.Base(l.Library) != test.file || l.Version != test.version {
-				t.Errorf("%q by the %s: the logger is in %s, version %d", test.name, says, l.Library, l.Version)
-			}
-			if h.Total().Infos != 1 {
-				t.Errorf("%q: %d lines were logged", test.name, h.Total().Infos)
-			}
+			testkit.Check(t, filepath.Base(l.Library) == test.file && l.Version == test.version,
+				"%q by the %s: the logger is in %s, version %d", test.name, says, l.Library, l.Version)
+			testkit.Check(t, h.Total().Infos == 1, "%q: %d lines were logged", test.name, h.Total().Infos)
 		}
 	}
 }

@@ -17,15 +17,12 @@ func TestRandomJobsAreTheSameForOneSeed(t *testing.T) {
 		var files [2][]byte
 		for i := range files {
 			dir := t.TempDir()
-			if err := Random(seed, RandomOptions{Hazards: true}).Write(dir); err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
+			err := Random(seed, RandomOptions{Hazards: true}).Write(dir)
+			testkit.Require(t, err == nil, "seed %d: %v", seed, err)
 			text := testkit.Read(t, filepath.Join(dir, "p0.rec.jsonl.gz"))
 			files[i] = text
 		}
-		if !bytes.Equal(files[0], files[1]) {
-			t.Errorf("seed %d makes two different jobs", seed)
-		}
+		testkit.Check(t, bytes.Equal(files[0], files[1]), "seed %d makes two different jobs", seed)
 	}
 }
 
@@ -36,9 +33,7 @@ func TestRandomJobs(t *testing.T) {
 	for seed := range uint64(100) {
 		for _, hazards := range []bool{false, true} {
 			rec, err := Random(seed, RandomOptions{Hazards: hazards}).Load(t.TempDir())
-			if err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
+			testkit.Require(t, err == nil, "seed %d: %v", seed, err)
 			releases[rec.Run.NCCL] = true
 			calls := 0
 			for k, p := range rec.Processes {
@@ -58,9 +53,7 @@ func TestRandomJobs(t *testing.T) {
 					}
 				}
 			}
-			if calls < 1000 || calls > 2000 {
-				t.Errorf("seed %d: %d callbacks", seed, calls)
-			}
+			testkit.Check(t, calls >= 1000 && calls <= 2000, "seed %d: %d callbacks", seed, calls)
 		}
 	}
 	for _, typ := range []replay.EventType{replay.TypeGroup, replay.TypeColl, replay.TypeP2p, replay.TypeProxyOp,
@@ -69,13 +62,9 @@ func TestRandomJobs(t *testing.T) {
 		replay.TypeP2pApi,
 		replay.TypeKernelLaunch, replay.TypeCeColl, replay.TypeCeSync, replay.TypeCeBatch, replay.TypeKernelPhase,
 		replay.TypeOther} {
-		if !types[typ] {
-			t.Errorf("no seed makes %s", typ)
-		}
+		testkit.Check(t, types[typ], "no seed makes %s", typ)
 	}
-	if len(releases) != 9 {
-		t.Errorf("only the releases %v", releases)
-	}
+	testkit.Check(t, len(releases) == 9, "only the releases %v", releases)
 }
 
 func TestRandomJobsArePlayed(t *testing.T) {

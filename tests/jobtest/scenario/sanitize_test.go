@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // TestTheHostIsCleanUnderSanitizers plays what recordings do not have: every version, hazards, RCCL.
@@ -20,9 +21,7 @@ func TestTheHostIsCleanUnderSanitizers(t *testing.T) {
 				opt.Host, opt.Clock = filepath.Join(dir, replay.HostFile), replay.ClockLive
 				opt.Env = append(opt.Env, env...)
 				for _, p := range play(t, s, opt).Processes {
-					if p.Stderr != "" {
-						t.Errorf("process %d says %s", p.Rank, p.Stderr)
-					}
+					testkit.Equal(t, p.Stderr, "", "process %d says", p.Rank)
 				}
 			})
 		}

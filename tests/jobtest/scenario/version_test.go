@@ -66,9 +66,8 @@ func TestEveryVersionHearsWhatItCan(t *testing.T) {
 					}
 				}
 				h := play(t, mixed(rel.name), replay.Options{API: version})
-				if got := h.starts(); !maps.Equal(got, want) {
-					t.Errorf("version %d: starts %v, want %v", version, got, want)
-				}
+				got := h.starts()
+				testkit.Check(t, maps.Equal(got, want), "version %d: starts %v, want %v", version, got, want)
 				testkit.Equal(t, h.Total().Plugin, fmt.Sprintf("v%d", version), "the plugin's version that was taken")
 				text += fmt.Sprintf("version %d\n%s\n", version, shapes(h.transcript(0)+h.transcript(1)))
 			}
@@ -84,14 +83,10 @@ func TestKernelPhasesTileTheirChannel(t *testing.T) {
 	Leave(ranks)
 	h := play(t, s, replay.Options{})
 	phases := h.of(0, replay.TypeKernelPhase)
-	if len(phases) != 6 {
-		t.Fatalf("%d phases", len(phases))
-	}
+	testkit.Require(t, len(phases) == 6, "%d phases", len(phases))
 	for i := range 3 {
 		st := h.states(0, phases[i].H)
-		if len(st) != 1 || st[0].State != 31 {
-			t.Fatalf("phase %d got %+v", i, st)
-		}
+		testkit.Require(t, len(st) == 1 && st[0].State == 31, "phase %d got %+v", i, st)
 		if i < 2 {
 			testkit.Equal(t, fmt.Sprint(phases[i+1].D["pTimer"]), fmt.Sprint(st[0].Args.U64), "phase %d begins", i+1)
 		}

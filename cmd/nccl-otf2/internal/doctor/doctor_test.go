@@ -105,9 +105,8 @@ func TestReadLibrary(t *testing.T) {
 	}
 	text := filepath.Join(dir, "text.so")
 	testkit.Write(t, text, []byte("not an ELF file"))
-	if _, err := readLibrary(text); err == nil {
-		t.Error("a text file was read as a library")
-	}
+	_, err := readLibrary(text)
+	testkit.Check(t, err != nil, "a text file was read as a library")
 }
 
 // cacheFile writes a loader cache as ldconfig does.
@@ -215,9 +214,8 @@ func find(t *testing.T, r *Report, name string) Check {
 func expect(t *testing.T, r *Report, name string, status Status, words string) {
 	t.Helper()
 	c := find(t, r, name)
-	if c.Status != status || !strings.Contains(c.Found, words) {
-		t.Errorf("%s: %s %q, want %s with %q", name, c.Status, c.Found, status, words)
-	}
+	testkit.Check(t, c.Status == status && strings.Contains(c.Found, words),
+		"%s: %s %q, want %s with %q", name, c.Status, c.Found, status, words)
 	testkit.Equal(t, c.Status == Warn || c.Status == Fail, c.Advice != "", "%s: status %s with advice %q", name,
 		c.Status, c.Advice)
 }
@@ -238,9 +236,7 @@ func TestSoundInstallation(t *testing.T) {
 	expect(t, r, "experiment directory", OK, "writable")
 	expect(t, r, "memfd", OK, "works")
 	expect(t, r, "values", OK, "as by default")
-	if r.Status == Fail {
-		t.Errorf("a sound installation fails: %+v", r.Checks)
-	}
+	testkit.Check(t, r.Status != Fail, "a sound installation fails: %+v", r.Checks)
 	f.env[hidden.AllGatherV] = "0"
 	expect(t, f.examine(), "GPU times", OK, "NCCL_ALLGATHERV_ENABLE=0")
 }
@@ -251,9 +247,7 @@ func TestLittleRoomForGPUTimes(t *testing.T) {
 	f := newInstallation(t)
 	f.env["LD_LIBRARY_PATH"] = f.nccl
 	for _, c := range f.examine().Checks {
-		if c.Name == "room for GPU times" {
-			t.Errorf("with much room: %+v", c)
-		}
+		testkit.Check(t, c.Name != "room for GPU times", "with much room: %+v", c)
 	}
 	shm := filepath.Join(f.root, "dev/shm")
 	testkit.Must(t, unix.Mount("tmpfs", shm, "tmpfs", 0, "size=64m"))
@@ -315,9 +309,8 @@ func TestBrokenInstallation(t *testing.T) {
 			c.breakIt(t, f)
 			r := f.examine()
 			expect(t, r, c.check, c.status, c.words)
-			if r.Status.weight() < c.status.weight() {
-				t.Errorf("the whole is %s, with a check that is %s", r.Status, c.status)
-			}
+			testkit.Check(t, r.Status.weight() >= c.status.weight(),
+				"the whole is %s, with a check that is %s", r.Status, c.status)
 		})
 	}
 }
@@ -446,18 +439,15 @@ func TestSharedMemoryFile(t *testing.T) {
 	f.settings.Shared, f.settings.Memory = true, 1<<60
 	expect(t, f.examine(), "/dev/shm", Warn, "NCCL_OTF2_RING=shm takes 1 EiB of it for each process")
 	f.settings.Memory = 4 << 20
-	if c := find(t, f.examine(), "/dev/shm"); c.Status == OK &&
-		!strings.Contains(c.Found, "NCCL_OTF2_RING=shm takes 4 MiB") {
-		t.Errorf("%+v", c)
-	}
+	c := find(t, f.examine(), "/dev/shm")
+	testkit.Check(t, c.Status != OK || strings.Contains(c.Found, "NCCL_OTF2_RING=shm takes 4 MiB"), "%+v", c)
 }
 
 func TestOldVersionsTellLess(t *testing.T) {
 	for api, want := range map[int]string{1: "no calls", 3: "no GPU times", 4: "no calls of the application", 5: "",
 		7: ""} {
-		if got := missingFeatures(api); !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("v%d: %q", api, got)
-		}
+		got := missingFeatures(api)
+		testkit.Check(t, strings.Contains(got, want) && (want != "" || got == ""), "v%d: %q", api, got)
 	}
 }
 
@@ -494,9 +484,7 @@ func TestNVML(t *testing.T) {
 	f := newInstallation(t)
 	f.settings.Collector = "/opt/collector"
 	for _, check := range f.examine().Checks {
-		if check.Name == "NVML" {
-			t.Errorf("of another collector: %+v", check)
-		}
+		testkit.Check(t, check.Name != "NVML", "of another collector: %+v", check)
 	}
 }
 
@@ -545,9 +533,7 @@ func TestOrphans(t *testing.T) {
 	f.write(t, fmt.Sprintf(none, os.Geteuid()+1, 4711, 1), "another user's")
 	f.write(t, "/dev/shm/nccl-AbCdEf", "NCCL's")
 	for _, c := range f.examine().Checks {
-		if c.Name == "left in /dev/shm" {
-			t.Errorf("%+v", c)
-		}
+		testkit.Check(t, c.Name != "left in /dev/shm", "%+v", c)
 	}
 
 	left := fmt.Sprintf(none, os.Geteuid(), 4711, 1) // of a process whose number is another's by now, or nobody's

@@ -44,12 +44,9 @@ func FuzzLibrary(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		l, err := readLibrary(path)
 		runtime.ReadMemStats(&after)
-		if (l == nil) == (err == nil) {
-			t.Fatalf("%v, %v", l, err)
-		}
-		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20+200*uint64(len(b)) {
-			t.Errorf("%d bytes for a file of %d", n, len(b))
-		}
+		testkit.Require(t, (l == nil) != (err == nil), "%v, %v", l, err)
+		n := after.TotalAlloc - before.TotalAlloc
+		testkit.Check(t, n <= 64<<20+200*uint64(len(b)), "%d bytes for a file of %d", n, len(b))
 	})
 }
 
@@ -71,13 +68,9 @@ func FuzzLoaderCache(f *testing.F) {
 		path := filepath.Join(t.TempDir(), "ld.so.cache")
 		testkit.Must(t, os.WriteFile(path, b, 0o600))
 		all := loaderCache(path)
-		if len(all) > len(b)/entry {
-			t.Fatalf("%d libraries in %d bytes", len(all), len(b))
-		}
+		testkit.Require(t, len(all) <= len(b)/entry, "%d libraries in %d bytes", len(all), len(b))
 		for _, library := range all {
-			if !bytes.Contains(b, []byte(library)) {
-				t.Errorf("%q is not in the file", library)
-			}
+			testkit.Check(t, bytes.Contains(b, []byte(library)), "%q is not in the file", library)
 		}
 	})
 }

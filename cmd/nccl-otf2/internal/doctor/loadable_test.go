@@ -87,9 +87,8 @@ func TestNoexec(t *testing.T) {
 	f := newInstallation(t)
 	copied := filepath.Join(dir, PluginName)
 	testkit.Write(t, copied, testkit.Read(t, filepath.Join(f.bin, PluginName)))
-	if _, err := CheckPlugin(copied); err == nil || !strings.Contains(err.Error(), "noexec") {
-		t.Errorf("error %v", err)
-	}
+	_, err := CheckPlugin(copied)
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "noexec"), "error %v", err)
 	f.env["NCCL_PROFILER_PLUGIN"] = copied
 	expect(t, f.examine(), "NCCL_PROFILER_PLUGIN", Fail, "noexec")
 	f.settings.Collector = filepath.Join(dir, "collector")
@@ -116,9 +115,7 @@ func TestNameForRCCL(t *testing.T) {
 	link := filepath.Join(f.bin, rcclPluginName)
 	testkit.Must(t, os.Symlink(PluginName, link))
 	for _, c := range f.examine().Checks {
-		if c.Name == rcclPluginName {
-			t.Errorf("a sound link: %+v", c)
-		}
+		testkit.Check(t, c.Name != rcclPluginName, "a sound link: %+v", c)
 	}
 	testkit.Must(t, os.Remove(link))
 	testkit.Must(t, os.Symlink("nowhere", link))

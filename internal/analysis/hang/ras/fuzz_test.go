@@ -32,18 +32,14 @@ func FuzzStatus(f *testing.F) {
 	j := job(f)
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		s, err := ras.Parse(bytes.NewReader(answer))
-		if (s == nil) == (err == nil) {
-			t.Fatalf("%v, %v", s, err)
-		}
+		testkit.Require(t, (s == nil) != (err == nil), "%v, %v", s, err)
 		if err != nil {
 			return
 		}
 		w := s.Witness(j)
 		for _, stop := range append(w.Silent, w.Behind...) {
 			for _, rank := range append(stop.Culprits, stop.Among...) {
-				if rank < 0 || rank > 1 {
-					t.Errorf("%+v", stop)
-				}
+				testkit.Check(t, rank >= 0 && rank <= 1, "%+v", stop)
 			}
 		}
 	})

@@ -23,8 +23,7 @@ const sample = "testdata/userguide.json"
 
 // serve answers like NCCL's RAS; with refuse, like one without JSON.
 func serve(t *testing.T, refuse bool) (address string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	l := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	text := testkit.Read(t, sample)
 	if refuse {
@@ -56,11 +55,8 @@ func serve(t *testing.T, refuse bool) (address string) {
 
 func TestTheSampleOfNCCLsUserGuide(t *testing.T) {
 	for _, source := range []string{sample, serve(t, false)} {
-		s, err := ras.Read(source)
-		testkit.Must(t, err)
-		if s.NCCL != "2.29.1" || len(s.Communicators) != 1 {
-			t.Fatalf("%+v", s)
-		}
+		s := testkit.Value(ras.Read(source))(t)
+		testkit.Require(t, s.NCCL == "2.29.1" && len(s.Communicators) == 1, "%+v", s)
 		c := s.Communicators[0]
 		if c.Hash != 0xae94423cfbb2ef4a || c.Size != 2 || len(c.Ranks) != 1 || c.Ranks[0].PID != 1524344 ||
 			c.Ranks[0].Collectives["AllReduce"] != 0 ||
@@ -78,16 +74,14 @@ func TestWhatIsNoAnswerOfRAS(t *testing.T) {
 		other: "neither the JSON nor the text of ncclras", "no/such/file": "give a file, or HOST:PORT",
 		"127.0.0.1:1": "connection refused",
 	} {
-		if _, err := ras.Read(source); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", source, err)
-		}
+		_, err := ras.Read(source)
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), want), "%s: %v", source, err)
 	}
 }
 
 // NCCL 2.28.9 leaves out a comma before the status of missing ranks.
 func TestJSONWithoutComma(t *testing.T) {
-	s, err := ras.Read("testdata/no-comma.json")
-	testkit.Must(t, err)
+	s := testkit.Value(ras.Read("testdata/no-comma.json"))(t)
 	c := s.Communicators[0]
 	if w := s.Witness(job(t)); len(w.Sentences) != 2 ||
 		w.Sentences[1] != "RAS gets no answer from rank 2 of communicator 0x97baf99a3daae59f (process 1002 on "+
@@ -103,11 +97,8 @@ func TestJSONWithoutComma(t *testing.T) {
 // Before NCCL 2.28.7 RAS has only text. It names the ranks in trouble, and says how far the others are.
 func TestTextOfRAS(t *testing.T) {
 	for _, source := range []string{"testdata/text.txt", serve(t, true)} {
-		s, err := ras.Read(source)
-		testkit.Must(t, err)
-		if s.NCCL != "2.26.2" || len(s.Communicators) != 1 {
-			t.Fatalf("%+v", s)
-		}
+		s := testkit.Value(ras.Read(source))(t)
+		testkit.Require(t, s.NCCL == "2.26.2" && len(s.Communicators) == 1, "%+v", s)
 		c := s.Communicators[0]
 		if c.Hash != 0xae94423cfbb2ef4a || c.Size != 4 || len(c.Missing) != 1 || c.Missing[0].Rank != 3 ||
 			c.Missing[0].PID != 103 || !c.Missing[0].Status.Dead {
@@ -117,9 +108,7 @@ func TestTextOfRAS(t *testing.T) {
 		for _, r := range c.Ranks {
 			counts[r.Rank] = r.Collectives["AllReduce"]
 		}
-		if !maps.Equal(counts, map[int]uint64{0: 17, 1: 16, 2: 17}) {
-			t.Errorf("%v", counts)
-		}
+		testkit.Check(t, maps.Equal(counts, map[int]uint64{0: 17, 1: 16, 2: 17}), "%v", counts)
 	}
 	s, err := ras.Parse(strings.NewReader("NCCL version 2.26.2\n#0-0 (ae94423cfbb2ef4a) MISMATCH\n"))
 	testkit.Must(t, err)
@@ -155,8 +144,7 @@ func job(t testing.TB) *jobs.Job {
 }
 
 func TestItsWordIsOfRanksOfTheWorld(t *testing.T) {
-	s, err := ras.Read(sample)
-	testkit.Must(t, err)
+	s := testkit.Value(ras.Read(sample))(t)
 	j := job(t)
 	w := s.Witness(j)
 	if len(w.Silent) != 1 || !slices.Equal(w.Silent[0].Culprits, []int{0}) ||
@@ -175,9 +163,7 @@ func TestItsWordIsOfRanksOfTheWorld(t *testing.T) {
 		"RAS: Rank 0 has asynchronous error 6 on tp"}; !slices.Equal(w.Sentences, want) {
 		t.Errorf("%q", w.Sentences)
 	}
-	if len(w.Behind) != 1 || !slices.Equal(w.Behind[0].Culprits, []int{1}) {
-		t.Errorf("%+v", w.Behind)
-	}
+	testkit.Check(t, len(w.Behind) == 1 && slices.Equal(w.Behind[0].Culprits, []int{1}), "%+v", w.Behind)
 
 	s.Communicators[0].Hash++
 	if w := s.Witness(j); !w.Foreign || len(w.Sentences) != 1 || len(w.Silent)+len(w.Behind) > 0 {

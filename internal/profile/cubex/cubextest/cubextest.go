@@ -162,16 +162,12 @@ func (m *Profile) Sound(t testing.TB) {
 			if int(l.Group) != i {
 				continue
 			}
-			if in[l.Name] {
-				t.Errorf("%s has two locations %q", g.Name, l.Name)
-			}
+			testkit.Check(t, !in[l.Name], "%s has two locations %q", g.Name, l.Name)
 			in[l.Name] = true
 		}
 		created := slices.IndexFunc(g.Attributes,
 			func(a cube.Attribute) bool { return a.Key == cube.AttributeCreatingGroup && names[a.Value] })
-		if g.Type == cube.GroupAccelerator && created < 0 {
-			t.Errorf("%s: attributes %v", g.Name, g.Attributes)
-		}
+		testkit.Check(t, g.Type != cube.GroupAccelerator || created >= 0, "%s: attributes %v", g.Name, g.Attributes)
 	}
 }
 
