@@ -106,7 +106,8 @@ func (rs *ranks) rankOf(aux uint32) *commRank {
 			Comm: experiment.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux),
 			gpu:      rankGPU{stamps: gpuclock.Filter{Clock: gpuclock.New(false)}},
 			captured: bounded.New[*call](maxCaptured), queue: planQueue{allBytes: &rs.bytes},
-			ordinals: ordinals{sequences: make(map[string]*sequence), lasting: rs.opts.Lasting},
+			ordinals: ordinals{sequences: make(map[string]*sequence), lasting: rs.opts.Lasting,
+				order: sequence{lasting: rs.opts.Lasting}},
 		}
 		rs.all[aux] = c
 		at, _ := slices.BinarySearchFunc(rs.live, c.index,

@@ -25,6 +25,7 @@ type sequence struct {
 // ordinals are the sequences of a communicator rank by their keys, see experiment.Comm.
 type ordinals struct {
 	sequences map[string]*sequence // nil: the rank is gone, and its numbers have been reported
+	order     sequence             // see experiment.Comm.Order
 	lasting   bool                 // Options.Lasting
 }
 

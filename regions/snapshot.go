@@ -75,6 +75,9 @@ func (rs *ranks) snapshotComm(c *commRank) {
 	for k, q := range c.ordinals.sequences {
 		s.Sequences[k] = q.Sequence
 	}
+	if c.ordinals.order.Count > 0 {
+		s.Order = new(c.ordinals.order.Sequence)
+	}
 	s.Held, s.Begun = c.heldBySequence(), c.begun
 	rs.process.Comms[c.index] = s
 }

@@ -347,6 +347,9 @@ func (pw *planWriter) numberOperation(c *commRank, op *operation) uint64 {
 	if t := op.imported; t != nil && t.Numbered {
 		return s.addNumbered(t.Ordinal, op.agreementHash())
 	}
+	if !op.plan.graph { // from another thread, which members may order differently
+		c.ordinals.order.addOperation(op.agreementHash() ^ uint32(hashText(op.name)))
+	}
 	if n := pw.ranks.countUnreported(c, s, op); n > 0 {
 		pw.ranks.markMissing(c, op, s.Count, n)
 		s.skipOperations(n)

@@ -73,7 +73,7 @@ func (a *archive) define() {
 	d.define()
 	// FindPauses marks communicators whose members paused differently: their sequences cannot be compared.
 	a.pauses = jobs.FindPauses(a.instances)
-	a.differences = deviation.Narrow(jobs.CompareSequences(a.instances))
+	a.differences = deviation.Find(a.instances, uint64(max(a.opts.now().UnixNano()-waitfor.Young, 0)))
 	a.describe()
 }
 

@@ -285,6 +285,10 @@ type Comm struct {
 	// rank): what unify compares between the members.
 	Sequences map[string]Sequence `json:"sequences"`
 
+	// Order is the same over its collectives of all functions, in the order in which they were called, without those of
+	// graphs: members call them in one order.
+	Order *Sequence `json:"order,omitempty"`
+
 	// Held are the operations, by the keys of Sequences, that are complete and not in their sequence yet: they wait for
 	// a better mapping of the GPU's clock.
 	Held map[string]uint64 `json:"held,omitempty"`

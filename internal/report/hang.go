@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,7 +82,7 @@ func stopSureness(j *hang.Job, s *waitfor.Stop) string {
 	if sure == 0 {
 		return ""
 	}
-	return " " + verdict.Sureness(sure)
+	return " " + cmp.Or(s.Margin(), verdict.Sureness(sure))
 }
 
 // slowNotHung is the age below which an operation may just be slow: flushes come 2 s apart.
@@ -124,7 +125,8 @@ func Hang(h *hang.Report) *Document {
 		}
 		switch {
 		case len(j.Communicators) == 0:
-			d.addIntro("%sno operation is under way", job)
+			d.addIntro("%sno operation is under way; a rank may be waiting where NCCL reports nothing: in the "+
+				"creation of a communicator (ncclCommInitRank, ncclCommSplit)", job)
 		case j.Communicators[0].Age >= slowNotHung:
 		case j.Running > 0:
 			d.addIntro("%sall of this is younger than %s: look again to see whether it is stuck or just running", job,

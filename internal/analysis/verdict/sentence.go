@@ -5,6 +5,7 @@ package verdict
 // The verdict in words.
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -75,7 +76,7 @@ func (ev *Evidence) missingRemark() string {
 func (ev *Evidence) culpritText(v *Verdict) string {
 	first := &v.Culprits[0]
 	if first.Stops() {
-		return toSentence(first.Evidence) + " " + Sureness(first.Confidence)
+		return toSentence(first.Evidence) + " " + cmp.Or(first.Margin, Sureness(first.Confidence))
 	}
 	name := func(c *Culprit) string {
 		p := ev.Ranks[c.Rank]

@@ -63,6 +63,8 @@ type Culprit struct {
 	Share      float64 `json:"share"`      // of Waited; for a late rank, only for work that the others did not have
 	TimeShare  float64 `json:"time_share"` // of the run's time: an upper bound on what the run would have been shorter by
 	Confidence float64 `json:"confidence"` // that neither chance nor the uncertainty of the times explains it
+	// Margin is a sentence on what speaks for the name where a rule decides, or that nothing decides between several.
+	Margin string `json:"margin,omitempty"`
 	// Pattern is "always", "every third call", "since 12.4 s" or "once"; "" if there is none.
 	Pattern  string `json:"pattern"`
 	Evidence string `json:"evidence"`        // one sentence

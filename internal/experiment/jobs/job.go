@@ -23,10 +23,10 @@ type Job struct {
 	run *Run
 }
 
-// Differences returns the operations that the members of communicators did not record equally, see CompareSequences.
-func (j *Job) Differences() []Difference {
-	return CompareSequences(slices.DeleteFunc(
-		slices.Clone(j.run.Communicators), func(in *Communicator) bool { return in.Nranks < 2 || in.Unsized }))
+// Instances returns the communicators whose members' sequences can be compared, see CompareSequences.
+func (j *Job) Instances() []*Communicator {
+	return slices.DeleteFunc(
+		slices.Clone(j.run.Communicators), func(in *Communicator) bool { return in.Nranks < 2 || in.Unsized })
 }
 
 // JobProcess is one process of a job. Times are nanoseconds since 1970 on the job's common clock.

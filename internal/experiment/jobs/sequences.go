@@ -31,6 +31,10 @@ type Difference struct {
 	// Deviants are the ranks of the world that asked for something else than the majority; empty without a known
 	// majority.
 	Deviants []int `json:"deviants,omitempty"`
+	// Among are all ranks of the world that were compared, if they contradict each other; else nil.
+	Among []int `json:"-"`
+	// Reordered: they called different functions in one place; Exchanged: and the others' ones in another place.
+	Reordered, Exchanged bool `json:"-"`
 
 	// Sides are the groups of members that recorded the same, if their event files are complete, so that operations can
 	// be compared one by one (package deviation); else nil.
@@ -47,6 +51,8 @@ type Side struct {
 	Member *Rank // one of them
 	Key    string
 	Count  uint64 // operations that each has
+	// Tail are those of them that are in no event file yet, see CompareOrder.
+	Tail []experiment.Pending
 }
 
 // At returns the part of a difference from one ordinal to another.
@@ -169,7 +175,8 @@ type track struct {
 	member     *Rank
 	key        string
 	of         experiment.Sequence
-	unfinished bool // more may follow
+	tail       []experiment.Pending // collectives behind them, in CompareOrder
+	unfinished bool                 // more may follow
 	// died is set if more would have followed. settled is how many operations had been completed in order: the order of
 	// the last ones of a process that died is not certain.
 	died    bool

@@ -2,13 +2,14 @@
 
 // Package deviation finds, one by one, the operations for which members of a communicator asked differently.
 //
-// Shards carry a digest of each 64 operations, which shows that members differ but not how. Narrow takes the
+// Shards carry a digest of each 64 operations, which shows that members differ but not how. Find takes the
 // differences of digests and reads count, datatype and root of each operation from event files. It reads one member of
 // each group that agrees, all in step, so that memory does not grow with the number of operations. Processes without a
 // difference are not read.
 package deviation
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
@@ -22,17 +23,28 @@ const (
 	maxRuns     = 64      // stretches of deviating operations
 )
 
-// Narrow replaces each difference of digests by one for each run of operations that deviate or that some members lack.
-// A difference that cannot be compared by operation stays as it is.
-func Narrow(all []jobs.Difference) []jobs.Difference {
-	var out []jobs.Difference
-	for i := range all {
-		if narrowed, ok := narrow(&all[i]); ok {
-			out = append(out, narrowed...)
-		} else {
-			out = append(out, all[i])
+// Find returns the differences between members' sequences ([jobs.CompareOrder] and [jobs.CompareSequences]): one for
+// each run of operations that deviate or that some members lack. A difference of one function that cannot be compared
+// by operation stays as it is.
+func Find(instances []*jobs.Communicator, until uint64) (out []jobs.Difference) {
+	for _, d := range jobs.CompareOrder(instances, until) {
+		out = append(out, inOrder(&d)...)
+	}
+	ordered := out
+	for _, d := range jobs.CompareSequences(instances) {
+		narrowed, ok := narrow(&d)
+		if !ok {
+			narrowed = []jobs.Difference{d}
+		}
+		for _, n := range narrowed {
+			if !slices.ContainsFunc(ordered, func(o jobs.Difference) bool {
+				return o.Comm == n.Comm && o.Function == n.Function && o.First <= n.First && n.Last <= o.Last
+			}) {
+				out = append(out, n)
+			}
 		}
 	}
+	slices.SortStableFunc(out, func(a, b jobs.Difference) int { return cmp.Compare(a.Comm, b.Comm) })
 	return out
 }
 
@@ -41,29 +53,19 @@ func narrow(d *jobs.Difference) (out []jobs.Difference, ok bool) {
 	if len(d.Sides) < 2 || len(d.Sides) > maxSides {
 		return nil, false
 	}
-	streams := make([]*stream, len(d.Sides))
-	for i := range d.Sides {
-		streams[i] = newStream(&d.Sides[i])
-		defer streams[i].close()
-	}
+	read, closed := requestsOf(d)
+	defer closed()
 	computes := reduces(d.Function)
-	requests := make([]Request, len(streams))
 	at := d.First
 	for end := min(d.Common, d.First+maxCompared); at < end && len(out) < maxRuns; at++ {
-		for i, s := range streams {
-			if requests[i], ok = s.request(at); !ok {
-				return nil, false
-			}
+		requests, ok := read(at)
+		if !ok {
+			return nil, false
 		}
 		if equal(requests, computes) {
 			continue
 		}
-		one := d.At(at, at)
-		asked := make([]Asked, len(requests))
-		for i := range asked {
-			asked[i] = Asked{d.Sides[i].Ranks, requests[i]}
-		}
-		one.Detail, one.Deviants, _ = Describe(d.Function, asked, d.World)
+		one := describe(d, d.Function, at, at, requests)
 		if n := len(out); n > 0 && out[n-1].Last+1 == at && slices.Equal(out[n-1].Deviants, one.Deviants) {
 			out[n-1].Last = at
 			continue
@@ -74,6 +76,42 @@ func narrow(d *jobs.Difference) (out []jobs.Difference, ok bool) {
 		out = append(out, d.At(at, d.Last))
 	}
 	return out, true
+}
+
+// requestsOf returns a function that reads what each side of a difference asked for in an operation, see
+// stream.request, and one that ends the reading.
+func requestsOf(d *jobs.Difference) (read func(number uint64) ([]Request, bool), closed func()) {
+	streams := make([]*stream, len(d.Sides))
+	for i := range d.Sides {
+		streams[i] = newStream(&d.Sides[i])
+	}
+	requests := make([]Request, len(streams))
+	return func(number uint64) (all []Request, ok bool) {
+			for i, s := range streams {
+				if requests[i], ok = s.request(number); !ok {
+					return nil, false
+				}
+			}
+			return requests, true
+		}, func() {
+			for _, s := range streams {
+				s.close()
+			}
+		}
+}
+
+// describe returns the difference between what the sides asked for in one operation.
+func describe(d *jobs.Difference, function string, first, last uint64, requests []Request) jobs.Difference {
+	one := d.At(first, last)
+	one.Function = function
+	asked := make([]Asked, len(requests))
+	for i := range asked {
+		asked[i] = Asked{d.Sides[i].Ranks, requests[i]}
+		one.Among = append(one.Among, d.Sides[i].Ranks...)
+	}
+	slices.Sort(one.Among)
+	one.Detail, one.Deviants, _ = Describe(function, asked, d.World)
+	return one
 }
 
 func equal(requests []Request, reduces bool) bool {

@@ -14,6 +14,8 @@ import (
 
 // Request is what a member asked NCCL for in one operation, as far as all members must agree.
 type Request struct {
+	Function string // "AllReduce"
+	Ordinal  uint64 // of the function
 	Count    uint64 // elements
 	Datatype string // as NCCL names it: "ncclFloat32"
 	Root     int    // of the communicator, −1 without one
@@ -26,6 +28,9 @@ func (r *Request) bytes() uint64 { return r.Count * regions.DatatypeSize(r.Datat
 // agrees reports whether two members ask for the same. A function that only moves bytes may have NCCL's byte count
 // where the application's call was not seen: count and datatype must agree only if the function reduces.
 func (r *Request) agrees(o *Request, reduces bool) bool {
+	if r.Function != o.Function || (r.Datatype == "") != (o.Datatype == "") { // NCCL has not said the rest
+		return r.Function == o.Function
+	}
 	return r.bytes() == o.bytes() && r.Root == o.Root && r.Graph == o.Graph &&
 		(!reduces || r.Datatype == o.Datatype && r.Count == o.Count)
 }
@@ -77,6 +82,8 @@ const maxCamps = 4
 func (r *Request) inWords(other *Request, world []int) string {
 	var parts []string
 	switch {
+	case r.Function != other.Function:
+		return fmt.Sprintf("called %s %d", r.Function, r.Ordinal)
 	case r.Datatype != other.Datatype:
 		parts = append(parts, fmt.Sprintf("asked for %s of %s", units.Plural(r.Count, "element"),
 			strings.TrimPrefix(r.Datatype, "nccl")))

@@ -11,6 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // stream reads the requests of a member from its event file, in order.
@@ -19,21 +20,34 @@ type stream struct {
 	stop   func()
 	reader *facts.Reader
 	read   []readOp // operations that request has not returned yet
+	tail   []readOp // those that follow the file's
 }
 
 type readOp struct {
-	ordinal uint64
+	number uint64
 	Request
 }
 
-// newStream starts reading the member of a side. Its requests fail if the file cannot be read.
+// newStream starts reading the member of a side: the operations of its key, by their ordinals, or without one all
+// collectives by their places. Its requests fail if the file cannot be read.
 func newStream(side *jobs.Side) *stream {
 	s := new(stream)
 	p := side.Member.Process.Shard
 	c := side.Member.Comm()
+	for i, o := range side.Tail {
+		r := readOp{side.Count - uint64(len(side.Tail)-i), Request{Function: o.Function, Ordinal: o.Ordinal,
+			Count: o.Count, Datatype: o.Datatype, Root: -1}}
+		if f := regions.CollectiveNamed(o.Function); f != nil && f.Rooted() {
+			r.Root = o.Root
+		}
+		s.tail = append(s.tail, r)
+	}
+	if c.Location < 0 {
+		return s
+	}
 	tail, err := otf2.NewEventTail(experiment.EventFile(side.Member.Process.Shards()[0].Dir, uint32(c.Location)), 0,
 		p.EventChunkSize)
-	if err != nil || c.Location < 0 {
+	if err != nil {
 		return s
 	}
 	s.next, s.stop = iter.Pull2(tail.Events())
@@ -46,11 +60,17 @@ func newStream(side *jobs.Side) *stream {
 	}
 	names := facts.ShardNames(p)
 	s.reader = facts.NewReader(names, nil)
+	place := uint64(0)
 	s.reader.Operation = func(o *facts.Operation) {
-		if int(o.Comm) != side.Member.Index || o.Function != function || peer >= 0 && o.Peer != peer {
+		if int(o.Comm) != side.Member.Index || side.Key == "" && (o.Message || o.Graph) ||
+			side.Key != "" && (o.Function != function || peer >= 0 && o.Peer != peer) {
 			return
 		}
-		r := readOp{o.Ordinal, Request{Count: o.Count, Datatype: names.String(o.Datatype), Root: -1, Graph: o.Graph}}
+		r := readOp{o.Ordinal, Request{Function: o.Function, Ordinal: o.Ordinal, Count: o.Count,
+			Datatype: names.String(o.Datatype), Root: -1, Graph: o.Graph}}
+		if side.Key == "" {
+			r.number, place = place, place+1
+		}
 		if o.Root != otf2.CollectiveRootNone {
 			r.Root = int(o.Root)
 		}
@@ -59,18 +79,22 @@ func newStream(side *jobs.Side) *stream {
 	return s
 }
 
-// request returns the operation with an ordinal. Ordinals of successive calls must not decrease. ok is false if the
+// request returns the operation with a number. Numbers of successive calls must not decrease. ok is false if the
 // file lacks the operation.
-func (s *stream) request(ordinal uint64) (r Request, ok bool) {
-	if s.reader == nil {
-		return r, false
-	}
+func (s *stream) request(number uint64) (r Request, ok bool) {
 	for {
-		for len(s.read) > 0 && s.read[0].ordinal < ordinal {
+		for len(s.read) > 0 && s.read[0].number < number {
 			s.read = s.read[:copy(s.read, s.read[1:])]
 		}
 		if len(s.read) > 0 {
-			return s.read[0].Request, s.read[0].ordinal == ordinal
+			return s.read[0].Request, s.read[0].number == number
+		}
+		if len(s.tail) > 0 && number >= s.tail[0].number || s.reader == nil {
+			s.read, s.tail, s.reader = s.tail, nil, nil
+			if len(s.read) == 0 {
+				return r, false
+			}
+			continue
 		}
 		ev, err, more := s.next()
 		if !more || err != nil {

@@ -447,6 +447,21 @@ func (p *Process) message(comm, peer int, begin, end, length uint64, send, early
 // count adds the next operation to a sequence (FNV-1a over what must be equal for members) and returns its ordinal.
 func count(c *experiment.Comm, key string, bytes uint64, values ...uint64) uint64 {
 	s := c.Sequences[key]
+	add(&s, values)
+	s.Bytes += bytes
+	c.Sequences[key] = s
+	if experiment.FunctionOf(key) == key {
+		if c.Order == nil {
+			c.Order = new(experiment.Sequence)
+		}
+		h := fnv.New64a()
+		h.Write([]byte(key))
+		add(c.Order, append(values, h.Sum64()))
+	}
+	return s.Count - 1
+}
+
+func add(s *experiment.Sequence, values []uint64) {
 	if s.Count == 0 {
 		s.Last = 14695981039346656037
 	}
@@ -457,13 +472,10 @@ func count(c *experiment.Comm, key string, bytes uint64, values ...uint64) uint6
 		}
 	}
 	s.Count++
-	s.Bytes += bytes
 	s.Recent = append(s.Recent, byte(s.Last>>32), byte(s.Last>>40))
 	if s.Count%experiment.DigestStep == 0 {
 		s.Digests, s.Recent = append(s.Digests, s.Last), nil
 	}
-	c.Sequences[key] = s
-	return s.Count - 1
 }
 
 // Flush brings events and description to disk; the shard stays locked, as of a running process.

@@ -23,8 +23,9 @@ type edge struct {
 
 // graph holds the operations of a job that are not complete, and what they wait for.
 type graph struct {
-	operations []*operation
-	queues     map[*jobs.JobProcess][]queued // the operations that each process is in, in the order of their calls
+	communicators []*jobs.JobCommunicator
+	operations    []*operation
+	queues        map[*jobs.JobProcess][]queued // the operations that each process is in, in the order of their calls
 }
 
 // queued is an operation that a process is in.
@@ -34,21 +35,20 @@ type queued struct {
 }
 
 func newGraph(j *jobs.Job) *graph {
-	g := &graph{queues: make(map[*jobs.JobProcess][]queued)}
+	g := &graph{communicators: j.Communicators, queues: make(map[*jobs.JobProcess][]queued)}
 	for _, c := range j.Communicators {
 		g.operations = append(g.operations, operationsOf(c)...)
 	}
 	for _, o := range g.operations {
 		for i := range o.parts {
-			if p := &o.parts[i]; p.pending != nil {
+			if p := &o.parts[i]; p.pending != nil || p.since > 0 && len(o.with(missing)) > 0 {
 				g.queues[p.member.Process] = append(g.queues[p.member.Process], queued{o, p})
 			}
 		}
 	}
 	for _, q := range g.queues {
 		slices.SortStableFunc(q, func(a, b queued) int {
-			return cmp.Compare(
-				a.part.pending.Since, b.part.pending.Since)
+			return cmp.Compare(a.part.since, b.part.since)
 		})
 	}
 	for _, o := range g.operations {
@@ -89,6 +89,9 @@ func (g *graph) link(o *operation, p *part) {
 // stream it has to, even while its transfers are being set up (p then appears as running, because NCCL's proxy thread
 // begins with them at the call). If a stream is not known it is taken to be the same one, unless p is running.
 func behind(p, before *part) bool {
+	if before.pending == nil {
+		return false
+	}
 	if a, b := p.pending.Stream, before.pending.Stream; a != 0 && b != 0 {
 		return a == b
 	}

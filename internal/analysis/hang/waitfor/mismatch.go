@@ -3,53 +3,46 @@
 package waitfor
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/deviation"
-	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// arguments lists the operations under way that members called with arguments that do not match.
-func arguments(g *graph) (stops []Stop) {
-	for _, o := range g.operations {
-		f := regions.CollectiveNamed(o.name)
-		var all []deviation.Asked
-		var in []*part
-		for i := range o.parts {
-			p := &o.parts[i]
-			if p.pending == nil || p.pending.Datatype == "" {
-				continue
-			}
-			r := deviation.Request{Count: p.pending.Count, Datatype: p.pending.Datatype, Root: -1}
-			if f != nil && f.Rooted() {
-				r.Root = p.pending.Root
-			}
-			in, all = append(in, p), append(all, deviation.Asked{Ranks: []int{o.number(p)}, Request: r})
-		}
-		if len(all) == 0 {
+// disagreements lists the operations that members called with other arguments, or in another order, as package
+// deviation finds them. The job goes on after those that are in nobody's way.
+func disagreements(g *graph, j *jobs.Job, now time.Time) (stops []Stop) {
+	for _, d := range deviation.Find(j.Instances(), uint64(max(now.UnixNano()-Young, 0))) {
+		if len(d.Among) == 0 {
 			continue
 		}
-		if text, deviants, differ := deviation.Describe(o.name, all, o.comm.World); differ {
-			stops = append(stops, Stop{Kind: verdict.Mismatch, Culprits: deviants, Among: worlds(o, in),
-				Text: o.words() + ": " + text, Certain: true, of: []*operation{o}})
+		s := Stop{Kind: verdict.Mismatch, Culprits: d.Deviants, Among: d.Among, Certain: true}
+		switch {
+		case d.Reordered:
+			s.Text = fmt.Sprintf("on %s, %s", d.Name, d.Detail)
+		case d.Last > d.First:
+			s.Text = fmt.Sprintf("%s %d-%d on %s: %s", d.Function, d.First, d.Last, d.Name, d.Detail)
+		default:
+			s.Text = fmt.Sprintf("%s %d on %s: %s", d.Function, d.First, d.Name, d.Detail)
 		}
+		if d.Exchanged {
+			s.Kind = verdict.Order
+		}
+		if n := len(stops); n > 0 && stops[n-1].Text == s.Text { // one for each function
+			s, stops = stops[n-1], stops[:n-1]
+		}
+		for _, o := range g.operations {
+			if o.comm.Name == d.Name && o.name == d.Function && d.First <= o.ordinal && o.ordinal <= d.Last {
+				s.of = append(s.of, o)
+			}
+		}
+		s.Passed = len(s.of) == 0
+		stops = append(stops, s)
 	}
 	return stops
-}
-
-// functions describes a cycle within one communicator: at one place of its sequence, members called different
-// functions.
-func functions(cycle []edge) Stop {
-	s := Stop{Kind: verdict.Mismatch, Certain: true}
-	var sides []side
-	for _, e := range cycle {
-		s.of = append(s.of, e.to)
-		in := e.to.with(called, running)
-		sides = append(sides, side{worlds(e.to, in), names(e.to, in) + " " + are(len(in)) + " in " + e.to.words()})
-	}
-	s.Culprits, s.Among, s.Text = minority(sides)
-	return s
 }
 
 // side is a group of members that do the same.

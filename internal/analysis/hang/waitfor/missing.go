@@ -21,12 +21,17 @@ func absent(o *operation) (s Stop, ok bool) {
 		return s, false
 	}
 	s = Stop{Kind: verdict.Missing, Culprits: worlds(o, away), Among: worlds(o, inside), of: []*operation{o}}
+	how := deathOf(away, inside)
+	if o.ends != "" && how == "" {
+		s.Culprits, s.Among, s.Text = nil, worlds(o, slices.Concat(away, inside)), o.unpaired()
+		return s, true
+	}
 	did := "never called"
 	if o.ends != "" {
 		did = "never came to"
 	}
 	s.Text = fmt.Sprintf("%s %s %s, which %s %s in", names(o, away), did, o.words(), names(o, inside), are(len(inside)))
-	if how := deathOf(away, inside); how != "" {
+	if how != "" {
 		s.Text += ": " + how
 	}
 	s.Certain = gone(away)
@@ -52,7 +57,7 @@ func gone(away []*part) bool {
 
 // leadOfDeath is how much earlier than the others, in ns, a process must have ended for that to be reported: hosts'
 // clocks differ.
-const leadOfDeath = 100_000_000
+const leadOfDeath = 1_000_000_000
 
 // deathOf says how the missing members ended, if all of them ended before those that wait for them.
 func deathOf(away, inside []*part) string {

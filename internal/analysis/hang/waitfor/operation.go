@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Which operations are not complete, and how far their members have come.
@@ -16,6 +17,7 @@ type operation struct {
 	comm    *jobs.JobCommunicator
 	name    string // "AllReduce"
 	ends    string // "from Rank 0 to Rank 3" for a message, otherwise ""
+	lone    bool   // a message of one rank, of which NCCL has not said who the other one is
 	ordinal uint64 // in its sequence
 	parts   []part // one per member; sender and receiver of a message
 
@@ -27,7 +29,8 @@ type part struct {
 	member  *jobs.JobRank // nil: there is no data of it
 	rank    int           // in the communicator
 	state   state
-	pending *experiment.Pending // nil unless it is in the operation
+	pending *experiment.Pending // nil unless it is in the operation, and that is on record
+	since   uint64              // when it came, or later; 0 unless it may be in the operation
 }
 
 // state is how far a member has come with an operation.
@@ -43,6 +46,9 @@ const (
 
 // words names the operation in sentences.
 func (o *operation) words() string {
+	if o.lone {
+		return fmt.Sprintf("%s %d of %s on %s", o.name, o.ordinal, o.ends, o.comm.Name)
+	}
 	if o.ends != "" {
 		return fmt.Sprintf("message %d %s on %s", o.ordinal, o.ends, o.comm.Name)
 	}
@@ -52,18 +58,25 @@ func (o *operation) words() string {
 // in returns the part of the process's member if that member is in the operation, otherwise nil.
 func (o *operation) in(p *jobs.JobProcess) *part {
 	for i := range o.parts {
-		if q := &o.parts[i]; q.member != nil && q.member.Process == p && q.pending != nil {
+		if q := &o.parts[i]; q.member != nil && q.member.Process == p && q.since > 0 {
 			return q
 		}
 	}
 	return nil
 }
 
-// operationsOf lists the operations of a communicator that may not be complete. It leaves out messages that have only
-// been called, because their other ends are not known.
+// operationsOf lists the operations of a communicator that may not be complete. Of messages whose other ends are not
+// known these are the ones inside NCCL's call.
 func operationsOf(c *jobs.JobCommunicator) (all []*operation) {
 	for _, s := range c.Sequences() {
 		if s.Rank >= 0 {
+			r := c.Ranks[s.Rank]
+			for i := range r.Pending {
+				if p := &r.Pending[i]; p.Function == s.Name && p.State == "calling" && !p.Left {
+					all = append(all, &operation{comm: c, name: s.Name, ends: c.Names[s.Rank], lone: true,
+						ordinal: p.Ordinal, parts: []part{{r, s.Rank, running, p, p.Since}}})
+				}
+			}
 			continue
 		}
 		for _, ordinal := range s.Incomplete() {
@@ -95,6 +108,12 @@ func operationOf(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64) *ope
 	if !absent && (left || !begun) {
 		return nil
 	}
+	f := regions.CollectiveNamed(o.name)
+	for i := range o.parts { // nobody leaves it before all have come (of a message, the data may have left the sender)
+		if p := &o.parts[i]; absent && p.state == done && (f != nil && !f.Rooted() || s.Pair != nil) {
+			p.state, p.since = called, p.member.Begun
+		}
+	}
 	return o
 }
 
@@ -105,8 +124,13 @@ var states = map[jobs.Standing]state{jobs.StandingUnknown: noData, jobs.NotBegun
 func partOf(r *jobs.JobRank, rank int, key string, ordinal uint64) part {
 	standing, pending := r.Standing(key, ordinal)
 	p := part{member: r, rank: rank, state: states[standing], pending: pending}
-	if pending != nil && pending.State == "running" {
-		p.state = running
+	switch {
+	case pending != nil:
+		if p.since = pending.Since; pending.State == "running" {
+			p.state = running
+		}
+	case p.state == called: // its end is not recorded
+		p.since = r.Begun
 	}
 	return p
 }

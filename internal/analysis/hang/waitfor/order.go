@@ -13,33 +13,40 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// order describes a cycle in which ranks are in operations of several communicators in conflicting orders.
-func order(g *graph, cycle []edge) Stop {
+// order describes a cycle in which ranks are in operations of several communicators in conflicting orders, or in
+// messages without counterparts. It fails for collectives of one communicator, see disagreements.
+func order(g *graph, cycle []edge) (s Stop, ok bool) {
 	one := true
 	for _, e := range cycle {
 		one = one && e.to.comm == cycle[0].to.comm
 	}
 	if one {
-		return functions(cycle)
+		return pairs(cycle)
 	}
-	s := Stop{Kind: verdict.Order, Certain: true}
+	s = Stop{Kind: verdict.Order, Certain: true}
 	for _, e := range cycle {
 		s.of = append(s.of, e.to)
 		s.Certain = s.Certain && (!e.queued || sameQueue(e))
 	}
-	s.Culprits, s.Among, s.Text = minority(orderSides(g.sequences(s.of)))
+	all := g.sequences(s.of)
+	alike := g.countAlike(all, s.of)
+	s.Culprits, s.Among, s.Text = minority(orderSides(all))
 	if n := len(s.of); n > 2 {
 		s.Text += fmt.Sprintf(": a cycle, each of the %d operations waits for another one of them", n)
 	} else {
 		s.Text += ": each waits for the other"
 	}
-	return s
+	if len(alike) > 0 {
+		s.Text += fmt.Sprintf("; %s have communicators of their own in place of %s", units.RankNames(alike),
+			smaller(s.of).comm.Name)
+	}
+	return s, true
 }
 
 // sameQueue reports whether both operations of an edge are known to be on one stream.
 func sameQueue(e edge) bool {
 	p := e.to.in(e.member.member.Process)
-	return p != nil && p.pending.Stream != 0 && p.pending.Stream == e.member.pending.Stream
+	return p != nil && p.pending != nil && p.pending.Stream != 0 && p.pending.Stream == e.member.pending.Stream
 }
 
 // sequence lists operations of a cycle in the order in which ranks have them: first those that they called, then those
@@ -71,10 +78,66 @@ func (g *graph) sequences(of []*operation) (all []sequence) {
 		slices.Sort(all[i].ranks)
 		all[i].ranks = slices.Compact(all[i].ranks)
 	}
+	sortSequences(all)
+	return all
+}
+
+// sortSequences puts those of the fewest ranks first.
+func sortSequences(all []sequence) {
 	slices.SortStableFunc(all, func(a, b sequence) int {
 		return cmp.Or(cmp.Compare(len(a.ranks), len(b.ranks)), slices.Compare(a.ranks, b.ranks))
 	})
-	return all
+}
+
+// countAlike adds to sequences of two operations the ranks that have another communicator of the same size in place of
+// the smaller one's, as in parts of a world, and called the same operation there, before or after the larger one's. It
+// returns these ranks.
+func (g *graph) countAlike(all []sequence, of []*operation) (added []int) {
+	if len(of) != 2 || len(all) != 2 || of[0].ends+of[1].ends != "" {
+		return nil
+	}
+	small, large := smaller(of), of[0]
+	if large == small {
+		large = of[1]
+	}
+	for _, c := range g.communicators {
+		if c.Size != small.comm.Size || slices.ContainsFunc(c.World, func(w int) bool {
+			return w < 0 || slices.Contains(small.comm.World, w)
+		}) {
+			continue
+		}
+		for rank, r := range c.Ranks {
+			at := slices.Index(large.comm.World, c.World[rank])
+			if r == nil || at < 0 || large.comm.Ranks[at] == nil {
+				continue
+			}
+			first, l := small, large.comm.Ranks[at]
+			switch here, there := r.Reached[small.name], l.Reached[large.name]; {
+			case here == small.ordinal+1 && there == large.ordinal+1 && r.Begun != l.Begun:
+				if l.Begun < r.Begun {
+					first = large
+				}
+			case here == small.ordinal && there > large.ordinal:
+				first = large
+			case here <= small.ordinal || there > large.ordinal:
+				continue
+			}
+			h := slices.IndexFunc(all, func(h sequence) bool { return h.order[0] == first })
+			if h < 0 || slices.Contains(all[h].ranks, c.World[rank]) {
+				continue
+			}
+			all[h].ranks, added = append(all[h].ranks, c.World[rank]), append(added, c.World[rank])
+			slices.Sort(all[h].ranks)
+		}
+	}
+	slices.Sort(added)
+	sortSequences(all)
+	return added
+}
+
+// smaller returns the operation of the smaller communicator.
+func smaller(of []*operation) *operation {
+	return slices.MinFunc(of, func(a, b *operation) int { return cmp.Compare(a.comm.Size, b.comm.Size) })
 }
 
 // sequence returns the sequence of one process, and the process's rank in the world, −1 if unknown.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts/deviation"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -48,6 +47,17 @@ func (s *Stop) Sentence() string {
 	return text + "."
 }
 
+// Margin says what speaks for the named ranks, where that is no confidence; else "".
+func (s *Stop) Margin() string {
+	switch {
+	case len(s.Culprits) == 0 && len(s.Among) > 1:
+		return "Which of them is at fault cannot be decided from what was recorded."
+	case s.Kind == verdict.Order || s.Kind == verdict.Mismatch:
+		return fmt.Sprintf("%d of %d ranks agree.", len(s.Among)-len(s.Culprits), len(s.Among))
+	}
+	return ""
+}
+
 // heldFor says how long it has lasted.
 func heldFor(ns uint64) string { return " (for " + units.Time(float64(ns)) + ")" }
 
@@ -64,28 +74,46 @@ const Young = 5_000_000_000
 // Find looks for whatever keeps a job from continuing. The ages of running processes are counted up to now.
 func Find(j *jobs.Job, now time.Time) []Stop {
 	g := newGraph(j)
-	var stops []Stop
-	stops = append(stops, arguments(g)...)
+	stops := disagreements(g, j, now)
 	cycles, ends := g.cycles()
+	add := func(s Stop, ok bool) {
+		if ok && !slices.ContainsFunc(s.of, func(o *operation) bool { return explained(stops, o) }) {
+			stops = append(stops, s)
+		}
+	}
 	for _, c := range cycles {
-		stops = append(stops, order(g, c))
+		add(order(g, c))
 	}
 	for _, o := range g.operations {
-		if s, ok := absent(o); ok {
-			stops = append(stops, s)
-		}
+		add(absent(o))
 	}
 	for _, o := range ends {
-		if s, ok := transfer(o); ok && !explained(stops, o) {
-			stops = append(stops, s)
-		}
+		add(transfer(o))
 	}
+	stops = withoutVague(g, stops)
 	for i := range stops {
 		stops[i].age(uint64(max(now.UnixNano(), 0)))
 	}
-	stops = append(stops, passed(j)...)
 	slices.SortStableFunc(stops, func(a, b Stop) int { return cmp.Compare(b.Age, a.Age) })
 	return stops
+}
+
+// withoutVague removes messages without a second end that a decided stop explains. Without one, it adds those of which
+// less is known.
+func withoutVague(g *graph, stops []Stop) []Stop {
+	var decided []int
+	for _, s := range stops {
+		if !s.Passed {
+			decided = append(decided, s.Culprits...)
+		}
+	}
+	if len(decided) == 0 {
+		return append(stops, unpaired(g)...)
+	}
+	return slices.DeleteFunc(stops, func(s Stop) bool {
+		return s.Kind == verdict.Missing && len(s.Culprits) == 0 &&
+			slices.ContainsFunc(s.Among, func(rank int) bool { return slices.Contains(decided, rank) })
+	})
 }
 
 // explained reports whether one of the stops already holds up an operation.
@@ -99,11 +127,11 @@ func (s *Stop) age(now uint64) {
 	for _, o := range s.of {
 		for i := range o.parts {
 			p := &o.parts[i]
-			if p.pending == nil {
+			if p.since == 0 {
 				continue
 			}
 			s.Victims++
-			begin = min(begin, p.pending.Since)
+			begin = min(begin, p.since)
 			switch q := p.member.Process; {
 			case q.State == jobs.Running:
 				end = max(end, now)
@@ -115,22 +143,6 @@ func (s *Stop) age(now uint64) {
 	if end > 0 {
 		s.Since, s.Age = begin, end-min(begin, end)
 	}
-}
-
-// passed lists the operations that members called with arguments that do not match, and that ended nevertheless.
-func passed(j *jobs.Job) (stops []Stop) {
-	for _, d := range deviation.Narrow(j.Differences()) {
-		if len(d.Deviants) == 0 {
-			continue
-		}
-		which := fmt.Sprintf("%s %d on %s", d.Function, d.First, d.Name)
-		if d.Last > d.First {
-			which = fmt.Sprintf("%s %d-%d on %s", d.Function, d.First, d.Last, d.Name)
-		}
-		stops = append(stops, Stop{Kind: verdict.Mismatch, Culprits: d.Deviants, Text: which + ": " + d.Detail,
-			Certain: true, Passed: true})
-	}
-	return stops
 }
 
 // worlds returns the ranks of parts in the world, ascending, without those that are unknown.
@@ -150,14 +162,6 @@ func (o *operation) world(p *part) int {
 		return o.comm.World[p.rank]
 	}
 	return -1
-}
-
-// number returns a member's rank in the world, or its rank in the communicator if that is unknown.
-func (o *operation) number(p *part) int {
-	if w := o.world(p); w >= 0 {
-		return w
-	}
-	return p.rank
 }
 
 // names joins the names of members: "Rank 2", "Ranks 0,2".

@@ -33,7 +33,7 @@ func Culprits(j *jobs.Job, stops []Stop) []verdict.Culprit {
 				continue
 			}
 			c := verdict.Culprit{Rank: rank, Kind: s.Kind, Peer: s.Peer, Share: 1 / float64(len(who)), Confidence: sure,
-				Pattern: "once", Evidence: s.Text, Stopped: !s.Passed}
+				Pattern: "once", Evidence: s.Text, Margin: s.Margin(), Stopped: !s.Passed}
 			if s.Age > 0 {
 				c.Evidence += heldFor(s.Age)
 				c.TimeShare = float64(s.Age) / float64(max(end-min(begin, end), s.Age))

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waitfor_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
+)
+
+// detail is how much of a job is recorded.
+type detail struct {
+	name string
+	mask uint32
+}
+
+// details are those of the presets, and of the default one where NCCL's kernels are not stamped.
+var details = []detail{{"default without KernelCh", 1<<1 | 1<<2}, {"gpu", 1<<6 | 1<<1 | 1<<2},
+	{"net", 1<<6 | 1<<3 | 1<<4 | 1<<1 | 1<<2}, {"all", 0xffff}}
+
+// program is what a rank calls, in order: "AR" AllReduce, "AG" AllGather, "BC" Broadcast (all of them "@comm", ":count",
+// "/root"), ">3" a message to rank 3, "<3" from it; what ends with "!" does not end.
+type program string
+
+// play draws the calls of a rank.
+func (w program) play(t *testing.T, p *shardtest.Process, d detail) {
+	t.Helper()
+	functions := map[string]string{"AR": "AllReduce", "AG": "AllGather", "BC": "Broadcast", "RS": "ReduceScatter"}
+	for i, word := range strings.Fields(string(w)) {
+		begin := uint64(t0 + (1+i)*10*ms)
+		word, stuck := strings.CutSuffix(word, "!")
+		word, root, _ := strings.Cut(word, "/")
+		word, count, _ := strings.Cut(word, ":")
+		word, comm, _ := strings.Cut(word, "@")
+		number := func(text string, otherwise int) int {
+			if text == "" {
+				return otherwise
+			}
+			return testkit.Value(strconv.Atoi(text))(t)
+		}
+		on, n, of := number(comm, 0), number(count, 100), number(root, 0)
+		key := functions[word]
+		switch word[0] {
+		case '>':
+			key = "Send" + word
+			p.Send(on, number(word[1:], 0), begin, begin+ms, uint64(n))
+		case '<':
+			key = "Recv" + word
+			p.Recv(on, number(word[1:], 0), begin, begin+ms, uint64(n))
+		default:
+			p.Collective(on, shardtest.Op{Function: key, Begin: begin, End: begin + ms, Count: uint64(n), Root: uint32(of)})
+		}
+		c := &p.Shard.Comms[on]
+		c.Begun = begin
+		if stuck && d.mask&(1<<6) != 0 {
+			p.Shard.Pending = append(p.Shard.Pending, experiment.Pending{Comm: on, Function: key, Since: begin,
+				Ordinal: c.Sequences[key].Count - 1, State: "running", Count: uint64(n), Datatype: "ncclFloat32", Root: of,
+				Stream: 7})
+		}
+	}
+}
+
+// The same ranks are named whatever is recorded, for the same reason, and by the archive as by the shards.
+func TestWhoDisagrees(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		comms    comms
+		programs []program
+		kind     verdict.Kind
+		culprits []int
+		says     string
+		margin   string // "": a confidence
+		checked  string // by check, "" if it is not looked at
+	}{
+		{"a message without its receiver", worlds(1), []program{"AR AR!", "AR >2! AR!", "AR AR!", "AR AR!"},
+			verdict.Missing, []int{1, 2}, "Rank 1 sends message 0 on A to Rank 2, which has not posted the receive",
+			undecided, ""},
+		{"a message without its sender", worlds(1), []program{"AR", "AR", "AR <3!", "AR"}, verdict.Missing, []int{2, 3},
+			"Rank 2 receives message 0 on A from Rank 3, which has not sent it", undecided, ""},
+		{"two that send to each other", worlds(1), []program{"AR >1!", "AR >0!", "AR", "AR"}, verdict.Missing, []int{0, 1},
+			"Rank 0 sends message 0 on A to Rank 1, which has not posted the receive and is in message 0 from Rank 1 to " +
+				"Rank 0 on A", undecided, ""},
+		{"three that send in a circle", worlds(1), []program{"AR >1!", "AR >2!", "AR >0!", "AR"}, verdict.Missing,
+			[]int{0, 1, 2}, "which has not posted the receive", undecided, ""},
+		{"another order on one communicator", worlds(1), []program{"AR AR! BC!", "AR BC! AR!", "AR AR! BC!", "AR AR! BC!"},
+			verdict.Order, []int{1}, "on A, as collective 1, Rank 1 called Broadcast 0, Ranks 0,2-3 called AllReduce 1",
+			"3 of 4 ranks agree.", "as collective 1, Rank 1 called Broadcast 0"},
+		{"another order, and all ended", worlds(1), []program{"AR RS AG AR", "AR RS AG AR", "AR RS AG AR", "AR AG RS AR"},
+			verdict.Order, []int{3}, "on A, as collective 1, Rank 3 called AllGather 0, Ranks 0-2 called ReduceScatter 0",
+			"3 of 4 ranks agree.", "as collective 1, Rank 3 called AllGather 0"},
+		{"another order of two and two", worlds(1), []program{"AR! BC!", "AR! BC!", "BC! AR!", "BC! AR!"}, verdict.Order,
+			[]int{0, 1, 2, 3}, "on A, as collective 0, Ranks 0-1 called AllReduce 0, Ranks 2-3 called Broadcast 0", undecided,
+			""},
+		{"one more", worlds(1), []program{"AR AR!", "AR AR!", "AR AG! AR!", "AR AR!"}, verdict.Mismatch, []int{2},
+			"on A, as collective 1, Rank 2 called AllGather 0, Ranks 0-1,3 called AllReduce 1", "3 of 4 ranks agree.", ""},
+		{"one less", worlds(1), []program{"AG! AR!", "AG! AR!", "AR!", "AG! AR!"}, verdict.Mismatch, []int{2},
+			"on A, as collective 0, Rank 2 called AllReduce 0, Ranks 0-1,3 called AllGather 0", "3 of 4 ranks agree.", ""},
+		{"another count, and that rank has ended it", worlds(1), []program{"AR AR:50", "AR AR!", "AR AR!", "AR AR!"},
+			verdict.Mismatch, []int{0}, "AllReduce 1 on A: Rank 0 asked for 50 elements, Ranks 1-3 asked for 100 elements",
+			"3 of 4 ranks agree.", "Rank 0 asked for 50 elements"},
+		{"another root", worlds(1), []program{"BC/1!", "BC/1!", "BC/1!", "BC/0"}, verdict.Mismatch, []int{3},
+			"Broadcast 0 on A: Rank 3 named Rank 0 as root, Ranks 0-2 named Rank 1 as root", "3 of 4 ranks agree.", ""},
+		{"another order on two communicators", worlds(2), []program{"AR@0! AR@1!", "AR@1!", "AR@0! AR@1!", "AR@0!"},
+			verdict.Order, []int{1}, "Rank 1 called AllReduce 0 on B and has not come to AllReduce 0 on A, Ranks 0,2-3 ",
+			"3 of 4 ranks agree.", ""},
+		{"another order on parts of the world", pairs, []program{"AR@1 AR@0!", "AR@0!", "AR@1 AR@0!", "AR@1!"},
+			verdict.Order, []int{1}, "Rank 1 called AllReduce 0 on world and has not come to AllReduce 0 on B, Ranks 0,2-3 " +
+				"the other way round: each waits for the other; Ranks 0,2 have communicators of their own in place of B",
+			"3 of 4 ranks agree.", ""},
+		{"a chain of communicators", chain, []program{"AR@0!", "AR@0 AR@1!", "AR@0 AR@1!", ""}, verdict.Missing, []int{3},
+			"Rank 3 never called AllReduce 0 on C, which Rank 2 is in", "", ""},
+	} {
+		for _, d := range details {
+			t.Run(tc.name+", "+d.name, func(t *testing.T) {
+				t.Parallel()
+				dir := filepath.Join(t.TempDir(), "job")
+				status := uint32(9)
+				for rank, w := range tc.programs {
+					p := shardtest.New(t, dir, fmt.Sprintf("rank%d", rank)).Launched("slurm", rank, 4).On("n0", 100+rank)
+					p.GPU(rank, "", "")
+					for _, c := range tc.comms(rank) {
+						c.InitTime = t0
+						p.Comm(c)
+					}
+					p.Shard.Masks.Record = d.mask
+					w.play(t, p, d)
+					p.Shard.End = &experiment.End{Time: t0 + 31*s, Status: &status}
+					p.Finish()
+				}
+				all, problems, err := jobs.List(dir)
+				if err != nil || len(all) != 1 || len(problems) > 0 {
+					t.Fatal(all, problems, err)
+				}
+				stops := waitfor.Find(all[0], time.Unix(0, t0+40*s))
+				got := waitfor.Culprits(all[0], stops)
+				checkMargin(t, tc.kind, tc.culprits, tc.says, tc.margin, got)
+				r, err := scorep.Unify(dir, nil)
+				testkit.Must(t, err)
+				a := jobtest.Open(t, r.Runs[0].Archive)
+				checkMargin(t, tc.kind, tc.culprits, tc.says, tc.margin, waitfor.OfArchive(a.Anchor))
+				found := testkit.Value(check.Archive(r.Runs[0].Archive, nil))(t)
+				if !slices.ContainsFunc(found.Findings, func(f check.Finding) bool { return strings.Contains(f.Text, tc.checked) }) &&
+					tc.checked != "" {
+					t.Errorf("no %q in %v", tc.checked, found.Findings)
+				}
+			})
+		}
+	}
+}
+
+const undecided = "Which of them is at fault cannot be decided from what was recorded."
+
+func checkMargin(t *testing.T, kind verdict.Kind, culprits []int, says, margin string, got []verdict.Culprit) {
+	t.Helper()
+	checkCulprits(t, kind, culprits, -1, says, got)
+	for _, c := range got {
+		if c.Margin != margin || margin == undecided && c.Confidence >= 0.5 {
+			t.Errorf("margin %q, confidence %v", c.Margin, c.Confidence)
+		}
+	}
+}
