@@ -4,7 +4,6 @@ package jobs
 
 import (
 	"math"
-	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
@@ -18,43 +17,26 @@ import (
 // members have begun an operation since until.
 func CompareOrder(instances []*Communicator, until uint64) (all []Difference) {
 	for _, in := range instances {
-		if in.Nranks < 2 || in.Unsized || in.Parted != nil {
-			continue
-		}
-		d := Difference{Comm: in.Ref, Name: in.Name, World: in.World, Common: math.MaxUint64}
-		var tracks []track // one of each side
-		runs, waits, gaps := false, false, false
-		for m := range in.Present() {
-			c := m.Comm()
-			t := track{rank: in.world(c.Rank), member: m}
-			if gaps = !t.isComplete() || len(c.Gaps) > 0 || !t.ordered(); gaps {
-				break
-			}
-			runs, waits = runs || m.Process.State == Running, waits || c.Begun > 0 && m.Process.At(c.Begun) < until
-			for _, p := range m.collectivesUnderWay() {
-				waits = waits || m.Process.At(p.Since) < until
-				if p.Ordinal >= c.Sequences[p.Function].Count && len(c.Held) == 0 {
-					t.tail = append(t.tail, p)
-				}
-			}
-			s := Side{Ranks: []int{t.rank}, Member: m, Count: t.of.Count + uint64(len(t.tail)), Tail: t.tail}
-			d.Common = min(d.Common, s.Count)
-			at := slices.IndexFunc(tracks, func(o track) bool {
-				return o.of.Count == t.of.Count && o.of.Last == t.of.Last && sameCalls(o.tail, t.tail)
-			})
-			if at < 0 {
-				d.Sides, tracks = append(d.Sides, s), append(tracks, t)
-			} else {
-				d.Sides[at].Ranks = append(d.Sides[at].Ranks, t.rank)
-			}
-		}
-		if gaps || len(d.Sides) < 2 || d.Common == 0 || runs && !waits {
-			continue
-		}
+		var tracks []track
 		fewest, windows := uint64(math.MaxUint64), math.MaxInt
-		for i := range tracks {
-			slices.Sort(d.Sides[i].Ranks)
-			fewest, windows = min(fewest, tracks[i].of.Count), min(windows, len(tracks[i].of.Digests))
+		runs, waits, known := false, false, in.Nranks > 1 && !in.Unsized
+		for m := range in.Present() {
+			t, ok := in.callTrack(m)
+			known = known && ok
+			tracks = append(tracks, t)
+			fewest, windows = min(fewest, t.of.Count), min(windows, len(t.of.Digests))
+			begun := m.Process.At(m.Comm().Begun)
+			for _, p := range t.tail {
+				begun = m.Process.At(p.Since)
+			}
+			runs, waits = runs || t.unfinished, waits || begun > 0 && begun < until
+		}
+		d := Difference{Comm: in.Ref, Name: in.Name}
+		if known {
+			d.keepSides(in, tracks)
+		}
+		if len(d.Sides) < 2 || d.Common == 0 || runs && !waits {
+			continue
 		}
 		if bad, found := firstDigest(tracks); found {
 			windows = bad
@@ -67,10 +49,11 @@ func CompareOrder(instances []*Communicator, until uint64) (all []Difference) {
 	return all
 }
 
-// ordered sets the order of the member's collectives. It fails where that is not known: the input of an import, or
-// graphs, gave some of them.
-func (t *track) ordered() bool {
-	c, n := t.member.Comm(), uint64(0)
+// callTrack is a member's sequence of all collectives. It fails where their order is not known: operations were left
+// out, or the input of an import, or graphs, gave some of them.
+func (in *Communicator) callTrack(m *Rank) (t track, ok bool) {
+	c, n := m.Comm(), uint64(0)
+	t = track{rank: in.world(c.Rank), member: m, unfinished: m.Process.State == Running}
 	for key, s := range c.Sequences {
 		if experiment.FunctionOf(key) == key {
 			n += s.Count
@@ -79,22 +62,12 @@ func (t *track) ordered() bool {
 	if c.Order != nil {
 		t.of = *c.Order
 	}
-	return n == t.of.Count
-}
-
-// collectivesUnderWay lists the member's collectives that have begun and not ended, in the order of their calls.
-func (m *Rank) collectivesUnderWay() (all []experiment.Pending) {
 	for _, p := range m.Process.Shard.Pending {
-		if f := experiment.FunctionOf(p.Function); p.Comm == m.Index && f != "Send" && f != "Recv" {
-			all = append(all, p)
+		if f := experiment.FunctionOf(p.Function); p.Comm == m.Index && f != "Send" && f != "Recv" &&
+			p.Ordinal >= c.Sequences[f].Count && len(c.Held) == 0 {
+			t.tail = append(t.tail, p)
 		}
 	}
-	return all
-}
-
-func sameCalls(a, b []experiment.Pending) bool {
-	return slices.EqualFunc(a, b, func(p, q experiment.Pending) bool {
-		return p.Function == q.Function && p.Ordinal == q.Ordinal && p.Count == q.Count && p.Datatype == q.Datatype &&
-			p.Root == q.Root
-	})
+	t.settled = t.of.Count + uint64(len(t.tail))
+	return t, n == t.of.Count && len(c.Gaps) == 0
 }

@@ -189,24 +189,30 @@ func (d *Difference) keepSides(in *Communicator, tracks []track) {
 		return
 	}
 	d.Common, d.World = math.MaxUint64, in.World
-	var of []*experiment.Sequence
+	var of []*track
 	for i := range tracks {
 		t := &tracks[i]
 		d.Common, d.Running = min(d.Common, t.settled), d.Running || t.unfinished
-		at := slices.IndexFunc(d.Sides, func(s Side) bool { return s.Key == t.key && s.Count == t.of.Count })
-		for at >= 0 && at < len(of) && !(d.Sides[at].Key == t.key && of[at].Count == t.of.Count &&
-			of[at].Last == t.of.Last && slices.Equal(of[at].Digests, t.of.Digests)) {
-			at++
-		}
-		if at < 0 || at == len(of) {
-			d.Sides, of = append(d.Sides, Side{Member: t.member, Key: t.key, Count: t.of.Count}), append(of, &t.of)
-			at = len(of) - 1
+		at := slices.IndexFunc(of, func(o *track) bool {
+			return o.key == t.key && o.of.Count == t.of.Count && o.of.Last == t.of.Last &&
+				slices.Equal(o.of.Digests, t.of.Digests) && slices.EqualFunc(o.tail, t.tail, sameCall)
+		})
+		if at < 0 {
+			at, of = len(of), append(of, t)
+			d.Sides = append(d.Sides, Side{Member: t.member, Key: t.key, Count: t.of.Count + uint64(len(t.tail)),
+				Tail: t.tail})
 		}
 		d.Sides[at].Ranks = append(d.Sides[at].Ranks, t.rank)
 	}
 	for i := range d.Sides {
 		slices.Sort(d.Sides[i].Ranks)
 	}
+}
+
+// sameCall reports whether two collectives under way are the same for members, as far as is known.
+func sameCall(a, b experiment.Pending) bool {
+	return a.Function == b.Function && a.Ordinal == b.Ordinal && a.Count == b.Count && a.Datatype == b.Datatype &&
+		a.Root == b.Root
 }
 
 // isComplete reports whether the event files have all operations of the sequence, numbered as they were called.

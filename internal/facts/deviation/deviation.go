@@ -10,6 +10,7 @@ package deviation
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
@@ -27,17 +28,13 @@ const (
 // each run of operations that deviate or that some members lack. A difference of one function that cannot be compared
 // by operation stays as it is.
 func Find(instances []*jobs.Communicator, until uint64) (out []jobs.Difference) {
-	for _, d := range jobs.CompareOrder(instances, until) {
-		out = append(out, inOrder(&d)...)
-	}
-	ordered := out
-	for _, d := range jobs.CompareSequences(instances) {
+	for _, d := range append(jobs.CompareOrder(instances, until), jobs.CompareSequences(instances)...) {
 		narrowed, ok := narrow(&d)
 		if !ok {
 			narrowed = []jobs.Difference{d}
 		}
 		for _, n := range narrowed {
-			if !slices.ContainsFunc(ordered, func(o jobs.Difference) bool {
+			if !slices.ContainsFunc(out, func(o jobs.Difference) bool {
 				return o.Comm == n.Comm && o.Function == n.Function && o.First <= n.First && n.Last <= o.Last
 			}) {
 				out = append(out, n)
@@ -48,74 +45,74 @@ func Find(instances []*jobs.Communicator, until uint64) (out []jobs.Difference) 
 	return out
 }
 
-// narrow fails if the files lack operations that the shards announce.
+// narrow fails if the files lack operations of a function that the shards announce.
 func narrow(d *jobs.Difference) (out []jobs.Difference, ok bool) {
+	inOrder := d.Function == ""
 	if len(d.Sides) < 2 || len(d.Sides) > maxSides {
-		return nil, false
+		return nil, inOrder
 	}
-	read, closed := requestsOf(d)
-	defer closed()
-	computes := reduces(d.Function)
-	at := d.First
-	for end := min(d.Common, d.First+maxCompared); at < end && len(out) < maxRuns; at++ {
-		requests, ok := read(at)
-		if !ok {
-			return nil, false
-		}
-		if equal(requests, computes) {
-			continue
-		}
-		one := describe(d, d.Function, at, at, requests)
-		if n := len(out); n > 0 && out[n-1].Last+1 == at && slices.Equal(out[n-1].Deviants, one.Deviants) {
-			out[n-1].Last = at
-			continue
-		}
-		out = append(out, one)
-	}
-	if at <= d.Last && !(d.Running && at == d.Common) { // operations that some members lack, or beyond maxCompared
-		out = append(out, d.At(at, d.Last))
-	}
-	return out, true
-}
-
-// requestsOf returns a function that reads what each side of a difference asked for in an operation, see
-// stream.request, and one that ends the reading.
-func requestsOf(d *jobs.Difference) (read func(number uint64) ([]Request, bool), closed func()) {
 	streams := make([]*stream, len(d.Sides))
 	for i := range d.Sides {
 		streams[i] = newStream(&d.Sides[i])
+		defer streams[i].close()
 	}
-	requests := make([]Request, len(streams))
-	return func(number uint64) (all []Request, ok bool) {
-			for i, s := range streams {
-				if requests[i], ok = s.request(number); !ok {
-					return nil, false
-				}
-			}
-			return requests, true
-		}, func() {
-			for _, s := range streams {
-				s.close()
-			}
+	asked := make([]Asked, len(streams))
+	var run *disorder
+	at := d.First
+	for end := min(d.Common, d.First+maxCompared); at < end && len(out) < maxRuns; at++ {
+		read := true
+		for i, s := range streams {
+			asked[i].Ranks = d.Sides[i].Ranks
+			asked[i].Request, ok = s.request(at)
+			read = read && ok
 		}
-}
-
-// describe returns the difference between what the sides asked for in one operation.
-func describe(d *jobs.Difference, function string, first, last uint64, requests []Request) jobs.Difference {
-	one := d.At(first, last)
-	one.Function = function
-	asked := make([]Asked, len(requests))
-	for i := range asked {
-		asked[i] = Asked{d.Sides[i].Ranks, requests[i]}
-		one.Among = append(one.Among, d.Sides[i].Ranks...)
+		if !read && !inOrder {
+			return nil, false
+		}
+		if !read {
+			break
+		}
+		first := &asked[0].Request
+		together := !slices.ContainsFunc(asked, func(a Asked) bool {
+			return a.Function != first.Function || a.Ordinal != first.Ordinal
+		})
+		if together && run != nil {
+			out, run = append(out, run.differences(d, false)...), nil
+		}
+		if !together && run != nil {
+			run.add(asked)
+			continue
+		}
+		one := d.At(first.Ordinal, first.Ordinal)
+		one.Function = cmp.Or(d.Function, first.Function)
+		differ := false
+		if one.Detail, one.Deviants, differ = Describe(one.Function, asked, d.World); !differ {
+			continue
+		}
+		for _, a := range asked {
+			one.Among = append(one.Among, a.Ranks...)
+		}
+		slices.Sort(one.Among)
+		n := len(out)
+		switch {
+		case !together:
+			one.Detail = fmt.Sprintf("as collective %d, %s", at, one.Detail)
+			run = newDisorder(one, asked)
+		case n > 0 && out[n-1].Function == one.Function && out[n-1].Last+1 == one.First &&
+			slices.Equal(out[n-1].Deviants, one.Deviants):
+			out[n-1].Last = one.Last
+		default:
+			out = append(out, one)
+		}
 	}
-	slices.Sort(one.Among)
-	one.Detail, one.Deviants, _ = Describe(function, asked, d.World)
-	return one
-}
-
-func equal(requests []Request, reduces bool) bool {
-	return !slices.ContainsFunc(requests, func(r Request) bool { return !r.agrees(&requests[0], reduces) })
+	if run != nil {
+		out = append(out, run.differences(d, true)...)
+	}
+	// operations that some members lack, or beyond maxCompared
+	if !inOrder && at <= d.Last && !(d.Running && at == d.Common) {
+		out = append(out, d.At(at, d.Last))
+	}
+	return out, true
 }
 
 // reduces reports whether a function computes with the values.

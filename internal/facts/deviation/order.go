@@ -3,7 +3,6 @@
 package deviation
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -17,62 +16,23 @@ type disorder struct {
 	called          []map[string]int     // by side and function, how often it was called
 }
 
-// inOrder returns how the members of a communicator differ in what they called, place by place; see
-// [jobs.CompareOrder]. What event files lack is not compared.
-func inOrder(d *jobs.Difference) (out []jobs.Difference) {
-	if len(d.Sides) > maxSides {
-		return nil
+func newDisorder(first jobs.Difference, asked []Asked) *disorder {
+	o := &disorder{first, make(map[string][2]uint64), make([]map[string]int, len(asked))}
+	for i := range o.called {
+		o.called[i] = make(map[string]int)
 	}
-	read, closed := requestsOf(d)
-	defer closed()
-	var run *disorder
-	for at := d.First; at < min(d.Common, d.First+maxCompared) && len(out) < maxRuns; at++ {
-		requests, ok := read(at)
-		if !ok {
-			break
-		}
-		first, f := &requests[0], requests[0].Function
-		same := !slices.ContainsFunc(requests, func(r Request) bool {
-			return r.Function != f || r.Ordinal != first.Ordinal
-		})
-		if same && run != nil {
-			out, run = append(out, run.differences(d, false)...), nil
-		}
-		switch {
-		case same && equal(requests, reduces(f)):
-		case same:
-			one := describe(d, f, first.Ordinal, first.Ordinal, requests)
-			if n := len(out); n > 0 && out[n-1].Function == f && out[n-1].Last+1 == one.First &&
-				slices.Equal(out[n-1].Deviants, one.Deviants) {
-				out[n-1].Last = one.Last
-			} else {
-				out = append(out, one)
-			}
-		case run == nil:
-			run = &disorder{describe(d, "", at, at, requests), make(map[string][2]uint64), nil}
-			run.Detail = fmt.Sprintf("as collective %d, %s", at, run.Detail)
-			for range requests {
-				run.called = append(run.called, make(map[string]int))
-			}
-			fallthrough
-		default:
-			run.add(requests)
-		}
-	}
-	if run != nil {
-		out = append(out, run.differences(d, true)...)
-	}
-	return out
+	o.add(asked)
+	return o
 }
 
-func (o *disorder) add(requests []Request) {
-	for i, r := range requests {
-		span, known := o.spans[r.Function]
+func (o *disorder) add(asked []Asked) {
+	for i, a := range asked {
+		span, known := o.spans[a.Function]
 		if !known {
-			span[0] = r.Ordinal
+			span[0] = a.Ordinal
 		}
-		o.spans[r.Function] = [2]uint64{min(span[0], r.Ordinal), max(span[1], r.Ordinal)}
-		o.called[i][r.Function]++
+		o.spans[a.Function] = [2]uint64{min(span[0], a.Ordinal), max(span[1], a.Ordinal)}
+		o.called[i][a.Function]++
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 
 // Request is what a member asked NCCL for in one operation, as far as all members must agree.
 type Request struct {
-	Function string // "AllReduce"
-	Ordinal  uint64 // of the function
+	Function string // "AllReduce"; "" where all are of one function, or one message
+	Ordinal  uint64 // in the sequence of the function
 	Count    uint64 // elements
 	Datatype string // as NCCL names it: "ncclFloat32"
 	Root     int    // of the communicator, −1 without one

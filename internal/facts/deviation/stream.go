@@ -66,10 +66,10 @@ func newStream(side *jobs.Side) *stream {
 			side.Key != "" && (o.Function != function || peer >= 0 && o.Peer != peer) {
 			return
 		}
-		r := readOp{o.Ordinal, Request{Function: o.Function, Ordinal: o.Ordinal, Count: o.Count,
-			Datatype: names.String(o.Datatype), Root: -1, Graph: o.Graph}}
+		r := readOp{o.Ordinal, Request{Ordinal: o.Ordinal, Count: o.Count, Datatype: names.String(o.Datatype), Root: -1,
+			Graph: o.Graph}}
 		if side.Key == "" {
-			r.number, place = place, place+1
+			r.number, r.Function, place = place, o.Function, place+1
 		}
 		if o.Root != otf2.CollectiveRootNone {
 			r.Root = int(o.Root)

@@ -112,6 +112,9 @@ func TestWhoDisagrees(t *testing.T) {
 		{"another count, and that rank has ended it", worlds(1), []program{"AR AR:50", "AR AR!", "AR AR!", "AR AR!"},
 			verdict.Mismatch, []int{0}, "AllReduce 1 on A: Rank 0 asked for 50 elements, Ranks 1-3 asked for 100 elements",
 			"3 of 4 ranks agree.", "Rank 0 asked for 50 elements"},
+		{"a message of another length", worlds(1), []program{"AR >1:100 >1:100 AR", "AR <0:100 <0:50 AR", "AR AR", "AR AR"},
+			verdict.Mismatch, []int{0, 1}, "Send 0>1 1 on A: Rank 0 asked for 100 elements, Rank 1 asked for 50 elements",
+			undecided, ""},
 		{"another root", worlds(1), []program{"BC/1!", "BC/1!", "BC/1!", "BC/0"}, verdict.Mismatch, []int{3},
 			"Broadcast 0 on A: Rank 3 named Rank 0 as root, Ranks 0-2 named Rank 1 as root", "3 of 4 ranks agree.", ""},
 		{"another order on two communicators", worlds(2), []program{"AR@0! AR@1!", "AR@1!", "AR@0! AR@1!", "AR@0!"},
@@ -168,7 +171,7 @@ func checkMargin(t *testing.T, kind verdict.Kind, culprits []int, says, margin s
 	t.Helper()
 	checkCulprits(t, kind, culprits, -1, says, got)
 	for _, c := range got {
-		if c.Margin != margin || margin == undecided && c.Confidence >= 0.5 {
+		if c.Margin != margin || margin == undecided && c.Confidence > 0.5 {
 			t.Errorf("margin %q, confidence %v", c.Margin, c.Confidence)
 		}
 	}
