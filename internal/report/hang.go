@@ -124,6 +124,8 @@ func Hang(h *hang.Report) *Document {
 			}
 		}
 		switch {
+		case len(j.Communicators) == 0 && j.Running == 0 && len(j.Died) == 0:
+			d.addIntro("%sno operation is under way", job)
 		case len(j.Communicators) == 0:
 			d.addIntro("%sno operation is under way; a rank may be waiting where NCCL reports nothing: in the "+
 				"creation of a communicator (ncclCommInitRank, ncclCommSplit)", job)

@@ -32,8 +32,9 @@ type detail struct {
 var details = []detail{{"default without KernelCh", 1<<1 | 1<<2}, {"gpu", 1<<6 | 1<<1 | 1<<2},
 	{"net", 1<<6 | 1<<3 | 1<<4 | 1<<1 | 1<<2}, {"all", 0xffff}}
 
-// program is what a rank calls, in order: "AR" AllReduce, "AG" AllGather, "BC" Broadcast (all of them "@comm", ":count",
-// "/root"), ">3" a message to rank 3, "<3" from it; what ends with "!" does not end.
+// program is what a rank calls, in order: "AR" AllReduce, "AG" AllGather, "RS" ReduceScatter, "BC" Broadcast (each with
+// "@comm", ":count", "/root", if these are not 0, 100, 0), ">3" a message to rank 3, "<3" one from it. What ends with
+// "!" does not end.
 type program string
 
 // play draws the calls of a rank.
@@ -126,6 +127,8 @@ func TestWhoDisagrees(t *testing.T) {
 			"3 of 4 ranks agree.", ""},
 		{"a chain of communicators", chain, []program{"AR@0!", "AR@0 AR@1!", "AR@0 AR@1!", ""}, verdict.Missing, []int{3},
 			"Rank 3 never called AllReduce 0 on C, which Rank 2 is in", "", ""},
+		{"two kinds of communicators", grid, []program{"AR@1 AR@0!", "AR@1!", "AR@1 AR@0!", ""}, verdict.Missing, []int{3},
+			"Rank 3 never called AllReduce 0 on dp1, which Rank 1 is in", "", ""},
 	} {
 		for _, d := range details {
 			t.Run(tc.name+", "+d.name, func(t *testing.T) {
@@ -156,12 +159,22 @@ func TestWhoDisagrees(t *testing.T) {
 				a := jobtest.Open(t, r.Runs[0].Archive)
 				checkMargin(t, tc.kind, tc.culprits, tc.says, tc.margin, waitfor.OfArchive(a.Anchor))
 				found := testkit.Value(check.Archive(r.Runs[0].Archive, nil))(t)
-				if !slices.ContainsFunc(found.Findings, func(f check.Finding) bool { return strings.Contains(f.Text, tc.checked) }) &&
-					tc.checked != "" {
+				if !slices.ContainsFunc(found.Findings, func(f check.Finding) bool {
+					return strings.Contains(f.Text, tc.checked)
+				}) && tc.checked != "" {
 					t.Errorf("no %q in %v", tc.checked, found.Findings)
 				}
 			})
 		}
+	}
+}
+
+// grid makes communicators tp of ranks 0 and 1, and 2 and 3, then dp of 0 and 2, and 1 and 3.
+func grid(rank int) []experiment.Comm {
+	return []experiment.Comm{
+		{ID: uint64(20 + rank/2), Name: fmt.Sprint("tp", rank/2), NRanks: 2, Rank: rank % 2},
+		{ID: uint64(30 + rank%2), Name: fmt.Sprint("dp", rank%2), NRanks: 2, Rank: rank / 2},
+		{ID: 1, Name: "world", NRanks: 4, Rank: rank},
 	}
 }
 
