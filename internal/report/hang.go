@@ -105,10 +105,11 @@ func Hang(h *hang.Report) *Document {
 		d.addIntro("%s%s (%d running, %d ended, %d crashed), %s examined", job,
 			units.Count(j.Processes, "process", "processes"), j.Running, j.Ended, j.Crashed,
 			units.Count(j.Looked, "communicator", "communicators"))
-		certain := false
+		certain, old := false, false
 		for i := range j.Stops {
 			d.addIntro("%s%s%s", job, j.Stops[i].Sentence(), stopSureness(j, &j.Stops[i]))
 			certain = certain || j.Stops[i].Certain && !j.Stops[i].Passed
+			old = old || j.Stops[i].Age >= slowNotHung
 		}
 		for _, text := range j.RAS {
 			d.addIntro("%s%s", job, text)
@@ -129,7 +130,7 @@ func Hang(h *hang.Report) *Document {
 		case len(j.Communicators) == 0:
 			d.addIntro("%sno operation is under way; a rank may be waiting where NCCL reports nothing: in the "+
 				"creation of a communicator (ncclCommInitRank, ncclCommSplit)", job)
-		case j.Communicators[0].Age >= slowNotHung:
+		case old || j.Communicators[0].Age >= slowNotHung:
 		case j.Running > 0:
 			d.addIntro("%sall of this is younger than %s: look again to see whether it is stuck or just running", job,
 				units.Time(slowNotHung))
