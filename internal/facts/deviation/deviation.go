@@ -35,7 +35,7 @@ func Find(instances []*jobs.Communicator, until uint64) (out []jobs.Difference) 
 		}
 		for _, n := range narrowed {
 			if !slices.ContainsFunc(out, func(o jobs.Difference) bool {
-				return o.Comm == n.Comm && o.Function == n.Function && o.First <= n.First && n.Last <= o.Last
+				return o.Name == n.Name && o.Function == n.Function && o.First <= n.First && n.Last <= o.Last
 			}) {
 				out = append(out, n)
 			}
