@@ -86,7 +86,7 @@ func narrow(d *jobs.Difference) (out []jobs.Difference, ok bool) {
 		one := d.At(first.Ordinal, first.Ordinal)
 		one.Function = cmp.Or(d.Function, first.Function)
 		differ := false
-		if one.Detail, one.Deviants, differ = Describe(one.Function, asked, d.World); !differ {
+		if one.Detail, one.Deviants, differ = describe(one.Function, asked, d.World); !differ {
 			continue
 		}
 		for _, a := range asked {

@@ -41,10 +41,10 @@ type Asked struct {
 	Request
 }
 
-// Describe puts into words which ranks asked for what, the smallest group first, and returns the ranks that deviate
+// describe puts into words which ranks asked for what, the smallest group first, and returns the ranks that deviate
 // from the majority; nil if there is no majority. world maps ranks of the communicator to ranks of the world. differ is
 // false if all ask for the same.
-func Describe(function string, all []Asked, world []int) (text string, deviants []int, differ bool) {
+func describe(function string, all []Asked, world []int) (text string, deviants []int, differ bool) {
 	computes := reduces(function)
 	var camps []Asked
 	members := 0
