@@ -318,8 +318,9 @@ func TestAnchorsAsOthersWriteThem(t *testing.T) {
 	check(t, err)
 	got, want := p.Metrics[0].Description, " a b &lt; & > &#65; <x> &amp; "
 	testkit.Check(t, got == want, "text %q, want %q", got, want)
-	testkit.Check(t, p.Locations[0].Type == LocationStream && p.Regions[0].Module == "ma in.c",
-		"%v, %q", p.Locations[0].Type, p.Regions[0].Module)
+	if p.Locations[0].Type != LocationStream || p.Regions[0].Module != "ma in.c" {
+		t.Errorf("%v, %q", p.Locations[0].Type, p.Regions[0].Module)
+	}
 	m := p.Metrics[1]
 	testkit.Check(t, m.Kind == PostDerived && m.Plus == "a" && m.Minus == "b" && m.Expression == "c", "metric %+v", m)
 }

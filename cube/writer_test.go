@@ -495,8 +495,9 @@ func TestDeepCallTrees(t *testing.T) {
 	p.Walk(func(c CnodeID, at int) {
 		_, err := p.Row(0, c, &row)
 		check(t, err)
-		testkit.Require(t, int(c) == visited && at == visited && row.At(0).Float64() == depth-float64(c),
-			"cnode %d at depth %d has %v", c, at, row.At(0))
+		if int(c) != visited || at != visited || row.At(0).Float64() != depth-float64(c) {
+			t.Fatalf("cnode %d at depth %d has %v", c, at, row.At(0))
+		}
 		visited++
 	})
 	testkit.Equal(t, visited, depth, "cnodes")

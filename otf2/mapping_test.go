@@ -132,8 +132,9 @@ func TestRaw(t *testing.T) {
 		}
 		testkit.Check(t, got[0].Args[1] == comm && got[0].Args[2] == 1, "raw %v: arguments %v", raw, got[0].Args)
 		for i, v := range got[0].Attributes {
-			testkit.Check(t, v.ID == ids[i] && v.Bits == values[i],
-				"raw %v: attribute %d is %+v, want %d: %d", raw, i, v, ids[i], values[i])
+			if v.ID != ids[i] || v.Bits != values[i] {
+				t.Errorf("raw %v: attribute %d is %+v, want %d: %d", raw, i, v, ids[i], values[i])
+			}
 		}
 	}
 }

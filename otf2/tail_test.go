@@ -66,8 +66,9 @@ func TestTailReadsWhatIsFlushed(t *testing.T) {
 			read++
 		}
 		info, err := os.Stat(path)
-		testkit.Require(rt, err == nil && read == written && tail.Offset() == info.Size()-endSize,
-			"%d of %d events, up to %d of %d: %v", read, written, tail.Offset(), info.Size(), err)
+		if err != nil || read != written || tail.Offset() != info.Size()-endSize {
+			rt.Fatalf("%d of %d events, up to %d of %d: %v", read, written, tail.Offset(), info.Size(), err)
+		}
 	})
 }
 

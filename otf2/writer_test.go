@@ -64,8 +64,9 @@ func TestRefusedEvents(t *testing.T) {
 		t.Errorf("second close: %v", err)
 	}
 	events := testkit.Value(readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize))(t)
-	testkit.Check(t, len(events) == 3 && w.Events() == 3 && w.LastTime() == 103,
-		"%d events in the file, %d counted, last time %d", len(events), w.Events(), w.LastTime())
+	if len(events) != 3 || w.Events() != 3 || w.LastTime() != 103 {
+		t.Errorf("%d events in the file, %d counted, last time %d", len(events), w.Events(), w.LastTime())
+	}
 }
 
 // The largest record that fits a chunk is written and read; one more argument is refused.

@@ -142,8 +142,9 @@ func FuzzRecords(f *testing.F) {
 			}
 		}
 		for _, c := range m.ranks.all {
-			testkit.Check(t, c == nil || len(c.queue.plans)+c.calls.count <= 0,
-				"%d plans and %d calls are kept at the end", len(c.queue.plans), c.calls.count)
+			if c != nil && len(c.queue.plans)+c.calls.count > 0 {
+				t.Errorf("%d plans and %d calls are kept at the end", len(c.queue.plans), c.calls.count)
+			}
 		}
 	})
 }

@@ -51,7 +51,9 @@ func (tr *trace) processIDs(t testing.TB, a *otf2.Archive) []int {
 			pids = append(pids, int(e.Attributes[0].Bits))
 			break
 		}
-		testkit.Require(t, tr.pids == nil || pids[i] == tr.pids[i], "process %d is %d, not %d", i, pids[i], tr.pids[i])
+		if tr.pids != nil && pids[i] != tr.pids[i] {
+			t.Fatalf("process %d is %d, not %d", i, pids[i], tr.pids[i])
+		}
 	}
 	return pids
 }

@@ -167,8 +167,9 @@ func readMeasurement(t *testing.T, dir string) [][]userRegion {
 			case otf2.EventEnter:
 				stack = append(stack, userRegion{name: regions[e.Enter().Region], bytes: unsized})
 			case otf2.EventLeave:
-				testkit.Require(t, len(stack) != 0 && stack[len(stack)-1].name == regions[e.Leave().Region],
-					"%s: location %#x leaves %q in %v", dir, location.Self, regions[e.Leave().Region], stack)
+				if len(stack) == 0 || stack[len(stack)-1].name != regions[e.Leave().Region] {
+					t.Fatalf("%s: location %#x leaves %q in %v", dir, location.Self, regions[e.Leave().Region], stack)
+				}
 				if top := stack[len(stack)-1]; top.name != "" {
 					ended = append(ended, top)
 				}

@@ -373,8 +373,9 @@ func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
 	lazily(t, time.Hour, mostBacklog)
 	now := time.Now()
 	b := &backlog{when: "auto"}
-	testkit.Check(t, !b.wanted(false, now) && b.wanted(true, now),
-		"wanted: %v where there are processors, %v where there are none", b.wanted(false, now), b.wanted(true, now))
+	if b.wanted(false, now) || !b.wanted(true, now) {
+		t.Errorf("wanted: %v where there are processors, %v where there are none", b.wanted(false, now), b.wanted(true, now))
+	}
 	if b.asked = now; b.wanted(true, now) || !b.wanted(true, now.Add(lookedFor)) {
 		t.Errorf("wanted while somebody looks: %v; after that: %v", b.wanted(true, now),
 			b.wanted(true, now.Add(lookedFor)))
@@ -419,8 +420,9 @@ func TestMuchIsPutOffForARequest(t *testing.T) {
 		c.backlog.expectRequest(c.memory, pending)
 		_, err := c.round()
 		testkit.Must(t, err)
-		testkit.Check(t, c.memory.PutsOff() == putsOff && (!pending || c.backlog.appendAll(c) == putsOff),
-			"puts off: %v, all of it: %v, want %v", c.memory.PutsOff(), c.backlog.appendAll(c), putsOff)
+		if c.memory.PutsOff() != putsOff || pending && c.backlog.appendAll(c) != putsOff {
+			t.Errorf("puts off: %v, all of it: %v, want %v", c.memory.PutsOff(), c.backlog.appendAll(c), putsOff)
+		}
 	}
 	much := func() {
 		for used := 0; used < mostAtRequest; n++ {

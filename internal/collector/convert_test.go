@@ -104,8 +104,9 @@ func TestConvert(t *testing.T) {
 			testkit.Must(t, convert(file, dir))
 			e := onlyShard(t, dir)
 			p := e.Process
-			testkit.Check(t, e.State == experiment.Done && p.Finished && starts(p) == calls*perCall,
-				"state %v, finished %v, %d starts of %d", e.State, p.Finished, starts(p), calls*perCall)
+			if e.State != experiment.Done || !p.Finished || starts(p) != calls*perCall {
+				t.Errorf("state %v, finished %v, %d starts of %d", e.State, p.Finished, starts(p), calls*perCall)
+			}
 			testkit.Check(t, len(p.Counts.Oddities) == 0 && len(p.Markers) == 0,
 				"oddities %v, markers %v", p.Counts.Oddities, p.Markers)
 			if p.Settings["COLLECTOR"] != "spool" || p.Settings["EVENTS"] != "light" || p.Launcher.Rank != -1 {
@@ -128,8 +129,9 @@ func TestConvertWhatIsWhole(t *testing.T) {
 		file, dir := writeSpool(t, content[:size])
 		testkit.Must(t, convert(file, dir))
 		e := onlyShard(t, dir)
-		testkit.Check(t, e.State == experiment.Done && starts(e.Process) <= calls*perCall,
-			"%d bytes: state %v, %d starts", size, e.State, starts(e.Process))
+		if e.State != experiment.Done || starts(e.Process) > calls*perCall {
+			t.Errorf("%d bytes: state %v, %d starts", size, e.State, starts(e.Process))
+		}
 		marked := len(e.Process.Markers) > 0 && strings.HasPrefix(
 			e.Process.Markers[0].Text, "the raw file ends early: ")
 		want := size != shm.HeaderSize+32

@@ -209,8 +209,9 @@ func TestGPUsAreIdentifiedAndMeasured(t *testing.T) {
 			}
 		}
 	}
-	testkit.Check(t, d.closed.Load() && d.late.Load() <= 0,
-		"closed %v, %d readings after that", d.closed.Load(), d.late.Load())
+	if !d.closed.Load() || d.late.Load() > 0 {
+		t.Errorf("closed %v, %d readings after that", d.closed.Load(), d.late.Load())
+	}
 	rows := 0
 	for _, l := range p.Locations {
 		if l.Kind == experiment.KindGPUMetrics {
@@ -228,8 +229,9 @@ func TestWithoutNVMLNothingIsRead(t *testing.T) {
 		defer d.mu.Unlock()
 		return len(d.wanted) == 2
 	})
-	testkit.Check(t, message == "" && len(p.Markers) == 0 && d.count(0, gpu.Power) <= 0 && p.GPUs[1].Facts != nil,
-		"message %q, markers %v, %d readings, %+v", message, p.Markers, d.count(0, gpu.Power), p.GPUs[1])
+	if message != "" || len(p.Markers) != 0 || d.count(0, gpu.Power) > 0 || p.GPUs[1].Facts == nil {
+		t.Errorf("message %q, markers %v, %d readings, %+v", message, p.Markers, d.count(0, gpu.Power), p.GPUs[1])
+	}
 	for _, l := range p.Locations {
 		testkit.Check(t, l.Kind != experiment.KindGPUMetrics, "%+v", l)
 	}

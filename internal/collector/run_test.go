@@ -335,8 +335,9 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	testkit.Require(t, shmtest.Await(func() bool { return job.Answered(request) }), "the request is not answered")
 	// All that was recorded before the request is on disk, while the process lives.
 	e := onlyShard(t, dir)
-	testkit.Check(t, e.State == experiment.Writing && !e.Process.Finished && starts(e.Process) == 2*calls*perCall,
-		"after the request: state %v, %d starts", e.State, starts(e.Process))
+	if e.State != experiment.Writing || e.Process.Finished || starts(e.Process) != 2*calls*perCall {
+		t.Errorf("after the request: state %v, %d starts", e.State, starts(e.Process))
+	}
 	onDisk := eventsOf(t, e)
 	testkit.Check(t, onDisk >= 2*calls*4, "%d events on disk after %d calls", onDisk, 2*calls)
 
@@ -349,8 +350,9 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	out := testkit.Value(wait())(t)
 	e = onlyShard(t, dir)
 	p := e.Process
-	testkit.Check(t, e.State == experiment.Done && p.Finished && starts(p) == 4*calls*perCall && len(p.Pending) == 0,
-		"at the end: state %v, finished %v, %d starts, pending %v", e.State, p.Finished, starts(p), p.Pending)
+	if e.State != experiment.Done || !p.Finished || starts(p) != 4*calls*perCall || len(p.Pending) != 0 {
+		t.Errorf("at the end: state %v, finished %v, %d starts, pending %v", e.State, p.Finished, starts(p), p.Pending)
+	}
 	delete(p.Counts.Oddities, "LATE_RECORDS") // the scheduler's doing
 	testkit.Check(t, len(p.Counts.Lost) == 0 && len(p.Counts.Oddities) == 0 && len(p.Markers) == 0,
 		"lost %v, oddities %v, markers %v", p.Counts.Lost, p.Counts.Oddities, p.Markers)
@@ -517,8 +519,9 @@ func TestHostClock(t *testing.T) {
 		t.Errorf("%+v", p.Clock)
 	}
 	// The first record is the thread's, at 2000 after the anchor; the communicator's INIT comes at 3000.
-	testkit.Check(t, p.FirstTime == 4e18+2000 && p.LastTime == 4e18+now-1e9 && p.Comms[0].InitTime == 4e18+3000,
-		"first %d, last %d, init %d", p.FirstTime-4e18, p.LastTime-4e18, p.Comms[0].InitTime-4e18)
+	if p.FirstTime != 4e18+2000 || p.LastTime != 4e18+now-1e9 || p.Comms[0].InitTime != 4e18+3000 {
+		t.Errorf("first %d, last %d, init %d", p.FirstTime-4e18, p.LastTime-4e18, p.Comms[0].InitTime-4e18)
+	}
 }
 
 func TestRefusals(t *testing.T) {
@@ -611,8 +614,9 @@ func TestKilledCollectorIsReplaced(t *testing.T) {
 	first.Process.Kill()
 	first.Wait()
 	dead := onlyShard(t, dir)
-	testkit.Require(t, dead.State == experiment.Dead && !dead.Process.Finished && eventsOf(t, dead) >= 4*calls,
-		"after the kill: state %v, %d events", dead.State, eventsOf(t, dead))
+	if dead.State != experiment.Dead || dead.Process.Finished || eventsOf(t, dead) < 4*calls {
+		t.Fatalf("after the kill: state %v, %d events", dead.State, eventsOf(t, dead))
+	}
 
 	second := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir)
 	for i := range uint64(calls) {

@@ -148,8 +148,9 @@ func TestPatientEventFiles(t *testing.T) {
 		failed = w.Flush()
 	}
 	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, limit)
-	testkit.Require(t, err == nil && failed != nil && reported == 1 && w.Size() == 0 && w.Flushed() == 0,
-		"%v, flush: %v, told %d times, %d bytes, %d events", err, failed, reported, w.Size(), w.Flushed())
+	if err != nil || failed == nil || reported != 1 || w.Size() != 0 || w.Flushed() != 0 {
+		t.Fatalf("%v, flush: %v, told %d times, %d bytes, %d events", err, failed, reported, w.Size(), w.Flushed())
+	}
 	testkit.Must(t, errors.Join(w.Flush(), w.Leave(2, nil, 0), w.Close()))
 	if r, err := otf2.ScanEventFile(way, otf2.DefaultEventChunkSize); err != nil || r.Events != 2 || !r.Complete {
 		t.Errorf("%+v, %v", r, err)

@@ -62,7 +62,9 @@ func FuzzIdentities(f *testing.F) {
 			}
 		}
 		pci := canonicalPCI(text)
-		testkit.Check(t, pci == "" || canonicalPCI(pci) == pci, "%q: %q, then %q", text, pci, canonicalPCI(pci))
+		if pci != "" && canonicalPCI(pci) != pci {
+			t.Errorf("%q: %q, then %q", text, pci, canonicalPCI(pci))
+		}
 	})
 }
 

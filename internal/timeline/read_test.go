@@ -403,6 +403,7 @@ func TestNodesOfTransfers(t *testing.T) {
 		got = append(got, n[0], n[1])
 	}
 	testkit.Same(t, []uint64{0, 1030, 160, 1030, 320, 1030}, got)
-	testkit.Check(t, s.transfers[3][2] == 1001 && s.transfers[4][2] == 6,
-		"transfers took %d and %d, less 1", s.transfers[3][2], s.transfers[4][2])
+	if s.transfers[3][2] != 1001 || s.transfers[4][2] != 6 {
+		t.Errorf("transfers took %d and %d, less 1", s.transfers[3][2], s.transfers[4][2])
+	}
 }

@@ -95,16 +95,18 @@ func TestServerSendsTheBlocks(t *testing.T) {
 		r.URL.Path, r.Host = "/"+s.token+path, s.hosts[0]
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
-		testkit.Require(t, w.Code == http.StatusOK && w.Header().Get("Content-Length") == fmt.Sprint(w.Body.Len()),
-			"%s: %d, %s bytes", path, w.Code, w.Header().Get("Content-Length"))
+		if w.Code != http.StatusOK || w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len()) {
+			t.Fatalf("%s: %d, %s bytes", path, w.Code, w.Header().Get("Content-Length"))
+		}
 		return w.Body.Bytes()
 	}
 	testkit.Check(t, bytes.Contains(get("/"), []byte("connect-src 'self'")), "the page cannot ask for its data")
 	packed := testkit.Value(io.ReadAll(flate.NewReader(bytes.NewReader(get("/head")))))(t)
 	var h head
 	testkit.Must(t, json.Unmarshal(packed, &h))
-	testkit.Check(t, h.Title == "job" && h.Nodes == len(s.blocks)-1 && h.Blocks == nil,
-		"%d blocks, the nodes are %d, title %q", len(s.blocks), h.Nodes, h.Title)
+	if h.Title != "job" || h.Nodes != len(s.blocks)-1 || h.Blocks != nil {
+		t.Errorf("%d blocks, the nodes are %d, title %q", len(s.blocks), h.Nodes, h.Title)
+	}
 	var want collector
 	if _, err := readJob(t).write(&want, nil); err != nil || len(want) != len(s.blocks) {
 		t.Fatalf("%d blocks, want %d: %v", len(s.blocks), len(want), err)

@@ -91,7 +91,9 @@ func TestStream(t *testing.T) {
 			}
 			testkit.Require(t, slices.Equal(list, want), "%v, want %v", list, want)
 		}
-		testkit.Require(t, !c.more() && temp.failed() == nil, "there is more, or %v", temp.failed())
+		if c.more() || temp.failed() != nil {
+			t.Fatalf("there is more, or %v", temp.failed())
+		}
 	})
 }
 

@@ -43,8 +43,9 @@ func TestPathIsTheReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, h, all := readTimeline(t, jobtest.Open(t, anchor))
 			r := d.report.CriticalPath
-			testkit.Require(t, r != nil && h.Path != nil && h.Path.Count != 0,
-				"no path: %+v, on the page %+v", r, h.Path)
+			if r == nil || h.Path == nil || h.Path.Count == 0 {
+				t.Fatalf("no path: %+v, on the page %+v", r, h.Path)
+			}
 			activities, operations := make(map[string]uint64), make(map[string]uint64)
 			ranks := make(map[string]uint64)
 			at := uint64(0)

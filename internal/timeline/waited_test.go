@@ -52,8 +52,9 @@ func TestWaitsInTimeAreTheReports(t *testing.T) {
 					s.StartUp.Waited)
 			}
 			for i, r := range h.Ranks {
-				testkit.Check(t, waited[i] == r.Waited && caused[i] == r.Caused,
-					"%s: %d and %d, the report has %d and %d", r.Name, waited[i], caused[i], r.Waited, r.Caused)
+				if waited[i] != r.Waited || caused[i] != r.Caused {
+					t.Errorf("%s: %d and %d, the report has %d and %d", r.Name, waited[i], caused[i], r.Waited, r.Caused)
+				}
 			}
 			testkit.Check(t, len(h.Waiting) != 0 && len(h.Waiting) == len(in),
 				"%d operations, the report has %d", len(in), len(h.Waiting))

@@ -176,8 +176,9 @@ func TestPutOffFails(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	info, err := file.Stat()
-	testkit.Check(t, err == nil && info.Size() == size && b.Size() == size,
-		"the file has %d bytes, the backlog says %d, want %d: %v", info.Size(), b.Size(), size, err)
+	if err != nil || info.Size() != size || b.Size() != size {
+		t.Errorf("the file has %d bytes, the backlog says %d, want %d: %v", info.Size(), b.Size(), size, err)
+	}
 	m.TakeLive()
 	r.read(m, 500)
 	file.write = false
@@ -267,8 +268,9 @@ func TestBacklogIsASpoolFile(t *testing.T) {
 		ended = round.Ended
 	}
 	r.read(spool, 1<<20)
-	testkit.Check(t, r.next[0] == w.n && r.next[1] == w.n && spool.Lacking() == 0 && spool.Cut() == "",
-		"%v records were given of %d, %d bytes are lacking, cut %q", r.next, w.n, spool.Lacking(), spool.Cut())
+	if r.next[0] != w.n || r.next[1] != w.n || spool.Lacking() != 0 || spool.Cut() != "" {
+		t.Errorf("%v records were given of %d, %d bytes are lacking, cut %q", r.next, w.n, spool.Lacking(), spool.Cut())
+	}
 	h := spool.Header()
 	testkit.Check(t, h.Host() == "far" && h.PID == job.Header().PID, "host %q, process %d", h.Host(), h.PID)
 	comm.FinalTicks = 77

@@ -351,8 +351,9 @@ func TestPathIsTheRun(t *testing.T) {
 		causes := p.engine.Result()
 		for _, w := range r.WhatIf {
 			testkit.Check(t, w.Gain <= r.Steady && (w.Least == nil || *w.Least <= w.Gain), "%+v of %d", w, r.Steady)
-			testkit.Check(t, w.Change != FasterRank || w.Gain <= most(causes, w.Rank),
-				"%+v, and it cost %d", w, most(causes, w.Rank))
+			if w.Change == FasterRank && w.Gain > most(causes, w.Rank) {
+				t.Errorf("%+v, and it cost %d", w, most(causes, w.Rank))
+			}
 		}
 		p.path.audit(t)
 	})

@@ -32,7 +32,9 @@ func write(t *testing.T, rec *Recording, k int) *shm.Spool {
 		round := testkit.Value(s.Refresh())(t)
 		ended = round.Ended
 	}
-	testkit.Require(t, s.Orderly() && s.Cut() == "", "the raw file ends early: %q", s.Cut())
+	if !s.Orderly() || s.Cut() != "" {
+		t.Fatalf("the raw file ends early: %q", s.Cut())
+	}
 	return s
 }
 
@@ -125,8 +127,9 @@ func TestTranscriptsComeBack(t *testing.T) {
 	testkit.Require(t, rec.numbers.own, "the plugin's handles are not known as such")
 	s := write(t, rec, 0)
 	h := s.Header()
-	testkit.Check(t, h.Host() == "testhost" && h.Boot() != "" && h.Tag == 0x1234,
-		"host %q, boot %q, tag %#x", h.Host(), h.Boot(), h.Tag)
+	if h.Host() != "testhost" || h.Boot() == "" || h.Tag != 0x1234 {
+		t.Errorf("host %q, boot %q, tag %#x", h.Host(), h.Boot(), h.Tag)
+	}
 
 	dir := t.TempDir()
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, experiment.Folder), 0o700))
