@@ -57,9 +57,9 @@ func (ops *operations) writeExcess(now uint64) {
 	ops.relieveAt = max(maxHeld, ops.ranks.bytes) + mostRelief()
 }
 
-// isOverdue reports whether a plan at the head of the queue has waited long enough for children that have not begun:
-// until the limit, or until a later plan of the communicator, whose kernels run after its own, has been complete for a
-// while.
+// isOverdue reports whether a plan at the head of the queue has waited long enough: for children that have not begun,
+// until the limit; for these and for network traffic that does not end, until a later plan of the communicator, which
+// runs after it, has been complete for a while. While a plan is known to run, its age says nothing: it may hang.
 func (ops *operations) isOverdue(c *commRank, p *plan, now uint64) bool {
 	if len(c.queue.plans) > maxQueue || len(c.queue.plans) > 1 && ops.exceedsShare(c, 2*maxHeld) {
 		return true
@@ -67,11 +67,11 @@ func (ops *operations) isOverdue(c *commRank, p *plan, now uint64) bool {
 	if !p.enqueue.stopped || p.gpu.open > 0 {
 		return false
 	}
-	if now > max(p.enqueue.stop, c.queue.headAt)+ops.opts.operationLimit {
+	if p.net.open == 0 && now > max(p.enqueue.stop, c.queue.headAt)+ops.opts.operationLimit {
 		return true
 	}
 	for _, later := range c.queue.plans[1:] {
-		if !later.callOnly && later.completion.at != 0 && len(later.gpu.stamps.Kernels) > 0 {
+		if !later.callOnly && later.completion.at != 0 && (len(later.gpu.stamps.Kernels) > 0 || later.net.stop != 0) {
 			return now > later.completion.at+ops.opts.gpuHold/2
 		}
 	}
