@@ -73,12 +73,19 @@ func operationOnPath(x *criticalpath.OperationRow) string {
 	return x.Operation + " on " + x.Communicator
 }
 
-// fasterLine states how much shorter the run would be if the named ranks and links were as fast as the others.
+// fasterLine states how much shorter the run would be if the named ranks, together, and links were as fast as others.
 func fasterLine(r *criticalpath.Result) string {
+	if r.GainsNotKnown != "" {
+		return "How much shorter the run could be is not known: " + r.GainsNotKnown + "."
+	}
 	var parts []string
+	together := slices.IndexFunc(r.WhatIf, func(w criticalpath.WhatIf) bool {
+		return w.Change == criticalpath.FasterSet
+	})
 	for i := range r.WhatIf {
 		w := &r.WhatIf[i]
-		if w.Confidence == nil || len(parts) == mostFaster {
+		if w.Confidence == nil || len(parts) == mostFaster ||
+			w.Change == criticalpath.FasterRank && together >= 0 && slices.Contains(r.WhatIf[together].Ranks, w.Rank) {
 			continue
 		}
 		text := fmt.Sprintf("if %s were as fast as the others, the run would be %s shorter", changedText(w),
@@ -182,14 +189,11 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 		label("change", "", func(w *row) string { return string(w.Change) }),
 		label("", "if as fast as others", changedText),
 		{"rank", "", nil, func(w *row) any { return w.Rank }},
+		{"ranks", "", nil, func(w *row) any { return units.Ranks(w.Ranks) }},
 		label("host", "host", func(w *row) string { return w.Host }),
 		{"peer", "", nil, func(w *row) any { return valueOrNil(w.Peer) }},
-		{"gain_ns", "gain", func(w *row) string {
-			if w.Partial {
-				return "> " + units.Time(float64(w.Gain))
-			}
-			return units.Time(float64(w.Gain))
-		}, func(w *row) any { return w.Gain }},
+		{"gain_ns", "gain", func(w *row) string { return units.Time(float64(w.Gain)) },
+			func(w *row) any { return w.Gain }},
 		pathShare(func(w *row) uint64 { return w.Gain }, steady),
 		{"least_ns", "at least", func(w *row) string {
 			if w.Least == nil {
@@ -207,7 +211,6 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 			}
 			return fmt.Sprintf("%.1f %%", math.Floor(1000**w.Confidence)/10)
 		}, func(w *row) any { return valueOrNil(w.Confidence) }},
-		{"partial", "", nil, func(w *row) any { return w.Partial }},
 	}
 }
 

@@ -35,7 +35,9 @@ func TestCriticalPath(t *testing.T) {
 			{Change: criticalpath.FasterLink, Rank: 1, Name: "Rank 1", Host: "n0", Peer: &to, PeerName: "Rank 2",
 				Gain: 100e6, Operations: 9, Confidence: &sure},
 			{Change: criticalpath.FasterRank, Rank: 0, Name: "Rank 0", Host: "n0", Gain: 21e6, Least: &most,
-				Operations: 4, Partial: true},
+				Operations: 4},
+			{Change: criticalpath.FasterSet, Rank: -1, Ranks: []int{3, 4}, Name: "Ranks 3-4", Gain: 450e6, Least: &least,
+				Operations: 30, Confidence: &sure},
 			{Change: criticalpath.NoWaiting, Rank: -1, Name: "no waiting", Gain: 19e6},
 		},
 	}

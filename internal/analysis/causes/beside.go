@@ -3,8 +3,6 @@
 package causes
 
 import (
-	"slices"
-
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -31,21 +29,18 @@ type series struct {
 // hostTimes has a host's last times between calls, before operations of one series.
 type hostTimes struct {
 	series
-	ns   [keptTimes]float64 // cases in which it cannot have waited for the operation before, which had not ended
-	n    uint32
-	open [keptOpen]openTime // cases in which it may have waited
-	m    uint32
-	mid  float64 // the usual time, see middle
-	gpu  gpuTimes
+	ns    [keptTimes]float64 // cases in which it cannot have waited for the operation before, which had not ended
+	n     uint32
+	open  [keptTimes]float64 // cases in which it may have waited
+	m     uint32
+	ended float64 // ns from the end of the operation before to the call, in the last of them
+	waits *order  // whether hosts wait before they call this function
+	mid   float64 // the usual time, see middle
+	gpu   gpuTimes
 }
-
-// openTime is the time until a call that came after the end of the operation before, in ns: since the call before, and
-// since that end.
-type openTime struct{ called, ended float64 }
 
 const (
 	keptTimes  = 3
-	keptOpen   = 5
 	mostSeries = 16 // for a rank; for further ones the host's time is unknown
 )
 
@@ -60,13 +55,25 @@ func (e *Engine) called(l *Local, of series) {
 	}
 	took := float64(l.Ready - l.Free)
 	if l.Ready >= l.Ended {
-		t.open[t.m%keptOpen] = openTime{took, float64(l.Ready - l.Ended)}
-		t.m++
+		e.open(t, took, float64(l.Ready-l.Ended))
 	} else {
 		t.ns[t.n%keptTimes] = took
 		t.n++
 	}
 	t.mid = t.middle()
+}
+
+// open records how long a host took until a call after the end of the operation before, in ns: since the call before,
+// and since that end.
+func (e *Engine) open(t *hostTimes, called, ended float64) {
+	if t.waits == nil {
+		t.waits = e.orderOf(functions{of: t.function})
+	}
+	if t.m > 0 {
+		t.waits.add(abs(called-t.open[(t.m-1)%keptTimes]), abs(ended-t.ended))
+	}
+	t.open[t.m%keptTimes], t.ended = called, ended
+	t.m++
 }
 
 // timesOf returns the times of a series, which it adds if needed; nil if there are too many series.
@@ -116,27 +123,14 @@ func middleOf(of *[keptTimes]float64) float64 {
 }
 
 // steady returns the median of the times in which the host may have waited for the operation before, if they show that
-// it did not: the times between calls are alike, whenever that operation ended. A host that waits for operations calls
+// hosts do not: times between calls are alike, whenever that operation ended. A host that waits for operations calls
 // about the same time after their ends. It returns 0 otherwise.
 func (t *hostTimes) steady() float64 {
-	if t.m < keptOpen {
+	if t.m < keptTimes || !t.waits.isBeside() {
 		return 0
 	}
-	var called, ended [keptOpen]float64
-	for i, o := range t.open {
-		called[i], ended[i] = o.called, o.ended
-	}
-	slices.Sort(called[:])
-	slices.Sort(ended[:])
-	if last := keptOpen - 1; steadier*(called[last]-called[0]) >= ended[last]-ended[0] {
-		return 0
-	}
-	return called[keptOpen/2]
+	return middleOf(&t.open)
 }
-
-// steadier is how many times less the times between calls must vary than the times after the ends of operations to
-// show that the host waited for none of these.
-const steadier = 2
 
 // beside counts the part of the last waits in which the host worked as its own time. A host that calls after the
 // previous operation has ended may have waited for that: then it worked during the wait for as long as it usually

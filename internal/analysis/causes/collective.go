@@ -36,6 +36,7 @@ func (e *Engine) collective(op *Operation, members []Member) {
 		e.called(&m.Local, of)
 		e.computed(&m.Local, m.Begin, of)
 		e.costless(&m.Local, &e.arrived[i])
+		m.Work = e.work(&m.Local, &e.arrived[i])
 		e.came = append(e.came, m.Arrival)
 	}
 	e.blames = e.blames[:0]
@@ -46,14 +47,11 @@ func (e *Engine) collective(op *Operation, members []Member) {
 	late, ok := facts.Arrive(op.Kind, e.came, op.Unstated)
 	if e.lateness = late; ok {
 		compared = &e.lateness
-		if met {
-			e.ideal(compared)
-		}
 		e.compared(op, members, compared, startUp)
 		e.goOnLate(op, members, !met)
 	}
-	if e.follower != nil {
-		e.follower.Collective(op, members, e.came, compared, e.delays(members), startUp)
+	for _, f := range e.followers {
+		f.Collective(op, members, e.came, compared, startUp)
 	}
 	for i := range members {
 		m, s := &members[i], &e.arrived[i]

@@ -40,7 +40,7 @@ type gpuTimes struct {
 	early early
 }
 
-// order counts evidence of whether GPUs wait for an operation before they compute what precedes the next one. It
+// order counts evidence of whether GPUs, or hosts, wait for an operation before they do what precedes the next one. It
 // depends on the program, so all ranks have it in common.
 type order struct {
 	// beside counts how often two consecutive times from begin to begin were alike and those from end to begin were
@@ -168,12 +168,7 @@ func (e *Engine) orderOf(of functions) *order {
 func (t *gpuTimes) add(begun, ended float64, run uint32) {
 	if t.n > 0 && t.run == run {
 		since := t.took[(t.n-1)%keptTimes]
-		switch beside, behind := abs(begun-since), abs(ended-t.last); {
-		case steadier*beside < behind:
-			t.order.beside++
-		case steadier*behind < beside:
-			t.order.behind++
-		}
+		t.order.add(abs(begun-since), abs(ended-t.last))
 	}
 	t.took[t.n%keptTimes] = begun
 	t.last, t.run = ended, run
@@ -181,6 +176,19 @@ func (t *gpuTimes) add(begun, ended float64, run uint32) {
 		t.mid = middleOf(&t.took)
 	}
 }
+
+// add compares how much two consecutive times differ, from begin to begin (or call to call) and from end to begin.
+func (o *order) add(begun, ended float64) {
+	switch {
+	case steadier*begun < ended:
+		o.beside++
+	case steadier*ended < begun:
+		o.behind++
+	}
+}
+
+// steadier is how many times less one of the two must vary to be evidence.
+const steadier = 2
 
 // isBeside reports whether GPUs do not wait. If times show neither, both counts are about equal. So beside must exceed
 // behind by a factor, and by a number of standard deviations of the difference.

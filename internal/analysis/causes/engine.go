@@ -38,6 +38,8 @@ type Member struct {
 	There       otf2.Timestamp
 	Uncertainty uint64 // of Begin and End, ns
 	Stated      bool   // Uncertainty is known
+	Work        uint64 // ns that it worked since its operation before: after the end of that, and beside it
+	Begins      bool   // it is the first message of a pair
 	Local
 }
 
@@ -57,14 +59,11 @@ type Engine struct {
 
 	launches []*launch // launches for reuse
 
-	sharing  Sharing
-	orders   map[functions]*order
-	follower Follower  // if set, receives what is analyzed
-	own      []Delay   // passed to the follower
-	others   []*Member // likewise
-	lateness facts.Lateness
-
-	ends []ended // last operation of each rank
+	sharing   Sharing
+	orders    map[functions]*order
+	followers []Follower // receive what is analyzed
+	others    []Other    // passed to them
+	lateness  facts.Lateness
 
 	// State of the operation that is being analyzed, by member:
 	arrived []state // states on arrival
@@ -79,7 +78,7 @@ type Engine struct {
 // NewEngine returns an engine for a number of ranks of the world.
 func NewEngine(ranks int) *Engine {
 	n := causesOf(ranks)
-	e := &Engine{causes: n, ranks: make([]rank, ranks), ends: make([]ended, ranks), comms: make(map[otf2.CommRef]*comm),
+	e := &Engine{causes: n, ranks: make([]rank, ranks), comms: make(map[otf2.CommRef]*comm),
 		begun: make(facts.StartUps), orders: make(map[functions]*order)}
 	for _, s := range []**scratch{&e.window, &e.sum, &e.waits, &e.late} {
 		*s = newScratch(n.all())
@@ -104,7 +103,6 @@ type state struct {
 	waited   [worlds]float64 // in operations of each paradigm
 	loose    float64         // waits that are too small to be divided by cause
 	waits    amounts
-	saved    float64 // ns by which it would be earlier, see ideal
 	turned   float64 // part of its GPU's lateness that the turns of others may explain
 	floating
 }
@@ -335,9 +333,6 @@ func (e *Engine) Alone(l *Local, begin, end otf2.Timestamp) {
 	if l.Rank < 0 {
 		return
 	}
-	if e.follower != nil {
-		e.follower.Alone(l, begin, end)
-	}
 	e.alone(l, begin, end)
 	e.goOn()
 }
@@ -352,6 +347,10 @@ func (e *Engine) alone(l *Local, begin, end otf2.Timestamp) {
 	}
 	var s state
 	e.arrive(&s, l, begin, series{})
+	m := Member{Arrival: facts.Arrival{Begin: begin, End: end}, There: begin, Local: *l, Work: e.work(l, &s)}
+	for _, f := range e.followers {
+		f.Alone(&m)
+	}
 	s.transfer += float64(end - min(begin, end))
 	e.leave(l, &s)
 }
@@ -401,7 +400,6 @@ func (e *Engine) leave(l *Local, s *state) {
 			e.ledger.own[l.Rank], e.ledger.ownBy[l.Rank] = worked, own
 		}
 	}
-	e.ends[l.Rank].see(l.Seq, s.saved)
 	e.release(p)
 }
 

@@ -12,44 +12,30 @@ import (
 type Follower interface {
 	// Collective takes a collective. came has its members' arrivals with their waits; late is nil if their times are
 	// not comparable. startUp: it is the communicator's first one, see facts.StartUps.
-	Collective(op *Operation, members []Member, came []facts.Arrival, late *facts.Lateness, delays []Delay,
-		startUp bool)
-	// Launch takes a launch of messages, all with this function. others are the members at the other ends, in the
-	// order of their begins.
-	Launch(comm otf2.CommRef, function string, l *Member, others []*Member)
-	// Alone takes an operation that is not compared.
-	Alone(l *Local, begin, end otf2.Timestamp)
+	Collective(op *Operation, members []Member, came []facts.Arrival, late *facts.Lateness, startUp bool)
+	// Launch takes a launch of messages, all with the operation's function. others are the launches at the other ends,
+	// in the order of their begins.
+	Launch(op *Operation, l *Member, others []Other)
+	// Alone takes an operation that is not compared, of a member with only Begin, End, Local and Work.
+	Alone(m *Member)
 }
 
-// Delay is how much later one member of a collective came than another because of what it did itself.
-type Delay struct {
-	Member, By int32   // indices of both members
-	Own        float64 // ns
+// Other is a launch at the other end of messages.
+type Other struct {
+	*Member
+	Function string
 }
 
-// Followed sets the follower for everything that is analyzed from now on.
-func (e *Engine) Followed(f Follower) { e.follower = f }
+// Followed adds a follower of everything that is analyzed from now on.
+func (e *Engine) Followed(f Follower) { e.followers = append(e.followers, f) }
 
-// delays lists the members that matter and were late by themselves.
-func (e *Engine) delays(members []Member) []Delay {
-	e.own = e.own[:0]
-	for k := range e.blames {
-		b := &e.blames[k]
-		if !b.asked || b.from == b.to {
-			continue
-		}
-		own := 0.0
-		for _, why := range e.why(b) {
-			if r, kind, ok := e.causes.rank(why.of); ok && int(members[b.member].Local.Rank) == r &&
-				int(kind) < ownKinds {
-				own += why.ns
-			}
-		}
-		if own > 0 {
-			e.own = append(e.own, Delay{b.member, b.by, own * float64(e.came[b.member].Begin-e.came[b.by].Begin)})
-		}
+// work returns how long a rank worked since the operation before, in ns: since its end, and beside it.
+func (e *Engine) work(l *Local, came *state) uint64 {
+	ns := sum(came.own[:])
+	if p := e.before(l); p != nil {
+		ns -= sum(p.left.own[:])
 	}
-	return e.own
+	return uint64(max(ns, 0))
 }
 
 // Own divides the time between a moment (not before the end of the previous operation) and the operation's begin by

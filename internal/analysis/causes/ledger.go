@@ -309,9 +309,6 @@ type Rank struct {
 	Beside [NumKinds]float64
 	Delays [NumKinds]float64 // upper bound on how much earlier operations would have begun, without Beside
 	Spent  float64           // time in operations
-	// Saved is how much earlier its last operation would have ended if nothing but lateness took time in operations,
-	// see ideal.
-	Saved float64
 	// Worked is its own time: on the host, in calls, and on the GPU before operations begin, and also on its host and
 	// GPU while it waited.
 	Worked   float64
@@ -401,7 +398,7 @@ func (e *Engine) Result() *Result {
 				rank.Delays[k] = l.delays[of] * (cost - rank.Beside[k]) / cost
 			}
 		}
-		rank.Saved, rank.Spent, rank.Worked = e.ends[i].saved, l.spent[i], max(l.own[i]-e.aside.own[i], 0)
+		rank.Spent, rank.Worked = l.spent[i], max(l.own[i]-e.aside.own[i], 0)
 		for k := range rank.WorkedBy {
 			rank.WorkedBy[k] = l.ownBy[i][k] - e.aside.ownBy[i][k]
 		}

@@ -35,7 +35,6 @@ type launch struct {
 	open     int    // ends whose other end is unknown
 	sealed   bool   // all ends are known
 	follows  bool
-	begins   bool      // it has the first message of a pair
 	others   []*launch // launches at the other ends
 	unmet    int       // launches that have it among their others, and have not been analyzed
 	left     bool      // it has been analyzed
@@ -62,7 +61,7 @@ func (e *Engine) Message(end *End) {
 		p.launch = l
 	}
 	l.Outside = l.Outside && end.Outside // a launch is selected if any of its messages is
-	l.begins = l.begins || facts.IsStartUp(true, end.Ordinal)
+	l.Begins = l.Begins || facts.IsStartUp(true, end.Ordinal)
 	if l.function != end.Function {
 		l.function = facts.SendAndRecv // both ends
 	}
@@ -184,15 +183,8 @@ func (e *Engine) messages(l *launch) {
 		return cmp.Or(cmp.Compare(a.There, b.There), cmp.Compare(a.Arrival.Rank, b.Arrival.Rank),
 			cmp.Compare(a.Seq, b.Seq))
 	})
-	if e.follower != nil {
-		e.others = e.others[:0]
-		for i, o := range l.others {
-			if i == 0 || l.others[i-1] != o {
-				e.others = append(e.others, &o.Member)
-			}
-		}
-		e.follower.Launch(l.comm, l.function, &l.Member, e.others)
-	}
+	l.Work = e.work(&l.Local, &s)
+	e.follow(l)
 	late := l.others[:0:0]
 	for i, o := range l.others {
 		if l.waitsFor(o) && (i == 0 || l.others[i-1] != o) {
@@ -218,7 +210,6 @@ func (e *Engine) messages(l *launch) {
 	s.transfer += took - wait
 	s.gpu.moved += took - wait
 	s.waited[worldOf(l.Source)] += wait
-	e.idealLaunch(l, &s)
 	for _, o := range l.others {
 		o.unmet--
 		e.recycle(o)
@@ -226,6 +217,25 @@ func (e *Engine) messages(l *launch) {
 	l.others = l.others[:0]
 	e.leave(&l.Local, &s)
 	e.recycle(l)
+}
+
+// follow passes a launch to the followers. What a launch at another end worked is known once everything before it is.
+func (e *Engine) follow(l *launch) {
+	e.others = e.others[:0]
+	for i, o := range l.others {
+		if i > 0 && l.others[i-1] == o {
+			continue
+		}
+		if !o.left && o.There <= l.End {
+			var t state
+			e.arrive(&t, &o.Local, o.Begin, series{o.comm, o.function})
+			o.Work = e.work(&o.Local, &t)
+		}
+		e.others = append(e.others, Other{&o.Member, o.function})
+	}
+	for _, f := range e.followers {
+		f.Launch(&Operation{Comm: l.comm, Members: l.members, Function: l.function}, &l.Member, e.others)
+	}
 }
 
 // recycle keeps a launch for reuse when nothing refers to it any more.
@@ -257,7 +267,7 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 		b := blame{charge: charge, delay: charge, asked: significant}
 		if !met {
 			why := e.causes.startUp()
-			if l.begins {
+			if l.Begins {
 				starting += charge
 			} else { // recording began later
 				why = e.causes.unknown()

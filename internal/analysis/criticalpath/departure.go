@@ -4,17 +4,13 @@ package criticalpath
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// departure describes how a rank left an operation: on which path, and how much earlier it would have left for each
-// candidate.
+// departure describes how a rank left an operation: on which path.
 type departure struct {
 	seq  uint32 // causes.Local.Seq; 0: none
 	node int32  // the path up to the operation's last arrival
 	what int32  // the operation, from there to end
 	rank int32  // the rank of what; nobody for operations
 	end  otf2.Timestamp
-	gain *gains
-	own  uint64 // total ns that the rank was not in operations
-	wait uint64 // ns that it waited in the operation
 }
 
 // rank has the departures of a rank of the world from its last operations.
@@ -67,12 +63,10 @@ func (p *Path) put(at int32, x departure) {
 		p.tree.drop(x.node)
 		return
 	}
-	x.gain.take()
 	before := *old
 	*old = x
 	if before.seq != 0 {
 		p.tree.drop(before.node)
-		p.release(before.gain)
 	}
 }
 

@@ -9,8 +9,5 @@
 // of their past, so they are kept as a tree of sums (tree), in which a part that belongs to a single path is a single
 // node. Memory therefore grows with ranks and kinds of activities, not with events.
 //
-// To find what would be saved if a rank were as fast as the others, the same operations are replayed with times
-// reduced by what the delay analysis attributes to the rank itself (gains): for each candidate, how much earlier each
-// operation would have ended. Other ranks may then be the last ones, so the saving from one rank never exceeds what it
-// cost, and is often less.
+// What would be saved if ranks were as fast as others comes from package schedule, which plays the run again (Changes).
 package criticalpath

@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
-	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -33,6 +31,9 @@ type Result struct {
 	Ranks      []RankRow      `json:"ranks"`      // the longest first
 	Operations []OperationRow `json:"operations"` // the longest first
 	WhatIf     []WhatIf       `json:"what_if"`    // the greatest gain first
+
+	// GainsNotKnown says why gains of ranks are not known; "" if they are.
+	GainsNotKnown string `json:"gains_not_known,omitempty"`
 
 	Trace *Trace `json:"-"` // nil: the steps were not requested
 }
@@ -75,6 +76,7 @@ const (
 	FasterRank  Change = "rank"    // a rank is as fast as the ranks that it was later than
 	FasterLink  Change = "link"    // a slow link, or the GPU at one end, is as fast as others
 	FasterGPU   Change = "gpu"     // a GPU that works slowly within operations is as fast as others
+	FasterSet   Change = "set"     // several ranks are, together
 	FasterRanks Change = "ranks"   // every rank is as fast as the ranks that it was later than
 	NoWaiting   Change = "balance" // work is divided equally, and nobody waits
 )
@@ -82,7 +84,8 @@ const (
 // WhatIf is the saving from one change.
 type WhatIf struct {
 	Change   Change `json:"change"`
-	Rank     int    `json:"rank"` // in the world; −1: all ranks
+	Rank     int    `json:"rank"`            // in the world; −1: all ranks, or a set
+	Ranks    []int  `json:"ranks,omitempty"` // of a set
 	Name     string `json:"name"`
 	Host     string `json:"host"`
 	Peer     *int   `json:"peer"` // the rank at the other end of a link
@@ -93,7 +96,6 @@ type WhatIf struct {
 	Least *uint64 `json:"least_ns"`
 	// Operations counts those that would have begun earlier, because the rank came last and was late by itself.
 	Operations uint64   `json:"operations"`
-	Partial    bool     `json:"partial"`    // followed only from some moment on, so the gain is larger
 	Confidence *float64 `json:"confidence"` // of the verdict, if it names the culprit; otherwise null
 }
 
@@ -101,7 +103,6 @@ type WhatIf struct {
 type Run struct {
 	Begin    otf2.Timestamp // of the first event
 	Duration uint64
-	Causes   *causes.Result
 	Name     func(rank int) (name, host string)
 	Comm     func(otf2.CommRef) string
 	Kernel   func(otf2.RegionRef) string
@@ -171,8 +172,9 @@ func (p *Path) Result(run *Run) *Result {
 			r.Activities = append(r.Activities, row)
 		}
 	}
-	r.WhatIf = p.whatIf(r, run)
-	r.sort()
+	if ideal := p.ideal(r); ideal > 0 {
+		r.WhatIf = append(r.WhatIf, WhatIf{Change: NoWaiting, Rank: -1, Name: "no waiting", Gain: ideal})
+	}
 	return r
 }
 
@@ -184,80 +186,6 @@ func (p *Path) end() (last *departure, rank int) {
 		}
 	}
 	return last, rank
-}
-
-// whatIf determines the saving of each candidate.
-func (p *Path) whatIf(r *Result, run *Run) (all []WhatIf) {
-	last, _ := p.end()
-	end := last.end
-	gained := make([]uint64, len(p.candidates))
-	for c := range p.candidates {
-		latest := otf2.Timestamp(0)
-		for i := range p.ranks {
-			if x := p.ranks[i].latest(); x != nil {
-				p.fresh(x.gain)
-				latest = max(latest, x.end-otf2.Timestamp(x.gain.at(int32(c))))
-			}
-		}
-		gained[c] = min(uint64(end-min(end, latest)), r.Steady)
-	}
-	chance := p.middle(gained)
-	all = []WhatIf{}
-	for c := range p.candidates {
-		x := &p.candidates[c]
-		w := WhatIf{Change: FasterRanks, Rank: -1, Name: "all ranks", Gain: gained[c], Operations: x.times,
-			Partial: x.late}
-		if c != int(everybody) {
-			if x.rank == nobody {
-				continue
-			}
-			w.Change, w.Rank = FasterRank, int(x.rank)
-			w.Name, w.Host = run.Name(w.Rank)
-			w.Gain = min(w.Gain, most(run.Causes, w.Rank))
-			least := w.Gain - min(w.Gain, x.margin+chance)
-			w.Least = &least
-		}
-		if w.Gain > 0 {
-			all = append(all, w)
-		}
-	}
-	if ideal := p.ideal(r); ideal > 0 {
-		all = append(all, WhatIf{Change: NoWaiting, Rank: -1, Name: "no waiting", Gain: ideal})
-	}
-	return all
-}
-
-// most returns an upper bound on how much a rank made the run longer: by how much operations would have begun earlier
-// without its lateness, and how much it worked longer than the median of the others.
-func most(c *causes.Result, rank int) uint64 {
-	delay := 0.0
-	for _, k := range causes.OwnKinds {
-		delay += c.Ranks[rank].Delays[k]
-	}
-	var others []float64
-	for i := range c.Ranks {
-		if i != rank && c.Ranks[i].Worked > 0 {
-			others = append(others, c.Ranks[i].Worked)
-		}
-	}
-	if len(others) > 0 {
-		delay = min(delay, c.Ranks[rank].Worked-stats.NearestMedian(others))
-	}
-	return uint64(max(0, delay))
-}
-
-// middle returns the median of all ranks' gains.
-func (p *Path) middle(gained []uint64) uint64 {
-	all := make([]uint64, len(p.ranks))
-	for c := range p.candidates {
-		if r := p.candidates[c].rank; r != nobody {
-			all[r] = gained[c]
-		}
-	}
-	if len(all) < 3 {
-		return 0
-	}
-	return stats.NearestMedian(all)
 }
 
 // ideal returns the saving if all work of ranks were divided equally.

@@ -9,6 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/schedule"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
@@ -20,6 +21,8 @@ import (
 type causing struct {
 	engine   *causes.Engine
 	path     *criticalpath.Path
+	schedule *schedule.Recorder
+	saved    []int64 // by which the last operation of each rank would have ended earlier on an ideal network, ns
 	lanes    *causes.Lanes
 	shared   []analysis.SharedGPU
 	sharing  causes.Sharing // the same as shared, in the form of package causes
@@ -28,11 +31,17 @@ type causing struct {
 	members  []causes.Member
 }
 
-func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *causing {
+// newCausing returns what passes an archive's operations on. whole: the analysis covers the whole run, so that it can
+// be played again.
+func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, whole bool) *causing {
 	ranks, of := analysis.Ranks(defs, comms)
 	processes := analysis.Processes(defs)
 	engine, path := causes.NewEngine(len(ranks)), criticalpath.New(len(ranks))
 	engine.Followed(path)
+	recorder := schedule.NewRecorder(len(ranks))
+	if whole {
+		engine.Followed(recorder)
+	}
 	shared := analysis.SharedGPUs(defs, comms, ranks, of)
 	on := make([][]int, len(shared))
 	for i := range shared {
@@ -42,8 +51,9 @@ func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 	engine.InTurns(sharing)
 	return &causing{
 		shared: shared, sharing: sharing,
-		engine: engine, path: path, ranks: ranks, unstated: !facts.FindAttributes(defs).Has(regions.AttrTimingSource),
-		lanes: causes.NewLanes(defs, of, func(l otf2.LocationRef) otf2.LocationGroupRef { return processes[l] }),
+		schedule: recorder, engine: engine, path: path, ranks: ranks,
+		unstated: !facts.FindAttributes(defs).Has(regions.AttrTimingSource),
+		lanes:    causes.NewLanes(defs, of, func(l otf2.LocationRef) otf2.LocationGroupRef { return processes[l] }),
 	}
 }
 
@@ -174,7 +184,7 @@ func regionNames(defs *otf2.Definitions) func(otf2.RegionRef) string {
 func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 	name := func(rank int) (name, host string) { return c.ranks[rank].Name, c.ranks[rank].Host }
 	p := c.path.Result(&criticalpath.Run{
-		Begin: o.first, Duration: r.Summary.Duration, Causes: r.Causes, Name: name,
+		Begin: o.first, Duration: r.Summary.Duration, Name: name,
 		Comm: func(ref otf2.CommRef) string {
 			if comm := o.comms[ref]; comm != nil {
 				return comm.Name
@@ -183,6 +193,8 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 		},
 		Kernel: regionNames(o.defs),
 	})
+	c.saved = criticalpath.NewChanges(r.Causes, r.Verdict, name).Play(c.schedule, p)
+	c.schedule.Close()
 	if p == nil {
 		return nil
 	}

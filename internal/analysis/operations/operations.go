@@ -57,7 +57,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	o := newOperations(a, comms)
 	o.see, o.seeWhole = see.Part, see.Operation
 	o.choose(see.Selection, see.Waited)
-	o.causing = newCausing(a.Defs, comms)
+	o.causing = newCausing(a.Defs, comms, see.Selection == nil)
 	line := overtime.NewLine(len(o.causing.ranks))
 	o.waits.Over = line
 	o.causing.path.Traced(see.Path)

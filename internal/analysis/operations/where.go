@@ -21,7 +21,9 @@ func (r *Report) whereItWent(o *operations, line *overtime.Line, times *efficien
 	recorded := 0
 	for i, rank := range o.causing.ranks {
 		run.Names = append(run.Names, efficiency.Name{Rank: rank.Name, Host: rank.Host})
-		run.Saved = append(run.Saved, r.Causes.Ranks[i].Saved)
+		if o.causing.saved != nil {
+			run.Saved = append(run.Saved, float64(o.causing.saved[i]))
+		}
 		if !rank.Absent {
 			recorded++
 		}

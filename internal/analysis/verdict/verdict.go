@@ -83,6 +83,16 @@ type Worst struct {
 	Phase string `json:"phase,omitempty"`
 }
 
+// Late returns the culprits that came late to operations by themselves.
+func (v *Verdict) Late() (all []*Culprit) {
+	for i := range v.Culprits {
+		if c := &v.Culprits[i]; c.Worst != nil && !c.Stops() {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 // worstOf returns the most expensive of a rank's occurrences.
 func worstOf(all []causes.Occurrence) (w *Worst) {
 	most := 0.0

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Recorder writes down a run's operations. It follows the engine of package causes.
+type Recorder struct {
+	log    log
+	ranks  []recorded
+	series map[series]int32
+	groups map[otf2.CommRef][]int32 // members in the world of communicators with collectives
+	last   otf2.Timestamp           // time of the last record
+}
+
+// recorded is what is known of a rank.
+type recorded struct {
+	arrived []uint32           // parts whose arrival is written, by their number modulo keptParts
+	waited  []uint64           // ns in the operations of these parts
+	shape   map[shape]struct{} // what it calls
+	worked  float64            // ns, start-up left out
+	eager   map[int32]struct{} // series in which a send ended before its other end had begun
+}
+
+// series identifies operations of one function in communicators of one size.
+type series struct {
+	function string
+	members  int
+}
+
+// shape is a function that a rank calls, with the side on which the other ends of its messages are.
+type shape struct {
+	series
+	side int
+}
+
+// keptParts is how many parts of a rank are looked back for the one before an operation, as causes.Lane does.
+const keptParts = 64
+
+// NewRecorder returns a recorder for a number of ranks of the world.
+func NewRecorder(ranks int) *Recorder {
+	return &Recorder{ranks: make([]recorded, ranks), series: make(map[series]int32),
+		groups: make(map[otf2.CommRef][]int32)}
+}
+
+// Kinds of records.
+const (
+	arrival int64 = iota
+	collective
+	launch
+)
+
+// What the end of a member of a collective waits for.
+const (
+	untilItself = iota
+	untilAll
+	untilRoot
+	untilOthers
+	isCompared = 4 // flag: others may wait for it
+	isRoot     = 8 // flag
+	steadyEnd  = 16
+)
+
+func (r *Recorder) seriesOf(function string, members int) int32 {
+	s := series{function, members}
+	id, ok := r.series[s]
+	if !ok {
+		id = int32(len(r.series))
+		r.series[s] = id
+	}
+	return id
+}
+
+// arrive writes how a member comes to an operation, once.
+func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
+	l := &m.Local
+	rank := &r.ranks[l.Rank]
+	if rank.arrived == nil {
+		rank.arrived, rank.waited = make([]uint32, keptParts), make([]uint64, keptParts)
+		rank.shape, rank.eager = make(map[shape]struct{}), make(map[int32]struct{})
+	}
+	if rank.arrived[l.Seq%keptParts] == l.Seq {
+		return
+	}
+	own := m.Begin - min(l.Ended, m.Begin)
+	before, work := int64(0), int64(-1) // unknown, or in start-up: it does not change
+	if l.Before > 0 {
+		before = int64(l.Seq) - int64(l.Before)
+		if !starting && !rank.mayHide(l, uint64(own)) {
+			work = int64(m.Work)
+			rank.worked += float64(work)
+		}
+	}
+	rank.arrived[l.Seq%keptParts], rank.waited[l.Seq%keptParts] = l.Seq, 0
+	for _, v := range [...]int64{arrival, int64(l.Rank), int64(l.Seq), before, int64(m.Begin - r.last), int64(own),
+		work, int64(m.There - min(m.There, m.Begin)), int64(m.Uncertainty), int64(of)} {
+		r.log.write(v)
+	}
+	r.last = m.Begin
+	r.log.endRecord()
+}
+
+// mayHide reports whether a rank may have worked for an operation while the one before waited, for an unknown time: it
+// had called it by then, and began it in less than a part of the wait.
+func (r *recorded) mayHide(l *causes.Local, own uint64) bool {
+	at := l.Before % keptParts
+	return r.arrived[at] == l.Before && (!l.Called || l.Ready < l.Ended) && own < r.waited[at]/hiddenPart
+}
+
+const hiddenPart = 8
+
+// Collective takes a collective; see causes.Follower.
+func (r *Recorder) Collective(op *causes.Operation, members []causes.Member, came []facts.Arrival,
+	late *facts.Lateness, startUp bool) {
+	of := r.seriesOf(op.Function, op.Members)
+	if _, known := r.groups[op.Comm]; !known {
+		group := make([]int32, 0, len(members))
+		for i := range members {
+			group = append(group, members[i].Local.Rank)
+		}
+		r.groups[op.Comm] = group
+	}
+	known := 0
+	for i := range members {
+		if m := &members[i]; m.Local.Rank >= 0 {
+			known++
+			r.arrive(m, of, startUp)
+			r.ranks[m.Local.Rank].shape[shape{series{op.Function, op.Members}, 0}] = struct{}{}
+		}
+	}
+	r.log.write(collective)
+	r.log.write(int64(known))
+	for i := range members {
+		m := &members[i]
+		if m.Local.Rank < 0 {
+			continue
+		}
+		how := awaited(late, came, i)
+		if late != nil && !startUp {
+			how |= steadyEnd
+		}
+		r.leave(m, int64(how), came[i].Wait)
+	}
+	r.log.endRecord()
+}
+
+// awaited returns what the end of a member of a collective waits for.
+func awaited(late *facts.Lateness, came []facts.Arrival, i int) (how int) {
+	m := &came[i]
+	if late == nil || m.Source != late.Source || m.End < m.Begin {
+		return untilItself
+	}
+	last := came[late.Last].Begin
+	switch {
+	case m.End < last: // it was not held up by the last one
+	case late.Kind == facts.WaitCollective || m.Wait > 0 && m.Begin+otf2.Timestamp(m.Wait) == last:
+		how = untilAll
+	case late.Kind == facts.WaitLateBroadcast:
+		how = untilRoot
+	case late.Kind == facts.WaitEarlyReduce && m.Root:
+		how = untilOthers
+	}
+	if m.Root {
+		how |= isRoot
+	}
+	return how | isCompared
+}
+
+// leave writes how a member leaves an operation.
+func (r *Recorder) leave(m *causes.Member, how int64, waited uint64) {
+	r.ranks[m.Local.Rank].waited[m.Local.Seq%keptParts] = waited
+	r.log.write(int64(m.Local.Rank))
+	r.log.write(int64(m.Local.Seq))
+	r.log.write(int64(m.End - min(m.Begin, m.End)))
+	r.log.write(how)
+}
+
+// Alone takes an operation that is not compared; see causes.Follower.
+func (r *Recorder) Alone(m *causes.Member) {
+	if m.Local.Rank < 0 {
+		return
+	}
+	r.arrive(m, r.seriesOf("", 0), false)
+	r.log.write(collective)
+	r.log.write(1)
+	r.leave(m, untilItself, 0)
+	r.log.endRecord()
+}
+
+// sends is the function of launches that only send. Where one has ended before the other end began, sends of the series
+// do not wait for that.
+const sends = "Send"
+
+// Launch takes a launch of messages; see causes.Follower.
+func (r *Recorder) Launch(op *causes.Operation, l *causes.Member, others []causes.Other) {
+	if l.Local.Rank < 0 {
+		return
+	}
+	of := r.seriesOf(op.Function, op.Members)
+	r.arrive(l, of, l.Begins)
+	n, last := 0, l.Begin
+	for _, o := range others {
+		if o.Local.Rank < 0 || o.Local.Rank == l.Local.Rank {
+			continue
+		}
+		side := 1
+		if o.Arrival.Rank < l.Arrival.Rank {
+			side = -1
+		}
+		r.ranks[l.Local.Rank].shape[shape{series{op.Function, op.Members}, side}] = struct{}{}
+		if o.There > l.End {
+			if op.Function == sends {
+				r.ranks[l.Local.Rank].eager[of] = struct{}{}
+			}
+			continue
+		}
+		last = max(last, o.There)
+		r.arrive(o.Member, r.seriesOf(o.Function, op.Members), o.Begins)
+		n++
+	}
+	r.log.write(launch)
+	r.leave(l, int64(of), uint64(last-l.Begin))
+	r.log.write(int64(n))
+	for _, o := range others {
+		if o.Local.Rank >= 0 && o.Local.Rank != l.Local.Rank && o.There <= l.End {
+			r.log.write(int64(o.Local.Rank))
+			r.log.write(int64(o.Local.Seq))
+		}
+	}
+	r.log.endRecord()
+}

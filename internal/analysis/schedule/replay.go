@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+)
+
+// Scenario is a change of a run.
+type Scenario struct {
+	Ranks []int // of the world, whose work becomes that of others with their role
+	// Ideal: operations end as soon as all that they wait for have come, but for the first ones of communicators.
+	Ideal bool
+}
+
+// Gain is what a scenario changes. Times are in ns.
+type Gain struct {
+	Earlier int64 // by which the last operation would have ended earlier
+	// Margin is the part of Earlier that the uncertainty of times may explain.
+	Margin uint64
+	// Times counts the operations that would have begun earlier, because a rank of the set came last.
+	Times uint64
+	Saved []int64 // by which the last operation of each rank would have ended earlier
+}
+
+// Replay returns what scenarios would change. notKnown says why that cannot be said; "" if it can.
+func (r *Recorder) Replay(scenarios []Scenario) (gains []Gain, notKnown string) {
+	if why := r.log.failure(); why != "" {
+		return nil, why
+	}
+	roles := r.roles()
+	// The run without a change is played, too: what comes of it is the error.
+	scenarios = append([]Scenario{{}}, scenarios...)
+	atOnce := min(max(mostStates/max(len(r.ranks), 1), 2), len(scenarios))
+	for len(scenarios) > 0 {
+		n := min(atOnce, len(scenarios))
+		p := r.player(roles, scenarios[:n])
+		if notKnown = p.play(); notKnown != "" {
+			return nil, notKnown
+		}
+		gains = append(gains, p.gains()...)
+		scenarios = scenarios[n:]
+		if wrong := gains[0].Earlier; math.Abs(float64(wrong)) > mostLost*float64(p.last-p.first) {
+			return nil, fmt.Sprintf("played again, the run is %s shorter", units.Time(float64(wrong)))
+		}
+	}
+	return gains[1:], ""
+}
+
+// Close frees the recorded operations.
+func (r *Recorder) Close() { r.log.close() }
+
+// mostStates limits scenarios at a time × ranks.
+const mostStates = 1 << 16
+
+// player plays a schedule.
+type player struct {
+	in        *reader
+	scenarios []Scenario
+	standards []map[int32]standard // by scenario
+	eager     []map[int32]struct{}
+	ranks     []rank
+	count     counter
+	places    places
+	rec       record
+	slots     []*slot
+	out       []Gain
+	first     int64 // begin of the first operation
+	last      int64 // end of the last one
+	arrivals  int
+	lost      int // arrivals for which the operation before is not kept
+}
+
+// rank has the last operations of a rank.
+type rank struct {
+	slots []slot
+	end   int64 // the last
+	saved []int64
+}
+
+// slot is an operation of a rank, with times as recorded and what would have been saved, by scenario.
+type slot struct {
+	seq               int64
+	begin, there, end int64
+	uncertainty       int64
+	came, left, own   []int64 // earlier by; own is the part of came that the change of this rank's work makes
+}
+
+// keptSlots is the number of a rank's last operations to which others may refer.
+const keptSlots = 64
+
+func (r *Recorder) player(o *roles, scenarios []Scenario) *player {
+	p := &player{in: r.log.reader(), scenarios: scenarios, ranks: make([]rank, len(r.ranks)),
+		count: newCounter(len(r.ranks), len(r.series)), out: make([]Gain, len(scenarios))}
+	p.places = places{roles: o, in: r.log.reader(), wanted: make([]bool, len(o.size)), at: make(map[place]*crowd),
+		count: newCounter(len(r.ranks), len(r.series)), most: mostAhead * len(r.ranks)}
+	for i := range scenarios {
+		all := o.standards(scenarios[i].Ranks)
+		for _, s := range all {
+			if s.class >= 0 {
+				p.places.wanted[s.class] = true
+			}
+		}
+		p.standards = append(p.standards, all)
+	}
+	for i := range r.ranks {
+		p.eager = append(p.eager, r.ranks[i].eager)
+	}
+	return p
+}
+
+// mostLost is the part of the operations for which what was before may be unknown, and the part of the run by which it
+// may be longer or shorter when it is played without a change.
+const mostLost = 0.02
+
+func (p *player) play() (notKnown string) {
+	for p.rec.read(p.in) {
+		switch p.rec.kind {
+		case arrival:
+			p.arrive(&p.rec.arrived)
+		case collective:
+			p.collective()
+		case launch:
+			p.launch()
+		}
+	}
+	if float64(p.lost) > mostLost*float64(p.arrivals) {
+		return "too many operations of a rank overlap"
+	}
+	return ""
+}
+
+func (p *player) gains() []Gain {
+	for k := range p.out {
+		latest := int64(math.MinInt64)
+		g := &p.out[k]
+		g.Saved = make([]int64, len(p.ranks))
+		for i := range p.ranks {
+			if r := &p.ranks[i]; r.saved != nil {
+				latest = max(latest, r.end-r.saved[k])
+				g.Saved[i] = r.saved[k]
+			}
+		}
+		if latest != math.MinInt64 {
+			g.Earlier = p.last - latest
+		}
+	}
+	return p.out
+}
+
+// find returns an operation of a rank, nil if it is not kept.
+func (p *player) find(of int32, seq int64) *slot {
+	if all := p.ranks[of].slots; all != nil {
+		if s := &all[seq%keptSlots]; s.seq == seq {
+			return s
+		}
+	}
+	return nil
+}
+
+// put returns the room for an operation.
+func (p *player) put(of int32, seq int64) *slot {
+	r := &p.ranks[of]
+	n := len(p.scenarios)
+	if r.slots == nil {
+		r.slots, r.saved = make([]slot, keptSlots), make([]int64, n)
+	}
+	s := &r.slots[seq%keptSlots]
+	if s.came == nil {
+		all := make([]int64, 3*n)
+		s.came, s.left, s.own = all[:n:n], all[n:2*n:2*n], all[2*n:]
+	}
+	s.seq = seq
+	return s
+}
+
+// arrive calculates when a rank would have come to an operation: when its own work since the operation before is done.
+func (p *player) arrive(a *arrived) {
+	nth := p.count.next(a)
+	p.arrivals++
+	var before *slot
+	if a.before > 0 {
+		if before = p.find(a.rank, a.seq-a.before); before == nil {
+			p.lost++
+		}
+	}
+	if p.first == 0 {
+		p.first = a.begin
+	}
+	s := p.put(a.rank, a.seq)
+	s.begin, s.there, s.end, s.uncertainty = a.begin, a.begin+a.there, a.begin, a.uncertainty
+	for k := range p.scenarios {
+		s.own[k], s.came[k] = 0, 0
+		if before == nil {
+			continue
+		}
+		more := int64(0)
+		if by, in := p.standards[k][a.rank]; in && a.work >= 0 {
+			more = p.otherwise(a, nth, k, by) - a.work
+			s.own[k] = a.own - max(a.own+more, 0)
+		}
+		s.came[k] = before.left[k] + s.own[k]
+		if a.work > a.own { // part of the work was done while the operation before waited
+			free := max(a.begin-before.begin-a.work, 0)
+			s.came[k] = min(s.came[k], before.came[k]+free-more)
+		}
+	}
+	p.places.seen(a, nth)
+}
+
+// otherwise returns the work that a rank would have had in a scenario.
+func (p *player) otherwise(a *arrived, nth uint32, k int, by standard) int64 {
+	if by.class < 0 {
+		return int64(by.part * float64(a.work))
+	}
+	set := p.standards[k]
+	all := len(set) >= p.places.size[by.class] // of all ranks of the class, the median counts
+	ns, known := p.places.usual(place{by.class, a.of, nth}, func(rank int32) bool {
+		_, in := set[rank]
+		return in && !all
+	})
+	if !known {
+		return a.work
+	}
+	return ns
+}
+
+// collective calculates when the members of a collective would have left it.
+func (p *player) collective() {
+	p.slots = p.slots[:0]
+	last := -1
+	for i := range p.rec.parts {
+		x := &p.rec.parts[i]
+		s := p.find(x.rank, x.seq)
+		if p.slots = append(p.slots, s); s == nil {
+			continue
+		}
+		s.end = s.begin + x.took
+		if x.how&isCompared != 0 && (last < 0 || s.begin > p.slots[last].begin) {
+			last = i
+		}
+	}
+	all, root, others := p.latest(func(s *slot) int64 { return s.begin })
+	for i := range p.rec.parts {
+		x, s := &p.rec.parts[i], p.slots[i]
+		if s == nil {
+			continue
+		}
+		until := untilWhen(x.how, s.begin, all, root, others)
+		for k := range s.left {
+			s.left[k] = until
+		}
+	}
+	for k := range p.scenarios {
+		all1, root1, others1 := p.latest(func(s *slot) int64 { return s.begin - s.came[k] })
+		for i := range p.rec.parts {
+			x, s := &p.rec.parts[i], p.slots[i]
+			if s == nil {
+				continue
+			}
+			until := untilWhen(x.how, s.begin-s.came[k], all1, root1, others1)
+			if p.scenarios[k].Ideal && x.how&steadyEnd != 0 {
+				s.left[k] = s.end
+			}
+			s.left[k] -= until
+		}
+		if last >= 0 {
+			p.note(k, p.rec.parts[last].rank, p.slots[last], all-all1)
+		}
+	}
+	for i := range p.rec.parts {
+		p.ended(p.rec.parts[i].rank, p.slots[i])
+	}
+}
+
+// latest returns when the last of all members, of the roots and of the others come.
+func (p *player) latest(came func(*slot) int64) (all, root, others int64) {
+	all, root, others = math.MinInt64, math.MinInt64, math.MinInt64
+	for i := range p.rec.parts {
+		how, s := p.rec.parts[i].how, p.slots[i]
+		if s == nil || how&isCompared == 0 {
+			continue
+		}
+		at := came(s)
+		all = max(all, at)
+		if how&isRoot != 0 {
+			root = max(root, at)
+		} else {
+			others = max(others, at)
+		}
+	}
+	return all, root, others
+}
+
+// untilWhen returns when a member has what it waits for.
+func untilWhen(how, begin, all, root, others int64) int64 {
+	switch how & 3 {
+	case untilAll:
+		return all
+	case untilRoot:
+		return max(begin, root)
+	case untilOthers:
+		return max(begin, others)
+	}
+	return begin
+}
+
+// note counts an operation to which a rank of a scenario came last, as far as that made the operation begin later.
+func (p *player) note(k int, rank int32, s *slot, saved int64) {
+	if s.own[k] <= 0 {
+		return
+	}
+	if got := min(s.own[k], saved-(s.came[k]-s.own[k])); got > 0 {
+		p.out[k].Times++
+		p.out[k].Margin += uint64(min(got, 2*s.uncertainty))
+	}
+}
+
+// launch calculates when a launch of messages would have ended.
+func (p *player) launch() {
+	x := &p.rec.parts[0]
+	s := p.find(x.rank, x.seq)
+	if s == nil {
+		return
+	}
+	s.end = s.begin + x.took
+	_, eager := p.eager[x.rank][int32(x.how)]
+	until, last, of := s.begin, s, x.rank
+	p.slots = p.slots[:0]
+	for _, o := range p.rec.others {
+		other := p.find(o.rank, o.seq)
+		if other == nil || eager && other.there <= s.begin { // the send would not have waited for it
+			continue
+		}
+		p.slots = append(p.slots, other)
+		if other.there > until {
+			until, last, of = other.there, other, o.rank
+		}
+	}
+	for k := range p.scenarios {
+		at := s.begin - s.came[k]
+		for _, o := range p.slots {
+			at = max(at, o.there-o.came[k])
+		}
+		s.left[k] = until - at
+		if p.scenarios[k].Ideal && len(p.slots) > 0 {
+			s.left[k] = s.end - at
+		}
+		p.note(k, of, last, until-at)
+	}
+	p.ended(x.rank, s)
+}
+
+// ended keeps what is saved at the last end of a rank.
+func (p *player) ended(of int32, s *slot) {
+	if s == nil {
+		return
+	}
+	p.last = max(p.last, s.end)
+	if r := &p.ranks[of]; s.end >= r.end {
+		r.end = s.end
+		copy(r.saved, s.left)
+	}
+}
+
+// record is the last record that was read.
+type record struct {
+	kind    int64
+	arrived arrived
+	parts   []partOf
+	others  []partOf
+	last    int64 // time
+}
+
+// arrived is how a rank came to an operation.
+type arrived struct {
+	rank               int32
+	of                 int32 // series
+	seq, before        int64 // before: distance to the operation before; 0: none
+	begin, own, work   int64 // work: −1 if it does not change
+	there, uncertainty int64
+}
+
+// partOf is a member's part in an operation.
+type partOf struct {
+	rank           int32
+	seq, took, how int64
+}
+
+// read reads the next record, and reports whether there is one.
+func (r *record) read(in *reader) bool {
+	r.kind = in.read()
+	if in.err != nil {
+		return false
+	}
+	switch r.kind {
+	case arrival:
+		a := &r.arrived
+		a.rank, a.seq, a.before = int32(in.read()), in.read(), in.read()
+		r.last += in.read()
+		a.begin, a.own, a.work = r.last, in.read(), in.read()
+		a.there, a.uncertainty, a.of = in.read(), in.read(), int32(in.read())
+	case collective:
+		r.parts = r.parts[:0]
+		for range in.read() {
+			r.parts = append(r.parts, partOf{int32(in.read()), in.read(), in.read(), in.read()})
+		}
+	case launch:
+		r.parts = append(r.parts[:0], partOf{int32(in.read()), in.read(), in.read(), in.read()})
+		r.others = r.others[:0]
+		for range in.read() {
+			r.others = append(r.others, partOf{rank: int32(in.read()), seq: in.read()})
+		}
+	}
+	return in.err == nil
+}
