@@ -68,9 +68,10 @@ type Engine struct {
 	// State of the operation that is being analyzed, by member:
 	arrived []state // states on arrival
 	came    []facts.Arrival
-	order   []int32  // indices of members with comparable times, in the order of arrival
-	blames  []blame  // in that order
-	found   []amount // reasons for all of them
+	order   []int32      // indices of members with comparable times, in the order of arrival
+	blames  []blame      // in that order
+	struck  []lateMember // who was late by itself
+	found   []amount     // reasons for all of them
 
 	window, sum, waits, late *scratch
 }

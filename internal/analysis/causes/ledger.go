@@ -118,7 +118,7 @@ func (l *ledger) time(members []Member) {
 // commLedger counts the operations of a communicator by the cost of the lateness that began in them: which member was
 // late most by itself. Levels are powers of two.
 type commLedger struct {
-	led    [][Levels]uint32  // by member, operations
+	led    [][Levels]uint32  // by member, operations that are remembered
 	struck []counted         // by member, occasions, which are bursts of operations
 	ranks  []int32           // in the world, by member; −1: not seen
 	calls  map[string]uint64 // number of operations by function
@@ -157,8 +157,7 @@ func (c *commLedger) see(members []Member) {
 
 // settle adds up the costs of an operation whose blames have been explained.
 func (e *Engine) settle(op *Operation, c *comm, members []Member) {
-	var leader *blame
-	var most strike
+	e.struck = e.struck[:0]
 	begin, end := e.came[e.order[0]].Begin, e.came[e.order[len(e.order)-1]].Begin
 	for k := range e.blames {
 		b := &e.blames[k]
@@ -178,19 +177,42 @@ func (e *Engine) settle(op *Operation, c *comm, members []Member) {
 		}
 		s.since(m, &members[b.by], s.cost/b.charge*float64(m.Begin-members[b.by].Begin))
 		e.ledger.strike(&s)
-		if s.cost > most.cost {
-			leader, most = b, s
+		e.struck = append(e.struck, lateMember{s, m, &members[b.by], op.Function, c.calls[op.Function]})
+	}
+	e.remember(op.Comm, op.Ordinal)
+}
+
+// lateMember is a member that came late to an operation by itself.
+type lateMember struct {
+	strike
+	late, early *Member
+	function    string
+	nth         uint64
+}
+
+// together is the part of the greatest cost in an operation from which on a member was late to it, too.
+const together = 0.25
+
+// remember keeps, for each member that was late to an operation by itself, that it was: the one that cost most, and
+// those that cost about as much together with it.
+func (e *Engine) remember(comm otf2.CommRef, ordinal uint64) {
+	most := 0.0
+	for i := range e.struck {
+		most = max(most, e.struck[i].cost)
+	}
+	for i := range e.struck {
+		s := &e.struck[i]
+		if s.cost < together*most {
+			continue
 		}
+		s.ledger.led[s.late.Arrival.Rank][Level(s.cost)]++
+		o := occurrence(s.late, s.early)
+		o.Comm, o.Function, o.Ordinal, o.Nth, o.Kind, o.Cost = comm, s.function, ordinal, s.nth, s.kind, s.cost
+		if s.waiter >= 0 {
+			o.At, o.Late, o.Message = s.late.There, float64(s.late.There-s.early.Begin), true
+		}
+		e.ledger.remember(s.late.Local.Rank, &o)
 	}
-	if leader == nil {
-		return
-	}
-	m, by := &members[leader.member], &members[leader.by]
-	c.led[m.Arrival.Rank][Level(most.cost)]++
-	o := occurrence(m, by)
-	o.Comm, o.Function, o.Ordinal, o.Nth, o.Kind, o.Cost = op.Comm, op.Function, op.Ordinal, c.calls[op.Function],
-		most.kind, most.cost
-	e.ledger.remember(m.Local.Rank, &o)
 }
 
 // charge adds up the cost of a member that others waited for between two times, and returns the part that is its own,
@@ -314,7 +336,7 @@ type Rank struct {
 	Worked   float64
 	WorkedBy [ownKinds]float64 // Worked by kinds
 	Heaviest float64           // cost of its most expensive occasion
-	// Occurrences has the most expensive occasions on which it was the latest by itself, in order of time.
+	// Occurrences has the most expensive occasions on which it was late by itself, in order of time.
 	Occurrences []Occurrence
 	All         bool // Occurrences is complete
 }
@@ -342,7 +364,7 @@ func (r *Result) Transfers() (sum float64) {
 type Comm struct {
 	Ref   otf2.CommRef
 	Ranks []int32          // in the world, by member; −1: unknown
-	Led   [][Levels]uint32 // by member: operations in which it was late most by itself
+	Led   [][Levels]uint32 // by member: operations to which it was late by itself, most or together with others
 	// Struck has, by member, the occasions on which it was late by itself; a burst of operations with one origin is
 	// one occasion.
 	Struck [][Levels]float32

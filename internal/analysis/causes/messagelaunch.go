@@ -255,8 +255,7 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 	charge, at := 0.0, l.Begin
 	e.late.clear()
 	var starting float64
-	var leader *launch
-	var most strike
+	e.struck = e.struck[:0]
 	significant := !l.Stated || wait > float64(l.Uncertainty+late[len(late)-1].Uncertainty)
 	for k, o := range late {
 		charge += float64(o.There-at) / float64(len(late)-k)
@@ -297,9 +296,7 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 			x.since(&o.Member, &l.Member, x.cost/charge*float64(o.There-l.Begin))
 			ends.ranks[l.Arrival.Rank], ends.ranks[o.Arrival.Rank] = l.Local.Rank, o.Local.Rank
 			e.ledger.strike(&x)
-			if x.cost > most.cost {
-				leader, most = o, x
-			}
+			e.struck = append(e.struck, lateMember{x, &o.Member, &l.Member, o.function, o.nth})
 		}
 		e.late.addAll(e.why(&b), charge)
 		others.meet(&t, &o.Local)
@@ -308,14 +305,7 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 	}
 	e.ledger.startUp += starting
 	e.ledger.waited += wait - starting
-	if leader != nil {
-		ends.led[leader.Arrival.Rank][Level(most.cost)]++
-		o := occurrence(&leader.Member, &l.Member)
-		o.At, o.Late = leader.There, float64(leader.There-l.Begin)
-		o.Comm, o.Function, o.Nth, o.Kind, o.Cost, o.Message = l.comm, leader.function, leader.nth, most.kind,
-			most.cost, true
-		e.ledger.remember(leader.Local.Rank, &o)
-	}
+	e.remember(l.comm, 0)
 	e.sum.clear()
 	e.sum.addAll(s.waits, 1)
 	e.sum.addScratch(e.late, 1)

@@ -147,6 +147,13 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 		Transfers: r.WaitStates.Slow.Seen > 0,
 		Kernel:    regionNames(a.Defs),
 	}
+	seen := make(map[otf2.CommRef]bool)
+	for i := range r.Causes.Comms {
+		seen[r.Causes.Comms[i].Ref] = true
+	}
+	if len(seen) > 1 {
+		ev.Comm = o.commName
+	}
 	for _, n := range r.Summary.Lost {
 		ev.Lost += n
 	}
@@ -169,6 +176,14 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 	}
 }
 
+// commName returns a communicator's name, "" if it is unknown.
+func (o *operations) commName(ref otf2.CommRef) string {
+	if comm := o.comms[ref]; comm != nil {
+		return comm.Name
+	}
+	return ""
+}
+
 // regionNames returns a function that names an archive's regions.
 func regionNames(defs *otf2.Definitions) func(otf2.RegionRef) string {
 	return func(ref otf2.RegionRef) string {
@@ -185,12 +200,7 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 	name := func(rank int) (name, host string) { return c.ranks[rank].Name, c.ranks[rank].Host }
 	p := c.path.Result(&criticalpath.Run{
 		Begin: o.first, Duration: r.Summary.Duration, Name: name,
-		Comm: func(ref otf2.CommRef) string {
-			if comm := o.comms[ref]; comm != nil {
-				return comm.Name
-			}
-			return ""
-		},
+		Comm:   o.commName,
 		Kernel: regionNames(o.defs),
 	})
 	c.saved = criticalpath.NewChanges(r.Causes, r.Verdict, name).Play(c.schedule, p)

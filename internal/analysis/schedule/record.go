@@ -15,10 +15,12 @@ type Recorder struct {
 	series map[series]int32
 	groups map[otf2.CommRef][]int32 // members in the world of communicators with collectives
 	last   otf2.Timestamp           // time of the last record
+	depth  uint32                   // how many operations of a rank at most are kept to find one again
 }
 
 // recorded is what is known of a rank.
 type recorded struct {
+	latest  uint32             // the last part
 	arrived []uint32           // parts whose arrival is written, by their number modulo keptParts
 	waited  []uint64           // ns in the operations of these parts
 	shape   map[shape]struct{} // what it calls
@@ -96,6 +98,10 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 		}
 	}
 	rank.arrived[l.Seq%keptParts], rank.waited[l.Seq%keptParts] = l.Seq, 0
+	rank.latest = max(rank.latest, l.Seq)
+	if before > 0 {
+		r.refer(l.Rank, l.Before)
+	}
 	for _, v := range [...]int64{arrival, int64(l.Rank), int64(l.Seq), before, int64(m.Begin - r.last), int64(own),
 		work, int64(m.There - min(m.There, m.Begin)), int64(m.Uncertainty), int64(of)} {
 		r.log.write(v)
@@ -103,6 +109,9 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 	r.last = m.Begin
 	r.log.endRecord()
 }
+
+// refer records that a part of a rank is needed again.
+func (r *Recorder) refer(rank int32, seq uint32) { r.depth = max(r.depth, r.ranks[rank].latest-seq+1) }
 
 // mayHide reports whether a rank may have worked for an operation while the one before waited, for an unknown time: it
 // had called it by then, and began it in less than a part of the wait.
@@ -173,6 +182,7 @@ func awaited(late *facts.Lateness, came []facts.Arrival, i int) (how int) {
 // leave writes how a member leaves an operation.
 func (r *Recorder) leave(m *causes.Member, how int64, waited uint64) {
 	r.ranks[m.Local.Rank].waited[m.Local.Seq%keptParts] = waited
+	r.refer(m.Local.Rank, m.Local.Seq)
 	r.log.write(int64(m.Local.Rank))
 	r.log.write(int64(m.Local.Seq))
 	r.log.write(int64(m.End - min(m.Begin, m.End)))
@@ -229,6 +239,7 @@ func (r *Recorder) Launch(op *causes.Operation, l *causes.Member, others []cause
 		if o.Local.Rank >= 0 && o.Local.Rank != l.Local.Rank && o.There <= l.End {
 			r.log.write(int64(o.Local.Rank))
 			r.log.write(int64(o.Local.Seq))
+			r.refer(o.Local.Rank, o.Local.Seq)
 		}
 	}
 	r.log.endRecord()

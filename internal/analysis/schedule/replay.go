@@ -59,6 +59,7 @@ const mostStates = 1 << 16
 // player plays a schedule.
 type player struct {
 	in        *reader
+	kept      int64 // operations of a rank
 	scenarios []Scenario
 	standards []map[int32]standard // by scenario
 	eager     []map[int32]struct{}
@@ -89,12 +90,13 @@ type slot struct {
 	came, left, own   []int64 // earlier by; own is the part of came that the change of this rank's work makes
 }
 
-// keptSlots is the number of a rank's last operations to which others may refer.
-const keptSlots = 64
+// mostSlots limits the last operations of a rank to which others may refer.
+const mostSlots = 64
 
 func (r *Recorder) player(o *roles, scenarios []Scenario) *player {
-	p := &player{in: r.log.reader(), scenarios: scenarios, ranks: make([]rank, len(r.ranks)),
-		count: newCounter(len(r.ranks), len(r.series)), out: make([]Gain, len(scenarios))}
+	p := &player{in: r.log.reader(), kept: int64(min(max(r.depth, 1), mostSlots)), scenarios: scenarios,
+		ranks: make([]rank, len(r.ranks)), count: newCounter(len(r.ranks), len(r.series)),
+		out: make([]Gain, len(scenarios))}
 	p.places = places{roles: o, in: r.log.reader(), wanted: make([]bool, len(o.size)), at: make(map[place]*crowd),
 		count: newCounter(len(r.ranks), len(r.series)), most: mostAhead * len(r.ranks)}
 	for i := range scenarios {
@@ -154,7 +156,7 @@ func (p *player) gains() []Gain {
 // find returns an operation of a rank, nil if it is not kept.
 func (p *player) find(of int32, seq int64) *slot {
 	if all := p.ranks[of].slots; all != nil {
-		if s := &all[seq%keptSlots]; s.seq == seq {
+		if s := &all[seq%p.kept]; s.seq == seq {
 			return s
 		}
 	}
@@ -166,9 +168,9 @@ func (p *player) put(of int32, seq int64) *slot {
 	r := &p.ranks[of]
 	n := len(p.scenarios)
 	if r.slots == nil {
-		r.slots, r.saved = make([]slot, keptSlots), make([]int64, n)
+		r.slots, r.saved = make([]slot, p.kept), make([]int64, n)
 	}
-	s := &r.slots[seq%keptSlots]
+	s := &r.slots[seq%p.kept]
 	if s.came == nil {
 		all := make([]int64, 3*n)
 		s.came, s.left, s.own = all[:n:n], all[n:2*n:2*n], all[2*n:]

@@ -66,6 +66,11 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 	if ev.MPI[main.comm] {
 		call = "MPI's " + main.function
 	}
+	if ev.Comm != nil {
+		if name := ev.Comm(main.comm); name != "" {
+			call += " on " + name
+		}
+	}
 	switch {
 	case h.kind == HostLate:
 		h.sentence = fmt.Sprintf("It called %s %s after %s", call, units.Time(late), others)

@@ -35,6 +35,8 @@ type Evidence struct {
 	Untimed   string
 	Transfers bool                        // the transfer times of some operations are known (preset net)
 	Kernel    func(otf2.RegionRef) string // the name of a kernel
+	// Comm names a communicator, "" where there is only one; nil: none is named.
+	Comm func(otf2.CommRef) string
 }
 
 // Place is the name, host and GPU of a rank of the world.
@@ -216,7 +218,7 @@ func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (
 	if ev.held(i) > r.Cost() {
 		return c, false
 	}
-	if confidence < least || math.Round(times) < leastTimes ||
+	if confidence < least || math.Round(times) < leastTimes || r.All && h.times < leastTimes ||
 		r.Cost() < timesUsual*middle(ranks, work.cost, i, t.found) {
 		return c, false
 	}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+)
+
+// A rank is named for at least five occasions. Small ones beside a few great ones are none, even if they are many.
+func TestFewOccasions(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		great  int // occasions of 100 ms in the begin
+		small  int // occasions of 5 ms
+		stands bool
+	}{
+		{"three at the start, and some scatter", 3, 12, false},
+		{"four", 4, 12, false},
+		{"five", 5, 12, true},
+	} {
+		ev := evidence(8, 60, -1)
+		r, comm := &ev.Causes.Ranks[2], &ev.Causes.Comms[0]
+		r.All = true
+		for k := range c.great + c.small {
+			late := 5e6
+			if k < c.great {
+				late = 100e6
+			}
+			cost := late * 7
+			comm.Struck[2][causes.Level(cost)]++
+			comm.Led[2][causes.Level(cost)]++
+			r.Costs[causes.Host] += cost
+			r.Delays[causes.Host] += late
+			r.Worked += late
+			r.Heaviest = 100e6 * 7
+			ev.Causes.Waited += cost
+			r.Occurrences = append(r.Occurrences,
+				causes.Occurrence{Function: "AllReduce", Nth: uint64(k + 1), Late: late, Called: late, Cost: cost})
+		}
+		if v := Judge(ev); v.StandsOut != c.stands {
+			t.Errorf("%s: %s", c.name, v.Text)
+		}
+	}
+}
