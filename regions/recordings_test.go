@@ -185,9 +185,8 @@ func TestRecordings(t *testing.T) {
 				sink := &memorySink{}
 				m := New(sink, description, &Options{RecordMask: 0xffff})
 				feed(m, p)
-				if err := m.Finish(); err != nil {
-					t.Error(err)
-				}
+				err := m.Finish()
+				testkit.Check(t, err == nil, "%v", err)
 				sink.flush(t)
 				m.Snapshot()
 				fmt.Fprintf(&out, "process %d\n", i)

@@ -54,9 +54,8 @@ func TestTimelineHands(t *testing.T) {
 	eval[any](tb, "app.go(936e6, 960e6)")
 	tb.key("x")
 	tb.await("app.state.selected")
-	if at := eval[float64](tb, "app.store.peekBar(app.state.selected.bar).start"); at != 945_500_000 {
-		t.Errorf("x goes to the wait at %.0f", at)
-	}
+	at := eval[float64](tb, "app.store.peekBar(app.state.selected.bar).start")
+	testkit.Check(t, at == 945_500_000, "x goes to the wait at %.0f", at)
 
 	// Conditions find operations.
 	for text, want := range map[string]string{">1MiB": "8", "allreduce algo:tree rank:1": "2",

@@ -53,9 +53,8 @@ func TestSignalWhileDecoding(t *testing.T) {
 			c.drainEnded()
 			taken := c.drain.records - before
 			testkit.Check(t, taken <= 3*catchUp, "%d records were decoded after the signal", taken)
-			if err := c.finish(true); !errors.Is(err, errUnread) {
-				t.Errorf("%v", err)
-			}
+			err := c.finish(true)
+			testkit.Check(t, errors.Is(err, errUnread), "%v", err)
 			if got := allStarts(t, dir); got >= calls*perCall {
 				t.Errorf("%d starts of %d are in the shard", got, calls*perCall)
 			}

@@ -72,9 +72,8 @@ func TestLastOfTheJob(t *testing.T) {
 					s.Close()
 				}
 			}
-			if got, err := isLast(dir); err != nil || got != tc.want {
-				t.Errorf("%v, %v; want %v", got, err, tc.want)
-			}
+			got, err := isLast(dir)
+			testkit.Check(t, err == nil && got == tc.want, "%v, %v; want %v", got, err, tc.want)
 		})
 	}
 }

@@ -240,9 +240,8 @@ func shards(t *testing.T, dir string) []experiment.Entry {
 		testkit.Require(t, e.Err == nil, "%v", e.Err)
 		files := testkit.Value(filepath.Glob(filepath.Join(e.Path, "*.evt")))(t)
 		for _, f := range files {
-			if s, err := otf2.ScanEventFile(f, e.Process.EventChunkSize); err != nil || !s.Complete {
-				t.Errorf("%s: %+v, %v", f, s, err)
-			}
+			s, err := otf2.ScanEventFile(f, e.Process.EventChunkSize)
+			testkit.Check(t, err == nil && s.Complete, "%s: %+v, %v", f, s, err)
 		}
 	}
 	return list
@@ -359,10 +358,8 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	total := uint64(0)
 	for _, l := range p.Locations {
 		total += l.Events
-		if info, err := os.Stat(filepath.Join(e.Path, fmt.Sprint(l.Number)+".evt")); err != nil ||
-			info.Size() != l.Bytes {
-			t.Errorf("location %d: %d bytes, %v", l.Number, l.Bytes, err)
-		}
+		info, err := os.Stat(filepath.Join(e.Path, fmt.Sprint(l.Number)+".evt"))
+		testkit.Check(t, err == nil && info.Size() == l.Bytes, "location %d: %d bytes, %v", l.Number, l.Bytes, err)
 	}
 	if got := eventsOf(t, e); got != total || got <= onDisk {
 		t.Errorf("%d events in files, %d in the description, %d before", got, total, onDisk)
@@ -570,9 +567,8 @@ func TestRanksAreSelected(t *testing.T) {
 		testkit.Check(t, text == tc.message, "%s: message %q", tc.vars, text)
 		memory.Close()
 		process.end()
-		if err := wait(); err != nil {
-			t.Error(err)
-		}
+		err := wait()
+		testkit.Check(t, err == nil, "%v", err)
 	}
 }
 

@@ -2,7 +2,11 @@
 
 package causes
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
 
 // Where two ranks are late together, each of them was late each time, whoever came last.
 func TestLateTogether(t *testing.T) {
@@ -19,9 +23,7 @@ func TestLateTogether(t *testing.T) {
 				times += n
 			}
 		}
-		if times != 16 {
-			t.Errorf("rank %d: %d operations, want 16", rank, times)
-		}
+		testkit.Check(t, times == 16, "rank %d: %d operations, want 16", rank, times)
 	}
 	for _, rank := range []int{0, 2, 3, 5} {
 		if n := len(r.Ranks[rank].Occurrences); n > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/schedule"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // stages is a pipeline of replicas that are joined by an AllReduce of each stage after some messages. slow has the work
@@ -81,9 +82,7 @@ func TestGainsOfSets(t *testing.T) {
 			for _, w := range r.WhatIf {
 				if w.Change == FasterSet {
 					gain = w.Gain
-					if fmt.Sprint(w.Ranks) != fmt.Sprint(c.late) {
-						t.Errorf("ranks %v, want %v", w.Ranks, c.late)
-					}
+					testkit.Check(t, fmt.Sprint(w.Ranks) == fmt.Sprint(c.late), "ranks %v, want %v", w.Ranks, c.late)
 				}
 			}
 			// Start-up does not change.
@@ -99,8 +98,6 @@ func TestUnchangedRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyJob(t).play()
 		gains, notKnown := p.schedule.Replay([]schedule.Scenario{{}})
-		if notKnown != "" || gains[0].Earlier != 0 {
-			t.Errorf("%+v %s", gains, notKnown)
-		}
+		testkit.Check(t, notKnown == "" && gains[0].Earlier == 0, "%+v %s", gains, notKnown)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/schedule"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -349,9 +350,7 @@ func TestPathIsTheRun(t *testing.T) {
 		for _, a := range r.Activities {
 			sum += a.Time
 		}
-		if sum != r.Length || r.Unknown != 0 {
-			t.Errorf("the path is %d ns long, the run %d: %+v", sum, r.Length, r)
-		}
+		testkit.Check(t, sum == r.Length && r.Unknown == 0, "the path is %d ns long, the run %d: %+v", sum, r.Length, r)
 		parts := uint64(0)
 		for _, x := range r.Ranks {
 			parts += x.Time
@@ -359,13 +358,10 @@ func TestPathIsTheRun(t *testing.T) {
 		for _, x := range r.Operations {
 			parts += x.Time
 		}
-		if parts != r.Steady {
-			t.Errorf("ranks and operations are %d ns, the path %d", parts, r.Steady)
-		}
+		testkit.Check(t, parts == r.Steady, "ranks and operations are %d ns, the path %d", parts, r.Steady)
 		for _, w := range r.WhatIf {
-			if w.Gain > r.Steady || r.GainsNotKnown != "" || w.Least != nil && *w.Least > w.Gain {
-				t.Errorf("%+v of %d", w, r.Steady)
-			}
+			testkit.Check(t, w.Gain <= r.Steady && r.GainsNotKnown == "" && (w.Least == nil || *w.Least <= w.Gain),
+				"%+v of %d", w, r.Steady)
 		}
 		p.path.audit(t)
 	})

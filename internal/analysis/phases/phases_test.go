@@ -222,9 +222,8 @@ func TestPhasesInTheReport(t *testing.T) {
 	testkit.Same(t, rows, r.Phases)
 	last := uint64(19)
 	gaps := []analysis.Gap{{Communicator: "world", First: 10, Last: &last}, {Communicator: "world", First: 30}}
-	if diff := cmp.Diff(gaps, r.Summary.Gaps); diff != "" || r.Summary.GapCount != 2 {
-		t.Error(r.Summary.GapCount, diff)
-	}
+	diff := cmp.Diff(gaps, r.Summary.Gaps)
+	testkit.Check(t, diff == "" && r.Summary.GapCount == 2, "%v %v", r.Summary.GapCount, diff)
 	r.Summary.Archive = "traces.otf2"
 	var b bytes.Buffer
 	testkit.Must(t, report.WriteStyled(r, &b, report.Style{}))

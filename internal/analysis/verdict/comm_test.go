@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -15,8 +16,7 @@ func TestCommunicatorOfTheCall(t *testing.T) {
 		"": "It called ncclAllReduce 10 ms after the others"} {
 		ev := evidence(4, 20, 2)
 		ev.Comm = func(otf2.CommRef) string { return name }
-		if v := Judge(ev); !strings.Contains(v.Text, want) {
-			t.Errorf("%q is not in %q", want, v.Text)
-		}
+		v := Judge(ev)
+		testkit.Check(t, strings.Contains(v.Text, want), "%q is not in %q", want, v.Text)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A rank is named for at least five occasions. Small ones beside a few great ones are none, even if they are many.
@@ -39,8 +40,7 @@ func TestFewOccasions(t *testing.T) {
 			r.Occurrences = append(r.Occurrences,
 				causes.Occurrence{Function: "AllReduce", Nth: uint64(k + 1), Late: late, Called: late, Cost: cost})
 		}
-		if v := Judge(ev); v.StandsOut != c.stands {
-			t.Errorf("%s: %s", c.name, v.Text)
-		}
+		v := Judge(ev)
+		testkit.Check(t, v.StandsOut == c.stands, "%s: %s", c.name, v.Text)
 	}
 }

@@ -139,8 +139,7 @@ func TestWhoDisagrees(t *testing.T) {
 				dir, job := killed(t, tc.comms, tc.programs, d, nil)
 				got := waitfor.Culprits(job, waitfor.Find(job, time.Unix(0, t0+40*s)))
 				checkMargin(t, tc.kind, tc.culprits, tc.says, tc.margin, got)
-				r, err := scorep.Unify(dir, nil)
-				testkit.Must(t, err)
+				r := testkit.Value(scorep.Unify(dir, nil))(t)
 				a := jobtest.Open(t, r.Runs[0].Archive)
 				checkMargin(t, tc.kind, tc.culprits, tc.says, tc.margin, waitfor.OfArchive(a.Anchor))
 				found := testkit.Value(check.Archive(r.Runs[0].Archive, nil))(t)
@@ -175,9 +174,7 @@ func killed(t *testing.T, comms comms, programs []program, d detail, also func(r
 		p.Finish()
 	}
 	all, problems, err := jobs.List(dir)
-	if err != nil || len(all) != 1 || len(problems) > 0 {
-		t.Fatal(all, problems, err)
-	}
+	testkit.Require(t, err == nil && len(all) == 1 && len(problems) == 0, "%v %v %v", all, problems, err)
 	return dir, all[0]
 }
 
@@ -199,9 +196,8 @@ func TestNobodyIsAccusedWhereRecordsAreMissing(t *testing.T) {
 					change(p)
 				}
 			})
-			if got := waitfor.Culprits(job, waitfor.Find(job, time.Unix(0, t0+40*s))); len(got) > 0 {
-				t.Errorf("%s, %q: %+v", name, programs, got)
-			}
+			got := waitfor.Culprits(job, waitfor.Find(job, time.Unix(0, t0+40*s)))
+			testkit.Check(t, len(got) == 0, "%s, %q: %+v", name, programs, got)
 		}
 	}
 }
@@ -221,8 +217,7 @@ func checkMargin(t *testing.T, kind verdict.Kind, culprits []int, says, margin s
 	t.Helper()
 	checkCulprits(t, kind, culprits, -1, says, got)
 	for _, c := range got {
-		if c.Margin != margin || margin == undecided && c.Confidence > 0.5 {
-			t.Errorf("margin %q, confidence %v", c.Margin, c.Confidence)
-		}
+		testkit.Check(t, c.Margin == margin && (margin != undecided || c.Confidence <= 0.5),
+			"margin %q, confidence %v", c.Margin, c.Confidence)
 	}
 }

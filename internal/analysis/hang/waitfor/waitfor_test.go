@@ -241,9 +241,7 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 					}
 				}
 				all, problems, err := jobs.List(dir)
-				if err != nil || len(all) != 1 || len(problems) > 0 {
-					t.Fatal(all, problems, err)
-				}
+				testkit.Require(t, err == nil && len(all) == 1 && len(problems) == 0, "%v %v %v", all, problems, err)
 				if alive && all[0].Processes[0].State != jobs.Running {
 					t.Fatalf("%+v", all[0].Processes[0])
 				}
@@ -252,14 +250,12 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 				if alive {
 					says, _, _ := strings.Cut(tc.says, ": killed")
 					checkCulprits(t, tc.kind, tc.culprits, tc.peer, says, got)
-					if soon := waitfor.Culprits(all[0], waitfor.Find(all[0], time.Unix(0, t0+2*s))); len(soon) > 0 {
-						t.Errorf("after a second: %+v", soon)
-					}
+					soon := waitfor.Culprits(all[0], waitfor.Find(all[0], time.Unix(0, t0+2*s)))
+					testkit.Check(t, len(soon) == 0, "after a second: %+v", soon)
 					return
 				}
 				checkCulprits(t, tc.kind, tc.culprits, tc.peer, tc.says, got)
-				r, err := scorep.Unify(dir, nil)
-				testkit.Must(t, err)
+				r := testkit.Value(scorep.Unify(dir, nil))(t)
 				a := jobtest.Open(t, r.Runs[0].Archive)
 				checkCulprits(t, tc.kind, tc.culprits, tc.peer, tc.says, waitfor.OfArchive(a.Anchor))
 			})
@@ -305,15 +301,10 @@ func checkCulprits(t *testing.T, kind verdict.Kind, culprits []int, peer int, sa
 			c.Confidence > 1 {
 			t.Errorf("%+v", c)
 		}
-		if (c.Peer == nil) != (peer < 0) || c.Peer != nil && *c.Peer != peer {
-			t.Errorf("peer %v, want %d", c.Peer, peer)
-		}
-		if !strings.Contains(c.Evidence, says) {
-			t.Errorf("no %q in %q", says, c.Evidence)
-		}
+		testkit.Check(t, (c.Peer == nil) == (peer < 0) && (c.Peer == nil || *c.Peer == peer),
+			"peer %v, want %d", c.Peer, peer)
+		testkit.Check(t, strings.Contains(c.Evidence, says), "no %q in %q", says, c.Evidence)
 	}
 	slices.Sort(who)
-	if !slices.Equal(who, culprits) {
-		t.Errorf("culprits %v, want %v: %+v", who, culprits, got)
-	}
+	testkit.Check(t, slices.Equal(who, culprits), "culprits %v, want %v: %+v", who, culprits, got)
 }
