@@ -143,7 +143,9 @@ func TestPlans(t *testing.T) {
 			t.Errorf("job %d, %s, hangs: %v", n, p.name, first.hangs)
 		}
 		for _, c := range append(x.culprits, x.may...) {
-			testkit.Check(t, c.share >= -0.01 && c.share <= 1.01, "job %d: %v", n, c)
+			if c.share < -0.01 || c.share > 1.01 { // NaN: a job that stops has no shares
+				t.Errorf("job %d: %v", n, c)
+			}
 		}
 	}
 	for n := range odd {

@@ -2,10 +2,7 @@
 
 package schedule
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // The work of ranks of a class at one place: before the n-th operation of a series. It is read ahead of what is played.
 
@@ -21,9 +18,17 @@ type worked struct {
 
 // crowd has what the ranks of a class worked at a place.
 type crowd struct {
-	all          []worked // sorted if complete
-	known, spent int      // arrivals that were read ahead, and played
-	sorted       bool
+	all          []worked
+	known, spent int // arrivals that were read ahead, and played
+	medians      []median
+}
+
+// median is the median work of a crowd without the ranks that a scenario changes. It is calculated once, because
+// scenarios may change all ranks of a class.
+type median struct {
+	ns    int64
+	of    int // arrivals that were known then
+	known bool
 }
 
 // counter counts a rank's operations by series.
@@ -52,6 +57,7 @@ type places struct {
 	ahead  int // arrivals that are read ahead
 	most   int
 	rec    record
+	worked []int64 // scratch
 }
 
 // mostAhead limits the arrivals of each rank that are read ahead, if some of a class never come.
@@ -72,8 +78,8 @@ func (p *places) seen(a *arrived, nth uint32) {
 	}
 }
 
-// usual returns the median work of the ranks of a class that are not left out; known is false if there are none.
-func (p *places) usual(key place, out func(rank int32) bool) (ns int64, known bool) {
+// usual returns the median work of the ranks of a class that scenario k leaves in; known is false if there are none.
+func (p *places) usual(key place, k int, out func(rank int32) bool) (ns int64, known bool) {
 	for p.at[key] == nil || p.at[key].known < p.size[key.class] && p.ahead < p.most {
 		if !p.read() {
 			break
@@ -83,30 +89,25 @@ func (p *places) usual(key place, out func(rank int32) bool) (ns int64, known bo
 	if c == nil {
 		return 0, false
 	}
-	if !c.sorted {
-		slices.SortFunc(c.all, func(a, b worked) int { return cmp.Compare(a.ns, b.ns) })
-		c.sorted = true
+	for len(c.medians) <= k {
+		c.medians = append(c.medians, median{})
 	}
-	n := 0
-	for _, w := range c.all {
-		if !out(w.rank) {
-			n++
+	m := &c.medians[k]
+	if m.of != c.known {
+		p.worked = p.worked[:0]
+		for _, w := range c.all {
+			if !out(w.rank) {
+				p.worked = append(p.worked, w.ns)
+			}
+		}
+		m.of, m.known = c.known, len(p.worked) > 0
+		if m.known {
+			slices.Sort(p.worked)
+			n := len(p.worked)
+			m.ns = (p.worked[(n-1)/2] + p.worked[n/2]) / 2
 		}
 	}
-	at, half := 0, int64(0)
-	for _, w := range c.all {
-		if out(w.rank) {
-			continue
-		}
-		if at == (n-1)/2 {
-			half = w.ns
-		}
-		if at == n/2 {
-			return (half + w.ns) / 2, true
-		}
-		at++
-	}
-	return 0, false
+	return m.ns, m.known
 }
 
 // read reads the next record ahead.
@@ -129,7 +130,7 @@ func (p *places) read() bool {
 				p.at[key] = c
 			}
 			if c.known++; a.work >= 0 {
-				c.all, c.sorted = append(c.all, worked{a.rank, a.work}), false
+				c.all = append(c.all, worked{a.rank, a.work})
 			}
 		}
 		return true

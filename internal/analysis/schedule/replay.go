@@ -220,7 +220,7 @@ func (p *player) otherwise(a *arrived, nth uint32, k int, by standard) int64 {
 	}
 	set := p.standards[k]
 	all := len(set) >= p.places.size[by.class] // of all ranks of the class, the median counts
-	ns, known := p.places.usual(place{by.class, a.of, nth}, func(rank int32) bool {
+	ns, known := p.places.usual(place{by.class, a.of, nth}, k, func(rank int32) bool {
 		_, in := set[rank]
 		return in && !all
 	})
