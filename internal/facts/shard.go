@@ -15,26 +15,11 @@ func ShardNames(p *experiment.Process) Names { return shardNames{p} }
 
 type shardNames struct{ *experiment.Process }
 
-func (n shardNames) String(ref otf2.StringRef) string {
-	if int64(ref) < int64(len(n.Strings)) {
-		return n.Strings[ref]
-	}
-	return ""
-}
+func (n shardNames) String(ref otf2.StringRef) string { return *described(n.Strings, ref) }
 
-func (n shardNames) RegionName(ref otf2.RegionRef) string {
-	if int64(ref) < int64(len(n.Regions)) {
-		return n.Regions[ref].Name
-	}
-	return ""
-}
+func (n shardNames) RegionName(ref otf2.RegionRef) string { return described(n.Regions, ref).Name }
 
-func (n shardNames) CommSize(ref otf2.CommRef) int {
-	if int64(ref) < int64(len(n.Comms)) {
-		return n.Comms[ref].NRanks
-	}
-	return 0
-}
+func (n shardNames) CommSize(ref otf2.CommRef) int { return described(n.Comms, ref).NRanks }
 
 // Rank is the rank of the process: its locations belong to no other rank of its communicators.
 func (n shardNames) Rank(ref otf2.CommRef, _ otf2.LocationRef) int {
@@ -42,4 +27,12 @@ func (n shardNames) Rank(ref otf2.CommRef, _ otf2.LocationRef) int {
 		return n.Comms[ref].Rank
 	}
 	return -1
+}
+
+// described returns the description with an id, an empty one if there is none.
+func described[E any, R ~uint32](all []E, ref R) *E {
+	if int64(ref) < int64(len(all)) {
+		return &all[ref]
+	}
+	return new(E)
 }

@@ -12,19 +12,19 @@ import (
 // at the first [Follower.Read] that finds it. Its memory is that of an [Aggregator], whatever the length of the files.
 type Follower struct {
 	*Aggregator
-	names *followedNames
+	names *localNames
 	path  string
 	tails map[uint32]*otf2.EventTail
 }
 
-// followedNames resolves local ids, as far as the process has described them.
-type followedNames struct {
+// localNames resolves local ids, as far as the process has described them.
+type localNames struct {
 	facts.Names
 	process   *experiment.Process
 	locations map[otf2.LocationRef]Location
 }
 
-func (n *followedNames) RegionOf(ref otf2.RegionRef) Region {
+func (n *localNames) RegionOf(ref otf2.RegionRef) Region {
 	if int64(ref) >= int64(len(n.process.Regions)) {
 		return Region{}
 	}
@@ -32,11 +32,11 @@ func (n *followedNames) RegionOf(ref otf2.RegionRef) Region {
 	return Region{Name: r.Name, Group: r.Group, Role: r.Role}
 }
 
-func (n *followedNames) LocationOf(ref otf2.LocationRef) Location { return n.locations[ref] }
+func (n *localNames) LocationOf(ref otf2.LocationRef) Location { return n.locations[ref] }
 
 // Follow returns a follower of the shard in a folder.
 func Follow(path string) *Follower {
-	names := &followedNames{locations: make(map[otf2.LocationRef]Location)}
+	names := &localNames{locations: make(map[otf2.LocationRef]Location)}
 	g := NewAggregator(names, nil)
 	g.samples = true
 	return &Follower{Aggregator: g, names: names, path: path, tails: make(map[uint32]*otf2.EventTail)}

@@ -4,6 +4,7 @@ package profile
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -11,39 +12,16 @@ import (
 // Process sums up the timeline of one process as package regions makes it.
 type Process struct {
 	*Aggregator
-	names *processNames
+	names *localNames
 }
 
 // NewProcess returns a Process. p is the description that the model fills in.
 func NewProcess(p *experiment.Process) *Process {
-	names := &processNames{process: p, locations: make(map[otf2.LocationRef]Location)}
+	names := &localNames{Names: facts.ShardNames(p), process: p, locations: make(map[otf2.LocationRef]Location)}
 	g := NewAggregator(names, nil)
 	g.samples = true
 	return &Process{g, names}
 }
-
-// processNames resolves local ids.
-type processNames struct {
-	process   *experiment.Process
-	locations map[otf2.LocationRef]Location
-}
-
-func (n *processNames) RegionOf(ref otf2.RegionRef) Region {
-	r := &n.process.Regions[ref]
-	return Region{Name: r.Name, Group: r.Group, Role: r.Role}
-}
-
-func (n *processNames) RegionName(ref otf2.RegionRef) string { return n.process.Regions[ref].Name }
-
-func (n *processNames) String(ref otf2.StringRef) string { return n.process.Strings[ref] }
-
-func (n *processNames) CommSize(ref otf2.CommRef) int { return n.process.Comms[ref].NRanks }
-
-func (n *processNames) Rank(ref otf2.CommRef, _ otf2.LocationRef) int {
-	return n.process.Comms[ref].Rank
-}
-
-func (n *processNames) LocationOf(ref otf2.LocationRef) Location { return n.locations[ref] }
 
 // Writer replaces an event file's writer for the events of one location.
 type Writer struct {

@@ -3,6 +3,7 @@
 package tally
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
@@ -61,9 +62,7 @@ func (j *joined) keeps(r *facts.Region) bool {
 
 func (j *joined) absorb(o *joined) {
 	j.ended = append(j.ended, o.ended...)
-	for k := range o.device {
-		j.device[k] = true
-	}
+	maps.Copy(j.device, o.device)
 }
 
 // settle passes all kept calls to take, with whether they worked on a GPU's memory. A group did if any of its calls
