@@ -70,9 +70,7 @@ func (p *plugin) ask(t testing.TB, words ...string) string {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, err := fmt.Fprintln(p.in, question); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(fmt.Fprintln(p.in, question))(t)
 	answer := testkit.Value(p.out.ReadString('\n'))(t)
 	return strings.TrimSuffix(answer, "\n")
 }
@@ -316,8 +314,7 @@ func TestPluginNamesTheSameDirectory(t *testing.T) {
 			words = append(words, name, vars[name])
 		}
 		lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
-		s, err := Load(lookup)
-		testkit.Must(rt, err)
+		s := testkit.Value(Load(lookup))(rt)
 		want, got := s.Directory(lookup, 0xdeadbeef), p.ask(t, words...)
 		testkit.Check(rt, got == want, "%v: the plugin says %q, the collector %q", vars, got, want)
 	})

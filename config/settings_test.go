@@ -79,8 +79,7 @@ func TestEnvironmentOverFileOverDefault(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := file(t, tc.name, tc.text)
-			s, err := Load(env("NCCL_OTF2_CONFIG="+path, "NCCL_OTF2_DIR=/from/env", "NCCL_OTF2_EVENTS="))
-			testkit.Must(t, err)
+			s := testkit.Value(Load(env("NCCL_OTF2_CONFIG="+path, "NCCL_OTF2_DIR=/from/env", "NCCL_OTF2_EVENTS=")))(t)
 			if s.Dir != "/from/env" || s.Events != net|1<<7 || s.Memory != 1<<30 || s.Unify || !s.Debug ||
 				s.Config != path {
 				t.Errorf("%+v", s)

@@ -23,11 +23,10 @@ import (
 // wholeArchive writes an archive with every kind of file by an ArchiveWriter, checks on, and closes it.
 func wholeArchive(t testing.TB, dir string, calls int) string {
 	t.Helper()
-	a, err := otf2.Create(dir, "whole", &otf2.ArchiveOptions{
+	a := testkit.Value(otf2.Create(dir, "whole", &otf2.ArchiveOptions{
 		EventChunkSize: otf2.MinChunkSize, MachineName: "m", Creator: "test", Description: "whole archive",
 		Properties: []otf2.Property{{Name: "SAMPLE::KIND", Value: "whole"}}, CheckNesting: true, CheckReferences: true,
-	})
-	testkit.Must(t, err)
+	}))(t)
 	d := a.Definitions()
 	testkit.Must(t, d.ClockProperties(1e9, 0, 1<<40, 1_700_000_000_000_000_000))
 	for i, s := range []string{"", "machine", "node", "rank 0", "rank 1", "thread", "call", "SEQ", "ALGO", "ring",
@@ -287,8 +286,7 @@ func TestRefusedArchiveWriters(t *testing.T) {
 	if _, err := otf2.Create(dir, "a", nil); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second archive of a name: %v", err)
 	}
-	w, err := a.Events(3)
-	testkit.Must(t, err)
+	w := testkit.Value(a.Events(3))(t)
 	testkit.Must(t, w.Enter(1, nil, 0))
 	if _, err := a.Events(otf2.UndefinedLocation); !errors.Is(err, otf2.ErrInvalid) {
 		t.Errorf("events of the undefined location: %v", err)
@@ -307,14 +305,12 @@ func TestRefusedArchiveWriters(t *testing.T) {
 	}
 
 	// A region left open does not cost the archive.
-	b, err := otf2.Create(dir, "b", &otf2.ArchiveOptions{CheckNesting: true})
-	testkit.Must(t, err)
+	b := testkit.Value(otf2.Create(dir, "b", &otf2.ArchiveOptions{CheckNesting: true}))(t)
 	testkit.Must(t, b.Definitions().Location(0, 0, 0, 0, 0))
 	if err := b.Definitions().Location(0, 0, 0, 0, 0); !errors.Is(err, otf2.ErrInvalid) {
 		t.Errorf("location defined twice: %v", err)
 	}
-	w, err = b.Events(0)
-	testkit.Must(t, err)
+	w = testkit.Value(b.Events(0))(t)
 	testkit.Must(t, w.Enter(1, nil, 0))
 	if err := b.Close(); !errors.As(err, &nesting) || nesting.Depth != 1 {
 		t.Errorf("Close with an open region: %v", err)
@@ -323,8 +319,7 @@ func TestRefusedArchiveWriters(t *testing.T) {
 		t.Errorf("archive with an open region: %v", err)
 	}
 
-	c, err := otf2.Create(dir, "c", nil)
-	testkit.Must(t, err)
+	c := testkit.Value(otf2.Create(dir, "c", nil))(t)
 	c.Abort()
 	if _, err := os.Stat(filepath.Join(dir, "c.def")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("definitions of an aborted archive: %v", err)

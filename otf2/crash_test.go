@@ -91,8 +91,7 @@ func TestCrashLeavesWholeFile(t *testing.T) {
 	f := testkit.Value(os.Create(path))(t)
 	defer f.Close()
 	apply := func(data []byte, off int64) {
-		_, err := f.WriteAt(data, off)
-		testkit.Must(t, err)
+		testkit.Value(f.WriteAt(data, off))(t)
 	}
 	// events lists how many events a reader may find after a number of whole operations.
 	done, crashes := 0, 0

@@ -162,8 +162,7 @@ func TestNanoseconds(t *testing.T) {
 	_ = m.Marker(12_502, 2_500, 0, MarkerScopeGlobal, 1<<64-1, "")
 	testkit.Must(t, w.Close())
 	for _, raw := range []bool{false, true} {
-		a, err := Open(filepath.Join(dir, "traces.otf2"), &ReadOptions{Nanoseconds: true, Raw: raw})
-		testkit.Must(t, err)
+		a := testkit.Value(Open(filepath.Join(dir, "traces.otf2"), &ReadOptions{Nanoseconds: true, Raw: raw}))(t)
 		want := [][]uint64{{4000, 6000, 7001, 8000}, {4000, 8000, 10002, 12000}}
 		clock := ClockProperties{Resolution: 1e9, Offset: 4000, Length: 12000, Realtime: 77}
 		if raw {

@@ -228,8 +228,7 @@ func TestDamagedLocation(t *testing.T) {
 		{"chunk too long", append(slices.Clone(bad.Bytes()[:len(bad.Bytes())-2]),
 			make([]byte, DefaultEventChunkSize)...), 100, ErrCorrupt},
 	} {
-		a, err := Open(archiveOf(t, map[LocationRef][]byte{1: good.Bytes(), 2: c.file}, nil), nil)
-		testkit.Must(t, err)
+		a := testkit.Value(Open(archiveOf(t, map[LocationRef][]byte{1: good.Bytes(), 2: c.file}, nil), nil))(t)
 		var events [3]int
 		var errs []error
 		for e, err := range a.Events(nil) {
@@ -248,8 +247,7 @@ func TestDamagedLocation(t *testing.T) {
 			t.Errorf("%s: %v events, want 100 and %d", c.name, events[1:], c.events)
 		}
 	}
-	a, err := Open(archiveOf(t, map[LocationRef][]byte{1: good.Bytes(), 77: good.Bytes()}, nil), nil)
-	testkit.Must(t, err)
+	a := testkit.Value(Open(archiveOf(t, map[LocationRef][]byte{1: good.Bytes(), 77: good.Bytes()}, nil), nil))(t)
 	testkit.Must(t, os.Remove(a.EventFile(77)))
 	testkit.Must(t, os.Rename(a.EventFile(1), a.EventFile(78)))
 	// without file, without definition

@@ -39,9 +39,7 @@ func (c *caller) handle(typ shm.EventType) uint64 {
 }
 
 func (c *caller) record(ring int, r shm.Record) {
-	if err := c.m.Record(ring, micros(c.us), &r); err != nil {
-		c.rt.Fatal(err)
-	}
+	testkit.Must(c.rt, c.m.Record(ring, micros(c.us), &r))
 }
 
 func (c *caller) begin(ring int, parent uint64, comm uint32, typ shm.EventType, flags shm.RecordFlags) {
@@ -134,10 +132,7 @@ func (c *caller) step() {
 func (c *caller) drawn() map[uint64]int {
 	anchor := filepath.Join(c.dir, "traces.otf2")
 	c.end(anchor)
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		c.rt.Fatal(err)
-	}
+	a := testkit.Value(otf2.Open(anchor, nil))(c.rt)
 	defer a.Close()
 	regions := make(map[uint64]int)
 	for _, l := range c.p.Locations {

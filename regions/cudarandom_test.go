@@ -151,8 +151,7 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 		for name, id := range s.handle {
 			names[id] = name
 		}
-		a, err := otf2.Open(filepath.Join(s.dir, "traces.otf2"), nil)
-		testkit.Must(rt, err)
+		a := testkit.Value(otf2.Open(filepath.Join(s.dir, "traces.otf2"), nil))(rt)
 		defer a.Close()
 		drawn := uint64(0)
 		for _, l := range s.p.Locations {

@@ -249,10 +249,7 @@ func (s *scene) shown() []shown {
 	s.t.Helper()
 	anchor := filepath.Join(s.dir, "traces.otf2")
 	s.end(anchor)
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	a := testkit.Value(otf2.Open(anchor, nil))(s.t)
 	defer a.Close()
 	var out []shown
 	for _, l := range s.p.Locations {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -36,9 +37,7 @@ func TestGPUTimeOfShortRuns(t *testing.T) {
 						run.late, ppm*1e-6
 					kernels := f.kernels()
 					_, shown := f.play(t, kernels, otf2.ParadigmCUDA)
-					if err := a.add(kernels, shown); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, a.add(kernels, shown))
 				}
 				t.Log(name + ": " + a.String())
 				if bad := a.bad(); bad != "" || a.gpu < a.operations {

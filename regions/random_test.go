@@ -210,8 +210,7 @@ func checkCounts(t *rapid.T, m *Model) {
 
 // checkWhole reads a scene's archive: definitions that events refer to, and pairs that belong together.
 func checkWhole(t *rapid.T, s *scene) {
-	a, err := otf2.Open(filepath.Join(s.dir, "traces.otf2"), nil)
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open(filepath.Join(s.dir, "traces.otf2"), nil))(t)
 	defer a.Close()
 	type transfer struct{ win, id uint64 }
 	for _, l := range s.p.Locations {

@@ -40,9 +40,7 @@ func newParade(t *testing.T) *parade {
 func (d *parade) give(r shm.Record) {
 	d.t.Helper()
 	d.now += 1000
-	if err := d.m.Record(0, d.now, &r); err != nil {
-		d.t.Fatal(err)
-	}
+	testkit.Must(d.t, d.m.Record(0, d.now, &r))
 }
 
 func (d *parade) start(comm int, typ shm.EventType, r shm.Record) uint64 {
@@ -92,9 +90,7 @@ func (d *parade) end(comm int) {
 // finish ends the timeline and looks at who had which row: nobody shares one with whom it was there together.
 func (d *parade) finish() {
 	d.t.Helper()
-	if err := d.m.Finish(); err != nil {
-		d.t.Fatal(err)
-	}
+	testkit.Must(d.t, d.m.Finish())
 	d.m.Snapshot()
 	owners := make(map[uint32][]int)
 	for i, c := range d.p.Comms {

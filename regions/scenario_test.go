@@ -204,10 +204,7 @@ func (s *scene) lines(kind experiment.LocationKind, show ...otf2.AttributeRef) [
 	if !s.ended {
 		s.end(anchor)
 	}
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	a := testkit.Value(otf2.Open(anchor, nil))(s.t)
 	defer a.Close()
 	var out []string
 	nth := s.nth
@@ -232,35 +229,20 @@ func (s *scene) lines(kind experiment.LocationKind, show ...otf2.AttributeRef) [
 // end finishes the timeline and makes its event files an archive.
 func (s *scene) end(anchor string) {
 	s.t.Helper()
-	if err := s.m.Finish(); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, s.m.Finish())
 	s.m.Snapshot()
 	for _, l := range s.m.locations {
-		if err := l.w.(*otf2.EventWriter).Close(); err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.Must(s.t, l.w.(*otf2.EventWriter).Close())
 	}
-	defs, err := otf2.CreateGlobalDefWriter(filepath.Join(s.dir, "traces.def"), 1<<20)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := defs.ClockProperties(1e9, 0, 1, 0); err != nil {
-		s.t.Fatal(err)
-	}
+	defs := testkit.Value(otf2.CreateGlobalDefWriter(filepath.Join(s.dir, "traces.def"), 1<<20))(s.t)
+	testkit.Must(s.t, defs.ClockProperties(1e9, 0, 1, 0))
 	for _, l := range s.m.locations {
-		if err := defs.Location(otf2.LocationRef(l.Number), otf2.UndefinedString, otf2.LocationTypeCPUThread, 0,
-			otf2.UndefinedLocationGroup); err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.Must(s.t, defs.Location(otf2.LocationRef(l.Number), otf2.UndefinedString, otf2.LocationTypeCPUThread, 0,
+			otf2.UndefinedLocationGroup))
 	}
-	if err := defs.Close(); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: 1 << 18, DefChunkSize: 1 << 20,
-		Locations: uint64(len(s.m.locations)), GlobalDefs: defs.Count()}); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, defs.Close())
+	testkit.Must(s.t, otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: 1 << 18, DefChunkSize: 1 << 20,
+		Locations: uint64(len(s.m.locations)), GlobalDefs: defs.Count()}))
 	s.ended = true
 }
 

@@ -27,9 +27,7 @@ func halfFlushed(t *testing.T, dir string) (checkpoint []byte, bytes int64) {
 		p.AllReduce(world, shardtest.Epoch+2000, shardtest.Epoch+3000, 8)
 		p.Flush()
 		if r == 0 {
-			if checkpoint, err = os.ReadFile(filepath.Join(p.Dir, "shard.json")); err != nil {
-				t.Fatal(err)
-			}
+			checkpoint = testkit.Value(os.ReadFile(filepath.Join(p.Dir, "shard.json")))(t)
 			bytes = p.Shard.Locations[1].Bytes
 		}
 		other := p.Comm(experiment.Comm{ID: 8, Name: "other", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 4000})

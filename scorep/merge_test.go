@@ -761,9 +761,7 @@ func TestMergeRefusals(t *testing.T) {
 	// An earlier one is replaced, and is nothing to merge with.
 	out := filepath.Join(t.TempDir(), "merged")
 	for range 2 {
-		if _, err := Merge(measurement, dir, out, nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Value(Merge(measurement, dir, out, nil))(t)
 	}
 	if _, err := Merge(out, dir, filepath.Join(t.TempDir(), "again"), nil); err == nil ||
 		!strings.Contains(err.Error(), "holds an archive of nccl-otf2, not one of Score-P") {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -30,9 +31,7 @@ func BenchmarkUnify(b *testing.B) {
 				p.Finish()
 			}
 			for b.Loop() {
-				if _, err := Unify(dir, nil); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Value(Unify(dir, nil))(b)
 			}
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*c.processes*10), "µs/location")
 		})
@@ -61,9 +60,7 @@ func BenchmarkMovedEnds(b *testing.B) {
 				p.Finish()
 			}
 			for b.Loop() {
-				if _, err := Unify(dir, nil); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Value(Unify(dir, nil))(b)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*ranks*operations), "ns/operation")
 		})

@@ -163,10 +163,7 @@ func clockBounds(t *testing.T, a *archive, processes int) (most []float64, when 
 		}
 		ops := make([]map[string][]*operation, len(c.Members))
 		for rank, l := range c.Members {
-			var err error
-			if ops[rank], err = a.operations(l); err != nil {
-				t.Fatal(err)
-			}
+			ops[rank] = testkit.Value(a.operations(l))(t)
 		}
 		process := func(rank int) int { return int(uint32(c.Members[rank])) }
 		for r := range ops {

@@ -135,8 +135,7 @@ func TestRawFilesWithoutTheirEnd(t *testing.T) {
 func TestEmptyRawFilesAreNamed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "experiment")
 	j := begin(t, dir, bySpool, 100, "return", 0, "LIFE_RANKS=2")
-	_, err := io.WriteString(j.stdin, "go on\n")
-	testkit.Must(t, err)
+	testkit.Value(io.WriteString(j.stdin, "go on\n"))(t)
 	j.end()
 	testkit.Write(t, filepath.Join(dir, "shards", "other-17-4711.spool"), nil)
 	said, code := toolSays(t, "unify", dir)

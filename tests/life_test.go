@@ -109,8 +109,7 @@ func beginUnder(t *testing.T, wrapper []string, dir string, k keeper, count int,
 func startUnder(t *testing.T, wrapper []string, dir string, k keeper, count int, way string, further int,
 	env ...string) *job {
 	t.Helper()
-	host, err := lifeHost()
-	testkit.Must(t, err)
+	host := testkit.Value(lifeHost())(t)
 	j := &job{t: t, dir: dir}
 	args := append(slices.Clone(wrapper), host, builtFile(t, "libnccl-profiler-otf2.so"), strconv.Itoa(count), way,
 		strconv.Itoa(further))
@@ -119,9 +118,7 @@ func startUnder(t *testing.T, wrapper []string, dir string, k keeper, count int,
 		"NCCL_OTF2_START_LIMIT=60")
 	j.cmd.Env = append(append(j.cmd.Env, k.env...), env...)
 	j.cmd.Stderr = &j.stderr
-	if j.stdin, err = j.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	j.stdin = testkit.Value(j.cmd.StdinPipe())(t)
 	stdout := testkit.Value(j.cmd.StdoutPipe())(t)
 	j.stdout = bufio.NewReader(stdout)
 	testkit.Must(t, j.cmd.Start())

@@ -103,9 +103,7 @@ func outputs(t *testing.T, dir string) map[string]map[string][]byte {
 		testkit.Require(t, err == nil && len(files) != 0, "%s has written no %s", p.name, p.file)
 		all[p.name] = make(map[string][]byte)
 		for _, file := range files {
-			if all[p.name][filepath.Base(file)], err = os.ReadFile(file); err != nil {
-				t.Fatal(err)
-			}
+			all[p.name][filepath.Base(file)] = testkit.Value(os.ReadFile(file))(t)
 		}
 	}
 	return all

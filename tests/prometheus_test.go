@@ -44,9 +44,8 @@ func TestDashboard(t *testing.T) {
 	metrics := make(map[string][][]byte) // by job, one after the other
 	for job, name := range map[string]string{"1": "09-straggler-4p", "2": "05-p2p-3p"} {
 		dir, _ := play(t, recording(t, name))
-		out, err := exec.Command(builtFile(t, "nccl-otf2"), "export", "--prometheus", "--job", job, "-o", "-",
-			dir).Output()
-		testkit.Must(t, err)
+		out := testkit.Value(exec.Command(builtFile(t, "nccl-otf2"), "export", "--prometheus", "--job", job, "-o", "-",
+			dir).Output())(t)
 		metrics[job] = [][]byte{out}
 	}
 	metrics["3"] = metricsOfRestartedJob(t)
@@ -224,8 +223,7 @@ func keptBySetting(t *testing.T, mode string) {
 	if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%s: the file of a job that is gone: %v", mode, err)
 	}
-	_, err := os.Stat(others)
-	testkit.Must(t, err)
+	testkit.Value(os.Stat(others))(t)
 	names, _ := filepath.Glob(filepath.Join(folder, "nccl-otf2-*.prom"))
 	testkit.Require(t, len(names) == 1, "%s: %q", mode, names)
 	testkit.Must(t, os.Remove(names[0])) // whoever keeps it ends: somebody else has taken it

@@ -145,10 +145,7 @@ func (r *realRun) play() {
 		env = append(settings(r.directory()), "NCCL_PROFILER_PLUGIN="+builtFile(r.t, "libnccl-profiler-otf2.so"),
 			"NCCL_OTF2_EVENTS="+strings.ReplaceAll(events, "+", ","), variable)
 	}
-	var err error
-	if r.result, err = r.bed.Run(context.Background(), r.program, r.logs(), env...); err != nil {
-		r.t.Fatal(err)
-	}
+	r.result = testkit.Value(r.bed.Run(context.Background(), r.program, r.logs(), env...))(r.t)
 	if r.ours() {
 		r.collected()
 		r.shards = shardsOf(r.t, r.directory())

@@ -47,8 +47,7 @@ func TestReportPage(t *testing.T) {
 		ground string
 	}{{1440, false, false, white}, {1440, true, false, black}, {390, false, false, white}, {390, true, false, black},
 		{1060, true, true, white}} {
-		p, err := needBrowser(t).Blank(browser.Options{Width: c.width, Height: 900, Dark: c.dark})
-		testkit.Must(t, err)
+		p := testkit.Value(needBrowser(t).Blank(browser.Options{Width: c.width, Height: 900, Dark: c.dark}))(t)
 		t.Cleanup(p.Close)
 		testkit.Must(t, p.Run(chromedp.Navigate("file://"+filepath.Join(dir, "report.html"))))
 		if c.print {

@@ -141,8 +141,7 @@ func drive(t *testing.T, anchor string) *driven {
 	ranks := len(d.report.WaitStates.Ranks)
 	d.waited = append(d.waited, make([]float64, max(0, ranks-len(d.waited)))...)
 	d.many = ranks > 512
-	d.data, err = timeline.Read(a, nil)
-	testkit.Must(t, err)
+	d.data = testkit.Value(timeline.Read(a, nil))(t)
 	t.Cleanup(func() { d.data.Close() })
 	d.url = serve(t, d.data)
 	d.tab = openTab(t, d.url, desktop)
@@ -188,8 +187,7 @@ func (d *driven) choosePart() {
 		}
 	}
 	testkit.Must(d, err)
-	d.within, err = operations.Observe(d.archive, &operations.Observer{Selection: selected})
-	testkit.Must(d, err)
+	d.within = testkit.Value(operations.Observe(d.archive, &operations.Observer{Selection: selected}))(d)
 }
 
 // between is a time, not before another one, at which no launch of messages waits: launches of several are chosen by

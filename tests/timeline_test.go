@@ -183,9 +183,7 @@ func writePage(t *testing.T, anchor string) (url string, page []byte) {
 	f := testkit.Value(os.Create(path))(t)
 	testkit.Must(t, d.WritePage(f, timeline.Options{Title: "a test", Tool: "tests"}))
 	testkit.Must(t, f.Close())
-	if page, err = os.ReadFile(path); err != nil {
-		t.Fatal(err)
-	}
+	page = testkit.Value(os.ReadFile(path))(t)
 	return "file://" + path, page
 }
 

@@ -41,9 +41,7 @@ func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat
 		"%v: %d shards for %d processes", err, len(files), len(pids))
 	all := make([]*experiment.Process, len(files))
 	for i, f := range files {
-		if all[i], err = experiment.Read(filepath.Dir(f)); err != nil {
-			t.Fatal(err)
-		}
+		all[i] = testkit.Value(experiment.Read(filepath.Dir(f)))(t)
 	}
 	slices.SortFunc(all, func(a, b *experiment.Process) int { return a.PID - b.PID })
 	begin := slices.MinFunc(all, func(a, b *experiment.Process) int {

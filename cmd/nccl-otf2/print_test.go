@@ -115,11 +115,10 @@ func TestPrintWritesTextsAsTheyAre(t *testing.T) {
 		texts = append(texts, "control "+string(rune(c))+" character")
 	}
 	dir := t.TempDir()
-	w, err := otf2.Create(dir, "traces", &otf2.ArchiveOptions{
+	w := testkit.Value(otf2.Create(dir, "traces", &otf2.ArchiveOptions{
 		MachineName: texts[0], Creator: texts[1], Description: texts[8],
 		Properties: []otf2.Property{{Name: "a::b", Value: texts[2]}},
-	})
-	testkit.Must(t, err)
+	}))(t)
 	defs := w.Definitions()
 	testkit.Must(t, errors.Join(defs.ClockProperties(1_000_000_000, 0, 1000, 0), defs.String(0, "")))
 	for i, text := range texts {

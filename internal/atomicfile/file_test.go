@@ -37,9 +37,7 @@ func TestAFileAppearsAsAWhole(t *testing.T) {
 		path := filepath.Join(dir, "file")
 		testkit.Must(t, os.WriteFile(path, []byte("old"), 0o600))
 		f := testkit.Value(Create(path, 0o666))(t)
-		if _, err := f.Write([]byte("new")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Value(f.Write([]byte("new")))(t)
 		testkit.Equal(t, content(t, path), "old", "before Commit")
 		testkit.Must(t, f.Commit(l))
 		testkit.Equal(t, content(t, path), "new", "after Commit")
@@ -156,11 +154,8 @@ func TestOutputGoesToStandardOutputWhateverItIs(t *testing.T) {
 	out, err := os.Create(path)
 	testkit.Must(t, err)
 	defer out.Close()
-	if _, err := out.WriteString("before, "); err != nil {
-		t.Fatal(err)
-	}
-	was, err := syscall.Dup(1)
-	testkit.Must(t, err)
+	testkit.Value(out.WriteString("before, "))(t)
+	was := testkit.Value(syscall.Dup(1))(t)
 	defer syscall.Close(was)
 	testkit.Must(t, syscall.Dup3(int(out.Fd()), 1, 0))
 	err = output(t, "/dev/stdout", "behind")

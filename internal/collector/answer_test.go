@@ -32,12 +32,9 @@ func TestNothingWaitsForTheWindowBehindTheLastCommunicator(t *testing.T) {
 	if n := memory.LiveComms(); n != 0 {
 		t.Fatalf("%d communicators are alive behind the last", n)
 	}
-	r, err := newRecording(memory, config.RecordedSettings(map[string]string{"EVENTS": "all"}),
-		config.Launcher{Rank: -1, Size: -1}, t.TempDir(), uuid.NewString())
-	testkit.Must(t, err)
-	if _, err := memory.Refresh(); err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Value(newRecording(memory, config.RecordedSettings(map[string]string{"EVENTS": "all"}),
+		config.Launcher{Rank: -1, Size: -1}, t.TempDir(), uuid.NewString()))(t)
+	testkit.Value(memory.Refresh())(t)
 	now := begun
 	for _, clock := range []*uint64{&now.Ticks, &now.Raw, &now.Mono, &now.Real} {
 		*clock += 1000 + r.drain.window/2

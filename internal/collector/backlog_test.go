@@ -26,8 +26,7 @@ import (
 // backlogs are the sizes of those in an experiment directory.
 func backlogs(t *testing.T, dir string) (sizes []int64) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, experiment.Folder, "*", experiment.BacklogFile))
-	testkit.Must(t, err)
+	files := testkit.Value(filepath.Glob(filepath.Join(dir, experiment.Folder, "*", experiment.BacklogFile)))(t)
 	for _, file := range files {
 		info := testkit.Value(os.Stat(file))(t)
 		sizes = append(sizes, info.Size())
@@ -139,8 +138,7 @@ func TestRestIsReported(t *testing.T) {
 	for i := range uint64(calls) {
 		a.allReduce(i)
 	}
-	_, err := c.round()
-	testkit.Must(t, err)
+	testkit.Value(c.round())(t)
 	whole := c.memory.StoredBytes()
 	process.end()
 	c.life.ended = true
@@ -210,25 +208,21 @@ func TestBacklogStaysUntilAllIsOnTheDisk(t *testing.T) {
 	}
 	// of the flush that comes before anything is put off
 	for allStarts(t, dir) < calls*perCall || c.syncer.over == 0 {
-		_, err := c.round()
-		testkit.Must(t, err)
+		testkit.Value(c.round())(t)
 		if c.flushes.due(c) {
 			c.flush()
 		}
 		c.syncer.noteResult(r)
 	}
 	for range 3 {
-		_, err := c.round()
-		testkit.Must(t, err)
+		testkit.Value(c.round())(t)
 	}
 	if sizes := backlogs(t, dir); len(sizes) != 1 || sizes[0] == 0 || c.backlog.bytesWaiting() != 0 {
 		t.Errorf("backlogs of %v bytes, of which %d wait", sizes, c.backlog.bytesWaiting())
 	}
 	testkit.Must(t, c.finish(false))
 	process.end()
-	if _, err := Salvage(dir); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(Salvage(dir))(t)
 	if e := onlyShard(t, dir); starts(e.Process) != calls*perCall || backlogs(t, dir) != nil {
 		t.Errorf("%d starts of %d, backlogs of %v bytes", starts(e.Process), calls*perCall, backlogs(t, dir))
 	}
@@ -393,8 +387,7 @@ func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
 			a.allReduce(n)
 			n++
 		}
-		_, err := c.round()
-		testkit.Must(t, err)
+		testkit.Value(c.round())(t)
 		testkit.Equal(t, c.memory.PutsOff(), c.scarcity.scarce, "round %d: puts off", i)
 		if c.flushes.due(c) {
 			c.flush()
@@ -418,8 +411,7 @@ func TestMuchIsPutOffForARequest(t *testing.T) {
 	round := func(pending, putsOff bool) {
 		t.Helper()
 		c.backlog.expectRequest(c.memory, pending)
-		_, err := c.round()
-		testkit.Must(t, err)
+		testkit.Value(c.round())(t)
 		if c.memory.PutsOff() != putsOff || pending && c.backlog.appendAll(c) != putsOff {
 			t.Errorf("puts off: %v, all of it: %v, want %v", c.memory.PutsOff(), c.backlog.appendAll(c), putsOff)
 		}
@@ -439,8 +431,7 @@ func TestMuchIsPutOffForARequest(t *testing.T) {
 	testkit.Check(t, c.memory.StoredBytes() != 0, "nothing of it waits")
 	for c.memory.PutsOff() {
 		c.backlog.expectRequest(c.memory, false)
-		_, err := c.round()
-		testkit.Must(t, err)
+		testkit.Value(c.round())(t)
 	}
 	much()
 	round(false, false)
@@ -581,8 +572,7 @@ func TestFullBacklogs(t *testing.T) {
 			n++
 		}
 		before := c.backlog.size()
-		_, err := c.round()
-		testkit.Must(t, err)
+		testkit.Value(c.round())(t)
 		for _, size := range backlogs(t, dir) {
 			testkit.Require(t, size <= most, "a backlog of %d bytes", size)
 		}

@@ -78,10 +78,8 @@ func TestConvertTakesTheLastWords(t *testing.T) {
 	looked := 0
 	lives = func(string, int, uint64) bool {
 		if looked++; looked == 1 { // the rest of what it wrote but for the end
-			f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
-			testkit.Must(t, err)
-			_, err = f.Write(content[half : len(content)-frameHead])
-			testkit.Must(t, err)
+			f := testkit.Value(os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0))(t)
+			testkit.Value(f.Write(content[half : len(content)-frameHead]))(t)
 			testkit.Must(t, f.Close())
 		}
 		return false

@@ -132,9 +132,7 @@ func FuzzMemory(f *testing.F) {
 		b := bytes.Clone(whole)
 		copy(b[used[int(at)%len(used)]:], patch)
 		copy(b[used[int(at2)%len(used)]:], patch2)
-		if _, err := unix.Write(fd, b); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Value(unix.Write(fd, b))(t)
 		memory, err := shm.Map(fd)
 		if err != nil {
 			return
@@ -146,9 +144,7 @@ func FuzzMemory(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := memory.Refresh(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Value(memory.Refresh())(t)
 		r.drainAll()
 		testkit.Must(t, r.finish(true))
 		e := onlyShard(t, dir)

@@ -51,8 +51,7 @@ func (c *crowd) call() {
 func (c *crowd) flush() {
 	c.t.Helper()
 	memory := c.r.drain.source.(*shm.Memory)
-	_, err := memory.Refresh()
-	testkit.Must(c.t, err)
+	testkit.Value(memory.Refresh())(c.t)
 	c.r.drain.line.add(shm.ClockTuple{Ticks: c.ticks, Raw: c.ticks, Mono: c.ticks, Real: c.ticks})
 	c.r.drainAll()
 	c.r.settleModel()

@@ -114,9 +114,7 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 	for _, job := range jobs {
 		setCalled(job, 0, 200)
 	}
-	if _, err := c.Record(context.Background(), true); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(c.Record(context.Background(), true))(t)
 	a, b := windowOf(t, jobs[0], 0), windowOf(t, jobs[1], 0)
 	testkit.Check(t, a == b && a.First == 210, "windows %v and %v", a, b)
 
@@ -173,9 +171,7 @@ func TestLateOrders(t *testing.T) {
 func TestOrdersAreForOneJob(t *testing.T) {
 	dir, _, end := controlled(t)
 	c := &control.Controller{Dir: dir}
-	if _, err := c.Record(context.Background(), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(c.Record(context.Background(), false))(t)
 	join := func() (window shm.Window, record uint32) {
 		job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Tag: 300})
 		comm := job.Comm(shm.Comm{APIVersion: 6, ID: 0xdef, NRanks: 2, InitTicks: monotonic()}, nil)

@@ -23,12 +23,11 @@ func transcriptOf(t *testing.T, dir string) string {
 	files, err := filepath.Glob(filepath.Join(dir, record.Folder, "*.rec.jsonl.gz"))
 	testkit.Require(t, err == nil && len(files) == 1, "%v, %v", files, err)
 	var out bytes.Buffer
-	err = record.EachLine(files[0], func(line []byte) error {
+	testkit.Must(t, record.EachLine(files[0], func(line []byte) error {
 		testkit.Check(t, json.Valid(line), "no JSON: %s", line)
 		out.Write(line)
 		return nil
-	})
-	testkit.Must(t, err)
+	}))
 	return out.String()
 }
 

@@ -52,8 +52,7 @@ func TestCutEvents(t *testing.T) {
 	oneGoroutine(t)
 	for _, chunk := range []int64{chunkSize, scorepChunkSize} {
 		path := filepath.Join(t.TempDir(), "0.evt")
-		w, err := otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: uint64(chunk)})
-		testkit.Must(t, err)
+		w := testkit.Value(otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: uint64(chunk)}))(t)
 		type state struct {
 			bytes  int64
 			events uint64

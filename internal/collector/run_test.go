@@ -646,8 +646,7 @@ func TestFullDisk(t *testing.T) {
 		{"event files", "collector with small files", "light", func(*testing.T, int, string) {}},
 		{"description", "collector", "gpu", func(t *testing.T, collector int, dir string) {
 			// No operation ever ran on a GPU: the description names them all.
-			info, err := os.Stat(filepath.Join(onlyShard(t, dir).Path, experiment.CheckpointFile))
-			testkit.Must(t, err)
+			info := testkit.Value(os.Stat(filepath.Join(onlyShard(t, dir).Path, experiment.CheckpointFile)))(t)
 			limit := uint64(info.Size()) + 64
 			testkit.Must(t, unix.Prlimit(collector, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit}, nil))
 		}},

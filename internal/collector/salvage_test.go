@@ -29,13 +29,9 @@ func inFile(t *testing.T, job *shmtest.Job) (path string, keep func()) {
 	return path, func() {
 		from := os.NewFile(uintptr(job.FD()), "memory")
 		defer from.Close()
-		if _, err := from.Seek(0, io.SeekStart); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Value(from.Seek(0, io.SeekStart))(t)
 		to := testkit.Value(os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600))(t)
-		if _, err := io.Copy(to, from); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Value(io.Copy(to, from))(t)
 		testkit.Must(t, to.Close())
 	}
 }
@@ -182,14 +178,11 @@ func TestMemoryFileIsRemoved(t *testing.T) {
 	path, keep := inFile(t, job)
 	a := newApplication(job, 0, monotonic)
 	keep()
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	testkit.Must(t, err)
-	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	testkit.Must(t, err)
+	file := testkit.Value(os.OpenFile(path, os.O_RDWR, 0))(t)
+	fd := testkit.Value(unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3))(t)
 	testkit.Must(t, file.Close())
 	process.end()
-	_, err = Run(t.Context(), Options{FD: fd, Lookup: environment("NCCL_OTF2_DIR=" + dir)})
-	testkit.Must(t, err)
+	testkit.Value(Run(t.Context(), Options{FD: fd, Lookup: environment("NCCL_OTF2_DIR=" + dir)}))(t)
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
 		t.Errorf("the file is still there: %v", err)
 	}

@@ -44,8 +44,8 @@ const pause = 1000
 
 func newExchange(t *testing.T, rank int, clock shm.ClockTuple) *exchange {
 	t.Helper()
-	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Tag: uint16(0x100 + rank), Created: clock})
-	testkit.Must(t, err)
+	job := testkit.Value(shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic,
+		Tag: uint16(0x100 + rank), Created: clock}))(t)
 	t.Cleanup(func() { job.Close() })
 	e := &exchange{Job: job, rank: rank, clock: clock, ticks: clock.Ticks}
 	for i := range e.threads {
@@ -116,11 +116,8 @@ func collectBy(t testing.TB, settings *config.Settings, job *shmtest.Job, dir st
 	memory := testkit.Value(shm.Map(job.FD()))(t)
 	t.Cleanup(func() { memory.Close() })
 	memory.SetMasks(1<<shm.TypeCount-1, 1<<shm.TypeCount-1)
-	r, err := newRecording(memory, settings, config.Launcher{Rank: -1, Size: -1}, dir, uuid.NewString())
-	testkit.Must(t, err)
-	if _, err := memory.Refresh(); err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Value(newRecording(memory, settings, config.Launcher{Rank: -1, Size: -1}, dir, uuid.NewString()))(t)
+	testkit.Value(memory.Refresh())(t)
 	memory.SetState(shm.CollectorReady)
 	return r
 }
@@ -378,8 +375,7 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 					random := rand.New(rand.NewPCG(1, 2))
 					for range times {
 						dir := t.TempDir()
-						job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 256})
-						testkit.Must(t, err)
+						job := testkit.Value(shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 256}))(t)
 						t.Cleanup(func() { job.Close() })
 						settings := config.RecordedSettings(map[string]string{"EVENTS": "all", "MODE": mode})
 						begin := func() *live { return newLive(collectBy(t, settings, job, dir)) }

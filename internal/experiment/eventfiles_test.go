@@ -29,24 +29,20 @@ func openFiles(t *testing.T, folder string) (n int) {
 // However many rows are written in turn, few files are open, and all events are in them.
 func TestFewEventFilesAreOpen(t *testing.T) {
 	const rows, rounds = 300, 5
-	s, err := Create(t.TempDir(), "one")
-	testkit.Must(t, err)
+	s := testkit.Value(Create(t.TempDir(), "one"))(t)
 	defer s.Close()
 	s.files.most = 10
 	var announced int
 	s.BeforeEvents(func() error { announced++; return nil })
 	writers := make([]*otf2.EventWriter, rows)
 	for i := range writers {
-		if writers[i], err = s.EventWriter(uint32(i), nil); err != nil {
-			t.Fatal(err)
-		}
+		writers[i] = testkit.Value(s.EventWriter(uint32(i), nil))(t)
 	}
 	testkit.Check(t, announced == 0, "empty files were announced %d times", announced)
 	for round := range rounds {
 		for i, w := range writers {
-			err := errors.Join(w.Enter(otf2.Timestamp(10*round+1), nil, otf2.RegionRef(i)),
-				w.Leave(otf2.Timestamp(10*round+2), nil, otf2.RegionRef(i)), w.Flush())
-			testkit.Must(t, err)
+			testkit.Must(t, errors.Join(w.Enter(otf2.Timestamp(10*round+1), nil, otf2.RegionRef(i)),
+				w.Leave(otf2.Timestamp(10*round+2), nil, otf2.RegionRef(i)), w.Flush()))
 			if n := openFiles(t, s.Path()); n > 10 {
 				t.Fatalf("%d event files are open", n)
 			}
@@ -92,15 +88,12 @@ func TestEventsWaitForWhatTheyReferTo(t *testing.T) {
 // A shard that is exchanged while it is written gets nothing of what follows, also where a file was closed meanwhile.
 func TestFilesAreOpenedAgainInTheShardItself(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Create(dir, "one")
-	testkit.Must(t, err)
+	s := testkit.Value(Create(dir, "one"))(t)
 	defer s.Close()
 	s.files.most = 1
 	var writers [2]*otf2.EventWriter
 	for i := range writers {
-		if writers[i], err = s.EventWriter(uint32(i), nil); err != nil {
-			t.Fatal(err)
-		}
+		writers[i] = testkit.Value(s.EventWriter(uint32(i), nil))(t)
 	}
 	away, foreign := filepath.Join(dir, "away"), filepath.Join(dir, "foreign")
 	testkit.Must(t, errors.Join(os.Rename(s.Path(), away), os.Mkdir(foreign, 0o700), os.Symlink(foreign, s.Path())))

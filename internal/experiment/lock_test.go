@@ -25,9 +25,7 @@ func TestUnlockedIsFree(t *testing.T) {
 		t.Fatal("two have the lock")
 	}
 	hold.Release()
-	if hold, err = Lock(dir); err != nil {
-		t.Fatal(err)
-	}
+	hold = testkit.Value(Lock(dir))(t)
 	hold.Release()
 }
 

@@ -111,8 +111,7 @@ func TestAShardIsItsOwnersOnly(t *testing.T) {
 	testkit.Must(t, err)
 	defer s.Close()
 	testkit.Must(t, s.Write(&Process{Version: Version}))
-	w, err := s.EventWriter(0, &otf2.EventWriterOptions{ChunkSize: otf2.MinChunkSize})
-	testkit.Must(t, err)
+	w := testkit.Value(s.EventWriter(0, &otf2.EventWriterOptions{ChunkSize: otf2.MinChunkSize}))(t)
 	testkit.Must(t, w.Close())
 	if _, err := s.EventWriter(0, nil); !os.IsExist(err) {
 		t.Errorf("a second event file of the location: %v", err)

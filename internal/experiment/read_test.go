@@ -15,8 +15,8 @@ import (
 func makeRemote(t *testing.T, s *Store) {
 	t.Helper()
 	testkit.Must(t, s.Close())
-	text, err := json.Marshal(writer{Host: "far", Place: place{Boot: "another boot"}, PID: 1, Locked: true})
-	testkit.Must(t, err)
+	text := testkit.Value(json.Marshal(writer{Host: "far", Place: place{Boot: "another boot"},
+		PID: 1, Locked: true}))(t)
 	testkit.Must(t, os.WriteFile(filepath.Join(s.Path(), lockFile), text, FileMode))
 }
 
@@ -52,14 +52,12 @@ func TestWhatWasFlushedIsRead(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			s, err := Create(dir, "one")
-			testkit.Must(t, err)
+			s := testkit.Value(Create(dir, "one"))(t)
 			t.Cleanup(func() { _ = s.Close() })
 			p := events(0)
 			testkit.Must(t, s.Write(p))
 			p.Locations[0] = events(5).Locations[0]
-			_, err = s.Checkpoint(p)
-			testkit.Must(t, err)
+			testkit.Value(s.Checkpoint(p))(t)
 			testkit.Must(t, c.writes(s))
 			if c.away != nil {
 				c.away(t, s)

@@ -51,9 +51,8 @@ func TestPartsAreTheWholeTable(t *testing.T) {
 	for _, parts := range []int{1, 2, 3, 5, 40} {
 		dir := t.TempDir()
 		reported := uint64(0)
-		got, err := Parquet(a, dir, "zstd", &Options{Parts: parts,
-			Progress: func(_ string, records uint64) { reported = max(reported, records) }})
-		testkit.Must(t, err)
+		got := testkit.Value(Parquet(a, dir, "zstd", &Options{Parts: parts,
+			Progress: func(_ string, records uint64) { reported = max(reported, records) }}))(t)
 		testkit.Equal(t, cmp.Diff(operations, partsOf[Operation](t, dir, OperationsFile, parts)), "",
 			"operations in %d parts (-whole, +parts):\n", parts)
 		testkit.Equal(t, cmp.Diff(transfers, partsOf[TransferRow](t, dir, TransfersFile, parts)), "",

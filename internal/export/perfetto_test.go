@@ -187,16 +187,13 @@ func TestPerfettoOpenAndLongRegions(t *testing.T) {
 func TestPerfettoTracesAreTheSameAndPacked(t *testing.T) {
 	a := job(t)
 	var one, two bytes.Buffer
-	_, err := Perfetto(a, "-", &one, nil)
-	testkit.Must(t, err)
-	_, err = Perfetto(a, "-", &two, nil)
-	testkit.Must(t, err)
+	testkit.Value(Perfetto(a, "-", &one, nil))(t)
+	testkit.Value(Perfetto(a, "-", &two, nil))(t)
 	path := filepath.Join(t.TempDir(), "run.pftrace.gz")
 	res := testkit.Value(Perfetto(a, path, nil, nil))(t)
 	z := testkit.Value(gzip.NewReader(bytes.NewReader(testkit.Read(t, path))))(t)
 	var packed bytes.Buffer
-	_, err = packed.ReadFrom(z)
-	testkit.Must(t, err)
+	testkit.Value(packed.ReadFrom(z))(t)
 	if !bytes.Equal(one.Bytes(), two.Bytes()) || !bytes.Equal(one.Bytes(), packed.Bytes()) ||
 		!slices.Equal(res.Files, []string{path}) {
 		t.Errorf("traces of %d, %d and %d bytes, files %v", one.Len(), two.Len(), packed.Len(), res.Files)
@@ -206,8 +203,7 @@ func TestPerfettoTracesAreTheSameAndPacked(t *testing.T) {
 // Kernels that overlap on a row keep their times: those that began in another one and outlast it are on a track of
 // their own.
 func TestTracesShowKernelsThatOverlap(t *testing.T) {
-	made, err := otf2.Create(t.TempDir(), "traces", &otf2.ArchiveOptions{Creator: "another tool"})
-	testkit.Must(t, err)
+	made := testkit.Value(otf2.Create(t.TempDir(), "traces", &otf2.ArchiveOptions{Creator: "another tool"}))(t)
 	defs := made.Definitions()
 	for i, text := range []string{"", "node", "a", "b"} {
 		testkit.Must(t, defs.String(otf2.StringRef(i), text))

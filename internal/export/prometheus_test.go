@@ -28,8 +28,7 @@ func TestFilesAppearWhole(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m.prom")
 	testkit.Write(t, path, []byte("old"))
-	f, err := createFile(path)
-	testkit.Must(t, err)
+	f := testkit.Value(createFile(path))(t)
 	f.WriteString("half")
 	f.Flush()
 	if b, _ := os.ReadFile(path); string(b) != "old" {
@@ -39,9 +38,7 @@ func TestFilesAppearWhole(t *testing.T) {
 	if names := list(t, dir); !slices.Equal(names, []string{"m.prom"}) {
 		t.Errorf("%v is left", names)
 	}
-	if f, err = createFile(path); err != nil {
-		t.Fatal(err)
-	}
+	f = testkit.Value(createFile(path))(t)
 	f.WriteString("new")
 	testkit.Must(t, f.commit())
 	f.abandon()

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write golden files and generated texts anew")
@@ -22,12 +24,8 @@ func Updating() bool { return *update }
 func Text(t testing.TB, path, got string) {
 	t.Helper()
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		testkit.Must(t, os.WriteFile(path, []byte(got), 0o666))
 		return
 	}
 	want, err := os.ReadFile(path)
@@ -49,10 +47,7 @@ func Section(t testing.TB, page, name, got string) {
 func SectionMadeBy(t testing.TB, page, name, command, got string) {
 	t.Helper()
 	begin, end := "<!-- "+name+": made by `"+command+"` -->\n", "<!-- "+name+" end -->"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Value(os.ReadFile(page))(t)
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {

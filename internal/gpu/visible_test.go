@@ -87,9 +87,7 @@ func TestEnvironmentIsThatOfTheProcess(t *testing.T) {
 	testkit.Must(t, cmd.Start())
 	defer cmd.Wait()
 	defer in.Close()
-	if _, err := in.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(in.Write([]byte("x")))(t)
 	if _, err := out.Read(make([]byte, 1)); err != nil { // it is up
 		t.Fatal(err)
 	}

@@ -37,9 +37,7 @@ func canonical(t testing.TB, a *otf2.Archive) []export.Operation {
 	t.Helper()
 	dir := testkit.Value(os.MkdirTemp("", "tables"))(t)
 	defer os.RemoveAll(dir)
-	if _, err := export.Parquet(a, dir, "none", nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(export.Parquet(a, dir, "none", nil))(t)
 	all := testkit.Value(parquet.ReadFile[export.Operation](filepath.Join(dir, export.OperationsFile)))(t)
 	for i := range all {
 		all[i].Location, all[i].Plan, all[i].EventID, all[i].ParentID = 0, nil, nil, nil
@@ -161,9 +159,7 @@ func TestOurOwnExportComesBack(t *testing.T) {
 		randomJob(rt, t, dir)
 		a := jobtest.Open(t, jobtest.Unify(t, dir))
 		lines := filepath.Join(dir, "jsonl")
-		if _, err := export.JSONL(a, lines, nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Value(export.JSONL(a, lines, nil))(t)
 		back := filepath.Join(dir, "back")
 		res := testkit.Value(Import([]string{lines}, back, nil))(t)
 		testkit.Require(rt, res.Malformed+res.Truncated <= 0 && len(res.NotUsed) == 0 && len(res.Problems) == 0,

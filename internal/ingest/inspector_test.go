@@ -104,13 +104,11 @@ func TestInspectorWithoutEventTraces(t *testing.T) {
 		report.WaitStates.Collectives != 0 {
 		t.Errorf("operations %v, waits %+v", seen, report.WaitStates.Total)
 	}
-	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
+	testkit.Value(operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
 		testkit.Check(t, p.Function != "AllGather" || p.Rank != 0 || uint64(p.End) == (dump-100*(2-p.Ordinal))*1000,
 			"AllGather %d ends at %d", p.Ordinal, p.End)
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 }
 
 // Members that lack different operations are seen to differ, even if all operations are equal: Inspector numbers them.

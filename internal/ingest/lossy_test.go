@@ -164,17 +164,11 @@ func TestExportsOfIncompleteArchives(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "in.jsonl")
 	testkit.Write(t, in, []byte(text))
 	dir := filepath.Join(t.TempDir(), "made")
-	if _, err := Import([]string{in}, dir, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(Import([]string{in}, dir, nil))(t)
 	out := filepath.Join(t.TempDir(), "jsonl")
-	if _, err := export.JSONL(unify(t, dir, false), out, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(export.JSONL(unify(t, dir, false), out, nil))(t)
 	again := filepath.Join(t.TempDir(), "again")
-	if _, err := Import([]string{out}, again, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(Import([]string{out}, again, nil))(t)
 	held, err := hang.Find(again, time.Now(), nil)
 	testkit.Check(t, err == nil && len(held.Jobs) == 1 && len(held.Jobs[0].Stops)+len(held.Jobs[0].Culprits) <= 0,
 		"%+v, %v", held, err)

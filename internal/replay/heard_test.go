@@ -238,9 +238,7 @@ func (c *comparison) handles() {
 			check("*eHandle on entry", h.HandleBefore, before)
 			if e.Group != nil {
 				var group Pointer
-				if err := group.UnmarshalJSON(fmt.Appendf(nil, "%q", h.D["parentGroup"])); err != nil {
-					c.t.Fatal(err)
-				}
+				testkit.Must(c.t, group.UnmarshalJSON(fmt.Appendf(nil, "%q", h.D["parentGroup"])))
 				check("parentGroup", group, handle(e.Group))
 			}
 			for _, f := range eventTypes[e.Type].fields {

@@ -32,8 +32,7 @@ func TestPercentilesAreAsGoodAsStated(t *testing.T) {
 			sum += v
 		}
 		h.Merge(&other)
-		text, err := json.Marshal(h)
-		testkit.Must(t, err)
+		text := testkit.Value(json.Marshal(h))(t)
 		var back Distribution[uint64]
 		testkit.Must(t, json.Unmarshal(text, &back))
 		testkit.Require(t, len(h.exact) <= h.Keep && h.Approximate() == (len(values) > h.Keep),

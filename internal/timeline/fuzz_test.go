@@ -108,9 +108,7 @@ func (s *Server) blocksOf(t *testing.T, numbers []string) (body []byte) {
 		for i := range s.blocks {
 			if strconv.Itoa(i) == digits || i == 0 && digits == "" && number != "" {
 				b := make([]byte, s.blocks[i].size)
-				if _, err := s.spool.file.ReadAt(b, s.blocks[i].at); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Value(s.spool.file.ReadAt(b, s.blocks[i].at))(t)
 				plain := testkit.Value(io.ReadAll(flate.NewReader(bytes.NewReader(b))))(t)
 				body, found = append(binary.LittleEndian.AppendUint32(body, uint32(len(plain))), plain...), true
 			}

@@ -40,8 +40,7 @@ const (
 
 func newMeasured(t testing.TB) *measured {
 	t.Helper()
-	a, err := otf2.Create(t.TempDir(), "traces", &otf2.ArchiveOptions{Creator: "test", CheckNesting: true})
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Create(t.TempDir(), "traces", &otf2.ArchiveOptions{Creator: "test", CheckNesting: true}))(t)
 	m := &measured{t, a.Definitions(), a, make(map[string]otf2.StringRef), 0}
 	m.must(m.ClockProperties(1e9, 1000, 1000, 0))
 	m.must(m.SystemTreeNode(0, m.text("vm0"), m.text("node"), otf2.UndefinedSystemTreeNode))

@@ -232,9 +232,7 @@ func randomArchive(t *rapid.T, dir string) *otf2.Archive {
 		defs.RmaWin(0, text("window"), 0, 0))
 	var writers [processes * threads]*otf2.EventWriter
 	for l := range writers {
-		if writers[l], err = w.Events(otf2.LocationRef(l)); err != nil {
-			t.Fatal(err)
-		}
+		writers[l] = testkit.Value(w.Events(otf2.LocationRef(l)))(t)
 	}
 	deep := rapid.IntRange(0, maxDepth+3).Draw(t, "depth")
 	var open [len(writers)][]otf2.RegionRef
@@ -299,8 +297,7 @@ func TestPagesOfRandomArchives(t *testing.T) {
 		n++
 		a := randomArchive(t, filepath.Join(os.Getenv("TMPDIR"), fmt.Sprint(n)))
 		defer a.Close()
-		d, err := readKeeping(a, nil, rapid.SampledFrom([]int{1, 200, keptBytes}).Draw(t, "kept"), nil)
-		testkit.Must(t, err)
+		d := testkit.Value(readKeeping(a, nil, rapid.SampledFrom([]int{1, 200, keptBytes}).Draw(t, "kept"), nil))(t)
 		defer d.Close()
 		want := expect(t, a, d)
 		for range 2 { // it can be written again
@@ -329,22 +326,15 @@ func TestLargeArchive(t *testing.T) {
 	measure := func(regions uint64) (a *otf2.Archive, d *Data, used [2]int64) {
 		size := jobtest.NewLarge(regions*16/5, 2)
 		size.Jitter = true
-		anchor, err := size.Write(t.TempDir())
-		testkit.Must(t, err)
+		anchor := testkit.Value(size.Write(t.TempDir()))(t)
 		before := liveHeap()
-		if a, err = otf2.Open(anchor, nil); err != nil {
-			t.Fatal(err)
-		}
-		if d, err = readKeeping(a, nil, 64<<10, nil); err != nil {
-			t.Fatal(err)
-		}
+		a = testkit.Value(otf2.Open(anchor, nil))(t)
+		d = testkit.Value(readKeeping(a, nil, 64<<10, nil))(t)
 		testkit.Require(t, d.layout.total == uint32(size.Regions()),
 			"%d regions, want %d", d.layout.total, size.Regions())
 		used[0] = int64(liveHeap() - before)
 		half := &discard{at: d.blocks() / 2}
-		if _, err := d.write(half, nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Value(d.write(half, nil))(t)
 		used[1] = int64(half.used - before)
 		return a, d, used
 	}

@@ -173,12 +173,10 @@ func TestAnyFaultyJobHasAViewThatCanBeReplayed(t *testing.T) {
 
 // soundView makes the view of an archive, which must be sound, and gives it to those who look, before both go.
 func soundView(rt *rapid.T, anchor string, o *Options, look ...func(anchor string)) *Result {
-	res, err := Scalasca(anchor, filepath.Join(filepath.Dir(anchor), "scalasca"), o)
-	testkit.Must(rt, err)
+	res := testkit.Value(Scalasca(anchor, filepath.Join(filepath.Dir(anchor), "scalasca"), o))(rt)
 	defer os.RemoveAll(filepath.Dir(filepath.Dir(anchor)))
 	for _, examine := range []func(string, *check.Options) (*check.Result, error){check.Archive, scoutrules.Check} {
-		found, err := examine(res.Archive, nil)
-		testkit.Must(rt, err)
+		found := testkit.Value(examine(res.Archive, nil))(rt)
 		for _, f := range found.Findings {
 			// The drawn times contradict each other, so it may look as if different calls were missing on two ranks.
 			contradiction := f.Rule == scoutrules.RuleScoutClock || f.Rule == check.RuleCollectiveMate &&

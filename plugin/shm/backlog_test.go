@@ -81,8 +81,7 @@ type reader struct {
 
 func (r *reader) read(s shm.Source, n int) (got int) {
 	r.t.Helper()
-	_, err := s.Refresh()
-	testkit.Must(r.t, err)
+	testkit.Value(s.Refresh())(r.t)
 	for i, ring := range s.Rings() {
 		for len(r.next) <= i {
 			r.next, r.ends = append(r.next, 0), append(r.ends, 0)
@@ -215,9 +214,7 @@ func TestBacklogsPrecedeTheMemory(t *testing.T) {
 	for i := range files {
 		m := first
 		if i > 0 {
-			var err error
-			m, err = shm.Map(job.FD())
-			testkit.Must(t, err)
+			m = testkit.Value(shm.Map(job.FD()))(t)
 			t.Cleanup(func() { m.Close() })
 		}
 		var b *shm.Backlog
@@ -227,8 +224,7 @@ func TestBacklogsPrecedeTheMemory(t *testing.T) {
 		testkit.Must(t, err)
 		_, err = m.PutOff(b, round.Clock) // and dies before it gives the memory back
 		testkit.Must(t, err)
-		_, err = files[i].WriteAt([]byte{1, 2, 3, 4, 5}, b.Size())
-		testkit.Must(t, err)
+		testkit.Value(files[i].WriteAt([]byte{1, 2, 3, 4, 5}, b.Size()))(t)
 	}
 	w.write(10)
 	last := testkit.Value(shm.Map(job.FD()))(t)

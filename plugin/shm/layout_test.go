@@ -43,9 +43,7 @@ func cFacts(t *testing.T, expressions []string) map[string]string {
 	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); {
 		var i int
 		var v string
-		if _, err := fmt.Sscan(s.Text(), &i, &v); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Value(fmt.Sscan(s.Text(), &i, &v))(t)
 		facts[expressions[i]] = v
 	}
 	return facts

@@ -544,9 +544,7 @@ func TestPositions(t *testing.T) {
 		}
 		return got
 	}
-	if _, err := m.Refresh(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Value(m.Refresh())(t)
 	read(m.Rings()[0], 2000, false)
 	m.Mark()
 	m.Release() // some chunks

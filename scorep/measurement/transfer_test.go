@@ -43,8 +43,7 @@ func TestRecordsAreExactToTheTick(t *testing.T) {
 				Offset: rapid.Int64Range(-5000, 5000).Draw(t, "offset")})
 			at += uint64(perNs * float64(rapid.Uint64Range(1e9, 1e11).Draw(t, "distance")))
 		}
-		tr, err := newTransfer(p, by, clock)
-		testkit.Must(t, err)
+		tr := testkit.Value(newTransfer(p, by, clock))(t)
 		tr.Shift = rapid.Int64Range(-1e9, 1e9).Draw(t, "shift")
 		first := p.Clock.AnchorReal + rapid.Uint64Range(0, 1e9).Draw(t, "first")
 		last := first + rapid.Uint64Range(0, 4e12).Draw(t, "last")

@@ -73,10 +73,8 @@ func TestPathsOfRecordings(t *testing.T) {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "experiment")
-			if _, err := output(t, "replay", folder, "--clock", "recorded", "--events", "net", "--dir",
-				dir); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Value(output(t, "replay", folder, "--clock", "recorded", "--events", "net", "--dir",
+				dir))(t)
 			r := testkit.Value(pathOf(t, dir))(t)
 			sum := uint64(0)
 			for _, c := range tr.culprits {

@@ -87,10 +87,7 @@ func one(t *testing.T, p *plan) bool {
 		signals: make(map[int]syscall.Signal), kinds: "writes", began: time.Now()}
 	s := scenario.Random(p.job, scenario.RandomOptions{Release: p.release, Processes: p.processes, Calls: p.calls,
 		Hazards: p.hazards})
-	var err error
-	if r.rec, err = s.Load(filepath.Join(r.own, "recording")); err != nil {
-		t.Fatal(err)
-	}
+	r.rec = testkit.Value(s.Load(filepath.Join(r.own, "recording")))(t)
 	r.prepare()
 	if p.fault.plan != nil {
 		p.fault.plan(r)

@@ -436,12 +436,11 @@ func TestAnswersOfRAS(t *testing.T) {
 		"RAS gets no answer from Rank 1 (process 7 on vm)":                                          false,
 		"RAS counts AllReduce begun on ncclComm 0x3829f5cb85cadb4a: 5 by Ranks 1,3; 6 by Ranks 0,2": false,
 	} {
-		text, err := json.Marshal(
+		text := testkit.Value(json.Marshal(
 			map[string]any{"hang": map[string]any{"jobs": []any{map[string]any{"ras": []string{said},
 				"culprits": []any{map[string]any{"rank": 1, "kind": diagnosis.Missing}},
 				"communicators": []any{map[string]any{"members": []any{map[string]any{"rank": 1,
-					"state": "missing"}}}}}}}})
-		testkit.Must(t, err)
+					"state": "missing"}}}}}}}}))(t)
 		var r hangReport
 		testkit.Must(t, json.Unmarshal(text, &r))
 		var v verdict

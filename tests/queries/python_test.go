@@ -146,9 +146,7 @@ func TestNotebook(t *testing.T) {
 	t.Setenv("PATH", filepath.Dir(built(t, "nccl-otf2"))+":"+os.Getenv("PATH"))
 	var here [3]string
 	for i, name := range []string{"cells.py", "../../python/look_at_a_run.py", "../../python"} {
-		var err error
-		here[i], err = filepath.Abs(name)
-		testkit.Must(t, err)
+		here[i] = testkit.Value(filepath.Abs(name))(t)
 	}
 	out := python(t, work, append(engines(t, "duckdb", "python"), here[2]), here[0], here[1])
 	var said struct {

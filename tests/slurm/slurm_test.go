@@ -94,8 +94,7 @@ func newJob(t *testing.T) *job {
 	j.idle() // so that this one's nodes are the first ones
 	config := j.must("scontrol", "show", "config")
 	_, next, _ := strings.Cut(config, "NEXT_JOB_ID")
-	_, err := fmt.Sscanf(next, " = %d", &j.first)
-	testkit.Must(t, err)
+	testkit.Value(fmt.Sscanf(next, " = %d", &j.first))(t)
 	return j
 }
 

@@ -333,8 +333,7 @@ func TestWholeJobsAreSound(t *testing.T) {
 		perProcess := rapid.IntRange(1, 2).Draw(rt, "GPUs per process")
 		launched := rapid.Bool().Draw(rt, "launched")
 		ranks := size * perProcess
-		dir, err := os.MkdirTemp(t.TempDir(), "job")
-		testkit.Must(rt, err)
+		dir := testkit.Value(os.MkdirTemp(t.TempDir(), "job"))(rt)
 		var procs []*shardtest.Process
 		for i := range size {
 			p := shardtest.New(t, dir, fmt.Sprint("p", i)).On(fmt.Sprint("node", i%2), 50-i)
@@ -408,8 +407,7 @@ func TestWholeJobsAreSound(t *testing.T) {
 		for _, p := range procs {
 			p.Finish()
 		}
-		out, err := scorep.Unify(dir, nil)
-		testkit.Must(rt, err)
+		out := testkit.Value(scorep.Unify(dir, nil))(rt)
 		testkit.Require(rt, len(out.Runs) == 1 && out.Runs[0].Complete, "%+v", out)
 		res := jobtest.Check(t, out.Runs[0].Archive)
 		for _, f := range res.Findings {

@@ -79,8 +79,7 @@ func TestArchivesWithoutNetworksHaveNoMatrix(t *testing.T) {
 // The matrix has each transfer in the right cell, whoever sends it.
 func TestNetworkMatrixOfAnyJob(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "job")
-		testkit.Must(rt, err)
+		dir := testkit.Value(os.MkdirTemp(t.TempDir(), "job"))(rt)
 		size := rapid.IntRange(2, 5).Draw(rt, "ranks")
 		var procs []*shardtest.Process
 		for r := range size {

@@ -211,8 +211,8 @@ func TestPhasesAreSelected(t *testing.T) {
 // MPI messages are selected by their begin, whatever their tags: messages with different tags form different
 // sequences.
 func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
-	a, err := otf2.Open("../../../tests/jobtest/testdata/scorep-mpi/traces.otf2", &otf2.ReadOptions{Nanoseconds: true})
-	testkit.Must(t, err)
+	a := testkit.Value(otf2.Open("../../../tests/jobtest/testdata/scorep-mpi/traces.otf2",
+		&otf2.ReadOptions{Nanoseconds: true}))(t)
 	defer a.Close()
 	type message struct {
 		comm     otf2.CommRef

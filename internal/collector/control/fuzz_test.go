@@ -21,10 +21,8 @@ func FuzzOrders(f *testing.F) {
 		[]byte(`{"comms":[{"collectives":18446744073709551615,"messages":18446744073709551615,"replayed":1}]}`))
 	f.Fuzz(func(t *testing.T, order, status []byte) {
 		dir := t.TempDir()
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, FileName), order, 0o600),
-			os.WriteFile(filepath.Join(dir, StatusFile), status, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.WriteFile(filepath.Join(dir, FileName), order, 0o600),
+			os.WriteFile(filepath.Join(dir, StatusFile), status, 0o600)))
 		if o, err := Read(dir); (o == nil) == (err == nil) {
 			t.Fatalf("%v, %v", o, err)
 		}

@@ -108,8 +108,7 @@ func lay(t *testing.T, run string, processes ...string) *Recording {
 	for k, lines := range processes {
 		var out bytes.Buffer
 		zip := gzip.NewWriter(&out)
-		_, err := zip.Write([]byte(lines))
-		testkit.Must(t, err)
+		testkit.Value(zip.Write([]byte(lines)))(t)
 		testkit.Must(t, zip.Close())
 		testkit.Write(t, filepath.Join(dir, fmt.Sprintf("p%d.rec.jsonl.gz", k)), out.Bytes())
 	}

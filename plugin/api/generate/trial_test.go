@@ -163,8 +163,7 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 
 // regionsEntered are the names of an experiment directory's regions that somebody is in.
 func regionsEntered(t *testing.T, dir string) (names []string) {
-	_, err := scorep.Unify(dir, nil)
-	testkit.Must(t, err)
+	testkit.Value(scorep.Unify(dir, nil))(t)
 	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)
 	defer a.Close()
 	for ev, err := range a.Events(nil) {

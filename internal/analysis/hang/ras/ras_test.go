@@ -110,18 +110,16 @@ func TestTextOfRAS(t *testing.T) {
 		}
 		testkit.Check(t, maps.Equal(counts, map[int]uint64{0: 17, 1: 16, 2: 17}), "%v", counts)
 	}
-	s, err := ras.Parse(strings.NewReader("NCCL version 2.26.2\n#0-0 (ae94423cfbb2ef4a) MISMATCH\n"))
-	testkit.Must(t, err)
+	s := testkit.Value(ras.Parse(strings.NewReader("NCCL version 2.26.2\n#0-0 (ae94423cfbb2ef4a) MISMATCH\n")))(t)
 	if w := s.Witness(job(t)); len(w.Sentences) != 1 ||
 		w.Sentences[0] != "RAS reports MISMATCH on tp, and not of whom" || w.Foreign {
 		t.Errorf("%+v", w)
 	}
-	s, err = ras.Parse(
+	s = testkit.Value(ras.Parse(
 		strings.NewReader(
 			"NCCL version 2.24.3\n#0-0 (ae94423cfbb2ef4a) INCOMPLETE\n  Missing communicator data from 1 rank\n  The " +
 				"missing rank: 1\n\n#0-0 (ae94423cfbb2ef4a) ERROR\n  Asynchronous error on 1 rank\n  Rank 0 reported " +
-				"Remote process error -- GPU 0 managed by process 5 on node 10.0.0.1\n"))
-	testkit.Must(t, err)
+				"Remote process error -- GPU 0 managed by process 5 on node 10.0.0.1\n")))(t)
 	if w := s.Witness(job(t)); len(w.Silent) != 1 || w.Silent[0].Text != "RAS gets no answer from Rank 0" ||
 		!slices.Equal(w.Sentences, []string{"RAS: Rank 1 has asynchronous error 6 on tp"}) {
 		t.Errorf("%+v", w)

@@ -50,8 +50,7 @@ func Load(t testing.TB, file string) *Profile {
 		}
 		all := make([][]float64, len(p.Cnodes))
 		for c := range all {
-			_, err := p.Row(cube.MetricID(id), cube.CnodeID(c), &row)
-			testkit.Must(t, err)
+			testkit.Value(p.Row(cube.MetricID(id), cube.CnodeID(c), &row))(t)
 			for l := range p.Locations {
 				all[c] = append(all[c], row.At(cube.LocationID(l)).Float64())
 			}
