@@ -74,9 +74,8 @@ func eventsIn(t testing.TB, anchor string) map[otf2.LocationRef]uint64 {
 		testkit.Check(t, l.Events == n[l.Self],
 			"location %d is defined with %d events and has %d", l.Self, l.Events, n[l.Self])
 	}
-	if want := uint64(len(a.Defs.Order)); a.Anchor.GlobalDefs != want {
-		t.Errorf("anchor names %d definitions, there are %d", a.Anchor.GlobalDefs, want)
-	}
+	testkit.Equal(t, uint64(len(a.Defs.Order)), a.Anchor.GlobalDefs,
+		"definitions that there are, and that the anchor names")
 	return n
 }
 

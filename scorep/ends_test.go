@@ -88,9 +88,7 @@ func TestEarlyEndsAreMoved(t *testing.T) {
 			if got := fmt.Sprint(lastDurations(t, a)); got != test.ends {
 				t.Errorf("the operations take %s µs, want %s", got, test.ends)
 			}
-			if got := property(a, facts.PropEndsMoved.Key()); got != test.moved {
-				t.Errorf("%s is %q, want %q", facts.PropEndsMoved.Key(), got, test.moved)
-			}
+			testkit.Equal(t, property(a, facts.PropEndsMoved.Key()), test.moved, "%s", facts.PropEndsMoved.Key())
 			again := unify(t, dir, nil)
 			if got := fmt.Sprint(lastDurations(t, open(t, again.Runs[0].Archive))); got != test.ends {
 				t.Errorf("unified once more, the operations take %s µs, want %s", got, test.ends)

@@ -87,9 +87,7 @@ func TestADiskThatFailsLeavesAnArchive(t *testing.T) {
 				}
 				testkit.Check(t, events == old.Events && (!forever || n <= 1),
 					"rename %d, %d times: %d events, of %d before", n, times, events, old.Events)
-				if got := len(filesBelow(t, dir)); got != before {
-					t.Errorf("rename %d: %d files, %d before", n, got, before)
-				}
+				testkit.Equal(t, len(filesBelow(t, dir)), before, "rename %d: files", n)
 			case strings.Contains(said, "there is no archive now"):
 				testkit.Check(t, forever && missing != nil, "rename %d: %v, anchor: %v", n, err, missing)
 				if got := len(filesBelow(t, dir)); got < 2*before-2 { // shards/unify.lock is no part of an archive

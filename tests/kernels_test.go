@@ -123,10 +123,8 @@ func TestKernelsInTheTimeline(t *testing.T) {
 				t.Logf("%d kernels linked, of %d operations; %d of the application's; at most %v off", l.linked,
 					l.operations, l.others, l.off)
 				testkit.Check(t, l.off <= kernelSlack, "a kernel is drawn %v off", l.off)
-				if n := sumCUPTI(shardsByProcess(t, dir))["NCCL_KERNELS_UNLINKED"]; n != l.unannounced {
-					t.Errorf("%d kernels of NCCL's are counted as not linked, want the %d that it reports no launch of",
-						n, l.unannounced)
-				}
+				testkit.Equal(t, sumCUPTI(shardsByProcess(t, dir))["NCCL_KERNELS_UNLINKED"], l.unannounced,
+					"kernels of NCCL's that are counted as not linked")
 			})
 		}
 	}

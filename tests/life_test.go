@@ -339,9 +339,7 @@ func TestEndsOfTheHost(t *testing.T) {
 					j.settle()
 				}
 				j.goOn()
-				if got := j.end(); got != e.status {
-					t.Errorf("the host ended with %d, want %d\n%s", got, e.status, j.stderr.String())
-				}
+				testkit.Equal(t, j.end(), e.status, "status of the host, which said\n%s\n", j.stderr.String())
 				said, want := atEase(j.stderr.String()), ""
 				if e.way == "children" { // 20 collectives of 4 events in each of five
 					want = "NCCL_OTF2: not recorded: 400 events: in forked processes\n"
@@ -396,9 +394,7 @@ func TestCollectorIsHeldUp(t *testing.T) {
 			standStill(t, j.collector)
 			t.Cleanup(func() { _ = syscall.Kill(j.collector, syscall.SIGCONT) })
 			j.goOn()
-			if got := j.end(); got != 0 {
-				t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
-			}
+			testkit.Equal(t, j.end(), 0, "status of the host, which said\n%s\n", j.stderr.String())
 			if said := j.stderr.String(); strings.Count(said, "\n") != 1 ||
 				!strings.Contains(said, "did not answer within") ||
 				!strings.Contains(said, "it is stopped") ||
@@ -430,9 +426,7 @@ func TestCollectorIsHeldUp(t *testing.T) {
 			testkit.Must(t, niceness(19))
 			busy := burnCPU(t, 8)
 			j.goOn()
-			if got := j.end(); got != 0 {
-				t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
-			}
+			testkit.Equal(t, j.end(), 0, "status of the host, which said\n%s\n", j.stderr.String())
 			// The job is over: nobody waits for this collector any more, but this test.
 			busy.pause(t)
 			_ = niceness(20 - was) // only root can
@@ -463,9 +457,7 @@ func TestCollectorIsKilled(t *testing.T) {
 				testkit.Must(t, syscall.Kill(j.collector, syscall.SIGKILL))
 				gone(t, j.collector)
 				j.goOn()
-				if got := j.end(); got != 0 {
-					t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
-				}
+				testkit.Equal(t, j.end(), 0, "status of the host, which said\n%s\n", j.stderr.String())
 				// At the exit NCCL's logger may be gone.
 				testkit.Equal(t, strings.Contains(j.stderr.String(), "the collector ended; a new one is "+
 					"started"), (way != "return"), "the plugin said %q", j.stderr.String())
@@ -577,9 +569,7 @@ func TestArchivesRightBehindTheEnd(t *testing.T) {
 			j := begin(t, dir, byCollector, count, "finalize", 0, allProcessors())
 			putsOff(t, dir)
 			j.goOn()
-			if got := j.end(); got != 0 {
-				t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
-			}
+			testkit.Equal(t, j.end(), 0, "status of the host, which said\n%s\n", j.stderr.String())
 			for process, c := range called(t, unify(t, dir)) {
 				holds(t, process, c, count)
 			}

@@ -53,9 +53,7 @@ func TestCommandsAgreeOnWhoLives(t *testing.T) {
 					want = lifeCounts{Crashed: 1}
 				case "ended":
 					j.goOn()
-					if got := j.end(); got != 0 {
-						t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
-					}
+					testkit.Equal(t, j.end(), 0, "status of the host, which said\n%s\n", j.stderr.String())
 					gone(t, j.collector)
 					want = lifeCounts{Ended: 1}
 				}

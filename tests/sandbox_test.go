@@ -84,9 +84,7 @@ func TestSandboxes(t *testing.T) {
 				wrapper := []string{program, fmt.Sprint(c.call), fmt.Sprint(int(errno))}
 				j := beginUnder(t, wrapper, dir, byCollector, count, "finalize", 0)
 				j.goOn()
-				if got := j.end(); got != 0 {
-					t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
-				}
+				testkit.Equal(t, j.end(), 0, "status of the host, which said\n%s\n", j.stderr.String())
 				said := atEase(j.stderr.String())
 				want := c.said
 				if want == "?" && said != "" {

@@ -79,14 +79,10 @@ func TestTimelineHands(t *testing.T) {
 	tb.key("1")
 	eval[any](tb, `{ const o = (await app.commands.list("number:3 rank:0")).all[0]; await app.selection.select(o.bar, "stay"); }`)
 	tb.settle()
-	if n := eval[int](tb, "app.stage.strong.collectives"); n != 1 {
-		t.Errorf("%d lines of the selected bar", n)
-	}
+	testkit.Equal(t, eval[int](tb, "app.stage.strong.collectives"), 1, "lines of the selected bar")
 	eval[any](tb, `app.finder.search("world rank 3")`)
 	tb.settle()
-	if n := eval[int](tb, "app.stage.strong.collectives"); n != 0 {
-		t.Errorf("%d lines of a bar that is not shown", n)
-	}
+	testkit.Equal(t, eval[int](tb, "app.stage.strong.collectives"), 0, "lines of a bar that is not shown")
 	tb.key("\x1b")
 	tb.await("!app.state.selected")
 

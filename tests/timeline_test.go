@@ -561,9 +561,7 @@ func TestTimelinePage(t *testing.T) {
 		n := eval[int](t, "app.state.rows.items.length")
 		t.do(chromedp.Click("#row1 .twist", chromedp.ByQuery))
 		t.settle()
-		if now := eval[int](t, "app.state.rows.items.length"); now != n-11 {
-			t.Errorf("%d rows, then %d", n, now)
-		}
+		testkit.Equal(t, eval[int](t, "app.state.rows.items.length"), n-11, "rows that are left")
 		if eval[string](t, `document.getElementById("row1").getAttribute("aria-expanded")`) != "false" {
 			t.Error("the row does not say that it is closed")
 		}

@@ -39,11 +39,7 @@ func TestNothingWaitsForTheWindowBehindTheLastCommunicator(t *testing.T) {
 	for _, clock := range []*uint64{&now.Ticks, &now.Raw, &now.Mono, &now.Real} {
 		*clock += 1000 + r.drain.window/2
 	}
-	if n := r.drainRound(now); n != 0 {
-		t.Errorf("%d records within the window were taken", n)
-	}
-	if n := r.drainBefore(now, 0); n != 2+2*perCall {
-		t.Errorf("%d records were taken, want %d", n, 2+2*perCall)
-	}
+	testkit.Equal(t, r.drainRound(now), 0, "records within the window were taken")
+	testkit.Equal(t, r.drainBefore(now, 0), 2+2*perCall, "records were taken")
 	testkit.Must(t, r.finish(true))
 }

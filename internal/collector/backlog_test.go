@@ -99,9 +99,7 @@ func TestBacklogUntilTheEnd(t *testing.T) {
 		names, []string{"app0"}) { // as it was in the first callback: the thread is gone
 		t.Errorf("threads %q", names)
 	}
-	if got := threadEvents(t, e); got != n*4 {
-		t.Errorf("%d events of calls, want %d", got, n*4)
-	}
+	testkit.Equal(t, threadEvents(t, e), n*4, "events of calls")
 	if sizes := backlogs(t, dir); sizes != nil {
 		t.Errorf("left: backlogs of %v bytes", sizes)
 	}
@@ -156,9 +154,7 @@ func TestRestIsReported(t *testing.T) {
 		t.Errorf("%d bytes of %d were told to be left", n, whole)
 	}
 	c.drainEnded()
-	if n := left(); n != 0 {
-		t.Errorf("%d bytes are said to be left in the end", n)
-	}
+	testkit.Equal(t, left(), 0, "bytes are said to be left in the end")
 	testkit.Must(t, c.finish(true))
 	if p := onlyShard(t, dir).Process; p.Ended || starts(p) != calls*perCall {
 		t.Errorf("%d starts of %d, still taking what waits: %v", starts(p), calls*perCall, p.Ended)
@@ -438,9 +434,7 @@ func TestMuchIsPutOffForARequest(t *testing.T) {
 	process.end()
 	c.drainEnded()
 	testkit.Must(t, c.finish(true))
-	if total := allStarts(t, dir); total != n*perCall {
-		t.Errorf("%d starts, want %d", total, n*perCall)
-	}
+	testkit.Equal(t, allStarts(t, dir), n*perCall, "starts")
 }
 
 // Who looks at a running job has collectors take what they have put off, and sees all of it.

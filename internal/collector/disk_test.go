@@ -161,9 +161,7 @@ func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend
 		return
 	}
 	c := &p.Comms[0]
-	if n := c.Sequences["AllReduce"].Count; n != recorded {
-		t.Errorf("%d operations, want %d", n, recorded)
-	}
+	testkit.Equal(t, c.Sequences["AllReduce"].Count, recorded, "operations")
 	stopped := 0
 	for _, m := range p.Markers {
 		if m.Category == "NCCL recording stopped" {
@@ -233,9 +231,8 @@ func TestDiskStaysBroken(t *testing.T) {
 					continue
 				}
 				b, _ := os.ReadFile(path)
-				if n := binary.LittleEndian.Uint64(b[lastEventAt:]); n != l.Events {
-					t.Errorf("location %d: %d events in the header, %d in the file", l.Number, n, l.Events)
-				}
+				testkit.Equal(t, binary.LittleEndian.Uint64(b[lastEventAt:]), l.Events,
+					"location %d: events in the header", l.Number)
 			}
 			if files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt")); len(files) != len(p.Locations) {
 				t.Errorf("%d event files of %d locations", len(files), len(p.Locations))

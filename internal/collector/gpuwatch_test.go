@@ -305,9 +305,7 @@ func TestProblemsOfSensorsAreReported(t *testing.T) {
 				}
 				testkit.Same(t, want, reported, cmpopts.EquateEmpty())
 				testkit.Check(t, on == strings.HasPrefix(message, "NCCL_OTF2_NVML: "), "message %q", message)
-				if n := p.Counts.Oddities["SENSOR_FAILURES"]; n != c.failures {
-					t.Errorf("%d failures, want %d", n, c.failures)
-				}
+				testkit.Equal(t, p.Counts.Oddities["SENSOR_FAILURES"], c.failures, "failures")
 				if c.failures == 0 {
 					return
 				}

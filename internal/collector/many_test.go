@@ -265,12 +265,9 @@ func TestRequestsOfALargeProcess(t *testing.T) {
 	}
 	job.End()
 	flushAll(t, job)
-	if n := starts(onlyShard(t, dir).Process); n != calls*perCall {
-		t.Errorf("%d starts of %d are on disk when the process goes on to its exit", n, calls*perCall)
-	}
+	testkit.Equal(t, starts(onlyShard(t, dir).Process), calls*perCall,
+		"starts on disk when the process goes on to its exit")
 	process.end()
 	testkit.Must(t, wait())
-	if n := starts(onlyShard(t, dir).Process); n != calls*perCall {
-		t.Errorf("%d starts of %d", n, calls*perCall)
-	}
+	testkit.Equal(t, starts(onlyShard(t, dir).Process), calls*perCall, "starts on disk")
 }

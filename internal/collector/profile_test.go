@@ -126,9 +126,7 @@ func TestProfilesOfARunningJob(t *testing.T) {
 			live.profiles.request(dir)
 			live.profiles.request(dir) // not again at once
 			for len(due) > 0 {
-				if got := <-due; got != dir {
-					t.Errorf("a profile of %s", got)
-				}
+				testkit.Equal(t, <-due, dir, "folder of the profile")
 				made++
 			}
 		}

@@ -85,9 +85,7 @@ func TestTimelineGoesOnAfterTheLastTuple(t *testing.T) {
 		t.Errorf("%d ns", got-real0)
 	}
 	// And before the first.
-	if got := int64(line.time(1e12-25e3) - real0); got != -10e3 {
-		t.Errorf("%d ns", got)
-	}
+	testkit.Equal(t, int64(line.time(1e12-25e3) - real0), -10e3, "time on the line")
 }
 
 func TestTimelineMarksJumps(t *testing.T) {

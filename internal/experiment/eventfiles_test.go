@@ -62,9 +62,7 @@ func TestFewEventFilesAreOpen(t *testing.T) {
 		}
 		testkit.Check(t, n == 2*rounds, "row %d: %d events, want %d", i, n, 2*rounds)
 	}
-	if n := openFiles(t, s.Path()); n != 0 {
-		t.Errorf("%d event files are open when all are closed", n)
-	}
+	testkit.Equal(t, openFiles(t, s.Path()), 0, "event files are open when all are closed")
 }
 
 // What must be on disk before events, and is not, keeps them out.

@@ -170,9 +170,8 @@ func TestInspectorLaterFormats(t *testing.T) {
 			!strings.Contains(res.Problems[0], "dropped 3 collectives") {
 			t.Errorf("%s: %+v", version, res)
 		}
-		if n := res.NotUsed["PROXY_RECORDS"]; n != map[string]uint64{"v4.4": 2}[version] {
-			t.Errorf("%s: %d records of proxies", version, n)
-		}
+		testkit.Equal(t, res.NotUsed["PROXY_RECORDS"], map[string]uint64{"v4.4": 2}[version],
+			"%s: records of proxies", version)
 		a := unify(t, dir, false)
 		algorithm := map[bool]string{true: "RING", false: ""}[version != "v4.1"]
 		n := 0

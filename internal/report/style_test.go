@@ -59,9 +59,7 @@ func TestTablesShowWhatWeighsTheMost(t *testing.T) {
 	if want := "… and 80 more rows with 63.8 % of the weight (--top all)"; lines[24] != want { // 3160 of 4950
 		t.Errorf("%q instead of %q", lines[24], want)
 	}
-	if got := len(styled(t, things(100), Style{Top: -1})); got != 1+2+1+100 {
-		t.Errorf("%d lines of all", got)
-	}
+	testkit.Equal(t, len(styled(t, things(100), Style{Top: -1})), 1+2+1+100, "lines of all")
 	var csv strings.Builder
 	testkit.Must(t, things(100).WriteCSV(&csv))
 	if rows := strings.Split(csv.String(), "\n"); len(rows) != 102 ||

@@ -83,15 +83,12 @@ func TestPathIsTheReports(t *testing.T) {
 				t.Errorf("start-up and unknown: %v, in the report %d and %d", activities, r.StartUp, r.Unknown)
 			}
 			for _, row := range r.Ranks {
-				if got := ranks[fmt.Sprint(row.Rank, row.Activity)]; got != row.Time {
-					t.Errorf("%s, %s: %d ns on the page, %d in the report", row.Name, row.Activity, got, row.Time)
-				}
+				testkit.Equal(t, ranks[fmt.Sprint(row.Rank, row.Activity)], row.Time,
+					"%s, %s: ns on the page", row.Name, row.Activity)
 			}
 			for _, row := range r.Operations {
-				if got := operations[row.Communicator+" "+row.Operation]; got != row.Time {
-					t.Errorf("%s on %s: %d ns on the page, %d in the report", row.Operation, row.Communicator, got,
-						row.Time)
-				}
+				testkit.Equal(t, operations[row.Communicator+" "+row.Operation], row.Time,
+					"%s on %s: ns on the page", row.Operation, row.Communicator)
 			}
 		})
 	}

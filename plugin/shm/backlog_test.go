@@ -144,20 +144,14 @@ func TestPutOff(t *testing.T) {
 		t.Errorf("%d records were given of %d; more is stored: %v", got, w.n, m.Stored())
 	}
 	w.write(10)
-	if got := r.read(m, 1<<20); got != 0 {
-		t.Errorf("%d records came that have not been put off", got)
-	}
+	testkit.Equal(t, r.read(m, 1<<20), 0, "records that came and have not been put off")
 	m.TakeLive()
-	if got := r.read(m, 1<<20); got != 20 {
-		t.Errorf("%d records came of 20", got)
-	}
+	testkit.Equal(t, r.read(m, 1<<20), 20, "records that came")
 	testkit.Must(t, b.Reset())
 	testkit.Check(t, b.Size() == 0, "%d bytes are left", b.Size())
 	w.write(100)
 	putOff(t, m, b)
-	if got := r.read(m, 1<<20); got != 200 {
-		t.Errorf("%d records came of 200 after the file was emptied", got)
-	}
+	testkit.Equal(t, r.read(m, 1<<20), 200, "records that came after the file was emptied")
 }
 
 // After an error of the disk nothing has been put off, and the file ends with whole frames.

@@ -152,9 +152,8 @@ func TestHeaviestOccasion(t *testing.T) {
 	}
 	l.endBurst(0)
 	for anew, want := range map[float64]float64{0: 26, 1: 20} {
-		if got := l.burstsOf[0].heaviest(anew); got != want {
-			t.Errorf("of lateness of which %g arose anew the heaviest occasion cost %g, want %g", anew, got, want)
-		}
+		testkit.Equal(t, l.burstsOf[0].heaviest(anew), want,
+			"of lateness of which %g arose anew the heaviest occasion cost", anew)
 	}
 }
 

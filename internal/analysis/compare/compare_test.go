@@ -114,12 +114,8 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 					float64(r.Transfer.High) < 10_000 {
 					t.Errorf("seed %d: transfer %+v instead of 10 µs", seed, r.Transfer)
 				}
-				if over := c.Over(0.03); over != 1 {
-					t.Errorf("seed %d: %d kinds slower by 3 %%", seed, over)
-				}
-				if over := c.Over(0.2); over != 0 {
-					t.Errorf("seed %d: %d kinds slower by 20 %%", seed, over)
-				}
+				testkit.Equal(t, c.Over(0.03), 1, "seed %d: kinds slower by 3 %%", seed)
+				testkit.Equal(t, c.Over(0.2), 0, "seed %d: kinds slower by 20 %%", seed)
 			}
 			if i == 4 && (c.Operations[0].LastB.Rank != "Rank 2" || c.Operations[0].LastB.Share < 0.9) {
 				t.Errorf("last: %+v", c.Operations[0].LastB)

@@ -295,9 +295,7 @@ func TestPathsAndGains(t *testing.T) {
 				p := c.job.playInOrder(rankByRank)
 				r := p.result()
 				for rank := range c.job.ranks {
-					if got := r.gain(rank); got != c.gains[rank] {
-						t.Errorf("rank %d: %d ns would go, want %d", rank, got, c.gains[rank])
-					}
+					testkit.Equal(t, r.gain(rank), c.gains[rank], "rank %d: ns would go", rank)
 					if got := r.time(rank, Application); c.path != nil && got != c.path[rank] {
 						t.Errorf("rank %d: %d ns on the path, want %d", rank, got, c.path[rank])
 					}

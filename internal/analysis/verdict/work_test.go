@@ -132,11 +132,7 @@ func TestSmallCommunicators(t *testing.T) {
 func TestMiddle(t *testing.T) {
 	ranks := []causes.Rank{{Worked: 1}, {Worked: 100}, {Worked: 3}, {Worked: 8}}
 	for suspect, want := range map[int]float64{2: 4.5, 0: 5.5} {
-		if got := middle(ranks, worked, 1, map[int]bool{suspect: true}); got != want {
-			t.Errorf("without %d and 1: %g, want %g", suspect, got, want)
-		}
+		testkit.Equal(t, middle(ranks, worked, 1, map[int]bool{suspect: true}), want, "without %d and 1", suspect)
 	}
-	if got := middle(ranks, worked, 1, nil); got != 3 {
-		t.Errorf("without 1: %g", got)
-	}
+	testkit.Equal(t, middle(ranks, worked, 1, nil), 3, "without 1")
 }

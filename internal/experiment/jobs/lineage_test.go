@@ -50,10 +50,8 @@ func TestIDsOfRecordedChildren(t *testing.T) {
 			}
 			children++
 			parent, id := hex(t, *c.ParentCommID), hex(t, c.CommID)
-			if got := commid.Child(parent, commid.Birth{Count: c.ChildCount, Color: *c.Color}); got != id {
-				t.Errorf("%s: child %d of color %d of %#x: %#x, want %#x", file, c.ChildCount, *c.Color, parent, got,
-					id)
-			}
+			testkit.Equal(t, commid.Child(parent, commid.Birth{Count: c.ChildCount, Color: *c.Color}), id,
+				"%s: child %d of color %d of %#x", file, c.ChildCount, *c.Color, parent)
 			if b, ok := commid.Find(parent, id, 1, c.ChildCount); !ok ||
 				b != (commid.Birth{Count: c.ChildCount, Color: *c.Color}) {
 				t.Errorf("%s: %#x was born as %v (%v), want color %d of split %d", file, id, b, ok, *c.Color,
