@@ -3,6 +3,7 @@
 package cube
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -204,9 +205,7 @@ func (x *xmlWriter) metrics(list []Metric, title string, attributes func(i int, 
 		}
 		x.open("metric", of...)
 		display := m.DisplayName
-		if display == "" {
-			display = m.UniqueName
-		}
+		display = cmp.Or(display, m.UniqueName)
 		x.leaf("disp_name", display)
 		x.leaf("uniq_name", m.UniqueName)
 		x.leaf("dtype", string(m.Type))

@@ -3,6 +3,7 @@
 package cupti
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/ianlancetaylor/demangle"
@@ -19,10 +20,7 @@ func FunctionName(mangled string) string {
 		demangle.NoClones); err == nil {
 		return name
 	}
-	if name := beginning(mangled); name != "" {
-		return name
-	}
-	return mangled
+	return cmp.Or(beginning(mangled), mangled)
 }
 
 // beginning reads the source names at the beginning of a mangled name (Itanium C++ ABI, 5.1.2): scopes, and the

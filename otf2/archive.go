@@ -3,6 +3,7 @@
 package otf2
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -95,10 +96,7 @@ func (a *Archive) Close() error { return nil }
 
 // Path returns the path of the anchor, or ReadOptions.Name.
 func (a *Archive) Path() string {
-	if a.opts.Name != "" {
-		return a.opts.Name
-	}
-	return a.path
+	return cmp.Or(a.opts.Name, a.path)
 }
 
 // base is the archive's path without the anchor's extension: the folder of the locations' files.

@@ -3,6 +3,7 @@
 package otf2
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"runtime"
@@ -19,9 +20,7 @@ import (
 // have ended; their events then stop with context.Canceled or the error of ctx.
 func (a *Archive) EachLocation(ctx context.Context, workers int, sel *Selection,
 	f func(loc LocationRef, events iter.Seq2[*Event, error]) error) error {
-	if sel == nil {
-		sel = &Selection{}
-	}
+	sel = cmp.Or(sel, &Selection{})
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}

@@ -3,6 +3,7 @@
 package otf2
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 )
@@ -95,9 +96,7 @@ func NewMemoryEventWriter(opts *EventWriterOptions) *EventWriter {
 }
 
 func newEventWriter(opts *EventWriterOptions) (*EventWriter, error) {
-	if opts == nil {
-		opts = &EventWriterOptions{}
-	}
+	opts = cmp.Or(opts, &EventWriterOptions{})
 	chunk, err := checkChunkSize(opts.ChunkSize, DefaultEventChunkSize)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,10 @@
 
 package otf2
 
-import "iter"
+import (
+	"cmp"
+	"iter"
+)
 
 // Events iterates over the events of all selected locations, ordered by time and, at equal times, by location.
 // The event is valid until the next one. sel may be nil.
@@ -11,9 +14,7 @@ import "iter"
 // per location, open files by ReadOptions.MaxOpenFiles. When a location's file is damaged, its events up to there
 // are delivered, then nil and a *FormatError, and if the loop goes on so do the other locations.
 func (a *Archive) Events(sel *Selection) iter.Seq2[*Event, error] {
-	if sel == nil {
-		sel = &Selection{}
-	}
+	sel = cmp.Or(sel, &Selection{})
 	return func(yield func(*Event, error) bool) {
 		m := &merge{filter: newFilter(sel)}
 		defer m.close()

@@ -3,6 +3,7 @@
 package otf2
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -189,8 +190,5 @@ func (t *recordTable) name(id uint8) string {
 }
 
 func (t *recordTable) upper(id uint8) string {
-	if n := t[id].Upper; n != "" {
-		return n
-	}
-	return "UNKNOWN"
+	return cmp.Or(t[id].Upper, "UNKNOWN")
 }

@@ -4,6 +4,7 @@ package otf2
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -193,9 +194,7 @@ func (r *recovery) rebuildAnchor(locations, defs uint64) {
 	a.EventChunkSize, a.DefChunkSize = r.eventChunk, r.defChunk
 	a.Locations, a.GlobalDefs = locations, defs
 	a.Snapshots, a.Thumbnails = r.snapshots, r.thumbnails
-	if a.Creator == "" {
-		a.Creator = creatorOfRecovered
-	}
+	a.Creator = cmp.Or(a.Creator, creatorOfRecovered)
 	if a.TraceID == 0 {
 		a.TraceID = r.traceID()
 	}

@@ -2,7 +2,10 @@
 
 package otf2
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Selection chooses events. The zero value chooses all.
 type Selection struct {
@@ -42,9 +45,7 @@ type filter struct {
 
 func newFilter(sel *Selection) *filter {
 	f := &filter{from: sel.From, to: sel.To, kinds: sel.Kinds, all: sel.Kinds.Empty()}
-	if f.to == 0 {
-		f.to = UndefinedTimestamp
-	}
+	f.to = cmp.Or(f.to, UndefinedTimestamp)
 	return f
 }
 

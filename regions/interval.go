@@ -97,12 +97,9 @@ func (ti *timing) mayPart(p *plan) bool {
 	if v := ti.process.LibraryVersion; v >= 23100 {
 		return false
 	}
-	for _, op := range p.ops {
-		if op.p2p && op.task && int(op.peer) == p.comm.Rank && p.comm.NRanks > 1 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.ops, func(op *operation) bool {
+		return op.p2p && op.task && int(op.peer) == p.comm.Rank && p.comm.NRanks > 1
+	})
 }
 
 // markNotice writes a marker about GPU times from a plan on.

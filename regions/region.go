@@ -3,6 +3,8 @@
 package regions
 
 import (
+	"cmp"
+
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -129,9 +131,7 @@ func (d *definitions) paradigmOf(group string) otf2.Paradigm {
 
 // applicationRegion returns the region of a phase or point of the application.
 func (d *definitions) applicationRegion(name string) otf2.RegionRef {
-	if name == "" {
-		name = noName
-	}
+	name = cmp.Or(name, noName)
 	key := regionKey{name, GroupApplication, otf2.RegionRoleCode}
 	if _, known := d.regions[key]; !known {
 		if d.names >= maxNames {

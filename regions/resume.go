@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 )
 
 // Resumption of a process whose earlier model died: ordinals, calls without operations, threads. The state for it is
@@ -45,12 +46,7 @@ func (ts *threads) resumeThreads() {
 		th.tid, th.application = tid, application[tid]
 	}
 	ts.heritage, ts.past = make(map[int]*heritage), 1
-	of := func(comm int) *heritage {
-		if ts.heritage[comm] == nil {
-			ts.heritage[comm] = new(heritage)
-		}
-		return ts.heritage[comm]
-	}
+	of := func(comm int) *heritage { return keyed.Entry(ts.heritage, comm) }
 	for _, l := range left.Calls {
 		h := of(l.Comm)
 		h.calls, ts.past = append(h.calls, l), max(ts.past, l.Group+1)

@@ -3,6 +3,7 @@
 package scorep
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -72,9 +73,7 @@ const forwardedMark = " (forwarded)"
 //
 // Errors: experiment.ErrBusy if the directory is being unified; otherwise one line about what is wrong with the input.
 func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, error) {
-	if opts == nil {
-		opts = new(MergeOptions)
-	}
+	opts = cmp.Or(opts, new(MergeOptions))
 	m, err := measurement.Open(measurementDir)
 	if err != nil {
 		return nil, err

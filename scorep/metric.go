@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -39,10 +40,7 @@ func repeatedMetrics(of *roster) repeated {
 				continue
 			}
 			key := gpu{p.Shard.Host + "\x00" + p.Shard.BootID, identityOf(&p.Shard.GPUs[g])}
-			if events[key] == nil {
-				events[key] = make(map[*jobs.Process]uint64)
-			}
-			events[key][p] += l.Events
+			keyed.Map(events, key)[p] += l.Events
 			rows[key] = append(rows[key], row{p, l.Number})
 		}
 	}
@@ -58,10 +56,7 @@ func repeatedMetrics(of *roster) repeated {
 			if r.part == best {
 				continue
 			}
-			if out[r.part] == nil {
-				out[r.part] = make(map[uint32]bool)
-			}
-			out[r.part][r.number] = true
+			keyed.Map(out, r.part)[r.number] = true
 		}
 	}
 	return out

@@ -211,12 +211,9 @@ func (d *description) complete(sum *counts) bool {
 			return false
 		}
 	}
-	for _, in := range d.instances {
-		if len(in.Missing()) > 0 {
-			return false
-		}
-	}
-	return sum.total(facts.PropLost) == 0 && len(d.uncounted()) == 0 && sum.total(facts.PropPaused) == 0 &&
+	return !slices.ContainsFunc(d.instances, func(in *jobs.Communicator) bool {
+		return len(in.Missing()) > 0
+	}) && sum.total(facts.PropLost) == 0 && len(d.uncounted()) == 0 && sum.total(facts.PropPaused) == 0 &&
 		len(d.pauses) == 0 &&
 		len(d.differences) == 0 && len(d.problems) == 0 && len(d.origins.unknown) == 0 && d.ranksOfUnknownSize() == 0
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -159,10 +160,7 @@ func (r *rows) add(p *jobs.Process, number uint32, name string, typ otf2.Locatio
 		number:   number, part: p, typ: typ, name: name, gpu: gpu,
 	}
 	r.locations = append(r.locations, l)
-	if r.ids[p] == nil {
-		r.ids[p] = make(map[uint32]*location)
-	}
-	r.ids[p][number] = l
+	keyed.Map(r.ids, p)[number] = l
 	return l
 }
 

@@ -88,9 +88,7 @@ func (t *systemTree) gpus(w *jobs.World) {
 			if uuid != "" {
 				if same := known[identity{host, uuid}]; same != nil {
 					same.devices = append(same.devices, dev)
-					if same.shard.Facts == nil {
-						same.shard.Facts = g.shard.Facts
-					}
+					same.shard.Facts = cmp.Or(same.shard.Facts, g.shard.Facts)
 					continue
 				}
 			}

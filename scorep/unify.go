@@ -3,6 +3,7 @@
 package scorep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,10 +71,7 @@ func (o *UnifyOptions) progress(phase string, done, total int) {
 }
 
 func (o *UnifyOptions) creator() string {
-	if o.Creator != "" {
-		return o.Creator
-	}
-	return "nccl-otf2"
+	return cmp.Or(o.Creator, "nccl-otf2")
 }
 
 // Result is the outcome of Unify.
@@ -139,9 +137,7 @@ func (r *RunResult) Processes() int { return r.Finished + r.Running + r.Crashed 
 // otherwise the reason why the archive could not be written. Shards that cannot be read are left out, and named in the
 // result's problems.
 func Unify(dir string, opts *UnifyOptions) (*Result, error) {
-	if opts == nil {
-		opts = new(UnifyOptions)
-	}
+	opts = cmp.Or(opts, new(UnifyOptions))
 	runs, left, release, err := readRuns(dir, opts)
 	if err != nil {
 		return nil, err

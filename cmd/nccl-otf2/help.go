@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"strings"
 
@@ -21,9 +22,7 @@ func writeHelp(cmd *cobra.Command, w io.Writer) error {
 		width = min(n, helpWidth)
 	}
 	text := cmd.Long
-	if text == "" {
-		text = cmd.Short
-	}
+	text = cmp.Or(text, cmd.Short)
 	usage, flags, found := strings.Cut(cmd.UsageString(), "\nFlags:\n")
 	if _, err := io.WriteString(w, folding.Prose(text, width)+"\n"+usage); err != nil ||
 		!found { // examples are not wrapped, so that they can be copied

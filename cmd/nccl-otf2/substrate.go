@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -37,9 +38,7 @@ func ensureSubstrate(env *environment) string {
 		return fmt.Sprintf("Score-P's pauses will not be followed: %s %v: install it anew", library, err)
 	}
 	separator := env.get(substrateSeparator)
-	if separator == "" {
-		separator = ","
-	}
+	separator = cmp.Or(separator, ",")
 	var said []string
 	if names := strings.Split(plugins, separator); !slices.ContainsFunc(
 		names, func(name string) bool { return strings.TrimSpace(name) == substrateName }) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -109,7 +110,7 @@ func (as *Assembly) sequence(key sequenceKey) *partSequence {
 	}
 	q := as.sequences[key]
 	if q == nil {
-		q = &partSequence{key: key, order: Entry(as.order, key.comm)}
+		q = &partSequence{key: key, order: keyed.Entry(as.order, key.comm)}
 		as.sequences[key] = q
 	}
 	as.last = q

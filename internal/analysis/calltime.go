@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -47,11 +48,7 @@ func (c *callTimes) enter(r *facts.Region) {
 	if _, called := c.api[r.Region]; !called {
 		return
 	}
-	t := c.threads[r.Location]
-	if t == nil {
-		t = new(apiThread)
-		c.threads[r.Location] = t
-	}
+	t := keyed.Entry(c.threads, r.Location)
 	if t.depth == 0 {
 		t.call = &apiCall{begin: r.Begin}
 	}

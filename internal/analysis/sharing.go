@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -47,10 +48,8 @@ func SharedGPUs(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 			if !again {
 				first[id] = rank
 			} else if before != rank {
-				if shared[id] == nil {
-					shared[id] = make(map[int]bool)
-				}
-				shared[id][before], shared[id][rank] = true, true
+				on := keyed.Map(shared, id)
+				on[before], on[rank] = true, true
 			}
 		}
 	}

@@ -4,16 +4,6 @@ package analysis
 
 import "github.com/nccl-otf2/nccl-otf2/internal/stats"
 
-// Entry returns the value of a key, and adds a new one if there is none.
-func Entry[K comparable, V any](all map[K]*V, key K) *V {
-	v := all[key]
-	if v == nil {
-		v = new(V)
-		all[key] = v
-	}
-	return v
-}
-
 // Times has statistics of intervals in nanoseconds.
 type Times struct {
 	Total float64 `json:"total_ns"`

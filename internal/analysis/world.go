@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -92,10 +93,7 @@ func unitsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator)
 			if u.group == u.process {
 				continue
 			}
-			if gpus[u.process] == nil {
-				gpus[u.process] = make(map[otf2.LocationGroupRef]bool)
-			}
-			gpus[u.process][u.group] = true
+			keyed.Map(gpus, u.process)[u.group] = true
 		}
 	}
 	for l, u := range units { // a process with threads in MPI communicators and one GPU in NCCL communicators

@@ -3,6 +3,7 @@
 package clocks
 
 import (
+	"cmp"
 	"math"
 	"runtime"
 	"slices"
@@ -125,9 +126,7 @@ func (h *Host) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 // Fit streams the rows of communicator ranks only. Memory is bounded by the pending operations and by the number of
 // exchanges kept (maxInstants).
 func Fit(path string, hosts Hosts, opts *Options) (*Fitted, error) {
-	if opts == nil {
-		opts = new(Options)
-	}
+	opts = cmp.Or(opts, new(Options))
 	workers := opts.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)

@@ -5,6 +5,7 @@ package collector
 import (
 	"encoding/binary"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
@@ -221,12 +222,7 @@ var kernelParts = []shm.EventType{shm.EventGroup, shm.EventColl, shm.EventP2p, s
 
 // kernelParts reports whether any event has been lost by which kernels are counted. The model asks for each operation.
 func (l *losses) kernelParts() bool {
-	for _, t := range kernelParts {
-		if l.drain.lost(t) || l.unwritten[t] > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(kernelParts, func(t shm.EventType) bool { return l.drain.lost(t) || l.unwritten[t] > 0 })
 }
 
 // describe states what was lost, by reason, beside what the model could not draw.

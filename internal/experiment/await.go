@@ -3,6 +3,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -48,9 +49,7 @@ const (
 // when ctx ends.
 func (a *Await) Collectors(ctx context.Context, directory string) (late []string) {
 	patience, clock, sleep := a.Patience, a.now, a.sleep
-	if patience == 0 {
-		patience = Patience
-	}
+	patience = cmp.Or(patience, Patience)
 	if clock == nil {
 		clock, sleep = time.Now, sleepFor
 	}

@@ -2,6 +2,8 @@
 
 package experiment
 
+import "github.com/nccl-otf2/nccl-otf2/internal/keyed"
+
 // Complete reports whether the shards of a job are all there and none is being written. The launcher states the number
 // of processes; without one, every communicator must have all its ranks.
 func Complete(entries []Entry) bool {
@@ -23,10 +25,7 @@ func Complete(entries []Entry) bool {
 		processes[e.Process.Launcher] = true
 		for _, c := range e.Process.Comms {
 			k := communicator{c.ID, c.NRanks}
-			if members[k] == nil {
-				members[k] = make(map[int]bool)
-			}
-			members[k][c.Rank] = true
+			keyed.Map(members, k)[c.Rank] = true
 		}
 	}
 	if size > 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -99,13 +100,7 @@ type sizeTimes[T uint64 | float64] struct {
 // sizeTimesOf returns the sizeTimes of a size in a bucket, and creates it if needed.
 func sizeTimesOf[T uint64 | float64](speeds map[promKey]map[uint64]*sizeTimes[T], k promKey,
 	size uint64) *sizeTimes[T] {
-	if speeds[k] == nil {
-		speeds[k] = make(map[uint64]*sizeTimes[T])
-	}
-	if speeds[k][size] == nil {
-		speeds[k][size] = new(sizeTimes[T])
-	}
-	return speeds[k][size]
+	return keyed.Entry(keyed.Map(speeds, k), size)
 }
 
 // sumSizes combines the sizes of a bucket. Inspector computes means; here each operation counts with the median of its

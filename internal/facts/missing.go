@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -67,10 +68,7 @@ func readMissing(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) {
 		if c.missing == nil {
 			c.missing = make(map[otf2.LocationRef]map[string][]uint64)
 		}
-		if c.missing[p.Location] == nil {
-			c.missing[p.Location] = make(map[string][]uint64)
-		}
-		c.missing[p.Location][function] = ordinals
+		keyed.Map(c.missing, p.Location)[function] = ordinals
 	}
 }
 

@@ -5,6 +5,7 @@ package facts
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,10 +63,7 @@ func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
 
 // Excluded reports whether an operation lies in one of the stretches.
 func Excluded(all []Stretch, comm otf2.CommRef, function string, ordinal uint64) bool {
-	for _, s := range all {
-		if s.Comm == comm && s.Function == function && s.First <= ordinal && ordinal <= s.Last {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(s Stretch) bool {
+		return s.Comm == comm && s.Function == function && s.First <= ordinal && ordinal <= s.Last
+	})
 }

@@ -5,6 +5,7 @@
 package hidden
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -155,9 +156,7 @@ func Keyed(key string) Traffic {
 
 func (r *row) appliesTo(p *Place) bool {
 	library := p.Library
-	if library == "" {
-		library = "NCCL"
-	}
+	library = cmp.Or(library, "NCCL")
 	value := ""
 	if p.Getenv != nil && r.variable != "" {
 		value = p.Getenv(r.variable)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -177,9 +178,7 @@ func (t *exampleTrace) beginEvent(kind string, l *line) (unused string) {
 	}
 	t.number++
 	a := l.Args
-	if a == nil {
-		a = new(exampleArgs)
-	}
+	a = cmp.Or(a, new(exampleArgs))
 	e := exampleOpen{kind: kind, name: l.Name, latest: l.Time, hash: a.Hash, rank: a.Rank, line: line{
 		Type: "ncclProfile" + kind, Func: l.Name, Address: t.number, Start: &stamp{Time: l.Time}, Details: &details{
 			Func: l.Name, Seq: a.Number, Ordinal: a.Number, Algo: a.Algo, Proto: a.Proto, Count: a.Count, Root: a.Root,
@@ -357,10 +356,7 @@ func (m *minimal) countAbsent() (n uint64) {
 			continue
 		}
 		s := sequence{e.comm, e.function}
-		if there[s] == nil {
-			there[s] = make(map[uint64]bool)
-		}
-		there[s][*e.details.Ordinal] = true
+		keyed.Map(there, s)[*e.details.Ordinal] = true
 	}
 	for _, numbers := range there {
 		n += slices.Max(slices.Collect(maps.Keys(numbers))) + 1 - uint64(len(numbers))

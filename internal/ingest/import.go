@@ -55,9 +55,7 @@ var extensions = []string{".jsonl", ".json", ".log"}
 // which unify makes an archive. dir must hold no shards. If nothing can be imported, or on an error, Import removes
 // what it wrote.
 func Import(inputs []string, dir string, opts *Options) (*Result, error) {
-	if opts == nil {
-		opts = new(Options)
-	}
+	opts = cmp.Or(opts, new(Options))
 	paths, err := files(inputs)
 	if err != nil {
 		return nil, err
@@ -356,9 +354,7 @@ func (im *importer) writeMinimal(m *minimal, c hostClock, counts map[string]uint
 		from, boot = "JSONL of nccl-otf2 export", "import"
 	}
 	mask := m.mask
-	if mask == 0 {
-		mask = m.seen
-	}
+	mask = cmp.Or(mask, m.seen)
 	p, err := newProcessWriter(im.dir, m.identity, host, boot, m.pid, from, m.missing(), mask)
 	if err != nil {
 		return err

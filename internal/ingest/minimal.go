@@ -107,9 +107,7 @@ func (m *minimal) add(l *line) (unused string) {
 			e.tids[i] = *s.TID
 		}
 	}
-	if e.details == nil {
-		e.details = new(details)
-	}
+	e.details = cmp.Or(e.details, new(details))
 	if l.CommID != nil && l.Rank != nil && *l.Rank >= 0 && !l.PXN {
 		if id, err := strconv.ParseUint(string(*l.CommID), 10, 64); err == nil {
 			e.comm = commKey{id, *l.Rank, true}
@@ -205,8 +203,7 @@ func (m *minimal) missing() []string {
 		return []string{"phases of transfers", "rows of channels, GPU stamps", "metrics", "kernels of other programs",
 			"phases of the application", "communicators of one rank", "markers"}
 	}
-	out := []string{"date and time of day", "names of hosts", "API version", "library"}
-	return out
+	return []string{"date and time of day", "names of hosts", "API version", "library"}
 }
 
 // span returns the first and the last time recorded; times of creating communicators count.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -101,10 +102,7 @@ func (p *processWriter) countLost(reason, typ string, n uint64) {
 		lost = make(map[string]map[string]uint64)
 		p.process.Counts.Lost = lost
 	}
-	if lost[reason] == nil {
-		lost[reason] = make(map[string]uint64)
-	}
-	lost[reason][typ] += n
+	keyed.Map(lost, reason)[typ] += n
 }
 
 // newHandle returns the next handle of an event type.

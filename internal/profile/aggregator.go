@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -226,12 +227,7 @@ func (g *Aggregator) row(l otf2.LocationRef) *row {
 }
 
 func (r *row) cell(node int32) *Cell {
-	c := r.cells[node]
-	if c == nil {
-		c = new(Cell)
-		r.cells[node] = c
-	}
-	return c
+	return keyed.Entry(r.cells, node)
 }
 
 // region returns the region of an id.

@@ -5,6 +5,7 @@ package replay
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -358,9 +359,7 @@ func (l *loader) stop(r *recLine) error {
 		call.Context = e.Context
 		call.Again = l.stops[e]
 		l.stops[e]++
-		if e.Stop == nil {
-			e.Stop = call
-		}
+		e.Stop = cmp.Or(e.Stop, call)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 )
 
 // Compile makes the program of one process for the host: which calls to make, from which thread, and after which calls
@@ -346,10 +348,7 @@ func (c *compiler) call(call *Call) error {
 }
 
 func (c *compiler) touch(context *Context, call *Call) {
-	if c.touched[context] == nil {
-		c.touched[context] = map[*Thread]*Call{}
-	}
-	c.touched[context][call.Thread] = call
+	keyed.Map(c.touched, context)[call.Thread] = call
 }
 
 // publish records the number under which other processes refer to what the plugin returns.

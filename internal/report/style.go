@@ -83,9 +83,7 @@ func (s *sheet) topRows(most int) (rows [][]string, rest string) {
 	if len(s.order.weights) != len(s.text) { // not sorted
 		return s.text, ""
 	}
-	if most == 0 {
-		most = s.order.bound
-	}
+	most = cmp.Or(most, s.order.bound)
 	index := make([]int, len(s.text))
 	for i := range index {
 		index[i] = i

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,9 +120,7 @@ func Tally(r *tally.Report) *Document {
 			}
 		}
 		name := g.Group
-		if name == "" {
-			name = "(no group)"
-		}
+		name = cmp.Or(name, "(no group)")
 		s := sheetOf("", fmt.Sprintf("%s | %s | %s | %s", name, units.Count(g.Hosts, "host", "hosts"),
 			units.Count(g.Processes, "process", "processes"), units.Count(g.Threads, "thread", "threads")), lines,
 			tallyColumns(strings.ToUpper(g.Counts[:1])+g.Counts[1:]))

@@ -2,7 +2,11 @@
 
 package timeline
 
-import "math"
+import (
+	"math"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
+)
 
 // lane is the regions of a row at one depth, which do not overlap, except at maxDepth. The bars of a lane have
 // consecutive numbers; lanes are in the order of rows.
@@ -93,11 +97,7 @@ func (s *laneSum) add(start, length uint64, region uint32, waited uint64) {
 	s.busy += length
 	s.waiting += waited
 	s.times[region] += length + 1
-	sum := s.regions[region]
-	if sum == nil {
-		sum = new(regionSum)
-		s.regions[region] = sum
-	}
+	sum := keyed.Entry(s.regions, region)
 	sum.count++
 	sum.time += length
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/phases"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -88,11 +89,7 @@ func (one *occurrence) add(o *phases.Occurrence) {
 // roundOf returns how often the phase's location has returned to earlier names. Within a round the numbers at the ends
 // of names increase.
 func (p *phaseRuns) roundOf(o *phases.Occurrence) uint32 {
-	kinds := p.rounds[o.Location]
-	if kinds == nil {
-		kinds = make(map[string]round)
-		p.rounds[o.Location] = kinds
-	}
+	kinds := keyed.Map(p.rounds, o.Location)
 	last, known := kinds[o.Kind]
 	if known && !later(o.Path, last.path) {
 		last.round++

@@ -129,9 +129,7 @@ func (t *tree) add(r row) int {
 
 func (t *tree) addLocation(parent int, l *otf2.Location, kind rowKind) int {
 	name := t.defs.String(l.Name)
-	if name == "" {
-		name = "(no name)"
-	}
+	name = cmp.Or(name, "(no name)")
 	if kind == kindEvent {
 		name = t.eventName(name, l)
 	}

@@ -3,9 +3,11 @@
 package view
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"slices"
 	"sort"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 )
 
 // Reason is why operations are not in the view.
@@ -242,11 +244,7 @@ func (j *job) matchMessages(c *comm) {
 			if p.fn == fnRecv {
 				key = pair{p.peer, int32(r.rank)}
 			}
-			e := all[key]
-			if e == nil {
-				e = new(ends)
-				all[key] = e
-			}
+			e := keyed.Entry(all, key)
 			if p.fn == fnSend {
 				e.sends = append(e.sends, i)
 			} else {

@@ -3,6 +3,7 @@
 package view
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -119,9 +120,7 @@ func (opts *Options) complete(anchor, dir string) (*Options, error) {
 	if o.Workers <= 0 {
 		o.Workers = 2
 	}
-	if o.Creator == "" {
-		o.Creator = "nccl-otf2"
-	}
+	o.Creator = cmp.Or(o.Creator, "nccl-otf2")
 	if o.Progress == nil {
 		o.Progress = func(string, int, int) {}
 	}

@@ -4,6 +4,7 @@ package otf2print
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"reflect"
@@ -22,9 +23,7 @@ func Definitions(w io.Writer, a *otf2.Archive, opts *Options) error {
 	fmt.Fprintf(out, "%-27s %12s  Attributes\n", "Definition", "ID")
 	out.WriteString(rule)
 	p := &defPrinter{names: newNames(a.Defs, opts), zone: opts.Zone, as: opts.As}
-	if p.zone == nil {
-		p.zone = time.Local
-	}
+	p.zone = cmp.Or(p.zone, time.Local)
 	values := definitionValues(a.Defs)
 	layouts := make(map[otf2.DefKind]*defLayout)
 	eachDef(a.Defs, func(kind otf2.DefKind, i int) {

@@ -3,6 +3,7 @@
 package otf2print
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -70,12 +71,9 @@ func (n *names) member(group *otf2.Group, loc otf2.LocationRef) bool {
 	if world == nil {
 		return false
 	}
-	for _, m := range group.Members {
-		if m < uint64(len(world.Members)) && otf2.LocationRef(world.Members[m]) == loc {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(group.Members, func(m uint64) bool {
+		return m < uint64(len(world.Members)) && otf2.LocationRef(world.Members[m]) == loc
+	})
 }
 
 // commOfWindow is the communicator of a window.

@@ -11,6 +11,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -206,9 +207,7 @@ func (m *Member) Place(version int) (p Place, ok bool) {
 			p = at
 		}
 	}
-	if p.Name == "" {
-		p.Name = m.Name
-	}
+	p.Name = cmp.Or(p.Name, m.Name)
 	return p, p.Offset > 0
 }
 

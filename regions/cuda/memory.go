@@ -66,9 +66,7 @@ const (
 func (g *Recorder) takeMemory(t uint64, rec *cupti.Memory) {
 	g.memory.seen = true
 	c := change{bytes: max(rec.Bytes, 1), class: memoryClasses[rec.MemoryKind], pool: rec.Pool}
-	if c.class == "" {
-		c.class = ClassUnknown
-	}
+	c.class = cmp.Or(c.class, ClassUnknown)
 	switch rec.Operation {
 	case cupti.MemoryAllocate:
 	case cupti.MemoryRelease:

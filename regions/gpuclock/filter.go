@@ -2,7 +2,11 @@
 
 package gpuclock
 
-import "math"
+import (
+	"math"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
+)
 
 // Filter decides which GPU stamps of a communicator rank are believed. NCCL reports stamps of later kernels when more
 // than 64 are outstanding on a channel (docs/nccl-profiler-api.md §7.3). When its host and its device count kernels
@@ -259,11 +263,7 @@ func (f *Filter) storeStamps(p *Plan) {
 		f.channels = make(map[uint8]*channelStamps)
 	}
 	for _, s := range p.Kernels {
-		l := f.channels[s.Channel]
-		if l == nil {
-			l = new(channelStamps)
-			f.channels[s.Channel] = l
-		}
+		l := keyed.Entry(f.channels, s.Channel)
 		l.addEnd(s.End, f.Clock.jumps)
 	}
 }

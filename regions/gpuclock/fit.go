@@ -3,6 +3,7 @@
 package gpuclock
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -470,12 +471,8 @@ func (f *fitScratch) chooseSlope(known, span, grain float64) (best float64, off 
 			break
 		}
 	}
-	if off.most == 0 {
-		off.most = maxSlope
-	}
-	if off.usual == 0 {
-		off.usual = off.most
-	}
+	off.most = cmp.Or(off.most, maxSlope)
+	off.usual = cmp.Or(off.usual, off.most)
 	return best, Margin{off.most + wander, off.usual + wander}
 }
 

@@ -297,12 +297,9 @@ func (r *realigner) isComplete(at *placed) bool {
 	if at.unsure || len(at.shares) == 0 {
 		return false
 	}
-	for _, s := range at.shares {
-		if s.got < s.due || s.changed >= 0 && s.seen <= s.changed {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(at.shares, func(s *share) bool {
+		return s.got < s.due || s.changed >= 0 && s.seen <= s.changed
+	})
 }
 
 // stampEnds returns the first and the last known stamp of a plan.

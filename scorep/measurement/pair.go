@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -40,10 +41,7 @@ func Pair(parts []*jobs.Process, m *Trace) (pairs map[*jobs.Process]*Pairing, re
 		case len(fits) == 1:
 			pairs[p] = fits[0]
 			q := fits[0].Process
-			if lives[q] == nil {
-				lives[q] = make(map[jobs.ProcessLife]bool)
-			}
-			lives[q][jobs.LifeOf(p.Shard)] = true
+			keyed.Map(lives, q)[jobs.LifeOf(p.Shard)] = true
 		case len(fits) > 1:
 			reasons = append(reasons, fmt.Sprintf(
 				"%s fits %d processes of Score-P, so it goes by itself", p.ID(), len(fits)))

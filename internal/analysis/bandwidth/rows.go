@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -184,10 +185,7 @@ func (r *Rows) End() {
 func (r *Rows) Functions() map[otf2.CommRef]map[string]bool {
 	used := make(map[otf2.CommRef]map[string]bool)
 	for key := range r.sums {
-		if used[key.Comm] == nil {
-			used[key.Comm] = make(map[string]bool)
-		}
-		used[key.Comm][key.Function] = true
+		keyed.Map(used, key.Comm)[key.Function] = true
 	}
 	return used
 }

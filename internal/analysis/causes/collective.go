@@ -128,7 +128,7 @@ func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness,
 		}
 		return
 	}
-	e.blame(op, members, late)
+	e.blame(op, late)
 	e.explain(c, members)
 	e.settle(op, c, members)
 	e.pass(c, late, members)
@@ -197,7 +197,7 @@ func (e *Engine) scaled(all amounts, factor float64) amounts {
 }
 
 // blame charges the waits to members: at each instant, in equal parts to all members that have not arrived.
-func (e *Engine) blame(op *Operation, members []Member, late *facts.Lateness) {
+func (e *Engine) blame(op *Operation, late *facts.Lateness) {
 	last, n := e.came[late.Last].Begin, len(e.order)
 	e.blames = e.blames[:0]
 	var charge, delay float64 // over all later arrivals
@@ -218,7 +218,7 @@ func (e *Engine) blame(op *Operation, members []Member, late *facts.Lateness) {
 	}
 	for _, i := range e.order { // members that did not wait until the last arrival
 		if m := &e.came[i]; m.Wait > 0 && m.Begin+otf2.Timestamp(m.Wait) != last {
-			b := &e.blames[e.awaited(op, late, i)]
+			b := &e.blames[e.awaited(op, i)]
 			b.charge += float64(m.Wait)
 			b.delay = max(b.delay, float64(m.Wait))
 		}
@@ -227,7 +227,7 @@ func (e *Engine) blame(op *Operation, members []Member, late *facts.Lateness) {
 
 // awaited returns the place, in the order of arrivals, of the member that another one waited for, if that is not the
 // last one.
-func (e *Engine) awaited(op *Operation, late *facts.Lateness, waits int32) int {
+func (e *Engine) awaited(op *Operation, waits int32) int {
 	until := e.came[waits].Begin + otf2.Timestamp(e.came[waits].Wait)
 	for k := len(e.order) - 1; k >= 0; k-- {
 		m := &e.came[e.order[k]]

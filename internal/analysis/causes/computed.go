@@ -5,6 +5,7 @@ package causes
 import (
 	"math"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -156,12 +157,7 @@ func (t *hostTimes) computes(after string) (usual float64, beside bool) {
 
 // orderOf returns the order of an operation and the next one.
 func (e *Engine) orderOf(of functions) *order {
-	o := e.orders[of]
-	if o == nil {
-		o = new(order)
-		e.orders[of] = o
-	}
-	return o
+	return keyed.Entry(e.orders, of)
 }
 
 // add adds the times since the begin of the previous operation, and since its end.

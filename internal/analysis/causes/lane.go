@@ -4,6 +4,7 @@ package causes
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -129,10 +130,7 @@ func (l *Lanes) Lane(locations []otf2.LocationRef) *Lane {
 	ranks := make(map[int]*timeline)
 	for _, at := range locations {
 		group := l.process(at)
-		if processes[group] == nil {
-			processes[group] = new(process)
-		}
-		p := &place{process: processes[group]}
+		p := &place{process: keyed.Entry(processes, group)}
 		if rank, member := l.ranks[at]; member {
 			if ranks[rank] == nil {
 				ranks[rank] = &timeline{rank: int32(rank)}

@@ -6,6 +6,7 @@
 package check
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,13 +28,9 @@ type Options struct {
 // OpenForCheck opens an archive, which the caller must close. The first findings are damaged definitions, and calls
 // that the archive lacks on some ranks, so that these are not mistaken for other errors later.
 func OpenForCheck(anchorPath string, opts *Options) (*otf2.Archive, *Findings, error) {
-	if opts == nil {
-		opts = new(Options)
-	}
+	opts = cmp.Or(opts, new(Options))
 	limit := uint64(opts.Limit)
-	if limit == 0 {
-		limit = 20
-	}
+	limit = cmp.Or(limit, 20)
 	fs := &Findings{count: make(map[kind]uint64), limit: limit}
 	a, err := otf2.Open(anchorPath, nil)
 	if a == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -472,12 +473,7 @@ func (c *eventCheck) use(t *track, ref otf2.CommRef) *facts.Communicator {
 }
 
 func (t *track) use(ref otf2.CommRef) *commUse {
-	u := t.comms[ref]
-	if u == nil {
-		u = new(commUse)
-		t.comms[ref] = u
-	}
-	return u
+	return keyed.Entry(t.comms, ref)
 }
 
 func (c *eventCheck) commCreate(t *track, ref otf2.CommRef) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -190,11 +191,7 @@ func (m *matcher) message(at Place, comm *facts.Communicator, rank, peer int, ta
 	if known {
 		key.ordinal = ordinal
 	}
-	q := m.messages[key]
-	if q == nil {
-		q = new(messageQueue)
-		m.messages[key] = q
-	}
+	q := keyed.Entry(m.messages, key)
 	mine, others := &q.sends, &q.receives
 	if !send {
 		mine, others = others, mine

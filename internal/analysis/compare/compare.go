@@ -13,6 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -256,10 +257,7 @@ func (s *samples) foldLike(o *samples) {
 	sizes := make(map[sampleFamily]map[uint64]bool)
 	for _, x := range []*samples{s, o} {
 		for k := range x.sets {
-			if sizes[k.sampleFamily] == nil {
-				sizes[k.sampleFamily] = make(map[uint64]bool)
-			}
-			sizes[k.sampleFamily][k.size] = true
+			keyed.Map(sizes, k.sampleFamily)[k.size] = true
 		}
 	}
 	for f, all := range sizes {

@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -744,11 +745,7 @@ func (l *Follower) count(o *analysis.Operation, key liveRowKey, members int, t *
 		l.newest, l.moved = o.End, true
 	}
 	b := l.bucket(o.End)
-	s := b.rows[key]
-	if s == nil {
-		s = new(liveSum)
-		b.rows[key] = s
-	}
+	s := keyed.Entry(b.rows, key)
 	if s.n++; s.n == 1 || t.Source < s.source {
 		s.source = t.Source
 	}
@@ -869,10 +866,7 @@ func (l *Follower) sum(v *View) {
 		v.Compared += b.compared
 		v.NotCompared += b.notCompared
 		for key, s := range b.rows {
-			if rows[key] == nil {
-				rows[key] = new(liveSum)
-			}
-			rows[key].add(s)
+			keyed.Entry(rows, key).add(s)
 		}
 		for i := range b.ranks {
 			ranks[i].add(&b.ranks[i])

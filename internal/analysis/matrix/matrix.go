@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -147,7 +148,7 @@ type networkCount struct {
 	parent *facts.Communicator // nil: unknown
 }
 
-func (n *networkCount) cell(from, to int) *Traffic { return analysis.Entry(n.cells, [2]int{from, to}) }
+func (n *networkCount) cell(from, to int) *Traffic { return keyed.Entry(n.cells, [2]int{from, to}) }
 
 func newMatrix(defs *otf2.Definitions) *matrix {
 	comms := facts.Communicators(defs)
@@ -220,15 +221,15 @@ func (m *matrix) add(t *transfer) {
 	n := t.network
 	n.Total.Add(t.Bytes)
 	n.Ranks = max(n.Ranks, t.To+1, t.from+1)
-	analysis.Entry(m.channels, channelKey{n.Comm, int(t.Channel)}).take(t)
+	keyed.Entry(m.channels, channelKey{n.Comm, int(t.Channel)}).take(t)
 	if t.from < 0 {
 		n.UnknownSender.Add(t.Bytes)
 	} else {
 		n.cell(t.from, t.To).Add(t.Bytes)
 	}
 	from, to := m.place(n, t.from), m.place(n, t.To)
-	analysis.Entry(m.flows, [2]int{from, to}).take(t)
-	analysis.Entry(m.hosts, [2]string{m.host(from), m.host(to)}).take(t)
+	keyed.Entry(m.flows, [2]int{from, to}).take(t)
+	keyed.Entry(m.hosts, [2]string{m.host(from), m.host(to)}).take(t)
 }
 
 // place returns the index in world of a communicator's rank, −1 if unknown.
@@ -307,7 +308,7 @@ func (m *matrix) result(ps analysis.Properties) *Report {
 	r.Nominal = m.rankFlows(nominal)
 	sums := make(map[[2]string]*flow)
 	for pair, f := range nominal {
-		sum := analysis.Entry(sums, [2]string{m.host(pair[0]), m.host(pair[1])})
+		sum := keyed.Entry(sums, [2]string{m.host(pair[0]), m.host(pair[1])})
 		sum.Transfers += f.Transfers
 		sum.Bytes += f.Bytes
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -83,11 +84,7 @@ func (n *nominal) add(o *analysis.Operation) {
 }
 
 func (n *nominal) all(from nominalKey, operations, bytes uint64) {
-	t := n.toAll[from]
-	if t == nil {
-		t = new(Traffic)
-		n.toAll[from] = t
-	}
+	t := keyed.Entry(n.toAll, from)
 	t.Transfers += operations
 	t.Bytes += bytes
 }
@@ -96,11 +93,7 @@ func (n *nominal) send(from, to nominalKey, operations, bytes uint64) {
 	if from == to {
 		return
 	}
-	t := n.to[[2]nominalKey{from, to}]
-	if t == nil {
-		t = new(Traffic)
-		n.to[[2]nominalKey{from, to}] = t
-	}
+	t := keyed.Entry(n.to, [2]nominalKey{from, to})
 	t.Transfers += operations
 	t.Bytes += bytes
 }
@@ -125,7 +118,7 @@ func (m *matrix) expand(covered map[otf2.CommRef]bool) (flows map[[2]int]*flow, 
 	flows = make(map[[2]int]*flow)
 	add := func(comm otf2.CommRef, from, to int, t *Traffic) {
 		c := &networkCount{parent: m.comms[comm]}
-		f := analysis.Entry(flows, [2]int{m.place(c, from), m.place(c, to)})
+		f := keyed.Entry(flows, [2]int{m.place(c, from), m.place(c, to)})
 		f.Transfers += t.Transfers
 		f.Bytes += t.Bytes
 	}

@@ -3,8 +3,8 @@
 package matrix
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -30,7 +30,7 @@ func (l *matrixLane) sums(s *facts.NetSums) {
 	if !s.Send || c == nil || !c.Network || s.Peer < 0 || !l.selected.At(s.Location, s.Time) {
 		return
 	}
-	of := analysis.Entry(l.summed, summedKey{c.Ref, s.Location, s.Peer})
+	of := keyed.Entry(l.summed, summedKey{c.Ref, s.Location, s.Peer})
 	of.Transfers += s.Transfers
 	of.Bytes += s.Bytes
 	of.busy += s.Busy
@@ -56,9 +56,9 @@ func (m *matrix) addSums(all map[summedKey]*summed) {
 			n.UnknownSender.join(s.Traffic)
 		}
 		at, to := m.place(n, from), m.place(n, key.to)
-		analysis.Entry(m.channels, channelKey{n.Comm, -1}).join(s)
-		analysis.Entry(m.flows, [2]int{at, to}).join(s)
-		analysis.Entry(m.hosts, [2]string{m.host(at), m.host(to)}).join(s)
+		keyed.Entry(m.channels, channelKey{n.Comm, -1}).join(s)
+		keyed.Entry(m.flows, [2]int{at, to}).join(s)
+		keyed.Entry(m.hosts, [2]string{m.host(at), m.host(to)}).join(s)
 	}
 }
 

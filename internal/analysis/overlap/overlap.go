@@ -6,11 +6,13 @@ package overlap
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -150,11 +152,7 @@ func newOverlapCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Com
 // enter takes a region that begins.
 func (c *overlapCounter) enter(region *facts.Region) {
 	what := c.classify(region)
-	r := c.rows[region.Location]
-	if r == nil {
-		r = new(overlapRow)
-		c.rows[region.Location] = r
-	}
+	r := keyed.Entry(c.rows, region.Location)
 	r.open = append(r.open, openActivity{what, region.Entered})
 	if what == activityNone {
 		return
@@ -205,11 +203,7 @@ func (c *overlapCounter) classify(r *facts.Region) activity {
 
 // advance adds up the times of a row's GPU since its last event, and returns the GPU's state.
 func (c *overlapCounter) advance(l otf2.LocationRef, t otf2.Timestamp) *overlapState {
-	g := c.gpus[c.group[l]]
-	if g == nil {
-		g = new(overlapState)
-		c.gpus[c.group[l]] = g
-	}
+	g := keyed.Entry(c.gpus, c.group[l])
 	if !g.begun {
 		g.begun, g.at = true, t
 	}
@@ -242,12 +236,8 @@ func (c *overlapCounter) advance(l otf2.LocationRef, t otf2.Timestamp) *overlapS
 
 // absorb takes over the processes of another lane.
 func (c *overlapCounter) absorb(o *overlapCounter) {
-	for l, r := range o.rows {
-		c.rows[l] = r
-	}
-	for group, g := range o.gpus {
-		c.gpus[group] = g
-	}
+	maps.Copy(c.rows, o.rows)
+	maps.Copy(c.gpus, o.gpus)
 	c.untimed += o.untimed
 	c.whole += o.whole
 }

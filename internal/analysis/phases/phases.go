@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/efficiency"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -115,12 +116,7 @@ type phaseNode struct {
 }
 
 func (n *phaseNode) rank(process otf2.LocationGroupRef) *Rank {
-	r := n.ranks[process]
-	if r == nil {
-		r = new(Rank)
-		n.ranks[process] = r
-	}
-	return r
+	return keyed.Entry(n.ranks, process)
 }
 
 func (n *phaseNode) title() string {
@@ -188,11 +184,7 @@ func (c *Counter) Enter(r *facts.Region) {
 		p.inside++
 		return
 	}
-	t := c.threads[r.Location]
-	if t == nil {
-		t = new(phaseThread)
-		c.threads[r.Location] = t
-	}
+	t := keyed.Entry(c.threads, r.Location)
 	f := phaseFrame{entered: r.Entered}
 	if n := len(t.open); n > 0 {
 		f.within = t.open[n-1].within

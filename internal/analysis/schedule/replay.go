@@ -270,7 +270,7 @@ func (p *player) collective() {
 			s.left[k] -= until
 		}
 		if last >= 0 {
-			p.note(k, p.rec.parts[last].rank, p.slots[last], all-all1)
+			p.note(k, p.slots[last], all-all1)
 		}
 	}
 	for i := range p.rec.parts {
@@ -311,7 +311,7 @@ func untilWhen(how, begin, all, root, others int64) int64 {
 }
 
 // note counts an operation to which a rank of a scenario came last, as far as that made the operation begin later.
-func (p *player) note(k int, rank int32, s *slot, saved int64) {
+func (p *player) note(k int, s *slot, saved int64) {
 	if s.own[k] <= 0 {
 		return
 	}
@@ -330,7 +330,7 @@ func (p *player) launch() {
 	}
 	s.end = s.begin + x.took
 	_, eager := p.eager[x.rank][int32(x.how)]
-	until, last, of := s.begin, s, x.rank
+	until, last := s.begin, s
 	p.slots = p.slots[:0]
 	for _, o := range p.rec.others {
 		other := p.find(o.rank, o.seq)
@@ -339,7 +339,7 @@ func (p *player) launch() {
 		}
 		p.slots = append(p.slots, other)
 		if other.there > until {
-			until, last, of = other.there, other, o.rank
+			until, last = other.there, other
 		}
 	}
 	for k := range p.scenarios {
@@ -351,7 +351,7 @@ func (p *player) launch() {
 		if p.scenarios[k].Ideal && len(p.slots) > 0 {
 			s.left[k] = s.end - at
 		}
-		p.note(k, of, last, until-at)
+		p.note(k, last, until-at)
 	}
 	p.ended(x.rank, s)
 }

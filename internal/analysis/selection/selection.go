@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -528,7 +529,7 @@ func (s *Selection) number(a *otf2.Archive, comms map[otf2.CommRef]*facts.Commun
 			firsts[i], lasts[i] = min(firsts[i], o.Begin), max(lasts[i], o.Begin)
 			process := s.processes[o.Location]
 			if all := s.intervals[process]; len(all) > 0 {
-				analysis.Entry(sums[i], sequenceOf(o)).note(all, calls[i].of(process, o), o.Ordinal)
+				keyed.Entry(sums[i], sequenceOf(o)).note(all, calls[i].of(process, o), o.Ordinal)
 			}
 		})
 		calls[i].regions, calls[i].processes = facts.CallRegions(a.Defs), s.processes
@@ -543,7 +544,7 @@ func (s *Selection) number(a *otf2.Archive, comms map[otf2.CommRef]*facts.Commun
 	joined := make(map[sequence]*bounds)
 	for _, lane := range sums {
 		for of, b := range lane {
-			analysis.Entry(joined, of).join(b)
+			keyed.Entry(joined, of).join(b)
 		}
 	}
 	s.ordinals = make(map[sequence][]ordinals, len(joined))

@@ -11,6 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -239,12 +240,7 @@ func (t *tally) row(r *tallyRowState, f *tallyFrame) *Row {
 }
 
 func (t *tally) sum(key tallyKey) *Row {
-	row := t.sums[key]
-	if row == nil {
-		row = new(Row)
-		t.sums[key] = row
-	}
-	return row
+	return keyed.Entry(t.sums, key)
 }
 
 // absorb adds another lane's locations.

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 )
 
 // trial is the test against chance. If the members of a communicator were alike, each would be equally likely to be
@@ -36,11 +37,7 @@ type pool struct {
 }
 
 func (p pools) add(c *causes.Comm, member int) {
-	of := p[len(c.Ranks)]
-	if of == nil {
-		of = new(pool)
-		p[len(c.Ranks)] = of
-	}
+	of := keyed.Entry(p, len(c.Ranks))
 	of.seats++
 	for l, n := range c.Struck[member] {
 		of.struck[l] += float64(n)

@@ -16,6 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -491,8 +492,8 @@ func (w *Counter) groups(comm *facts.Communicator, function string, kind facts.W
 	if of := (pairOf{comm.Ref, function}); w.last[0] == nil || w.lastOf != of {
 		w.lastOf = of
 		w.last = [...]*Group{
-			analysis.Entry(w.comms, comm.Ref), analysis.Entry(w.paradigms, comm.Paradigm()),
-			analysis.Entry(w.operations, function), analysis.Entry(w.pairs, of), nil,
+			keyed.Entry(w.comms, comm.Ref), keyed.Entry(w.paradigms, comm.Paradigm()),
+			keyed.Entry(w.operations, function), keyed.Entry(w.pairs, of), nil,
 		}
 	}
 	w.last[4] = &w.kinds[kind]
@@ -543,7 +544,7 @@ func (w *Counter) inPhases(p *part) {
 		return
 	}
 	for n := p.during.Phase(); n != nil; n = n.Around() {
-		analysis.Entry(w.phases, n).add(p)
+		keyed.Entry(w.phases, n).add(p)
 	}
 }
 

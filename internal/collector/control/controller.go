@@ -426,10 +426,7 @@ func chooseWindows(before, now []Status, on bool, lead time.Duration, first bool
 }
 
 func (m *members) name() string {
-	if n := m.now[0].Name; n != "" {
-		return n
-	}
-	return fmt.Sprintf("0x%016x", m.key.ID)
+	return cmp.Or(m.now[0].Name, fmt.Sprintf("0x%016x", m.key.ID))
 }
 
 // comply reports whether the members' windows already match an order to switch recording on or off.

@@ -39,10 +39,7 @@ func (in *Communicator) holes() (all []Difference) {
 }
 
 func (in *Communicator) nameOf(m *Rank) string {
-	if m.Process.Name != "" {
-		return m.Process.Name
-	}
-	return fmt.Sprintf("rank %d", m.Comm().Rank)
+	return cmp.Or(m.Process.Name, fmt.Sprintf("rank %d", m.Comm().Rank))
 }
 
 // mostDescribed is how many stretches of a function say which ranks lack them; further ones say how many.

@@ -341,9 +341,7 @@ func (j *joined) addComms(q *experiment.Process, out *Piece, gpu func(int) int) 
 			if c.Location < 0 {
 				c.Location = was.Location
 			}
-			if c.Network == nil {
-				c.Network = was.Network
-			}
+			c.Network = cmp.Or(c.Network, was.Network)
 		}
 		p.Comms[i] = c
 	}

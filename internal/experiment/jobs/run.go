@@ -170,9 +170,7 @@ func sameJob(runs []*Run, c *Run) *Run {
 		if r.overlaps(c) {
 			return r
 		}
-		if fits == nil {
-			fits = r
-		}
+		fits = cmp.Or(fits, r)
 	}
 	return fits
 }

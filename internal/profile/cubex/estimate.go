@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -172,11 +173,7 @@ func sampledCollectives(rows []*sampledRow, first collectiveKey) map[collectiveK
 	for _, r := range rows {
 		take := func(node int32, s *profile.Sample) {
 			k := collectiveKey{s.Function, s.Ordinal}
-			c := sampled[k]
-			if c == nil {
-				c = new(collective)
-				sampled[k] = c
-			}
+			c := keyed.Entry(sampled, k)
 			c.members = append(c.members, member{r, node})
 			c.came = append(c.came, facts.Arrival{
 				Rank: r.Rank, Begin: otf2.Timestamp(r.at(s.Begin)), End: otf2.Timestamp(r.at(s.End)),

@@ -91,16 +91,11 @@ func (p *Profile) Summary() *Summary {
 	}
 	sums, alg, bus := make(map[key]*profile.Stats), make(map[key]facts.Moved), make(map[key]facts.Moved)
 	comm := func(ref otf2.LocationRef) string {
-		if name := p.system.comms[ref]; name != "" {
-			return name
-		}
-		return "NCCL"
+		return cmp.Or(p.system.comms[ref], "NCCL")
 	}
 	for _, l := range p.stats {
 		k := key{comm(l.location), l.Function, l.Source, l.Grouped}
-		if sums[k] == nil {
-			sums[k] = &profile.Stats{}
-		}
+		sums[k] = cmp.Or(sums[k], &profile.Stats{})
 		sums[k].Merge(l.Stats)
 		a, b := l.Speeds.Sums() // medians are per member
 		alg[k], bus[k] = alg[k].Plus(a), bus[k].Plus(b)

@@ -51,9 +51,7 @@ func regionOf(n *node) cube.Region {
 	if role, ok := roles[n.Role]; ok {
 		r.Role = role
 	}
-	if r.Name == "" {
-		r.Name = "(unnamed)"
-	}
+	r.Name = cmp.Or(r.Name, "(unnamed)")
 	if name, top := treeNames[n.Kind]; top {
 		r.Name, r.Role, r.Paradigm = name, cube.RoleArtificial, treeParadigms[n.Kind]
 		if n.Kind == profile.Host {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
@@ -157,12 +158,7 @@ func legacyValue(r schema.Record, f schema.Field) string {
 }
 
 func hasValue(r schema.Record) bool {
-	for _, f := range r.Fields {
-		if f.Encoding == "val" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Fields, func(f schema.Field) bool { return f.Encoding == "val" })
 }
 
 func appendField(f schema.Field, value string) string {

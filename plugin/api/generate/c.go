@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 	"strings"
@@ -203,9 +204,7 @@ func value(e *api.Event, f api.Field) string {
 	}
 	if since := max(m.Since(), m.Trusted); since > e.Since {
 		before := m.Before
-		if before == "" {
-			before = "0"
-		}
+		before = cmp.Or(before, "0")
 		v = fmt.Sprintf("version >= %d ? %s : %s", since, v, before)
 	}
 	return v

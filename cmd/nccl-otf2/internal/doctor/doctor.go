@@ -9,6 +9,7 @@
 package doctor
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,9 +47,7 @@ type Report struct {
 
 func (r *Report) add(group, name string, status Status, found, advice string) {
 	r.Checks = append(r.Checks, Check{group, name, status, found, advice})
-	if r.Status == "" {
-		r.Status = OK
-	}
+	r.Status = cmp.Or(r.Status, OK)
 	if status.weight() > r.Status.weight() {
 		r.Status = status
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -143,11 +144,7 @@ func (e *examiner) checkOrphans(folder string) {
 		if !pathExists(o.Experiment) {
 			o.Experiment = ""
 		}
-		l := found[o.Experiment]
-		if l == nil {
-			l = new(left)
-			found[o.Experiment] = l
-		}
+		l := keyed.Entry(found, o.Experiment)
 		l.files, l.bytes = append(l.files, o.Path), l.bytes+uint64(o.Bytes)
 	}
 	for _, experiment := range slices.Sorted(maps.Keys(found)) {
