@@ -4,6 +4,7 @@ package regions
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -27,11 +28,7 @@ func (pw *planWriter) writeKernelPhases(c *commRank, loc *location, p *plan, ent
 			phases[ph.number] = ph
 		}
 	}
-	order := make([]kernelPhase, 0, len(phases))
-	for _, ph := range phases {
-		order = append(order, ph)
-	}
-	pw.writePhases(c, loc, order, p.gpu.stamps.Reported, enter, leave)
+	pw.writePhases(c, loc, slices.Collect(maps.Values(phases)), p.gpu.stamps.Reported, enter, leave)
 }
 
 // phaseSlackNs is how far a phase may exceed its kernel: all stamps of one kernel are mapped in the same way.

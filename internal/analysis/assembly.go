@@ -108,11 +108,9 @@ func (as *Assembly) sequence(key sequenceKey) *partSequence {
 	if as.last != nil && as.last.key == key {
 		return as.last
 	}
-	q := as.sequences[key]
-	if q == nil {
-		q = &partSequence{key: key, order: keyed.Entry(as.order, key.comm)}
-		as.sequences[key] = q
-	}
+	q := keyed.EntryMade(as.sequences, key, func() *partSequence {
+		return &partSequence{key: key, order: keyed.Entry(as.order, key.comm)}
+	})
 	as.last = q
 	return q
 }

@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
@@ -124,12 +125,7 @@ func NameOf(defs *otf2.Definitions, ref otf2.StringRef) string {
 
 // Ascending lists locations in the order of their ids.
 func Ascending(locations map[otf2.LocationRef]bool) []otf2.LocationRef {
-	all := make([]otf2.LocationRef, 0, len(locations))
-	for l := range locations {
-		all = append(all, l)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(locations))
 }
 
 // SendRecv is the name of messages, as in nccl-tests: a Send and its Recv are one operation.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -153,11 +154,9 @@ func (g *Aggregator) variant(o *facts.Operation) string {
 
 func (r *row) statsOf(function string, s facts.Source, grouped bool) *Stats {
 	key := statsKey{function, s, grouped}
-	st := r.stats[key]
-	if st == nil {
-		st = &Stats{Function: function, Source: s.String(), Grouped: grouped}
-		r.stats[key] = st
-	}
+	st := keyed.EntryMade(r.stats, key, func() *Stats {
+		return &Stats{Function: function, Source: s.String(), Grouped: grouped}
+	})
 	return st
 }
 

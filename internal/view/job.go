@@ -5,6 +5,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
@@ -65,13 +66,8 @@ func newJob(a *otf2.Archive, count *Result) *job {
 			at[p] = nil
 		}
 	}
-	order := make([]place, 0, len(at))
-	for p := range at {
-		order = append(order, p)
-	}
-	slices.SortFunc(order, func(a, b place) int {
-		return cmp.Or(
-			cmp.Compare(a.rank, b.rank), cmp.Compare(a.nth, b.nth))
+	order := slices.SortedFunc(maps.Keys(at), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.nth, b.nth))
 	})
 	for i, p := range order {
 		rank := ranks[p.rank]

@@ -5,6 +5,8 @@ package gpuclock
 import (
 	"slices"
 	"sort"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 )
 
 // Up to NCCL 2.30 the device counts works of messages to oneself, and the host does not (docs/nccl-profiler-api.md
@@ -147,11 +149,7 @@ func (r *realigner) worksOf(channel uint8) *channelWorks {
 	if r.channels == nil {
 		r.channels = make(map[uint8]*channelWorks)
 	}
-	l := r.channels[channel]
-	if l == nil {
-		l = &channelWorks{changed: -1}
-		r.channels[channel] = l
-	}
+	l := keyed.EntryMade(r.channels, channel, func() *channelWorks { return &channelWorks{changed: -1} })
 	return l
 }
 

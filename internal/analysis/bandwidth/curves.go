@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -71,11 +72,7 @@ func Curves(rows []Row) []Curve {
 			})
 			points = append(points, make(map[uint64]*sums))
 		}
-		p := points[at][r.Size]
-		if p == nil {
-			p = &sums{size: r.Size, factor: r.BusBW / r.AlgBW}
-			points[at][r.Size] = p
-		}
+		p := keyed.EntryMade(points[at], r.Size, func() *sums { return &sums{size: r.Size, factor: r.BusBW / r.AlgBW} })
 		p.n += r.Timed
 		p.late.Add(r.Timed, float64(r.Size), r.Time.P50)
 		if r.Transfer != nil {

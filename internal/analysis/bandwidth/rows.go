@@ -157,11 +157,7 @@ func (r *Rows) End() {
 	k := &x.key
 	k.Source, k.Grouped, k.Equal = x.timing.Source, x.timing.Grouped, int32(x.timing.Equal)
 	of := sumKey{*k, x.timing.StartUp}
-	s := r.sums[of]
-	if s == nil {
-		s = newSum(x.collective)
-		r.sums[of] = s
-	}
+	s := keyed.EntryMade(r.sums, of, func() *sum { return newSum(x.collective) })
 	timed := s.speed.Times.Count
 	s.speed.Add(&x.timing, true)
 	if x.calls == len(x.members) && s.speed.Times.Count > timed {
@@ -223,11 +219,9 @@ func (r *Rows) classes(classOf func(uint64) *analysis.SizeClass) map[classKey]*c
 		if classOf != nil {
 			k.class, k.Size = classOf(key.Size), 0
 		}
-		c := sums[k]
-		if c == nil {
-			c = &classSum{sum: newSum(s.collective), smallest: key.Size, largest: key.Size}
-			sums[k] = c
-		}
+		c := keyed.EntryMade(sums, k, func() *classSum {
+			return &classSum{sum: newSum(s.collective), smallest: key.Size, largest: key.Size}
+		})
 		c.merge(s, false)
 		size := float64(key.Size)
 		c.bytes += size * float64(s.speed.Count)

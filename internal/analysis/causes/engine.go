@@ -5,6 +5,7 @@ package causes
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overtime"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -406,10 +407,8 @@ func (e *Engine) leave(l *Local, s *state) {
 
 // comm returns the state of a communicator.
 func (e *Engine) comm(ref otf2.CommRef, members int) *comm {
-	c := e.comms[ref]
-	if c == nil {
-		c = &comm{members: make([]meeting, members), commLedger: newCommLedger(members)}
-		e.comms[ref] = c
-	}
+	c := keyed.EntryMade(e.comms, ref, func() *comm {
+		return &comm{members: make([]meeting, members), commLedger: newCommLedger(members)}
+	})
 	return c
 }

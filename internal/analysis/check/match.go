@@ -5,6 +5,7 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -218,11 +219,7 @@ func (m *matcher) end() {
 }
 
 func (m *matcher) endCollectives() {
-	keys := make([]collectiveKey, 0, len(m.pending))
-	for k := range m.pending {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b collectiveKey) int {
+	keys := slices.SortedFunc(maps.Keys(m.pending), func(a, b collectiveKey) int {
 		return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.op, b.op), cmp.Compare(a.ordinal, b.ordinal))
 	})
 	for i := 0; i < len(keys); {
@@ -275,11 +272,7 @@ func (m *matcher) lacking(ref otf2.CommRef, p *pendingCollective) string {
 }
 
 func (m *matcher) endMessages() {
-	keys := make([]messageKey, 0, len(m.messages))
-	for k := range m.messages {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b messageKey) int {
+	keys := slices.SortedFunc(maps.Keys(m.messages), func(a, b messageKey) int {
 		return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst),
 			cmp.Compare(a.tag, b.tag), cmp.Compare(a.ordinal, b.ordinal))
 	})

@@ -422,12 +422,10 @@ func (l *Follower) communicator(c *jobs.JobCommunicator) *liveComm {
 			}
 		}
 	}
-	lc := l.comms[ref]
-	if lc == nil {
-		lc = &liveComm{Communicator: facts.Communicator{Ref: ref, Members: make([]otf2.LocationRef, c.Size),
+	lc := keyed.EntryMade(l.comms, ref, func() *liveComm {
+		return &liveComm{Communicator: facts.Communicator{Ref: ref, Members: make([]otf2.LocationRef, c.Size),
 			Ranks: make(map[otf2.LocationRef]int)}}
-		l.comms[ref] = lc
-	}
+	})
 	lc.Name, lc.expected, lc.hosts = c.Name, 0, make(map[otf2.LocationRef]string)
 	for _, r := range c.Ranks {
 		if r == nil {
@@ -790,11 +788,7 @@ func (l *Follower) width() uint64 { return max(uint64(l.window)/liveBuckets, 1) 
 // bucket returns the part of the window that contains a time.
 func (l *Follower) bucket(t otf2.Timestamp) *liveBucket {
 	at := uint64(t) / l.width()
-	b := l.buckets[at]
-	if b == nil {
-		b = &liveBucket{rows: make(map[liveRowKey]*liveSum)}
-		l.buckets[at] = b
-	}
+	b := keyed.EntryMade(l.buckets, at, func() *liveBucket { return &liveBucket{rows: make(map[liveRowKey]*liveSum)} })
 	for len(b.ranks) < len(l.rankOf) {
 		b.ranks = append(b.ranks, liveRankSum{})
 	}

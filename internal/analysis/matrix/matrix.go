@@ -7,6 +7,7 @@ package matrix
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
@@ -353,11 +354,9 @@ func (m *matrix) result(ps analysis.Properties) *Report {
 
 func (m *matrix) rankFlows(all map[[2]int]*flow) []Flow {
 	out := []Flow{}
-	keys := make([][2]int, 0, len(all))
-	for pair := range all {
-		keys = append(keys, pair)
-	}
-	slices.SortFunc(keys, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b [2]int) int {
+		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
+	})
 	for _, pair := range keys {
 		f := all[pair]
 		one := Flow{From: m.name(pair[0]), FromHost: m.host(pair[0]), To: m.name(pair[1]), ToHost: m.host(pair[1]),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -188,11 +189,9 @@ func suggest(lists []*memberList, ranks int) {
 			continue
 		}
 		key := [2]int{len(m.places), d}
-		f := families[key]
-		if f == nil {
-			f = &family{size: key[0], stride: d, messages: true, oneHost: true}
-			families[key] = f
-		}
+		f := keyed.EntryMade(families, key, func() *family {
+			return &family{size: key[0], stride: d, messages: true, oneHost: true}
+		})
 		f.comms = append(f.comms, m)
 		f.messages = f.messages && m.messages
 		f.oneHost = f.oneHost && len(m.hosts) == 1

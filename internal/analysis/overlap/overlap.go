@@ -289,11 +289,9 @@ func (c *overlapCounter) result(comms map[otf2.CommRef]*facts.Communicator) *Rep
 		if g := c.gpus[c.group[l]]; !ok || row.operations == 0 || g == nil || g.kernels == 0 {
 			continue
 		}
-		s := sums[ref]
-		if s == nil {
-			s = &Communicator{Communicator: comms[ref].Name, Comm: ref}
-			sums[ref] = s
-		}
+		s := keyed.EntryMade(sums, ref, func() *Communicator {
+			return &Communicator{Communicator: comms[ref].Name, Comm: ref}
+		})
 		s.GPUs++
 		s.Operations += row.operations
 		s.Add(&row.Overlap)

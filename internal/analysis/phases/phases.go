@@ -488,11 +488,7 @@ func (c *Counter) row(n *phaseNode, path []string) Row {
 		Points: n.points, Unfinished: n.unfinished, ByRank: make([]Rank, 0, len(n.ranks)), CallsKnown: len(c.api) > 0,
 	}
 	row.Time, row.Approximate = analysis.TimesOf(&n.times)
-	order := make([]otf2.LocationGroupRef, 0, len(n.ranks))
-	for process := range n.ranks {
-		order = append(order, process)
-	}
-	slices.Sort(order)
+	order := slices.Sorted(maps.Keys(n.ranks))
 	timed := 0
 	var most, fewest uint64
 	for _, process := range order {

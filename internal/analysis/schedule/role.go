@@ -5,6 +5,7 @@ package schedule
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
@@ -27,11 +28,7 @@ func (r *Recorder) roles() *roles {
 	shapes := make(map[string]int32)
 	for i := range r.ranks {
 		o.worked[i] = r.ranks[i].worked
-		var all []shape
-		for s := range r.ranks[i].shape {
-			all = append(all, s)
-		}
-		slices.SortFunc(all, func(a, b shape) int {
+		all := slices.SortedFunc(maps.Keys(r.ranks[i].shape), func(a, b shape) int {
 			return cmp.Or(cmp.Compare(a.function, b.function), cmp.Compare(a.members, b.members),
 				cmp.Compare(a.side, b.side))
 		})

@@ -167,11 +167,9 @@ func (t *tally) groupOf(region otf2.RegionRef, channel bool) int {
 
 // enter takes a region that begins.
 func (t *tally) enter(region *facts.Region) {
-	r := t.rows[region.Location]
-	if r == nil {
-		r = &tallyRowState{groups: make(map[int]bool), kind: t.kinds.Kind(region.Location)}
-		t.rows[region.Location] = r
-	}
+	r := keyed.EntryMade(t.rows, region.Location, func() *tallyRowState {
+		return &tallyRowState{groups: make(map[int]bool), kind: t.kinds.Kind(region.Location)}
+	})
 	r.open = append(r.open, tallyFrame{region.Region, region.Entered, region.Device,
 		region.Source == facts.SourceEnqueue})
 	if region.Device {

@@ -3,8 +3,10 @@
 package transfers
 
 import (
+	"maps"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
 
@@ -60,11 +62,7 @@ func (r *recent) median() float64 {
 }
 
 func (h history) add(s *suspect) {
-	k := h[s.sort]
-	if k == nil {
-		k = &kindHistory{recent: make(map[resource]*recent)}
-		h[s.sort] = k
-	}
+	k := keyed.EntryMade(h, s.sort, func() *kindHistory { return &kindHistory{recent: make(map[resource]*recent)} })
 	r := k.recent[s.resource]
 	if r == nil {
 		if len(k.recent) >= maxResources {
@@ -121,10 +119,5 @@ func (u *usual) longer(transfer uint64) uint64 {
 
 // sortedResources returns the keys of a map in a fixed order.
 func sortedResources[V any](all map[resource]V) []resource {
-	keys := make([]resource, 0, len(all))
-	for r := range all {
-		keys = append(keys, r)
-	}
-	slices.SortFunc(keys, resource.compare)
-	return keys
+	return slices.SortedFunc(maps.Keys(all), resource.compare)
 }

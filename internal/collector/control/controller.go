@@ -23,6 +23,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -374,11 +375,9 @@ func communicators(before, now []Status) []*members {
 			if c.ID == 0 {
 				key.Shard, key.Index = s.Shard, c.Index
 			}
-			m := groups[key]
-			if m == nil {
-				m = &members{key: key, least: math.MaxUint64, window: c.Window(), agree: true}
-				groups[key] = m
-			}
+			m := keyed.EntryMade(groups, key, func() *members {
+				return &members{key: key, least: math.MaxUint64, window: c.Window(), agree: true}
+			})
 			m.now = append(m.now, c)
 			m.least, m.most = min(m.least, c.Ordinal()), max(m.most, c.Ordinal())
 			m.agree = m.agree && c.Window() == m.window

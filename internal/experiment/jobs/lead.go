@@ -7,6 +7,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 )
 
 // The clocks of machines may differ by any time, and the identification of jobs must not depend on that: members of a
@@ -220,11 +222,7 @@ func measureLeads(parts []*Process) {
 	byName := make(map[string]*clock)
 	for _, p := range parts {
 		name := p.ClockName()
-		c := byName[name]
-		if c == nil {
-			c = &clock{name: name, seen: make(seen)}
-			byName[name] = c
-		}
+		c := keyed.EntryMade(byName, name, func() *clock { return &clock{name: name, seen: make(seen)} })
 		c.parts, p.lead, p.tied = append(c.parts, p), 0, true
 	}
 	if len(byName) < 2 {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -136,12 +137,7 @@ func (in *Communicator) functions() []string {
 			}
 		}
 	}
-	names := make([]string, 0, len(seen))
-	for f := range seen {
-		names = append(names, f)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // pairs lists the directions in which either end recorded messages and both ends left data.
@@ -154,15 +150,9 @@ func (in *Communicator) pairs() []experiment.Pair {
 			}
 		}
 	}
-	all := make([]experiment.Pair, 0, len(seen))
-	for p := range seen {
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b experiment.Pair) int {
-		return cmp.Or(
-			cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	return slices.SortedFunc(maps.Keys(seen), func(a, b experiment.Pair) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	})
-	return all
 }
 
 func (in *Communicator) has(rank int) bool {

@@ -4,6 +4,7 @@ package cubex
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
@@ -170,11 +171,7 @@ func (p *Profile) placeNode(n *node, parent int, ids []cube.LocationID) {
 		kept = append(kept, c)
 	}
 	n.cells = kept
-	below := make([]*node, 0, len(n.children))
-	for _, c := range n.children {
-		below = append(below, c)
-	}
-	slices.SortFunc(below, func(x, y *node) int {
+	below := slices.SortedFunc(maps.Values(n.children), func(x, y *node) int {
 		return cmp.Or(cmp.Compare(profile.SizeOrder(x.Node), profile.SizeOrder(y.Node)), cmp.Compare(x.Name, y.Name),
 			cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Role, y.Role), cmp.Compare(x.Paradigm, y.Paradigm))
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
@@ -62,11 +63,7 @@ func (r *Running) open(s *scorep.DescribedShard) (a *profile.Aggregate, instead,
 	if s.Process.IsProfile() {
 		return profile.OpenShard(s.Dir)
 	}
-	f := r.followers[s.Dir]
-	if f == nil {
-		f = profile.Follow(s.Dir)
-		r.followers[s.Dir] = f
-	}
+	f := keyed.EntryMade(r.followers, s.Dir, func() *profile.Follower { return profile.Follow(s.Dir) })
 	if damage := f.Read(s.Process); damage != nil {
 		instead = fmt.Errorf("what is behind damage is missing: %w", damage)
 	}
