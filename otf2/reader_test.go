@@ -3,6 +3,7 @@
 package otf2
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -71,7 +72,7 @@ func TestGlobalOrder(t *testing.T) {
 			files[loc] = w.Bytes()
 		}
 		slices.SortFunc(want, func(a, b key) int {
-			for _, d := range []int{cmp(uint64(a.at), uint64(b.at)), cmp(uint64(a.loc), uint64(b.loc))} {
+			for _, d := range []int{cmp.Compare(a.at, b.at), cmp.Compare(a.loc, b.loc)} {
 				if d != 0 {
 					return d
 				}
@@ -106,16 +107,6 @@ func TestGlobalOrder(t *testing.T) {
 		left := a.open.left.Load()
 		testkit.Require(rt, left == 3, "%d of 3 files are still open", 3-left)
 	})
-}
-
-func cmp(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // A selection of late times begins in a late chunk, also behind a clock correction, and misses nothing.

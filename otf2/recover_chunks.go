@@ -2,9 +2,7 @@
 
 package otf2
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // chunkBuilder puts whole records, as they stand in another file, into chunks of a new one.
 type chunkBuilder struct {

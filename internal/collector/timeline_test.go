@@ -85,7 +85,7 @@ func TestTimelineGoesOnAfterTheLastTuple(t *testing.T) {
 		t.Errorf("%d ns", got-real0)
 	}
 	// And before the first.
-	testkit.Equal(t, int64(line.time(1e12-25e3) - real0), -10e3, "time on the line")
+	testkit.Equal(t, int64(line.time(1e12-25e3)-real0), -10e3, "time on the line")
 }
 
 func TestTimelineMarksJumps(t *testing.T) {

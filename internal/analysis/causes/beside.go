@@ -2,9 +2,7 @@
 
 package causes
 
-import (
-	"github.com/nccl-otf2/nccl-otf2/otf2"
-)
+import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // The work of a host while its GPU waits. Without the wait, the next operation would have begun no earlier than its
 // host called it, so this part of the wait cost nothing and counts as the host's time. A pipeline's stages prepare

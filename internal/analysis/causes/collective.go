@@ -106,7 +106,6 @@ func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness,
 		return cmp.Or(cmp.Compare(e.came[a].Begin, e.came[b].Begin), cmp.Compare(e.came[a].Rank, e.came[b].Rank))
 	})
 	c := e.comm(op.Comm, op.Members)
-	e.ledger.time(members)
 	if !c.met {
 		c.met = true
 		c.see(members)

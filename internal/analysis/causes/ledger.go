@@ -30,7 +30,6 @@ type ledger struct {
 	over    *overtime.Line
 	charged func(rank int, of Kind, begin, end otf2.Timestamp, ns float64) // nil: not wanted
 
-	spent       []float64           // by rank, ns in operations
 	own         []float64           // by rank, ns between operations
 	ownBy       [][ownKinds]float64 // own by kinds
 	waits       waiting             // over all ranks
@@ -98,20 +97,11 @@ const (
 func newLedger(n causesOf) ledger {
 	return ledger{
 		costs: make([]float64, n.all()), delays: make([]float64, n.all()), beside: make([]float64, n.all()),
-		waits: waiting{until: make([]otf2.Timestamp, n)}, spent: make([]float64, n), own: make([]float64, n),
+		waits: waiting{until: make([]otf2.Timestamp, n)}, own: make([]float64, n),
 		ownBy: make([][ownKinds]float64, n), occurrences: make([][]Occurrence, n),
 		bursts: make([]burst, n), passed: make([]passed, n), burstsOf: make([]bursts, n), rows: make([]steadiness, n),
 		paces: make([]pace, n),
 		kept:  min(max(keptOccurrences/max(int(n), 1), leastOccurrences), mostOccurrences),
-	}
-}
-
-// time adds up the time of the members in an operation.
-func (l *ledger) time(members []Member) {
-	for i := range members {
-		if m := &members[i]; m.Local.Rank >= 0 {
-			l.spent[m.Local.Rank] += float64(m.End - min(m.Begin, m.End))
-		}
 	}
 }
 
@@ -330,7 +320,6 @@ type Rank struct {
 	// Beside is the part of Costs in which the hosts or GPUs of the waiting ranks worked: it delayed nothing.
 	Beside [NumKinds]float64
 	Delays [NumKinds]float64 // upper bound on how much earlier operations would have begun, without Beside
-	Spent  float64           // time in operations
 	// Worked is its own time: on the host, in calls, and on the GPU before operations begin, and also on its host and
 	// GPU while it waited.
 	Worked   float64
@@ -420,7 +409,7 @@ func (e *Engine) Result() *Result {
 				rank.Delays[k] = l.delays[of] * (cost - rank.Beside[k]) / cost
 			}
 		}
-		rank.Spent, rank.Worked = l.spent[i], max(l.own[i]-e.aside.own[i], 0)
+		rank.Worked = max(l.own[i]-e.aside.own[i], 0)
 		for k := range rank.WorkedBy {
 			rank.WorkedBy[k] = l.ownBy[i][k] - e.aside.ownBy[i][k]
 		}

@@ -192,7 +192,6 @@ func (e *Engine) messages(l *launch) {
 		}
 	}
 	took := float64(l.End - min(l.Begin, l.End))
-	e.ledger.spent[l.Local.Rank] += took
 	wait := 0.0
 	if len(late) > 0 {
 		wait = float64(late[len(late)-1].There - l.Begin)

@@ -2,7 +2,10 @@
 
 package schedule
 
-import "slices"
+import (
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
+)
 
 // The work of ranks of a class at one place: before the n-th operation of a series. It is read ahead of what is played.
 
@@ -57,7 +60,7 @@ type places struct {
 	ahead  int // arrivals that are read ahead
 	most   int
 	rec    record
-	worked []int64 // scratch
+	worked []float64 // scratch
 }
 
 // mostAhead limits the arrivals of each rank that are read ahead, if some of a class never come.
@@ -97,15 +100,10 @@ func (p *places) usual(key place, k int, out func(rank int32) bool) (ns int64, k
 		p.worked = p.worked[:0]
 		for _, w := range c.all {
 			if !out(w.rank) {
-				p.worked = append(p.worked, w.ns)
+				p.worked = append(p.worked, float64(w.ns))
 			}
 		}
-		m.of, m.known = c.known, len(p.worked) > 0
-		if m.known {
-			slices.Sort(p.worked)
-			n := len(p.worked)
-			m.ns = (p.worked[(n-1)/2] + p.worked[n/2]) / 2
-		}
+		*m = median{int64(stats.Median(p.worked)), c.known, len(p.worked) > 0}
 	}
 	return m.ns, m.known
 }
@@ -124,11 +122,7 @@ func (p *places) read() bool {
 				continue
 			}
 			key := place{class, a.of, nth}
-			c := p.at[key]
-			if c == nil {
-				c = new(crowd)
-				p.at[key] = c
-			}
+			c := keyed.Entry(p.at, key)
 			if c.known++; a.work >= 0 {
 				c.all = append(c.all, worked{a.rank, a.work})
 			}

@@ -15,6 +15,7 @@ type Recorder struct {
 	series map[series]int32
 	groups map[otf2.CommRef][]int32 // members in the world of communicators with collectives
 	last   otf2.Timestamp           // time of the last record
+	others []causes.Local           // scratch
 	depth  uint32                   // how many operations of a rank at most are kept to find one again
 }
 
@@ -212,7 +213,8 @@ func (r *Recorder) Launch(op *causes.Operation, l *causes.Member, others []cause
 	}
 	of := r.seriesOf(op.Function, op.Members)
 	r.arrive(l, of, l.Begins)
-	n, last := 0, l.Begin
+	r.others = r.others[:0]
+	last := l.Begin
 	for _, o := range others {
 		if o.Local.Rank < 0 || o.Local.Rank == l.Local.Rank {
 			continue
@@ -230,17 +232,15 @@ func (r *Recorder) Launch(op *causes.Operation, l *causes.Member, others []cause
 		}
 		last = max(last, o.There)
 		r.arrive(o.Member, r.seriesOf(o.Function, op.Members), o.Begins)
-		n++
+		r.others = append(r.others, o.Local)
 	}
 	r.log.write(launch)
 	r.leave(l, int64(of), uint64(last-l.Begin))
-	r.log.write(int64(n))
-	for _, o := range others {
-		if o.Local.Rank >= 0 && o.Local.Rank != l.Local.Rank && o.There <= l.End {
-			r.log.write(int64(o.Local.Rank))
-			r.log.write(int64(o.Local.Seq))
-			r.refer(o.Local.Rank, o.Local.Seq)
-		}
+	r.log.write(int64(len(r.others)))
+	for i := range r.others {
+		r.log.write(int64(r.others[i].Rank))
+		r.log.write(int64(r.others[i].Seq))
+		r.refer(r.others[i].Rank, r.others[i].Seq)
 	}
 	r.log.endRecord()
 }

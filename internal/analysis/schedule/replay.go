@@ -62,7 +62,7 @@ type player struct {
 	kept      int64 // operations of a rank
 	scenarios []Scenario
 	standards []map[int32]standard // by scenario
-	eager     []map[int32]struct{}
+	recorded  []recorded
 	ranks     []rank
 	count     counter
 	places    places
@@ -96,7 +96,7 @@ const mostSlots = 64
 func (r *Recorder) player(o *roles, scenarios []Scenario) *player {
 	p := &player{in: r.log.reader(), kept: int64(min(max(r.depth, 1), mostSlots)), scenarios: scenarios,
 		ranks: make([]rank, len(r.ranks)), count: newCounter(len(r.ranks), len(r.series)),
-		out: make([]Gain, len(scenarios))}
+		out: make([]Gain, len(scenarios)), recorded: r.ranks}
 	p.places = places{roles: o, in: r.log.reader(), wanted: make([]bool, len(o.size)), at: make(map[place]*crowd),
 		count: newCounter(len(r.ranks), len(r.series)), most: mostAhead * len(r.ranks)}
 	for i := range scenarios {
@@ -107,9 +107,6 @@ func (r *Recorder) player(o *roles, scenarios []Scenario) *player {
 			}
 		}
 		p.standards = append(p.standards, all)
-	}
-	for i := range r.ranks {
-		p.eager = append(p.eager, r.ranks[i].eager)
 	}
 	return p
 }
@@ -329,7 +326,7 @@ func (p *player) launch() {
 		return
 	}
 	s.end = s.begin + x.took
-	_, eager := p.eager[x.rank][int32(x.how)]
+	_, eager := p.recorded[x.rank].eager[int32(x.how)]
 	until, last := s.begin, s
 	p.slots = p.slots[:0]
 	for _, o := range p.rec.others {
