@@ -2,18 +2,11 @@
 
 package analysis
 
-import (
-	"fmt"
-
-	"github.com/nccl-otf2/nccl-otf2/otf2"
-)
+import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // Slice is one of several parts of an archive's locations, with about the same number of events each. The parts are
 // the same on every machine, and in sequence they are all locations. The zero value is all locations.
 type Slice struct{ Number, Of int } // Number from 1
-
-// String returns "3-of-8".
-func (s Slice) String() string { return fmt.Sprintf("%d-of-%d", s.Number, s.Of) }
 
 // Cut returns the slice's part of a list of locations, in the same order.
 func (s Slice) Cut(defs *otf2.Definitions, locations []otf2.LocationRef) []otf2.LocationRef {
