@@ -55,7 +55,8 @@ const mostUnknown = 0.1
 // Result gives the efficiencies.
 func (c *Counter) Result(run *Run) *Result {
 	res := &Result{ByRank: []Row{}}
-	ideal := run.Saved != nil && run.Compared > 0 && float64(run.NotCompared) <= mostUnknown*float64(run.Compared+run.NotCompared)
+	ideal := run.Saved != nil && run.Compared > 0 &&
+		float64(run.NotCompared) <= mostUnknown*float64(run.Compared+run.NotCompared)
 	var shares []Share
 	var gpus []deviceShare
 	var operations, untimed uint64
