@@ -204,8 +204,7 @@ func (x *xmlWriter) metrics(list []Metric, title string, attributes func(i int, 
 			of = append(of, Attribute{"convertible", "false"})
 		}
 		x.open("metric", of...)
-		display := m.DisplayName
-		display = cmp.Or(display, m.UniqueName)
+		display := cmp.Or(m.DisplayName, m.UniqueName)
 		x.leaf("disp_name", display)
 		x.leaf("uniq_name", m.UniqueName)
 		x.leaf("dtype", string(m.Type))

@@ -21,8 +21,7 @@ func writeHelp(cmd *cobra.Command, w io.Writer) error {
 	if n := terminalWidth(w); n > 0 {
 		width = min(n, helpWidth)
 	}
-	text := cmd.Long
-	text = cmp.Or(text, cmd.Short)
+	text := cmp.Or(cmd.Long, cmd.Short)
 	usage, flags, found := strings.Cut(cmd.UsageString(), "\nFlags:\n")
 	if _, err := io.WriteString(w, folding.Prose(text, width)+"\n"+usage); err != nil ||
 		!found { // examples are not wrapped, so that they can be copied

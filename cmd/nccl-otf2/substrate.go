@@ -37,8 +37,7 @@ func ensureSubstrate(env *environment) string {
 	if err := doctor.CheckLibrary(library); err != nil {
 		return fmt.Sprintf("Score-P's pauses will not be followed: %s %v: install it anew", library, err)
 	}
-	separator := env.get(substrateSeparator)
-	separator = cmp.Or(separator, ",")
+	separator := cmp.Or(env.get(substrateSeparator), ",")
 	var said []string
 	if names := strings.Split(plugins, separator); !slices.ContainsFunc(
 		names, func(name string) bool { return strings.TrimSpace(name) == substrateName }) {

@@ -155,8 +155,7 @@ func Keyed(key string) Traffic {
 }
 
 func (r *row) appliesTo(p *Place) bool {
-	library := p.Library
-	library = cmp.Or(library, "NCCL")
+	library := cmp.Or(p.Library, "NCCL")
 	value := ""
 	if p.Getenv != nil && r.variable != "" {
 		value = p.Getenv(r.variable)

@@ -177,8 +177,7 @@ func (t *exampleTrace) beginEvent(kind string, l *line) (unused string) {
 		unused = t.closeFrom(0, micros{})
 	}
 	t.number++
-	a := l.Args
-	a = cmp.Or(a, new(exampleArgs))
+	a := cmp.Or(l.Args, new(exampleArgs))
 	e := exampleOpen{kind: kind, name: l.Name, latest: l.Time, hash: a.Hash, rank: a.Rank, line: line{
 		Type: "ncclProfile" + kind, Func: l.Name, Address: t.number, Start: &stamp{Time: l.Time}, Details: &details{
 			Func: l.Name, Seq: a.Number, Ordinal: a.Number, Algo: a.Algo, Proto: a.Proto, Count: a.Count, Root: a.Root,

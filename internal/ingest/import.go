@@ -353,8 +353,7 @@ func (im *importer) writeMinimal(m *minimal, c hostClock, counts map[string]uint
 	if m.ours { // its times are on one clock already
 		from, boot = "JSONL of nccl-otf2 export", "import"
 	}
-	mask := m.mask
-	mask = cmp.Or(mask, m.seen)
+	mask := cmp.Or(m.mask, m.seen)
 	p, err := newProcessWriter(im.dir, m.identity, host, boot, m.pid, from, m.missing(), mask)
 	if err != nil {
 		return err

@@ -119,8 +119,7 @@ func Tally(r *tally.Report) *Document {
 				lines = append(lines, l)
 			}
 		}
-		name := g.Group
-		name = cmp.Or(name, "(no group)")
+		name := cmp.Or(g.Group, "(no group)")
 		s := sheetOf("", fmt.Sprintf("%s | %s | %s | %s", name, units.Count(g.Hosts, "host", "hosts"),
 			units.Count(g.Processes, "process", "processes"), units.Count(g.Threads, "thread", "threads")), lines,
 			tallyColumns(strings.ToUpper(g.Counts[:1])+g.Counts[1:]))

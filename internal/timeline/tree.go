@@ -128,8 +128,7 @@ func (t *tree) add(r row) int {
 }
 
 func (t *tree) addLocation(parent int, l *otf2.Location, kind rowKind) int {
-	name := t.defs.String(l.Name)
-	name = cmp.Or(name, "(no name)")
+	name := cmp.Or(t.defs.String(l.Name), "(no name)")
 	if kind == kindEvent {
 		name = t.eventName(name, l)
 	}

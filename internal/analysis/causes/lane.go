@@ -55,8 +55,8 @@ func (l *Local) own(begin otf2.Timestamp) (own [ownKinds]float64) {
 	return own
 }
 
-// keptEnds is how many later operations of a rank may have ended for an operation still to be found.
-const keptEnds = 64
+// KeptEnds is how many later operations of a rank may have ended for an operation still to be found.
+const KeptEnds = 64
 
 // Lane follows the calls and operations of some processes. It takes all regions, and the operations of members, of
 // each process in the order of time.
@@ -97,7 +97,7 @@ type timeline struct {
 	rank int32
 	seq  uint32
 	gpu  *gpu                     // nil: its kernels are unknown
-	ends [keptEnds]otf2.Timestamp // of seq, by seq modulo keptEnds
+	ends [KeptEnds]otf2.Timestamp // of seq, by seq modulo KeptEnds
 }
 
 // Lanes makes lanes for an archive's locations. ranks has the rank of the world of each member location; process
@@ -224,7 +224,7 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 		at.Kernels = p.before
 	}
 	t.seq++
-	t.ends[t.seq%keptEnds] = o.End
+	t.ends[t.seq%KeptEnds] = o.End
 	t.gpu.restart(o.End)
 	if o.Parent != 0 {
 		if c, ok := p.process.calls.take(o.Parent); ok {
@@ -237,8 +237,8 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 
 // before returns the last operation that had ended at a moment; seq is 0 if none is known.
 func (t *timeline) before(at otf2.Timestamp) (seq uint32, end otf2.Timestamp) {
-	for seq := t.seq; seq > 0 && seq+keptEnds > t.seq; seq-- {
-		if end := t.ends[seq%keptEnds]; end <= at {
+	for seq := t.seq; seq > 0 && seq+KeptEnds > t.seq; seq-- {
+		if end := t.ends[seq%KeptEnds]; end <= at {
 			return seq, end
 		}
 	}

@@ -29,8 +29,7 @@ type Options struct {
 // that the archive lacks on some ranks, so that these are not mistaken for other errors later.
 func OpenForCheck(anchorPath string, opts *Options) (*otf2.Archive, *Findings, error) {
 	opts = cmp.Or(opts, new(Options))
-	limit := uint64(opts.Limit)
-	limit = cmp.Or(limit, 20)
+	limit := cmp.Or(uint64(opts.Limit), 20)
 	fs := &Findings{count: make(map[kind]uint64), limit: limit}
 	a, err := otf2.Open(anchorPath, nil)
 	if a == nil {

@@ -3,6 +3,9 @@
 package schedule
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
@@ -22,6 +25,7 @@ type worked struct {
 // crowd has what the ranks of a class worked at a place.
 type crowd struct {
 	all          []worked
+	sorted       int // arrivals that were known when all was sorted
 	known, spent int // arrivals that were read ahead, and played
 	medians      []median
 }
@@ -97,6 +101,10 @@ func (p *places) usual(key place, k int, out func(rank int32) bool) (ns int64, k
 	}
 	m := &c.medians[k]
 	if m.of != c.known {
+		if c.sorted != c.known {
+			slices.SortFunc(c.all, func(a, b worked) int { return cmp.Compare(a.ns, b.ns) })
+			c.sorted = c.known
+		}
 		p.worked = p.worked[:0]
 		for _, w := range c.all {
 			if !out(w.rank) {

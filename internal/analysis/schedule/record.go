@@ -22,7 +22,7 @@ type Recorder struct {
 // recorded is what is known of a rank.
 type recorded struct {
 	latest  uint32             // the last part
-	arrived []uint32           // parts whose arrival is written, by their number modulo keptParts
+	arrived []uint32           // parts whose arrival is written, by their number modulo causes.KeptEnds
 	waited  []uint64           // ns in the operations of these parts
 	shape   map[shape]struct{} // what it calls
 	worked  float64            // ns, start-up left out
@@ -40,9 +40,6 @@ type shape struct {
 	series
 	side int
 }
-
-// keptParts is how many parts of a rank are looked back for the one before an operation, as causes.Lane does.
-const keptParts = 64
 
 // NewRecorder returns a recorder for a number of ranks of the world.
 func NewRecorder(ranks int) *Recorder {
@@ -83,10 +80,10 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 	l := &m.Local
 	rank := &r.ranks[l.Rank]
 	if rank.arrived == nil {
-		rank.arrived, rank.waited = make([]uint32, keptParts), make([]uint64, keptParts)
+		rank.arrived, rank.waited = make([]uint32, causes.KeptEnds), make([]uint64, causes.KeptEnds)
 		rank.shape, rank.eager = make(map[shape]struct{}), make(map[int32]struct{})
 	}
-	if rank.arrived[l.Seq%keptParts] == l.Seq {
+	if rank.arrived[l.Seq%causes.KeptEnds] == l.Seq {
 		return
 	}
 	own := m.Begin - min(l.Ended, m.Begin)
@@ -98,7 +95,7 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 			rank.worked += float64(work)
 		}
 	}
-	rank.arrived[l.Seq%keptParts], rank.waited[l.Seq%keptParts] = l.Seq, 0
+	rank.arrived[l.Seq%causes.KeptEnds], rank.waited[l.Seq%causes.KeptEnds] = l.Seq, 0
 	rank.latest = max(rank.latest, l.Seq)
 	if before > 0 {
 		r.refer(l.Rank, l.Before)
@@ -117,7 +114,7 @@ func (r *Recorder) refer(rank int32, seq uint32) { r.depth = max(r.depth, r.rank
 // mayHide reports whether a rank may have worked for an operation while the one before waited, for an unknown time: it
 // had called it by then, and began it in less than a part of the wait.
 func (r *recorded) mayHide(l *causes.Local, own uint64) bool {
-	at := l.Before % keptParts
+	at := l.Before % causes.KeptEnds
 	return r.arrived[at] == l.Before && (!l.Called || l.Ready < l.Ended) && own < r.waited[at]/hiddenPart
 }
 
@@ -182,7 +179,7 @@ func awaited(late *facts.Lateness, came []facts.Arrival, i int) (how int) {
 
 // leave writes how a member leaves an operation.
 func (r *Recorder) leave(m *causes.Member, how int64, waited uint64) {
-	r.ranks[m.Local.Rank].waited[m.Local.Seq%keptParts] = waited
+	r.ranks[m.Local.Rank].waited[m.Local.Seq%causes.KeptEnds] = waited
 	r.refer(m.Local.Rank, m.Local.Seq)
 	r.log.write(int64(m.Local.Rank))
 	r.log.write(int64(m.Local.Seq))

@@ -4,9 +4,10 @@ package schedule
 
 import (
 	"fmt"
+	"io"
 	"math"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 )
 
 // Scenario is a change of a run.
@@ -32,9 +33,7 @@ func (r *Recorder) Replay(scenarios []Scenario) (gains []Gain, notKnown string) 
 		return nil, why
 	}
 	roles := r.roles()
-	// The run without a change is played, too: what comes of it is the error.
-	scenarios = append([]Scenario{{}}, scenarios...)
-	atOnce := min(max(mostStates/max(len(r.ranks), 1), 2), len(scenarios))
+	atOnce := min(max(mostStates/max(len(r.ranks), 1), 1), len(scenarios))
 	for len(scenarios) > 0 {
 		n := min(atOnce, len(scenarios))
 		p := r.player(roles, scenarios[:n])
@@ -43,11 +42,8 @@ func (r *Recorder) Replay(scenarios []Scenario) (gains []Gain, notKnown string) 
 		}
 		gains = append(gains, p.gains()...)
 		scenarios = scenarios[n:]
-		if wrong := gains[0].Earlier; math.Abs(float64(wrong)) > mostLost*float64(p.last-p.first) {
-			return nil, fmt.Sprintf("played again, the run is %s shorter", units.Time(float64(wrong)))
-		}
 	}
-	return gains[1:], ""
+	return gains, ""
 }
 
 // Close frees the recorded operations.
@@ -68,9 +64,9 @@ type player struct {
 	places    places
 	rec       record
 	slots     []*slot
+	came      []arrivals // to a collective, by scenario
 	out       []Gain
-	first     int64 // begin of the first operation
-	last      int64 // end of the last one
+	last      int64 // end of the last operation
 	arrivals  int
 	lost      int // arrivals for which the operation before is not kept
 }
@@ -90,13 +86,10 @@ type slot struct {
 	came, left, own   []int64 // earlier by; own is the part of came that the change of this rank's work makes
 }
 
-// mostSlots limits the last operations of a rank to which others may refer.
-const mostSlots = 64
-
 func (r *Recorder) player(o *roles, scenarios []Scenario) *player {
-	p := &player{in: r.log.reader(), kept: int64(min(max(r.depth, 1), mostSlots)), scenarios: scenarios,
+	p := &player{in: r.log.reader(), kept: int64(min(max(r.depth, 1), causes.KeptEnds)), scenarios: scenarios,
 		ranks: make([]rank, len(r.ranks)), count: newCounter(len(r.ranks), len(r.series)),
-		out: make([]Gain, len(scenarios)), recorded: r.ranks}
+		out: make([]Gain, len(scenarios)), came: make([]arrivals, len(scenarios)), recorded: r.ranks}
 	p.places = places{roles: o, in: r.log.reader(), wanted: make([]bool, len(o.size)), at: make(map[place]*crowd),
 		count: newCounter(len(r.ranks), len(r.series)), most: mostAhead * len(r.ranks)}
 	for i := range scenarios {
@@ -111,8 +104,7 @@ func (r *Recorder) player(o *roles, scenarios []Scenario) *player {
 	return p
 }
 
-// mostLost is the part of the operations for which what was before may be unknown, and the part of the run by which it
-// may be longer or shorter when it is played without a change.
+// mostLost is the part of the operations for which what was before may be unknown.
 const mostLost = 0.02
 
 func (p *player) play() (notKnown string) {
@@ -124,6 +116,11 @@ func (p *player) play() (notKnown string) {
 			p.collective()
 		case launch:
 			p.launch()
+		}
+	}
+	for _, in := range [...]*reader{p.in, p.places.in} {
+		if in.err != nil && in.err != io.EOF {
+			return fmt.Sprintf("what was recorded of it cannot be read again: %v", in.err)
 		}
 	}
 	if float64(p.lost) > mostLost*float64(p.arrivals) {
@@ -186,9 +183,6 @@ func (p *player) arrive(a *arrived) {
 			p.lost++
 		}
 	}
-	if p.first == 0 {
-		p.first = a.begin
-	}
 	s := p.put(a.rank, a.seq)
 	s.begin, s.there, s.end, s.uncertainty = a.begin, a.begin+a.there, a.begin, a.uncertainty
 	for k := range p.scenarios {
@@ -230,79 +224,75 @@ func (p *player) otherwise(a *arrived, nth uint32, k int, by standard) int64 {
 // collective calculates when the members of a collective would have left it.
 func (p *player) collective() {
 	p.slots = p.slots[:0]
-	last := -1
 	for i := range p.rec.parts {
 		x := &p.rec.parts[i]
 		s := p.find(x.rank, x.seq)
-		if p.slots = append(p.slots, s); s == nil {
-			continue
-		}
-		s.end = s.begin + x.took
-		if x.how&isCompared != 0 && (last < 0 || s.begin > p.slots[last].begin) {
-			last = i
+		if p.slots = append(p.slots, s); s != nil {
+			s.end = s.begin + x.took
 		}
 	}
-	all, root, others := p.latest(func(s *slot) int64 { return s.begin })
-	for i := range p.rec.parts {
-		x, s := &p.rec.parts[i], p.slots[i]
-		if s == nil {
-			continue
-		}
-		until := untilWhen(x.how, s.begin, all, root, others)
-		for k := range s.left {
-			s.left[k] = until
-		}
+	recorded := nobody
+	for k := range p.came {
+		p.came[k] = nobody
 	}
-	for k := range p.scenarios {
-		all1, root1, others1 := p.latest(func(s *slot) int64 { return s.begin - s.came[k] })
-		for i := range p.rec.parts {
-			x, s := &p.rec.parts[i], p.slots[i]
-			if s == nil {
-				continue
-			}
-			until := untilWhen(x.how, s.begin-s.came[k], all1, root1, others1)
-			if p.scenarios[k].Ideal && x.how&steadyEnd != 0 {
-				s.left[k] = s.end
-			}
-			s.left[k] -= until
-		}
-		if last >= 0 {
-			p.note(k, p.slots[last], all-all1)
-		}
-	}
-	for i := range p.rec.parts {
-		p.ended(p.rec.parts[i].rank, p.slots[i])
-	}
-}
-
-// latest returns when the last of all members, of the roots and of the others come.
-func (p *player) latest(came func(*slot) int64) (all, root, others int64) {
-	all, root, others = math.MinInt64, math.MinInt64, math.MinInt64
-	for i := range p.rec.parts {
-		how, s := p.rec.parts[i].how, p.slots[i]
+	var last *slot
+	for i, s := range p.slots {
+		how := p.rec.parts[i].how
 		if s == nil || how&isCompared == 0 {
 			continue
 		}
-		at := came(s)
-		all = max(all, at)
-		if how&isRoot != 0 {
-			root = max(root, at)
-		} else {
-			others = max(others, at)
+		if s.begin > recorded.all {
+			last = s
+		}
+		recorded.add(how, s.begin)
+		for k := range s.came {
+			p.came[k].add(how, s.begin-s.came[k])
 		}
 	}
-	return all, root, others
+	for i, s := range p.slots {
+		if s == nil {
+			continue
+		}
+		x := &p.rec.parts[i]
+		was := recorded.until(x.how, s.begin)
+		for k := range s.left {
+			s.left[k] = was - p.came[k].until(x.how, s.begin-s.came[k])
+			if p.scenarios[k].Ideal && x.how&steadyEnd != 0 {
+				s.left[k] += s.end - was
+			}
+		}
+		p.ended(x.rank, s)
+	}
+	if last != nil {
+		for k := range p.came {
+			p.note(k, last, recorded.all-p.came[k].all)
+		}
+	}
 }
 
-// untilWhen returns when a member has what it waits for.
-func untilWhen(how, begin, all, root, others int64) int64 {
+// arrivals has when the last of all members of a collective, of the roots and of the others come.
+type arrivals struct{ all, root, others int64 }
+
+var nobody = arrivals{math.MinInt64, math.MinInt64, math.MinInt64}
+
+func (a *arrivals) add(how, at int64) {
+	a.all = max(a.all, at)
+	if how&isRoot != 0 {
+		a.root = max(a.root, at)
+	} else {
+		a.others = max(a.others, at)
+	}
+}
+
+// until returns when a member that comes at begin has what it waits for.
+func (a *arrivals) until(how, begin int64) int64 {
 	switch how & 3 {
 	case untilAll:
-		return all
+		return a.all
 	case untilRoot:
-		return max(begin, root)
+		return max(begin, a.root)
 	case untilOthers:
-		return max(begin, others)
+		return max(begin, a.others)
 	}
 	return begin
 }

@@ -203,8 +203,7 @@ func value(e *api.Event, f api.Field) string {
 		v = "ncclotf2_value(" + v + ")"
 	}
 	if since := max(m.Since(), m.Trusted); since > e.Since {
-		before := m.Before
-		before = cmp.Or(before, "0")
+		before := cmp.Or(m.Before, "0")
 		v = fmt.Sprintf("version >= %d ? %s : %s", since, v, before)
 	}
 	return v

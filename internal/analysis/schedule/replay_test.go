@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+const (
+	usualWork = 100 // ns between operations
+	lateWork  = 250 // ns, of rank 1
+	transfer  = 10  // ns that an operation takes once both ranks have come
+)
+
+// recordLateRank records AllReduces of two ranks, of which rank 1 works longer before each. before is how many
+// operations back the one is that had ended when an operation began.
+func recordLateRank(t *testing.T, operations, before int) *Recorder {
+	t.Helper()
+	r := NewRecorder(2)
+	t.Cleanup(r.Close)
+	op := &causes.Operation{Members: 2, Function: "AllReduce"}
+	for n, end := 1, otf2.Timestamp(1000); n <= operations; n++ {
+		ended := end
+		end += lateWork + transfer
+		members := make([]causes.Member, 2)
+		came := make([]facts.Arrival, 2)
+		for i, work := range []uint64{usualWork, lateWork} {
+			came[i] = facts.Arrival{Rank: i, Begin: ended + otf2.Timestamp(work), End: end, Wait: lateWork - work}
+			members[i] = causes.Member{Arrival: came[i], There: came[i].Begin, Work: work, Local: causes.Local{
+				Rank: int32(i), Seq: uint32(n), Before: uint32(max(n-before, 0)), Ended: ended}}
+		}
+		r.Collective(op, members, came, &facts.Lateness{Kind: facts.WaitCollective, Last: 1}, n == 1)
+	}
+	return r
+}
+
+func TestReplay(t *testing.T) {
+	const operations = 20_000 // more than a block
+	r := recordLateRank(t, operations, 1)
+	testkit.Require(t, r.log.file != nil, "all is in memory")
+	gains, notKnown := r.Replay([]Scenario{{}, {Ranks: []int{1}}, {Ranks: []int{0}}, {Ideal: true}})
+	testkit.Require(t, notKnown == "", "not known: %s", notKnown)
+	for i, want := range []int64{
+		0,
+		(lateWork - usualWork) * (operations - 1), // the first one is start-up
+		0,
+		transfer * (operations - 1),
+	} {
+		testkit.Equal(t, gains[i].Earlier, want, "scenario %d ends earlier by", i)
+	}
+	testkit.Equal(t, gains[1].Times, operations-1, "operations that rank 1 made late")
+}
+
+// Without all that was recorded there is no gain.
+func TestGainsAreNotKnown(t *testing.T) {
+	one := []Scenario{{Ranks: []int{1}}}
+	t.Run("no temporary folder", func(t *testing.T) {
+		t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "absent"))
+		gains, notKnown := recordLateRank(t, 20_000, 1).Replay(one)
+		testkit.Check(t, gains == nil, "gains %v", gains)
+		testkit.Contains(t, notKnown, "set TMPDIR")
+	})
+	t.Run("a file that cannot be read", func(t *testing.T) {
+		r := recordLateRank(t, 20_000, 1)
+		testkit.Must(t, r.log.file.Close())
+		gains, notKnown := r.Replay(one)
+		testkit.Check(t, gains == nil, "gains %v", gains)
+		testkit.Contains(t, notKnown, "cannot be read")
+	})
+	t.Run("operations that are not kept", func(t *testing.T) {
+		gains, notKnown := recordLateRank(t, 1000, causes.KeptEnds+1).Replay(one)
+		testkit.Check(t, gains == nil, "gains %v", gains)
+		testkit.Contains(t, notKnown, "overlap")
+	})
+}
+
+func TestLogEndsAtTheFirstError(t *testing.T) {
+	l := log{err: errors.New("no room")}
+	l.write(1)
+	testkit.Contains(t, l.failure(), "no room")
+	in := new(log).reader()
+	in.read()
+	testkit.Check(t, errors.Is(in.err, io.EOF), "an empty log: %v", in.err)
+}
