@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
@@ -136,7 +135,7 @@ func (c *callbacks) call(ctx context.Context, which int, into any, mode string, 
 	if c.clock = recorded.Clock; mode == "cost" && recorded.Calls == 0 {
 		return fmt.Errorf("nothing was recorded")
 	}
-	return os.RemoveAll(dir)
+	return removeAll(dir)
 }
 
 // piece is a part of what NCCL calls, see tests/bench/host/calls.h.

@@ -3,9 +3,7 @@
 package main
 
 import (
-	"os"
 	"testing"
-	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
@@ -47,9 +45,7 @@ func TestNoPageFaults(t *testing.T) {
 			if _, err := caller.Await(t.Context(), dir, 1); err != nil {
 				t.Error(err)
 			}
-			for os.RemoveAll(dir) != nil { // the collector clears up behind itself, too
-				time.Sleep(10 * time.Millisecond)
-			}
+			testkit.Must(t, removeAll(dir))
 		})
 	}
 }

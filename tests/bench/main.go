@@ -120,7 +120,18 @@ func (b *bench) run(parent string, measure func(context.Context) error) (err err
 		_ = os.RemoveAll(b.dir)
 		os.Exit(130)
 	})
-	return errors.Join(measure(ctx), os.RemoveAll(b.dir))
+	return errors.Join(measure(ctx), removeAll(b.dir))
+}
+
+// removeAll removes a folder in which the collector of a job that has ended may still write.
+func removeAll(dir string) (err error) {
+	for range 1000 {
+		if err = os.RemoveAll(dir); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
 }
 
 // buildHost builds the program that calls plugins, where it has not been built.

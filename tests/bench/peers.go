@@ -205,10 +205,7 @@ func (p *peers) run(ctx context.Context, through *plugin, s storm) (*stormRun, e
 		return nil, err
 	}
 	one.collecting = float64(spent.Nanoseconds()) / 1e3 / operations
-	for os.RemoveAll(dir) != nil { // a collector clears up behind itself, too
-		time.Sleep(10 * time.Millisecond)
-	}
-	return one, nil
+	return one, removeAll(dir)
 }
 
 // between is how long nobody looks: looking takes the machine's time, too.
