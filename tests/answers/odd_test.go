@@ -26,6 +26,8 @@ var odd = []plan{
 	{"two at once", 1, anyShape, false, func(m *maker) []cause { return m.both(false) }},
 	{"two in other parts", 1, twoParts, false, func(m *maker) []cause { return m.both(true) }},
 	{"handed over", 1, anyShape, false, func(m *maker) []cause { return m.handedOver() }},
+	{"handed on again and again", 1, anyShape, false, func(m *maker) []cause { return m.handedOn() }},
+	{"late after work of all others", 1, anyShape, false, func(m *maker) []cause { return m.othersPrepare() }},
 	{"gets slower", 1, anyShape, false, func(m *maker) []cause { return []cause{m.growing()} }},
 	{"slow interface of a host", 1, withSteps, true, func(m *maker) []cause { return m.network() }},
 	{"stage late, forth and back", 1, back, false, func(m *maker) []cause {
@@ -100,6 +102,36 @@ func (m *maker) handedOver() []cause {
 		all[i].every, all[i].from, all[i].to, all[i].delay = 1, i*m.rounds/2, (i+1)*m.rounds/2, all[0].delay
 	}
 	return all
+}
+
+// handedOn is lateness that goes from one of three ranks to the next without a pause.
+func (m *maker) handedOn() (all []cause) {
+	m.rounds = max(m.rounds, 45)
+	first := m.lateness(one(m.random, verdict.HostLate, verdict.GPULate), -1)
+	first.delay = max(first.delay, m.span()/10)
+	stretches := min(3, m.ranks)
+	for i := range stretches {
+		c := first
+		c.rank = (first.rank + i) % m.ranks
+		c.every, c.from, c.to = 1, i*m.rounds/stretches, (i+1)*m.rounds/stretches
+		all = append(all, c)
+	}
+	return all
+}
+
+// othersPrepare is a rank that is late from some round on, after all others have worked once for long.
+func (m *maker) othersPrepare() []cause {
+	c := m.lateness(one(m.random, verdict.HostLate, verdict.GPULate), -1)
+	c.every, c.from, c.to = 1, m.rounds/3, m.rounds
+	c.delay = max(c.delay, m.span()/10)
+	long := int64(float64(c.delay) * float64(m.rounds) * (0.5 + m.random.Float64()))
+	m.disturb = func(b *builder, rank int) (host, gpu int64) {
+		if rank == c.rank || b.round != m.rounds/4 || b.part != 0 {
+			return 0, 0
+		}
+		return long, 0
+	}
+	return []cause{c}
 }
 
 // growing is a host that takes longer from round to round.

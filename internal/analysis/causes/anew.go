@@ -37,6 +37,8 @@ type pace struct {
 	steps []*step
 	open  *step   // to the last operation; the next one shows whether it belongs to a burst; nil: none
 	took  float64 // ns, of open
+	// ns that it waited in the last operation, and in the one with which open begins
+	waited, held float64
 }
 
 // step is the time from an operation of one series to one of another.
@@ -44,6 +46,7 @@ type step struct {
 	from, to series
 	in, out  mean    // within bursts except for their first operations, weighted by lateness, and outside of them
 	late     float64 // ns², sum of squared lateness within bursts
+	waited   float64 // ns that the rank waited for others, outside
 }
 
 // mean is a geometric mean, so that single long times have little influence.
@@ -57,12 +60,12 @@ func (m *mean) value() float64 { return math.Exp(m.logs / m.weight) }
 const mostSteps = 16 // for a rank
 
 // see takes the next operation. Everything about the previous one is now known.
-func (p *pace) see(l *Local, to series, begin otf2.Timestamp, b *burst) {
+func (p *pace) see(l *Local, to series, begin otf2.Timestamp, waited float64, b *burst) {
 	p.close(b)
 	if p.seq > 0 && l.Before == p.seq && begin > p.begin {
-		p.open, p.took = p.step(p.last, to), float64(begin-p.begin)
+		p.open, p.took, p.held = p.step(p.last, to), float64(begin-p.begin), p.waited
 	}
-	p.seq, p.begin, p.last = l.Seq, begin, to
+	p.seq, p.begin, p.last, p.waited = l.Seq, begin, to, waited
 }
 
 // close counts the step to the last operation. The step to the first one of a burst is longer by what made the rank
@@ -73,14 +76,27 @@ func (p *pace) close(b *burst) {
 	switch at := p.seq; {
 	case s == nil:
 	case at == b.first:
-		s.out.add(max(p.took-b.stretch.late, 1), 1)
+		s.outside(p.took-b.stretch.late, p.held)
 	case at == b.past.first:
-		s.out.add(max(p.took-b.past.late, 1), 1)
+		s.outside(p.took-b.past.late, p.held)
 	case at > b.first && at <= b.until, at > b.past.first && at <= b.past.until:
 		s.within(p.took, b.lateness())
 	default:
-		s.out.add(p.took, 1)
+		s.outside(p.took, p.held)
 	}
+}
+
+// outside counts a step outside of bursts, with the rank's wait in it.
+func (s *step) outside(took, waited float64) {
+	s.out.add(max(took, 1), 1)
+	s.waited += waited
+}
+
+// calm reports whether the steps outside of bursts can be compared with those within. If the rank waited in them for
+// others that were about as late as it is in its bursts, they took as long for another reason: the cause moves from
+// rank to rank.
+func (s *step) calm() bool {
+	return s.waited*s.waited*s.in.n < mostly*mostly*s.late*s.out.n*s.out.n
 }
 
 // within counts a step within a burst, weighted by the rank's lateness. So chance, and other differences between steps
@@ -122,7 +138,7 @@ func (p *pace) anew() (part float64, ok bool) {
 	for _, known := range [...]struct{ most, least, part float64 }{{8, 3, 0.75}, {16, 2, 0.25}} {
 		longer, late := 0.0, 0.0
 		for i := range p.steps {
-			if s := p.steps[i]; s.in.n > 0 && s.out.n >= max(known.least, s.in.n/known.most) {
+			if s := p.steps[i]; s.in.n > 0 && s.out.n >= max(known.least, s.in.n/known.most) && s.calm() {
 				longer += min(max(s.longer(), 0), s.late)
 				late += s.late
 			}

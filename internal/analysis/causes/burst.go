@@ -96,12 +96,12 @@ func (b *burst) lateness() float64 {
 
 // goesOn extends a burst of a rank that nobody waited for because of its own doing, if it begins or was called later
 // than another rank.
-func (l *ledger) goesOn(late, by *Local, of series, begin otf2.Timestamp, distance float64) {
+func (l *ledger) goesOn(late, by *Local, of series, begin otf2.Timestamp, waited, distance float64) {
 	b := &l.bursts[late.Rank]
 	if b.first > 0 && late.Seq > b.until && late.Before <= b.until && b.stillLate(late, by, distance) {
 		b.until = late.Seq
 	}
-	l.paces[late.Rank].see(late, of, begin, b)
+	l.paces[late.Rank].see(late, of, begin, waited, b)
 }
 
 // stillLate reports whether a rank is still as late as in the burst, by its distance to another rank or by the times

@@ -142,7 +142,7 @@ func (e *Engine) goOnLate(op *Operation, members []Member, first bool) {
 	for _, i := range e.order {
 		m := &members[i]
 		e.ledger.goesOn(&m.Local, &middle.Local, series{op.Comm, op.Function}, m.Begin,
-			float64(m.Begin)-float64(middle.Begin))
+			float64(e.came[i].Wait), float64(m.Begin)-float64(middle.Begin))
 		if first { // the next operation has waited for connecting
 			e.ledger.paces[m.Local.Rank].forget()
 		}

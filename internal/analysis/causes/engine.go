@@ -401,6 +401,12 @@ func (e *Engine) leave(l *Local, s *state) {
 		if worked := sum(own[:]); worked > e.ledger.own[l.Rank] {
 			e.ledger.own[l.Rank], e.ledger.ownBy[l.Rank] = worked, own
 		}
+		if before := e.before(l); before != nil && !l.Outside {
+			for k, ns := range before.left.worked() {
+				own[k] -= ns
+			}
+			e.ledger.longest[l.Rank].add(l.Before, own)
+		}
 	}
 	e.release(p)
 }

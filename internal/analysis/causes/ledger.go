@@ -32,6 +32,7 @@ type ledger struct {
 
 	own         []float64           // by rank, ns between operations
 	ownBy       [][ownKinds]float64 // own by kinds
+	longest     []longest           // by rank
 	waits       waiting             // over all ranks
 	bursts      []burst             // by rank
 	passed      []passed            // by rank
@@ -98,7 +99,7 @@ func newLedger(n causesOf) ledger {
 	return ledger{
 		costs: make([]float64, n.all()), delays: make([]float64, n.all()), beside: make([]float64, n.all()),
 		waits: waiting{until: make([]otf2.Timestamp, n)}, own: make([]float64, n),
-		ownBy: make([][ownKinds]float64, n), occurrences: make([][]Occurrence, n),
+		ownBy: make([][ownKinds]float64, n), longest: make([]longest, n), occurrences: make([][]Occurrence, n),
 		bursts: make([]burst, n), passed: make([]passed, n), burstsOf: make([]bursts, n), rows: make([]steadiness, n),
 		paces: make([]pace, n),
 		kept:  min(max(keptOccurrences/max(int(n), 1), leastOccurrences), mostOccurrences),
@@ -321,10 +322,10 @@ type Rank struct {
 	Beside [NumKinds]float64
 	Delays [NumKinds]float64 // upper bound on how much earlier operations would have begun, without Beside
 	// Worked is its own time: on the host, in calls, and on the GPU before operations begin, and also on its host and
-	// GPU while it waited.
-	Worked   float64
-	WorkedBy [ownKinds]float64 // Worked by kinds
-	Heaviest float64           // cost of its most expensive occasion
+	// GPU while it waited. Rarely is what its few longest steps have more than the next one (rareSteps), and is left out.
+	Worked, Rarely float64
+	WorkedBy       [ownKinds]float64 // Worked by kinds
+	Heaviest       float64           // cost of its most expensive occasion
 	// Occurrences has the most expensive occasions on which it was late by itself, in order of time.
 	Occurrences []Occurrence
 	All         bool // Occurrences is complete
@@ -409,9 +410,11 @@ func (e *Engine) Result() *Result {
 				rank.Delays[k] = l.delays[of] * (cost - rank.Beside[k]) / cost
 			}
 		}
-		rank.Worked = max(l.own[i]-e.aside.own[i], 0)
+		rare := l.longest[i].rare()
+		rank.Rarely = sum(rare[:])
+		rank.Worked = max(l.own[i]-e.aside.own[i]-rank.Rarely, 0)
 		for k := range rank.WorkedBy {
-			rank.WorkedBy[k] = l.ownBy[i][k] - e.aside.ownBy[i][k]
+			rank.WorkedBy[k] = l.ownBy[i][k] - e.aside.ownBy[i][k] - rare[k]
 		}
 		early := e.ranks[i].computedEarly()
 		rank.Worked, rank.WorkedBy[GPU] = rank.Worked+early, rank.WorkedBy[GPU]+early

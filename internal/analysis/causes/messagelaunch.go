@@ -204,7 +204,7 @@ func (e *Engine) messages(l *launch) {
 	}
 	if len(l.others) > 0 && !l.Outside {
 		first := l.others[0]
-		e.ledger.goesOn(&l.Local, &first.Local, of, l.Begin, float64(l.Begin)-float64(first.There))
+		e.ledger.goesOn(&l.Local, &first.Local, of, l.Begin, wait, float64(l.Begin)-float64(first.There))
 	}
 	s.transfer += took - wait
 	s.gpu.moved += took - wait

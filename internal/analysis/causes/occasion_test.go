@@ -69,6 +69,8 @@ func TestOccasions(t *testing.T) {
 	}{
 		{"once", played(3, "5*[ 0:50 1:50 2:50 ar(0,1,2) ] 1:300 ar(0,1,2) 5*[ ar(0,1,2) ]"), 1, 1},
 		{"late anew for a while", played(3, "9*[ 0:50 1:50 2:50 ar(0,1,2) ] 20*[ 0:50 1:150 2:50 ar(0,1,2) ]"), 18, 20},
+		{"late anew until another one is", played(3, "9*[ 1:150 0:50 2:50 ar(0,1,2) ] 20*[ 0:50 1:151 2:50 "+
+			"ar(0,1,2) ] 29*[ 0:50 1:50 2:150 ar(0,1,2) ]"), 27, 29},
 		{"every second time", played(3, "9*[ ar(0,1,2) 1:100 ar(0,1,2) ]"), 9, 9},
 		{"carried along by a host that does not wait", carried(60, 200, 20), 1, 2},
 		{"a sender, late anew", played(2, "9*[ m(0,1) ] 9*[ 0:100 m(0,1) ]"), 8, 9},

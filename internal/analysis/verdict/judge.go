@@ -194,9 +194,10 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 	})
 	work := newWork(ev.Causes, -1, suspects)
 	least := leastTime * float64(ev.Duration)
-	// So many ranks do not stand out together, but some of them may.
-	if named = standingOut(named, ranks, work, least); len(named) > mostOf(len(ranks)) {
-		named = standingOut(named[:mostOf(len(ranks))], ranks, work, least)
+	named = standingOut(named, ranks, work, least)
+	// So many ranks do not stand out at the same time, but some of them may.
+	if few := atOnce(named, ranks); len(few) < len(named) {
+		named = standingOut(few, ranks, work, least)
 	}
 	return named
 }
@@ -248,6 +249,44 @@ func (ev *Evidence) held(rank int) (ns float64) {
 	return ns
 }
 
+// atOnce returns those of the named ranks, the first ones first, that can stand out together: ranks that are late one
+// after the other, because the cause moves, do not count as several.
+func atOnce(named []Culprit, ranks []causes.Rank) (few []Culprit) {
+	var kept []stretch
+	for _, c := range named {
+		s := stretchOf(ranks[c.Rank].Occurrences)
+		if depth(append(kept, s)) <= mostOf(len(ranks)) {
+			kept, few = append(kept, s), append(few, c)
+		}
+	}
+	return few
+}
+
+// stretch is the time in which a rank was late, but for the first and the last tenth of its occasions.
+type stretch struct{ from, to otf2.Timestamp }
+
+func stretchOf(all []causes.Occurrence) stretch {
+	main := mainOf(all)
+	if len(main) == 0 {
+		return stretch{}
+	}
+	return stretch{main[len(main)/10].At, main[len(main)-1-len(main)/10].At}
+}
+
+// depth returns how many stretches at most have a moment in common.
+func depth(all []stretch) (most int) {
+	for _, at := range all {
+		n := 0
+		for _, s := range all {
+			if s.from <= at.from && at.from <= s.to {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
 // mostOf returns how many of a number of ranks can stand out together.
 func mostOf(ranks int) int { return max(2, ranks/4) }
 
@@ -296,7 +335,7 @@ func (w *work) near(r, o *causes.Rank, named bool) bool {
 	if !named && other-o.Heaviest > cost/timesNext && w.longer(o) > w.longer(r)/timesNext {
 		return true
 	}
-	return (!named && o.Cost() < r.Cost() || other < cost/timesNext) && !w.explains(r, o)
+	return (!named && o.Cost() < r.Cost() || other < cost/timesNamed) && !w.explains(r, o)
 }
 
 func worked(r *causes.Rank) float64 { return r.Worked }

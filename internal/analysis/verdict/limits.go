@@ -11,6 +11,9 @@ const (
 	// timesNext is the least ratio of the waiting it caused, or of how much longer it worked, to that of any rank that
 	// is not named.
 	timesNext = 1.5
+	// timesNamed is the ratio of the waiting that it caused to that of another named rank from which on it must also
+	// have worked longer than that one.
+	timesNamed = 3
 	// leastTime is the part of the run by which the run must have been shorter without its lateness.
 	leastTime = 0.005
 	// leastTimes is the least number of occasions on which it was late.
@@ -50,6 +53,7 @@ var limits = []Limit{
 	{"LeastShare", leastShare, "part of all waiting that goes back to it"},
 	{"TimesUsual", timesUsual, "times the median of what goes back to the other ranks"},
 	{"TimesNext", timesNext, "times what any rank that is not named caused, or worked longer"},
+	{"TimesNamed", timesNamed, "times what another named rank caused, from where on it must have worked longer, too"},
 	{"LeastTime", leastTime, "part of the run by which operations would have begun earlier"},
 	{"LeastTimes", leastTimes, "occasions on which it was late"},
 	{"LeastConfidence", leastConfidence, "one less the probability of being named by chance"},

@@ -25,6 +25,7 @@ func (ev *Evidence) once(rank int) string {
 		}
 	}
 	work := newWork(c, rank, nil)
+	r.Worked += r.Rarely
 	if worst.Cost < mostShare*c.Waited || worst.Late < muchTime*float64(ev.Duration) ||
 		work.cost(&r) < mostShare*worst.Cost {
 		return ""
