@@ -79,13 +79,9 @@ func fasterLine(r *criticalpath.Result) string {
 		return "How much shorter the run could be is not known: " + r.GainsNotKnown + "."
 	}
 	var parts []string
-	together := slices.IndexFunc(r.WhatIf, func(w criticalpath.WhatIf) bool {
-		return w.Change == criticalpath.FasterSet
-	})
 	for i := range r.WhatIf {
 		w := &r.WhatIf[i]
-		if w.Confidence == nil || len(parts) == mostFaster ||
-			w.Change == criticalpath.FasterRank && together >= 0 && slices.Contains(r.WhatIf[together].Ranks, w.Rank) {
+		if w.Confidence == nil && w.Change != criticalpath.FasterSet || len(parts) == mostFaster || r.Covered(w) {
 			continue
 		}
 		text := fmt.Sprintf("if %s were as fast as the others, the run would be %s shorter", changedText(w),
@@ -98,13 +94,31 @@ func fasterLine(r *criticalpath.Result) string {
 	if len(parts) > 0 {
 		return capitalize(strings.Join(parts, "; ")) + "."
 	}
-	for i := range r.WhatIf {
-		if w := &r.WhatIf[i]; w.Change == criticalpath.FasterRanks && float64(w.Gain) >= leastGain*float64(r.Steady) {
-			return fmt.Sprintf("If no rank came later than the median rank, the run would be %s shorter.",
-				units.Time(float64(w.Gain)))
+	return balanceLine(r)
+}
+
+// balanceLine states how much shorter the run would be if ranks worked alike, for a run in which nobody is named.
+func balanceLine(r *criticalpath.Result) string {
+	var parts []string
+	for _, change := range [...]criticalpath.Change{criticalpath.FasterRanks, criticalpath.FasterRole} {
+		i := slices.IndexFunc(r.WhatIf, func(w criticalpath.WhatIf) bool {
+			return w.Change == change && w.Scaled == (change == criticalpath.FasterRole) &&
+				float64(w.Gain) >= leastGain*float64(r.Steady)
+		})
+		if i < 0 {
+			continue
 		}
+		condition := "if no rank came later than the median rank"
+		if change == criticalpath.FasterRole {
+			condition = fmt.Sprintf("if %s, whose work no other ranks do, had no more to do than those", r.WhatIf[i].Name)
+		}
+		parts = append(parts, fmt.Sprintf("%s, the run would be %s shorter", condition,
+			units.Time(float64(r.WhatIf[i].Gain))))
 	}
-	return "No single rank makes it longer by much."
+	if len(parts) == 0 {
+		return "No single rank makes it longer by much."
+	}
+	return capitalize(strings.Join(parts, "; ")) + "."
 }
 
 func capitalize(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -14,7 +14,7 @@ import (
 )
 
 // mostCandidates limits the ranks that are played as fast as others, one at a time.
-const mostCandidates = 32
+const mostCandidates = 24
 
 // Changes are the changes of a run that are played.
 type Changes struct {
@@ -23,9 +23,10 @@ type Changes struct {
 	ranks     int
 }
 
-// NewChanges chooses what is played: all ranks, those that the verdict names as late together, each of the ranks that
-// others waited for most, and an ideal network.
-func NewChanges(c *causes.Result, v *verdict.Verdict, name func(rank int) (name, host string)) *Changes {
+// NewChanges chooses what is played: all ranks, those that the verdict names as late together, each of the ranks, and
+// of the sets of ranks that belong together, that others waited for most, and an ideal network.
+func NewChanges(c *causes.Result, v *verdict.Verdict, run *schedule.Recorder,
+	name func(rank int) (name, host string)) *Changes {
 	ch := &Changes{ranks: len(c.Ranks)}
 	all := make([]int, len(c.Ranks))
 	for i := range all {
@@ -50,6 +51,7 @@ func NewChanges(c *causes.Result, v *verdict.Verdict, name func(rank int) (name,
 		w.Name, w.Host = name(rank)
 		ch.add(w, []int{rank})
 	}
+	ch.addSets(c, run, name)
 	ch.scenarios = append(ch.scenarios, schedule.Scenario{Ideal: true})
 	return ch
 }
@@ -76,6 +78,7 @@ func (ch *Changes) Play(run *schedule.Recorder, r *Result) (saved []int64) {
 	each := make([]uint64, ch.ranks)
 	for i := range ch.rows {
 		w, g := &ch.rows[i], &gains[i]
+		w.Scaled = g.Scaled
 		w.Gain, w.Operations = min(uint64(max(g.Earlier, 0)), r.Steady), g.Times
 		if w.Change == FasterRank {
 			each[w.Rank] = w.Gain

@@ -64,6 +64,7 @@ type player struct {
 	path         *Path
 	schedule     *schedule.Recorder
 	end          uint64
+	perHost      int // ranks; 0: their hosts are not known
 
 	deliveries []delivery
 }
@@ -190,12 +191,20 @@ func (p *player) message(s *step) {
 func (p *player) result() *Result { return p.resultOf(&verdict.Verdict{}) }
 
 func (p *player) resultOf(v *verdict.Verdict) *Result {
-	name := func(r int) (string, string) { return fmt.Sprint("Rank ", r), "" }
+	name := func(r int) (name, host string) {
+		if p.perHost > 0 {
+			host = fmt.Sprint("node", r/p.perHost)
+		}
+		return fmt.Sprint("Rank ", r), host
+	}
 	r := p.path.Result(&Run{
 		Begin: 0, Duration: p.end + 500, Name: name,
 		Comm: func(c otf2.CommRef) string { return fmt.Sprint("comm", c) },
 	})
-	NewChanges(p.engine.Result(), v, name).Play(p.schedule, r)
+	c := p.engine.Result()
+	NewChanges(c, v, p.schedule, name).Play(p.schedule, r)
+	v.Waited = uint64(c.Waited)
+	r.NameSet(c, v)
 	return r
 }
 

@@ -76,7 +76,9 @@ const (
 	FasterRank  Change = "rank"    // a rank is as fast as the ranks that it was later than
 	FasterLink  Change = "link"    // a slow link, or the GPU at one end, is as fast as others
 	FasterGPU   Change = "gpu"     // a GPU that works slowly within operations is as fast as others
-	FasterSet   Change = "set"     // several ranks are, together
+	FasterSet   Change = "set"     // several ranks are, together; the verdict names them
+	FasterHost  Change = "host"    // all ranks of a host are
+	FasterRole  Change = "role"    // all ranks that do the same work are, such as those of a stage
 	FasterRanks Change = "ranks"   // every rank is as fast as the ranks that it was later than
 	NoWaiting   Change = "balance" // work is divided equally, and nobody waits
 )
@@ -95,7 +97,10 @@ type WhatIf struct {
 	// which is due to chance. null: unknown.
 	Least *uint64 `json:"least_ns"`
 	// Operations counts those that would have begun earlier, because the rank came last and was late by itself.
-	Operations uint64   `json:"operations"`
+	Operations uint64 `json:"operations"`
+	// Scaled reports whether no other ranks do the same work as some of a set, so that their work was scaled to what the
+	// other ranks work.
+	Scaled     bool     `json:"scaled,omitempty"`
 	Confidence *float64 `json:"confidence"` // of the verdict, if it names the culprit; otherwise null
 }
 

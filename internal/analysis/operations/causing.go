@@ -203,7 +203,7 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 		Comm:   o.commName,
 		Kernel: regionNames(o.defs),
 	})
-	c.saved = criticalpath.NewChanges(r.Causes, r.Verdict, name).Play(c.schedule, p)
+	c.saved = criticalpath.NewChanges(r.Causes, r.Verdict, c.schedule, name).Play(c.schedule, p)
 	c.schedule.Close()
 	if p == nil {
 		return nil
@@ -214,5 +214,6 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 		}
 	}
 	p.Sure(r.Verdict)
+	p.NameSet(r.Causes, r.Verdict)
 	return p
 }

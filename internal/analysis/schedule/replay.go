@@ -25,6 +25,8 @@ type Gain struct {
 	// Times counts the operations that would have begun earlier, because a rank of the set came last.
 	Times uint64
 	Saved []int64 // by which the last operation of each rank would have ended earlier
+	// Scaled: some ranks of the set have no other ranks with their role, so that their work is scaled to what others work.
+	Scaled bool
 }
 
 // Replay returns what scenarios would change. notKnown says why that cannot be said; "" if it can.
@@ -98,6 +100,7 @@ func (r *Recorder) player(o *roles, scenarios []Scenario) *player {
 			if s.class >= 0 {
 				p.places.wanted[s.class] = true
 			}
+			p.out[i].Scaled = p.out[i].Scaled || s.class < 0
 		}
 		p.standards = append(p.standards, all)
 	}

@@ -58,6 +58,21 @@ func (r *Recorder) roles() *roles {
 	return o
 }
 
+// Roles returns the ranks of each role, such as the replicas of a stage.
+func (r *Recorder) Roles() (all [][]int) {
+	o := r.roles()
+	byRole := make(map[int32][]int)
+	for rank, class := range o.same {
+		if o.alike[rank] >= 0 {
+			byRole[class] = append(byRole[class], rank)
+		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(byRole)) {
+		all = append(all, byRole[class])
+	}
+	return all
+}
+
 func (r *Recorder) areAlike(o *roles, group []int32) bool {
 	return len(group) > 1 && !slices.ContainsFunc(group, func(rank int32) bool {
 		return rank < 0 || group[0] < 0 || o.alike[rank] != o.alike[group[0]]

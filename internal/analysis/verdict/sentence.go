@@ -106,8 +106,10 @@ func (ev *Evidence) culpritText(v *Verdict) string {
 }
 
 // waitedText states how long all ranks waited together.
-func (ev *Evidence) waitedText(ns float64) string {
-	return fmt.Sprintf("%s waited, summed over %d ranks", units.Time(ns), len(ev.Ranks))
+func (ev *Evidence) waitedText(ns float64) string { return waitedText(ns, len(ev.Ranks)) }
+
+func waitedText(ns float64, ranks int) string {
+	return fmt.Sprintf("%s waited, summed over %d ranks", units.Time(ns), ranks)
 }
 
 // toSentence turns a clause into a sentence.

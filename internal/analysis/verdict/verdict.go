@@ -48,6 +48,8 @@ type Verdict struct {
 	Waited  uint64 `json:"waited_ns"`   // by all ranks, start-up left out
 	// Unknown is the share of Waited whose cause is not known.
 	Unknown float64 `json:"unknown_share"`
+	// Set has ranks that made the others wait together, without one of them standing out from the rest; nil: none.
+	Set *Set `json:"set,omitempty"`
 	// SharedGPUs are those on which several ranks work at the same time; none: no GPU is known to be shared.
 	SharedGPUs []SharedGPU `json:"shared_gpus,omitempty"`
 }

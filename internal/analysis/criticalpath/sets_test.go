@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package criticalpath
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
+
+// Ranks of a host that are slow together are named together, unless one of them explains it, or others are named.
+func TestSetsAreNamed(t *testing.T) {
+	const replicas, steps = 8, 12
+	host := []int{4, 5, 6, 7}
+	for _, c := range []struct {
+		name   string
+		stages int
+		slow   func(rank int) uint64
+		named  []int // culprits of the verdict
+		want   []int
+		text   string
+	}{
+		{"a host", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, nil, host, "Ranks 4-7 on node1, together made " +
+			"the others wait: 100 % of 18.5 µs waited, summed over 8 ranks. None of them stands out from the rest. Who?"},
+		{"a host of which two ranks are named", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, []int{4, 6}, host,
+			"Ranks 4-7 on node1, together made the others wait: 100 % of 18.5 µs waited, summed over 8 ranks. Nobody. Who?"},
+		{"one of its ranks", 1, func(rank int) uint64 { return uint64(rank / 7 * 70) }, nil, nil, ""},
+		{"a rank elsewhere is named", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, []int{1}, nil, ""},
+		{"all of it are named", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, host, nil, ""},
+		{"a stage, which nobody can be compared with", 2, func(rank int) uint64 { return uint64(rank / 8 * 70) }, nil, nil,
+			""},
+		{"nobody", 1, func(int) uint64 { return 0 }, nil, nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := stages(c.stages, replicas, steps, func(rank, _ int) uint64 { return c.slow(rank) }).play()
+			p.perHost = 4
+			v := &verdict.Verdict{Text: "Nobody. Who?"}
+			for _, rank := range c.named {
+				v.Culprits = append(v.Culprits,
+					verdict.Culprit{Rank: rank, Kind: verdict.HostLate, Worst: &verdict.Worst{}})
+			}
+			r := p.resultOf(v)
+			if c.want == nil {
+				testkit.Check(t, v.Set == nil, "%+v is named", v.Set)
+				return
+			}
+			testkit.Require(t, v.Set != nil, "no set is named: %+v", r.WhatIf)
+			testkit.Check(t, slices.Equal(v.Set.Ranks, c.want) && v.Text == c.text, "ranks %v: %s", v.Set.Ranks, v.Text)
+			shown := 0
+			for i := range r.WhatIf {
+				w := &r.WhatIf[i]
+				shown += map[bool]int{true: 1}[(w.Change == FasterSet || w.Change == FasterRank) && !r.Covered(w)]
+			}
+			testkit.Check(t, shown == 1, "%d gains of ranks are not part of the set's", shown-1)
+		})
+	}
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Set is several ranks that belong together, such as those of a host or of a stage, and that made the others wait
+// together.
+type Set struct {
+	Ranks []int   `json:"ranks"` // of the world
+	Name  string  `json:"name"`  // "Ranks 4-7"
+	Host  string  `json:"host"`  // that all are on; "" for ranks with the same role
+	Share float64 `json:"share"` // of Waited: what goes back to what they did themselves
+	// Gain is by how much the run would be shorter, in ns, if they were as fast as the others; Least is the part of it
+	// that exceeds the uncertainty of times and chance.
+	Gain  uint64 `json:"gain_ns"`
+	Least uint64 `json:"least_ns"`
+}
+
+// NameSet adds a set to a verdict whose culprits, if any, are all in it. ranks is the number of ranks of the world.
+func (v *Verdict) NameSet(s *Set, ranks int) {
+	name := s.Name
+	if s.Host != "" {
+		name += " on " + s.Host
+	}
+	what := "which do the same work, "
+	if s.Host != "" {
+		what = ""
+	}
+	text := fmt.Sprintf("%s, %stogether made the others wait: %.0f %% of %s.", name, what, 100*s.Share,
+		waitedText(float64(v.Waited), ranks))
+	if v.Set = s; len(v.Culprits) == 0 {
+		text += " None of them stands out from the rest."
+		if nobody, rest, found := strings.Cut(v.Text, ". "); found && strings.HasPrefix(nobody, "Nobody") {
+			text += " " + rest
+		}
+		v.Text = text
+		return
+	}
+	v.Text = text + " " + v.Text
+}
