@@ -5,7 +5,9 @@ package causes
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // The state of a rank is kept as long as a later operation is held back.
@@ -32,4 +34,25 @@ func TestWaiting(t *testing.T) {
 	w.add(0, 250, 50)
 	w.add(0, 250, 150)
 	testkit.Check(t, w.all == 400 && w.any == 300, "%g ns of waits in %g ns", w.all, w.any)
+}
+
+// An operation follows the one before also if it seems to begin earlier than that ended, by no more than the uncertainty
+// of the two times. Operations that overlap by more run side by side.
+func TestOverlapsWithinUncertainty(t *testing.T) {
+	for _, c := range []struct {
+		begin       otf2.Timestamp
+		uncertainty uint64
+		before      uint32
+		ended       otf2.Timestamp
+	}{{2000, 0, 2, 2000}, {1990, 0, 1, 1000}, {1990, 4, 1, 1000}, {1990, 5, 2, 1990}} {
+		var lane Lane
+		lane.places.Set(0, &place{process: new(process), rank: new(timeline)})
+		var last Local
+		for _, o := range [...][2]otf2.Timestamp{{0, 1000}, {1000, 2000}, {c.begin, 3000}} {
+			last = lane.Operation(&facts.Operation{Details: facts.Details{Uncertainty: c.uncertainty}, Since: o[0],
+				End: o[1]})
+		}
+		testkit.Check(t, last.Before == c.before && last.Ended == c.ended, "%+v: after %d, which ended at %d", c,
+			last.Before, last.Ended)
+	}
 }

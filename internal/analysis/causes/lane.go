@@ -15,7 +15,7 @@ import (
 type Local struct {
 	Rank   int32  // in the world
 	Seq    uint32 // from 1, in the order of ends; all operations of a launch have the same
-	Before uint32 // Seq of the last operation that had ended when this one began, 0: none
+	Before uint32 // Seq of the last operation that had ended when this one began (timeline.before), 0: none
 	Called bool   // Ready and Returned are known
 	// Outside marks an operation that is not selected. It is in no figure itself, but its consequences may be.
 	Outside bool
@@ -217,7 +217,7 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 	if o.Source == facts.SourceCall { // time before the call is the thread's own
 		at.Ready, at.Returned, at.Called = o.Since, o.Since, true
 	}
-	if seq, end := t.before(o.Since); seq > 0 {
+	if seq, end := t.before(o.Since, o.Uncertainty); seq > 0 {
 		at.Before, at.Ended = seq, end
 	}
 	if p.begun == o.Since {
@@ -235,10 +235,11 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 	return at
 }
 
-// before returns the last operation that had ended at a moment; seq is 0 if none is known.
-func (t *timeline) before(at otf2.Timestamp) (seq uint32, end otf2.Timestamp) {
+// before returns the last operation that had ended at a moment, or ended so little later that the uncertainty of both
+// times explains it, and when; seq is 0 if none is known.
+func (t *timeline) before(at otf2.Timestamp, uncertainty uint64) (seq uint32, end otf2.Timestamp) {
 	for seq := t.seq; seq > 0 && seq+KeptEnds > t.seq; seq-- {
-		if end := t.ends[seq%KeptEnds]; end <= at {
+		if end := min(t.ends[seq%KeptEnds], at); t.ends[seq%KeptEnds]-end <= otf2.Timestamp(2*uncertainty) {
 			return seq, end
 		}
 	}
@@ -251,7 +252,7 @@ func (p *place) launched(r *facts.Region) {
 	if p.rank == nil || p.rank.gpu == nil || !r.Source.HasPlace() || r.Source == facts.SourceCall {
 		return
 	}
-	seq, from := p.rank.before(r.Begin)
+	seq, from := p.rank.before(r.Begin, r.Uncertainty)
 	if seq == 0 {
 		return
 	}
