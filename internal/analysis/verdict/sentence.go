@@ -50,6 +50,10 @@ func (ev *Evidence) writeText(v *Verdict) string {
 	if once := ev.once(worst); once != "" {
 		return once
 	}
+	if v.Unknown >= mostShare {
+		return fmt.Sprintf(notKnown+"for %.0f %% of %s, no cause is known%s.", 100*v.Unknown,
+			ev.waitedText(float64(v.Waited)), ev.whyUnknown())
+	}
 	if by < c.Waited/100 {
 		return fmt.Sprintf(
 			"Nobody stands out: ranks waited %s in all, and none caused as much as 1 %% of it by itself.",
@@ -57,7 +61,33 @@ func (ev *Evidence) writeText(v *Verdict) string {
 	}
 	return fmt.Sprintf(
 		"Nobody stands out: ranks waited %s in all, and the one that caused the most, %s, caused %.0f %% of it.",
-		units.Time(c.Waited), ev.Ranks[worst].Name, 100*by/c.Waited)
+		units.Time(c.Waited), ev.Ranks[worst].Name, 100*by/c.Waited) + ev.unknownRemark(v)
+}
+
+// muchUnknown is the share of the waiting from which on the sentence says that no cause is known for it.
+const muchUnknown = 0.2
+
+// unknownRemark states how much of the waiting has no known cause, and mostly why; "" if that is little.
+func (ev *Evidence) unknownRemark(v *Verdict) string {
+	if v.Unknown < muchUnknown {
+		return ""
+	}
+	return fmt.Sprintf(" For %.0f %% of the waiting, no cause is known%s.", 100*v.Unknown, ev.whyUnknown())
+}
+
+// whyUnknown is a clause on what makes most of the unknown waiting unknown, "" if neither reason does.
+func (ev *Evidence) whyUnknown() string {
+	small, longer := ev.Causes.Small, ev.untraced()
+	switch most := mostShare * (ev.Causes.Unknown + longer); {
+	case small >= most:
+		return ", mostly because ranks came less far apart than their times are uncertain"
+	case longer >= most && !ev.Transfers:
+		return ", mostly because operations took longer on some ranks, and their transfers were not recorded " +
+			"(NCCL_OTF2_EVENTS=net)"
+	case longer >= most:
+		return ", mostly because operations took longer on some ranks for no reason that their transfers show"
+	}
+	return ""
 }
 
 // notKnown begins the sentence if the recording does not show who made the others wait.
@@ -102,7 +132,7 @@ func (ev *Evidence) culpritText(v *Verdict) string {
 	case len(more) > 0:
 		text += fmt.Sprintf(" So did %s.", strings.Join(more, ", "))
 	}
-	return text
+	return text + ev.unknownRemark(v)
 }
 
 // waitedText states how long all ranks waited together.

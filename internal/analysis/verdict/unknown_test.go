@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
+
+// A sentence says how much of the waiting has no known cause, and why, if that is much. If it is most, nobody can be
+// said not to stand out.
+func TestUnknownWaiting(t *testing.T) {
+	const named = "For 30 % of the waiting, no cause is known"
+	for _, c := range []struct {
+		name                   string
+		unknown, small, longer float64 // parts of the waiting
+		who                    []int
+		transfers              bool
+		want                   string
+	}{
+		{"little", 0.1, 0.1, 0, []int{0, 1, 2, 3}, false, "caused 22 % of it."},
+		{"much", 0.3, 0.1, 0, []int{0, 1, 2, 3}, false, "caused 17 % of it. " + named + "."},
+		{"beside a culprit", 0.3, 0.2, 0, []int{1}, false, "Confidence: over 99.9 %. " + named + ", mostly because ranks came " +
+			"less far apart than their times are uncertain."},
+		{"longer operations", 0.05, 0, 0.25, []int{0, 1, 2, 3}, true, named + ", mostly because operations took longer on " +
+			"some ranks for no reason that their transfers show."},
+		{"most", 0.8, 0.7, 0, []int{0, 1, 2, 3}, false, "Not known who made the others wait: for 80 % of 2.80 s waited, " +
+			"summed over 8 ranks, no cause is known, mostly because ranks came less far apart than their times are uncertain."},
+	} {
+		ev := evidence(8, 40, c.who...)
+		all := ev.Causes.Waited
+		for i := range ev.Causes.Ranks {
+			r := &ev.Causes.Ranks[i]
+			r.Costs[causes.Host] *= 1 - c.unknown - c.longer
+			r.Heaviest *= 1 - c.unknown - c.longer
+		}
+		ev.Causes.Unknown, ev.Causes.Small, ev.Transfers = c.unknown*all, c.small*all, c.transfers
+		ev.Causes.Ranks[7].Costs[causes.Transfer] = c.longer * all
+		testkit.Contains(t, Judge(ev).Text, c.want)
+	}
+}
