@@ -19,6 +19,7 @@ const (
 	mostOfPath  = 3    // activities of ranks that are named
 	leastOfPath = 0.05 // part of the path of a named activity
 	mostFaster  = 3    // ranks and links whose gain is stated
+	muchGain    = 0.05 // part of the path that a rank which is not named must gain at least to be stated
 	leastGain   = 0.01 // part of the path from which on a gain is stated if nobody is named
 )
 
@@ -97,24 +98,28 @@ func fasterLine(r *criticalpath.Result) string {
 	return balanceLine(r)
 }
 
-// balanceLine states how much shorter the run would be if ranks worked alike, for a run in which nobody is named.
+// balanceLine states how much shorter the run would be if ranks worked alike, for a run in which nobody is named: a rank
+// that makes it much longer, all ranks, or those of a role that no others have.
 func balanceLine(r *criticalpath.Result) string {
 	var parts []string
-	for _, change := range [...]criticalpath.Change{criticalpath.FasterRanks, criticalpath.FasterRole} {
-		i := slices.IndexFunc(r.WhatIf, func(w criticalpath.WhatIf) bool {
-			return w.Change == change && w.Scaled == (change == criticalpath.FasterRole) &&
-				float64(w.Gain) >= leastGain*float64(r.Steady)
-		})
-		if i < 0 {
-			continue
+	add := func(condition string, is func(*criticalpath.WhatIf) bool) {
+		for i := range r.WhatIf {
+			if w := &r.WhatIf[i]; is(w) && float64(w.Gain) >= leastGain*float64(r.Steady) {
+				parts = append(parts, fmt.Sprintf("%s, the run would be %s shorter",
+					strings.ReplaceAll(condition, "NAME", w.Name), units.Time(float64(w.Gain))))
+				return
+			}
 		}
-		condition := "if no rank came later than the median rank"
-		if change == criticalpath.FasterRole {
-			condition = fmt.Sprintf("if %s, whose work no other ranks do, had no more to do than those", r.WhatIf[i].Name)
-		}
-		parts = append(parts, fmt.Sprintf("%s, the run would be %s shorter", condition,
-			units.Time(float64(r.WhatIf[i].Gain))))
 	}
+	add("if NAME were as fast as the others", func(w *criticalpath.WhatIf) bool {
+		return w.Change == criticalpath.FasterRank && float64(*w.Least) >= muchGain*float64(r.Steady)
+	})
+	add("if no rank came later than the median rank", func(w *criticalpath.WhatIf) bool {
+		return w.Change == criticalpath.FasterRanks
+	})
+	add("if NAME, whose work no other ranks do, had no more to do than those", func(w *criticalpath.WhatIf) bool {
+		return w.Change == criticalpath.FasterRole && w.Scaled
+	})
 	if len(parts) == 0 {
 		return "No single rank makes it longer by much."
 	}

@@ -127,18 +127,23 @@ func (p *pace) step(from, to series) *step {
 // by that from one operation to the next; one that carries lateness along does not. ok is false if this cannot be
 // decided: there are too few operations in time, or steps are longer by more than the lateness.
 func (p *pace) anew() (part float64, ok bool) {
-	all := 0.0
-	for i := range p.steps {
-		all += p.steps[i].late
+	all, restless := 0.0, 0.0
+	for _, s := range p.steps {
+		if all += s.late; s.in.n > 0 && s.out.n > 0 && !s.calm() {
+			restless += s.late
+		}
 	}
-	if all <= 0 {
+	switch {
+	case all <= 0:
 		return 0, true
+	case restless >= all*mostRestless:
+		return 0, false
 	}
 	// Steps that are well known are preferred, if they are enough.
 	for _, known := range [...]struct{ most, least, part float64 }{{8, 3, 0.75}, {16, 2, 0.25}} {
 		longer, late := 0.0, 0.0
 		for i := range p.steps {
-			if s := p.steps[i]; s.in.n > 0 && s.out.n >= max(known.least, s.in.n/known.most) && s.calm() {
+			if s := p.steps[i]; s.in.n > 0 && s.out.n >= max(known.least, s.in.n/known.most) {
 				longer += min(max(s.longer(), 0), s.late)
 				late += s.late
 			}
@@ -149,6 +154,9 @@ func (p *pace) anew() (part float64, ok bool) {
 	}
 	return 0, false
 }
+
+// mostRestless is the part of the lateness from which on steps that cannot be compared leave the pace undecided.
+const mostRestless = 0.25
 
 // longer returns how much longer steps within bursts took, each multiplied by the lateness.
 func (s *step) longer() float64 { return s.in.weight * (s.in.value() - s.out.value()) }

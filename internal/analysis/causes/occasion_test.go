@@ -204,3 +204,31 @@ func TestPacesOfThoseWhoCatchUp(t *testing.T) {
 		t.Errorf("%.2f, %v, want half: late anew to every second operation", part, ok)
 	}
 }
+
+// If a rank waits for others as long as it is late itself, where its lateness arises, other steps do not show its pace.
+func TestPacesOfMovingCauses(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		waited    float64 // in each step to the send outside of bursts
+		recv      float64 // lateness at the receive, where nothing arises
+		part      float64
+		undecided bool
+	}{
+		{"it waits for nobody", 0, 100, 0.5, false},
+		{"it waits for others", 100, 100, 0, true},
+		{"where it is hardly late", 100, 1000, 0, false},
+	} {
+		var p pace
+		send, recv := p.step(series{function: "Recv"}, series{function: "Send"}), p.step(series{function: "Send"},
+			series{function: "Recv"})
+		for range 10 {
+			send.within(400, 100)
+			recv.within(50, c.recv)
+			send.outside(300-c.waited, c.waited)
+			recv.outside(50, 0)
+		}
+		part, ok := p.anew()
+		testkit.Check(t, abs(part-c.part) < 0.1 && ok != c.undecided, "%s: a part of %.2f arose anew, known: %v", c.name,
+			part, ok)
+	}
+}
