@@ -44,8 +44,11 @@ test-build: build $(INJECT) $(FAKECUPTI) $(FAKESCOREP) ## and what tests need be
 TOOL_CGO ?= 1
 comma := ,
 LAZY := -extldflags=-Wl$(comma)-z$(comma)lazy
-# A position-independent program where Go can link one for this machine.
+# A position-independent program where Go can link one for this machine. All Go commands have the same flags, those of tests and linters,
+# too, so that what they share is compiled once; programs with the race detector are others (-buildmode=exe), as Go wants them.
 PIE := $(if $(filter linux/amd64 linux/arm64,$(shell $(GO) env GOOS 2>/dev/null)/$(shell $(GO) env GOARCH 2>/dev/null)),-buildmode=pie)
+GOFLAGS := $(filter-out -trimpath -buildmode=pie,$(shell $(GO) env GOFLAGS 2>/dev/null)) -trimpath $(PIE)
+export GOFLAGS
 # Where `make install` puts things; packages set DESTDIR, too. The tool looks beside itself first.
 PREFIX ?= /usr/local
 TOOL_LDFLAGS = -s -w -X main.commit=$(COMMIT) -X $(MODULE)/internal/installed.Prefix=$(PREFIX)$(if $(filter 1,$(TOOL_CGO)), $(LAZY))
@@ -53,14 +56,14 @@ TOOL_LDFLAGS = -s -w -X main.commit=$(COMMIT) -X $(MODULE)/internal/installed.Pr
 tool:
 	@mkdir -p $(BUILD)
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing: install the version named in go.mod (https://go.dev/dl)" >&2; exit 1; }
-	CGO_ENABLED=$(TOOL_CGO) $(GO) build $(PIE) -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(TOOL) ./cmd/nccl-otf2
-	CGO_ENABLED=$(TOOL_CGO) $(GO) build $(PIE) -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(BUILD)/libexec/nccl-otf2/nccl-otf2-collector ./cmd/nccl-otf2-collector
+	CGO_ENABLED=$(TOOL_CGO) $(GO) build -ldflags '$(TOOL_LDFLAGS)' -o $(TOOL) ./cmd/nccl-otf2
+	CGO_ENABLED=$(TOOL_CGO) $(GO) build -ldflags '$(TOOL_LDFLAGS)' -o $(BUILD)/libexec/nccl-otf2/nccl-otf2-collector ./cmd/nccl-otf2-collector
 
 # DuckDB's library is linked through cgo, and needs a C++ compiler's. Its modules' license texts lie beside the program.
 query: ## nccl-otf2-query, which nccl-otf2 query starts: DuckDB, fetched through Go's module proxy (60 MB program)
 	@mkdir -p $(BUILD)
 	$(GO) build -o $(BUILD)/licenses ./packaging/licenses
-	cd cmd/nccl-otf2-query && CGO_ENABLED=1 $(GO) build -trimpath -ldflags '-s -w' -o $(abspath $(BUILD))/nccl-otf2-query .
+	cd cmd/nccl-otf2-query && CGO_ENABLED=1 $(GO) build -ldflags '-s -w' -o $(abspath $(BUILD))/nccl-otf2-query .
 	cd cmd/nccl-otf2-query && CGO_ENABLED=1 $(abspath $(BUILD))/licenses . >$(abspath $(BUILD))/THIRD-PARTY-LICENSES-query.new
 	mv $(BUILD)/THIRD-PARTY-LICENSES-query.new $(BUILD)/THIRD-PARTY-LICENSES-query
 
@@ -170,7 +173,7 @@ lint: $(GOLANGCI) ## golangci-lint for Go, cppcheck for C, markdownlint and a ch
 	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. internal/replay/host/*.c tests/recorder/*.c tests/fakecupti/*.c tests/fakescorep/*.c tests/realnccl/*/*.c tests/bench/host/*.c tests/bench/realnccl/job/*.c tests/life/*.c tests/faults/inject/*.c
 
 race: test-build ## the tests of the concurrent packages under Go's race detector
-	CGO_ENABLED=1 $(GO) test -race -ldflags=$(LAZY) $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(GO) test -buildmode=exe -race -ldflags=$(LAZY) $(RACE_PACKAGES)
 
 FAULTS ?= 2000
 SEED ?= 1
@@ -212,7 +215,7 @@ gpu-test: ## PyTorch jobs on a GPU, against what they called (GPU_TEST='--cases 
 	$(BUILD)/gputest --build $(BUILD) $(GPU_TEST)
 
 gpu-test-build: tool $(PLUGIN) $(BUILD)/gpu/libnccl-profiler-empty.so ## what has to be carried to a machine with a GPU
-	$(GO) build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o $(BUILD)/gputest ./tests/gpu
+	$(GO) build -ldflags '-s -w -X main.commit=$(COMMIT)' -o $(BUILD)/gputest ./tests/gpu
 
 # For comparison: a plugin that does nothing.
 $(BUILD)/gpu/libnccl-profiler-empty.so: tests/bench/host/empty_plugin.c $(wildcard plugin/abi*.h plugin/api*.h)

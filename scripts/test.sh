@@ -70,7 +70,7 @@ joined
 race_tests() {
   local except="-short leaves out" # the step after it does not
   renice -n 5 "$BASHPID" >/dev/null
-  CGO_ENABLED=1 go_test -vet=off -timeout 180m -short -race -ldflags="$LAZY" $RACE_PACKAGES
+  CGO_ENABLED=1 go_test -vet=off -timeout 180m -short -buildmode=exe -race -ldflags="$LAZY" $RACE_PACKAGES
 }
 beside "Go tests, race detector" race_tests
 # shellcheck disable=SC2046 # a list of packages

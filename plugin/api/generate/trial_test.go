@@ -111,7 +111,8 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 	run := func(env []string, name string, args ...string) string {
 		t.Helper()
 		c := exec.Command(name, args...)
-		c.Dir, c.Env = tree, append(os.Environ(), append(env, "CGO_ENABLED=0", "GOFLAGS=-trimpath")...)
+		c.Dir, c.Env = tree, append(os.Environ(), append(env, "CGO_ENABLED=0",
+			"GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath")...)
 		var errors bytes.Buffer
 		c.Stderr = &errors
 		out, err := c.Output()
