@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # All tests, step by step; goes on after a failed step and says at the end what was skipped, what passed and what failed.
-# Called by `make test`, which sets MAKE, GO, BUILD, RACE_PACKAGES and LAZY.
+# Called by `make test`, which sets MAKE, GO, BUILD, RACE_PACKAGES and LAZY. LINTED=true: `make lint` runs, too, which checks the timeline's page
+# and has golangci-lint vet all code but what is generated.
 set -uo pipefail
 self=$(realpath "$0")
 cd "$(dirname "$self")/.."
@@ -25,7 +26,7 @@ fi
 query_program() { # its modules may not be to be had: then what needs it is left out, loudly
   "$MAKE" --no-print-directory query || { echo "NOT TESTED: nccl-otf2-query could not be built"; [ "${CI:-}" != true ]; }
 }
-step "timeline page" "$MAKE" --no-print-directory page-check
+[ "${LINTED:-}" = true ] || step "timeline page" "$MAKE" --no-print-directory page-check
 if ! joined; then
   finish
   exit 1
@@ -42,7 +43,12 @@ beside "query program" query_program # links for long, with one processor
 beside "real NCCL's library" "$MAKE" --no-print-directory real-nccl-bed
 step "C tests" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test
 vet() { # and the files that there are with cgo only
-  "$GO" vet ./... && CGO_ENABLED=1 "$GO" vet ./internal/gpu
+  if [ "${LINTED:-}" = true ]; then
+    # shellcheck disable=SC2046 # a list of packages
+    "$GO" vet $(git grep -l '^// Code generated' -- '*.go' | sed 's,^,./,; s,/[^/]*$,,' | sort -u)
+  else
+    "$GO" vet ./... && CGO_ENABLED=1 "$GO" vet ./internal/gpu
+  fi
 }
 step "go vet" vet
 # Tests of whole jobs wait much of their time: for recordings that are played as slowly as they were made, for collectors, for disks. So one
