@@ -7,13 +7,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -134,11 +136,50 @@ func tail(s string) string {
 	return strings.Join(lines, "\n")
 }
 
+// dumper is a reference/dump.py that reads one archive after the other. It ends with this process, whose pipe it reads.
+type dumper struct {
+	archives io.Writer
+	lines    *bufio.Reader
+}
+
+// dumpers are those that read nothing at the moment.
+var dumpers struct {
+	sync.Mutex
+	idle []*dumper
+}
+
+func takeDumper(t *testing.T) *dumper {
+	dumpers.Lock()
+	defer dumpers.Unlock()
+	if n := len(dumpers.idle); n > 0 {
+		d := dumpers.idle[n-1]
+		dumpers.idle = dumpers.idle[:n-1]
+		return d
+	}
+	cmd := exec.Command(need.Python(t), "reference/dump.py")
+	cmd.Stderr = os.Stderr
+	in, out := testkit.Value(cmd.StdinPipe())(t), testkit.Value(cmd.StdoutPipe())(t)
+	testkit.Must(t, cmd.Start())
+	return &dumper{archives: in, lines: bufio.NewReader(out)}
+}
+
 // readArchive reads an archive to its end with python3-otf2.
 func readArchive(t *testing.T, anchor string) *archive {
 	t.Helper()
-	cmd := exec.Command(need.Python(t), "reference/dump.py", anchor)
-	out := testkit.Output(t, cmd)
+	d := takeDumper(t)
+	testkit.Value(fmt.Fprintln(d.archives, anchor))(t)
+	var out []byte
+	for {
+		line := testkit.Value(d.lines.ReadBytes('\n'))(t)
+		if status, last := bytes.CutPrefix(line, []byte(`{"def": "read", "status": `)); last {
+			testkit.Require(t, string(status) == "0}\n", "dump.py %s ends with status %s", anchor, status)
+			break
+		}
+		out = append(out, line...)
+	}
+	dumpers.Lock()
+	dumpers.idle = append(dumpers.idle, d)
+	dumpers.Unlock()
 	return testkit.Value(parseDump(out))(t)
 }
 

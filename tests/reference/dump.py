@@ -4,8 +4,11 @@
 First the definitions that events refer to, one object a line with the key "def", then all events in
 the order of the global reader, with the key "event". Run with the distribution's own Python, which
 python3-otf2 belongs to:  /usr/bin/python3 dump.py traces.otf2
+Without an archive it reads those that standard input names, each in a process of its own, and says
+after each with which status that ended. So the binding is loaded once.
 """
 import json
+import os
 import sys
 
 import otf2
@@ -54,5 +57,18 @@ def dump(path, out):
         put("end", events=n)
 
 
+def serve():
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            dump(line.rstrip("\n"), sys.stdout)
+            sys.exit()
+        _, status = os.waitpid(child, 0)
+        print(json.dumps({"def": "read", "status": status}), flush=True)
+
+
 if __name__ == "__main__":
-    dump(sys.argv[1], sys.stdout)
+    if len(sys.argv) > 1:
+        dump(sys.argv[1], sys.stdout)
+    else:
+        serve()
