@@ -164,6 +164,41 @@ func TestGPUTimeOnStarvedHosts(t *testing.T) {
 	testkit.Check(t, covered*100 >= ends*95, "that is not 95 in 100")
 }
 
+// However a GPU's clock drifts, however coarse its stamps and late their reports: 95 of 100 errors are within the
+// uncertainty, which is small where many reports show the drift.
+func TestGPUTimeOfDriftingClocks(t *testing.T) {
+	for _, c := range []struct {
+		n       int
+		starved bool
+		most    float64 // median uncertainty, ns
+	}{{100, false, 5e3}, {1000, false, 5e3}, {100, true, 40e3}, {1000, true, 15e3}} {
+		for _, grain := range []uint64{32, 1100} {
+			for _, ppm := range []float64{-300, -150, -100, -20, 0, 20, 100, 150, 300} {
+				var a accuracy
+				for seed := range 1 + 1500/c.n {
+					f := newFakeGPU(uint64(seed))
+					f.n, f.grain, f.drift = c.n, grain, ppm*1e-6
+					f.burst, f.pause = 1+f.rand.IntN(20), 1e6*math.Exp2(7*f.rand.Float64())
+					if c.starved {
+						f.away, f.runs = 1e6*math.Exp2(5*f.rand.Float64()), 2e3*math.Exp2(8*f.rand.Float64())
+						f.late, f.rare = 500+f.rand.ExpFloat64()*2000, 0
+					}
+					kernels := f.kernels()
+					_, shown := f.play(t, kernels, otf2.ParadigmCUDA)
+					testkit.Must(t, a.add(kernels, shown))
+				}
+				covered, usual := float64(a.covered)/float64(len(a.errors)), percentile(a.uncertainties, .5)
+				t.Logf("%d kernels, starved %v, steps of %d ns, %+g ppm: %.1f %% covered, median ± %.1f µs", c.n,
+					c.starved, grain, ppm, 100*covered, usual/1e3)
+				if covered < 0.95 || usual > c.most || a.gpu < a.operations {
+					t.Errorf("want 95 %% and %.0f µs, and %d of %d operations have GPU time", c.most/1e3, a.gpu,
+						a.operations)
+				}
+			}
+		}
+	}
+}
+
 // strictSlackNs is by how much an interval may be off beyond its uncertainty where stamps are not its own.
 const strictSlackNs = 20_000
 

@@ -281,10 +281,7 @@ func (s *segment) fitBlock(from, to, first, end int, grain float64) clockLine {
 		return before.moveTo(middle)
 	}
 	l := s.scratch.fitPoints(s.points[first:end], middle, before, grain)
-	if l.bend == 0 || to-from == end-first {
-		return l
-	}
-	if to-from < minSlopePoints {
+	if l.bend == 0 || to-from == end-first || to-from < quickest {
 		return l
 	}
 	if alone := s.scratch.fitPoints(s.points[from:to], middle, before, grain); alone.bend < l.bend {

@@ -355,7 +355,9 @@ func (w window) nearestMove(uncertainty int64) (moved int64, off uint64) {
 		w.least, w.most = w.most, w.least
 	}
 	moved = max(min(0, w.most), w.least)
-	if least, most := max(w.least, -uncertainty), min(w.most, uncertainty); least <= most {
+	// If the clock was off by that much, it may well be off by more.
+	least := max(w.least, min(-uncertainty, moved-uncertainty/2))
+	if most := min(w.most, max(uncertainty, moved+uncertainty/2)); least <= most {
 		return moved, uint64(max(most-moved, moved-least))
 	}
 	return moved, uint64(min(uncertainty, w.most-w.least))

@@ -11,8 +11,8 @@ import (
 // clockLine is the offset of a GPU's clock in a block.
 //
 // The line lies below all upper bounds c − g of the block and its neighbors, by the estimated delay of the quickest
-// reports. Its slope is the one that brings the quickest reports closest to one line, but the previous slope (at first
-// 0) is kept unless another is clearly better: nearly all scatter is delay.
+// reports. Its slope is judged by the agreement of the quickest reports, and of the last launches, with one line;
+// the previous slope (at first 0) is kept unless others are clearly likelier: nearly all scatter is delay.
 //
 // The delay e of the quickest report is not observed. But delays near the smallest are nearly uniformly distributed
 // (polling), so e has the distribution of the distances between the quickest few: exponential, with an unknown rate.
@@ -42,7 +42,7 @@ type clockLine struct {
 
 const (
 	maxSlope     = 600e-6 // largest error of a clock's rate, and its slewing while it is adjusted (Linux: 500 ppm)
-	usualSlope   = 20e-6  // of two oscillators
+	usualSlope   = 5e-6   // of two oscillators: half of them drift by more
 	wander       = 1e-7   // change of a slope within a block: temperature
 	quickest     = 5      // number of reports from which the delay of the quickest is estimated
 	few          = 3      // the same, if the others are far off
@@ -60,15 +60,17 @@ const (
 	doubtfulPart = 1.0 / 16 // of what launches leave open, up to idleNs: what fewer that agree may be off by at least
 	sharedDelay  = 0.005    // share of the usual delay that all reports may have in common (recordings of starved jobs)
 
-	minSlopePoints = 5 // fewer do not determine a slope
-	stretches      = 8
-	minBendPoints  = 4 * stretches * few // with fewer, some stretch is late by chance
+	stretches     = 8
+	minBendPoints = 4 * stretches * few // with fewer, some stretch is late by chance
 	// times the mean lateness of the quickest: one line in fifty has such a gap by chance
 	bendChance = 6.0
-	// by how much (log likelihood) another slope must be better: many are tried, in each block
-	slopeGain  = 6.0
-	slopeDoubt = 0.3 // by how much it may be worse and still be true
-	fitFloorNs = 300 // differences below this mean nothing
+	// how much agreement of reports counts: those of a stretch are often late together
+	reportsCount = 0.5
+	clearly      = 0.15 // chance that the known slope must be too great, or too small, to be given up
+	sureOver     = 12.0 // of the slope before, the part of its uncertainty within which it is as often as not
+	goesOn       = 0.9  // chance that a clock goes on as before
+	slopeMisses  = 0.05 // chance that a slope is off by more than is said
+	fitFloorNs   = 300  // differences below this mean nothing
 )
 
 func (l *clockLine) offsetAt(g uint64) int64 {
@@ -95,7 +97,7 @@ func (l *clockLine) uncertaintyAt(g uint64) Margin {
 }
 
 // Margin is the error bound of a mapped time, in ns either way: most, which decides whether stamps can be believed; and
-// usual, which holds in 95 of 100 cases, given that two clocks seldom drift by more than usualSlope.
+// usual, which holds in 95 of 100 cases, and takes into account by how much two clocks usually drift.
 type Margin struct{ most, usual float64 }
 
 // fitScratch is the working memory of a fit.
@@ -106,6 +108,9 @@ type fitScratch struct {
 	at   []float64
 
 	distances []float64
+	// launches, as reports mirrored: the least are the latest
+	launchX, launchY []float64
+	chances          []slopeChance
 }
 
 // findLowest finds the m least (at most quickest) of y − slope·x in [from, to), in order, and their x. It appends them.
@@ -133,19 +138,22 @@ func (f *fitScratch) findLowest(slope float64, from, to, m int) {
 }
 
 // agreementSpread returns how close the quickest reports lie to a line of a slope: the range of the lower half of the
-// two quickest of each stretch. A burst of reports at one time would fit any slope.
+// two quickest of each stretch. A burst of reports at one time would fit any slope. least is where the quickest is.
 //
 // Most of a fit's time is spent here: nothing is stored for each report, and most reports only turn out later than two
 // others.
-func (f *fitScratch) agreementSpread(slope float64) float64 {
-	n := len(f.x)
+func agreementSpread(x, y []float64, slope float64) (spread, least float64) {
+	n := len(x)
 	var low leastFew
-	low.most = f.countAgreeing(n)
+	if n == 0 {
+		return 0, 0
+	}
+	low.most = countAgreeing(n)
 	from := 0
 	for i := range stretches {
 		to := (i + 1) * n / stretches
-		y := f.y[from:to]
-		x := f.x[from:to:to][:len(y)]
+		y := y[from:to]
+		x := x[from:to:to][:len(y)]
 		from = to
 		least, second := math.Inf(1), math.Inf(1)
 		for j, d := range y {
@@ -164,7 +172,7 @@ func (f *fitScratch) agreementSpread(slope float64) float64 {
 			low.addResidual(second)
 		}
 	}
-	return low.v[low.most-1] - low.v[0]
+	return low.v[low.most-1] - low.v[0], low.v[0]
 }
 
 // leastFew are the least of some values, in order.
@@ -188,7 +196,7 @@ func (l *leastFew) addResidual(r float64) {
 }
 
 // countAgreeing returns the number of reports whose range agreementSpread returns.
-func (f *fitScratch) countAgreeing(n int) int {
+func countAgreeing(n int) int {
 	return max(min(quickest, n), min(2*stretches, n)/2)
 }
 
@@ -198,10 +206,14 @@ func (f *fitScratch) countAgreeing(n int) int {
 // for one reason. They count as one, and the line is fitted again, until its uncertainty is less than the distance of
 // the reports. If too few remain, only launches show how late they were.
 func (f *fitScratch) fitPoints(points []point, middle uint64, before *clockLine, grain float64) clockLine {
+	f.selectQuickest(points, middle, polledNs)
+	f.selectLaunches(points, middle)
+	l := clockLine{g: middle}
+	l.slope, l.slopeOff = f.chooseSlope(before, float64(points[len(points)-1].g-points[0].g+1), grain)
 	f.selectQuickest(points, middle, 0)
-	l := f.fitSelected(points, middle, before, grain)
+	l = f.fitSelected(points, l, grain)
 	doubtful := l.limit > polledNs && slices.ContainsFunc(points, func(p point) bool { return p.launched }) &&
-		!f.confirmLine(&l, points, before, grain)
+		!f.confirmLine(&l, points, grain)
 	if doubtful && l.limit > idleNs {
 		l.moveBetween()
 		return l
@@ -209,7 +221,7 @@ func (f *fitScratch) fitPoints(points []point, middle uint64, before *clockLine,
 	for distance := polledNs; l.stat > distance; {
 		distance = max(l.stat, 2*distance)
 		f.selectQuickest(points, middle, distance)
-		l = f.fitSelected(points, middle, before, grain)
+		l = f.fitSelected(points, l, grain)
 		if len(f.x) <= few {
 			l.stat = l.limit
 			break
@@ -225,7 +237,7 @@ func (f *fitScratch) fitPoints(points []point, middle uint64, before *clockLine,
 // each from its own run of the thread, that agree as those of a thread do that always runs. Otherwise kernels may have
 // come late, or all reports were late, even by nearly the same time when threads take turns or cores were asleep, and
 // the truth is anywhere between reports and launches: probably at the reports if these are close.
-func (f *fitScratch) confirmLine(l *clockLine, points []point, before *clockLine, grain float64) bool {
+func (f *fitScratch) confirmLine(l *clockLine, points []point, grain float64) bool {
 	if l.possibleLateness() > polledNs {
 		return false
 	}
@@ -233,7 +245,7 @@ func (f *fitScratch) confirmLine(l *clockLine, points []point, before *clockLine
 	if n := len(f.x); n <= several || n <= many && l.limit > idleNs {
 		return false
 	}
-	w := f.fitSelected(points, l.g, before, grain)
+	w := f.fitSelected(points, *l, grain)
 	return w.possibleLateness() <= polledNs
 }
 
@@ -292,20 +304,20 @@ func (f *fitScratch) selectAll(points []point, middle uint64) {
 	f.x, f.y = x[:n], y[:n]
 }
 
-// fitSelected fits a line to the selected reports.
-func (f *fitScratch) fitSelected(points []point, middle uint64, before *clockLine, grain float64) clockLine {
-	n := len(f.x)
-	d0 := points[0].d
-	span := f.x[n-1] - f.x[0]
-	known := 0.0
-	if before != nil {
-		known = before.slope
+// selectLaunches selects the lower bounds of points.
+func (f *fitScratch) selectLaunches(points []point, middle uint64) {
+	f.launchX, f.launchY = f.launchX[:0], f.launchY[:0]
+	for i := range points {
+		if p := &points[i]; p.begin != 0 {
+			f.launchX = append(f.launchX, -float64(int64(p.begin-middle)))
+			f.launchY = append(f.launchY, -float64(p.least-points[0].d))
+		}
 	}
-	slope, slopeOff := known, Margin{maxSlope, 3 * usualSlope}
-	if n >= minSlopePoints {
-		slope, slopeOff = f.chooseSlope(known, span, grain)
-	}
+}
 
+// fitSelected fits a line with the slope of another to the selected reports.
+func (f *fitScratch) fitSelected(points []point, to clockLine, grain float64) clockLine {
+	n, slope, middle := len(f.x), to.slope, to.g
 	m := min(n, quickest)
 	f.low, f.at = f.low[:0], f.at[:0]
 	f.findLowest(slope, 0, n, m)
@@ -317,13 +329,14 @@ func (f *fitScratch) fitSelected(points []point, middle uint64, before *clockLin
 	quantile := func(q float64) float64 { return scale * (math.Pow(1-q, -1/shape) - 1) }
 	late, most := min(quantile(0.5), maxLateNs), quantile(0.95)
 
-	l := clockLine{g: middle, slope: slope, d: d0 + int64(math.Round(f.low[0]-late)), slopeOff: slopeOff,
+	l := clockLine{g: middle, slope: slope, d: points[0].d + int64(math.Round(f.low[0]-late)), slopeOff: to.slopeOff,
 		limit: math.Inf(1), points: n}
 	for _, x := range f.at[:m] {
 		l.pivot += x / float64(m)
 	}
 	l.bend = f.bendOf(slope)
-	l.stat = max(most-late, late) + f.sharedDelay(slope, quickestAt) + grain + l.bend
+	l.stat = math.Hypot(max(most-late, late), f.sharedDelay(slope, quickestAt)-systematicNs) + systematicNs + grain +
+		l.bend
 	least := 0.0
 	for i := range points {
 		p := &points[i]
@@ -423,71 +436,111 @@ func (f *fitScratch) bendOf(slope float64) float64 {
 	return gap
 }
 
-// chooseSlope chooses among the previous slope, none, and the edges of the points' lower hull. off is by how much it
-// may differ without being much worse.
-func (f *fitScratch) chooseSlope(known, span, grain float64) (best float64, off Margin) {
-	m := f.countAgreeing(len(f.x))
+// slopeChance is a slope, the logarithms of how likely it is by the points, and by points and clocks, and its share of
+// all chances by one of them.
+type slopeChance struct{ slope, byPoints, byAll, share float64 }
+
+// chooseSlope returns the most likely slope, and by how much it may be off.
+//
+// A slope is the likelier, the closer it brings the quickest reports of all parts of the block to one line, and the
+// last launches too; and a line must lie below all reports and above all launches. Where that leaves it open, the clock
+// goes on as before, and at first most clocks drift by little.
+func (f *fitScratch) chooseSlope(before *clockLine, span, grain float64) (best float64, off Margin) {
 	floor := grain + fitFloorNs
-	spread := func(slope float64) float64 { return f.agreementSpread(slope) + floor }
-	least := spread(known)
-	best, score := known, float64(m-1)*math.Log(least)
 	try := func(slope float64) {
-		if math.Abs(slope) > maxSlope {
+		if !(math.Abs(slope) <= maxSlope) { // or it is not a number: one report came twice
 			return
 		}
-		w := spread(slope)
-		// The more slopes can be distinguished, the likelier one of them fits by chance.
-		penalty := slopeGain + math.Log1p(math.Abs(slope-known)*span/w) + neededEvidence(slope-known, w)
-		if s := float64(m-1)*math.Log(w) + penalty; s < score {
-			best, score, least = slope, s, w
+		spread, least := agreementSpread(f.x, f.y, slope)
+		c := -reportsCount * float64(countAgreeing(len(f.x))-1) * math.Log(spread+floor)
+		if n := len(f.launchX); n > 0 {
+			spread, latest := agreementSpread(f.launchX, f.launchY, slope)
+			c -= float64(countAgreeing(n)-1)*math.Log(spread+floor) + max(-least-latest-floor, 0)/floor
 		}
+		f.chances = append(f.chances, slopeChance{slope, c, c + logPrior(slope, before), 0})
 	}
-	try(0)
+	known := 0.0
+	if before != nil {
+		known = before.slope
+	}
+	f.chances = f.chances[:0]
+	for _, slope := range []float64{known, 0, -maxSlope, maxSlope} {
+		try(slope)
+	}
 	f.lowerHull()
 	for i := 1; i < len(f.hull); i++ {
 		a, b := f.hull[i-1], f.hull[i]
 		try((f.y[b] - f.y[a]) / (f.x[b] - f.x[a]))
 	}
-	// A slope that would count as better has been tried; a smaller advantage is chance.
-	better := least * math.Exp(-slopeGain/float64(m-1))
-	for step := least / 16 / span; step < maxSlope; step *= 1.5 {
-		most, usual := least*math.Exp(slopeDoubt/float64(m-1)),
-			least*math.Exp((slopeDoubt-driftPenalty(step))/float64(m-1))
-		if off.usual != 0 {
-			usual = math.Inf(1)
-		}
-		// Both sides must be worse: by the lower bound at least, to be tried.
-		worse := func(s float64) (usually, mostly bool) { return s > usual || s < better, s > most || s < better }
-		usually, mostly := worse(spread(best + step))
-		if usually || mostly {
-			u, m := worse(spread(best - step))
-			usually, mostly = usually && u, mostly && m
-		}
-		if off.usual == 0 && usually {
-			off.usual = step
-		}
-		if mostly {
-			off.most = step
-			break
+	byAll := func(c slopeChance) float64 { return c.byAll }
+	likeliest := slices.MaxFunc(f.chances, func(a, b slopeChance) int { return cmp.Compare(a.byAll, b.byAll) }).slope
+	for step := min(floor/16/span, maxSlope/16); step < 2*maxSlope; step *= 1.5 {
+		try(likeliest - step)
+		try(likeliest + step)
+	}
+	slices.SortFunc(f.chances, func(a, b slopeChance) int { return cmp.Compare(a.slope, b.slope) })
+	f.shareChances(byAll)
+	best = min(max(known, f.slopeAbove(clearly)), f.slopeAbove(1-clearly))
+	off.usual = f.slopeRadius(best) + wander
+	if len(f.x) < quickest { // they agree for some slope by chance
+		return best, Margin{maxSlope, off.usual}
+	}
+	f.shareChances(func(c slopeChance) float64 { return c.byPoints })
+	off.most = max(off.usual, f.slopeRadius(best)+wander)
+	return best, off
+}
+
+// shareChances sets the shares of slopes, which rise, by the logarithms of how likely they are.
+func (f *fitScratch) shareChances(of func(slopeChance) float64) {
+	n, most, all := len(f.chances), math.Inf(-1), 0.0
+	for _, c := range f.chances {
+		most = max(most, of(c))
+	}
+	for i := range f.chances {
+		c := &f.chances[i]
+		c.share = math.Exp(of(*c)-most) * (f.chances[min(i+1, n-1)].slope - f.chances[max(i-1, 0)].slope)
+		all += c.share
+	}
+	for i := range f.chances {
+		f.chances[i].share /= all
+	}
+}
+
+// slopeAbove returns the slope up to which there is a part of all chances.
+func (f *fitScratch) slopeAbove(part float64) float64 {
+	for _, c := range f.chances {
+		if part -= c.share; part <= 0 {
+			return c.slope
 		}
 	}
-	off.most = cmp.Or(off.most, maxSlope)
-	off.usual = cmp.Or(off.usual, off.most)
-	return best, Margin{off.most + wander, off.usual + wander}
+	return f.chances[len(f.chances)-1].slope
 }
 
-// neededEvidence returns the evidence that reports must give, by agreeing within spread for a slope, before this drift
-// of the clocks is believed. Reports of a thread that always runs agree to within less than polledNs; then large drifts
-// are merely unusual. Among randomly late reports, some agree to within less for some slope, too.
-func neededEvidence(slope, spread float64) float64 {
-	heavy, light := driftPenalty(slope), math.Abs(slope)/usualSlope
-	return heavy + max(light-heavy, 0)*min(spread/polledNs, 1)
+// slopeRadius returns by how much the true slope differs from another, at most, with 95 % of all chances.
+func (f *fitScratch) slopeRadius(from float64) (radius float64) {
+	left := slopeMisses
+	for i, j := 0, len(f.chances)-1; left > 0 && i < j; {
+		below, above := from-f.chances[i].slope, f.chances[j].slope-from
+		if radius = max(below, above); below > above {
+			left -= f.chances[i].share
+			i++
+		} else {
+			left -= f.chances[j].share
+			j--
+		}
+	}
+	return radius
 }
 
-// driftPenalty returns how much less likely (logarithm) a drift by a slope is than none. Some clocks drift by far more
-// than is usual.
-func driftPenalty(slope float64) float64 {
-	return math.Log1p(slope * slope / (usualSlope * usualSlope))
+// logPrior returns the logarithm of how likely a slope is that points say nothing of: usually the one before, now and
+// then, and at first, that of two oscillators.
+func logPrior(slope float64, before *clockLine) float64 {
+	near := func(slope, width float64) float64 { return 1 / (width + slope*slope/width) }
+	if before == nil {
+		return math.Log(near(slope, usualSlope))
+	}
+	return math.Log(goesOn*near(slope-before.slope, before.slopeOff.usual/sureOver) +
+		(1-goesOn)*near(slope, usualSlope))
 }
 
 // lowerHull finds the corners of the points' lower hull; x rises.

@@ -90,7 +90,7 @@ func (t *tickLength) estimateTick() float64 {
 	for i := 1; i < len(f.hull); i++ {
 		a, b := f.hull[i-1], f.hull[i]
 		length := (f.y[b] - f.y[a]) / (f.x[b] - f.x[a])
-		if spread := f.agreementSpread(length); length > 0 && spread < least {
+		if spread, _ := agreementSpread(f.x, f.y, length); length > 0 && spread < least {
 			best, least = length, spread
 		}
 	}
@@ -104,7 +104,7 @@ type grain struct {
 }
 
 const (
-	maxGrainNs = 1024 // assumed until something smaller has been seen
+	maxGrainNs = 1100 // assumed until something smaller has been seen
 	grainAfter = 16   // differences whose common divisor is not accidental
 )
 
