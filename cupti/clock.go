@@ -56,9 +56,11 @@ func (c *Clock) Add(cupti, line, width uint64) {
 		if line <= p.line {
 			return
 		}
-		if cupti > p.cupti && math.Abs(residual(p, k, 1)) <= mostSlew*float64(line-p.line)+float64(p.off+k.off) {
-			c.segments[n-1] = append(last, k)
-			c.prune()
+		if math.Abs(residual(p, k, 1)) <= mostSlew*float64(line-p.line)+float64(p.off+k.off) {
+			if cupti > p.cupti { // else it is the same moment, as far as the readings tell
+				c.segments[n-1] = append(last, k)
+				c.prune()
+			}
 			return
 		}
 	}

@@ -152,6 +152,22 @@ func TestReadingsInARow(t *testing.T) {
 	}
 }
 
+// TestReadingsThatDoNotAdvance: of two readings in a row, the later one may have the earlier time of CUPTI, as both are
+// off by as much: that is no jump.
+func TestReadingsThatDoNotAdvance(t *testing.T) {
+	var c Clock
+	for _, r := range [][2]uint64{{0, 0}, {second/2 + 192, second / 2}, {second/2 + 192, second/2 + 1002},
+		{second/2 - 100, second/2 + 1100}, {second, second}} {
+		c.Add(r[0], r[1], 2000)
+	}
+	testkit.Check(t, c.Segments() == 1, "%d segments", c.Segments())
+	for _, at := range []uint64{0, second / 3, second / 2, second/2 + 1000, second} {
+		if line, off, err := c.Map(at); err != nil || max(line, at)-min(line, at) > off {
+			t.Errorf("at %d: %d ± %d, %v", at, line, off, err)
+		}
+	}
+}
+
 // TestClockIsOffByNoMoreThanItSays reads a clock that is slewed and jumps, and asks about all sorts of moments.
 func TestClockIsOffByNoMoreThanItSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
