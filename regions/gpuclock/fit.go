@@ -321,7 +321,7 @@ func (f *fitScratch) fitSelected(points []point, to clockLine, grain float64) cl
 	m := min(n, quickest)
 	f.low, f.at = f.low[:0], f.at[:0]
 	f.findLowest(slope, 0, n, m)
-	quickestAt, spread := f.low[0], f.low[m-1]-f.low[0]
+	spread := f.low[m-1] - f.low[0]
 	if m > few {
 		spread = min(spread, (spread+(quickest-1)/(few-1)*(f.low[few-1]-f.low[0]))/2)
 	}
@@ -335,8 +335,8 @@ func (f *fitScratch) fitSelected(points []point, to clockLine, grain float64) cl
 		l.pivot += x / float64(m)
 	}
 	l.bend = f.bendOf(slope)
-	l.stat = math.Hypot(max(most-late, late), f.sharedDelay(slope, quickestAt)-systematicNs) + systematicNs + grain +
-		l.bend
+	shared := max(sharedDelay*f.usualDelay(slope)-systematicNs, 0) // beyond systematicNs
+	l.stat = math.Hypot(max(most-late, late), shared) + systematicNs + grain + l.bend
 	least := 0.0
 	for i := range points {
 		p := &points[i]
@@ -355,61 +355,14 @@ func (f *fitScratch) fitSelected(points []point, to clockLine, grain float64) cl
 	return l
 }
 
-// sharedDelay returns the possible common delay of all reports, including the quickest.
-func (f *fitScratch) sharedDelay(slope, quickestAt float64) float64 {
-	near, bound := 0, quickestAt+systematicNs/sharedDelay
-	x := f.x[:len(f.y)]
-	for i, y := range f.y {
-		if y-slope*x[i] < bound {
-			near++
-		}
-	}
-	if near > len(f.y)/2 { // usually less late than matters: the exact value takes longer
-		return systematicNs
-	}
-	return max(systematicNs, sharedDelay*f.usualDelay(slope))
-}
-
 // usualDelay returns the usual delay of reports against the quickest: the median.
 func (f *fitScratch) usualDelay(slope float64) float64 {
 	f.distances = f.distances[:0]
-	x := f.x[:len(f.y)]
 	for i, y := range f.y {
-		f.distances = append(f.distances, y-slope*x[i])
+		f.distances = append(f.distances, y-slope*f.x[i])
 	}
-	middle := len(f.distances) / 2
-	median := selectNth(f.distances, middle)
-	return median - slices.Min(f.distances[:middle+1])
-}
-
-// selectNth moves the value to index n that sorting would put there, with none greater before it, and returns it.
-func selectNth(v []float64, n int) float64 {
-	for from, to := 0, len(v)-1; from < to; {
-		pivot := v[from+(to-from)/2]
-		i, j := from, to
-		for i <= j {
-			for v[i] < pivot {
-				i++
-			}
-			for v[j] > pivot {
-				j--
-			}
-			if i <= j {
-				v[i], v[j] = v[j], v[i]
-				i++
-				j--
-			}
-		}
-		switch {
-		case n <= j:
-			to = j
-		case n >= i:
-			from = i
-		default:
-			return v[n]
-		}
-	}
-	return v[n]
+	slices.Sort(f.distances)
+	return f.distances[len(f.distances)/2] - f.distances[0]
 }
 
 // bendOf returns by how much the quickest reports of some stretch lie farther above the line than chance explains: 0,
