@@ -15,21 +15,23 @@ func TestPendingOperationsOfAnyAge(t *testing.T) {
 		name   string
 		record uint32
 		begin  func(s *scene)
+		state  string
 	}{
 		{"its kernel runs", 1 << shm.EventKernelCh,
-			func(s *scene) { s.start(1, 221, shm.EventKernelCh, "k", "b", shm.Record{PTimer: gpu(220)}) }},
-		{"its network traffic has begun", 1<<shm.EventProxyOp | 1<<shm.EventProxyStep, (*scene).beginTraffic},
+			func(s *scene) { s.start(1, 221, shm.EventKernelCh, "k", "b", shm.Record{PTimer: gpu(220)}) },
+			" begun"},
+		{"its network traffic has begun", 1<<shm.EventProxyOp | 1<<shm.EventProxyStep, (*scene).beginTraffic, ""},
 		{"only its network traffic has begun", 1<<shm.EventKernelCh | 1<<shm.EventProxyOp | 1<<shm.EventProxyStep,
-			(*scene).beginTraffic},
+			(*scene).beginTraffic, ""},
 	} {
 		for _, seconds := range []uint64{9, 13, 40, 4000} {
 			t.Run(fmt.Sprintf("%s for %d s", c.name, seconds), func(t *testing.T) {
 				s := newSceneWith(t, 4, 6, &Options{RecordMask: c.record})
 				s.allReduce(200, "b")
 				c.begin(s)
-				s.expectUnderWay("AllReduce 0 running since 201")
+				s.expectUnderWay("AllReduce 0 running since 201" + c.state)
 				s.passTo(1_000_000 * seconds)
-				s.expectUnderWay("AllReduce 0 running since 201")
+				s.expectUnderWay("AllReduce 0 running since 201" + c.state)
 			})
 		}
 	}

@@ -89,8 +89,8 @@ func (op *operation) describePending(ordinal uint64) experiment.Pending {
 	count, datatype := op.requestedElements()
 	return experiment.Pending{
 		Comm: p.comm.index, Function: op.sequenceKey(), Ordinal: ordinal, Since: since, State: state,
-		LastNet: op.net.lastPhase,
-		Count:   count, Datatype: datatype, Root: int(op.root), Stream: stream, Transfers: op.openTransfers(),
+		Begun: p.gpu.stamps.Reported > 0, LastNet: op.net.lastPhase,
+		Count: count, Datatype: datatype, Root: int(op.root), Stream: stream, Transfers: op.openTransfers(),
 	}
 }
 

@@ -18,6 +18,9 @@ func (s *scene) underWay() string {
 	var lines []string
 	for _, p := range s.p.Pending {
 		line := fmt.Sprintf("%s %d %s since %d", p.Function, p.Ordinal, p.State, (p.Since-micros(0))/1000)
+		if p.Begun {
+			line += " begun"
+		}
 		if p.Left {
 			line += " left"
 		}
@@ -48,9 +51,9 @@ func TestPendingOperations(t *testing.T) {
 	s.stop(0, 97, shm.EventGroupApi, "group of a")
 	s.expectUnderWay("AllReduce 0 enqueued since 91")
 	s.start(1, 121, shm.EventKernelCh, "k", "a", shm.Record{PTimer: gpu(120)})
-	s.expectUnderWay("AllReduce 0 running since 91")
+	s.expectUnderWay("AllReduce 0 running since 91 begun")
 	s.allReduce(200, "b")
-	s.expectUnderWay("AllReduce 0 running since 91; AllReduce 1 enqueued since 201")
+	s.expectUnderWay("AllReduce 0 running since 91 begun; AllReduce 1 enqueued since 201")
 	s.endKernel(300, "k", gpu(299))
 	s.expectUnderWay("AllReduce 1 enqueued since 201; held map[AllReduce:1]")
 	testkit.Equal(t, s.p.Comms[0].Begun, micros(207), "begun")
@@ -82,7 +85,7 @@ func TestPendingOperationsOfAnAbortedCommunicator(t *testing.T) {
 	s.allReduce(200, "b")
 	s.start(1, 221, shm.EventKernelCh, "k", "b", shm.Record{PTimer: gpu(220)})
 	s.give(0, 500, shm.Record{Kind: shm.RecordFinalize})
-	s.expectUnderWay("AllReduce 1 running since 201 left")
+	s.expectUnderWay("AllReduce 1 running since 201 begun left")
 	expectCount(t, "operations were written", s.p.Comms[0].Sequences["AllReduce"].Count, 2)
 }
 

@@ -537,6 +537,7 @@ type Pending struct {
 	Since    uint64 `json:"since"`
 	// State: "calling" (inside the call), "called" (it has returned, and no operation was seen), "enqueued", "running".
 	State   string `json:"state"`
+	Begun   bool   `json:"begun,omitempty"`   // its GPU has begun
 	LastNet string `json:"lastNet,omitempty"` // last proxy phase seen
 	// Count, Datatype and Root are what the application asked for, as far as NCCL has said; Root means something for
 	// functions with one.

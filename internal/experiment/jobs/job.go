@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
@@ -42,6 +43,7 @@ type JobProcess struct {
 	Lossy     bool   // operations may be missing: an absent one may have been called
 	Continued bool   // another collector took over: counts of operations may be off by those under way then
 	Ends      bool   // the ends of operations were recorded, not only their calls
+	Kernels   bool   // begins and ends of NCCL's kernels were recorded
 	Paused    bool   // recording is paused, or parts were left out on request
 	Size      int    // processes of the job, as the launcher says; −1 if it does not
 	Shard     string // uuid of its first shard
@@ -147,7 +149,8 @@ func newJob(r *Run) *Job {
 			Name: p.Name, Host: p.Shard.Host, PID: p.Shard.PID, Size: p.Shard.Launcher.Size, Shard: p.Shard.UUID,
 			State: p.State,
 			Last:  p.At(p.Shard.LastTime), Ended: p.Ended(), How: HowEnded(p.Shard), Continued: p.Pieces != nil,
-			Lossy: p.Shard.Lossy(), Ends: regions.SeesEnds(p.Shard.Masks.Record), Losses: make(map[string]uint64),
+			Lossy: p.Shard.Lossy(), Ends: regions.SeesEnds(p.Shard.Masks.Record),
+			Kernels: p.Shard.Masks.Record&(1<<shm.EventKernelCh) != 0, Losses: make(map[string]uint64),
 		}
 		for reason, types := range p.Shard.Counts.Lost {
 			for _, n := range types {

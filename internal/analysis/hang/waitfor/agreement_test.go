@@ -34,7 +34,7 @@ var details = []detail{{"default without KernelCh", 1<<1 | 1<<2}, {"gpu", 1<<6 |
 
 // program is what a rank calls, in order: "AR" AllReduce, "AG" AllGather, "RS" ReduceScatter, "BC" Broadcast (each with
 // "@comm", ":count", "/root", if these are not 0, 100, 0), ">3" a message to rank 3, "<3" one from it. What ends with
-// "!" does not end.
+// "!" does not end; with "?!", its GPU does not begin it.
 type program string
 
 // play draws the calls of a rank.
@@ -44,6 +44,7 @@ func (w program) play(t *testing.T, p *shardtest.Process, d detail) {
 	for i, word := range strings.Fields(string(w)) {
 		begin := uint64(t0 + (1+i)*10*ms)
 		word, stuck := strings.CutSuffix(word, "!")
+		word, idle := strings.CutSuffix(word, "?")
 		word, root, _ := strings.Cut(word, "/")
 		word, count, _ := strings.Cut(word, ":")
 		word, comm, _ := strings.Cut(word, "@")
@@ -69,7 +70,7 @@ func (w program) play(t *testing.T, p *shardtest.Process, d detail) {
 		c.Begun = begin
 		if stuck && d.mask&(1<<6) != 0 {
 			p.Shard.Pending = append(p.Shard.Pending, experiment.Pending{Comm: on, Function: key, Since: begin,
-				Ordinal: c.Sequences[key].Count - 1, State: "running", Count: uint64(n), Datatype: "ncclFloat32", Root: of,
+				Ordinal: c.Sequences[key].Count - 1, State: "running", Begun: !idle, Count: uint64(n), Datatype: "ncclFloat32", Root: of,
 				Stream: 7})
 		}
 	}
@@ -219,5 +220,35 @@ func checkMargin(t *testing.T, kind verdict.Kind, culprits []int, says, margin s
 	for _, c := range got {
 		testkit.Check(t, c.Margin == margin && (margin != undecided || c.Confidence <= 0.5),
 			"margin %q, confidence %v", c.Margin, c.Confidence)
+	}
+}
+
+// A GPU that does not begin an operation that the others are in is named where kernels are recorded.
+func TestGPUsThatDoNotBegin(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		programs []program
+		culprits []int
+	}{
+		{"one", []program{"AR AR!", "AR AR!", "AR AR?!", "AR AR!"}, []int{2}},
+		{"half of them", []program{"AR AR!", "AR AR!", "AR AR?!", "AR AR?!"}, nil},
+		{"it is still in another operation", []program{"AR AG! AR!", "AR AG! AR!", "AR AG! AR?!", "AR AG! AR!"}, nil},
+	} {
+		for _, d := range details {
+			t.Run(tc.name+", "+d.name, func(t *testing.T) {
+				t.Parallel()
+				want := tc.culprits
+				if d.mask&(1<<6) == 0 {
+					want = nil
+				}
+				dir, job := killed(t, worlds(1), tc.programs, d, nil)
+				r := testkit.Value(scorep.Unify(dir, nil))(t)
+				for _, got := range [][]verdict.Culprit{waitfor.Culprits(job, waitfor.Find(job, time.Unix(0, t0+40*s))),
+					waitfor.OfArchive(jobtest.Open(t, r.Runs[0].Archive).Anchor)} {
+					checkMargin(t, verdict.Missing, want, "the GPU of Rank 2 has not begun AllReduce 1 on A, which Ranks 0-1,3 are in",
+						"", got)
+				}
+			})
+		}
 	}
 }

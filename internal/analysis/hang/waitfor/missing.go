@@ -79,3 +79,36 @@ func deathOf(away, inside []*part) string {
 	}
 	return how
 }
+
+// idle names the members whose GPUs have not begun an operation that all have called and that those of most others are
+// in. ok is false if that is not known of all, or if there are none.
+func idle(o *operation) (s Stop, ok bool) {
+	var away, inside []*part
+	for i := range o.parts {
+		switch p := &o.parts[i]; {
+		case p.pending == nil || !p.member.Process.Kernels:
+			return s, false
+		case p.pending.Begun:
+			inside = append(inside, p)
+		default:
+			away = append(away, p)
+		}
+	}
+	if len(away) == 0 || len(away) >= len(inside) {
+		return s, false
+	}
+	gpu := "the GPU"
+	if len(away) > 1 {
+		gpu += "s"
+	}
+	return Stop{Kind: verdict.Missing, Culprits: worlds(o, away), Among: worlds(o, inside), of: []*operation{o},
+		Text: fmt.Sprintf("%s of %s %s not begun %s, which %s %s in", gpu, names(o, away), has(len(away)), o.words(),
+			names(o, inside), are(len(inside)))}, true
+}
+
+func has(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
+}

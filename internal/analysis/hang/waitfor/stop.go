@@ -89,6 +89,7 @@ func Find(j *jobs.Job, now time.Time) []Stop {
 	}
 	for _, o := range ends {
 		add(transfer(o))
+		add(idle(o))
 	}
 	stops = withoutVague(g, stops)
 	for i := range stops {
