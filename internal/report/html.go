@@ -157,7 +157,7 @@ func culpritOf(c *verdict.Culprit, clock Clock) culprit {
 	fact := func(name, text string) { out.Facts = append(out.Facts, Line{Name: name, Text: text}) }
 	if !c.Stops() {
 		fact("of all waiting", units.Percent(c.Share, 1))
-		fact("of the run's time, at most", units.Percent(c.TimeShare, 1))
+		fact("of the run's time", units.Percent(c.TimeShare, 1))
 		fact("confidence", confidenceText(c.Confidence))
 	}
 	if c.Pattern != "" {

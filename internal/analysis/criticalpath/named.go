@@ -34,14 +34,22 @@ func (r *Result) Slow(f *transfers.Finding, name func(rank int) (name, host stri
 	r.sort()
 }
 
-// Sure adds a verdict's confidence in the culprits that it names.
+// Sure adds a verdict's confidence in the culprits that it names, and has it state for them what the run would gain.
 func (r *Result) Sure(v *verdict.Verdict) {
+	if r.GainsNotKnown == "" {
+		for _, c := range v.Late() {
+			c.TimeShare = 0
+		}
+	}
 	for i := range r.WhatIf {
 		w := &r.WhatIf[i]
 		for k := range v.Culprits {
 			if c := &v.Culprits[k]; w.is(c) {
 				confidence := c.Confidence
 				w.Confidence = &confidence
+				if w.Change == FasterRank {
+					c.TimeShare = float64(w.Gain) / float64(r.Length)
+				}
 				break
 			}
 		}
