@@ -74,11 +74,6 @@ func (j *jsonWriter) unsigned(name string, v uint64) {
 	j.buf = strconv.AppendUint(j.buf, v, 10)
 }
 
-func (j *jsonWriter) number(name string, v float64) {
-	j.key(name)
-	j.buf = strconv.AppendFloat(j.buf, v, 'g', -1, 64)
-}
-
 func (j *jsonWriter) boolean(name string, v bool) {
 	j.key(name)
 	j.buf = strconv.AppendBool(j.buf, v)
