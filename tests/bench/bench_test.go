@@ -25,7 +25,9 @@ func TestMain(m *testing.M) {
 
 // newBench measures small. Times are not looked at.
 func newBench(t *testing.T, match string) *bench {
-	return &bench{root: "../..", build: "../../build", dir: t.TempDir(), rounds: 1, scale: 0.005,
+	t.Helper()
+	root := testkit.Value(filepath.Abs("../.."))(t)
+	return &bench{root: root, build: filepath.Join(root, "build"), dir: t.TempDir(), rounds: 1, scale: 0.005,
 		match: regexp.MustCompile(match)}
 }
 

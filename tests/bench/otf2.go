@@ -169,9 +169,7 @@ func (b *comparison) prepare(c *benchCase) error {
 		tool := filepath.Join(b.dir, "nccl-otf2")
 		build := exec.Command(cmp.Or(os.Getenv("GO"), "go"), "build", "-o", tool,
 			"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2")
-		if _, file, _, known := runtime.Caller(0); known && filepath.IsAbs(file) {
-			build.Dir = filepath.Dir(file) // wherever this program was started
-		}
+		build.Dir = b.root
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("go build: %w\n%s", err, out)
 		}
