@@ -98,8 +98,8 @@ func fasterLine(r *criticalpath.Result) string {
 	return balanceLine(r)
 }
 
-// balanceLine states how much shorter the run would be if ranks worked alike, for a run in which nobody is named: a rank
-// that makes it much longer, all ranks, or those of a role that no others have.
+// balanceLine states how much shorter the run would be if ranks worked alike, for a run in which nobody is named: a
+// rank that makes it much longer, all ranks, or those of a role that no others have.
 func balanceLine(r *criticalpath.Result) string {
 	var parts []string
 	add := func(condition string, is func(*criticalpath.WhatIf) bool) {

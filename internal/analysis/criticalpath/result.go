@@ -98,8 +98,8 @@ type WhatIf struct {
 	Least *uint64 `json:"least_ns"`
 	// Operations counts those that would have begun earlier, because the rank came last and was late by itself.
 	Operations uint64 `json:"operations"`
-	// Scaled reports whether no other ranks do the same work as some of a set, so that their work was scaled to what the
-	// other ranks work.
+	// Scaled reports whether no other ranks do the same work as some of a set, so that their work was scaled to what
+	// the other ranks work.
 	Scaled     bool     `json:"scaled,omitempty"`
 	Confidence *float64 `json:"confidence"` // of the verdict, if it names the culprit; otherwise null
 }

@@ -80,18 +80,23 @@ func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict) {
 			best = w
 		}
 	}
-	if best == nil || slices.ContainsFunc(v.Culprits, func(k verdict.Culprit) bool { return !slices.Contains(best.Ranks, k.Rank) }) ||
-		len(v.Culprits) >= len(best.Ranks) {
+	if best == nil || len(v.Culprits) >= len(best.Ranks) {
 		return
+	}
+	in := func(rank int) bool { return slices.Contains(best.Ranks, rank) }
+	for i := range v.Culprits {
+		if !in(v.Culprits[i].Rank) {
+			return
+		}
 	}
 	for i := range r.WhatIf {
 		w := &r.WhatIf[i]
 		limit := float64(best.Gain) / timesNextSet
 		switch {
-		case w.Change == FasterRank && slices.Contains(best.Ranks, w.Rank) && len(v.Culprits) == 0:
+		case w.Change == FasterRank && in(w.Rank) && len(v.Culprits) == 0:
 			limit = leastSetRank * float64(best.Gain)
 		case w.Change == FasterSet:
-		case w.isCandidate() && !slices.ContainsFunc(w.Ranks, func(k int) bool { return slices.Contains(best.Ranks, k) }):
+		case w.isCandidate() && !slices.ContainsFunc(w.Ranks, in):
 		default:
 			continue
 		}

@@ -25,7 +25,7 @@ type Gain struct {
 	// Times counts the operations that would have begun earlier, because a rank of the set came last.
 	Times uint64
 	Saved []int64 // by which the last operation of each rank would have ended earlier
-	// Scaled: some ranks of the set have no other ranks with their role, so that their work is scaled to what others work.
+	// Scaled: some ranks of the set have no other ranks with their role, so their work is scaled to what others work.
 	Scaled bool
 }
 
