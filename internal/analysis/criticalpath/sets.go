@@ -85,7 +85,7 @@ func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict) {
 	}
 	in := func(rank int) bool { return slices.Contains(best.Ranks, rank) }
 	for i := range v.Culprits {
-		if !in(v.Culprits[i].Rank) {
+		if c := &v.Culprits[i]; !in(c.Rank) || c.Stops() {
 			return
 		}
 	}
@@ -119,12 +119,13 @@ const rareTimes = 5
 // isCandidate reports whether the change is that of ranks that belong together.
 func (w *WhatIf) isCandidate() bool { return w.Change == FasterHost || w.Change == FasterRole }
 
-// workedLonger returns how much longer, in ns, each rank of a set worked at least than the median of the other ranks.
+// workedLonger returns how much longer, in ns, each rank of a set, in ascending order, worked at least than the median
+// of the other ranks.
 func workedLonger(ranks []causes.Rank, set []int) float64 {
 	var others []float64
 	least := ranks[set[0]].Worked
 	for i := range ranks {
-		if slices.Contains(set, i) {
+		if _, in := slices.BinarySearch(set, i); in {
 			least = min(least, ranks[i].Worked)
 		} else {
 			others = append(others, ranks[i].Worked)

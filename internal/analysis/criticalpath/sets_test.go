@@ -15,23 +15,25 @@ func TestSetsAreNamed(t *testing.T) {
 	const replicas, steps = 8, 12
 	host := []int{4, 5, 6, 7}
 	for _, c := range []struct {
-		name   string
-		stages int
-		slow   func(rank int) uint64
-		named  []int // culprits of the verdict
-		want   []int
-		text   string
+		name    string
+		stages  int
+		slow    func(rank int) uint64
+		named   []int // culprits of the verdict
+		stopped bool  // the job stopped because of them
+		want    []int
+		text    string
 	}{
-		{"a host", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, nil, host, "Ranks 4-7 on node1, together made " +
+		{"a host", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, nil, false, host, "Ranks 4-7 on node1, together made " +
 			"the others wait: 100 % of 18.5 µs waited, summed over 8 ranks. None of them stands out from the rest. Who?"},
-		{"a host of which two ranks are named", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, []int{4, 6}, host,
+		{"a host of which two ranks are named", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, []int{4, 6}, false, host,
 			"Ranks 4-7 on node1, together made the others wait: 100 % of 18.5 µs waited, summed over 8 ranks. Nobody. Who?"},
-		{"one of its ranks", 1, func(rank int) uint64 { return uint64(rank / 7 * 70) }, nil, nil, ""},
-		{"a rank elsewhere is named", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, []int{1}, nil, ""},
-		{"all of it are named", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, host, nil, ""},
-		{"a stage, which nobody can be compared with", 2, func(rank int) uint64 { return uint64(rank / 8 * 70) }, nil, nil,
+		{"one of its ranks", 1, func(rank int) uint64 { return uint64(rank / 7 * 70) }, nil, false, nil, ""},
+		{"one of it stopped the job", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, []int{4}, true, nil, ""},
+		{"a rank elsewhere is named", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, []int{1}, false, nil, ""},
+		{"all of it are named", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, host, false, nil, ""},
+		{"a stage, which nobody can be compared with", 2, func(rank int) uint64 { return uint64(rank / 8 * 70) }, nil, false, nil,
 			""},
-		{"nobody", 1, func(int) uint64 { return 0 }, nil, nil, ""},
+		{"nobody", 1, func(int) uint64 { return 0 }, nil, false, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := stages(c.stages, replicas, steps, func(rank, _ int) uint64 { return c.slow(rank) }).play()
@@ -39,7 +41,7 @@ func TestSetsAreNamed(t *testing.T) {
 			v := &verdict.Verdict{Text: "Nobody. Who?"}
 			for _, rank := range c.named {
 				v.Culprits = append(v.Culprits,
-					verdict.Culprit{Rank: rank, Kind: verdict.HostLate, Worst: &verdict.Worst{}})
+					verdict.Culprit{Rank: rank, Kind: verdict.HostLate, Worst: &verdict.Worst{}, Stopped: c.stopped})
 			}
 			r := p.resultOf(v)
 			if c.want == nil {
