@@ -14,6 +14,10 @@ import (
 func TestSetsAreNamed(t *testing.T) {
 	const replicas, steps = 8, 12
 	host := []int{4, 5, 6, 7}
+	from := func(first int) func(rank int) uint64 {
+		return func(rank int) uint64 { return uint64(rank / first * 70) }
+	}
+	node1, rank7, stage1, nobody := from(4), from(7), from(8), from(2*replicas)
 	for _, c := range []struct {
 		name    string
 		stages  int
@@ -23,17 +27,16 @@ func TestSetsAreNamed(t *testing.T) {
 		want    []int
 		text    string
 	}{
-		{"a host", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, nil, false, host, "Ranks 4-7 on node1, together made " +
+		{"a host", 1, node1, nil, false, host, "Ranks 4-7 on node1, together made " +
 			"the others wait: 100 % of 18.5 µs waited, summed over 8 ranks. None of them stands out from the rest. Who?"},
-		{"a host of which two ranks are named", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, []int{4, 6}, false, host,
+		{"a host of which two ranks are named", 1, node1, []int{4, 6}, false, host,
 			"Ranks 4-7 on node1, together made the others wait: 100 % of 18.5 µs waited, summed over 8 ranks. Nobody. Who?"},
-		{"one of its ranks", 1, func(rank int) uint64 { return uint64(rank / 7 * 70) }, nil, false, nil, ""},
-		{"one of it stopped the job", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, []int{4}, true, nil, ""},
-		{"a rank elsewhere is named", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, []int{1}, false, nil, ""},
-		{"all of it are named", 1, func(rank int) uint64 { return uint64(rank / 4 * 70) }, host, false, nil, ""},
-		{"a stage, which nobody can be compared with", 2, func(rank int) uint64 { return uint64(rank / 8 * 70) }, nil, false, nil,
-			""},
-		{"nobody", 1, func(int) uint64 { return 0 }, nil, false, nil, ""},
+		{"one of its ranks", 1, rank7, nil, false, nil, ""},
+		{"one of it stopped the job", 1, node1, []int{4}, true, nil, ""},
+		{"a rank elsewhere is named", 1, node1, []int{1}, false, nil, ""},
+		{"all of it are named", 1, node1, host, false, nil, ""},
+		{"a stage, which nobody can be compared with", 2, stage1, nil, false, nil, ""},
+		{"nobody", 1, nobody, nil, false, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := stages(c.stages, replicas, steps, func(rank, _ int) uint64 { return c.slow(rank) }).play()
