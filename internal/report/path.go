@@ -85,7 +85,11 @@ func fasterLine(r *criticalpath.Result) string {
 		if w.Confidence == nil && w.Change != criticalpath.FasterSet || len(parts) == mostFaster || r.Covered(w) {
 			continue
 		}
-		text := fmt.Sprintf("if %s were as fast as the others, the run would be %s shorter", changedText(w),
+		condition := "were as fast as the others"
+		if w.Scaled {
+			condition = "worked no longer than the others"
+		}
+		text := fmt.Sprintf("if %s %s, the run would be %s shorter", changedText(w), condition,
 			units.Time(float64(w.Gain)))
 		if w.Least != nil && float64(*w.Least) < 0.95*float64(w.Gain) {
 			text += fmt.Sprintf(" (at least %s)", units.Time(float64(*w.Least)))

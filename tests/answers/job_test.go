@@ -17,9 +17,10 @@ type job struct {
 	shape       string // name of how it communicates
 	ranks       int
 	perHost     int
-	steps       bool // its transfers over the network are worked out …
-	transferred bool // … and recorded (preset net)
-	rounds      int  // training steps, or what is like them
+	steps       bool       // its transfers over the network are worked out …
+	transferred bool       // … and recorded (preset net)
+	rounds      int        // training steps, or what is like them
+	cut         dimensions // of a model
 
 	groups     []group
 	operations []operation

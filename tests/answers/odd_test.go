@@ -3,7 +3,6 @@
 package answers
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
@@ -196,73 +195,6 @@ func optimizer(b *builder, _ int) (host, gpu int64) {
 	return int64((1 + 0.1*b.random.NormFloat64()) * float64(b.kernel)), 0
 }
 
-// forthAndBack is a pipeline in which activations go forth and gradients back, one after the other as far as it can be
-// (1F1B).
-var forthAndBack = shape{name: "1f1b", parts: 2, ranks: few, begin: twoWays, round: oneForthOneBack}
-
-func twoWays(b *builder) {
-	b.ranks = min(max(b.ranks, 3), 8)
-	b.programs = nil
-	b.separate = true
-	b.group("forth", everybody(b.ranks)...)
-	b.group("back", everybody(b.ranks)...)
-}
-
-// oneForthOneBack takes eight micro-batches through the stages.
-func oneForthOneBack(b *builder) {
-	const batches = 8
-	ops := make(map[string]int)
-	message := func(rank, group, from, to, batch int) {
-		key := fmt.Sprint(group, from, to, batch)
-		op, ok := ops[key]
-		if !ok {
-			o := operation{group: group, function: messageName, count: b.size / 4, members: []int{from, to},
-				eager: b.size <= 64<<10}
-			o.took = noisy(b.random, 15_000+int64(b.size/10), 0.03)
-			b.start(&o, fmt.Sprint(group, from, to), 4_000_000)
-			op = len(b.operations)
-			ops[key] = op
-			b.operations = append(b.operations, o)
-		}
-		b.do(rank, action{does: calls, took: noisy(b.random, callTook, 0.2), op: op, stream: b.streamOf(group)})
-		if rank == to {
-			b.await(rank, group)
-		}
-	}
-	for r := range b.ranks {
-		forth := func(batch int) {
-			b.part = 0
-			if r > 0 {
-				message(r, 0, r-1, r, batch)
-			}
-			b.work(r, 0.3)
-			if r+1 < b.ranks {
-				message(r, 0, r, r+1, batch)
-			}
-		}
-		back := func(batch int) {
-			b.part = 1
-			if r+1 < b.ranks {
-				message(r, 1, r+1, r, batch)
-			}
-			b.work(r, 0.6)
-			if r > 0 {
-				message(r, 1, r, r-1, batch)
-			}
-		}
-		ahead := min(batches, b.ranks-1-r)
-		for batch := range ahead {
-			forth(batch)
-		}
-		for batch := range batches {
-			if ahead+batch < batches {
-				forth(ahead + batch)
-			}
-			back(batch)
-		}
-	}
-}
-
 // shapesOf are those that can have what a plan says.
 func shapesOf(p *plan, from []shape) (can []*shape) {
 	for i := range from {
@@ -270,8 +202,10 @@ func shapesOf(p *plan, from []shape) (can []*shape) {
 			can = append(can, &from[i])
 		}
 	}
-	if len(can) == 0 && p.shapes(&forthAndBack) {
-		can = append(can, &forthAndBack)
+	for _, s := range [...]*shape{&forthAndBack, &model} {
+		if len(can) == 0 && p.shapes(s) {
+			can = append(can, s)
+		}
 	}
 	return slices.Clip(can)
 }

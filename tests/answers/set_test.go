@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -19,31 +21,27 @@ import (
 
 var setsFlag = flag.Int("sets", 12, "how many made-up jobs in which a stage, a host or no set of ranks is slow")
 
-// setPlan is which ranks are late together.
+// setPlans are which ranks are late together.
 var setPlans = []struct {
 	name  string
 	shape string
 	ranks func(m *maker) []int // nil: nobody
 }{
-	{"a stage", "mesh", (*maker).stage},
-	{"a host", "mesh", (*maker).onOneHost},
+	{"a stage", "model", (*maker).stage},
+	{"a host", "model", (*maker).onOneHost},
+	{"a rank", "model", func(m *maker) []int { return []int{m.random.IntN(m.ranks)} }},
+	{"nobody", "model", nil},
+	{"a stage", "model", (*maker).stage},
 	{"a host", "grid", (*maker).onOneHost},
 	{"nobody", "mesh", nil},
 	{"a host", "world", (*maker).onOneHost},
-	{"nobody", "grid", nil},
 }
 
-// stage is all ranks of a pipeline stage of a mesh.
+// stage is all ranks of a stage of a model.
 func (m *maker) stage() (all []int) {
-	of := m.dimensions()
-	stage := m.random.IntN(of.pp)
-	for d := range of.dp {
-		for t := range of.tp {
-			all = append(all, of.rank(t, d, stage))
-		}
-	}
-	slices.Sort(all)
-	return all
+	size := m.cut.tp * m.cut.dp
+	s := m.random.IntN(m.cut.pp)
+	return everybody(m.ranks)[s*size : (s+1)*size]
 }
 
 func (m *maker) onOneHost() (all []int) {
@@ -56,10 +54,29 @@ func (m *maker) onOneHost() (all []int) {
 	return all
 }
 
+// isComparable reports whether other ranks have the roles of a set's, or, where it has all of a stage, at least two
+// other stages show how long a stage works.
+func (j *job) isComparable(set []int) bool {
+	if j.shape != model.name {
+		return len(set) < j.ranks
+	}
+	size := j.cut.tp * j.cut.dp
+	in := make([]int, j.cut.pp)
+	for _, rank := range set {
+		in[rank/size]++
+	}
+	whole, without := 0, 0
+	for _, n := range in {
+		whole, without = whole+btoi(n == size), without+btoi(n == 0)
+	}
+	return whole == 0 || without >= 2
+}
+
 // setJob makes a job of a plan up. set has who is late.
 func setJob(seed uint64, number int) (j *job, set []int) {
 	sp := &setPlans[number%len(setPlans)]
-	p := &plan{name: sp.name, shapes: func(s *shape) bool { return s.name == sp.shape }, causes: func(m *maker) (all []cause) {
+	p := &plan{name: sp.name, shapes: func(s *shape) bool { return s.name == sp.shape }}
+	p.causes = func(m *maker) (all []cause) {
 		if m.perHost = 4; m.shape.name == "world" {
 			m.ranks = max(m.ranks, 9)
 			m.groups, m.programs = nil, make([][]action, m.ranks)
@@ -72,13 +89,16 @@ func setJob(seed uint64, number int) (j *job, set []int) {
 		first := m.lateness(one(m.random, verdict.HostLate, verdict.GPULate), -1)
 		first.part = m.random.IntN(min(m.shape.parts, 2))
 		first.delay = max(first.delay, m.span()/10)
+		if m.shape.name == model.name {
+			first.delay = int64(logarithmic(m.random, 0.05, 0.5) * float64(m.host+m.kernel)) // with every micro-batch
+		}
 		for _, rank := range set {
 			c := first
 			c.rank = rank
 			all = append(all, c)
 		}
 		return all
-	}}
+	}
 	return makeJob(seed, firstSet+number, p, false), set
 }
 
@@ -152,24 +172,27 @@ func (a *setAnswer) ask(t *testing.T, number int) error {
 	steady := j.play(func(c int) bool { return c == start })
 	without := j.play(func(int) bool { return true })
 	a.inTruth = float64(steady.length-without.length) / float64(steady.length)
-	dir, err := os.MkdirTemp(*keepFlag, "sets")
-	if err != nil {
-		return err
+	dir := *keepFlag
+	if dir == "" {
+		dir = t.TempDir()
 	}
-	if *keepFlag == "" {
-		defer os.RemoveAll(dir)
-	} else {
-		t.Logf("job %d is in %s", number, dir)
-	}
-	if err := j.record(j.play(nothing), dir, *seedFlag, nil); err != nil {
-		return err
-	}
-	if _, err := unify(t, dir); err != nil {
-		return err
+	dir = filepath.Join(dir, fmt.Sprint("sets", number))
+	if !*againFlag {
+		if err := j.record(j.play(nothing), dir, *seedFlag, nil); err != nil {
+			return err
+		}
+		if _, err := unify(t, dir); err != nil {
+			return err
+		}
 	}
 	r, err := pathOf(t, dir)
 	if err != nil {
 		return err
+	}
+	if *keepFlag == "" {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
 	}
 	var named []int
 	for i := range r.Verdict.Culprits {
@@ -180,15 +203,16 @@ func (a *setAnswer) ask(t *testing.T, number int) error {
 		named = r.Verdict.Set.Ranks
 	}
 	for _, w := range r.Path.WhatIf {
+		if w.Change == criticalpath.FasterRank {
+			w.Ranks = []int{w.Rank}
+		}
 		slices.Sort(w.Ranks)
-		if w.Change == "set" && slices.Equal(w.Ranks, named) {
-			a.said = float64(w.Gain) / float64(steady.length)
+		if (w.Change == criticalpath.FasterSet || len(named) == 1) && slices.Equal(w.Ranks, named) {
+			a.said = max(a.said, float64(w.Gain)/float64(steady.length))
 		}
 	}
 	a.found = set != nil && slices.Equal(named, set)
-	// Where no other ranks have the same role, as of stages, nobody can tell slow ranks from such as have more to do.
-	alone := len(set) == j.ranks/2 && j.shape == "mesh"
-	a.must = set != nil && a.inTruth >= leastSetCost && !alone
+	a.must = set != nil && a.inTruth >= leastSetCost && j.isComparable(set)
 	a.wrong = slices.ContainsFunc(named, func(r int) bool { return !slices.Contains(set, r) })
 	a.text = fmt.Sprintf("%v; %s", &j.causes[0], r.Verdict.Text)
 	return nil

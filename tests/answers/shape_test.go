@@ -20,6 +20,7 @@ type builder struct {
 	syncs            syncing
 	separate         bool            // operations have streams of their own, beside what is computed
 	sparing          bool            // some communicators are first used in the middle of the run
+	experts          bool            // of a model: its replicas exchange them
 	used             map[string]bool // communicators, and pairs of ranks that sent messages
 	sent             map[int][]int   // messages, by rank, that it has not received yet
 	round, part      int

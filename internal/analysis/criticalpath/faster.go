@@ -24,8 +24,9 @@ type Changes struct {
 }
 
 // NewChanges chooses what is played: all ranks, those that the verdict names as late together, each of the ranks, and
-// of the sets of ranks that belong together, that others waited for most, and an ideal network.
-func NewChanges(c *causes.Result, v *verdict.Verdict, run *schedule.Recorder,
+// of the sets of ranks that belong together, that others waited for most, and an ideal network. roles are the ranks of
+// the world by the work that they do.
+func NewChanges(c *causes.Result, v *verdict.Verdict, roles [][]int,
 	name func(rank int) (name, host string)) *Changes {
 	ch := &Changes{ranks: len(c.Ranks)}
 	all := make([]int, len(c.Ranks))
@@ -51,7 +52,7 @@ func NewChanges(c *causes.Result, v *verdict.Verdict, run *schedule.Recorder,
 		w.Name, w.Host = name(rank)
 		ch.add(w, []int{rank})
 	}
-	ch.addSets(c, run, name)
+	ch.addSets(c, roles, name)
 	ch.scenarios = append(ch.scenarios, schedule.Scenario{Ideal: true})
 	return ch
 }

@@ -202,9 +202,10 @@ func (p *player) resultOf(v *verdict.Verdict) *Result {
 		Comm: func(c otf2.CommRef) string { return fmt.Sprint("comm", c) },
 	})
 	c := p.engine.Result()
-	NewChanges(c, v, p.schedule, name).Play(p.schedule, r)
+	roles := p.schedule.Roles()
+	NewChanges(c, v, roles, name).Play(p.schedule, r)
 	v.Waited = uint64(c.Waited)
-	r.NameSet(c, v)
+	r.NameSet(c, v, roles)
 	return r
 }
 

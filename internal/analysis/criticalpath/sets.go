@@ -4,10 +4,10 @@ package criticalpath
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/schedule"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -20,7 +20,7 @@ import (
 const mostSets = 8
 
 // addSets adds the sets that others waited for most.
-func (ch *Changes) addSets(c *causes.Result, run *schedule.Recorder, name func(rank int) (name, host string)) {
+func (ch *Changes) addSets(c *causes.Result, roles [][]int, name func(rank int) (name, host string)) {
 	byHost := make(map[string][]int)
 	for rank := range c.Ranks {
 		_, host := name(rank)
@@ -41,7 +41,7 @@ func (ch *Changes) addSets(c *causes.Result, run *schedule.Recorder, name func(r
 	for host, ranks := range byHost {
 		add(FasterHost, ranks, host)
 	}
-	for _, ranks := range run.Roles() {
+	for _, ranks := range roles {
 		add(FasterRole, ranks, "")
 	}
 	cost := func(w WhatIf) (sum float64) {
@@ -67,42 +67,19 @@ const (
 )
 
 // NameSet lets the verdict name the ranks that belong together and made the others wait together, if those that it
-// names are none, or some of these.
-func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict) {
-	var best *WhatIf
-	for i := range r.WhatIf {
-		w := &r.WhatIf[i]
-		if !w.isCandidate() || float64(*w.Least) < leastSetGain*float64(r.Steady) || w.Operations < rareTimes ||
-			w.Scaled || workedLonger(c.Ranks, w.Ranks) < leastSetWork*float64(w.Gain) {
-			continue
-		}
-		if best == nil || w.Gain > best.Gain {
-			best = w
-		}
-	}
+// names are none, or some of these. roles are the ranks of the world by the work that they do.
+func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict, roles [][]int) {
+	best := r.slowest(c, roles)
 	if best == nil || len(v.Culprits) >= len(best.Ranks) {
 		return
 	}
-	in := func(rank int) bool { return slices.Contains(best.Ranks, rank) }
 	for i := range v.Culprits {
-		if c := &v.Culprits[i]; !in(c.Rank) || c.Stops() {
+		if c := &v.Culprits[i]; !best.has(c.Rank) || c.Stops() {
 			return
 		}
 	}
-	for i := range r.WhatIf {
-		w := &r.WhatIf[i]
-		limit := float64(best.Gain) / timesNextSet
-		switch {
-		case w.Change == FasterRank && in(w.Rank) && len(v.Culprits) == 0:
-			limit = leastSetRank * float64(best.Gain)
-		case w.Change == FasterSet:
-		case w.isCandidate() && !slices.ContainsFunc(w.Ranks, in):
-		default:
-			continue
-		}
-		if float64(w.Gain) > limit {
-			return
-		}
+	if slices.ContainsFunc(r.WhatIf, func(w WhatIf) bool { return best.rivals(&w, len(v.Culprits) > 0) }) {
+		return
 	}
 	cost := 0.0
 	for _, rank := range best.Ranks {
@@ -110,8 +87,43 @@ func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict) {
 	}
 	best.Change = FasterSet
 	v.NameSet(&verdict.Set{Ranks: best.Ranks, Name: best.Name, Host: best.Host, Gain: best.Gain, Least: *best.Least,
-		Share: cost / max(float64(v.Waited), 1)}, len(c.Ranks))
+		Share: cost / max(float64(v.Waited), 1), Scaled: best.Scaled}, len(c.Ranks))
 }
+
+// slowest returns the set with the greatest gain, of those whose gain and work are clearly greater than by chance; nil
+// if there is none.
+func (r *Result) slowest(c *causes.Result, roles [][]int) (best *WhatIf) {
+	for i := range r.WhatIf {
+		w := &r.WhatIf[i]
+		if !w.isCandidate() || float64(*w.Least) < leastSetGain*float64(r.Steady) || w.Operations < rareTimes ||
+			w.moreWork(c.Ranks, roles) < leastSetWork*float64(w.Gain) {
+			continue
+		}
+		if best == nil || w.Gain > best.Gain {
+			best = w
+		}
+	}
+	return best
+}
+
+// rivals reports whether another change shows that not all of the set is slow, or that others are as well. named: the
+// verdict names ranks of the set.
+func (w *WhatIf) rivals(other *WhatIf, named bool) bool {
+	limit := float64(w.Gain) / timesNextSet
+	switch {
+	case other.Change == FasterRank && w.has(other.Rank):
+		if !named {
+			limit = leastSetRank * float64(w.Gain)
+		}
+	case other.Change == FasterSet:
+	case other.isCandidate() && !slices.ContainsFunc(other.Ranks, w.has):
+	default:
+		return false
+	}
+	return float64(other.Gain) > limit
+}
+
+func (w *WhatIf) has(rank int) bool { return slices.Contains(w.Ranks, rank) }
 
 // rareTimes is the number of operations below which being late is no habit.
 const rareTimes = 5
@@ -119,19 +131,41 @@ const rareTimes = 5
 // isCandidate reports whether the change is that of ranks that belong together.
 func (w *WhatIf) isCandidate() bool { return w.Change == FasterHost || w.Change == FasterRole }
 
-// workedLonger returns how much longer, in ns, each rank of a set, in ascending order, worked at least than the median
-// of the other ranks.
-func workedLonger(ranks []causes.Rank, set []int) float64 {
-	var others []float64
-	least := ranks[set[0]].Worked
+// moreWork returns how much longer, in ns, each rank of the set worked at least than the median of the other ranks. Where
+// no other ranks do the same work, two other roles at least are needed that differ less from each other than from the
+// set; otherwise it returns 0.
+func (w *WhatIf) moreWork(ranks []causes.Rank, roles [][]int) float64 {
+	least, others := math.Inf(1), []float64(nil)
 	for i := range ranks {
-		if _, in := slices.BinarySearch(set, i); in {
+		if w.has(i) {
 			least = min(least, ranks[i].Worked)
 		} else {
 			others = append(others, ranks[i].Worked)
 		}
 	}
-	return least - stats.Median(others)
+	more := least - stats.Median(others)
+	if !w.Scaled {
+		return more
+	}
+	var work []float64 // of other roles
+	for _, role := range roles {
+		if slices.ContainsFunc(role, w.has) {
+			continue
+		}
+		sum := 0.0
+		for _, rank := range role {
+			sum += ranks[rank].Worked
+		}
+		work = append(work, sum/float64(len(role)))
+	}
+	if len(work) < 2 {
+		return 0
+	}
+	most := slices.Max(work)
+	if least-most < most-slices.Min(work) {
+		return 0
+	}
+	return more
 }
 
 // Covered reports whether a change is part of that of a set which the verdict names.

@@ -35,7 +35,12 @@ func TestSetsAreNamed(t *testing.T) {
 		{"one of it stopped the job", 1, node1, []int{4}, true, nil, ""},
 		{"a rank elsewhere is named", 1, node1, []int{1}, false, nil, ""},
 		{"all of it are named", 1, node1, host, false, nil, ""},
-		{"a stage, which nobody can be compared with", 2, stage1, nil, false, nil, ""},
+		{"a stage, compared with one other", 2, stage1, nil, false, nil, ""},
+		{"a stage, compared with two others", 3, from(16), nil, false, []int{16, 17, 18, 19, 20, 21, 22, 23},
+			"Ranks 16-23, which do the same work, together made the others wait: 92 % of 73.4 µs waited, summed over 24 " +
+				"ranks. They work longer than those of other stages; nothing shows whether they have more to do. None of " +
+				"them stands out from the rest. Who?"},
+		{"a stage that differs from the next as that does from a third", 3, from(8), nil, false, nil, ""},
 		{"nobody", 1, nobody, nil, false, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,5 +65,14 @@ func TestSetsAreNamed(t *testing.T) {
 			}
 			testkit.Check(t, shown == 1, "%d gains of ranks are not part of the set's", shown-1)
 		})
+	}
+}
+
+// A set is not named if a rank of it, named already, saves as much alone.
+func TestRivals(t *testing.T) {
+	set := WhatIf{Change: FasterRole, Ranks: []int{0, 1}, Gain: 90}
+	for gain, want := range map[uint64]bool{59: false, 61: true} {
+		got := set.rivals(&WhatIf{Change: FasterRank, Rank: 1, Gain: gain}, true)
+		testkit.Check(t, got == want, "rank 1 alone saves %d of 90: rival %v", gain, got)
 	}
 }

@@ -203,7 +203,8 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 		Comm:   o.commName,
 		Kernel: regionNames(o.defs),
 	})
-	c.saved = criticalpath.NewChanges(r.Causes, r.Verdict, c.schedule, name).Play(c.schedule, p)
+	roles := c.schedule.Roles()
+	c.saved = criticalpath.NewChanges(r.Causes, r.Verdict, roles, name).Play(c.schedule, p)
 	c.schedule.Close()
 	if p == nil {
 		return nil
@@ -214,6 +215,6 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 		}
 	}
 	p.Sure(r.Verdict)
-	p.NameSet(r.Causes, r.Verdict)
+	p.NameSet(r.Causes, r.Verdict, roles)
 	return p
 }

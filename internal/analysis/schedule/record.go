@@ -3,6 +3,8 @@
 package schedule
 
 import (
+	"maps"
+
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -25,7 +27,8 @@ type recorded struct {
 	arrived []uint32           // parts whose arrival is written, by their number modulo causes.KeptEnds
 	waited  []uint64           // ns in the operations of these parts
 	shape   map[shape]struct{} // what it calls
-	worked  float64            // ns, start-up left out
+	worked  float64            // ns, start-up left out; each time counts once, also before several operations
+	counted otf2.Timestamp     // until which worked is counted
 	eager   map[int32]struct{} // series in which a send ended before its other end had begun
 }
 
@@ -35,10 +38,41 @@ type series struct {
 	members  int
 }
 
-// shape is a function that a rank calls, with the side on which the other ends of its messages are.
+// shape is a function that a rank calls, with where the other end of a message is: how many ranks on in the communicator,
+// at most half of it; 0: no message, or with more than mostPeers.
 type shape struct {
 	series
-	side int
+	peer int
+}
+
+// mostPeers is to how many other ranks a rank may send messages of a series for them to tell its role.
+const mostPeers = 8
+
+// addMessage adds a message to the shape of a rank, with the difference between the ranks of its ends. In a ring, and
+// where all exchange messages with all, no rank differs from the others, whatever its number.
+func (r *recorded) addMessage(of series, on int) {
+	switch n := of.members; {
+	case n == 2 && of.function == facts.SendAndRecv:
+		on = 0
+	case n == 2: // the first or the last of two stages
+	case 2*on > n:
+		on -= n
+	case 2*on <= -n:
+		on += n
+	}
+	_, known := r.shape[shape{of, on}]
+	if _, many := r.shape[shape{of, 0}]; many || known {
+		return
+	}
+	r.shape[shape{of, on}] = struct{}{}
+	peers := 0
+	for s := range r.shape {
+		peers += map[bool]int{true: 1}[s.series == of]
+	}
+	if peers > mostPeers {
+		maps.DeleteFunc(r.shape, func(s shape, _ struct{}) bool { return s.series == of })
+		r.shape[shape{of, 0}] = struct{}{}
+	}
 }
 
 // NewRecorder returns a recorder for a number of ranks of the world.
@@ -92,7 +126,7 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 		before = int64(l.Seq) - int64(l.Before)
 		if !starting && !rank.mayHide(l, uint64(own)) {
 			work = int64(m.Work)
-			rank.worked += float64(work)
+			rank.addWork(l.Ended, m.Begin, work)
 		}
 	}
 	rank.arrived[l.Seq%causes.KeptEnds], rank.waited[l.Seq%causes.KeptEnds] = l.Seq, 0
@@ -106,6 +140,17 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 	}
 	r.last = m.Begin
 	r.log.endRecord()
+}
+
+// addWork adds what a rank worked between an operation that ended and one that began: the part of it that is not counted
+// before another operation.
+func (r *recorded) addWork(ended, began otf2.Timestamp, work int64) {
+	from := max(ended, r.counted)
+	if began <= from {
+		return
+	}
+	r.worked += float64(work) * float64(began-from) / float64(began-ended)
+	r.counted = began
 }
 
 // refer records that a part of a rank is needed again.
@@ -163,8 +208,10 @@ func awaited(late *facts.Lateness, came []facts.Arrival, i int) (how int) {
 	}
 	last := came[late.Last].Begin
 	switch {
+	case late.Kind == facts.WaitCollective: // also a member that ended before the last one began, by their clocks
+		how = untilAll
 	case m.End < last: // it was not held up by the last one
-	case late.Kind == facts.WaitCollective || m.Wait > 0 && m.Begin+otf2.Timestamp(m.Wait) == last:
+	case m.Wait > 0 && m.Begin+otf2.Timestamp(m.Wait) == last:
 		how = untilAll
 	case late.Kind == facts.WaitLateBroadcast:
 		how = untilRoot
@@ -216,11 +263,7 @@ func (r *Recorder) Launch(op *causes.Operation, l *causes.Member, others []cause
 		if o.Local.Rank < 0 || o.Local.Rank == l.Local.Rank {
 			continue
 		}
-		side := 1
-		if o.Arrival.Rank < l.Arrival.Rank {
-			side = -1
-		}
-		r.ranks[l.Local.Rank].shape[shape{series{op.Function, op.Members}, side}] = struct{}{}
+		r.ranks[l.Local.Rank].addMessage(series{op.Function, op.Members}, o.Arrival.Rank-l.Arrival.Rank)
 		if o.There > l.End {
 			if op.Function == sends {
 				r.ranks[l.Local.Rank].eager[of] = struct{}{}

@@ -14,7 +14,7 @@ import (
 // Which ranks do the same work.
 
 // roles has the ranks by role, in two classes: alike has those that call the same functions, with the other ends of
-// their messages on the same sides; same has those of them that are also in a collective communicator in which all are
+// their messages as many ranks on; same has those of them that are also in a collective communicator in which all are
 // alike, such as the replicas of a stage.
 type roles struct {
 	same, alike []int32 // class by rank; those of alike come after those of same; −1: no operations
@@ -30,7 +30,7 @@ func (r *Recorder) roles() *roles {
 		o.worked[i] = r.ranks[i].worked
 		all := slices.SortedFunc(maps.Keys(r.ranks[i].shape), func(a, b shape) int {
 			return cmp.Or(cmp.Compare(a.function, b.function), cmp.Compare(a.members, b.members),
-				cmp.Compare(a.side, b.side))
+				cmp.Compare(a.peer, b.peer))
 		})
 		o.same[i], o.alike[i] = int32(i), -1
 		if key := fmt.Sprint(all); len(all) > 0 {

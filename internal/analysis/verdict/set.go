@@ -18,6 +18,9 @@ type Set struct {
 	// that exceeds the uncertainty of times and chance.
 	Gain  uint64 `json:"gain_ns"`
 	Least uint64 `json:"least_ns"`
+	// Scaled reports whether no other ranks do the same work, as of a stage, so that the set is compared with what ranks
+	// of other stages work.
+	Scaled bool `json:"scaled,omitempty"`
 }
 
 // NameSet adds a set to a verdict whose culprits, if any, are all in it. ranks is the number of ranks of the world.
@@ -32,6 +35,9 @@ func (v *Verdict) NameSet(s *Set, ranks int) {
 	}
 	text := fmt.Sprintf("%s, %stogether made the others wait: %.0f %% of %s.", name, what, 100*s.Share,
 		waitedText(float64(v.Waited), ranks))
+	if s.Scaled {
+		text += " They work longer than those of other stages; nothing shows whether they have more to do."
+	}
 	if v.Set = s; len(v.Culprits) == 0 {
 		text += " None of them stands out from the rest."
 		if nobody, rest, found := strings.Cut(v.Text, ". "); found && strings.HasPrefix(nobody, "Nobody") {
