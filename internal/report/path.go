@@ -82,7 +82,7 @@ func fasterLine(r *criticalpath.Result) string {
 	var parts []string
 	for i := range r.WhatIf {
 		w := &r.WhatIf[i]
-		if w.Confidence == nil && w.Change != criticalpath.FasterSet || len(parts) == mostFaster || r.Covered(w) {
+		if !w.IsNamed() || len(parts) == mostFaster || r.Covered(w) {
 			continue
 		}
 		condition := "were as fast as the others"

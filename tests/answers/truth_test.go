@@ -102,7 +102,27 @@ func (tr *truth) compare(v *verdict.Verdict) (c compared) {
 	for i := range left {
 		c.falsely = append(c.falsely, named(&left[i]))
 	}
+	if v.Set != nil {
+		tr.compareSet(v.Set, &c)
+	}
 	return c
+}
+
+// compareSet adds the ranks that are named together. A rank that is named so alone, as a stage, is found.
+func (tr *truth) compareSet(set *verdict.Set, c *compared) {
+	for _, rank := range set.Ranks {
+		late := func(k culprit) bool { return k.rank == rank }
+		if !slices.ContainsFunc(tr.culprits, late) && !slices.ContainsFunc(tr.may, late) {
+			c.falsely = append(c.falsely, culprit{kind: verdict.HostLate, rank: rank, peer: -1})
+		}
+	}
+	c.missed = slices.DeleteFunc(c.missed, func(k culprit) bool {
+		found := len(set.Ranks) == 1 && k.rank == set.Ranks[0] && delays(k.kind)
+		if found {
+			c.found, c.shares = append(c.found, k), append(c.shares, set.Share-k.share)
+		}
+		return found
+	})
 }
 
 // faults says, a line each, what a verdict has wrong.

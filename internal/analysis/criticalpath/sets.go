@@ -70,7 +70,7 @@ const (
 // names are none, or some of these. roles are the ranks of the world by the work that they do.
 func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict, roles [][]int) {
 	best := r.slowest(c, roles)
-	if best == nil || len(v.Culprits) >= len(best.Ranks) {
+	if best == nil || len(v.Culprits) >= max(len(best.Ranks), 1) {
 		return
 	}
 	for i := range v.Culprits {
@@ -78,14 +78,20 @@ func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict, roles [][]int) {
 			return
 		}
 	}
-	if slices.ContainsFunc(r.WhatIf, func(w WhatIf) bool { return best.rivals(&w, len(v.Culprits) > 0) }) {
-		return
+	for i := range r.WhatIf {
+		if w := &r.WhatIf[i]; w != best && best.rivals(w, len(v.Culprits) > 0) {
+			return
+		}
+	}
+	if best.Change == FasterRank {
+		best.Ranks = []int{best.Rank}
+	} else {
+		best.Change = FasterSet
 	}
 	cost := 0.0
 	for _, rank := range best.Ranks {
 		cost += c.Ranks[rank].Cost()
 	}
-	best.Change = FasterSet
 	v.NameSet(&verdict.Set{Ranks: best.Ranks, Name: best.Name, Host: best.Host, Gain: best.Gain, Least: *best.Least,
 		Share: cost / max(float64(v.Waited), 1), Scaled: best.Scaled}, len(c.Ranks))
 }
@@ -123,13 +129,18 @@ func (w *WhatIf) rivals(other *WhatIf, named bool) bool {
 	return float64(other.Gain) > limit
 }
 
-func (w *WhatIf) has(rank int) bool { return slices.Contains(w.Ranks, rank) }
+func (w *WhatIf) has(rank int) bool { return w.Rank == rank || slices.Contains(w.Ranks, rank) }
 
 // rareTimes is the number of operations below which being late is no habit.
 const rareTimes = 5
 
-// isCandidate reports whether the change is that of ranks that belong together.
-func (w *WhatIf) isCandidate() bool { return w.Change == FasterHost || w.Change == FasterRole }
+// IsNamed reports whether the change is that of what the verdict names.
+func (w *WhatIf) IsNamed() bool { return w.Confidence != nil || w.Change == FasterSet || len(w.Ranks) == 1 }
+
+// isCandidate reports whether the change is that of ranks that belong together, or of a rank whose work no others do.
+func (w *WhatIf) isCandidate() bool {
+	return w.Change == FasterHost || w.Change == FasterRole || w.Change == FasterRank && w.Scaled
+}
 
 // moreWork returns how much longer, in ns, each rank of the set worked at least than the median of the other ranks. Where
 // no other ranks do the same work, two other roles at least are needed that differ less from each other than from the

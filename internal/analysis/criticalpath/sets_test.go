@@ -38,7 +38,7 @@ func TestSetsAreNamed(t *testing.T) {
 		{"a stage, compared with one other", 2, stage1, nil, false, nil, ""},
 		{"a stage, compared with two others", 3, from(16), nil, false, []int{16, 17, 18, 19, 20, 21, 22, 23},
 			"Ranks 16-23, which do the same work, together made the others wait: 92 % of 73.4 µs waited, summed over 24 " +
-				"ranks. They work longer than those of other stages; nothing shows whether they have more to do. None of " +
+				"ranks. No others do this work; whether they are slow or have more to do is not known. None of " +
 				"them stands out from the rest. Who?"},
 		{"a stage that differs from the next as that does from a third", 3, from(8), nil, false, nil, ""},
 		{"nobody", 1, nobody, nil, false, nil, ""},

@@ -25,21 +25,25 @@ type Set struct {
 
 // NameSet adds a set to a verdict whose culprits, if any, are all in it. ranks is the number of ranks of the world.
 func (v *Verdict) NameSet(s *Set, ranks int) {
-	name := s.Name
+	name, together := s.Name, ", which do the same work, together"
+	switch {
+	case len(s.Ranks) == 1:
+		together = ""
+	case s.Host != "":
+		together = ", together"
+	}
 	if s.Host != "" {
 		name += " on " + s.Host
 	}
-	what := "which do the same work, "
-	if s.Host != "" {
-		what = ""
-	}
-	text := fmt.Sprintf("%s, %stogether made the others wait: %.0f %% of %s.", name, what, 100*s.Share,
+	text := fmt.Sprintf("%s%s made the others wait: %.0f %% of %s.", name, together, 100*s.Share,
 		waitedText(float64(v.Waited), ranks))
 	if s.Scaled {
-		text += " They work longer than those of other stages; nothing shows whether they have more to do."
+		text += " No others do this work; whether they are slow or have more to do is not known."
 	}
 	if v.Set = s; len(v.Culprits) == 0 {
-		text += " None of them stands out from the rest."
+		if len(s.Ranks) > 1 {
+			text += " None of them stands out from the rest."
+		}
 		if nobody, rest, found := strings.Cut(v.Text, ". "); found && strings.HasPrefix(nobody, "Nobody") {
 			text += " " + rest
 		}
