@@ -24,6 +24,7 @@ type computing struct {
 	done   otf2.Timestamp // when it finished the work before an operation that began then; 0: unknown
 	fresh  bool           // that was before the last operation
 	run    uint32         // how often it has waited for its host
+	nth    uint32         // operations since then
 	waited float64        // ns of waits since then
 	moved  float64        // ns of transfers since then
 }
@@ -35,11 +36,18 @@ type gpuTimes struct {
 	took  [keptTimes]float64 // ns to the begin, from the begin of the previous operation, or from the call if later
 	n     uint32
 	mid   float64
-	last  float64 // ns from the end of the previous operation, the last time
-	run   uint32  // the run that it was in
+	last  float64             // ns from the end of the previous operation, the last time
+	run   uint32              // the run that it was in
+	first [keptPlaces]gpuTime // the last times of the first operations of a run
 	order *order
 	early early
 }
+
+// gpuTime is how long a GPU took before an operation, in ns: since the previous operation began, and since it ended.
+type gpuTime struct{ begun, ended float64 }
+
+// keptPlaces is for how many operations since a GPU waited for its host the last times are kept.
+const keptPlaces = 4
 
 // order counts evidence of whether GPUs, or hosts, wait for an operation before they do what precedes the next one. It
 // depends on the program, so all ranks have it in common.
@@ -70,8 +78,9 @@ func (e *Engine) computedBeside(l *Local, begin otf2.Timestamp, s *state, of ser
 		s.own[GPU] += moved
 		s.transfer -= moved
 	}
+	s.gpu.nth++
 	if s.gpu.of, s.gpu.fresh = of.function, exposed; exposed {
-		s.gpu = computing{of: of.function, done: begin, fresh: true, run: s.gpu.run}
+		s.gpu = computing{of: of.function, done: begin, fresh: true, run: s.gpu.run, nth: s.gpu.nth}
 	}
 }
 
@@ -115,7 +124,7 @@ func (e *Engine) computed(l *Local, begin otf2.Timestamp, of series) {
 		t.gpu.early.add(&p.left, l, exposed)
 	}
 	if exposed && before.fresh {
-		t.gpu.add(float64(begin-max(before.done, l.Returned)), float64(begin-l.Ended), before.run)
+		t.gpu.add(gpuTime{float64(begin - max(before.done, l.Returned)), float64(begin - l.Ended)}, before)
 	}
 }
 
@@ -160,14 +169,21 @@ func (e *Engine) orderOf(of functions) *order {
 	return keyed.Entry(e.orders, of)
 }
 
-// add adds the times since the begin of the previous operation, and since its end.
-func (t *gpuTimes) add(begun, ended float64, run uint32) {
-	if t.n > 0 && t.run == run {
-		since := t.took[(t.n-1)%keptTimes]
-		t.order.add(abs(begun-since), abs(ended-t.last))
+// add adds times. They are compared with the last ones at the same place of a run, or else with the last ones of the same
+// run: a GPU that computes whatever becomes of operations takes as long from begin to begin where one was held up and
+// where none was.
+func (t *gpuTimes) add(x gpuTime, before *computing) {
+	if before.nth < keptPlaces {
+		at := &t.first[before.nth]
+		if at.begun > 0 {
+			t.order.add(abs(x.begun-at.begun), abs(x.ended-at.ended))
+		}
+		*at = x
+	} else if t.n > 0 && t.run == before.run {
+		t.order.add(abs(x.begun-t.took[(t.n-1)%keptTimes]), abs(x.ended-t.last))
 	}
-	t.took[t.n%keptTimes] = begun
-	t.last, t.run = ended, run
+	t.took[t.n%keptTimes] = x.begun
+	t.last, t.run = x.ended, before.run
 	if t.n++; t.n >= keptTimes {
 		t.mid = middleOf(&t.took)
 	}

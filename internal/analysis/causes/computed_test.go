@@ -72,3 +72,21 @@ func TestSharedGPUsDoNotComputeBesideWaits(t *testing.T) {
 		}
 	}
 }
+
+// Each time that a GPU has waited for its host, times are compared with those at the same place the time before: of two
+// operations in a row, both can have been held up alike.
+func TestOrderByPlaces(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		late           gpuTime // where operations were held up for 15 ms
+		beside, behind float64
+	}{{"it computes meanwhile", gpuTime{19e6, 4e6}, 2, 0}, {"it waits for them", gpuTime{34e6, 19e6}, 0, 2}} {
+		times := gpuTimes{order: new(order)}
+		for run, x := range []gpuTime{{19e6, 19e6}, c.late} {
+			for nth := range uint32(2) {
+				times.add(x, &computing{run: uint32(run), nth: nth})
+			}
+		}
+		testkit.Check(t, *times.order == order{c.beside, c.behind}, "%s: %+v", c.name, *times.order)
+	}
+}
