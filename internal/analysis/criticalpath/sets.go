@@ -135,7 +135,9 @@ func (w *WhatIf) has(rank int) bool { return w.Rank == rank || slices.Contains(w
 const rareTimes = 5
 
 // IsNamed reports whether the change is that of what the verdict names.
-func (w *WhatIf) IsNamed() bool { return w.Confidence != nil || w.Change == FasterSet || len(w.Ranks) == 1 }
+func (w *WhatIf) IsNamed() bool {
+	return w.Confidence != nil || w.Change == FasterSet || len(w.Ranks) == 1
+}
 
 // isCandidate reports whether the change is that of ranks that belong together, or of a rank whose work no others do.
 func (w *WhatIf) isCandidate() bool {
