@@ -322,7 +322,7 @@ type Rank struct {
 	Beside [NumKinds]float64
 	Delays [NumKinds]float64 // upper bound on how much earlier operations would have begun, without Beside
 	// Worked is its own time: on the host, in calls, and on the GPU before operations begin, and also on its host and
-	// GPU while it waited. Rarely is what its few longest steps have more than the next one (rareSteps); it is left
+	// GPU while it waited. Rarely is what its few longest steps have more than the next one (LeastTimes); it is left
 	// out.
 	Worked, Rarely float64
 	WorkedBy       [ownKinds]float64 // Worked by kinds

@@ -5,12 +5,12 @@ package causes
 // The work that a rank did a few times only: it loads data, compiles a kernel, creates a communicator. Ranks that do
 // such work, or begin with it, do not work longer than others from iteration to iteration.
 
-// rareSteps is how many of a rank's steps may be rare work. One more is a habit.
-const rareSteps = 4
+// LeastTimes is the least number of occasions that are a habit. Fewer are rare, and may be chance.
+const LeastTimes = 5
 
 // longest has the longest of a rank's steps, the longest first. A step is the work before an operation, since the
 // operation before it.
-type longest [rareSteps + 1]struct {
+type longest [LeastTimes]struct {
 	before uint32 // the operation before, as a part of the rank
 	ns     float64
 	own    [ownKinds]float64
@@ -37,8 +37,8 @@ func (l *longest) add(before uint32, own [ownKinds]float64) {
 
 // rare returns by how much the longest steps exceed the one that follows them.
 func (l *longest) rare() (own [ownKinds]float64) {
-	usual := l[rareSteps].ns
-	for i := range l[:rareSteps] {
+	usual := l[LeastTimes-1].ns
+	for i := range l[:LeastTimes-1] {
 		if s := &l[i]; s.ns > 0 {
 			for k, ns := range s.own {
 				own[k] += ns * (1 - usual/s.ns)

@@ -132,7 +132,7 @@ func (w *WhatIf) rivals(other *WhatIf, named bool) bool {
 func (w *WhatIf) has(rank int) bool { return w.Rank == rank || slices.Contains(w.Ranks, rank) }
 
 // rareTimes is the number of operations below which being late is no habit.
-const rareTimes = 5
+const rareTimes = causes.LeastTimes
 
 // IsNamed reports whether the change is that of what the verdict names.
 func (w *WhatIf) IsNamed() bool {

@@ -219,7 +219,7 @@ func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (
 	if ev.held(i) > r.Cost() {
 		return c, false
 	}
-	if confidence < least || math.Round(times) < leastTimes || r.All && h.times < leastTimes ||
+	if confidence < least || math.Round(times) < causes.LeastTimes || r.All && h.times < causes.LeastTimes ||
 		r.Cost() < timesUsual*middle(ranks, work.cost, i, t.found) {
 		return c, false
 	}

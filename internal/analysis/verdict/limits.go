@@ -2,7 +2,9 @@
 
 package verdict
 
-// Limits for naming a rank. docs/causes.md shows them with their values (Limits).
+import "github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+
+// Limits for naming a rank, with causes.LeastTimes. docs/causes.md shows them with their values (Limits).
 const (
 	// leastShare is the part of all waiting that a rank must have caused.
 	leastShare = 0.08
@@ -16,8 +18,6 @@ const (
 	timesNamed = 3
 	// leastTime is the part of the run by which the run must have been shorter without its lateness.
 	leastTime = 0.005
-	// leastTimes is the least number of occasions on which it was late.
-	leastTimes = 5
 	// leastConfidence is 1 minus the probability, over all ranks together, that a rank is named by chance.
 	leastConfidence = 0.99
 	// enoughConfidence is used instead for a rank that caused most of the waiting (mostShare) and cost much of the run
@@ -48,14 +48,14 @@ type Limit struct {
 	Meaning string
 }
 
-// limits are all of them.
-var limits = []Limit{
+// Limits are all of them.
+var Limits = []Limit{
 	{"LeastShare", leastShare, "part of all waiting that goes back to it"},
 	{"TimesUsual", timesUsual, "times the median of what goes back to the other ranks"},
 	{"TimesNext", timesNext, "times what any rank that is not named caused, or worked longer"},
 	{"TimesNamed", timesNamed, "times what another named rank caused, from where on it must have worked longer, too"},
 	{"LeastTime", leastTime, "part of the run by which operations would have begun earlier"},
-	{"LeastTimes", leastTimes, "occasions on which it was late"},
+	{"LeastTimes", causes.LeastTimes, "occasions on which it was late"},
 	{"LeastConfidence", leastConfidence, "one less the probability of being named by chance"},
 	{"EnoughConfidence", enoughConfidence, "the same, if the next two are reached"},
 	{"MostShare", mostShare, "part of all waiting for which that is enough"},
