@@ -35,6 +35,7 @@ type findings struct {
 	pauses      []jobs.Pause
 	differences []jobs.Difference
 	stopped     []verdict.Culprit // members that kept the job from making progress
+	silent      string            // since when ranks were silent, if nothing was under way
 	problems    []string
 	// the problems, and damage to the directory, because of which data are missing from the archive
 	damaged      []string
@@ -46,6 +47,9 @@ type findings struct {
 func newArchive(run *jobs.Run, opts *UnifyOptions, on base) (*archive, error) {
 	job := jobs.JobOf(run)
 	found := &findings{stopped: waitfor.Culprits(job, waitfor.Find(job, opts.now()))}
+	if len(found.stopped) == 0 {
+		found.silent = waitfor.Silence(job, opts.now())
+	}
 	a := &archive{
 		roster: newRoster(run), definitions: newDefinitions(), extent: &extent{first: math.MaxUint64}, findings: found,
 		opts: opts, on: on,

@@ -21,6 +21,8 @@ import (
 //	PROCESSES, PROCESSES_FINISHED, PROCESSES_RUNNING, PROCESSES_CRASHED   processes with data, by state
 //	PROCESSES_CONTINUED       how often a collector took over from one that had died
 //	PROCESSES_DIED            processes that did not end in order; DIED::<n> states how, and which was first
+//	SILENT                    since when ranks had recorded nothing, where processes died or run with nothing under
+//	                          way, and that it is not known whom they wait for
 //	PROCESSES_MISSING         processes known only from their ranks in communicators
 //	RANKS_MISSING             communicator ranks without data
 //	COMMUNICATORS             communicators of more than one rank, without those of networks
@@ -140,6 +142,9 @@ func (d *description) describeProcesses(ps *properties) {
 	ps.positive(facts.PropProcessesDied, uint64(len(dead)))
 	for i, line := range jobs.DeathWords(dead) {
 		ps.add(facts.PropDied.Nth(i), line)
+	}
+	if d.silent != "" {
+		ps.add(facts.PropSilent, d.silent)
 	}
 	ps.addNumber(facts.PropProcessesMissing, uint64(d.missingProcesses()))
 	ps.addNumber(facts.PropRanksMissing, uint64(d.missingRanks()))

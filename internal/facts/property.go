@@ -71,6 +71,7 @@ const (
 // Properties of archives: what is to be known of their data.
 const (
 	PropDied         Property = "DIED"
+	PropSilent       Property = "SILENT"
 	PropUncounted    Property = "LOST_UNCOUNTED"
 	PropDamaged      Property = "DAMAGED"
 	PropDiffer       Property = "SEQUENCES_DIFFER"

@@ -125,11 +125,10 @@ func Hang(h *hang.Report) *Document {
 			}
 		}
 		switch {
-		case len(j.Communicators) == 0 && j.Running == 0 && len(j.Died) == 0:
+		case len(j.Communicators) == 0 && j.Silent == "":
 			d.addIntro("%sno operation is under way", job)
 		case len(j.Communicators) == 0:
-			d.addIntro("%sno operation is under way; a rank may be waiting where NCCL reports nothing: in the "+
-				"creation of a communicator (ncclCommInitRank, ncclCommSplit)", job)
+			d.addIntro("%sno operation is under way: %s", job, j.Silent)
 		case old || j.Communicators[0].Age >= slowNotHung:
 		case j.Running > 0:
 			d.addIntro("%sall of this is younger than %s: look again to see whether it is stuck or just running", job,

@@ -46,6 +46,9 @@ func Live(v *live.View, operations, ranks int) *Document {
 	for i := range v.Stops {
 		d.addIntro("! stopped     %s", v.Stops[i].Sentence())
 	}
+	if v.Silent != "" {
+		line("silent", "%s", v.Silent)
+	}
 	for _, died := range v.Died {
 		d.addIntro("! died        %s", died)
 	}

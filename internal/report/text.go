@@ -251,6 +251,9 @@ func (l *summaryLines) addProcesses(s *operations.Summary) {
 		}
 		l.addAlarm(name, "%s", died)
 	}
+	if s.Silent != "" {
+		l.addAlarm("silent", "%s", s.Silent)
+	}
 }
 
 // addOperations adds the number of operations, and those whose members disagree.

@@ -47,6 +47,8 @@ type Job struct {
 	Culprits []verdict.Culprit `json:"culprits"`
 	// RAS has the statements of NCCL's RAS about the job's communicators; it is empty if RAS was not asked.
 	RAS []string `json:"ras,omitempty"`
+	// Silent says, where no operation is under way, since when the ranks have been silent, and what is not known.
+	Silent string `json:"silent,omitempty"`
 	// Partial names the processes that, on request, do not record all operations. What they skip is not seen here.
 	Partial []string `json:"partial"`
 }
@@ -116,6 +118,9 @@ func Find(dir string, now time.Time, status *ras.Status) (*Report, error) {
 		h := hangOf(j, uint64(max(now.UnixNano(), 0)))
 		h.Stops = append([]waitfor.Stop{}, waitfor.Find(j, now)...)
 		h.Culprits = waitfor.Culprits(j, h.Stops)
+		if len(h.Stops) == 0 {
+			h.Silent = waitfor.Silence(j, now)
+		}
 		h.hear(j, status)
 		r.Jobs = append(r.Jobs, h)
 	}

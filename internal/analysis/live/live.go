@@ -60,9 +60,11 @@ type View struct {
 	Skipped bool `json:"skipped"`
 	// Stops are the reasons why the job does not continue, as in hang.Report, at most some seconds old. For a running
 	// job they are those that it cannot overcome by itself, or that are older than operations usually are.
-	Stops    []waitfor.Stop `json:"stops"`
-	Over     bool           `json:"-"` // no process has run for a while, and none is expected to start
-	Problems []string       `json:"problems"`
+	Stops []waitfor.Stop `json:"stops"`
+	// Silent says, where nothing is under way, since when the ranks have been silent (waitfor.Silence).
+	Silent   string   `json:"silent,omitempty"`
+	Over     bool     `json:"-"` // no process has run for a while, and none is expected to start
+	Problems []string `json:"problems"`
 }
 
 // State is the state of a job.
@@ -147,6 +149,7 @@ type Follower struct {
 	skipped  bool                   // this look left out parts
 	ended    time.Time              // time since which no process has run
 	stops    []waitfor.Stop         // the latest result of waitfor.Find
+	silent   string                 // and of waitfor.Silence
 	asked    time.Time              // time of that result
 }
 
@@ -276,8 +279,12 @@ func (l *Follower) Look(now time.Time) (*View, error) {
 // done in every look.
 func (l *Follower) stop(v *View, j *jobs.Job, now time.Time) {
 	if l.asked.IsZero() || now.Sub(l.asked) >= liveLag || v.State == LiveEnded {
-		l.stops, l.asked = waitfor.Find(j, now), now
+		l.stops, l.silent, l.asked = waitfor.Find(j, now), "", now
+		if len(l.stops) == 0 {
+			l.silent = waitfor.Silence(j, now)
+		}
 	}
+	v.Silent = l.silent
 	for _, s := range l.stops {
 		if s.Certain || s.Seen || s.Age >= waitfor.Young || v.State == LiveEnded {
 			v.Stops = append(v.Stops, s)

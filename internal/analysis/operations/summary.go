@@ -25,13 +25,15 @@ type Summary struct {
 	// NotRecorded describes the missing processes; nil if none is missing.
 	NotRecorded *NotRecorded `json:"not_recorded,omitempty"`
 	// Died has one sentence for each process that ended abnormally: how it ended, and which one was the first.
-	Died          []string `json:"died"`
-	Ranks         int      `json:"ranks"` // processes or GPUs with communicators
-	Hosts         int      `json:"hosts"`
-	GPUs          int      `json:"gpus"`
-	Communicators int      `json:"communicators"` // of more than one rank
-	Locations     int      `json:"locations"`
-	Events        uint64   `json:"events"`
+	Died []string `json:"died"`
+	// Silent says since when ranks had recorded nothing, where processes died or run with nothing under way.
+	Silent        string `json:"silent,omitempty"`
+	Ranks         int    `json:"ranks"` // processes or GPUs with communicators
+	Hosts         int    `json:"hosts"`
+	GPUs          int    `json:"gpus"`
+	Communicators int    `json:"communicators"` // of more than one rank
+	Locations     int    `json:"locations"`
+	Events        uint64 `json:"events"`
 	// Operations counts the operations that all members with data have (a collective counts once), and Bytes sums up
 	// their sizes: what the program moved, as nccl-tests counts it. Messages count once, at the sender.
 	Operations uint64 `json:"operations"`
@@ -140,6 +142,7 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties,
 	s.Running, _ = ps.Number(facts.PropProcessesRunning)
 	s.Crashed, _ = ps.Number(facts.PropProcessesCrashed)
 	s.Died = append([]string{}, ps.Numbered(facts.PropDied)...)
+	s.Silent = ps.Text(facts.PropSilent)
 	s.Differences, _ = ps.Number(facts.PropDiffer)
 	s.Deviations = deviationsOf(a)
 	s.LostByProcess = lostByProcess(defs, ps)

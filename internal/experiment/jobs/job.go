@@ -47,6 +47,9 @@ type JobProcess struct {
 	Paused    bool   // recording is paused, or parts were left out on request
 	Size      int    // processes of the job, as the launcher says; −1 if it does not
 	Shard     string // uuid of its first shard
+	// Creating is when it began to create a communicator of which NCCL has not said more, and on which it has called
+	// nothing; 0: there is none.
+	Creating uint64
 
 	Losses map[string]uint64 // events that could not be recorded, by reason
 }
@@ -66,6 +69,7 @@ type JobCommunicator struct {
 // JobRank is one rank of a communicator with its progress.
 type JobRank struct {
 	Process   *JobProcess
+	Created   uint64 // when NCCL told the plugin of it, on the job's clock
 	Finalized bool
 	// Done are the operations that the rank has ended, one after the other, and Reached those that it has begun, by
 	// the keys of experiment.Comm.Sequences.
@@ -158,6 +162,11 @@ func newJob(r *Run) *Job {
 				jp.Lost += n
 			}
 		}
+		for i := range p.Shard.Comms {
+			if c := &p.Shard.Comms[i]; unsized(c) && c.FinalTime == 0 && c.Begun == 0 && len(c.Sequences) == 0 {
+				jp.Creating = max(jp.Creating, p.At(c.InitTime))
+			}
+		}
 		processes[p] = jp
 		job.Processes = append(job.Processes, jp)
 	}
@@ -206,8 +215,8 @@ func (in *Communicator) rankNames(n *numbering, kept []Slot) []string {
 // way; they count as done.
 func newJobRank(process *JobProcess, m *Rank) *JobRank {
 	c := m.Comm()
-	j := &JobRank{Process: process, Finalized: c.FinalTime != 0, Done: make(map[string]uint64),
-		Reached: make(map[string]uint64), Begun: m.Process.At(c.Begun)}
+	j := &JobRank{Process: process, Created: m.Process.At(c.InitTime), Finalized: c.FinalTime != 0,
+		Done: make(map[string]uint64), Reached: make(map[string]uint64), Begun: m.Process.At(c.Begun)}
 	process.Paused = process.Paused || len(c.Gaps) > 0
 	for _, p := range m.Process.Shards() {
 		if m.Index < len(p.Shard.Comms) {

@@ -151,5 +151,8 @@ func (r *JobRank) GPU() int {
 	return last.Shard.Comms[last.Comm].GPU
 }
 
+// Shard is the description of the rank's process by its latest collector.
+func (r *JobRank) Shard() *experiment.Process { return r.Parts[len(r.Parts)-1].Shard }
+
 // SameGPU reports whether two communicator ranks of a process are on one GPU.
 func (r *JobRank) SameGPU(o *JobRank) bool { return r.GPU() == o.GPU() }

@@ -87,6 +87,9 @@ func Find(j *jobs.Job, now time.Time) []Stop {
 	for _, o := range g.operations {
 		add(absent(o))
 	}
+	for _, c := range j.Communicators {
+		add(uncreated(j, c))
+	}
 	for _, o := range ends {
 		add(transfer(o))
 		add(idle(o))
