@@ -48,12 +48,15 @@ func (p *perfettoWriter) writeWait(w *waits.Wait) {
 	p.countRecord("waits")
 }
 
-// writeVerdict writes each culprit at the operation where it cost the most.
+// writeVerdict writes each culprit at the operation where it cost the most, and a set at the begin of the run.
 func (p *perfettoWriter) writeVerdict(v *verdict.Verdict, to *lanes, begin otf2.Timestamp) {
 	if v == nil {
 		return
 	}
-	if len(v.Culprits) == 0 {
+	switch {
+	case v.Set != nil:
+		p.writeCulprit(to, v.Set.Name+": together", v.Text, nil, begin, begin)
+	case !v.StandsOut:
 		p.writeCulprit(to, "nobody stands out", v.Text, nil, begin, begin)
 	}
 	for i := range v.Culprits {

@@ -75,6 +75,7 @@ type exposition struct {
 	duration       uint64 // ns
 
 	culprits []verdict.Culprit // archives only
+	set      *verdict.Set      // archives only; nil: none
 
 	// The following are for running jobs only.
 	processes map[string]int
@@ -197,6 +198,12 @@ var promMetrics = []promMetric{
 				c := &x.culprits[i]
 				add(c.Share, x.ownLabels(label{"node", c.Host}, label{"rank", units.RankName(c.Rank)},
 					label{"kind", string(c.Kind)})...)
+			}
+		}},
+	{"nccl_otf2_culprit_set_share", "Ranks that the verdict names together: share of all waiting that they caused.",
+		archiveMetric, false, -1, func(x *exposition, add addSample) {
+			if x.set != nil {
+				add(x.set.Share, x.ownLabels(label{"node", x.set.Host}, label{"ranks", x.set.Name})...)
 			}
 		}},
 	{"nccl_otf2_lost_records", lostHelp, archiveMetric, false, -1, lostRecords},

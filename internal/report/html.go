@@ -90,6 +90,9 @@ func WriteHTML(r *operations.Report, out io.Writer, how HTML) error {
 		Summary: SummaryLines(&r.Summary), Problems: r.Problems, Next: nextStep(r), Tiles: summaryTiles(r),
 	}
 	if r.Verdict != nil {
+		if s := r.Verdict.Set; s != nil {
+			p.Culprits = append(p.Culprits, setOf(s, r.Summary.Duration))
+		}
 		for i := range r.Verdict.Culprits {
 			p.Culprits = append(p.Culprits, culpritOf(&r.Verdict.Culprits[i], clock))
 		}
@@ -143,6 +146,17 @@ var kindNames = map[verdict.Kind]string{
 	verdict.HostLate: "its host called late", verdict.GPULate: "its GPU began late or worked slowly",
 	verdict.SlowTransfer: "slow transfers",
 	verdict.Missing:      "it never came", verdict.Order: "another order of calls", verdict.Mismatch: "other arguments",
+}
+
+// setOf describes ranks that held the others up together, of a run of so many ns.
+func setOf(s *verdict.Set, run uint64) culprit {
+	out := culprit{Who: s.Name, Kind: "together"}
+	if s.Host != "" {
+		out.Who += " on " + s.Host
+	}
+	out.Facts = []Line{{Name: "of all waiting", Text: units.Percent(s.Share, 1)},
+		{Name: "of the run's time", Text: units.Percent(float64(s.Gain), float64(run))}}
+	return out
 }
 
 func culpritOf(c *verdict.Culprit, clock Clock) culprit {

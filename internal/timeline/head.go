@@ -157,8 +157,9 @@ const plotTicks = 6
 
 // headVerdict is the report's verdict on what made the ranks wait.
 type headVerdict struct {
-	Text     string        `json:"text"`
-	Culprits []headCulprit `json:"culprits"`
+	Text      string        `json:"text"`
+	StandsOut bool          `json:"stands_out"`
+	Culprits  []headCulprit `json:"culprits"`
 }
 
 // headCulprit is a culprit with its places on the page.
@@ -174,7 +175,7 @@ func (d *Data) verdict() headVerdict {
 	if v == nil {
 		return out
 	}
-	out.Text = v.Text
+	out.Text, out.StandsOut = v.Text, v.StandsOut
 	for _, c := range v.Culprits {
 		one := headCulprit{Culprit: c}
 		if w := c.Worst; w != nil {

@@ -40,7 +40,7 @@ func (v *Verdict) NameSet(s *Set, ranks int) {
 	if s.Scaled {
 		text += " No others do this work; whether they are slow or have more to do is not known."
 	}
-	if v.Set = s; len(v.Culprits) == 0 {
+	if v.Set, v.StandsOut = s, true; len(v.Culprits) == 0 {
 		if len(s.Ranks) > 1 {
 			text += " None of them stands out from the rest."
 		}

@@ -38,7 +38,7 @@ func KindOf(k causes.Kind) Kind {
 
 // Verdict is the answer to "what made us wait?". Times are ns, shares are 0 to 1.
 type Verdict struct {
-	StandsOut bool      `json:"stands_out"` // there is a culprit
+	StandsOut bool      `json:"stands_out"` // there is a culprit, or a set
 	Culprits  []Culprit `json:"culprits"`   // the worst first; empty, never nil, if nobody stands out
 	// Text is the answer in one sentence; it may state that nobody stands out, or what to record if too little is
 	// known.

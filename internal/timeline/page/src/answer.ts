@@ -95,7 +95,7 @@ export function fillVerdict(host: Host): void {
   section.hidden = verdict.text === "" && problems.length === 0;
   const more = problems.length > 1 ? ` (and ${problems.length - 1} more, see About)` : "";
   const damage = problems.length > 0 ? [el("p", { class: "damage alarm", role: "alert" }, `Not all of the archive is shown: ${problems[0]}${more}`)] : [];
-  section.replaceChildren(...damage, el("p", { class: verdict.culprits.length > 0 ? "answer found" : "answer" }, verdict.text), ...verdict.culprits.map((c) => culprit(host, c)));
+  section.replaceChildren(...damage, el("p", { class: verdict.stands_out ? "answer found" : "answer" }, verdict.text), ...verdict.culprits.map((c) => culprit(host, c)));
 }
 
 function culprit(host: Host, c: Culprit): HTMLElement {

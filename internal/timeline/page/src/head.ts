@@ -208,7 +208,7 @@ export interface Head {
   markers: Marker[];
   matrix: { transfers: Flow[]; nominal: Flow[]; remarks: string[] };
   bandwidth?: Plot; // not there: no curve has two sizes
-  verdict: { text: string; culprits: Culprit[] };
+  verdict: { text: string; stands_out: boolean; culprits: Culprit[] };
   answer: Answer;
   facts: { name: string; text: string; alarm?: boolean }[];
   totals: {

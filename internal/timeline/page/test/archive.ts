@@ -255,7 +255,7 @@ export function archive(run: Run): Source {
   const head: Head = {
     version: 2, tool: "test", title: "made up", origin: "0", realtime: false, duration: run.duration, begin: 0, selection: "", chunk, leaf, categories: run.categories ?? ["NCCL collectives"],
     regions: run.regions ?? [{ name: "AllReduce", category: 0 }], attributes: [], texts: {}, rows, lanes, comms: [{ ref: 0, name: "world", members: [] }], functions: ["AllReduce", "Send"],
-    waitKinds: [], ranks: [], markers: [], matrix: { transfers: [], nominal: [], remarks: [] }, facts: [], verdict: { text: "", culprits: [] }, answer: { from: 0, to: 0, lines: [], windows: [], worst: [] },
+    waitKinds: [], ranks: [], markers: [], matrix: { transfers: [], nominal: [], remarks: [] }, facts: [], verdict: { text: "", stands_out: false, culprits: [] }, answer: { from: 0, to: 0, lines: [], windows: [], worst: [] },
     totals: { bars, operations: 0, transfers: 0, events: 0, hosts: 1, comms: 1, collectives: 0, waited: 0 }, problems: [], nodes: blocks.length - 1, instances, metrics,
     ...(waits.count > 0 ? { waits } : {}),
   };
