@@ -40,6 +40,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -57,6 +58,7 @@ var products = []product{
 	{"report", []string{"report", "DIR", "--format", "json"}, "", readReport},
 	{"report, text", []string{"report", "DIR"}, "", readReportText},
 	{"report, CSV", []string{"report", "DIR", "--format", "csv"}, "", readReportCSV},
+	{"report, HTML", []string{"report", "DIR", "--html", "-o", "DIR/report.html"}, "report.html", readReportHTML},
 	{"report, Markdown", []string{"report", "DIR", "--format", "markdown"}, "", readReportMarkdown},
 	{"report --nccl-tests", []string{"report", "DIR", "--nccl-tests", "--format", "json"}, "", readNCCLTests},
 	{"report --tally", []string{"report", "DIR", "--tally", "--format", "json"}, "", readTally},
@@ -408,8 +410,11 @@ func readReportText(f figures, name string, outputs map[string][]byte) error {
 	if err := f.answer(name, string(outputs[""])); err != nil {
 		return err
 	}
-	return f.writtenRows(name, tableRows(string(outputs[""]),
-		func(line string) []string { return gaps.Split(strings.TrimSpace(line), -1) }))
+	cells := func(line string) []string { return gaps.Split(strings.TrimSpace(line), -1) }
+	if err := f.waitedRows(name, tableRows(string(outputs[""]), ofAll, cells)); err != nil {
+		return err
+	}
+	return f.writtenRows(name, tableRows(string(outputs[""]), "busbw GB/s", cells))
 }
 
 // A tally adds up regions by name: launches, so operations only where they were launched alone.
@@ -481,6 +486,9 @@ func readWaits(f figures, name string, outputs map[string][]byte) error {
 		f.add(name, row.Name+": compared", float64(row.Parts))
 		if row.GoesBack != nil {
 			f.near(name, row.Name+": goes back to it", *row.GoesBack, 0)
+			if v := w.Verdict; v != nil && v.Waited > 0 && *row.GoesBack > 0 {
+				f.near(name, row.Name+": "+ofAll, *row.GoesBack/float64(v.Waited), 1e-9)
+			}
 		}
 	}
 	f.add(name, "collectives compared", float64(w.Collectives))
@@ -950,6 +958,10 @@ func (f figures) verdict(product string, v *verdict.Verdict) {
 	for i, c := range v.Culprits {
 		f.add(product, fmt.Sprintf("verdict: culprit %d", i), float64(c.Rank))
 		f.add(product, fmt.Sprintf("verdict: culprit %d: share", i), c.Share)
+		f.add(product, fmt.Sprintf("verdict: culprit %d: %s", i, ofAll), c.Caused)
+		if c.Kind == verdict.HostLate { // to what a GPU does before operations belongs what it does within them
+			f.near(product, units.RankName(c.Rank)+": "+ofAll, c.Caused, 1e-9)
+		}
 		f.add(product, fmt.Sprintf("verdict: culprit %d: confidence", i), c.Confidence)
 	}
 }

@@ -3,9 +3,13 @@
 package tests
 
 import (
+	"cmp"
 	"fmt"
+	"html"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
@@ -32,6 +36,9 @@ func (f figures) answer(product, text string) error {
 		return fmt.Errorf("no answer")
 	}
 	f.same(product, "verdict: text", paragraphs[1])
+	if err := f.sentence(product, paragraphs[1]); err != nil {
+		return err
+	}
 	for what, line := range map[string]*regexp.Regexp{"waited": waitingLine, "verdict: waited": judgedLine,
 		"critical path": pathLine} {
 		m, relative := line.FindStringSubmatch(text), 0.006
@@ -48,6 +55,112 @@ func (f figures) answer(product, text string) error {
 		f.near(product, what, v, relative)
 	}
 	return nil
+}
+
+// ofAll is what a part of all waiting is called, wherever it is shown.
+const ofAll = "of all waiting"
+
+var (
+	madeWait   = regexp.MustCompile(`made the others wait: (\d+) % of ([\d.]+ [nµm]?s) waited`)
+	causedSaid = regexp.MustCompile(`; it caused (\d+) %, and its longer work explains (\d+) %`)
+	mostCaused = regexp.MustCompile(
+		`ranks waited ([\d.]+ [nµm]?s) in all, and the one that caused the most, (Rank \d+), caused (\d+) % of it`)
+	boxed = regexp.MustCompile(`<dt>of all waiting</dt><dd>([\d.]+) %</dd>(?:<dt>explained by its longer work</dt><dd>` +
+		`([\d.]+) %</dd>)?`)
+	pageVerdict = regexp.MustCompile(`id="verdict">([^<]*)<`)
+	pageRow     = regexp.MustCompile(`(?s)<tr>(.*?)</tr>`)
+	pageCell    = regexp.MustCompile(`(?s)<t[hd][^>]*>(.*?)</t[hd]>`)
+)
+
+// part notes a part of a whole that is written in percent with so many digits behind the point.
+func (f figures) part(product, what, percent string, digits int) error {
+	v, err := strconv.ParseFloat(percent, 64)
+	if err == nil && v > 0 {
+		f.near(product, what, v/100, 0.501*math.Pow10(-digits)/v)
+	}
+	return err
+}
+
+// sentence notes the figures of a verdict's text.
+func (f figures) sentence(product, text string) error {
+	var parts [][2]string
+	waited := ""
+	if m := madeWait.FindStringSubmatch(text); m != nil {
+		parts, waited = append(parts, [2]string{"verdict: culprit 0: share", m[1]}), m[2]
+		caused := m[1]
+		if m := causedSaid.FindStringSubmatch(text); m != nil {
+			parts, caused = append(parts, [2]string{"verdict: culprit 0: share", m[2]}), m[1]
+		}
+		parts = append(parts, [2]string{"verdict: culprit 0: " + ofAll, caused})
+	}
+	if m := mostCaused.FindStringSubmatch(text); m != nil {
+		parts, waited = append(parts, [2]string{m[2] + ": " + ofAll, m[3]}), m[1]
+	}
+	for _, p := range parts {
+		if err := f.part(product+", its sentence", p[0], p[1], 0); err != nil {
+			return err
+		}
+	}
+	if waited == "" {
+		return nil
+	}
+	v, err := written(waited)
+	f.near(product+", its sentence", "verdict: waited", v, 0.006)
+	return err
+}
+
+// waitedRows notes the figures of the table of who waited.
+func (f figures) waitedRows(product string, rows []map[string]string) error {
+	for _, row := range rows {
+		percent, _ := strings.CutSuffix(row[ofAll], " %")
+		if percent == "–" {
+			continue
+		}
+		if err := f.part(product, row["rank"]+": "+ofAll, percent, 1); err != nil {
+			return err
+		}
+		v, err := written(row["caused by it"])
+		if err != nil {
+			return err
+		}
+		if v > 0 {
+			f.near(product, row["rank"]+": goes back to it", v, 0.006)
+		}
+	}
+	return nil
+}
+
+// The page has the text's sentence and tables, and a box for each culprit.
+func readReportHTML(f figures, name string, outputs map[string][]byte) error {
+	page := string(outputs["report.html"])
+	m := pageVerdict.FindStringSubmatch(page)
+	if m == nil {
+		return fmt.Errorf("no verdict")
+	}
+	text := html.UnescapeString(m[1])
+	f.same(name, "verdict: text", text)
+	if err := f.sentence(name, text); err != nil {
+		return err
+	}
+	for i, m := range boxed.FindAllStringSubmatch(page, -1) {
+		if err := f.part(name+", its boxes", fmt.Sprintf("verdict: culprit %d: %s", i, ofAll), m[1], 1); err != nil {
+			return err
+		}
+		if err := f.part(name+", its boxes", fmt.Sprintf("verdict: culprit %d: share", i), cmp.Or(m[2], "0"),
+			1); err != nil {
+			return err
+		}
+	}
+	var lines []string
+	for _, row := range pageRow.FindAllStringSubmatch(page, -1) {
+		var cells []string
+		for _, cell := range pageCell.FindAllStringSubmatch(row[1], -1) {
+			cells = append(cells, html.UnescapeString(cell[1]))
+		}
+		lines = append(lines, strings.Join(cells, "\t"))
+	}
+	return f.waitedRows(name, tableRows(strings.Join(lines, "\n"), ofAll,
+		func(line string) []string { return strings.Split(line, "\t") }))
 }
 
 // curvePoint is what an operation's bandwidth is found by on the page: a curve and, as written there, a size.

@@ -49,15 +49,15 @@ func (f figures) written(product, row string, all map[string]float64, relative f
 
 var gaps = regexp.MustCompile(`  +`)
 
-// tableRows finds the table of operations by its heads, and gives its rows by heads. A head that comes twice has its
-// number behind it.
-func tableRows(text string, cells func(line string) []string) (rows []map[string]string) {
+// tableRows finds a table by one of its heads, and gives its rows by heads. A head that comes twice has its number
+// behind it.
+func tableRows(text, head string, cells func(line string) []string) (rows []map[string]string) {
 	var heads []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		all := cells(line)
 		switch {
-		case heads == nil && slices.Contains(all, "busbw GB/s"):
+		case heads == nil && slices.Contains(all, head):
 			heads = all
 		case heads == nil:
 		case len(all) != len(heads):
@@ -130,7 +130,7 @@ func written(text string) (float64, error) {
 
 // Markdown has the text's tables.
 func readReportMarkdown(f figures, name string, outputs map[string][]byte) error {
-	rows := tableRows(string(outputs[""]), func(line string) []string {
+	rows := tableRows(string(outputs[""]), "busbw GB/s", func(line string) []string {
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
 		for i := range cells {
 			cells[i] = strings.ReplaceAll(strings.TrimSpace(cells[i]), `\*`, "*")

@@ -170,7 +170,10 @@ func culpritOf(c *verdict.Culprit, clock Clock) culprit {
 	}
 	fact := func(name, text string) { out.Facts = append(out.Facts, Line{Name: name, Text: text}) }
 	if !c.Stops() {
-		fact("of all waiting", units.Percent(c.Share, 1))
+		fact("of all waiting", units.Percent(c.Caused, 1))
+		if c.Limited() {
+			fact("explained by its longer work", units.Percent(c.Share, 1))
+		}
 		fact("of the run's time", units.Percent(c.TimeShare, 1))
 		fact("confidence", confidenceText(c.Confidence))
 	}

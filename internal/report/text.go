@@ -699,7 +699,7 @@ var waitsColumns = func(total uint64) []column[waits.Rank] {
 		duration("waited_ns", "waited", func(r *waits.Rank) uint64 { return r.Waited }),
 		percent("share", func(r *waits.Rank) (float64, float64) { return float64(r.Waited), float64(r.Time) }),
 		duration("caused_ns", "wait caused", func(r *waits.Rank) uint64 { return r.Caused }),
-		percent("of all waiting", func(r *waits.Rank) (float64, float64) { return float64(r.Caused), float64(total) }),
+		percent("of waited", func(r *waits.Rank) (float64, float64) { return float64(r.Caused), float64(total) }),
 		number("last", "late arrivals", func(r *waits.Rank) uint64 { return r.Last }),
 		duration("max_caused_ns", "longest", func(r *waits.Rank) uint64 { return r.MaxCaused }),
 		{"worst_at", "", nil, func(r *waits.Rank) any { return uint64(r.WorstAt) }},

@@ -55,7 +55,7 @@ func waitRowColumns(head string, host bool, total uint64) []column[waits.Row] {
 	columns = append(columns, waitColumns(func(r *waits.Row) *waits.Sums { return &r.Sums })...)
 	return append(columns,
 		duration("caused_ns", "wait caused", func(r *waits.Row) uint64 { return r.Caused }),
-		percent("of all waiting", func(r *waits.Row) (float64, float64) { return float64(r.Caused), float64(total) }),
+		percent("of waited", func(r *waits.Row) (float64, float64) { return float64(r.Caused), float64(total) }),
 		number("last", "late arrivals", func(r *waits.Row) uint64 { return r.Last }),
 		duration("max_caused_ns", "longest", func(r *waits.Row) uint64 { return r.MaxCaused }),
 		column[waits.Row]{"goes_back_ns", "", nil, func(r *waits.Row) any { return valueOrNil(r.GoesBack) }},

@@ -31,8 +31,8 @@ func TestRanksThatShareAGPU(t *testing.T) {
 			"Ranks 0-1 share a GPU (GPU-11111111, vm). Unless MPS is on, it runs them in turns: that, and not a " +
 				"rank, explains "},
 		{"shared-gpu-late-3p", []int{0, 1, 2}, 0.46, []int{1}, verdict.GPULate,
-			"Rank 1 on vm made the others wait: 41 % of 583 ms waited, summed over 3 ranks. " +
-				"Its GPU began ncclAllReduce 19.9 " +
+			"Rank 1 on vm made the others wait: 41 % of 583 ms waited, summed over 3 ranks; it caused 52 %, and its " +
+				"longer work explains 41 %. Its GPU began ncclAllReduce 19.9 " +
 				"ms after the others, though it was called in time, 10 of 30 times, every third call."},
 		{"shared-gpu-4p", []int{0, 1, 2, 3}, 0.89, nil, "",
 			"Ranks 0-3 share a GPU (GPU-11111111, vm). Unless MPS is on, it runs them in turns: that, and not a " +

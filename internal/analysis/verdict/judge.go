@@ -122,6 +122,7 @@ func joined(sorted []Culprit) []Culprit {
 			continue
 		}
 		all[at].Share += c.Share
+		all[at].Caused += c.Caused
 		all[at].TimeShare = max(all[at].TimeShare, c.TimeShare)
 	}
 	slices.SortFunc(all, func(a, b Culprit) int { return a.Compare(&b) })
@@ -135,8 +136,9 @@ func (ev *Evidence) material(cost, waited, delay float64) bool {
 
 func (ev *Evidence) slow(s *Slow, waited float64) Culprit {
 	p := ev.Ranks[s.Rank]
+	share := (s.Cost + s.Inherited) / waited
 	return Culprit{
-		Rank: s.Rank, Host: p.Host, GPU: p.GPU, Kind: s.Kind, Peer: s.Peer, Share: (s.Cost + s.Inherited) / waited,
+		Rank: s.Rank, Host: p.Host, GPU: p.GPU, Kind: s.Kind, Peer: s.Peer, Share: share, Caused: share,
 		TimeShare:  min(1, s.Delay/float64(ev.Duration)),
 		Confidence: s.Confidence, Pattern: s.Pattern, Evidence: s.Because,
 	}
@@ -231,7 +233,7 @@ func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (
 	}
 	p := ev.Ranks[i]
 	return Culprit{
-		Rank: i, Host: p.Host, GPU: p.GPU, Kind: h.kind, Share: share,
+		Rank: i, Host: p.Host, GPU: p.GPU, Kind: h.kind, Share: share, Caused: r.Cost() / waited,
 		TimeShare:  min(1, delay, longer/float64(ev.Duration)),
 		Confidence: confidence, Pattern: h.pattern, Evidence: h.sentence, Worst: worstOf(r.Occurrences),
 	}, true

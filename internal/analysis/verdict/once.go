@@ -10,10 +10,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// once describes the one occasion that caused most of the waiting: it is not a habit and may be chance, but it is what
+// once describes the one occasion that caused most of the waiting (waited, ns): it is not a habit and may be chance, but it is what
 // the job waited for. It returns "" if there is no such occasion, if its lateness is too small a part of the run or
 // within the uncertainty of times, or if the rank did not work longer than others.
-func (ev *Evidence) once(rank int) string {
+func (ev *Evidence) once(rank int, waited float64) string {
 	c, r := ev.Causes, ev.Causes.Ranks[rank]
 	if len(r.Occurrences) == 0 {
 		return ""
@@ -26,7 +26,7 @@ func (ev *Evidence) once(rank int) string {
 	}
 	work := newWork(c, rank, nil)
 	r.Worked += r.Rarely
-	if worst.Cost < mostShare*c.Waited || worst.Late < muchTime*float64(ev.Duration) ||
+	if worst.Cost < mostShare*waited || worst.Late < muchTime*float64(ev.Duration) ||
 		work.cost(&r) < mostShare*worst.Cost {
 		return ""
 	}
@@ -39,6 +39,6 @@ func (ev *Evidence) once(rank int) string {
 	return fmt.Sprintf(
 		"Nobody stands out repeatedly, but %.0f %% of the %s of waiting was caused on one occasion, on which %s was "+
 			"late. %s",
-		100*worst.Cost/c.Waited, units.Time(c.Waited), ev.Ranks[rank].Name,
+		100*worst.Cost/waited, units.Time(waited), ev.Ranks[rank].Name,
 		strings.Replace(h.sentence, ", once, ", ", ", 1))
 }

@@ -19,7 +19,7 @@ func (ev *Evidence) writeText(v *Verdict) string {
 		return ev.culpritText(v)
 	}
 	c := ev.Causes
-	worst, by := 0, 0.0
+	worst, by, waited := 0, 0.0, float64(v.Waited)
 	for i := range c.Ranks {
 		if cost := c.Ranks[i].Cost(); cost > by {
 			worst, by = i, cost
@@ -45,23 +45,23 @@ func (ev *Evidence) writeText(v *Verdict) string {
 		return ""
 	case by == 0:
 		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.",
-			units.Time(c.Waited))
+			units.Time(waited))
 	}
-	if once := ev.once(worst); once != "" {
+	if once := ev.once(worst, waited); once != "" {
 		return once
 	}
 	if v.Unknown >= mostShare {
 		return fmt.Sprintf(notKnown+"for %.0f %% of %s, no cause is known%s.", 100*v.Unknown,
 			ev.waitedText(float64(v.Waited)), ev.whyUnknown())
 	}
-	if by < c.Waited/100 {
+	if by < waited/100 {
 		return fmt.Sprintf(
 			"Nobody stands out: ranks waited %s in all, and none caused as much as 1 %% of it by itself.",
-			units.Time(c.Waited))
+			units.Time(waited))
 	}
 	return fmt.Sprintf(
 		"Nobody stands out: ranks waited %s in all, and the one that caused the most, %s, caused %.0f %% of it.",
-		units.Time(c.Waited), ev.Ranks[worst].Name, 100*by/c.Waited) + ev.unknownRemark(v)
+		units.Time(waited), ev.Ranks[worst].Name, 100*by/waited) + ev.unknownRemark(v)
 }
 
 // muchUnknown is the share of the waiting from which on the sentence says that no cause is known for it.
@@ -115,8 +115,8 @@ func (ev *Evidence) culpritText(v *Verdict) string {
 		}
 		return p.Name + " on " + p.Host
 	}
-	text := fmt.Sprintf("%s made the others wait: %.0f %% of %s. %s", name(first), 100*first.Share,
-		ev.waitedText(float64(v.Waited)), first.Evidence)
+	text := fmt.Sprintf("%s made the others wait: %.0f %% of %s%s. %s", name(first), 100*first.Share,
+		ev.waitedText(float64(v.Waited)), first.limited(), first.Evidence)
 	text += " " + Sureness(first.Confidence)
 	var more []string
 	for i := range v.Culprits[1:] {
@@ -134,6 +134,17 @@ func (ev *Evidence) culpritText(v *Verdict) string {
 	}
 	return text + ev.unknownRemark(v)
 }
+
+// limited states what goes back to a culprit if its longer work explains only a part of that; otherwise it is "".
+func (c *Culprit) limited() string {
+	if !c.Limited() {
+		return ""
+	}
+	return fmt.Sprintf("; it caused %.0f %%, and its longer work explains %.0f %%", 100*c.Caused, 100*c.Share)
+}
+
+// Limited reports whether a culprit's longer work explains visibly less than all that goes back to it.
+func (c *Culprit) Limited() bool { return math.Round(100*c.Share) < math.Round(100*c.Caused) }
 
 // waitedText states how long all ranks waited together.
 func (ev *Evidence) waitedText(ns float64) string { return waitedText(ns, len(ev.Ranks)) }

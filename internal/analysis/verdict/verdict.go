@@ -63,6 +63,7 @@ type Culprit struct {
 	Peer *int   `json:"peer"` // rank in the world at the other end of a slow link or a stuck transfer, else nil
 
 	Share      float64 `json:"share"`      // of Waited; for a late rank, only for work that the others did not have
+	Caused     float64 `json:"caused"`     // of Waited: all that goes back to it; Share is a part of it
 	TimeShare  float64 `json:"time_share"` // of the run: the gain; if that is not known, an upper bound
 	Confidence float64 `json:"confidence"` // that neither chance nor the uncertainty of the times explains it
 	// Margin is a sentence on what speaks for the name where a rule decides, or that nothing decides between several.

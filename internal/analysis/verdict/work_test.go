@@ -3,6 +3,8 @@
 package verdict
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
@@ -57,6 +59,11 @@ func TestWork(t *testing.T) {
 		v := Judge(c.ev)
 		testkit.Check(t, len(v.Culprits) == 1 && v.Culprits[0].Kind == c.kind && v.Culprits[0].Share == c.share,
 			"%s: %+v, want %s and %g", c.name, v.Culprits, c.kind, c.share)
+		said := fmt.Sprintf("summed over %d ranks; it caused 100 %%, and its longer work explains %.0f %%. It",
+			len(c.ev.Ranks), 100*c.share)
+		if v.Culprits[0].Caused != 1 || strings.Contains(v.Text, said) != (c.share < 1) {
+			t.Errorf("%s: %g was caused by it: %s", c.name, v.Culprits[0].Caused, v.Text)
+		}
 	}
 }
 

@@ -32,7 +32,8 @@ func Culprits(j *jobs.Job, stops []Stop) []verdict.Culprit {
 			if slices.ContainsFunc(all, func(c verdict.Culprit) bool { return c.Rank == rank && c.Kind == s.Kind }) {
 				continue
 			}
-			c := verdict.Culprit{Rank: rank, Kind: s.Kind, Peer: s.Peer, Share: 1 / float64(len(who)), Confidence: sure,
+			c := verdict.Culprit{Rank: rank, Kind: s.Kind, Peer: s.Peer, Share: 1 / float64(len(who)),
+				Caused: 1 / float64(len(who)), Confidence: sure,
 				Pattern: "once", Evidence: s.Text, Margin: s.Margin(), Stopped: !s.Passed}
 			if s.Age > 0 {
 				c.Evidence += heldFor(s.Age)

@@ -103,7 +103,8 @@ function culprit(host: Host, c: Culprit): HTMLElement {
   const name = rank?.name ?? `Rank ${c.rank}`;
   const figures = [
     f.cause(c.kind),
-    c.share > 0 && `${f.percent(c.share, 1)} of all waiting`,
+    c.caused > 0 && `${f.percent(c.caused, 1)} of all waiting`,
+    Math.round(100 * c.share) < Math.round(100 * c.caused) && `${f.percent(c.share, 1)} explained by its longer work`,
     c.time_share > 0 && `${f.percent(c.time_share, 1)} of the run`,
     c.pattern !== "" && c.pattern,
     `confidence ${c.confidence > 0.999 ? "> 99.9 %" : f.percent(c.confidence, 1)}`,

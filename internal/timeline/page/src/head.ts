@@ -88,7 +88,8 @@ export interface Culprit {
   gpu: string;
   kind: string; // "host_late"
   peer: number | null;
-  share: number; // of all waiting
+  share: number; // of all waiting, as far as its own work explains it
+  caused: number; // of all waiting
   time_share: number; // of the run
   confidence: number;
   pattern: string;

@@ -71,7 +71,7 @@ export class Waits {
     const without = sums.startUp <= 0 ? "without the first collective of each communicator" : `without ${f.time(sums.startUp)} in the first operations of communicators`;
     section.replaceChildren(
       choice, el("h2", null, `Others waited ${f.time(sums.caused[culprit]!)} for ${ranks[culprit]!.name}`),
-      el("p", { class: "sub" }, `${f.percent(sums.caused[culprit]!, sums.total)} of all waiting (${f.time(sums.total)}, summed over ${f.plural(ranks.length, "rank", "ranks")}) in operations that begin in ${when}, ${without}.`),
+      el("p", { class: "sub" }, `${f.percent(sums.caused[culprit]!, sums.total)} of the waiting (${f.time(sums.total)}, summed over ${f.plural(ranks.length, "rank", "ranks")}) in operations that begin in ${when}, ${without}.`),
       ...this.origin(sums),
       el("p", { class: "keys" }, ...[["--wait", "waited for others"], ["--faint", "wait caused, as it came last"], ["--path", "caused by what it did itself"]].map(([color, text]) => el("span", null, swatch(`var(${color})`), text!))),
       ...shown.map((r) => this.row(r, sums, greatest)),
