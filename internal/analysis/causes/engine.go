@@ -59,6 +59,7 @@ type Engine struct {
 	unused *behind
 
 	launches []*launch // launches for reuse
+	ways     map[way]*receives
 
 	sharing   Sharing
 	orders    map[functions]*order
@@ -81,7 +82,7 @@ type Engine struct {
 func NewEngine(ranks int) *Engine {
 	n := causesOf(ranks)
 	e := &Engine{causes: n, ranks: make([]rank, ranks), comms: make(map[otf2.CommRef]*comm),
-		begun: make(facts.StartUps), orders: make(map[functions]*order)}
+		begun: make(facts.StartUps), orders: make(map[functions]*order), ways: make(map[way]*receives)}
 	for _, s := range []**scratch{&e.window, &e.sum, &e.waits, &e.late} {
 		*s = newScratch(n.all())
 	}

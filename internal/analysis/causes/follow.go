@@ -14,8 +14,8 @@ type Follower interface {
 	// not comparable. startUp: it is the communicator's first one, see facts.StartUps.
 	Collective(op *Operation, members []Member, came []facts.Arrival, late *facts.Lateness, startUp bool)
 	// Launch takes a launch of messages, all with the operation's function. others are the launches at the other ends,
-	// in the order of their begins.
-	Launch(op *Operation, l *Member, others []Other)
+	// in the order of their begins; room is nil if the launch did not wait for it.
+	Launch(op *Operation, l *Member, others []Other, room *Room)
 	// Alone takes an operation that is not compared, of a member with only Begin, End, Local and Work.
 	Alone(m *Member)
 }

@@ -36,6 +36,7 @@ type launch struct {
 	sealed   bool   // all ends are known
 	follows  bool
 	others   []*launch // launches at the other ends
+	room     Room      // of sends that waited for it
 	unmet    int       // launches that have it among their others, and have not been analyzed
 	left     bool      // it has been analyzed
 }
@@ -110,6 +111,8 @@ func (e *Engine) Pair(a, b *Local, compared bool) {
 		x.others, y.others = append(x.others, y), append(y.others, x)
 		x.unmet++
 		y.unmet++
+		e.received(x, y)
+		e.received(y, x)
 	}
 	for _, l := range [...]*launch{x, y} {
 		if l != nil {
@@ -134,6 +137,7 @@ func (e *Engine) settleLaunch(l *launch) {
 	if !l.sealed || l.open > 0 || l.follows {
 		return
 	}
+	e.findRoom(l)
 	missing := 0
 	e.awaits(l, func(*part) { missing++ })
 	if missing == 0 {
@@ -157,6 +161,11 @@ func (e *Engine) awaits(l *launch, do func(*part)) {
 			if p := e.before(&o.Local); p != nil && !p.known {
 				do(p)
 			}
+		}
+	}
+	if l.room.Seq > 0 {
+		if p := e.ranks[l.room.Rank].at(l.room.Seq); p != nil && !p.known {
+			do(p)
 		}
 	}
 }
@@ -232,8 +241,12 @@ func (e *Engine) follow(l *launch) {
 		}
 		e.others = append(e.others, Other{&o.Member, o.function})
 	}
+	room := &l.room
+	if room.Seq == 0 {
+		room = nil
+	}
 	for _, f := range e.followers {
-		f.Launch(&Operation{Comm: l.comm, Members: l.members, Function: l.function}, &l.Member, e.others)
+		f.Launch(&Operation{Comm: l.comm, Members: l.members, Function: l.function}, &l.Member, e.others, room)
 	}
 }
 

@@ -41,6 +41,16 @@ func stages(stages, replicas, steps int, slow func(rank, step int) uint64) *job 
 }
 
 // The gain of ranks that are late together is that of all of them, and each alone gains next to nothing.
+// by changes the kind of all messages.
+func (j *job) by(kind string) *job {
+	for i := range j.steps {
+		if j.steps[i].kind == message {
+			j.steps[i].kind = kind
+		}
+	}
+	return j
+}
+
 func TestGainsOfSets(t *testing.T) {
 	nobody := func(int, int) uint64 { return 0 }
 	for _, c := range []struct {
@@ -60,36 +70,38 @@ func TestGainsOfSets(t *testing.T) {
 		{"ranks of two stages", 4, 4, []int{4, 14}, func(int) uint64 { return 100 }},
 		{"two of one stage", 1, 6, []int{1, 4}, func(int) uint64 { return 70 }},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			const steps = 12
-			slow := stages(c.stages, c.replicas, steps, func(rank, step int) uint64 {
-				for _, late := range c.late {
-					if rank == late {
-						return c.slow(step)
+		for _, kind := range []string{message, bounded} {
+			t.Run(c.name+", "+kind, func(t *testing.T) {
+				const steps = 12
+				slow := stages(c.stages, c.replicas, steps, func(rank, step int) uint64 {
+					for _, late := range c.late {
+						if rank == late {
+							return c.slow(step)
+						}
+					}
+					return 0
+				}).by(kind).play()
+				quick := stages(c.stages, c.replicas, steps, nobody).by(kind).play()
+				truth := slow.end - quick.end
+				v := &verdict.Verdict{}
+				for _, rank := range c.late {
+					v.Culprits = append(v.Culprits,
+						verdict.Culprit{Rank: rank, Kind: verdict.HostLate, Worst: &verdict.Worst{}})
+				}
+				r := slow.resultOf(v)
+				gain := r.gain(c.late[0])
+				for _, w := range r.WhatIf {
+					if w.Change == FasterSet {
+						gain = w.Gain
+						testkit.Check(t, fmt.Sprint(w.Ranks) == fmt.Sprint(c.late), "ranks %v, want %v", w.Ranks, c.late)
 					}
 				}
-				return 0
-			}).play()
-			quick := stages(c.stages, c.replicas, steps, nobody).play()
-			truth := slow.end - quick.end
-			v := &verdict.Verdict{}
-			for _, rank := range c.late {
-				v.Culprits = append(v.Culprits,
-					verdict.Culprit{Rank: rank, Kind: verdict.HostLate, Worst: &verdict.Worst{}})
-			}
-			r := slow.resultOf(v)
-			gain := r.gain(c.late[0])
-			for _, w := range r.WhatIf {
-				if w.Change == FasterSet {
-					gain = w.Gain
-					testkit.Check(t, fmt.Sprint(w.Ranks) == fmt.Sprint(c.late), "ranks %v, want %v", w.Ranks, c.late)
+				// Start-up does not change.
+				if off := float64(gain) - float64(truth); off > 0 || off < -0.02*float64(slow.end)-float64(c.slow(0)*7) {
+					t.Errorf("%d ns would go, in truth %d of %d", gain, truth, slow.end)
 				}
-			}
-			// Start-up does not change.
-			if off := float64(gain) - float64(truth); off > 0 || off < -0.02*float64(slow.end)-float64(c.slow(0)*7) {
-				t.Errorf("%d ns would go, in truth %d of %d", gain, truth, slow.end)
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -281,7 +281,7 @@ func (p *Path) alone(a *arrival, l *causes.Local, what int32, starting bool) {
 }
 
 // Launch takes a launch of messages; see causes.Follower.
-func (p *Path) Launch(op *causes.Operation, l *causes.Member, others []causes.Other) {
+func (p *Path) Launch(op *causes.Operation, l *causes.Member, others []causes.Other, room *causes.Room) {
 	if l.Local.Rank < 0 {
 		return
 	}
@@ -298,6 +298,10 @@ func (p *Path) Launch(op *causes.Operation, l *causes.Member, others []causes.Ot
 		}
 	}
 	starting = starting && me.before == nil
+	if room != nil && room.End > last.begin {
+		at = &causes.Member{Local: causes.Local{Rank: room.Rank, Before: room.Seq, Ended: room.End}}
+		last = p.arrive(&at.Local, room.End, room.End)
+	}
 	node := p.extend(&last, &at.Local, starting)
 	p.spend(&me, &l.Local, uint64(last.begin-me.begin), starting)
 	p.leave(&me, &l.Local, node, p.name(op.Comm, op.Function))

@@ -37,6 +37,7 @@ const (
 	allReduce = "AllReduce"
 	message   = "message"  // from the first member to the second
 	buffered  = "buffered" // likewise, but the sender does not wait
+	bounded   = "bounded"  // likewise, but it waits for room if the last two were not received
 	reduce    = "Reduce"   // to the first member; the others do not wait
 )
 
@@ -64,7 +65,8 @@ type player struct {
 	path         *Path
 	schedule     *schedule.Recorder
 	end          uint64
-	perHost      int // ranks; 0: their hosts are not known
+	perHost      int                         // ranks; 0: their hosts are not known
+	received     map[string][]otf2.Timestamp // ends of receives, by pair
 
 	deliveries []delivery
 }
@@ -98,8 +100,8 @@ func (j *job) play() *player { return j.playInOrder(false) }
 func (j *job) playInOrder(rankByRank bool) *player {
 	p := &player{
 		now: make([]uint64, j.ranks), pending: make([]uint64, j.ranks), seq: make([]uint32, j.ranks),
-		ordinals: make(map[string]uint64),
-		comms:    make(map[string]otf2.CommRef), engine: causes.NewEngine(j.ranks), path: New(j.ranks),
+		ordinals: make(map[string]uint64), received: make(map[string][]otf2.Timestamp),
+		comms: make(map[string]otf2.CommRef), engine: causes.NewEngine(j.ranks), path: New(j.ranks),
 		schedule: schedule.NewRecorder(j.ranks),
 	}
 	p.engine.Followed(p.path)
@@ -112,7 +114,7 @@ func (j *job) playInOrder(rankByRank bool) *player {
 		switch {
 		case s.members == nil:
 			p.pending[s.rank] += s.work
-		case s.kind == message, s.kind == buffered:
+		case s.kind == message, s.kind == buffered, s.kind == bounded:
 			p.message(s)
 		default:
 			p.collective(s)
@@ -171,12 +173,17 @@ func (p *player) message(s *step) {
 	pair := fmt.Sprint("messages ", s.members)
 	ordinal := p.ordinals[pair]
 	p.ordinals[pair]++
-	done := max(ends[0].Begin, ends[1].Begin) + transferTime
+	sent := ends[0].Begin
+	if before := p.received[pair]; s.kind == bounded && len(before) > 1 {
+		sent = max(sent, before[len(before)-2])
+	}
+	done := max(sent, ends[1].Begin) + transferTime
+	p.received[pair] = append(p.received[pair], done)
 	for i, r := range s.members {
 		e := &ends[i]
 		e.Comm, e.Members, e.Ordinal, e.Last, e.Paired, e.End = 1<<20, len(p.now), ordinal, true, true, done
-		if i == 0 && s.kind == buffered {
-			e.End = e.Begin + transferTime
+		if i == 0 && s.kind != message {
+			e.End = sent + transferTime
 		}
 		p.now[r] = uint64(e.End)
 		p.end = max(p.end, p.now[r])

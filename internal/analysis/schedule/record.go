@@ -251,7 +251,7 @@ func (r *Recorder) Alone(m *causes.Member) {
 const sends = "Send"
 
 // Launch takes a launch of messages; see causes.Follower.
-func (r *Recorder) Launch(op *causes.Operation, l *causes.Member, others []causes.Other) {
+func (r *Recorder) Launch(op *causes.Operation, l *causes.Member, others []causes.Other, room *causes.Room) {
 	if l.Local.Rank < 0 {
 		return
 	}
@@ -274,6 +274,9 @@ func (r *Recorder) Launch(op *causes.Operation, l *causes.Member, others []cause
 		r.arrive(o.Member, r.seriesOf(o.Function, op.Members), o.Begins)
 		r.others = append(r.others, o.Local)
 	}
+	if room != nil {
+		last = max(last, room.End)
+	}
 	r.log.write(launch)
 	r.leave(l, int64(of), uint64(last-l.Begin))
 	r.log.write(int64(len(r.others)))
@@ -282,5 +285,12 @@ func (r *Recorder) Launch(op *causes.Operation, l *causes.Member, others []cause
 		r.log.write(int64(r.others[i].Seq))
 		r.refer(r.others[i].Rank, r.others[i].Seq)
 	}
+	if room == nil {
+		room = new(causes.Room)
+	} else {
+		r.refer(room.Rank, room.Seq)
+	}
+	r.log.write(int64(room.Rank))
+	r.log.write(int64(room.Seq))
 	r.log.endRecord()
 }

@@ -332,8 +332,18 @@ func (p *player) launch() {
 			until, last = other.there, other
 		}
 	}
+	var room *slot
+	if p.rec.room.seq > 0 {
+		room = p.find(p.rec.room.rank, p.rec.room.seq)
+	}
+	if room != nil && room.end > until {
+		until, last = room.end, room
+	}
 	for k := range p.scenarios {
 		at := s.begin - s.came[k]
+		if room != nil {
+			at = max(at, room.end-room.left[k])
+		}
 		for _, o := range p.slots {
 			at = max(at, o.there-o.came[k])
 		}
@@ -364,7 +374,8 @@ type record struct {
 	arrived arrived
 	parts   []partOf
 	others  []partOf
-	last    int64 // time
+	room    partOf // of a launch; seq 0: it did not wait for it
+	last    int64  // time
 }
 
 // arrived is how a rank came to an operation.
@@ -406,6 +417,7 @@ func (r *record) read(in *reader) bool {
 		for range in.read() {
 			r.others = append(r.others, partOf{rank: int32(in.read()), seq: in.read()})
 		}
+		r.room = partOf{rank: int32(in.read()), seq: in.read()}
 	}
 	return in.err == nil
 }

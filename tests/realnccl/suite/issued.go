@@ -38,6 +38,13 @@ type Process struct {
 	PID     int
 	Calls   []Call   // in the order of their returns
 	Kernels []Kernel // in the order of their ends
+	Delays  []Delay  // in the order of their ends
+}
+
+// Delay is one that the program or a setting caused.
+type Delay struct {
+	Kind  string // "host sleep": by the word sleep
+	T, T1 uint64
 }
 
 // Logs reads what a run left, by process id.
@@ -62,6 +69,8 @@ func Logs(dir string) (map[int]*Process, error) {
 			p.Calls, err = lines[Call](f)
 		case "kernel":
 			p.Kernels, err = lines[Kernel](f)
+		case "inject":
+			p.Delays, err = lines[Delay](f)
 		}
 		if err != nil {
 			return nil, err
