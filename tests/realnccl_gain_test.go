@@ -5,6 +5,7 @@ package tests
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -31,7 +32,7 @@ type disturbed struct {
 const (
 	pipeline  = "!0?[ recv:1000:-1 sync ] work:20 %s !3?[ send:1000:+1 sync ]"
 	ofTwo     = "!0,1?[ recv:1000:-2 sync ] work:20 %s !6,7?[ send:1000:+2 sync ]"
-	warmWorld = "ar:1000 sync barrier sleep:0 "
+	warmWorld = "ar:1000 sync sleep:0 "
 	byWire    = "NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1"
 )
 
@@ -55,7 +56,7 @@ var disturbances = []disturbed{
 	{name: "late after all others have worked once", options: "-n 4", program: warmWorld +
 		"!2?[ work:300 ] ar:1000 sync 24*[ work:20 2?[ {work:30} ] ar:1000 sync ]", ranks: []int{2}},
 	{name: "a GPU that begins late", options: "-n 4", program: warmWorld + "24*[ work:20 ar:1000 sync ]",
-		with: []string{"REALNCCL_SLOW=1:start:30000:1"}, ranks: []int{1}},
+		with: []string{"REALNCCL_SLOW=1:start:40000:2"}, ranks: []int{1}},
 	{name: "a GPU that works slowly", options: "-n 4 " + byWire, events: "net",
 		program: warmWorld + "30*[ work:5 ar:20000 sync ]", with: []string{"REALNCCL_SLOW=1:slice:6000:1"}, ranks: []int{1}},
 	{name: "a slow link", options: "-n 4 " + byWire, events: "net",
@@ -63,7 +64,7 @@ var disturbances = []disturbed{
 }
 
 func stagesOf(body string, times int, late string) string {
-	return fmt.Sprintf(body, "") + " sync barrier sleep:0 " + fmt.Sprintf("%d*[ %s ] sync", times, fmt.Sprintf(body, late))
+	return fmt.Sprintf(body, "") + " sync sleep:0 " + fmt.Sprintf("%d*[ %s ] sync", times, fmt.Sprintf(body, late))
 }
 
 const gainRounds = 3
@@ -205,11 +206,11 @@ func (d *disturbed) run(t *testing.T, bed *suite.Bed, round int, disturb bool) *
 
 // span is the time from where the steady part begins to the end of the last kernel, ns.
 func (r *realRun) span() int64 {
-	begin, end := uint64(0), uint64(0)
+	begin, end := uint64(math.MaxUint64), uint64(0)
 	for _, p := range testkit.Value(suite.Logs(r.logs()))(r.t) {
 		for _, d := range p.Delays {
 			if d.Kind == "host sleep" {
-				begin = max(begin, d.T1)
+				begin = min(begin, d.T1)
 			}
 		}
 		for _, k := range p.Kernels {

@@ -4,7 +4,9 @@ package causes
 
 import (
 	"math"
+	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -162,7 +164,7 @@ const mostRestless = 0.25
 func (s *step) longer() float64 { return s.in.weight * (s.in.value() - s.out.value()) }
 
 // row is a sequence of latenesses, each about the same as the one before.
-type row struct{ n, last, sum, squares, steps float64 }
+type row []float64
 
 // steadiness sums up the rows of a rank.
 type steadiness struct {
@@ -173,24 +175,42 @@ type steadiness struct {
 // rowTolerance is the largest relative difference between consecutive latenesses of one row.
 const rowTolerance = 0.25
 
+// longestRow limits what is kept of a row; the next lateness begins another one.
+const longestRow = 64
+
 func (r *row) add(late float64, s *steadiness) {
-	if r.n > 0 && abs(late-r.last) > rowTolerance*max(late, r.last) {
+	if n := len(*r); n == longestRow || n > 0 && abs(late-(*r)[n-1]) > rowTolerance*max(late, (*r)[n-1]) {
 		r.end(s)
 	}
-	if r.n > 0 {
-		r.steps += (late - r.last) * (late - r.last)
-	}
-	r.n, r.last, r.sum, r.squares = r.n+1, late, r.sum+late, r.squares+late*late
+	*r = append(*r, late)
 }
 
+// mostOff is the distance from the median of a row, in medians of all such distances, to which greater ones are
+// reduced: single operations that were held up say nothing of the others.
+const mostOff = 3
+
 func (r *row) end(s *steadiness) {
-	if r.n > 2 {
-		s.steps += r.steps
-		s.squares += max(r.squares-r.sum*r.sum/r.n, 0)
-		s.number += r.n - 1
-		s.drifting += (r.n*r.n - 1) / 6
+	n := float64(len(*r))
+	if n > 2 {
+		all := slices.Clone(*r)
+		middle := stats.Median(all)
+		for i, late := range all {
+			all[i] = abs(late - middle)
+		}
+		off := mostOff * stats.Median(all)
+		sum, squares, last := 0.0, 0.0, 0.0
+		for i, late := range *r {
+			d := min(max(late-middle, -off), off)
+			if i > 0 {
+				s.steps += (d - last) * (d - last)
+			}
+			last, sum, squares = d, sum+d, squares+d*d
+		}
+		s.squares += max(squares-sum*sum/n, 0)
+		s.number += n - 1
+		s.drifting += (n*n - 1) / 6
 	}
-	*r = row{}
+	*r = (*r)[:0]
 }
 
 // anew returns the part of the operations of bursts to which the rank was late anew: 0 if lateness drifted, 1 if it

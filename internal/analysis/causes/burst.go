@@ -149,7 +149,7 @@ func (l *ledger) strike(s *strike) {
 	default:
 		l.endBurst(s.local.Rank)
 		*b = burst{stretch: stretch{seq, seq, s.late}, past: b.past, seq: seq, late: s.late, called: s.called, ops: 1,
-			ledger: s.ledger, member: s.member, waiters: b.waiters[:0]}
+			ledger: s.ledger, member: s.member, waiters: b.waiters[:0], row: b.row[:0]}
 		if carries {
 			b.first, b.stretch.late, b.origin = p.seq, p.late, slices.Clone(p.origin)
 		}

@@ -100,6 +100,9 @@ func TestRows(t *testing.T) {
 		least, most float64
 	}{
 		{"about a mean", func(k int) float64 { return 100 + 5*math.Sin(float64(7*k*k)) }, 0.7, 1},
+		{"about a mean, with one that was held up", func(k int) float64 {
+			return 100 + 0.5*math.Sin(float64(7*k*k)) + map[int]float64{20: 40, 21: 12}[k]
+		}, 0.5, 1},
 		{"always the same", func(int) float64 { return 100 }, 1, 1},
 		{"adrift", func(k int) float64 { return 100 + float64(k) }, 0, 0.05},
 	} {
