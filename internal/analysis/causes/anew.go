@@ -41,6 +41,9 @@ type pace struct {
 	took  float64 // ns, of open
 	// ns that it waited in the last operation, and in the one with which open begins
 	waited, held float64
+	// ns by which the other end came later to the last operation, a send that did not wait: the rank may have been late
+	// without being waited for.
+	unseen float64
 }
 
 // step is the time from an operation of one series to one of another.
@@ -62,12 +65,12 @@ func (m *mean) value() float64 { return math.Exp(m.logs / m.weight) }
 const mostSteps = 16 // for a rank
 
 // see takes the next operation. Everything about the previous one is now known.
-func (p *pace) see(l *Local, to series, begin otf2.Timestamp, waited float64, b *burst) {
+func (p *pace) see(l *Local, to series, begin otf2.Timestamp, waited, unseen float64, b *burst) {
 	p.close(b)
 	if p.seq > 0 && l.Before == p.seq && begin > p.begin {
 		p.open, p.took, p.held = p.step(p.last, to), float64(begin-p.begin), p.waited
 	}
-	p.seq, p.begin, p.last, p.waited = l.Seq, begin, to, waited
+	p.seq, p.begin, p.last, p.waited, p.unseen = l.Seq, begin, to, waited, unseen
 }
 
 // close counts the step to the last operation. The step to the first one of a burst is longer by what made the rank
@@ -84,7 +87,7 @@ func (p *pace) close(b *burst) {
 	case at > b.first && at <= b.until, at > b.past.first && at <= b.past.until:
 		s.within(p.took, b.lateness())
 	default:
-		s.outside(p.took, p.held)
+		s.outside(p.took, max(p.held, p.unseen))
 	}
 }
 
@@ -96,7 +99,7 @@ func (s *step) outside(took, waited float64) {
 
 // calm reports whether the steps outside of bursts can be compared with those within. If the rank waited in them for
 // others that were about as late as it is in its bursts, they took as long for another reason: the cause moves from
-// rank to rank.
+// rank to rank. If others were that late to what it sent, nobody saw whether it was late.
 func (s *step) calm() bool {
 	return s.waited*s.waited*s.in.n < mostly*mostly*s.late*s.out.n*s.out.n
 }

@@ -101,7 +101,7 @@ func (l *ledger) goesOn(late, by *Local, of series, begin otf2.Timestamp, waited
 	if b.first > 0 && late.Seq > b.until && late.Before <= b.until && b.stillLate(late, by, distance) {
 		b.until = late.Seq
 	}
-	l.paces[late.Rank].see(late, of, begin, waited, b)
+	l.paces[late.Rank].see(late, of, begin, waited, max(-distance-waited, 0), b)
 }
 
 // stillLate reports whether a rank is still as late as in the burst, by its distance to another rank or by the times

@@ -73,6 +73,8 @@ func TestOccasions(t *testing.T) {
 			"ar(0,1,2) ] 29*[ 0:50 1:50 2:150 ar(0,1,2) ]"), 27, 29},
 		{"every second time", played(3, "9*[ ar(0,1,2) 1:100 ar(0,1,2) ]"), 9, 9},
 		{"carried along by a host that does not wait", carried(60, 200, 20), 1, 2},
+		{"a sender that always takes as long, late from where the other one has caught up", played(2,
+			"b(0,1) 1:1000 24*[ 0:100 b(0,1) 1:20 ]"), 11, 13},
 		{"a sender, late anew", played(2, "9*[ m(0,1) ] 9*[ 0:100 m(0,1) ]"), 8, 9},
 	} {
 		r := c.result
