@@ -69,7 +69,7 @@ func parse() (all []Program) {
 			name, rest, _ := strings.Cut(text, ": ")
 			p := Program{Group: group, Name: name}
 			for word := range strings.FieldsSeq(rest) {
-				p.mark(word)
+				p.Mark(word)
 			}
 			all = append(all, p)
 		}
@@ -77,8 +77,8 @@ func parse() (all []Program) {
 	return all
 }
 
-// mark takes a word behind a program's name.
-func (p *Program) mark(word string) {
+// Mark takes a word behind a program's name.
+func (p *Program) Mark(word string) {
 	name, value, _ := strings.Cut(word, "=")
 	switch name {
 	case "short":
