@@ -213,9 +213,6 @@ func (a *setAnswer) ask(t *testing.T, number int) error {
 		}
 	}
 	a.found = set != nil && slices.Equal(named, set)
-<<<<<<< HEAD
-	a.must = set != nil && a.inTruth >= leastSetCost && j.isComparable(set)
-=======
 	testkit.Equal(t, r.Verdict.StandsOut, len(named) > 0, "%v are named, stands out", named)
 	if s := r.Verdict.Set; s != nil {
 		for _, show := range []struct{ args, says string }{
@@ -229,10 +226,7 @@ func (a *setAnswer) ask(t *testing.T, number int) error {
 				err)
 		}
 	}
-	// Where no other ranks have the same role, as of stages, nobody can tell slow ranks from such as have more to do.
-	alone := len(set) == j.ranks/2 && j.shape == "mesh"
-	a.must = set != nil && a.inTruth >= leastSetCost && !alone
->>>>>>> 10edfd71 (A set that the verdict names stands out: in JSON, Prometheus, Perfetto and both pages)
+	a.must = set != nil && a.inTruth >= leastSetCost && j.isComparable(set)
 	a.wrong = slices.ContainsFunc(named, func(r int) bool { return !slices.Contains(set, r) })
 	a.text = fmt.Sprintf("%v; %s", &j.causes[0], r.Verdict.Text)
 	return nil
