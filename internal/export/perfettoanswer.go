@@ -83,6 +83,7 @@ func (p *perfettoWriter) writeCulprit(to *lanes, name, text string, c *verdict.C
 		p.out.inlineText("evidence", c.Evidence)
 		p.out.inlineText("pattern", c.Pattern)
 		p.out.number("share", c.Share)
+		p.out.number("caused", c.Caused)
 		p.out.number("time_share", c.TimeShare)
 		p.out.number("confidence", c.Confidence)
 		if c.Worst != nil {

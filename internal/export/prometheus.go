@@ -192,8 +192,9 @@ var promMetrics = []promMetric{
 			}
 			return toSeconds(*r.goesBack), true
 		})},
-	{"nccl_otf2_culprit_share", "Whom the verdict names: part of all waiting that its longer work or slow transfers explain.", archiveMetric,
-		false, -1, func(x *exposition, add addSample) {
+	{"nccl_otf2_culprit_share",
+		"Whom the verdict names: part of all waiting that its longer work or slow transfers explain.",
+		archiveMetric, false, -1, func(x *exposition, add addSample) {
 			for i := range x.culprits {
 				c := &x.culprits[i]
 				add(c.Share, x.ownLabels(label{"node", c.Host}, label{"rank", units.RankName(c.Rank)},

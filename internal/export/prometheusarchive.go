@@ -68,8 +68,8 @@ func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (
 func (e *exporter) newExposition(speeds map[promKey]map[uint64]*sizeTimes[float64],
 	report *operations.Report) *exposition {
 	x := &exposition{kind: archiveMetric, job: e.opts.Job, version: promVersion(e.archive.Anchor.Properties),
-		buckets: make(map[promKey]promBucket), culprits: report.Verdict.Culprits, set: report.Verdict.Set, lost: report.Summary.Lost,
-		duration: report.Summary.Duration}
+		buckets: make(map[promKey]promBucket), culprits: report.Verdict.Culprits, set: report.Verdict.Set,
+		lost: report.Summary.Lost, duration: report.Summary.Duration}
 	for k, sizes := range speeds {
 		x.buckets[k] = sumSizes(sizes)
 	}

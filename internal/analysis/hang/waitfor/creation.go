@@ -111,8 +111,8 @@ func Silence(j *jobs.Job, now time.Time) string {
 			used = used || len(r.Reached) > 0
 		}
 		if absent > 0 && !used {
-			partly = append(partly, fmt.Sprintf("%s, on which nothing was called, has %d ranks, of which %d are recorded",
-				c.Name, c.Size, c.Size-absent))
+			partly = append(partly, fmt.Sprintf(
+				"%s, on which nothing was called, has %d ranks, of which %d are recorded", c.Name, c.Size, c.Size-absent))
 		}
 	}
 	var silent, joined, begun grouped
@@ -146,8 +146,8 @@ func Silence(j *jobs.Job, now time.Time) string {
 		text += "; " + p
 	}
 	if len(begun) > 0 && len(begun[0].names) < len(j.Processes) {
-		return text + fmt.Sprintf(". %s began to create a communicator and called nothing on it, and the others did not: "+
-			"not known whether it waits for them, because NCCL does not say which ranks it has",
+		return text + fmt.Sprintf(". %s began to create a communicator and called nothing on it, and the others did "+
+			"not: not known whether it waits for them, because NCCL does not say which ranks it has",
 			units.NameList(begun[0].names))
 	}
 	return text + ". Not known whether they wait for a rank in the creation of a communicator (ncclCommInitRank, " +
