@@ -45,13 +45,11 @@ const (
 
 func TestDefaults(t *testing.T) {
 	s := testkit.Value(Load(env()))(t)
-	if s.Dir != "" || s.Events != gpu || s.Ranks != nil || !s.Unify || s.Tables || s.CPUs != nil || s.Debug ||
-		!s.Enable ||
-		s.Record || s.Paused || s.Window != nil || s.Channels || !s.Metrics || s.NVML != 0 || !s.TimeService ||
-		s.CUPTI != 0 || s.CUPTILibrary != "" || s.Scorep != "auto" || s.Disk != 0 || s.Ring != "memfd" ||
-		s.Memory != 256<<20 || s.StartLimit != 2 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
-		t.Errorf("%+v", s)
-	}
+	testkit.Check(t, s.Dir == "" && s.Events == gpu && s.Ranks == nil && s.Unify && !s.Tables && s.CPUs == nil &&
+		!s.Debug && s.Enable && !s.Record && !s.Paused && s.Window == nil && !s.Channels && s.Metrics && s.NVML == 0 &&
+		s.TimeService && s.CUPTI == 0 && s.CUPTILibrary == "" && s.Scorep == "auto" && s.Disk == 0 &&
+		s.Ring == "memfd" && s.Memory == 256<<20 && s.StartLimit == 2 && s.Clock == "auto" && s.Collector == "" &&
+		s.Config == "", "%+v", s)
 	want := map[string]string{
 		"EVENTS": "gpu", "MODE": "trace", "PROFILE_INTERVAL": "off", "RAW": "off", "START": "on", "CHANNELS": "off",
 		"CUPTI": "off", "METRICS": "on", "NVML": "off", "TIME_SERVICE": "auto", "UNIFY": "auto", "TABLES": "off",
@@ -80,10 +78,8 @@ func TestEnvironmentOverFileOverDefault(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			path := file(t, tc.name, tc.text)
 			s := testkit.Value(Load(env("NCCL_OTF2_CONFIG="+path, "NCCL_OTF2_DIR=/from/env", "NCCL_OTF2_EVENTS=")))(t)
-			if s.Dir != "/from/env" || s.Events != net|1<<7 || s.Memory != 1<<30 || s.Unify || !s.Debug ||
-				s.Config != path {
-				t.Errorf("%+v", s)
-			}
+			testkit.Check(t, s.Dir == "/from/env" && s.Events == net|1<<7 && s.Memory == 1<<30 && !s.Unify && s.Debug &&
+				s.Config == path, "%+v", s)
 			testkit.Check(t, s.CPUs.Has(1) && !s.CPUs.Has(2) && s.CPUs.Has(3) && s.Ranks.Has(2) && !s.Ranks.Has(4),
 				"cpus %v, ranks %v", s.CPUs, s.Ranks)
 			// What the plugin must learn from the environment.
@@ -143,9 +139,8 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 				vars = append(vars, "NCCL_OTF2_CONFIG="+file(t, name, text))
 			}
 			_, err := Load(env(vars...))
-			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%v\nwant %s", err, tc.want)
-			}
+			testkit.Check(t, err != nil && strings.Contains(err.Error(), tc.want) &&
+				!strings.Contains(err.Error(), "\n"), "%v\nwant %s", err, tc.want)
 		})
 	}
 }
@@ -154,9 +149,8 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 func TestBlankIsUnset(t *testing.T) {
 	path := file(t, "a.yaml", "memory: 1G\nevents: ' '\nstart_limit: ''\ncpus: []\ndir: ' x '\n")
 	s, err := Load(env("NCCL_OTF2_CONFIG="+path, "NCCL_OTF2_MEMORY= \t"))
-	if err != nil || s.Memory != 1<<30 || s.Events != gpu || s.StartLimit != 2 || s.CPUs != nil || s.Dir != " x " {
-		t.Errorf("%+v, %v", s, err)
-	}
+	testkit.Check(t, err == nil && s.Memory == 1<<30 && s.Events == gpu && s.StartLimit == 2 && s.CPUs == nil &&
+		s.Dir == " x ", "%+v, %v", s, err)
 	s, err = Load(env("NCCL_OTF2_MEMORY= 512 M\n", "NCCL_OTF2_EVENTS=  ", "NCCL_OTF2_RING=\tShm ",
 		"NCCL_PROFILE_EVENT_MASK= 3 "))
 	testkit.Check(t, err == nil && s.Memory == 512<<20 && s.Events == 3 && s.Ring == "shm", "%+v, %v", s, err)
@@ -217,21 +211,17 @@ func TestActivities(t *testing.T) {
 		testkit.Check(t, err == nil && s.CUPTI == want, "%q: %#x, %v; want %#x", text, s.CUPTI, err, want)
 	}
 	for _, text := range []string{"kernels", "memcpy,nvtx", "on,memcpy", "all,memcpy"} {
-		if _, err := Load(env("NCCL_OTF2_CUPTI=" + text)); err == nil ||
-			!strings.Contains(err.Error(), "NCCL_OTF2_CUPTI") {
-			t.Errorf("%q: %v", text, err)
-		}
+		_, err := Load(env("NCCL_OTF2_CUPTI=" + text))
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), "NCCL_OTF2_CUPTI"), "%q: %v", text, err)
 	}
 }
 
 func TestParseEvents(t *testing.T) {
-	if mask, err := ParseEvents("light,KernelCh"); err != nil || mask != gpu {
-		t.Errorf("%#x, %v", mask, err)
-	}
+	mask, err := ParseEvents("light,KernelCh")
+	testkit.Check(t, err == nil && mask == gpu, "%#x, %v", mask, err)
 	for _, text := range []string{"", ", ", "gpu,Kernel"} {
-		if _, err := ParseEvents(text); err == nil {
-			t.Errorf("%q is taken", text)
-		}
+		_, err := ParseEvents(text)
+		testkit.Check(t, err != nil, "%q is taken", text)
 	}
 }
 
@@ -308,10 +298,8 @@ func TestTableIsComplete(t *testing.T) {
 	text := markdown()
 	for i := range Table {
 		row := &Table[i]
-		if row.Key != strings.ToUpper(row.Key) || row.Help == "" || !strings.HasSuffix(row.Help, ".") ||
-			row.parse == nil {
-			t.Errorf("row %s is incomplete", row.Key)
-		}
+		testkit.Check(t, row.Key == strings.ToUpper(row.Key) && row.Help != "" && strings.HasSuffix(row.Help, ".") &&
+			row.parse != nil, "row %s is incomplete", row.Key)
 		if row.Default != "" {
 			err := row.checkValue(&Settings{}, row.Default)
 			testkit.Check(t, err == nil, "default of %s: %v", row.Key, err)
@@ -332,10 +320,8 @@ func TestPeriods(t *testing.T) {
 		testkit.Check(t, err == nil && s.NVML == want, "%s: %v, %v", text, s, err)
 	}
 	for _, text := range []string{"off:1s", "50ms", "on:", "on:50", "on:9ms", "on:-1s", "on:61s", "on:1s:1s", "maybe"} {
-		if _, err := Load(env("NCCL_OTF2_NVML=" + text)); err == nil ||
-			!strings.HasPrefix(err.Error(), "NCCL_OTF2_NVML: ") {
-			t.Errorf("%s: %v", text, err)
-		}
+		_, err := Load(env("NCCL_OTF2_NVML=" + text))
+		testkit.Check(t, err != nil && strings.HasPrefix(err.Error(), "NCCL_OTF2_NVML: "), "%s: %v", text, err)
 	}
 	s, err := Load(env("NCCL_OTF2_CONFIG=" + file(t, "a.yaml", "nvml: on:20ms\nmetrics: off\n")))
 	testkit.Check(t, err == nil && s.NVML == 20*time.Millisecond && !s.Metrics, "from a file: %+v, %v", s, err)
@@ -349,10 +335,8 @@ func TestValuesOfFiles(t *testing.T) {
 		"twice.yaml": "ring: shm\nRing: memfd\n", "more.json": `{"ring": "shm"} {}`, "list.yaml": "- ring\n",
 		"table.toml": "[ring]\n", "date.toml": "dir = 2026-01-02\n",
 	} {
-		if s, err := Load(env("NCCL_OTF2_CONFIG=" + file(t, name, text))); err == nil ||
-			!strings.Contains(err.Error(), name+": ") {
-			t.Errorf("%s: %+v, %v", name, s, err)
-		}
+		s, err := Load(env("NCCL_OTF2_CONFIG=" + file(t, name, text)))
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), name+": "), "%s: %+v, %v", name, s, err)
 	}
 }
 

@@ -142,9 +142,8 @@ func TestWhatReadersTakeIsTaken(t *testing.T) {
 	p, err = inMemory(tarOf(t, list...))
 	check(t, err)
 	for c, want := range []bool{true, false} {
-		if stored, err := p.Row(0, CnodeID(c), &row); stored != want || err != nil {
-			t.Errorf("row of cnode %d: %v, %v", c, stored, err)
-		}
+		stored, err := p.Row(0, CnodeID(c), &row)
+		testkit.Check(t, stored == want && err == nil, "row of cnode %d: %v, %v", c, stored, err)
 	}
 	testkit.Equal(t, row.At(0).Bits(), 0, "%v where no row is", row.At(0))
 }
@@ -193,10 +192,8 @@ func TestDamagedContainersAreRefused(t *testing.T) {
 	for _, c := range cases {
 		err := readAll(c.b)
 		var format *FormatError
-		if !errors.As(err, &format) || c.cause != nil && !errors.Is(err, c.cause) ||
-			!strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.want)
-		}
+		testkit.Check(t, errors.As(err, &format) && (c.cause == nil || errors.Is(err, c.cause)) &&
+			strings.Contains(err.Error(), c.want), "%s: %v, want %q", c.name, err, c.want)
 	}
 	extra := append(append(tarHeader("big", 512), large...), make([]byte, 512)...)
 	check(t, readAll(append(extra, whole...)))
@@ -318,9 +315,8 @@ func TestAnchorsAsOthersWriteThem(t *testing.T) {
 	check(t, err)
 	got, want := p.Metrics[0].Description, " a b &lt; & > &#65; <x> &amp; "
 	testkit.Check(t, got == want, "text %q, want %q", got, want)
-	if p.Locations[0].Type != LocationStream || p.Regions[0].Module != "ma in.c" {
-		t.Errorf("%v, %q", p.Locations[0].Type, p.Regions[0].Module)
-	}
+	testkit.Check(t, p.Locations[0].Type == LocationStream && p.Regions[0].Module == "ma in.c", "%v, %q",
+		p.Locations[0].Type, p.Regions[0].Module)
 	m := p.Metrics[1]
 	testkit.Check(t, m.Kind == PostDerived && m.Plus == "a" && m.Minus == "b" && m.Expression == "c", "metric %+v", m)
 }

@@ -32,10 +32,9 @@ func bounded(t *testing.T, size int, read func()) {
 func expected(t *testing.T, err error) {
 	t.Helper()
 	var format *FormatError
-	if !errors.As(err, &format) || !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrCorrupt) &&
-		!errors.Is(err, ErrNotSupported) {
-		t.Errorf("unexpected error %v", err)
-	}
+	testkit.Check(t, errors.As(err, &format) &&
+		(errors.Is(err, ErrTruncated) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNotSupported)),
+		"unexpected error %v", err)
 }
 
 // writtenAgain checks that a profile, where it can be written, is read back the same.
@@ -101,9 +100,8 @@ func FuzzAnchor(f *testing.F) {
 		bounded(t, len(text), func() {
 			var p Profile
 			if _, err := p.parseAnchor(text); err != nil {
-				if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrNotSupported) {
-					t.Errorf("unexpected error %v", err)
-				}
+				testkit.Check(t, errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) ||
+					errors.Is(err, ErrNotSupported), "unexpected error %v", err)
 				return
 			}
 			p.rows, p.severity, p.names = nil, make([]*severity, len(p.Metrics)), make([]string, len(p.Metrics))

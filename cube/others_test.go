@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // What other writers leave in and behind the container is no reason to refuse a profile: the reference reader does not
@@ -59,9 +61,8 @@ func TestContainersOfOtherWriters(t *testing.T) {
 			bytes.Clone(whole), bytes.Repeat([]byte("behind the end "), 100)...),
 	}
 	for name, b := range cases {
-		if err := readAll(b); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := readAll(b)
+		testkit.Check(t, err == nil, "%s: %v", name, err)
 	}
 }
 
@@ -82,22 +83,16 @@ func TestSystemTreeOfMachines(t *testing.T) {
 	check(t, err)
 	nodes := []SystemTreeNode{{Parent: None, Name: "cluster", Class: "machine"},
 		{Parent: 0, Name: "node07", Class: "node"}}
-	if len(p.Nodes) != 2 || p.Nodes[0].Class != nodes[0].Class || p.Nodes[1].Name != nodes[1].Name ||
-		p.Nodes[1].Class != nodes[1].Class || p.Nodes[1].Parent != 0 {
-		t.Errorf("nodes %+v, want %+v", p.Nodes, nodes)
-	}
-	if len(p.Groups) != 2 || p.Groups[0].Name != "Process 0" || p.Groups[1].Name != "Process 1" ||
-		p.Groups[1].Rank != 1 || p.Groups[1].Node != 1 || p.Groups[1].Type != GroupProcess {
-		t.Errorf("groups %+v", p.Groups)
-	}
-	if len(p.Locations) != 2 || p.Locations[0].Name != "Master thread" || p.Locations[1].Name != "Thread 0" ||
-		p.Locations[1].Group != 1 || p.Locations[1].Type != LocationThread {
-		t.Errorf("locations %+v", p.Locations)
-	}
-	if places := p.Topologies[0].Places; places[0].Of != PlaceOfLocation || places[0].ID != 1 ||
-		places[1].Of != PlaceOfGroup {
-		t.Errorf("places %+v", places)
-	}
+	testkit.Check(t, len(p.Nodes) == 2 && p.Nodes[0].Class == nodes[0].Class && p.Nodes[1].Name == nodes[1].Name &&
+		p.Nodes[1].Class == nodes[1].Class && p.Nodes[1].Parent == 0, "nodes %+v, want %+v", p.Nodes, nodes)
+	testkit.Check(t, len(p.Groups) == 2 && p.Groups[0].Name == "Process 0" && p.Groups[1].Name == "Process 1" &&
+		p.Groups[1].Rank == 1 && p.Groups[1].Node == 1 && p.Groups[1].Type == GroupProcess, "groups %+v", p.Groups)
+	testkit.Check(t, len(p.Locations) == 2 && p.Locations[0].Name == "Master thread" &&
+		p.Locations[1].Name == "Thread 0" && p.Locations[1].Group == 1 && p.Locations[1].Type == LocationThread,
+		"locations %+v", p.Locations)
+	places := p.Topologies[0].Places
+	testkit.Check(t, places[0].Of == PlaceOfLocation && places[0].ID == 1 && places[1].Of == PlaceOfGroup, "places %+v",
+		places)
 	var row Row
 	if _, err := p.Row(0, 0, &row); err != nil || row.At(0).Bits() != 1 {
 		t.Errorf("%v, %v", row.At(0), err)
@@ -126,9 +121,8 @@ func TestOneUnreadableMetric(t *testing.T) {
 func onlySecondIsRead(t *testing.T, what string, p *Profile, cause error) {
 	t.Helper()
 	var row Row
-	if _, err := p.Row(0, 0, &row); !errors.Is(err, cause) {
-		t.Errorf("%s: the metric's row gives %v, want %v", what, err, cause)
-	}
+	_, err := p.Row(0, 0, &row)
+	testkit.Check(t, errors.Is(err, cause), "%s: the metric's row gives %v, want %v", what, err, cause)
 	if stored, err := p.Row(1, 0, &row); !stored || err != nil || row.At(1).Float64() == 0 {
 		t.Errorf("%s: the other metric's row is %v: %v, %v", what, stored, row.At(1), err)
 	}

@@ -197,9 +197,8 @@ func TestNoMemberIsAMultipleOfTheBlock(t *testing.T) {
 				padded++
 			}
 		}
-		if _, err := stored(p); err != nil {
-			t.Error(err)
-		}
+		_, err = stored(p)
+		testkit.Check(t, err == nil, "%v", err)
 		return m
 	}
 	for n := range 512 {
@@ -393,9 +392,8 @@ func TestValuesThatDoNotFitAreRefused(t *testing.T) {
 		first := c.do(w)
 		testkit.Check(t, first != nil && strings.Contains(first.Error(), c.want), "%v, want %q", first, c.want)
 		testkit.Check(t, w.WriteFile("later", nil) != nil, "%q: the writer goes on", c.want)
-		if err := w.Close(); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("Close: %v, want %q", err, c.want)
-		}
+		err = w.Close()
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), c.want), "Close: %v, want %q", err, c.want)
 		list, _ := os.ReadDir(dir)
 		testkit.Check(t, len(list) == 0, "%q left %v", c.want, list)
 	}
@@ -467,9 +465,8 @@ func TestProfilesAppearWhole(t *testing.T) {
 	check(t, err)
 	testkit.Check(t, bytes.Equal(readFile(t, path), want), "file and memory have other bytes")
 	for _, name := range []string{"p.cube", "p", ".cubex", "p.cubex.gz"} {
-		if _, err := Create(filepath.Join(dir, name), d, nil); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := Create(filepath.Join(dir, name), d, nil)
+		testkit.Check(t, errors.Is(err, ErrInvalid), "%s: %v", name, err)
 	}
 }
 

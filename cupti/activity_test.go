@@ -143,10 +143,8 @@ func TestParseEveryRelease(t *testing.T) {
 			for _, v := range want {
 				wantSum += v
 			}
-			if sum != wantSum || n != len(want) {
-				t.Errorf("%s of %s: %d values of sum %d, want %d of %d: %+v", name, release.CUDA, n, sum, len(want),
-					wantSum, rec)
-			}
+			testkit.Check(t, sum == wantSum && n == len(want), "%s of %s: %d values of sum %d, want %d of %d: %+v",
+				name, release.CUDA, n, sum, len(want), wantSum, rec)
 		}
 	}
 }
@@ -222,13 +220,11 @@ func TestParseRefuses(t *testing.T) {
 		{"kind 0", make([]byte, 200), ErrKind},
 		{"a device", append([]byte{8, 0, 0, 0}, make([]byte, 200)...), ErrKind},
 	} {
-		if rec, err := Parse(tc.b, 22); rec != nil || !errors.Is(err, tc.want) {
-			t.Errorf("%s: %v, %v, want %v", tc.name, rec, err, tc.want)
-		}
+		rec, err := Parse(tc.b, 22)
+		testkit.Check(t, rec == nil && errors.Is(err, tc.want), "%s: %v, %v, want %v", tc.name, rec, err, tc.want)
 	}
-	if _, err := Parse(kernel, 18); err != nil {
-		t.Errorf("a whole record: %v", err)
-	}
+	_, err := Parse(kernel, 18)
+	testkit.Check(t, err == nil, "a whole record: %v", err)
 }
 
 func FuzzParse(f *testing.F) {

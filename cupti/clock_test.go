@@ -15,9 +15,8 @@ const second = 1_000_000_000
 
 func TestClockIsLinearBetweenReadings(t *testing.T) {
 	var c Clock
-	if _, _, err := c.Map(5); !errors.Is(err, errUncovered) {
-		t.Fatal(err)
-	}
+	_, _, err := c.Map(5)
+	testkit.Require(t, errors.Is(err, errUncovered), "%v", err)
 	// 100 ppm fast, read within 200 ns.
 	base := uint64(1_700_000_000 * second)
 	for i := range uint64(5) {
@@ -38,9 +37,8 @@ func TestClockIsLinearBetweenReadings(t *testing.T) {
 			"at %d: %d ± %d, %v; want %d ± %d", tc.at, line, off, err, tc.want, tc.off)
 	}
 	for _, at := range []uint64{base - second - 1000, base + 5*second + second/100, 0, 1<<64 - 1} {
-		if line, _, err := c.Map(at); !errors.Is(err, errUncovered) {
-			t.Errorf("at %d: %d, %v", at, line, err)
-		}
+		line, _, err := c.Map(at)
+		testkit.Check(t, errors.Is(err, errUncovered), "at %d: %d, %v", at, line, err)
 	}
 }
 
@@ -77,9 +75,8 @@ func TestClockJumps(t *testing.T) {
 			c.Add(uint64(reading), uint64(at), 2)
 			if i == 4 {
 				// The first reading after a jump does not say yet how the clock goes.
-				if _, _, err := c.Map(uint64(reading - 100)); err == nil {
-					t.Errorf("%s: a time is mapped by one reading", tc.name)
-				}
+				_, _, err := c.Map(uint64(reading - 100))
+				testkit.Check(t, err != nil, "%s: a time is mapped by one reading", tc.name)
 			}
 		}
 		testkit.Check(t, c.Segments() == 2, "%s: %d segments", tc.name, c.Segments())
@@ -113,21 +110,17 @@ func TestClockIsBounded(t *testing.T) {
 	for i := range uint64(100_000) {
 		c.Add(i*second, i*second, 2)
 	}
-	if n := len(c.segments[0]); n > mostKnots {
-		t.Errorf("%d readings are kept", n)
-	}
-	if _, _, err := c.Map(99_998 * second); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := c.Map(5 * second); !errors.Is(err, errUncovered) {
-		t.Error(err)
-	}
+	n := len(c.segments[0])
+	testkit.Check(t, n <= mostKnots, "%d readings are kept", n)
+	_, _, err := c.Map(99_998 * second)
+	testkit.Check(t, err == nil, "%v", err)
+	_, _, err = c.Map(5 * second)
+	testkit.Check(t, errors.Is(err, errUncovered), "%v", err)
 	for i := range uint64(2 * mostKnots) {
 		c.Add(i%2*1e15, 200_000*second+i*second, 2)
 	}
-	if n := c.Segments(); n > mostKnots {
-		t.Errorf("%d segments are kept", n)
-	}
+	n = c.Segments()
+	testkit.Check(t, n <= mostKnots, "%d segments are kept", n)
 }
 
 // TestReadingsInARow: two readings that were made one after the other say nothing of the rate beside them, which each
@@ -162,9 +155,8 @@ func TestReadingsThatDoNotAdvance(t *testing.T) {
 	}
 	testkit.Check(t, c.Segments() == 1, "%d segments", c.Segments())
 	for _, at := range []uint64{0, second / 3, second / 2, second/2 + 1000, second} {
-		if line, off, err := c.Map(at); err != nil || max(line, at)-min(line, at) > off {
-			t.Errorf("at %d: %d ± %d, %v", at, line, off, err)
-		}
+		line, off, err := c.Map(at)
+		testkit.Check(t, err == nil && max(line, at)-min(line, at) <= off, "at %d: %d ± %d, %v", at, line, off, err)
 	}
 }
 

@@ -118,9 +118,8 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 		Type: otf2.ThumbnailTypeRegion, Refs: []uint64{0},
 		Samples: []otf2.ThumbnailSample{{Baseline: 1, Values: []uint64{5}}, {Baseline: 2, Values: []uint64{1 << 33}}}}))
 	testkit.Must(t, a.Close())
-	if err := a.Close(); !errors.Is(err, otf2.ErrClosed) {
-		t.Errorf("second Close: %v", err)
-	}
+	err := a.Close()
+	testkit.Check(t, errors.Is(err, otf2.ErrClosed), "second Close: %v", err)
 	return a.Path()
 }
 
@@ -131,14 +130,11 @@ func TestWholeArchive(t *testing.T) {
 	anchor := wholeArchive(t, t.TempDir(), calls)
 	a := testkit.Value(otf2.Open(anchor, nil))(t)
 	for i, want := range []uint64{4 * calls, 0, 4 * calls} {
-		if got := a.Defs.Locations[i].Events; got != want {
-			t.Errorf("location %d is defined with %d events, want %d", a.Defs.Locations[i].Self, got, want)
-		}
+		testkit.Equal(t, a.Defs.Locations[i].Events, want, "location %d is defined with", a.Defs.Locations[i].Self)
 	}
-	if h := a.Anchor; h.Locations != 3 || h.GlobalDefs != uint64(len(a.Defs.Order)) || h.Snapshots != 1 ||
-		h.Thumbnails != 1 || h.TraceID == 0 {
-		t.Errorf("anchor %+v", h)
-	}
+	h := a.Anchor
+	testkit.Check(t, h.Locations == 3 && h.GlobalDefs == uint64(len(a.Defs.Order)) && h.Snapshots == 1 &&
+		h.Thumbnails == 1 && h.TraceID != 0, "anchor %+v", h)
 	events := 0
 	for e, err := range a.Events(nil) {
 		testkit.Must(t, err)
@@ -149,10 +145,8 @@ func TestWholeArchive(t *testing.T) {
 	}
 	testkit.Equal(t, events, 8*calls, "events")
 	thumbnail := testkit.Value(a.Thumbnail(0))(t)
-	if len(thumbnail.Samples) != 2 || thumbnail.Declared != 2 || thumbnail.Samples[1].Values[0] != 1<<33 ||
-		thumbnail.Name != "calls" {
-		t.Errorf("thumbnail %+v", thumbnail)
-	}
+	testkit.Check(t, len(thumbnail.Samples) == 2 && thumbnail.Declared == 2 &&
+		thumbnail.Samples[1].Values[0] == 1<<33 && thumbnail.Name == "calls", "thumbnail %+v", thumbnail)
 	kinds := map[otf2.SnapshotKind]bool{}
 	for s, err := range a.SnapshotsOf(0) {
 		testkit.Must(t, err)
@@ -270,15 +264,12 @@ func TestRefusedArchiveWriters(t *testing.T) {
 		{"", otf2.ArchiveOptions{}, otf2.ErrInvalid},
 		{".", otf2.ArchiveOptions{}, fs.ErrExist},
 	} {
-		if a, err := otf2.Create(dir, c.name, &c.opts); a != nil || !errors.Is(err, c.want) {
-			t.Errorf("%q %+v: %v, want %v", c.name, c.opts, err, c.want)
-		}
+		a, err := otf2.Create(dir, c.name, &c.opts)
+		testkit.Check(t, a == nil && errors.Is(err, c.want), "%q %+v: %v, want %v", c.name, c.opts, err, c.want)
 	}
 	var size *otf2.ChunkSizeError
-	if _, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{EventChunkSize: 5}); !errors.As(err, &size) ||
-		size.Size != 5 {
-		t.Errorf("chunk size 5: %v", err)
-	}
+	_, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{EventChunkSize: 5})
+	testkit.Check(t, errors.As(err, &size) && size.Size == 5, "chunk size 5: %v", err)
 	left, _ := os.ReadDir(dir)
 	testkit.Check(t, len(left) == 0, "left behind: %v", left)
 	a, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{CheckNesting: true})
@@ -293,37 +284,30 @@ func TestRefusedArchiveWriters(t *testing.T) {
 	}
 	var nesting *otf2.NestingError
 	err = a.Close()
-	if !errors.Is(err, otf2.ErrInvalid) || !strings.Contains(err.Error(), "location 3 has files but no definition") ||
-		!errors.As(err, &nesting) {
-		t.Errorf("Close without definition: %v", err)
-	}
-	if _, err := os.Stat(a.Path()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("anchor of an archive that is not complete: %v", err)
-	}
-	if _, err := a.Events(0); !errors.Is(err, otf2.ErrClosed) {
-		t.Errorf("Events after Close: %v", err)
-	}
+	testkit.Check(t, errors.Is(err, otf2.ErrInvalid) &&
+		strings.Contains(err.Error(), "location 3 has files but no definition") && errors.As(err, &nesting),
+		"Close without definition: %v", err)
+	_, err = os.Stat(a.Path())
+	testkit.Check(t, errors.Is(err, fs.ErrNotExist), "anchor of an archive that is not complete: %v", err)
+	_, err = a.Events(0)
+	testkit.Check(t, errors.Is(err, otf2.ErrClosed), "Events after Close: %v", err)
 
 	// A region left open does not cost the archive.
 	b := testkit.Value(otf2.Create(dir, "b", &otf2.ArchiveOptions{CheckNesting: true}))(t)
 	testkit.Must(t, b.Definitions().Location(0, 0, 0, 0, 0))
-	if err := b.Definitions().Location(0, 0, 0, 0, 0); !errors.Is(err, otf2.ErrInvalid) {
-		t.Errorf("location defined twice: %v", err)
-	}
+	err = b.Definitions().Location(0, 0, 0, 0, 0)
+	testkit.Check(t, errors.Is(err, otf2.ErrInvalid), "location defined twice: %v", err)
 	w = testkit.Value(b.Events(0))(t)
 	testkit.Must(t, w.Enter(1, nil, 0))
-	if err := b.Close(); !errors.As(err, &nesting) || nesting.Depth != 1 {
-		t.Errorf("Close with an open region: %v", err)
-	}
-	if _, err := otf2.Open(b.Path(), nil); err != nil {
-		t.Errorf("archive with an open region: %v", err)
-	}
+	err = b.Close()
+	testkit.Check(t, errors.As(err, &nesting) && nesting.Depth == 1, "Close with an open region: %v", err)
+	_, err = otf2.Open(b.Path(), nil)
+	testkit.Check(t, err == nil, "archive with an open region: %v", err)
 
 	c := testkit.Value(otf2.Create(dir, "c", nil))(t)
 	c.Abort()
-	if _, err := os.Stat(filepath.Join(dir, "c.def")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("definitions of an aborted archive: %v", err)
-	}
+	_, err = os.Stat(filepath.Join(dir, "c.def"))
+	testkit.Check(t, errors.Is(err, fs.ErrNotExist), "definitions of an aborted archive: %v", err)
 }
 
 // Snapshots are refused if what frames them is wrong; every typed method writes the fields it is given.
@@ -368,9 +352,8 @@ func TestSnapshotWriter(t *testing.T) {
 			in = append(in, reflect.ValueOf(10*i+1).Convert(typ))
 		}
 		want = append(want, args)
-		if err := method.Call(in)[0].Interface(); err != nil {
-			t.Errorf("%v: %v", k, err)
-		}
+		err := method.Call(in)[0].Interface()
+		testkit.Check(t, err == nil, "%v: %v", k, err)
 	}
 	testkit.Must(t, s.SnapshotEnd(6, nil, 9))
 	testkit.Must(t, s.Close())

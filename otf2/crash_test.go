@@ -192,9 +192,8 @@ func TestScanAndRepairCutFiles(t *testing.T) {
 		events, err := readEvents(path, DefaultEventChunkSize)
 		complete := cut == len(b)-1 // the first byte of the end mark is there
 		var ferr *FormatError
-		if complete != (err == nil) || err != nil && (!errors.Is(err, ErrTruncated) || !errors.As(err, &ferr)) {
-			t.Fatalf("cut at %d: %v", cut, err)
-		}
+		testkit.Require(t, complete == (err == nil) &&
+			(err == nil || errors.Is(err, ErrTruncated) && errors.As(err, &ferr)), "cut at %d: %v", cut, err)
 		for i := range events {
 			testkit.Require(t, events[i].Time == all[i].Time && events[i].Kind == all[i].Kind,
 				"cut at %d: event %d is %v, want %v", cut, i, events[i], all[i])

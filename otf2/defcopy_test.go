@@ -68,9 +68,8 @@ func TestCopyOfUnusualDefinitions(t *testing.T) {
 			from, to := filepath.Join(t.TempDir(), "from.def"), filepath.Join(t.TempDir(), "to.def")
 			testkit.Must(t, os.WriteFile(from, c.content, 0o600))
 			w := newDefs(t, to, 0)
-			if err := w.Copy(from, 0, DefClockProperties); !errors.Is(err, c.err) {
-				t.Errorf("%v, want %v", err, c.err)
-			}
+			err := w.Copy(from, 0, DefClockProperties)
+			testkit.Check(t, errors.Is(err, c.err), "%v, want %v", err, c.err)
 			testkit.Must(t, w.Close())
 			got, err := ReadGlobalDefs(to, 0)
 			testkit.Check(t, err == nil && reflect.DeepEqual(got.Order, c.kinds), "%v, %v", got.Order, err)

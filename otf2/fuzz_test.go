@@ -32,10 +32,9 @@ func seeds(f *testing.F, pattern string) {
 func expected(t *testing.T, err error) {
 	t.Helper()
 	var fe *FormatError
-	if err != nil && (!errors.As(err, &fe) || !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrCorrupt) &&
-		!errors.Is(err, ErrNotSupported)) {
-		t.Errorf("unexpected error %v", err)
-	}
+	testkit.Check(t, err == nil || errors.As(err, &fe) &&
+		(errors.Is(err, ErrTruncated) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNotSupported)),
+		"unexpected error %v", err)
 }
 
 // bounded fails if read allocates more than a file of size bytes gives reason for: whatever counts and lengths the
@@ -71,10 +70,8 @@ func FuzzEvents(f *testing.F) {
 		bounded(t, len(b), func() {
 			s, err := ScanEventFile(path, DefaultEventChunkSize)
 			expected(t, err)
-			if n := wholeRecords(t, path, eventTable(), true, DefaultEventChunkSize); s.Events != n &&
-				!misnumbered(err, s.Events, n) {
-				t.Errorf("%d events, the file has %d", s.Events, n)
-			}
+			n := wholeRecords(t, path, eventTable(), true, DefaultEventChunkSize)
+			testkit.Check(t, s.Events == n || misnumbered(err, s.Events, n), "%d events, the file has %d", s.Events, n)
 		})
 		events, err := drain(inMemory(b), DefaultEventChunkSize)
 		expected(t, err)
@@ -85,25 +82,21 @@ func FuzzEvents(f *testing.F) {
 			if !e.Kind.Known() || a.Err() != nil || e.Time < w.LastTime() {
 				continue
 			}
-			if err := w.Write(e.Kind, e.Time, a, e.Args); err != nil {
-				t.Fatalf("event %v read cannot be written: %v", e, err)
-			}
+			err := w.Write(e.Kind, e.Time, a, e.Args)
+			testkit.Require(t, err == nil, "event %v read cannot be written: %v", e, err)
 			written = append(written, e)
 		}
 		testkit.Must(t, w.Close())
 		again := testkit.Value(drain(inMemory(w.Bytes()), DefaultEventChunkSize))(t)
 		testkit.Require(t, len(again) == len(written), "%d events written, %d read", len(written), len(again))
 		for i, e := range written {
-			if string(words(again[i].Args)) != string(words(e.Args)) || again[i].Kind != e.Kind ||
-				again[i].Time != e.Time {
-				t.Fatalf("event %v read again as %v", e, again[i])
-			}
+			testkit.Require(t, string(words(again[i].Args)) == string(words(e.Args)) && again[i].Kind == e.Kind &&
+				again[i].Time == e.Time, "event %v read again as %v", e, again[i])
 		}
 		s, err := ScanEventFile(path, DefaultEventChunkSize)
 		expected(t, err)
-		if n := uint64(len(events)); s.Events != n && !misnumbered(err, s.Events, n) {
-			t.Fatalf("scanned as %+v, want %d events", s, n)
-		}
+		n := uint64(len(events))
+		testkit.Require(t, s.Events == n || misnumbered(err, s.Events, n), "scanned as %+v, want %d events", s, n)
 	})
 }
 
@@ -248,9 +241,8 @@ func FuzzRecover(f *testing.F) {
 			return
 		}
 		a := testkit.Value(Open(path, nil))(t)
-		if n := uint64(len(a.Defs.Order)); a.Anchor.GlobalDefs != n || a.Anchor.Locations > n {
-			t.Errorf("anchor %+v, %d definitions", a.Anchor, n)
-		}
+		n := uint64(len(a.Defs.Order))
+		testkit.Check(t, a.Anchor.GlobalDefs == n && a.Anchor.Locations <= n, "anchor %+v, %d definitions", a.Anchor, n)
 		for i := range a.Defs.Locations {
 			l := &a.Defs.Locations[i]
 			n, contradiction := uint64(0), false

@@ -60,10 +60,9 @@ func TestMissingLocalDefinitions(t *testing.T) {
 				damaged = append(damaged, format.Location)
 			}
 		}
-		if len(damaged) != len(c.damaged) || events != 2-len(damaged) {
-			t.Errorf("%s: locations %v are damaged and %d events are read, want %v and the events of the others",
-				c.name, damaged, events, c.damaged)
-		}
+		testkit.Check(t, len(damaged) == len(c.damaged) && events == 2-len(damaged),
+			"%s: locations %v are damaged and %d events are read, want %v and the events of the others", c.name,
+			damaged, events, c.damaged)
 		for l := range LocationRef(2) {
 			if _, _, err := a.LocalDefs(l); (err != nil) != (len(c.damaged) > 0 && (l == c.damaged[0] || len(c.damaged) == 2)) {
 				t.Errorf("%s: definitions of location %d: %v", c.name, l, err)

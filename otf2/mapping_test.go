@@ -31,14 +31,12 @@ func TestMappings(t *testing.T) {
 		}
 		m := OptimalMapping(MappingRegion, global)
 		for i, want := range global {
-			if got := m.Map(uint64(i)); got != want {
-				t.Fatalf("%v maps %d to %d, want %d", m, i, got, want)
-			}
+			got := m.Map(uint64(i))
+			testkit.Require(t, got == want, "%v maps %d to %d, want %d", m, i, got, want)
 		}
 		for _, id := range []uint64{uint64(n), uint64(n) + 1, 1 << 40} {
-			if got := m.Map(id); got != id {
-				t.Fatalf("%v maps %d, which it lacks, to %d", m, id, got)
-			}
+			got := m.Map(id)
+			testkit.Require(t, got == id, "%v maps %d, which it lacks, to %d", m, id, got)
 		}
 		switch {
 		case m == nil && moved > 0, m != nil && moved == 0:
@@ -77,9 +75,8 @@ func TestClockCorrection(t *testing.T) {
 			k := c.locate(uint64(o.Time), 0)
 			testkit.Require(t, (i <= 0 || k == i-1) && (i != 0 || k == 0), "offset %d lies in interval %d", i, k)
 			if i == 0 {
-				if got := c.intervals[k].apply(uint64(o.Time)); got != uint64(o.Time)+uint64(o.Offset) {
-					t.Fatalf("at the first offset %v: %d", o, got)
-				}
+				got := c.intervals[k].apply(uint64(o.Time))
+				testkit.Require(t, got == uint64(o.Time)+uint64(o.Offset), "at the first offset %v: %d", o, got)
 			}
 		}
 		x := rapid.Uint64Range(uint64(offsets[0].Time)-1<<20, at+1<<30).Draw(t, "time")
@@ -126,15 +123,12 @@ func TestRaw(t *testing.T) {
 		if raw {
 			times, comm, ids, values = []Timestamp{100, 150, 200}, 1, []AttributeRef{0, 1, 2}, []uint64{1, 2, 1}
 		}
-		if len(got) != 2 || got[0].Time != times[0] || got[1].Time != times[1] ||
-			Timestamp(got[1].Args[0]) != times[2] {
-			t.Errorf("raw %v: events %+v, want times %v", raw, got, times)
-		}
+		testkit.Check(t, len(got) == 2 && got[0].Time == times[0] && got[1].Time == times[1] &&
+			Timestamp(got[1].Args[0]) == times[2], "raw %v: events %+v, want times %v", raw, got, times)
 		testkit.Check(t, got[0].Args[1] == comm && got[0].Args[2] == 1, "raw %v: arguments %v", raw, got[0].Args)
 		for i, v := range got[0].Attributes {
-			if v.ID != ids[i] || v.Bits != values[i] {
-				t.Errorf("raw %v: attribute %d is %+v, want %d: %d", raw, i, v, ids[i], values[i])
-			}
+			testkit.Check(t, v.ID == ids[i] && v.Bits == values[i], "raw %v: attribute %d is %+v, want %d: %d", raw, i,
+				v, ids[i], values[i])
 		}
 	}
 }
@@ -181,10 +175,9 @@ func TestNanoseconds(t *testing.T) {
 			testkit.Check(t, slices.Equal(got, want[l]), "location %d, raw %v: %v, want %v", l, raw, got, want[l])
 		}
 		testkit.Equal(t, a.Defs.Clock, clock, "raw %v", raw)
-		if _, markers, err := a.Markers(); err != nil || !raw &&
-			(markers[0].Time != 5000 || markers[0].Duration != 1000) {
-			t.Errorf("%+v, %v", markers, err)
-		}
+		_, markers, err := a.Markers()
+		testkit.Check(t, err == nil && (raw || markers[0].Time == 5000 && markers[0].Duration == 1000), "%+v, %v",
+			markers, err)
 	}
 	testkit.Equal(t, nanoseconds(1<<63, 3), 1<<64-1, "beyond all times")
 }

@@ -106,10 +106,8 @@ func TestEventMethodsAgreeWithTable(t *testing.T) {
 			}
 			got := testkit.Value(readEvents(tempFile(t, order.file(n, body...)), DefaultEventChunkSize))(t)
 			for i := range want {
-				if len(got) != n || got[i].Kind != want[i].Kind || got[i].Time != 7 ||
-					string(words(got[i].Args)) != string(words(want[i].Args)) {
-					rt.Fatalf("read %v, want %v", got, want)
-				}
+				testkit.Require(rt, len(got) == n && got[i].Kind == want[i].Kind && got[i].Time == 7 &&
+					string(words(got[i].Args)) == string(words(want[i].Args)), "read %v, want %v", got, want)
 			}
 		}
 	})

@@ -87,9 +87,8 @@ func TestGlobalOrder(t *testing.T) {
 			}
 			return got
 		}
-		if got := collect(nil); !slices.Equal(got, want) {
-			rt.Fatalf("order is wrong: %d events of %d", len(got), len(want))
-		}
+		got := collect(nil)
+		testkit.Require(rt, slices.Equal(got, want), "order is wrong: %d events of %d", len(got), len(want))
 		from, to := Timestamp(rapid.IntRange(0, 300).Draw(rt, "from")), Timestamp(rapid.IntRange(1, 300).Draw(rt, "to"))
 		var some []LocationRef
 		for _, d := range a.Defs.Locations {
@@ -101,9 +100,8 @@ func TestGlobalOrder(t *testing.T) {
 		if some == nil {
 			some = []LocationRef{}
 		}
-		if got := collect(&Selection{Locations: some, From: from, To: to}); !slices.Equal(got, want) {
-			rt.Fatalf("selection: %d events, want %d", len(got), len(want))
-		}
+		got = collect(&Selection{Locations: some, From: from, To: to})
+		testkit.Require(rt, slices.Equal(got, want), "selection: %d events, want %d", len(got), len(want))
 		left := a.open.left.Load()
 		testkit.Require(rt, left == 3, "%d of 3 files are still open", 3-left)
 	})
@@ -230,10 +228,8 @@ func TestDamagedLocation(t *testing.T) {
 			events[e.Location]++
 		}
 		var fe *FormatError
-		if len(errs) != 1 || !errors.Is(errs[0], c.cause) || !errors.As(errs[0], &fe) || fe.Location != 2 ||
-			fe.File != a.EventFile(2) {
-			t.Errorf("%s: errors %v, want %v at location 2", c.name, errs, c.cause)
-		}
+		testkit.Check(t, len(errs) == 1 && errors.Is(errs[0], c.cause) && errors.As(errs[0], &fe) && fe.Location == 2 &&
+			fe.File == a.EventFile(2), "%s: errors %v, want %v at location 2", c.name, errs, c.cause)
 		if events[1] != 100 || events[2] != c.events {
 			t.Errorf("%s: %v events, want 100 and %d", c.name, events[1:], c.events)
 		}
@@ -261,21 +257,17 @@ func TestFutureRecords(t *testing.T) {
 		plainLittle.framed(byte(EventCommCreate), []byte{1, 9, 0xaa, 0xbb}, true),
 		plainLittle.event(EventEnter, []uint64{3}))
 	events := testkit.Value(readEvents(tempFile(t, b), DefaultEventChunkSize))(t)
-	if len(events) != 4 || events[0].Kind != 200 || len(events[0].Args) != 0 || events[2].Args[0] != 9 ||
-		events[3].Args[0] != 3 {
-		t.Errorf("read %v", events)
-	}
+	testkit.Check(t, len(events) == 4 && events[0].Kind == 200 && len(events[0].Args) == 0 && events[2].Args[0] == 9 &&
+		events[3].Args[0] == 3, "read %v", events)
 	if k := EventMpiIrecvRequest; k.UpperName() != "MPI_IRECV_REQUEST" || EventMpiProbe.Since() != 0x0302 ||
 		DefClockProperties.Since() != 0x0100 {
 		t.Errorf("%s of %s, %s, %s", k.UpperName(), k.Since(), EventMpiProbe.Since(), DefClockProperties.Since())
 	}
-	if k := EventKind(200); k.Known() || k.String() != "Unknown(200)" || k.UpperName() != "UNKNOWN" {
-		t.Errorf("kind 200: %v", k)
-	}
+	k := EventKind(200)
+	testkit.Check(t, !k.Known() && k.String() == "Unknown(200)" && k.UpperName() == "UNKNOWN", "kind 200: %v", k)
 	short := plainLittle.file(1, plainLittle.stamp(5), plainLittle.framed(byte(EventMpiSend), []byte{1, 9}, false))
-	if _, err := readEvents(tempFile(t, short), DefaultEventChunkSize); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("record shorter than its fields: %v", err)
-	}
+	_, err := readEvents(tempFile(t, short), DefaultEventChunkSize)
+	testkit.Check(t, errors.Is(err, ErrCorrupt), "record shorter than its fields: %v", err)
 }
 
 // Definitions from before fields were appended get the defaults.
@@ -303,9 +295,8 @@ func TestOldDefinitions(t *testing.T) {
 	)
 	defs := testkit.Value(ReadGlobalDefs(tempFile(t, file), 0))(t)
 	testkit.Equal(t, defs.Clock, (ClockProperties{1000, 5, 6, 1<<64 - 1}), "clock")
-	if v := defs.Attribute(0); v.Description != UndefinedString {
-		t.Errorf("attribute %+v", v)
-	}
+	v := defs.Attribute(0)
+	testkit.Check(t, v.Description == UndefinedString, "attribute %+v", v)
 	if v := defs.Region(0); v.CanonicalName != 7 || v.Role != RegionRoleCollAll2All || v.Paradigm != ParadigmMPI ||
 		v.Flags != 0 {
 		t.Errorf("region %+v", v)
@@ -339,12 +330,10 @@ func TestRefusedArchives(t *testing.T) {
 	path := filepath.Join(dir, "a.otf2")
 	for _, a := range []*Anchor{{Compression: CompressionZlib}, {Substrate: SubstrateSION}} {
 		testkit.Must(t, WriteAnchor(path, a))
-		if _, err := Open(path, nil); !errors.Is(err, ErrNotSupported) {
-			t.Errorf("%+v: %v", a, err)
-		}
-		if _, err := ReadAnchor(path); err != nil {
-			t.Errorf("%+v: its anchor: %v", a, err)
-		}
+		_, err := Open(path, nil)
+		testkit.Check(t, errors.Is(err, ErrNotSupported), "%+v: %v", a, err)
+		_, err = ReadAnchor(path)
+		testkit.Check(t, err == nil, "%+v: its anchor: %v", a, err)
 	}
 	testkit.Must(t, WriteAnchor(path, &Anchor{}))
 	b := testkit.Read(t, path)
@@ -360,11 +349,9 @@ func TestRefusedArchives(t *testing.T) {
 	} {
 		testkit.Must(t, os.WriteFile(path, change(slices.Clone(b)), 0o644))
 		var fe *FormatError
-		if _, err := Open(path, nil); !errors.As(err, &fe) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := Open(path, nil)
+		testkit.Check(t, errors.As(err, &fe), "%s: %v", name, err)
 	}
-	if _, err := Open(filepath.Join(dir, "none.otf2"), nil); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no anchor: %v", err)
-	}
+	_, err := Open(filepath.Join(dir, "none.otf2"), nil)
+	testkit.Check(t, errors.Is(err, os.ErrNotExist), "no anchor: %v", err)
 }

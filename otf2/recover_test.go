@@ -47,14 +47,12 @@ func tree(t testing.TB, dir string) map[string]string {
 func sameTree(t testing.TB, what string, got, want map[string]string) {
 	t.Helper()
 	for path, b := range want {
-		if g, there := got[path]; !there || g != b {
-			t.Errorf("%s: %s changed or is gone", what, path)
-		}
+		g, there := got[path]
+		testkit.Check(t, there && g == b, "%s: %s changed or is gone", what, path)
 	}
 	for path := range got {
-		if _, there := want[path]; !there {
-			t.Errorf("%s: %s is new", what, path)
-		}
+		_, there := want[path]
+		testkit.Check(t, there, "%s: %s is new", what, path)
 	}
 }
 
@@ -184,10 +182,9 @@ func TestRecoverCutEvents(t *testing.T) {
 			got := eventsIn(t, anchor)
 			testkit.Check(t, got[0] == all[0] && got[loc] == scan.Events,
 				"cut at %d: %d and %d events, want %d and %d", cut, got[0], got[loc], all[0], scan.Events)
-			if f := file(t, res, evt(anchor)); f.Records != scan.Events ||
-				(f.Action == otf2.RecoverWhole) != (cut == len(b)-1) {
-				t.Errorf("cut at %d: %v", cut, f)
-			}
+			f := file(t, res, evt(anchor))
+			testkit.Check(t, f.Records == scan.Events && (f.Action == otf2.RecoverWhole) == (cut == len(b)-1),
+				"cut at %d: %v", cut, f)
 			after, err := otf2.ScanEventFile(evt(anchor), otf2.DefaultEventChunkSize)
 			if ok(t, err); !after.Complete || after.Events != scan.Events ||
 				after.ValidBytes != max(18, scan.ValidBytes) {
@@ -240,14 +237,12 @@ func TestRecoverDamagedEvents(t *testing.T) {
 
 	// A foreign file: not touched.
 	anchor, res = edit(func(b []byte) { copy(b, "no chunk header") })
-	if f := file(t, res, evt(anchor)); f.Action != otf2.RecoverFailed || !res.Failed() {
-		t.Errorf("no header: %v", f)
-	}
+	f := file(t, res, evt(anchor))
+	testkit.Check(t, f.Action == otf2.RecoverFailed && res.Failed(), "no header: %v", f)
 	// Blocks that never reached the disk.
 	anchor, res = edit(func(b []byte) { clear(b) })
-	if f := file(t, res, evt(anchor)); f.Action != otf2.RecoverRepaired || eventsIn(t, anchor)[0] != 0 {
-		t.Errorf("zeros: %v", f)
-	}
+	f = file(t, res, evt(anchor))
+	testkit.Check(t, f.Action == otf2.RecoverRepaired && eventsIn(t, anchor)[0] == 0, "zeros: %v", f)
 }
 
 // Definitions that are cut off keep what is whole, and what is lost is said.
@@ -284,11 +279,10 @@ func TestRecoverCutDefinitions(t *testing.T) {
 		seen[f.Records] = true
 		got, err := otf2.Open(anchor, nil)
 		ok(t, err)
-		if n := uint64(len(got.Defs.Order)); n != f.Records || got.Anchor.GlobalDefs != n ||
-			got.Anchor.Locations != uint64(len(got.Defs.Locations)) ||
-			!slices.Equal(got.Defs.Order, a.Defs.Order[:n]) {
-			t.Fatalf("cut at %d: %d definitions, anchor %+v", cut, n, got.Anchor)
-		}
+		n := uint64(len(got.Defs.Order))
+		testkit.Require(t, n == f.Records && got.Anchor.GlobalDefs == n &&
+			got.Anchor.Locations == uint64(len(got.Defs.Locations)) && slices.Equal(got.Defs.Order, a.Defs.Order[:n]),
+			"cut at %d: %d definitions, anchor %+v", cut, n, got.Anchor)
 		if lost := a.Anchor.GlobalDefs - f.Records; lost > 0 && !strings.Contains(lines(res), "global definitions") {
 			t.Errorf("cut at %d: %d are lost\n%s", cut, lost, lines(res))
 		}
@@ -372,19 +366,15 @@ func TestRecoverAnchor(t *testing.T) {
 			}
 			got, err := otf2.ReadAnchor(anchor)
 			ok(t, err)
-			if got.Locations != want.Locations || got.GlobalDefs != want.GlobalDefs ||
-				got.Thumbnails != want.Thumbnails || (got.Snapshots == 0) != (want.Snapshots == 0) {
-				t.Errorf("%s, %d bytes: %+v, want %+v", path, keep, got, want)
-			}
-			if strings.Contains(path, "multi-chunk") &&
-				(got.EventChunkSize != want.EventChunkSize || got.DefChunkSize != want.DefChunkSize) {
-				t.Errorf("%s: chunks of %d and %d bytes, want %d and %d", path, got.EventChunkSize, got.DefChunkSize,
-					want.EventChunkSize, want.DefChunkSize)
-			}
-			if keep == len(b)-4 && (got.Creator != want.Creator || got.Description != want.Description ||
-				len(got.Properties) != len(want.Properties) || got.EventChunkSize != want.EventChunkSize) {
-				t.Errorf("%s, %d bytes: %+v, want %+v", path, keep, got, want)
-			}
+			testkit.Check(t, got.Locations == want.Locations && got.GlobalDefs == want.GlobalDefs &&
+				got.Thumbnails == want.Thumbnails && (got.Snapshots == 0) == (want.Snapshots == 0),
+				"%s, %d bytes: %+v, want %+v", path, keep, got, want)
+			testkit.Check(t, !strings.Contains(path, "multi-chunk") || got.EventChunkSize == want.EventChunkSize &&
+				got.DefChunkSize == want.DefChunkSize, "%s: chunks of %d and %d bytes, want %d and %d", path,
+				got.EventChunkSize, got.DefChunkSize, want.EventChunkSize, want.DefChunkSize)
+			testkit.Check(t, keep != len(b)-4 || got.Creator == want.Creator && got.Description == want.Description &&
+				len(got.Properties) == len(want.Properties) && got.EventChunkSize == want.EventChunkSize,
+				"%s, %d bytes: %+v, want %+v", path, keep, got, want)
 			after := eventsIn(t, anchor)
 			for loc, n := range all {
 				if after[loc] != n {
@@ -494,21 +484,18 @@ func TestRecoverErrors(t *testing.T) {
 		filepath.Join(dir, "none"): fs.ErrNotExist, filepath.Join(dir, "none.otf2"): fs.ErrNotExist,
 		dir: fs.ErrNotExist, text: otf2.ErrInvalid,
 	} {
-		if _, err := otf2.Recover(path, nil); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", path, err, want)
-		}
+		_, err := otf2.Recover(path, nil)
+		testkit.Check(t, errors.Is(err, want), "%s: %v, want %v", path, err, want)
 	}
 	anchor := wholeArchive(t, dir, 1)
 	b, err := os.ReadFile(anchor)
 	ok(t, err)
 	b[29] = 2
 	ok(t, os.WriteFile(anchor, b, 0o644))
-	if _, err := otf2.Recover(anchor, nil); !errors.Is(err, otf2.ErrNotSupported) {
-		t.Errorf("zlib: %v", err)
-	}
+	_, err = otf2.Recover(anchor, nil)
+	testkit.Check(t, errors.Is(err, otf2.ErrNotSupported), "zlib: %v", err)
 	wholeArchive(t, t.TempDir(), 1)
 	ok(t, os.WriteFile(filepath.Join(dir, "second.otf2"), b, 0o644))
-	if _, err := otf2.Recover(dir, nil); !errors.Is(err, otf2.ErrInvalid) {
-		t.Errorf("two archives: %v", err)
-	}
+	_, err = otf2.Recover(dir, nil)
+	testkit.Check(t, errors.Is(err, otf2.ErrInvalid), "two archives: %v", err)
 }

@@ -97,12 +97,10 @@ func TestTailSkipsToATime(t *testing.T) {
 	last := first()
 	testkit.Check(t, last >= 75_000, "skipping to the end goes on at %d", last)
 	missing := testkit.Value(NewEventTail(path+".none", 0, MinChunkSize))(t)
-	if err := missing.SkipTo(5); err != nil {
-		t.Error(err)
-	}
-	if _, err := NewEventTail(path, 0, 17); !errors.Is(err, ErrInvalid) {
-		t.Errorf("chunk size 17: %v", err)
-	}
+	err := missing.SkipTo(5)
+	testkit.Check(t, err == nil, "%v", err)
+	_, err = NewEventTail(path, 0, 17)
+	testkit.Check(t, errors.Is(err, ErrInvalid), "chunk size 17: %v", err)
 }
 
 // Damage is an error of each reading, and nothing behind it is taken for events.

@@ -18,51 +18,40 @@ func TestRefusedEvents(t *testing.T) {
 	w := NewMemoryEventWriter(&EventWriterOptions{CheckNesting: true})
 	testkit.Must(t, w.Enter(100, nil, 1))
 	var te *TimeError
-	if err := w.Leave(99, nil, 1); !errors.As(err, &te) || te.Last != 100 || !errors.Is(err, ErrInvalid) {
-		t.Errorf("event back in time: %v", err)
-	}
+	err := w.Leave(99, nil, 1)
+	testkit.Check(t, errors.As(err, &te) && te.Last == 100 && errors.Is(err, ErrInvalid), "event back in time: %v", err)
 	var ne *NestingError
-	if err := w.Leave(101, nil, 2); !errors.As(err, &ne) || ne.Open != 1 {
-		t.Errorf("leave of another region: %v", err)
-	}
-	if err := w.Write(EventLeave, 101, nil, []uint64{2}); !errors.As(err, &ne) {
-		t.Errorf("the same by Write: %v", err)
-	}
+	err = w.Leave(101, nil, 2)
+	testkit.Check(t, errors.As(err, &ne) && ne.Open == 1, "leave of another region: %v", err)
+	err = w.Write(EventLeave, 101, nil, []uint64{2})
+	testkit.Check(t, errors.As(err, &ne), "the same by Write: %v", err)
 	var a AttributeList
 	a.Uint64(1, 1)
 	a.Uint8(1, 1)
-	if err := w.Leave(101, &a, 1); !errors.Is(err, ErrInvalid) {
-		t.Errorf("attribute twice: %v", err)
-	}
+	err = w.Leave(101, &a, 1)
+	testkit.Check(t, errors.Is(err, ErrInvalid), "attribute twice: %v", err)
 	testkit.Must(t, w.Leave(101, nil, 1))
-	if err := w.Leave(102, nil, 1); !errors.As(err, &ne) || ne.Depth != 0 {
-		t.Errorf("leave without enter: %v", err)
-	}
+	err = w.Leave(102, nil, 1)
+	testkit.Check(t, errors.As(err, &ne) && ne.Depth == 0, "leave without enter: %v", err)
 	for _, bad := range []struct {
 		kind EventKind
 		args []uint64
 	}{{9, nil}, {93, nil}, {EventEnter, nil}, {EventEnter, []uint64{1, 2}}, {EventMetric, []uint64{1, 2, 4, 5}},
 		{EventMetric, []uint64{1, 1 << 63}}} {
-		if err := w.Write(bad.kind, 103, nil, bad.args); !errors.Is(err, ErrInvalid) {
-			t.Errorf("Write(%v, %v): %v", bad.kind, bad.args, err)
-		}
+		err := w.Write(bad.kind, 103, nil, bad.args)
+		testkit.Check(t, errors.Is(err, ErrInvalid), "Write(%v, %v): %v", bad.kind, bad.args, err)
 	}
-	if err := w.Metric(103, nil, 1, []Type{TypeUint64}, nil); !errors.Is(err, ErrInvalid) {
-		t.Errorf("metric without value: %v", err)
-	}
-	if err := w.Metric(103, nil, 1, make([]Type, 256), make([]uint64, 256)); !errors.Is(err, ErrInvalid) {
-		t.Errorf("metric with 256 values: %v", err)
-	}
+	err = w.Metric(103, nil, 1, []Type{TypeUint64}, nil)
+	testkit.Check(t, errors.Is(err, ErrInvalid), "metric without value: %v", err)
+	err = w.Metric(103, nil, 1, make([]Type, 256), make([]uint64, 256))
+	testkit.Check(t, errors.Is(err, ErrInvalid), "metric with 256 values: %v", err)
 	testkit.Must(t, w.Enter(103, nil, 7))
-	if err := w.Close(); !errors.As(err, &ne) || ne.Open != 7 || ne.Depth != 1 {
-		t.Errorf("close with an open region: %v", err)
-	}
-	if err := w.Enter(104, nil, 7); !errors.Is(err, ErrClosed) {
-		t.Errorf("enter after close: %v", err)
-	}
-	if err := w.Close(); !errors.Is(err, ErrClosed) {
-		t.Errorf("second close: %v", err)
-	}
+	err = w.Close()
+	testkit.Check(t, errors.As(err, &ne) && ne.Open == 7 && ne.Depth == 1, "close with an open region: %v", err)
+	err = w.Enter(104, nil, 7)
+	testkit.Check(t, errors.Is(err, ErrClosed), "enter after close: %v", err)
+	err = w.Close()
+	testkit.Check(t, errors.Is(err, ErrClosed), "second close: %v", err)
 	events := testkit.Value(readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize))(t)
 	if len(events) != 3 || w.Events() != 3 || w.LastTime() != 103 {
 		t.Errorf("%d events in the file, %d counted, last time %d", len(events), w.Events(), w.LastTime())
@@ -197,43 +186,33 @@ func TestRefusedFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "0.evt")
 	for _, size := range []uint64{1, MinChunkSize - 1, MaxChunkSize + 1} {
-		if _, err := CreateEventWriter(path, &EventWriterOptions{ChunkSize: size}); !errors.Is(err, ErrInvalid) {
-			t.Errorf("chunk size %d: %v", size, err)
-		}
+		_, err := CreateEventWriter(path, &EventWriterOptions{ChunkSize: size})
+		testkit.Check(t, errors.Is(err, ErrInvalid), "chunk size %d: %v", size, err)
 	}
 	w := testkit.Value(CreateEventWriter(path, nil))(t)
 	testkit.Must(t, w.Close())
-	if _, err := CreateEventWriter(path, nil); !errors.Is(err, os.ErrExist) {
-		t.Errorf("file that exists: %v", err)
-	}
+	_, err := CreateEventWriter(path, nil)
+	testkit.Check(t, errors.Is(err, os.ErrExist), "file that exists: %v", err)
 	defs := filepath.Join(dir, "l.def")
 	one := []ClockOffset{{Time: 5}, {Time: 5}}
-	if err := WriteLocalDefs(defs, nil, one, 0); !errors.Is(err, ErrInvalid) {
-		t.Errorf("two offsets at one time: %v", err)
-	}
+	err = WriteLocalDefs(defs, nil, one, 0)
+	testkit.Check(t, errors.Is(err, ErrInvalid), "two offsets at one time: %v", err)
 	m := NewDenseMapping(MappingString, []uint64{1})
-	if err := WriteLocalDefs(defs, []*MappingTable{m, nil, m}, nil, 0); !errors.Is(err, ErrInvalid) {
-		t.Errorf("two tables of a type: %v", err)
-	}
-	if err := WriteLocalDefs(defs, []*MappingTable{NewDenseMapping(MappingString, nil)}, nil, 0); !errors.Is(
-		err, ErrInvalid) {
-		t.Errorf("empty table: %v", err)
-	}
+	err = WriteLocalDefs(defs, []*MappingTable{m, nil, m}, nil, 0)
+	testkit.Check(t, errors.Is(err, ErrInvalid), "two tables of a type: %v", err)
+	err = WriteLocalDefs(defs, []*MappingTable{NewDenseMapping(MappingString, nil)}, nil, 0)
+	testkit.Check(t, errors.Is(err, ErrInvalid), "empty table: %v", err)
 	g := testkit.Value(CreateGlobalDefWriter(filepath.Join(dir, "g.def"), 0))(t)
-	if err := g.String(0, "a\x00b"); !errors.Is(err, ErrInvalid) {
-		t.Errorf("text with NUL: %v", err)
-	}
-	if err := g.Group(0, 0, GroupTypeRegions, 0, 0, make([]uint64, 5<<20)); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("group larger than a chunk: %v", err)
-	}
+	err = g.String(0, "a\x00b")
+	testkit.Check(t, errors.Is(err, ErrInvalid), "text with NUL: %v", err)
+	err = g.Group(0, 0, GroupTypeRegions, 0, 0, make([]uint64, 5<<20))
+	testkit.Check(t, errors.Is(err, ErrTooLarge), "group larger than a chunk: %v", err)
 	testkit.Must(t, g.String(0, ""))
 	testkit.Equal(t, g.Count(), 1, "records counted")
 	g.Abort()
 	for _, name := range []string{"", "A", "A::", "::A", "A:B", "A::B C", "A::B:"} {
-		if err := WriteAnchor(filepath.Join(dir, "a.otf2"), &Anchor{Properties: []Property{{Name: name}}}); !errors.Is(
-			err, ErrInvalid) {
-			t.Errorf("property name %q: %v", name, err)
-		}
+		err := WriteAnchor(filepath.Join(dir, "a.otf2"), &Anchor{Properties: []Property{{Name: name}}})
+		testkit.Check(t, errors.Is(err, ErrInvalid), "property name %q: %v", name, err)
 	}
 	left := testkit.Value(os.ReadDir(dir))(t)
 	testkit.Equal(t, len(left), 1, "left behind: %v", left)

@@ -32,10 +32,9 @@ func TestCallList(t *testing.T) {
 			}
 			group := number - int64(rapid.IntRange(-1, 3).Draw(rt, "before"))
 			want := slices.DeleteFunc(slices.Clone(plain), func(c *call) bool { return c.before >= group })
-			if got := slices.Collect(l.callsBefore(group)); !slices.Equal(got, want) || l.count != len(plain) {
-				rt.Fatalf("%d calls before group %d of %d, want %d of %d", len(got), group, l.count, len(want),
-					len(plain))
-			}
+			got := slices.Collect(l.callsBefore(group))
+			testkit.Require(rt, slices.Equal(got, want) && l.count == len(plain),
+				"%d calls before group %d of %d, want %d of %d", len(got), group, l.count, len(want), len(plain))
 			if collective := slices.ContainsFunc(plain,
 				func(c *call) bool { return !c.p2p && c.before == group }); collective != (l.collectives[group] > 0) {
 				rt.Fatalf("group %d has collectives: %v, said %v", group, collective, !collective)

@@ -144,16 +144,12 @@ func TestKernelIsLinkedToItsLaunchAndPlan(t *testing.T) {
 		"LINKED_WITHOUT_PLAN": 0, "LAUNCHES_WITHOUT_KERNEL": 0})
 	s.oddities(nil)
 	for _, l := range s.p.Locations {
-		if l.Kind == experiment.KindStream && (l.Name != "CUDA[0:7]" || l.Type != otf2.LocationTypeAcceleratorStream ||
-			l.GPU != 0 || l.Comm != -1) {
-			t.Errorf("location %+v", l)
-		}
+		testkit.Check(t, l.Kind != experiment.KindStream || l.Name == "CUDA[0:7]" &&
+			l.Type == otf2.LocationTypeAcceleratorStream && l.GPU == 0 && l.Comm == -1, "location %+v", l)
 	}
 	for _, r := range s.p.Regions {
-		if r.Group == GroupCUDAKernels && (r.Canonical != allReduceKernel || r.Role != otf2.RegionRoleFunction ||
-			r.Paradigm != otf2.ParadigmCUDA) {
-			t.Errorf("region %+v", r)
-		}
+		testkit.Check(t, r.Group != GroupCUDAKernels || r.Canonical == allReduceKernel &&
+			r.Role == otf2.RegionRoleFunction && r.Paradigm == otf2.ParadigmCUDA, "region %+v", r)
 	}
 }
 
@@ -218,14 +214,12 @@ func TestKernelInterval(t *testing.T) {
 	s.reading(1)
 	s.allReduce(100, "a")
 	p := s.m.ranks.all[0].queue.plans[0]
-	if _, ok := p.gpu.links.KernelInterval(); ok {
-		t.Error("an interval before anything is known")
-	}
+	_, ok := p.gpu.links.KernelInterval()
+	testkit.Check(t, !ok, "an interval before anything is known")
 	s.launched(300, 3, 100, "a")
 	s.activity(300, gpuKernel{begin: 120, end: 190, stream: 7, correlation: 3, name: allReduceKernel}.record())
-	if _, ok := p.gpu.links.KernelInterval(); ok {
-		t.Error("an interval before the clock covers it")
-	}
+	_, ok = p.gpu.links.KernelInterval()
+	testkit.Check(t, !ok, "an interval before the clock covers it")
 	s.reading(500_000)
 	k, ok := p.gpu.links.KernelInterval()
 	off := func(a, b uint64) uint64 { return max(a, b) - min(a, b) }
@@ -283,10 +277,9 @@ func TestSourcesThatDiffer(t *testing.T) {
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
 	lines := strings.Join(s.lines(experiment.KindRank, attrGPUSource, attrGPUDifference), "\n")
-	if strings.Count(lines, "GPU_SOURCE=kernelch") != 3 ||
-		strings.Count(lines, "GPU_SOURCE=kernelch GPU_TIMES_APART=30") != 2 || strings.Count(lines, "APART") != 2 {
-		t.Error(lines)
-	}
+	testkit.Check(t, strings.Count(lines, "GPU_SOURCE=kernelch") == 3 &&
+		strings.Count(lines, "GPU_SOURCE=kernelch GPU_TIMES_APART=30") == 2 && strings.Count(lines, "APART") == 2, "%v",
+		lines)
 	s.oddities(map[string]uint64{"GPU_TIMES_DIFFER": 2})
 	var marks []string
 	for _, m := range s.p.Markers {
@@ -329,10 +322,8 @@ func TestStaleIdsLinkNothing(t *testing.T) {
 	s.cupti(map[string]uint64{"KERNELS": 7, "KERNELS_LINKED": 1, "KERNELS_IMPLAUSIBLE": 6, "NCCL_KERNELS_UNLINKED": 6,
 		"LINKED_WITHOUT_PLAN": 1})
 	got := strings.Join(s.lines(experiment.KindStream, AttrExternalID), "\n")
-	if strings.Count(got, "Enter") != 7 || strings.Count(got, "EXTERNAL_ID") != 1 ||
-		!strings.Contains(got, "460 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL EXTERNAL_ID=") {
-		t.Error(got)
-	}
+	testkit.Check(t, strings.Count(got, "Enter") == 7 && strings.Count(got, "EXTERNAL_ID") == 1 &&
+		strings.Contains(got, "460 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL EXTERNAL_ID="), "%v", got)
 }
 
 // Where the plugin's thread has waited long for the CPU, calls are judged as they are elsewhere: whatever readings of
@@ -483,9 +474,8 @@ func TestNamesOfKernels(t *testing.T) {
 	got := s.lines(experiment.KindStream)
 	testkit.Require(t, len(got) == 10, "%q", got)
 	for i, want := range []string{unnamedKernel, "axpy", "näh::näh", "k?", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"} {
-		if name := strings.SplitN(got[2*i], " ", 3)[2]; !strings.HasPrefix(name, want) || len(name) > maxKernelNameLen {
-			t.Errorf("%q, want %s…", got[2*i], want)
-		}
+		name := strings.SplitN(got[2*i], " ", 3)[2]
+		testkit.Check(t, strings.HasPrefix(name, want) && len(name) <= maxKernelNameLen, "%q, want %s…", got[2*i], want)
 	}
 	for _, r := range s.p.Regions {
 		testkit.Check(t, utf8.ValidString(r.Name) && utf8.ValidString(r.Canonical), "%q, %q", r.Name, r.Canonical)

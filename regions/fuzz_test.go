@@ -137,14 +137,12 @@ func FuzzRecords(f *testing.F) {
 		testkit.Must(t, m.Finish())
 		m.Snapshot()
 		for i, w := range sink.writers {
-			if err := w.Close(); err != nil {
-				t.Fatalf("location %d: %v", i, err)
-			}
+			err := w.Close()
+			testkit.Require(t, err == nil, "location %d: %v", i, err)
 		}
 		for _, c := range m.ranks.all {
-			if c != nil && len(c.queue.plans)+c.calls.count > 0 {
-				t.Errorf("%d plans and %d calls are kept at the end", len(c.queue.plans), c.calls.count)
-			}
+			testkit.Check(t, c == nil || len(c.queue.plans)+c.calls.count <= 0,
+				"%d plans and %d calls are kept at the end", len(c.queue.plans), c.calls.count)
 		}
 	})
 }

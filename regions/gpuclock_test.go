@@ -89,14 +89,12 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 				kernels := f.kernels()
 				s, shown := f.play(t, kernels, paradigm)
 				testkit.Must(t, a.add(kernels, shown))
-				if n := s.m.ranks.clocks[0].JumpCount(); n != c.steps && c.steps >= 0 {
-					t.Errorf("%d steps of the clock were found, want %d", n, c.steps)
-				}
+				n := s.m.ranks.clocks[0].JumpCount()
+				testkit.Check(t, n == c.steps || c.steps < 0, "%d steps of the clock were found, want %d", n, c.steps)
 			}
 			t.Log(c.name + ": " + a.String())
-			if bad := a.bad(); bad != "" {
-				t.Errorf("%s: %v", bad, a.String())
-			}
+			bad := a.bad()
+			testkit.Check(t, bad == "", "%s: %v", bad, a.String())
 			testkit.Check(t, a.gpu >= int((1-c.lost)*float64(a.operations)),
 				"%d of %d operations have GPU time", a.gpu, a.operations)
 		})
@@ -273,9 +271,8 @@ func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
 					}
 				}
 				testkit.Check(t, wrong <= 0, "%d operations are shown with times that are not theirs", wrong)
-				if a.gpu < int(c.least*float64(a.operations)) {
-					t.Errorf("%v: want %g of them", a.String(), c.least)
-				}
+				testkit.Check(t, a.gpu >= int(c.least*float64(a.operations)), "%v: want %g of them", a.String(),
+					c.least)
 				marked := 0
 				for _, m := range s.p.Markers {
 					if m.Category == "Implausible GPU times" {

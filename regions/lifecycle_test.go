@@ -344,10 +344,9 @@ func TestGaps(t *testing.T) {
 		{From: 11, FromTime: micros(400)},
 	}
 	expectSame(t, "gaps", want, s.p.Comms[0].Gaps)
-	if k := s.p.Markers; len(k) != 4 || k[1].Category != CategoryRecording ||
-		!strings.HasSuffix(k[1].Text, "not recorded from operation 4 on") {
-		t.Errorf("markers: %+v", k)
-	}
+	k := s.p.Markers
+	testkit.Check(t, len(k) == 4 && k[1].Category == CategoryRecording &&
+		strings.HasSuffix(k[1].Text, "not recorded from operation 4 on"), "markers: %+v", k)
 }
 
 // AMD's counters may tick at other rates than one per nanosecond.
@@ -364,10 +363,9 @@ func TestHIP(t *testing.T) {
 				s.endKernel(us+51, "k"+op, stamp(us+50))
 			}
 			s.mark(900_000, shm.MarkPoint, "here")
-			if got := s.lines(experiment.KindRank, AttrTimingSource); len(got) != 17 ||
-				got[1] != "120 Enter AllReduce TIMING_SOURCE=gpu" || got[16] != "90150 Leave AllReduce" {
-				t.Errorf("got %q", got)
-			}
+			got := s.lines(experiment.KindRank, AttrTimingSource)
+			testkit.Check(t, len(got) == 17 && got[1] == "120 Enter AllReduce TIMING_SOURCE=gpu" &&
+				got[16] == "90150 Leave AllReduce", "got %q", got)
 			for _, r := range s.p.Regions {
 				testkit.Check(t, r.Paradigm == otf2.ParadigmHIP || r.Group == GroupApplication, "region %+v", r)
 			}
@@ -493,10 +491,9 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 		for _, w := range sink.writers {
 			events += w.Events()
 		}
-		if len(sink.writers) != OwnRows || events != 2*threads {
-			t.Errorf("lasting %v: %d rows with %d events, want %d with %d", lasting, len(sink.writers), events, OwnRows,
-				2*threads)
-		}
+		testkit.Check(t, len(sink.writers) == OwnRows && events == 2*threads,
+			"lasting %v: %d rows with %d events, want %d with %d", lasting, len(sink.writers), events, OwnRows,
+			2*threads)
 		s := (&commRank{ordinals: ordinals{lasting: lasting,
 			sequences: make(map[string]*sequence)}}).ordinals.sequenceOf("AllReduce")
 		for range 10 * experiment.DigestStep {

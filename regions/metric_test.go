@@ -59,15 +59,13 @@ func TestBandwidths(t *testing.T) {
 func TestBandwidthsThatAreNotKnown(t *testing.T) {
 	s := newMetricScene(t, 4)
 	s.allReduce(100, "a") // no stamps
-	if got := only(s.lines(experiment.KindRank), "NCCL algbw"); len(got) > 0 {
-		t.Errorf("of an enqueue: %q", got)
-	}
+	got := only(s.lines(experiment.KindRank), "NCCL algbw")
+	testkit.Check(t, len(got) == 0, "of an enqueue: %q", got)
 	s = newMetricScene(t, 1)
 	s.allReduce(100, "a")
 	s.kernel(120, 152, "a")
-	if got := s.lines(experiment.KindRank); strings.Contains(strings.Join(got, "\n"), "Metric") {
-		t.Errorf("of one rank: %q", got)
-	}
+	got = s.lines(experiment.KindRank)
+	testkit.Check(t, !strings.Contains(strings.Join(got, "\n"), "Metric"), "of one rank: %q", got)
 }
 
 // Kernels that overlap are drawn one after the other; how long they took stays what it was.
@@ -174,9 +172,8 @@ func TestBytesInFlight(t *testing.T) {
 	var defs []string
 	for _, m := range s.p.Metrics {
 		for _, q := range m.Members {
-			if q.Mode != otf2.MetricAbsoluteNext || q.Description == "" || m.GPU != -1 || m.Location != -1 {
-				t.Errorf("%+v", m)
-			}
+			testkit.Check(t, q.Mode == otf2.MetricAbsoluteNext && q.Description != "" && m.GPU == -1 &&
+				m.Location == -1, "%+v", m)
 			var rows []string
 			for _, n := range m.Locations {
 				rows = append(rows, s.p.Locations[n].Name)

@@ -95,9 +95,8 @@ func TestPhasesFollowTheOldestStep(t *testing.T) {
 	counts := map[string]uint64{"PUTS": 2, "PUT_BYTES": 1500, "RECEIVED_BYTES": 300}
 	expectSame(t, "counts", counts, s.m.Network())
 	for _, l := range s.p.Locations {
-		if l.Foreign != -1 || l.Kind == experiment.KindNetSend && (l.Name != "world net send" || l.Comm != 0) {
-			t.Errorf("location %+v", l)
-		}
+		testkit.Check(t, l.Foreign == -1 &&
+			(l.Kind != experiment.KindNetSend || l.Name == "world net send" && l.Comm == 0), "location %+v", l)
 	}
 }
 

@@ -183,9 +183,8 @@ func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 		n := len(m.net.steps) + len(m.net.proxies)
 		testkit.Check(rt, n == 0, "%d network events are kept at the end", n)
 		for _, c := range m.ranks.all {
-			if c != nil && len(c.queue.plans)+c.calls.count > 0 {
-				rt.Errorf("%d plans and %d calls are kept at the end", len(c.queue.plans), c.calls.count)
-			}
+			testkit.Check(rt, c == nil || len(c.queue.plans)+c.calls.count <= 0,
+				"%d plans and %d calls are kept at the end", len(c.queue.plans), c.calls.count)
 		}
 		checkCounts(rt, m)
 	})
@@ -258,12 +257,10 @@ func checkWhole(t *rapid.T, s *scene) {
 				}
 			}
 		}
-		testkit.Require(t, len(open)+len(requests) <= 0,
+		testkit.Require(t, len(open)+len(requests) == 0,
 			"%s: %d transfers and %d requests are not ended", l.Name, len(open), len(requests))
 		for id, v := range last {
-			if v != 0 {
-				t.Fatalf("%s: %s is %d at the end", l.Name, s.p.Metrics[id].Members[0].Name, v)
-			}
+			testkit.Require(t, v == 0, "%s: %s is %d at the end", l.Name, s.p.Metrics[id].Members[0].Name, v)
 		}
 	}
 }

@@ -102,9 +102,8 @@ func TestRawEventsThatNeverStop(t *testing.T) {
 			rows++
 		}
 	}
-	if rows != maxRawRows || m.oddities[oddNoRow] == 0 {
-		t.Errorf("%d rows, %d were too many", rows, m.oddities[oddNoRow])
-	}
+	testkit.Check(t, rows == maxRawRows && m.oddities[oddNoRow] != 0, "%d rows, %d were too many", rows,
+		m.oddities[oddNoRow])
 }
 
 // All that records hold of a descriptor is shown.
@@ -131,10 +130,8 @@ func TestRawEventsShowWhatNCCLReported(t *testing.T) {
 		s.p.APIVersion = version
 		s.event(1, 10, 11, shm.EventColl, "coll", "", shm.Record{Func: "AllReduce", Count: 8, NChannels: 2})
 		lines := strings.Join(s.lines(experiment.KindEvent, AttrCount, AttrChannels, AttrUserTag), "\n")
-		if got := strings.Contains(lines, "USER_TAG=0"); got != tagged || !strings.Contains(lines, "COUNT=8") ||
-			!strings.Contains(lines, "CHANNELS=2") {
-			t.Errorf("version %d:\n%s", version, lines)
-		}
+		testkit.Check(t, strings.Contains(lines, "USER_TAG=0") == tagged && strings.Contains(lines, "COUNT=8") &&
+			strings.Contains(lines, "CHANNELS=2"), "version %d:\n%s", version, lines)
 	}
 }
 

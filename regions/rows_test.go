@@ -209,9 +209,8 @@ func TestRowsOfCommunicatorsAreUsedAgain(t *testing.T) {
 					kind, together, most)
 			}
 		}
-		if n := d.m.oddities[oddAfterFinalize] + d.m.oddities[oddNoRow]; n > 0 {
-			t.Errorf("seed %d: %d events were not drawn", seed, n)
-		}
+		n := d.m.oddities[oddAfterFinalize] + d.m.oddities[oddNoRow]
+		testkit.Check(t, n <= 0, "seed %d: %d events were not drawn", seed, n)
 	}
 }
 

@@ -486,10 +486,9 @@ func TestRunningKernelIsWaitedFor(t *testing.T) {
 		Flags: shm.FlagHasArg, Arg: gpu(70_000_000)})
 	s.stop(1, 70_000_002, shm.EventKernelCh, "k")
 	got := s.lines(experiment.KindRank, AttrTimingSource)
-	if len(got) != 5 || !strings.HasPrefix(got[1], "121 Enter AllReduce TIMING_SOURCE=gpu") &&
-		!strings.HasPrefix(got[1], "120 ") {
-		t.Errorf("got %q", got)
-	}
+	testkit.Check(t, len(got) == 5 &&
+		(strings.HasPrefix(got[1], "121 Enter AllReduce TIMING_SOURCE=gpu") || strings.HasPrefix(got[1], "120 ")),
+		"got %q", got)
 }
 
 // One rank alone communicates with nobody: no communicator is defined, so no event may name one.

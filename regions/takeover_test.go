@@ -263,10 +263,9 @@ func TestTakeoverKeepsOrdinals(t *testing.T) {
 			take(m, all[from:], advance(m))
 			m.Finish()
 			end := leave(t, m)
-			if end.FirstTime > got.first {
-				t.Fatalf("seed %d, takeover before records %v: the first event is at %d, said to be at %d", seed, cuts,
-					got.first, end.FirstTime)
-			}
+			testkit.Require(t, end.FirstTime <= got.first,
+				"seed %d, takeover before records %v: the first event is at %d, said to be at %d", seed, cuts,
+				got.first, end.FirstTime)
 			for id, is := range got.at {
 				if of := whole.at[id].ordinal; is.ordinal != of {
 					t.Fatalf("seed %d, takeover before records %v (%v %v): %s is number %d, want %d", seed, cuts,

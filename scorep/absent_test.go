@@ -185,17 +185,14 @@ func TestAbsentRanksAreBounded(t *testing.T) {
 	}
 	p.Finish()
 	_, err := Unify(dir, nil)
-	if want := filepath.Join(dir, "shards", "p0", "shard.json") +
+	want := filepath.Join(dir, "shards", "p0", "shard.json") +
 		": communicator 2 adds 40 ranks, and with it more than 100 have no data: that is more than an archive can " +
-		"name"; err == nil || !strings.HasSuffix(err.Error(), want) {
-		t.Errorf("%v, want %s", err, want)
-	}
-	if _, _, err := jobs.List(dir); err == nil {
-		t.Error("Jobs takes it")
-	}
-	if _, err := os.Lstat(filepath.Join(dir, "traces.new")); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
-	}
+		"name"
+	testkit.Check(t, err != nil && strings.HasSuffix(err.Error(), want), "%v, want %s", err, want)
+	_, _, err = jobs.List(dir)
+	testkit.Check(t, err != nil, "Jobs takes it")
+	_, err = os.Lstat(filepath.Join(dir, "traces.new"))
+	testkit.Check(t, errors.Is(err, os.ErrNotExist), "%v", err)
 }
 
 // One byte that is wrong in a description costs no memory.

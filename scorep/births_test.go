@@ -63,10 +63,9 @@ func TestCommunicatorsHaveTheirParents(t *testing.T) {
 					continue // Score-P's
 				}
 				seen++
-				if d.Parent != otf2.UndefinedComm && !slices.ContainsFunc(
-					a.Defs.Comms[:i], func(o otf2.Comm) bool { return o.Self == d.Parent }) {
-					t.Errorf("%s is before its parent", names[d.Self])
-				}
+				testkit.Check(t, d.Parent == otf2.UndefinedComm ||
+					slices.ContainsFunc(a.Defs.Comms[:i], func(o otf2.Comm) bool { return o.Self == d.Parent }),
+					"%s is before its parent", names[d.Self])
 				text := "UNDEFINED"
 				if w[0] != "" {
 					text = fmt.Sprintf("%q <%d>", w[0], d.Parent)

@@ -64,10 +64,8 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 			res := unify(t, dir, muchLater)
 			testkit.Require(t, len(res.Runs) == 1, "%d runs", len(res.Runs))
 			run := res.Runs[0]
-			if run.MissingRanks != 0 || run.Missing != 0 || run.Complete || run.Crashed != 0 || run.Finished != 3 ||
-				run.Communicators != 1 || run.Lost != 2 {
-				t.Errorf("%+v", run)
-			}
+			testkit.Check(t, run.MissingRanks == 0 && run.Missing == 0 && !run.Complete && run.Crashed == 0 &&
+				run.Finished == 3 && run.Communicators == 1 && run.Lost == 2, "%+v", run)
 			accept(t, run.Archive)
 			a := open(t, run.Archive)
 			want := []string{"Rank 0", "Rank 1", "Rank 2"}

@@ -136,14 +136,12 @@ func TestDamagedShards(t *testing.T) {
 			c.spoil(filepath.Join(dir, "shards", "p0"), checkpoint, bytes)
 			res := testkit.Value(Unify(dir, nil))(t)
 			run := &res.Runs[0]
-			if c.name == "events whose definitions are missing" &&
-				!strings.Contains(strings.Join(run.Problems, "\n"), "shards/p0/2.evt, with 5 events, is left out") {
-				t.Errorf("problems %q", run.Problems)
-			}
-			if all := strings.Join(append(res.Problems, run.Problems...), "\n"); !strings.Contains(all, c.want) ||
-				res.Damaged == 0 {
-				t.Errorf("%d damaged, problems:\n%s\nwant %q", res.Damaged, all, c.want)
-			}
+			testkit.Check(t, c.name != "events whose definitions are missing" ||
+				strings.Contains(strings.Join(run.Problems, "\n"), "shards/p0/2.evt, with 5 events, is left out"),
+				"problems %q", run.Problems)
+			all := strings.Join(append(res.Problems, run.Problems...), "\n")
+			testkit.Check(t, strings.Contains(all, c.want) && res.Damaged != 0, "%d damaged, problems:\n%s\nwant %q",
+				res.Damaged, all, c.want)
 			testkit.Check(t, (run.LostFromDisk > 0) == c.lost && run.Lost == run.LostFromDisk,
 				"%d events, %d lost, %d from the disk", run.Events, run.Lost, run.LostFromDisk)
 			if total := run.Events + run.LostFromDisk; c.whole && total != whole || c.lost && total > whole || c.left &&
@@ -152,12 +150,10 @@ func TestDamagedShards(t *testing.T) {
 					run.Processes())
 			}
 			a := open(t, run.Archive)
-			if got := property(a, "NCCL_OTF2::DAMAGED::0"); !strings.Contains(got, c.want) {
-				t.Errorf("property %q", got)
-			}
-			if got := property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"); got != "false" && !c.whole {
-				t.Errorf("communication complete: %q", got)
-			}
+			got := property(a, "NCCL_OTF2::DAMAGED::0")
+			testkit.Check(t, strings.Contains(got, c.want), "property %q", got)
+			got = property(a, "OTF2::MPI_COMMUNICATION_COMPLETE")
+			testkit.Check(t, got == "false" || c.whole, "communication complete: %q", got)
 		})
 	}
 }
@@ -190,10 +186,9 @@ func TestAFailedEndIsCutBack(t *testing.T) {
 			got++
 		}
 	}
-	if len(res.Problems)+len(run.Problems) > 0 || res.Damaged > 0 || run.LostFromDisk > 0 || got != want {
-		t.Errorf("%d of %d events, %d lost from the disk, %d damaged: %q %q", got, want, run.LostFromDisk, res.Damaged,
-			res.Problems, run.Problems)
-	}
+	testkit.Check(t, len(res.Problems)+len(run.Problems) == 0 && res.Damaged == 0 && run.LostFromDisk <= 0 &&
+		got == want, "%d of %d events, %d lost from the disk, %d damaged: %q %q", got, want, run.LostFromDisk,
+		res.Damaged, res.Problems, run.Problems)
 	accept(t, run.Archive)
 }
 

@@ -193,10 +193,8 @@ func TestSequencesThatDifferAreReported(t *testing.T) {
 	}
 	testkit.Equal(t, property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"), "false", "complete")
 	_, markers, err := a.Markers()
-	if err != nil || len(markers) != 2 || markers[0].ScopeType != otf2.MarkerScopeComm ||
-		!strings.Contains(markers[0].Text, "AllReduce 2-2") {
-		t.Errorf("%+v, %v", markers, err)
-	}
+	testkit.Check(t, err == nil && len(markers) == 2 && markers[0].ScopeType == otf2.MarkerScopeComm &&
+		strings.Contains(markers[0].Text, "AllReduce 2-2"), "%+v, %v", markers, err)
 	accept(t, run.Archive)
 }
 
@@ -342,9 +340,7 @@ func TestManyLocations(t *testing.T) {
 		p.Finish()
 	}
 	run := unify(t, dir, nil).Runs[0]
-	if run.Locations != 100*10+10 || run.Missing != 10 || run.MissingRanks != 90 || run.Communicators != 9 ||
-		run.Linked != 1000 {
-		t.Errorf("%+v", run)
-	}
+	testkit.Check(t, run.Locations == 100*10+10 && run.Missing == 10 && run.MissingRanks == 90 &&
+		run.Communicators == 9 && run.Linked == 1000, "%+v", run)
 	accept(t, run.Archive)
 }

@@ -30,9 +30,8 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 	job("one", 100, true)
-	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("unify: %v", err)
-	}
+	_, err := Unify(dir, nil)
+	testkit.Check(t, errors.Is(err, fs.ErrNotExist), "unify: %v", err)
 	jobs, left, err := Describe(dir)
 	testkit.Require(t, err == nil && len(left.Problems) == 0 && len(jobs) == 1 && jobs[0].Dir == dir,
 		"%d jobs, %v, %v", len(jobs), left, err)
@@ -42,13 +41,11 @@ func TestDescribe(t *testing.T) {
 	for i, s := range d.Shards {
 		ref, ok := s.Location(1)
 		l := d.Defs.Location(ref)
-		if !ok || l == nil || d.Defs.String(l.Name) != fmt.Sprintf("one rank %d", s.Process.Launcher.Rank) ||
-			l.Type != otf2.LocationTypeAcceleratorStream {
-			t.Errorf("shard %d: location %v, %+v", i, ref, l)
-		}
-		if _, ok := s.Location(7); ok {
-			t.Error("a location that there is not has an id")
-		}
+		testkit.Check(t, ok && l != nil &&
+			d.Defs.String(l.Name) == fmt.Sprintf("one rank %d", s.Process.Launcher.Rank) &&
+			l.Type == otf2.LocationTypeAcceleratorStream, "shard %d: location %v, %+v", i, ref, l)
+		_, ok = s.Location(7)
+		testkit.Check(t, !ok, "a location that there is not has an id")
 	}
 
 	job("two", 200, true)

@@ -82,17 +82,14 @@ func TestEarlyEndsAreMoved(t *testing.T) {
 				p.Finish()
 			}
 			res := unify(t, dir, nil)
-			testkit.Check(t, len(res.Problems)+len(res.Runs[0].Problems) <= 0,
+			testkit.Check(t, len(res.Problems)+len(res.Runs[0].Problems) == 0,
 				"problems: %q, %q", res.Problems, res.Runs[0].Problems)
 			a := open(t, res.Runs[0].Archive)
-			if got := fmt.Sprint(lastDurations(t, a)); got != test.ends {
-				t.Errorf("the operations take %s µs, want %s", got, test.ends)
-			}
+			testkit.Equal(t, fmt.Sprint(lastDurations(t, a)), test.ends, "the operations take")
 			testkit.Equal(t, property(a, facts.PropEndsMoved.Key()), test.moved, "%s", facts.PropEndsMoved.Key())
 			again := unify(t, dir, nil)
-			if got := fmt.Sprint(lastDurations(t, open(t, again.Runs[0].Archive))); got != test.ends {
-				t.Errorf("unified once more, the operations take %s µs, want %s", got, test.ends)
-			}
+			testkit.Equal(t, fmt.Sprint(lastDurations(t, open(t, again.Runs[0].Archive))), test.ends,
+				"unified once more, the operations take")
 		})
 	}
 }

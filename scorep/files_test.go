@@ -66,12 +66,10 @@ func TestPlantedNamesDoNoHarm(t *testing.T) {
 			}
 			testkit.Check(t, (c.want != "" || said == "") && strings.Contains(said, c.want),
 				"%q, want %q", said, c.want)
-			if b, err := os.ReadFile(victim); err != nil || string(b) != "precious" {
-				t.Errorf("the victim: %q, %v", b, err)
-			}
-			if names, err := os.ReadDir(outside); err != nil || len(names) != 1 {
-				t.Errorf("beside the victim: %v, %v", names, err)
-			}
+			b, err := os.ReadFile(victim)
+			testkit.Check(t, err == nil && string(b) == "precious", "the victim: %q, %v", b, err)
+			names, err := os.ReadDir(outside)
+			testkit.Check(t, err == nil && len(names) == 1, "beside the victim: %v, %v", names, err)
 		})
 	}
 }

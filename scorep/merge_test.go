@@ -51,9 +51,7 @@ func (tr *trace) processIDs(t testing.TB, a *otf2.Archive) []int {
 			pids = append(pids, int(e.Attributes[0].Bits))
 			break
 		}
-		if tr.pids != nil && pids[i] != tr.pids[i] {
-			t.Fatalf("process %d is %d, not %d", i, pids[i], tr.pids[i])
-		}
+		testkit.Require(t, tr.pids == nil || pids[i] == tr.pids[i], "process %d is %d, not %d", i, pids[i], tr.pids[i])
 	}
 	return pids
 }
@@ -216,9 +214,8 @@ func TestMergeKeepsScorepAndPlacesNCCLToTheTick(t *testing.T) {
 			accept(t, res.Archive)
 			theirs := open(t, filepath.Join(measurement, "traces.otf2"))
 			n := len(theirs.Defs.LocationGroups)
-			if res.Paired != n || res.ScorepOnly+res.NCCLOnly != 0 || res.Copied != 0 || len(res.Problems) != 0 {
-				t.Errorf("%+v", res)
-			}
+			testkit.Check(t, res.Paired == n && res.ScorepOnly+res.NCCLOnly == 0 && res.Copied == 0 &&
+				len(res.Problems) == 0, "%+v", res)
 			compareDefinitions(t, theirs.Defs, merged.Defs)
 			for _, l := range theirs.Defs.Locations {
 				for _, suffix := range []string{".evt", ".def"} {
@@ -255,10 +252,8 @@ func compareDefinitions(t testing.TB, theirs, merged *otf2.Definitions) {
 	}
 	for i := range theirs.Groups {
 		a, b := &theirs.Groups[i], &merged.Groups[i]
-		if a.Self != b.Self || a.Name != b.Name || a.Type != b.Type || a.Paradigm != b.Paradigm ||
-			!slices.Equal(a.Members, b.Members) {
-			t.Errorf("group %d: %+v, was %+v", i, b, a)
-		}
+		testkit.Check(t, a.Self == b.Self && a.Name == b.Name && a.Type == b.Type && a.Paradigm == b.Paradigm &&
+			slices.Equal(a.Members, b.Members), "group %d: %+v, was %+v", i, b, a)
 	}
 	for name, same := range map[string]bool{
 		"regions":   slices.Equal(merged.Regions[:len(theirs.Regions)], theirs.Regions),
@@ -289,11 +284,10 @@ func (tr *trace) checkTimes(t testing.TB, dir string, theirs, merged *otf2.Archi
 			testkit.Check(t, sameFile(t, filepath.Join(shardDir, fmt.Sprintf("%d.evt", l.Number)), name),
 				"%s is not linked", name)
 			mapped, raw := eventsWithTimes(t, merged, self, false), eventsWithTimes(t, merged, self, true)
-			if uint64(len(mapped)) != l.Events || len(byPrint[uint64(self)]) != len(mapped) ||
-				len(byPython[uint64(self)]) != len(mapped) {
-				t.Fatalf("%s: %d events, otf2-print has %d, python3-otf2 %d, there were %d", l.Name, len(mapped),
-					len(byPrint[uint64(self)]), len(byPython[uint64(self)]), l.Events)
-			}
+			testkit.Require(t, uint64(len(mapped)) == l.Events && len(byPrint[uint64(self)]) == len(mapped) &&
+				len(byPython[uint64(self)]) == len(mapped),
+				"%s: %d events, otf2-print has %d, python3-otf2 %d, there were %d", l.Name, len(mapped),
+				len(byPrint[uint64(self)]), len(byPython[uint64(self)]), l.Events)
 			for i, got := range mapped {
 				if byPrint[uint64(self)][i] != got || byPython[uint64(self)][i] != got {
 					t.Fatalf("%s event %d: %d here, %d by otf2-print, %d by python3-otf2", l.Name, i, got,
@@ -571,9 +565,8 @@ func mergeByReadings(t *testing.T, measurement, dir, timer string, clock func(c 
 			a, b = &p.Clock.Tuples[k], &p.Clock.Tuples[k+1]
 		}
 		want := clock(a) + float64(r-a.Raw)*(clock(b)-clock(a))/float64(b.Raw-a.Raw)
-		if off := float64(mapped[i]) - want; off < -1.01 || off > 1.01 {
-			t.Fatalf("event %d: %d, want %.3f", i, mapped[i], want)
-		}
+		off := float64(mapped[i]) - want
+		testkit.Require(t, off >= -1.01 && off <= 1.01, "event %d: %d, want %.3f", i, mapped[i], want)
 	}
 }
 
@@ -656,10 +649,8 @@ func TestMergeKeepsWhatItDoesNotKnow(t *testing.T) {
 	testkit.Check(t, len(merged.Defs.Other) == 1 && slices.Equal(merged.Defs.Other[0].Args, []uint64{1, 2, 3}),
 		"of unknown kinds: %+v", merged.Defs.Other)
 	defs, markers, err := merged.Markers()
-	if err != nil || len(defs) != 2 || len(markers) != 5 || markers[0].Text != "of Score-P" || markers[0].Marker != 3 ||
-		markers[1].Marker != 4 {
-		t.Errorf("%v: %+v %+v", err, defs, markers)
-	}
+	testkit.Check(t, err == nil && len(defs) == 2 && len(markers) == 5 && markers[0].Text == "of Score-P" &&
+		markers[0].Marker == 3 && markers[1].Marker == 4, "%v: %+v %+v", err, defs, markers)
 	m := markers[1]
 	testkit.Check(t, m.Duration >= 2_499_000 && m.Duration <= 2_501_000, "a millisecond is %d ticks", m.Duration)
 	testkit.Check(t, exec.Command(need.Reference(t, "otf2-print"), "-A", res.Archive).Run() == nil,
@@ -743,13 +734,10 @@ func TestMergeRefusals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "merged")
 			_, err := Merge(c.measurement, c.dir, out, nil)
-			if err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) ||
-				strings.Contains(err.Error(), "\n") {
-				t.Errorf("%v, want %q", err, c.want)
-			}
-			if _, err := os.Stat(out); err == nil {
-				t.Error("a folder was made")
-			}
+			testkit.Check(t, err != nil && regexp.MustCompile(c.want).MatchString(err.Error()) &&
+				!strings.Contains(err.Error(), "\n"), "%v, want %q", err, c.want)
+			_, err = os.Stat(out)
+			testkit.Check(t, err != nil, "a folder was made")
 		})
 	}
 	for _, out := range []string{measurement, dir} {
@@ -763,10 +751,9 @@ func TestMergeRefusals(t *testing.T) {
 	for range 2 {
 		testkit.Value(Merge(measurement, dir, out, nil))(t)
 	}
-	if _, err := Merge(out, dir, filepath.Join(t.TempDir(), "again"), nil); err == nil ||
-		!strings.Contains(err.Error(), "holds an archive of nccl-otf2, not one of Score-P") {
-		t.Errorf("merged twice: %v", err)
-	}
+	_, err := Merge(out, dir, filepath.Join(t.TempDir(), "again"), nil)
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "holds an archive of nccl-otf2, not one of Score-P"),
+		"merged twice: %v", err)
 }
 
 // Other jobs in the directory are left out; what fits twice goes by itself.
@@ -878,10 +865,8 @@ func TestMergeOfDamagedTraces(t *testing.T) {
 	for _, name := range []string{"2.evt", "2.def"} {
 		measurement := linkable(t, mpiTSC.dir)
 		testkit.Must(t, os.Remove(filepath.Join(measurement, "traces", name)))
-		if _, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil); err == nil ||
-			!strings.Contains(err.Error(), name+": ") {
-			t.Errorf("without %s: %v", name, err)
-		}
+		_, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil)
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), name+": "), "without %s: %v", name, err)
 	}
 }
 

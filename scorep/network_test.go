@@ -266,9 +266,8 @@ func TestOriginatorsThatAreNotCertainAreNotGuessed(t *testing.T) {
 					"not certain: %q", text)
 				return
 			}
-			if len(text) != 1 || !strings.Contains(text[0], c.why) || property(a, "NCCL_OTF2::PXN_UNRESOLVED") != "1" {
-				t.Errorf("%q, want %q", text, c.why)
-			}
+			testkit.Check(t, len(text) == 1 && strings.Contains(text[0], c.why) &&
+				property(a, "NCCL_OTF2::PXN_UNRESOLVED") == "1", "%q, want %q", text, c.why)
 			testkit.Check(t, !run.Complete, "said to be complete")
 			unknown := 0
 			for _, p := range transferPuts(t, a) {

@@ -147,10 +147,9 @@ func TestPausesAreDrawnWhereTheyAre(t *testing.T) {
 	run := unify(t, dir, nil).Runs[0]
 	a := open(t, run.Archive)
 	_, markers, err := a.Markers()
-	if err != nil || len(markers) != 1 || markers[0].Time != t0+600_000 || markers[0].Duration != 301_000 ||
-		markers[0].Text != "world: operations 1-8 were not recorded" {
-		t.Errorf("%+v, %v", markers, err)
-	}
+	testkit.Check(t, err == nil && len(markers) == 1 && markers[0].Time == t0+600_000 &&
+		markers[0].Duration == 301_000 && markers[0].Text == "world: operations 1-8 were not recorded", "%+v, %v",
+		markers, err)
 	testkit.Equal(t, property(a, "NCCL_OTF2::PAUSED::KERNEL_CH"), "64", "paused")
 	accept(t, run.Archive)
 }

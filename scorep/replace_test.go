@@ -96,13 +96,11 @@ func TestADiskThatFailsLeavesAnArchive(t *testing.T) {
 			default:
 				t.Errorf("rename %d: %v", n, err)
 			}
-			if res := unify(t, dir, nil); !res.Runs[0].Complete {
-				t.Errorf("rename %d: made anew: %+v", n, res)
-			}
+			res = unify(t, dir, nil)
+			testkit.Check(t, res.Runs[0].Complete, "rename %d: made anew: %+v", n, res)
 			accept(t, anchor)
-			if _, err := os.Stat(filepath.Join(dir, files.NewDir)); err == nil {
-				t.Errorf("rename %d: %s is left behind", n, files.NewDir)
-			}
+			_, err = os.Stat(filepath.Join(dir, files.NewDir))
+			testkit.Check(t, err != nil, "rename %d: %s is left behind", n, files.NewDir)
 		}
 		testkit.Check(t, n >= 6, "only %d renames", n-1)
 	}

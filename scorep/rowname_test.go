@@ -42,8 +42,7 @@ func TestRowsOfSeveralRanksHaveNamesOfTheirOwn(t *testing.T) {
 	for name, want := range map[string][2]string{"world r1 net send": {"world", "1"}, "half net recv": {"half", ""},
 		"world rank 12":         {"world", "12"},
 		"NCCL enqueue world r0": {"world", "0"}, "world ch 03": {"world", ""}, "Thread 0": {"Thread 0", ""}} {
-		if label, rank := facts.RowLabel(name); label != want[0] || rank != want[1] {
-			t.Errorf("%q is of %q, rank %q", name, label, rank)
-		}
+		label, rank := facts.RowLabel(name)
+		testkit.Check(t, label == want[0] && rank == want[1], "%q is of %q, rank %q", name, label, rank)
 	}
 }

@@ -255,9 +255,8 @@ func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
 			run := unify(t, dir, muchLater).Runs[0]
 			testkit.Check(t, len(run.Flushed) == 1 && run.Flushed[0].Equal(flushed),
 				"last flushes %v, want %v", run.Flushed, flushed)
-			if run.Finished != 2 || run.Crashed != 1 || run.Complete || run.Copied != 2 || run.Linked != 4 {
-				t.Errorf("%+v", run)
-			}
+			testkit.Check(t, run.Finished == 2 && run.Crashed == 1 && !run.Complete && run.Copied == 2 &&
+				run.Linked == 4, "%+v", run)
 			want := uint64(3*(4*2+1+4*4) + 2)
 			testkit.Check(t, run.Events == want, "%d events, want %d", run.Events, want)
 			got := strings.Join(run.Problems, "\n")
@@ -265,10 +264,9 @@ func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
 			accept(t, run.Archive)
 			_, markers, err := open(t, run.Archive).Markers()
 			testkit.Must(t, err)
-			if len(markers) == 0 || !strings.Contains(
-				markers[0].Text+markers[len(markers)-1].Text, "Rank 2 (node0:1002)") {
-				t.Errorf("markers: %+v", markers)
-			}
+			testkit.Check(t, len(markers) != 0 &&
+				strings.Contains(markers[0].Text+markers[len(markers)-1].Text, "Rank 2 (node0:1002)"), "markers: %+v",
+				markers)
 		})
 	}
 }
@@ -308,13 +306,11 @@ func TestShardsThatCannotBeReadAreNamed(t *testing.T) {
 
 func TestWhatIsNoExperimentIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no shards folder: %v", err)
-	}
+	_, err := Unify(dir, nil)
+	testkit.Check(t, errors.Is(err, fs.ErrNotExist), "no shards folder: %v", err)
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, "shards"), 0o777))
-	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no shards: %v", err)
-	}
+	_, err = Unify(dir, nil)
+	testkit.Check(t, errors.Is(err, fs.ErrNotExist), "no shards: %v", err)
 }
 
 func TestOnlyOneUnifiesAtATime(t *testing.T) {
@@ -323,9 +319,8 @@ func TestOnlyOneUnifiesAtATime(t *testing.T) {
 	hold, err := experiment.Lock(dir)
 	testkit.Must(t, err)
 	_, err = Unify(dir, nil)
-	if !errors.Is(err, experiment.ErrBusy) || !strings.Contains(err.Error(), "pid "+strconv.Itoa(os.Getpid())) {
-		t.Errorf("got %v", err)
-	}
+	testkit.Check(t, errors.Is(err, experiment.ErrBusy) &&
+		strings.Contains(err.Error(), "pid "+strconv.Itoa(os.Getpid())), "got %v", err)
 	hold.Release()
 	unify(t, dir, nil)
 }
@@ -339,9 +334,8 @@ func TestRawFilesThatWereNotConvertedAreNamed(t *testing.T) {
 	testkit.Check(t, errors.Is(err, fs.ErrNotExist), "got %v", err)
 	finish(job(t, dir, 1, 1, nil))
 	res := unify(t, dir, nil)
-	if len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "was not converted") || res.Damaged != 0 {
-		t.Errorf("%d damaged: %+v", res.Damaged, res.Problems)
-	}
+	testkit.Check(t, len(res.Problems) == 1 && strings.Contains(res.Problems[0], "was not converted") &&
+		res.Damaged == 0, "%d damaged: %+v", res.Damaged, res.Problems)
 	res = unify(t, dir, &UnifyOptions{Raw: []experiment.RawFile{{Path: spool}}})
 	testkit.Check(t, res.Runs[0].Finished == 1 && len(res.Problems) == 0, "%+v", res)
 	res = unify(t, dir, &UnifyOptions{Raw: []experiment.RawFile{{Path: spool, Err: errors.New("no such thing")}}})
@@ -383,10 +377,8 @@ func TestRunsThatShareADirectoryAreSeparated(t *testing.T) {
 		accept(t, run.Archive)
 	}
 	testkit.Equal(t, res.Runs[1].First, t0+hour, "second run begins at")
-	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "2 jobs") ||
-		!strings.Contains(res.Problems[1], "is replaced by these") {
-		t.Errorf("problems: %q", res.Problems)
-	}
+	testkit.Check(t, len(res.Problems) == 2 && strings.Contains(res.Problems[0], "2 jobs") &&
+		strings.Contains(res.Problems[1], "is replaced by these"), "problems: %q", res.Problems)
 	_, err := os.Stat(filepath.Join(dir, "traces.otf2"))
 	testkit.Check(t, errors.Is(err, fs.ErrNotExist), "the archive of one run is still there: %v", err)
 }
@@ -413,9 +405,8 @@ func TestMissingMembersKeepTheirPlaces(t *testing.T) {
 	testkit.Check(t, run.Finished == 3 && run.Missing == 1 && run.MissingRanks == 2 && !run.Complete, "%+v", run)
 	golden.Text(t, "testdata/missing.defs.txt", accept(t, run.Archive))
 	a := open(t, run.Archive)
-	if property(a, "NCCL_OTF2::PROCESSES_MISSING") != "1" || property(a, "NCCL_OTF2::RANKS_MISSING") != "2" {
-		t.Errorf("properties: %+v", a.Anchor.Properties)
-	}
+	testkit.Check(t, property(a, "NCCL_OTF2::PROCESSES_MISSING") == "1" &&
+		property(a, "NCCL_OTF2::RANKS_MISSING") == "2", "properties: %+v", a.Anchor.Properties)
 	_, markers, err := a.Markers()
 	testkit.Must(t, err)
 	var texts []string
@@ -504,10 +495,8 @@ func TestParadigmOfItsOwn(t *testing.T) {
 	finish(job(t, dir, 2, 1, nil))
 	run := unify(t, dir, &UnifyOptions{ownParadigm: true}).Runs[0]
 	defs := accept(t, run.Archive)
-	if strings.Contains(defs, "MPI") || strings.Contains(defs, "INVALID") ||
-		strings.Count(defs, `Paradigm: "NCCL" <11>`) != 3 {
-		t.Errorf("definitions:\n%s", defs)
-	}
+	testkit.Check(t, !strings.Contains(defs, "MPI") && !strings.Contains(defs, "INVALID") &&
+		strings.Count(defs, `Paradigm: "NCCL" <11>`) == 3, "definitions:\n%s", defs)
 	const script = `import otf2, sys
 with otf2.reader.open(sys.argv[1]) as trace:
     for d in list(trace.definitions.groups) + list(trace.definitions.regions) + list(trace.definitions.paradigms):
@@ -541,10 +530,9 @@ func TestEventChunkSizeIsThatOfMost(t *testing.T) {
 	} {
 		a, b := shardtest.New(t, dir, c.name+"a"), shardtest.New(t, dir, c.name+"b")
 		a.Shard.EventChunkSize, b.Shard.EventChunkSize = c.sizeA, c.sizeB
-		if got := eventChunkSize(&jobs.Run{Processes: []*jobs.Process{big(a, c.bytesA),
-			big(b, c.bytesB)}}); got != c.want {
-			t.Errorf("%s: %d", c.name, got)
-		}
+		got := eventChunkSize(&jobs.Run{Processes: []*jobs.Process{big(a, c.bytesA),
+			big(b, c.bytesB)}})
+		testkit.Check(t, got == c.want, "%s: %d", c.name, got)
 	}
 }
 

@@ -35,10 +35,8 @@ func TestFilesOfATable(t *testing.T) {
 		for i, path := range got {
 			got[i] = filepath.Base(path)
 		}
-		if !slices.Equal(got, c.want) || (err == nil) != (c.says == "") || err != nil &&
-			!strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v: %v, %v", c.there, got, err)
-		}
+		testkit.Check(t, slices.Equal(got, c.want) && (err == nil) == (c.says == "") &&
+			(err == nil || strings.Contains(err.Error(), c.says)), "%v: %v, %v", c.there, got, err)
 		if _, folders := Folders(dir); c.says != "" && (folders == nil || !strings.Contains(folders.Error(), c.says)) {
 			t.Errorf("%v: %v", c.there, folders)
 		}

@@ -144,10 +144,9 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 		"NCCL_OTF2_MODE=profile")))
 	waitDone(t, summed, len(rec.Processes))
 	file := filepath.Join(t.TempDir(), "summary.json")
-	if out, err := exec.Command(builtFile(t, "nccl-otf2"), "profile", summed, "--summary",
-		file).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	out, err := exec.Command(builtFile(t, "nccl-otf2"), "profile", summed, "--summary",
+		file).CombinedOutput()
+	testkit.Require(t, err == nil, "%v: %s", err, out)
 	text, err := os.ReadFile(file)
 	if err == nil {
 		err = readSummary(f, "profile mode", map[string][]byte{"": text})

@@ -280,14 +280,13 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 				t.Logf("host %d: error %.1f µs, before the first operation was done %.1f µs, bound %.1f µs "+
 					"and %.1f µs with the drift, uncertainty %.1f µs; %s",
 					p, late[p]/1e3, worst[p]/1e3, bound[p]/1e3, allowed/1e3, *h.UncertaintyMost/1e3, h.String())
-				if late[p] > min(allowed, 100e3) {
-					t.Errorf("host %d is off by %.1f µs; operations bind it to %.1f µs, 100 µs are wanted", p,
-						late[p]/1e3, allowed/1e3)
-				}
+				testkit.Check(t, late[p] <= min(allowed, 100e3),
+					"host %d is off by %.1f µs; operations bind it to %.1f µs, 100 µs are wanted", p, late[p]/1e3,
+					allowed/1e3)
 			}
 			t.Logf("the uncertainty covers %.2f %% of %d events; %d of %d exchanges are not kept",
 				100*float64(covered)/float64(total), total, run.ClockSync.Broken, run.ClockSync.Exchanges)
-			testkit.Check(t, run.ClockSync.Broken <= 0,
+			testkit.Check(t, run.ClockSync.Broken == 0,
 				"%d operations end before they can on corrected clocks", run.ClockSync.Broken)
 			testkit.Check(t, float64(covered) >= 0.95*float64(total),
 				"the uncertainty covers %d of %d events", covered, total)
@@ -453,15 +452,13 @@ func TestClocksAreLeftAloneOnRequest(t *testing.T) {
 			testkit.Contains(t, runTool(t, builtFile(t, "nccl-otf2"), of...), want)
 		}
 	}
-	if run := unifyWithTool(t, dir, "--no-sync"); run.ClockSync != nil {
-		t.Errorf("clocks: %+v", run.ClockSync)
-	}
+	run := unifyWithTool(t, dir, "--no-sync")
+	testkit.Check(t, run.ClockSync == nil, "clocks: %+v", run.ClockSync)
 	says("Times of 2 hosts are compared as recorded; ")
 	never := files()
-	if run := unifyWithTool(t, dir, "--sync"); run.ClockSync == nil ||
-		run.ClockSync.Hosts[1].State != scorep.SyncCorrected {
-		t.Errorf("clocks: %+v", run.ClockSync)
-	}
+	run = unifyWithTool(t, dir, "--sync")
+	testkit.Check(t, run.ClockSync != nil && run.ClockSync.Hosts[1].State == scorep.SyncCorrected, "clocks: %+v",
+		run.ClockSync)
 	says("Times of 2 hosts are compared on corrected clocks, which may be off by ")
 	synced := files()
 	testkit.Check(t, !same(never, synced, ".def"), "the correction is in no definition")
@@ -496,9 +493,8 @@ func TestClocksThatDifferByMoreThanTheJobLasts(t *testing.T) {
 			continue
 		}
 		for p, h := range run.ClockSync.Hosts {
-			if off := math.Abs(float64(h.OffsetStart) + clocks[p].offset - clocks[h.Reference].offset); off > 100e3 {
-				t.Errorf("%v s: host %d is off by %.1f µs: %s", seconds, p, off/1e3, h.String())
-			}
+			off := math.Abs(float64(h.OffsetStart) + clocks[p].offset - clocks[h.Reference].offset)
+			testkit.Check(t, off <= 100e3, "%v s: host %d is off by %.1f µs: %s", seconds, p, off/1e3, h.String())
 		}
 		said, _ := toolSays(t, "report", dir)
 		got := verdict.FindString(said)

@@ -47,10 +47,9 @@ func TestWithoutCupti(t *testing.T) {
 				p := &res.Processes[i]
 				testkit.Check(t, strings.Count(p.Stderr, "\n") == 1 && strings.Contains(p.Stderr, tc.line),
 					"the plugin says %q", p.Stderr)
-				if c := byPID[p.PID].Cupti; c == nil || c.State != tc.state || !strings.Contains(c.Why, tc.line) ||
-					len(c.Records) > 0 {
-					t.Errorf("CUPTI: %+v", c)
-				}
+				c := byPID[p.PID].Cupti
+				testkit.Check(t, c != nil && c.State == tc.state && strings.Contains(c.Why, tc.line) &&
+					len(c.Records) == 0, "CUPTI: %+v", c)
 				if got, want := byPID[p.PID].Counts.Starts["KernelLaunch"],
 					uint64(p.Report.Delivered.Starts["KernelLaunch"]); got != want || want == 0 {
 					t.Errorf("%d launches, want %d", got, want)

@@ -61,20 +61,16 @@ func TestRawFilesOnAFullDisk(t *testing.T) {
 				dir := filepath.Join(fullDisk(t, kib), "experiment")
 				j := begin(t, dir, bySpool, calls, way, 0, "LIFE_RANKS=2")
 				j.goOn()
-				if status := j.end(); status != 0 {
-					t.Fatalf("the host ended with %d\n%s", status, j.stderr.String())
-				}
+				status := j.end()
+				testkit.Require(t, status == 0, "the host ended with %d\n%s", status, j.stderr.String())
 				full := kib < 1000
-				if n := strings.Count(j.stderr.String(), "could not be written to the raw file"); full &&
-					way == "finalize" && n != 1 || !full && n != 0 {
-					t.Errorf("the log has %d lines of losses:\n%s", n, j.stderr.String())
-				}
+				n := strings.Count(j.stderr.String(), "could not be written to the raw file")
+				testkit.Check(t, (!full || way != "finalize" || n == 1) && (full || n == 0),
+					"the log has %d lines of losses:\n%s", n, j.stderr.String())
 				exp := copyOf(t, dir)
 				said, code := toolSays(t, "unify", exp)
-				if code != 0 || strings.Contains(said, "ended without exit") ||
-					full != strings.Contains(said, "not recorded") {
-					t.Errorf("unify ended with %d:\n%s", code, said)
-				}
+				testkit.Check(t, code == 0 && !strings.Contains(said, "ended without exit") &&
+					full == strings.Contains(said, "not recorded"), "unify ended with %d:\n%s", code, said)
 				p := shards(t, exp)[0]
 				testkit.Check(t, p.End.Called && len(p.Counts.Uncounted) == 0,
 					"end %+v, not counted %q", p.End, p.Counts.Uncounted)
@@ -116,10 +112,9 @@ func TestRawFilesWithoutTheirEnd(t *testing.T) {
 			j.end()
 			exp := copyOf(t, dir)
 			said, code := toolSays(t, "unify", exp)
-			if code != tc.code || !strings.Contains(said, tc.want) ||
-				!strings.Contains(said, "an unknown number of events is missing") {
-				t.Errorf("unify ended with %d:\n%s", code, said)
-			}
+			testkit.Check(t, code == tc.code && strings.Contains(said, tc.want) &&
+				strings.Contains(said, "an unknown number of events is missing"), "unify ended with %d:\n%s", code,
+				said)
 			for _, command := range []string{"report", "check"} {
 				said, got := toolSays(t, command, exp)
 				testkit.Contains(t, said, "an unknown number")

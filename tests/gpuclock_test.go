@@ -331,11 +331,10 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 				t.Errorf("%d of %d operations have GPU time, %d are realigned, and no counters part", m.both, m.stamped,
 					m.realigned)
 			}
-			if want := parts; want && (m.gpu == m.all || m.marked != len(rec.Processes)) || !want && m.marked > 0 {
-				t.Errorf(
-					"%d operations have no GPU time, %d processes say that counters have parted, which they have: %v",
-					m.all-m.gpu, m.marked, want)
-			}
+			want := parts
+			testkit.Check(t, (!want || m.gpu != m.all && m.marked == len(rec.Processes)) && (want || m.marked <= 0),
+				"%d operations have no GPU time, %d processes say that counters have parted, which they have: %v",
+				m.all-m.gpu, m.marked, want)
 			m.before = m.gpu
 			if parts { // a release of which nothing is given back
 				m.before = againstTruth(t, rec, env("REPLAY_HOST_VERSION=22600"),
@@ -599,9 +598,8 @@ func (m *measured) rank(t *testing.T, truth *truth, name string, shown map[strin
 	m.errors, m.uncertainties = append(m.errors, errors...), append(m.uncertainties, uncertainties...)
 	m.lines = append(m.lines, fmt.Sprintf("  %s: error median %v, max %v; uncertainty median %v; smallest delay %v",
 		name, quantile(errors, .5), quantile(errors, 1), quantile(uncertainties, .5), truth.delay))
-	if e := quantile(errors, .5); e > truth.limit {
-		t.Errorf("%s: median error %v, want at most %v", name, e, truth.limit)
-	}
+	e := quantile(errors, .5)
+	testkit.Check(t, e <= truth.limit, "%s: median error %v, want at most %v", name, e, truth.limit)
 }
 
 // count counts an operation; stamped: NCCL has told all its stamps, if for others.

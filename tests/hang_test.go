@@ -149,10 +149,8 @@ func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 	collectors.Await(t, dir)
 	a := openArchive(t, unified(t, dir))
 	stretches, unnamed := facts.Stretches(a.Anchor)
-	if len(stretches) != 1 || unnamed > 0 || stretches[0].First != 7 || stretches[0].Last != 7 ||
-		stretches[0].Detail != "Rank 1 asked for 10000 elements, Ranks 0,2 asked for 20000 elements" {
-		t.Errorf("%+v", stretches)
-	}
+	testkit.Check(t, len(stretches) == 1 && unnamed <= 0 && stretches[0].First == 7 && stretches[0].Last == 7 &&
+		stretches[0].Detail == "Rank 1 asked for 10000 elements, Ranks 0,2 asked for 20000 elements", "%+v", stretches)
 	c := waitfor.OfArchive(a.Anchor)
 	testkit.Check(t, len(c) == 1 && c[0].Kind == verdict.Mismatch && c[0].Rank == 1, "%+v", c)
 	r := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)

@@ -50,9 +50,8 @@ func replayInstalled(t *testing.T, tool, recording string) (string, error) {
 	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput()
 	if err == nil {
-		if _, err := os.Stat(filepath.Join(cmd.Dir, "exp", "traces.otf2")); err != nil {
-			t.Errorf("no archive: %v", err)
-		}
+		_, err := os.Stat(filepath.Join(cmd.Dir, "exp", "traces.otf2"))
+		testkit.Check(t, err == nil, "no archive: %v", err)
 	}
 	return string(out), err
 }
@@ -138,9 +137,8 @@ func TestInstall(t *testing.T) {
 			compiles(t, filepath.Join(root, prefix, "include"))
 			foundByBuilds(t, filepath.Join(root, prefix), libraries)
 			makeInstall(t, "uninstall", root, libraries)
-			if left, err := os.ReadDir(filepath.Join(root, prefix)); err != nil || len(left) > 0 {
-				t.Errorf("left: %v, %v", left, err)
-			}
+			left, err := os.ReadDir(filepath.Join(root, prefix))
+			testkit.Check(t, err == nil && len(left) == 0, "left: %v, %v", left, err)
 		})
 	}
 }
@@ -207,10 +205,9 @@ include(%q)
 message("$<plugin;${NCCL_OTF2_PLUGIN}>")
 `, filepath.Join(root, libraries, "cmake/nccl-otf2/nccl-otf2-config.cmake")))
 	out, err := exec.Command(need.Program(t, "cmake", "package cmake"), "-P", script).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "$<plugin;"+plugin+">") ||
-		!strings.Contains(string(out), "INTERFACE_INCLUDE_DIRECTORIES;"+include+";") {
-		t.Errorf("CMake (%v) finds\n%swant %s and %s", err, out, plugin, include)
-	}
+	testkit.Check(t, err == nil && strings.Contains(string(out), "$<plugin;"+plugin+">") &&
+		strings.Contains(string(out), "INTERFACE_INCLUDE_DIRECTORIES;"+include+";"),
+		"CMake (%v) finds\n%swant %s and %s", err, out, plugin, include)
 }
 
 func runTool(t *testing.T, tool string, args ...string) string {

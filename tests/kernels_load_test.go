@@ -68,11 +68,10 @@ func TestKernelsOfShortJobsOnALoadedMachine(t *testing.T) {
 					}
 				}
 				counts := sumCUPTI(shardsByProcess(t, dir))
-				if launched == 0 || counts["KERNELS"] != kernels || counts["KERNELS_LINKED"] != launched ||
-					counts["NCCL_KERNELS_UNLINKED"] != unannounced {
-					t.Errorf("%d kernels ran, %d of them by NCCL's launches, %d by others of its: %v", kernels,
-						launched, unannounced, counts)
-				}
+				testkit.Check(t, launched != 0 && counts["KERNELS"] == kernels &&
+					counts["KERNELS_LINKED"] == launched && counts["NCCL_KERNELS_UNLINKED"] == unannounced,
+					"%d kernels ran, %d of them by NCCL's launches, %d by others of its: %v", kernels, launched,
+					unannounced, counts)
 				for _, missed := range []string{"WITHOUT_TIMES", "WITHOUT_CLOCK", "WITHOUT_ROW", "UNDRAWN"} {
 					testkit.Equal(t, counts[missed], 0, "%s: kernels are not drawn", missed)
 				}

@@ -116,10 +116,9 @@ func TestKernelsInTheTimeline(t *testing.T) {
 				dir, res, got := playKernelsUnified(t, rec, changes...)
 				l := linkage{t: t, rec: rec, got: got, want: expect(rec)}
 				l.check(res)
-				if l.linked != l.nccl || l.nccl == 0 || l.operations == 0 {
-					t.Errorf("%d of %d kernels of NCCL's launches are linked to their plans; %d operations", l.linked,
-						l.nccl, l.operations)
-				}
+				testkit.Check(t, l.linked == l.nccl && l.nccl != 0 && l.operations != 0,
+					"%d of %d kernels of NCCL's launches are linked to their plans; %d operations", l.linked, l.nccl,
+					l.operations)
 				t.Logf("%d kernels linked, of %d operations; %d of the application's; at most %v off", l.linked,
 					l.operations, l.others, l.off)
 				testkit.Check(t, l.off <= kernelSlack, "a kernel is drawn %v off", l.off)
@@ -197,10 +196,8 @@ func TestKernelsOfBadRecords(t *testing.T) {
 // checkCupti holds what a shard says of CUPTI against what CUPTI did.
 func checkCupti(t *testing.T, faults string, p *experiment.Process, gpu *fakegpu.Truth) {
 	t.Helper()
-	if strings.Contains(faults, "drop") != (gpu.Dropped > 0) ||
-		strings.Contains(faults, "unknown") != (gpu.Unreadable > 0) {
-		t.Errorf("the faults %q came out as %+v", faults, gpu)
-	}
+	testkit.Check(t, strings.Contains(faults, "drop") == (gpu.Dropped > 0) &&
+		strings.Contains(faults, "unknown") == (gpu.Unreadable > 0), "the faults %q came out as %+v", faults, gpu)
 	n := p.Counts.Oddities["CUPTI_BUFFERS_STRANGE"]
 	testkit.Check(t, strings.HasPrefix(faults, "foreign") == (n > 0), "%d strange buffers", n)
 	for name, want := range map[string]uint64{"CUPTI_DROPPED": gpu.Dropped, "CUPTI_UNKNOWN": gpu.Unreadable,
@@ -210,10 +207,9 @@ func checkCupti(t *testing.T, faults string, p *experiment.Process, gpu *fakegpu
 	if strings.HasPrefix(faults, "late") {
 		return // a buffer may come when the plugin waits no more
 	}
-	if c := p.Cupti; c.State != "ended" || c.Version != 130000 || c.Kinds != 1<<10|1<<4|1<<39 ||
-		!maps.Equal(c.Records, gpu.Delivered) {
-		t.Errorf("%+v, delivered %v", c, gpu.Delivered)
-	}
+	c := p.Cupti
+	testkit.Check(t, c.State == "ended" && c.Version == 130000 && c.Kinds == 1<<10|1<<4|1<<39 &&
+		maps.Equal(c.Records, gpu.Delivered), "%+v, delivered %v", c, gpu.Delivered)
 }
 
 // checkBuffersOut holds what an archive says of the buffers that CUPTI has not given back.

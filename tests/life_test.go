@@ -395,12 +395,10 @@ func TestCollectorIsHeldUp(t *testing.T) {
 			t.Cleanup(func() { _ = syscall.Kill(j.collector, syscall.SIGCONT) })
 			j.goOn()
 			testkit.Equal(t, j.end(), 0, "status of the host, which said\n%s\n", j.stderr.String())
-			if said := j.stderr.String(); strings.Count(said, "\n") != 1 ||
-				!strings.Contains(said, "did not answer within") ||
-				!strings.Contains(said, "it is stopped") ||
-				!strings.Contains(said, fmt.Sprintf("kill -CONT %d", j.collector)) {
-				t.Errorf("the plugin said %q", said)
-			}
+			said := j.stderr.String()
+			testkit.Check(t, strings.Count(said, "\n") == 1 && strings.Contains(said, "did not answer within") &&
+				strings.Contains(said, "it is stopped") &&
+				strings.Contains(said, fmt.Sprintf("kill -CONT %d", j.collector)), "the plugin said %q", said)
 			testkit.Must(t, syscall.Kill(j.collector, syscall.SIGCONT))
 			p := ends(t, j, dir)
 			if n := p.Counts.Oddities["UNANSWERED"]; n != 5 { // the ends of four lives, and that of the process
@@ -557,9 +555,7 @@ func TestArchivesRightBehindTheEnd(t *testing.T) {
 		"the tool": unified,
 		"package scorep": func(t *testing.T, dir string) string {
 			res := testkit.Value(scorep.Unify(dir, nil))(t)
-			if res.Runs[0].Running > 0 {
-				t.Errorf("%d processes are still recorded", res.Runs[0].Running)
-			}
+			testkit.Check(t, res.Runs[0].Running <= 0, "%d processes are still recorded", res.Runs[0].Running)
 			return res.Runs[0].Archive
 		},
 	} {
@@ -601,10 +597,8 @@ func TestOrphansInShm(t *testing.T) {
 	j.goOn()
 	j.end()
 	found := of(j.pid)
-	if len(found) != 1 || found[0].Bytes < 256<<20 || found[0].Experiment != dir ||
-		found[0].Path != leftInShm(t, j.pid)[0] {
-		t.Fatalf("%+v", found)
-	}
+	testkit.Require(t, len(found) == 1 && found[0].Bytes >= 256<<20 && found[0].Experiment == dir &&
+		found[0].Path == leftInShm(t, j.pid)[0], "%+v", found)
 	was, _ := filepath.Glob(filepath.Join(dir, "shards", "*-*"))
 	testkit.Require(t, len(was) == 1, "shards %v", was)
 	testkit.Must(t, os.RemoveAll(was[0]))
@@ -745,11 +739,9 @@ func TestNoWaitGoesByAClockThatCanBeSet(t *testing.T) {
 			if s.Name == "sigtimedwait" { // takes a time span
 				continue
 			}
-			if strings.Contains(s.Name, "timedwait") || strings.Contains(s.Name, "timedlock") ||
-				strings.Contains(s.Name, "timedrdlock") ||
-				strings.Contains(s.Name, "timedwrlock") || strings.Contains(s.Name, "timedjoin") {
-				t.Errorf("%s waits by %s", library, s.Name)
-			}
+			testkit.Check(t, !strings.Contains(s.Name, "timedwait") && !strings.Contains(s.Name, "timedlock") &&
+				!strings.Contains(s.Name, "timedrdlock") && !strings.Contains(s.Name, "timedwrlock") &&
+				!strings.Contains(s.Name, "timedjoin"), "%s waits by %s", library, s.Name)
 		}
 	}
 }

@@ -120,9 +120,8 @@ func asJSON(t *testing.T, into any, wrapper []string, args ...string) (said []st
 		t.Fatalf("%v: %v\n%s", args, err, stderr.String())
 	}
 	if into != nil {
-		if err := json.Unmarshal(out, into); err != nil {
-			t.Fatalf("%v: %v\n%s%s", args, err, out, stderr.String())
-		}
+		err := json.Unmarshal(out, into)
+		testkit.Require(t, err == nil, "%v: %v\n%s%s", args, err, out, stderr.String())
 	}
 	return []string{string(out), stderr.String()}
 }

@@ -184,10 +184,9 @@ func TestManyCommunicators(t *testing.T) {
 		t.Parallel()
 		c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector, way: "communicators",
 			further: most - 1 + beyond, beyond: beyond}
-		if said := c.run(); strings.Count(said, "NCCL_OTF2") != 1 ||
-			strings.Count(said, "more than 65536 communicators") != 1 {
-			t.Errorf("the plugin said %q", said)
-		}
+		said := c.run()
+		testkit.Check(t, strings.Count(said, "NCCL_OTF2") == 1 &&
+			strings.Count(said, "more than 65536 communicators") == 1, "the plugin said %q", said)
 		c.recorded(crowdBegins + most - 1)
 		a := c.archive(crowdBegins+most-1, regions.OwnRows+3)
 		testkit.Equal(t, len(a.Defs.Comms), most, "communicators are defined")
@@ -197,9 +196,8 @@ func TestManyCommunicators(t *testing.T) {
 		const some = 2000
 		c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector,
 			way: "communicators-alone", further: some}
-		if said := c.run(); strings.Contains(said, "NCCL_OTF2") {
-			t.Errorf("the plugin said %q", said)
-		}
+		said := c.run()
+		testkit.Check(t, !strings.Contains(said, "NCCL_OTF2"), "the plugin said %q", said)
 		c.recorded(crowdBegins + some)
 		c.archive(crowdBegins+some, regions.OwnRows+3)
 	})
@@ -208,9 +206,8 @@ func TestManyCommunicators(t *testing.T) {
 		const some = 2000
 		c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: inProfile, way: "communicators",
 			further: some}
-		if said := c.run(); strings.Contains(said, "NCCL_OTF2") {
-			t.Errorf("the plugin said %q", said)
-		}
+		said := c.run()
+		testkit.Check(t, !strings.Contains(said, "NCCL_OTF2"), "the plugin said %q", said)
 		c.recorded(crowdBegins + some)
 		c.tool("profile", c.dir)
 	})

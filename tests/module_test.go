@@ -79,9 +79,8 @@ func TestModuleGetsAnotherPath(t *testing.T) {
 	outside(t, dir, "go", "vet", "./...")
 	testkit.Equal(t, outside(t, dir, "go", "list", "-m"), "example.org/group/tracer\n", "the module")
 	text, err := os.ReadFile(filepath.Join(dir, "pages/it.md"))
-	if err != nil || string(text) != "See example.org/group/tracer/a, not githubXcom/nccl-otf2/nccl-otf2.\n" {
-		t.Errorf("%q, %v", text, err)
-	}
+	testkit.Check(t, err == nil &&
+		string(text) == "See example.org/group/tracer/a, not githubXcom/nccl-otf2/nccl-otf2.\n", "%q, %v", text, err)
 	for _, bad := range []string{"nothing", "a b.c/d", "x.y/$(z)"} {
 		cmd := exec.Command(script, bad)
 		cmd.Dir = dir

@@ -57,9 +57,7 @@ func TestJobWithoutCalls(t *testing.T) {
 	anchor := filepath.Join(o.dir, "traces.otf2")
 	a := openArchive(t, anchor)
 	r, err := operations.Observe(a, new(operations.Observer))
-	if err != nil || len(r.Problems) != 0 {
-		t.Fatalf("%v %v", err, r.Problems)
-	}
+	testkit.Require(t, err == nil && len(r.Problems) == 0, "%v %v", err, r.Problems)
 	o.want("operations", int(r.Summary.Operations), 12+4)
 	w := r.WaitStates
 	causedMost(t, w, "Rank 2")

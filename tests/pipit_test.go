@@ -95,10 +95,9 @@ func TestPipitReadsSimpleViews(t *testing.T) {
 			for _, r := range got.Rows {
 				l := a.Defs.Location(first[otf2.LocationGroupRef(r.Process)] + otf2.LocationRef(r.Thread))
 				rows = append(rows, fmt.Sprintf("%s: %d enters, %d leaves", a.Defs.String(l.Name), r.Enters, r.Leaves))
-				if r.Unmatched+r.Negative > 0 {
-					t.Errorf("%s: %d enters and leaves without the other, %d of negative length", rows[len(rows)-1],
-						r.Unmatched, r.Negative)
-				}
+				testkit.Check(t, r.Unmatched+r.Negative <= 0,
+					"%s: %d enters and leaves without the other, %d of negative length", rows[len(rows)-1], r.Unmatched,
+					r.Negative)
 			}
 			slices.Sort(rows)
 			testkit.Same(t, rowsOf(native), rows)

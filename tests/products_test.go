@@ -93,9 +93,8 @@ func outputs(t *testing.T, dir string) map[string]map[string][]byte {
 		cmd := exec.Command(builtFile(t, "nccl-otf2"), args...)
 		out := testkit.Output(t, cmd)
 		if slices.Contains(p.args, "json") {
-			if name := goName.Find(out); name != nil {
-				t.Errorf("%s has a member %s, a name of the code's", p.name, name)
-			}
+			name := goName.Find(out)
+			testkit.Check(t, name == nil, "%s has a member %s, a name of the code's", p.name, name)
 		}
 		all[p.name] = map[string][]byte{"": out}
 		if p.file == "" {

@@ -90,10 +90,9 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	testkit.Check(t, asked >= 10, "%d expressions", asked)
-	if named := prometheus.ask(t, `nccl_otf2_culprit_share{slurm_job_id="1"}`); len(named) != 1 ||
-		named[0]["rank"] != "Rank 2" || named[0]["kind"] != "host_late" {
-		t.Errorf("the straggler's job names %v", named)
-	}
+	named := prometheus.ask(t, `nccl_otf2_culprit_share{slurm_job_id="1"}`)
+	testkit.Check(t, len(named) == 1 && named[0]["rank"] == "Rank 2" && named[0]["kind"] == "host_late",
+		"the straggler's job names %v", named)
 }
 
 // lintMetrics has promtool look at metrics.
@@ -137,9 +136,8 @@ func keptMetrics(t *testing.T, dir, job string) []byte {
 	go func() { ended <- keep.Wait() }()
 	text := metricsIn(t, folder, "nccl_otf2_job_running{.*} 0\n", ended)
 	testkit.Must(t, keep.Process.Signal(os.Interrupt))
-	if err := <-ended; err != nil {
-		t.Errorf("export --every: %v: %s", err, said.String())
-	}
+	err := <-ended
+	testkit.Check(t, err == nil, "export --every: %v: %s", err, said.String())
 	if left, _ := os.ReadDir(folder); len(left) > 0 {
 		t.Errorf("%s is left", left[0].Name())
 	}
@@ -220,9 +218,8 @@ func keptBySetting(t *testing.T, mode string) {
 	}()
 	testkit.Output(t, cmd)
 	<-seen
-	if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%s: the file of a job that is gone: %v", mode, err)
-	}
+	_, err := os.Stat(stale)
+	testkit.Check(t, errors.Is(err, fs.ErrNotExist), "%s: the file of a job that is gone: %v", mode, err)
 	testkit.Value(os.Stat(others))(t)
 	names, _ := filepath.Glob(filepath.Join(folder, "nccl-otf2-*.prom"))
 	testkit.Require(t, len(names) == 1, "%s: %q", mode, names)

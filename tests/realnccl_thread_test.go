@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
 
@@ -46,10 +47,9 @@ func partsAgree(t *testing.T, logs map[int]*suite.Process) {
 	for _, p := range logs {
 		for i := range p.Kernels {
 			k := &p.Kernels[i]
-			if k.T0 > k.TDone || k.TDone > k.T1 || (k.TDone < k.T1 && (k.Parts < 2 || ruleOf(k))) {
-				t.Errorf("%s of %d parts began at %d, its thread 0 was done at %d, and it ended at %d", k.Func, k.Parts,
-					k.T0, k.TDone, k.T1)
-			}
+			testkit.Check(t, k.T0 <= k.TDone && k.TDone <= k.T1 && (k.TDone >= k.T1 || k.Parts >= 2 && !ruleOf(k)),
+				"%s of %d parts began at %d, its thread 0 was done at %d, and it ended at %d", k.Func, k.Parts, k.T0,
+				k.TDone, k.T1)
 		}
 	}
 }

@@ -100,9 +100,8 @@ func TestSelectionsOfEvents(t *testing.T) {
 // compareCounts holds the counts of the shards against what the hosts delivered.
 func compareCounts(t *testing.T, dir string, res *replay.Result) {
 	t.Helper()
-	if n := len(shardsOf(t, dir)); n != len(res.Processes) {
-		t.Fatalf("%d shards, want one for each of %d processes", n, len(res.Processes))
-	}
+	n := len(shardsOf(t, dir))
+	testkit.Require(t, n == len(res.Processes), "%d shards, want one for each of %d processes", n, len(res.Processes))
 	byPID := shardsByProcess(t, dir)
 	for _, r := range res.Processes {
 		p := byPID[r.PID]

@@ -53,9 +53,8 @@ func TestReleasesStayReadable(t *testing.T) {
 				dir := left(t, release, name)
 				said := runTool(t, tool, "report", dir)
 				testkit.Check(t, regexp.MustCompile(answer).MatchString(said), "no %s in\n%s", answer, said)
-				if said := runTool(t, tool, "check", dir); !strings.HasPrefix(said, "no findings ") {
-					t.Errorf("check: %s", said)
-				}
+				said = runTool(t, tool, "check", dir)
+				testkit.Check(t, strings.HasPrefix(said, "no findings "), "check: %s", said)
 				before := operationsOf(t, dir)
 				runTool(t, tool, "unify", dir)
 				testkit.Same(t, before, operationsOf(t, dir))
@@ -93,7 +92,6 @@ func TestRawFilesOfAnotherReleaseAreRefused(t *testing.T) {
 	out, err := exec.Command(builtFile(t, "nccl-otf2"), "unify", dir).CombinedOutput()
 	testkit.Check(t, err != nil && regexp.MustCompile(`layout version 5 .*this program reads version \d`).Match(out),
 		"%v\n%s", err, out)
-	if after, err := filepath.Glob(filepath.Join(dir, "shards/*.spool")); err != nil || len(after) != 2 {
-		t.Errorf("left of them: %q, %v", after, err)
-	}
+	after, err := filepath.Glob(filepath.Join(dir, "shards/*.spool"))
+	testkit.Check(t, err == nil && len(after) == 2, "left of them: %q, %v", after, err)
 }

@@ -84,15 +84,13 @@ func TestUnifyOnADiskThatFails(t *testing.T) {
 		}
 		testkit.Check(t, err != nil, "%d: nothing is said: %s", n, out)
 		refused++
-		if said := strings.Contains(string(out), "the new archive is in its place"); !strings.Contains(
-			string(out), "input/output error") || said != (got == young) || !said && got != old {
-			t.Errorf("%d: %d events; the old archive has %d, the new one %d: %s", n, got, old, young, out)
-		}
+		said := strings.Contains(string(out), "the new archive is in its place")
+		testkit.Check(t, strings.Contains(string(out), "input/output error") && said == (got == young) &&
+			(said || got == old), "%d: %d events; the old archive has %d, the new one %d: %s", n, got, old, young, out)
 		left, _ := filepath.Glob(filepath.Join(dir, ".*"))
 		testkit.Check(t, len(left) == 0, "%d: left behind: %v", n, left)
-		if _, err := os.Stat(filepath.Join(dir, "traces.new")); err == nil {
-			t.Errorf("%d: traces.new is left behind", n)
-		}
+		_, err = os.Stat(filepath.Join(dir, "traces.new"))
+		testkit.Check(t, err != nil, "%d: traces.new is left behind", n)
 	}
 	testkit.Check(t, refused >= 2, "refused %d times only", refused)
 }

@@ -56,10 +56,8 @@ func TestReportPage(t *testing.T) {
 		}
 		var got shown
 		testkit.Must(t, p.Eval(look, &got))
-		if got.Over > 0 || got.Ground != c.ground || got.Curves != c.ground || got.Ink == got.Ground || got.Cut > 0 ||
-			got.Verdict == "" || got.Loaded > 0 {
-			t.Errorf("%+v: %+v", c, got)
-		}
+		testkit.Check(t, got.Over <= 0 && got.Ground == c.ground && got.Curves == c.ground && got.Ink != got.Ground &&
+			got.Cut <= 0 && got.Verdict != "" && got.Loaded <= 0, "%+v: %+v", c, got)
 		all := p.Errors()
 		testkit.Check(t, len(all) == 0, "%+v: %q", c, all)
 	}

@@ -90,9 +90,8 @@ func TestSandboxes(t *testing.T) {
 				if want == "?" && said != "" {
 					want = "ended before it was ready; raw files are written instead"
 				}
-				if (said == "") != (want == "" || want == "?") || want != "?" && !strings.Contains(said, want) {
-					t.Errorf("the plugin said %q, want %q", said, want)
-				}
+				testkit.Check(t, (said == "") == (want == "" || want == "?") &&
+					(want == "?" || strings.Contains(said, want)), "the plugin said %q, want %q", said, want)
 				if j.collector != 0 {
 					gone(t, j.collector)
 				}

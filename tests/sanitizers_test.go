@@ -135,16 +135,14 @@ func (c *checker) play(t *testing.T, rec *replay.Recording, opt replay.Options) 
 	keeper := "NCCL_OTF2_COLLECTOR=" + map[bool]string{false: builtFile(t, "nccl-otf2"), true: "spool"}[opt.Spool]
 	opt.Env = slices.Concat(settings(dir), []string{"NCCL_OTF2_MEMORY=64M", keeper}, c.env, opt.Env)
 	res := testkit.Value(replay.Run(ctx, rec, opt))(t)
-	if err := res.Err(); err != nil {
-		t.Errorf("%v\n%s", err, stderr.String())
-	}
+	err := res.Err()
+	testkit.Check(t, err == nil, "%v\n%s", err, stderr.String())
 	for _, sign := range signs {
 		testkit.Check(t, !strings.Contains(stderr.String(), sign), "%s", stderr.String())
 	}
 	for _, p := range res.Processes {
-		if p.Report == nil || p.Report.Plugin == "none" {
-			t.Fatalf("process %d: nothing was tested: %+v\n%s", p.Rank, p.Report, stderr.String())
-		}
+		testkit.Require(t, p.Report != nil && p.Report.Plugin != "none", "process %d: nothing was tested: %+v\n%s",
+			p.Rank, p.Report, stderr.String())
 	}
 	if !opt.Spool {
 		waitDone(t, dir, len(rec.Processes))

@@ -385,9 +385,8 @@ func TestScorepStateIsVisible(t *testing.T) {
 			res := run(t, rec, usual(t, dir, env("NCCL_OTF2_EVENTS=gpu"), env(tc.env(t)...)))
 			waitDone(t, dir, len(rec.Processes))
 			for _, p := range shardsByProcess(t, dir) {
-				if p.Scorep == nil || !strings.HasPrefix(tc.state, p.Scorep.State) {
-					t.Errorf("Score-P: %+v", p.Scorep)
-				}
+				testkit.Check(t, p.Scorep != nil && strings.HasPrefix(tc.state, p.Scorep.State), "Score-P: %+v",
+					p.Scorep)
 				var names []string
 				for name, n := range p.Counts.Scorep {
 					names = append(names, name)
@@ -400,10 +399,9 @@ func TestScorepStateIsVisible(t *testing.T) {
 			}
 			for i := range res.Processes {
 				said := res.Processes[i].Stderr
-				if tc.said == "" && said != "" || tc.said != "" &&
-					(strings.Count(said, "\n") != 1 || !strings.Contains(said, tc.said)) {
-					t.Errorf("the plugin says %q", said)
-				}
+				testkit.Check(t, (tc.said != "" || said == "") &&
+					(tc.said == "" || strings.Count(said, "\n") == 1 && strings.Contains(said, tc.said)),
+					"the plugin says %q", said)
 			}
 			a := openArchive(t, unified(t, dir))
 			self := analysis.SelfReport(a)

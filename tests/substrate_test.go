@@ -96,9 +96,8 @@ func TestScorepSubstrate(t *testing.T) {
 	p, tids := runPauses(t, builtFile(t, "fakescorep/pauses"), dir,
 		append(instrumented(t, "pthread", filepath.Join(dir, "truth")), "FAKESCOREP_RANK=7")...)
 	checkPauses(t, p, dir)
-	if p.Scorep == nil || p.Scorep.Substrate == nil || p.Scorep.Substrate.Rank != 7 {
-		t.Fatalf("Score-P: %+v", p.Scorep)
-	}
+	testkit.Require(t, p.Scorep != nil && p.Scorep.Substrate != nil && p.Scorep.Substrate.Rank == 7, "Score-P: %+v",
+		p.Scorep)
 	// Which of the threads was first is up to the system.
 	var got, locations []int
 	for _, thread := range p.Scorep.Substrate.Threads {

@@ -79,10 +79,9 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 			processes++
 		}
 	}
-	if processes != len(rec.Processes) || len(a.Defs.Comms) != len(communicators) {
-		t.Errorf("%d processes and %d communicators, want %d and %d", processes, len(a.Defs.Comms), len(rec.Processes),
-			len(communicators))
-	}
+	testkit.Check(t, processes == len(rec.Processes) && len(a.Defs.Comms) == len(communicators),
+		"%d processes and %d communicators, want %d and %d", processes, len(a.Defs.Comms), len(rec.Processes),
+		len(communicators))
 	for _, l := range a.Defs.Locations {
 		for e, err := range a.EventsOf(l.Self) {
 			testkit.Must(t, err)

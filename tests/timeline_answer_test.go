@@ -79,11 +79,10 @@ func TestTimelineAnswer(t *testing.T) {
 	tb := openTab(t, url, browser.Options{})
 	testkit.Equal(t, eval[string](tb, "location.hash"), "", "the address of what is shown at first")
 	first := eval[[]float64](tb, "[app.state.view.from, app.state.view.to]")
-	if got := eval[[]string](
-		tb, `[...document.querySelectorAll("#answer .worst td:first-child button")].map((e) => e.innerText)`); len(
-		got) != len(r.WaitStates.Worst) || !strings.HasPrefix(got[0], "AllReduce ") {
-		t.Fatalf("what cost the most: %q, the report has %d", got, len(r.WaitStates.Worst))
-	}
+	got := eval[[]string](
+		tb, `[...document.querySelectorAll("#answer .worst td:first-child button")].map((e) => e.innerText)`)
+	testkit.Require(t, len(got) == len(r.WaitStates.Worst) && strings.HasPrefix(got[0], "AllReduce "),
+		"what cost the most: %q, the report has %d", got, len(r.WaitStates.Worst))
 	tb.do(chromedp.Click("#answer .worst td:first-child button", chromedp.ByQuery))
 	tb.await("app.state.selected")
 	tb.settle()
@@ -131,10 +130,9 @@ func TestTimelineOperations(t *testing.T) {
 	}
 	count("wait>4ms")
 	tb.await(`document.querySelectorAll("#operations tr[data-bar]").length === 6`)
-	if wide := eval[int](
-		tb, `{ const e = document.querySelector("#operations .wide"); return e.scrollWidth - e.clientWidth; }`); wide > 0 {
-		t.Errorf("the table is %d px too wide", wide)
-	}
+	wide := eval[int](
+		tb, `{ const e = document.querySelector("#operations .wide"); return e.scrollWidth - e.clientWidth; }`)
+	testkit.Check(t, wide <= 0, "the table is %d px too wide", wide)
 	rank := func() string {
 		return eval[string](tb, `document.querySelector("#operations tr[data-bar] td:nth-child(3)").innerText`)
 	}
@@ -162,10 +160,8 @@ func TestTimelineOperations(t *testing.T) {
 
 	count("wait>4ms rank:3")
 	lines := strings.Split(strings.TrimSpace(eval[string](tb, "app.panel.operations.csv()")), "\n")
-	if len(lines) != 3 || !strings.HasPrefix(lines[0], "begin_ns,operation,communicator,rank,") ||
-		!strings.Contains(lines[1], ",AllReduce,world,3,") ||
-		!strings.Contains(lines[1], ",4194304,TREE,,5100000,5000000,Rank 2,0,1") {
-		t.Errorf("copied: %q", lines)
-	}
+	testkit.Check(t, len(lines) == 3 && strings.HasPrefix(lines[0], "begin_ns,operation,communicator,rank,") &&
+		strings.Contains(lines[1], ",AllReduce,world,3,") &&
+		strings.Contains(lines[1], ",4194304,TREE,,5100000,5000000,Rank 2,0,1"), "copied: %q", lines)
 	tb.noErrors()
 }

@@ -18,20 +18,17 @@ func TestTimelineHands(t *testing.T) {
 	from := func() float64 { return eval[float64](tb, "app.state.view.from") }
 	whole := span()
 	tb.key("w")
-	if s := span(); s > 0.7*whole {
-		t.Errorf("w shows %.0f of %.0f ns", s, whole)
-	}
+	s := span()
+	testkit.Check(t, s <= 0.7*whole, "w shows %.0f of %.0f ns", s, whole)
 	before := from()
 	tb.key("d")
 	testkit.Check(t, from() > before, "d does not move on")
 	tb.key("a")
-	if now := from(); now-before > 1 || before-now > 1 {
-		t.Errorf("a moves to %.0f, not back to %.0f", now, before)
-	}
+	now := from()
+	testkit.Check(t, now-before <= 1 && before-now <= 1, "a moves to %.0f, not back to %.0f", now, before)
 	tb.key("s")
-	if s := span(); s < 0.99*whole || s > 1.01*whole {
-		t.Errorf("s shows %.0f of %.0f ns", s, whole)
-	}
+	s = span()
+	testkit.Check(t, s >= 0.99*whole && s <= 1.01*whole, "s shows %.0f of %.0f ns", s, whole)
 
 	// From bar to bar the zoom stays, however small bars are.
 	tb.key("0")
@@ -43,9 +40,8 @@ func TestTimelineHands(t *testing.T) {
 		tb.key(".")
 		tb.await(fmt.Sprintf("app.state.selected.bar === %d", bar+1))
 	}
-	if s := span(); s != all {
-		t.Errorf("after four bars %.0f ns are shown, not %.0f", s, all)
-	}
+	s = span()
+	testkit.Check(t, s == all, "after four bars %.0f ns are shown, not %.0f", s, all)
 	testkit.Contains(t, tb.text("live"), "AllReduce on world rank 0")
 
 	// The next wait is the next one of what is shown.

@@ -149,10 +149,9 @@ func TestTimelineMetrics(t *testing.T) {
 	testkit.Check(t, !strings.Contains(string(page), "onerror"), "a name stands in the page as it is")
 	tb := openTab(t, url, browser.Options{Width: 1500, Height: 1000})
 	tb.key("0")
-	if diff := cmp.Diff([]string{"vm0", "Process 0", "Thread 0", "cycles", hostileMetric, "bandwidth", "memory",
-		"limits"}, eval[[]string](tb, "app.state.rows.items.map((i) => app.store.head.rows[i.row].name)")); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff([]string{"vm0", "Process 0", "Thread 0", "cycles", hostileMetric, "bandwidth", "memory",
+		"limits"}, eval[[]string](tb, "app.state.rows.items.map((i) => app.store.head.rows[i.row].name)"))
+	testkit.Check(t, diff == "", "%v", diff)
 	testkit.Same(t, valuesOf(t, anchor), curvesOf(tb))
 	testkit.Equal(t, tb.text("note"), "", "the page says")
 	// point is where a time is on a metric's row, in the window.
@@ -202,15 +201,13 @@ func TestTimelineMetrics(t *testing.T) {
 		t.Errorf("%d columns of the counter, %d of %d pixels high", got[0], got[1], got[2])
 	}
 	testkit.Contains(t, tip("bandwidth", 9_000_000), "around 1 GB/s to 7 GB/s, mean ")
-	if text := tip("cycles", 2_000_000); !strings.Contains(text, "mean 2.47 G/s") ||
-		!strings.Contains(text, "1 152 921 504 606 846 976 → 1 152 921 504 619 191 976") {
-		t.Errorf("the counter says %q", text)
-	}
+	text := tip("cycles", 2_000_000)
+	testkit.Check(t, strings.Contains(text, "mean 2.47 G/s") &&
+		strings.Contains(text, "1 152 921 504 606 846 976 → 1 152 921 504 619 191 976"), "the counter says %q", text)
 	testkit.Contains(t, tip(hostileMetric, 2_000_000), "value −5.50 °C since 1.000 µs for 5.000 000 ms")
-	if text := tip("memory", 2_000_000); !strings.Contains(text, "value 3 MiB") ||
-		!strings.Contains(text, "for 40.000 000 ms") {
-		t.Errorf("the memory says %q", text)
-	}
+	text = tip("memory", 2_000_000)
+	testkit.Check(t, strings.Contains(text, "value 3 MiB") && strings.Contains(text, "for 40.000 000 ms"),
+		"the memory says %q", text)
 
 	testkit.Contains(t, tip("limits", 2_000_000), "value 0x24")
 
@@ -218,16 +215,14 @@ func TestTimelineMetrics(t *testing.T) {
 	eval[any](tb, "app.go(9_000_000, 9_010_000)")
 	tb.settle()
 	const i = 3004
-	if text := tip("bandwidth", 6_000_000+1000*i+500); !strings.Contains(text, fmt.Sprintf("value %d GB/s", 1+i%7)) ||
-		!strings.HasSuffix(text, "since 9.004 000 ms for 1.000 µs") {
-		t.Errorf("value %d says %q", i, text)
-	}
+	text = tip("bandwidth", 6_000_000+1000*i+500)
+	testkit.Check(t, strings.Contains(text, fmt.Sprintf("value %d GB/s", 1+i%7)) &&
+		strings.HasSuffix(text, "since 9.004 000 ms for 1.000 µs"), "value %d says %q", i, text)
 	tb.do(chromedp.MouseClickXY(point("bandwidth", 6_000_000+1000*i+500)))
 	tb.await(`document.getElementById("details").innerText.includes("In the whole run".toUpperCase())`)
-	if text := strings.Join(strings.Fields(tb.text("details")), " "); !strings.Contains(text, "values 20 000") ||
-		!strings.Contains(text, "ABSOLUTE_NEXT") || !strings.Contains(text, "greatest 7 GB/s") {
-		t.Errorf("the panel says %q", text)
-	}
+	text = strings.Join(strings.Fields(tb.text("details")), " ")
+	testkit.Check(t, strings.Contains(text, "values 20 000") && strings.Contains(text, "ABSOLUTE_NEXT") &&
+		strings.Contains(text, "greatest 7 GB/s"), "the panel says %q", text)
 
 	// A range from the middle of one value into that of another, blocks apart.
 	const from, to = 6_000_000 + 1000*100 + 300, 6_000_000 + 1000*17_003 + 600
@@ -247,14 +242,12 @@ func TestTimelineMetrics(t *testing.T) {
 	if s, mean := got["B/s"], area/(to-from); s.Min != 1e9 || s.Max != 7e9 || math.Abs(s.Mean-mean) > 1e-9*mean {
 		t.Errorf("the range has %+v, want a mean of %v", s, mean)
 	}
-	if s := got["/s"]; s.Min != 0 || s.Mean != 0 {
-		t.Errorf("the counter stood still, the range says %+v", s)
-	}
-	if text := strings.Join(strings.Fields(tb.text("range")), " "); !strings.Contains(
-		text, "bandwidth Thread 0 1 GB/s 4.00 GB/s 7 GB/s") || !strings.Contains(text, hostileMetric) ||
-		!strings.Contains(text, "limits Thread 0 0x24 – 0x24") {
-		t.Errorf("the range says %q", text)
-	}
+	s := got["/s"]
+	testkit.Check(t, s.Min == 0 && s.Mean == 0, "the counter stood still, the range says %+v", s)
+	text = strings.Join(strings.Fields(tb.text("range")), " ")
+	testkit.Check(t, strings.Contains(text, "bandwidth Thread 0 1 GB/s 4.00 GB/s 7 GB/s") &&
+		strings.Contains(text, hostileMetric) && strings.Contains(text, "limits Thread 0 0x24 – 0x24"),
+		"the range says %q", text)
 
 	// Search finds them, also where they are not open; M hides them.
 	eval[any](tb, "(app.commands.toggleRow(app.store.head.rows.findIndex((r) => r.kind === 'thread')), app.finder.search('bandw'))")
@@ -267,13 +260,11 @@ func TestTimelineMetrics(t *testing.T) {
 	testkit.Check(t, len(names) == 4 && names[3] == "bandwidth", "the search shows %q", names)
 	eval[any](tb, "app.finder.search('')")
 	tb.key("m")
-	if n := eval[int](tb, "app.state.rows.items.length"); n != 3 {
-		t.Errorf("m leaves %d rows", n)
-	}
+	n := eval[int](tb, "app.state.rows.items.length")
+	testkit.Check(t, n == 3, "m leaves %d rows", n)
 	eval[any](tb, "app.finder.search('bandw')")
-	if n := eval[int](tb, "app.state.rows.items.length"); n != 4 {
-		t.Errorf("a search for what is hidden shows %d rows", n)
-	}
+	n = eval[int](tb, "app.state.rows.items.length")
+	testkit.Check(t, n == 4, "a search for what is hidden shows %d rows", n)
 	eval[any](tb, "app.finder.search('')")
 	if got := eval[[]int](tb, "[document.images.length, window.__hurt ?? 0]"); got[0] != 0 || got[1] != 0 {
 		t.Errorf("names have become markup: %v", got)

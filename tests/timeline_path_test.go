@@ -141,9 +141,8 @@ func TestTimelineCausesOfWaiting(t *testing.T) {
 		return eval[[]float64](tb, "[...app.panel.waits.shown.back]")
 	}
 	late, usual := back("step 3"), back("step 4")
-	if len(late) != 4 || late[2] < 16e6 || late[0]+late[1]+late[3] > late[2]/10 || math.Abs(usual[2]) > late[2]/10 {
-		t.Errorf("the ranks caused %v in step 3, %v in step 4", late, usual)
-	}
+	testkit.Check(t, len(late) == 4 && late[2] >= 16e6 && late[0]+late[1]+late[3] <= late[2]/10 &&
+		math.Abs(usual[2]) <= late[2]/10, "the ranks caused %v in step 3, %v in step 4", late, usual)
 	tb.key("0")
 	tb.await(`app.panel.waits.shown.back[2] === app.store.head.ranks[2].back && app.panel.waits.shown.back[2] > 0`)
 	tb.noErrors()
@@ -160,10 +159,9 @@ func TestTimelineSteps(t *testing.T) {
 	testkit.Check(t, at[2] == 0, "the phases stand %v px beside the picture", at[2])
 	tb.do(chromedp.MouseClickXY(at[0], at[1]))
 	tb.await(`!document.getElementById("steps").hidden && app.panel.steps.compared?.[0].phase.name === "step 3"`)
-	if got := eval[[]float64](
-		tb, `[app.panel.steps.compared[0].backs.by[2], app.panel.steps.compared[0].waiting.total, app.panel.steps.compared[1].waiting.total]`); got[0] < 16e6 || got[1] < 2*got[2] {
-		t.Errorf("step 3 against a usual one: %v", got)
-	}
+	got := eval[[]float64](
+		tb, `[app.panel.steps.compared[0].backs.by[2], app.panel.steps.compared[0].waiting.total, app.panel.steps.compared[1].waiting.total]`)
+	testkit.Check(t, got[0] >= 16e6 && got[1] >= 2*got[2], "step 3 against a usual one: %v", got)
 	eval[any](tb, `{
 		const second = document.querySelectorAll("#steps .versus input")[1];
 		second.value = "step 6";
@@ -174,9 +172,8 @@ func TestTimelineSteps(t *testing.T) {
 		tb, `[...document.querySelectorAll("#steps .compared tr:first-child th")].map((e) => e.innerText).join("|")`); got != "|step 3|step 6|difference" {
 		t.Errorf("compared: %s", got)
 	}
-	if wide := eval[int](
-		tb, `{ const e = document.getElementById("steps"); return e.scrollWidth - e.clientWidth; }`); wide > 0 {
-		t.Errorf("the tab is %d px too wide", wide)
-	}
+	wide := eval[int](
+		tb, `{ const e = document.getElementById("steps"); return e.scrollWidth - e.clientWidth; }`)
+	testkit.Check(t, wide <= 0, "the tab is %d px too wide", wide)
 	tb.noErrors()
 }

@@ -88,10 +88,8 @@ func TestTimelinePictures(t *testing.T) {
 
 	tb.key("g")
 	texts, shapes = textsOf(t, eval[string](tb, "app.picture.svg()"))
-	if !slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, "Rank 3") }) ||
-		shapes["image"] != 1 {
-		t.Errorf("the picture of all ranks has %v and %q", shapes, texts)
-	}
+	testkit.Check(t, slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, "Rank 3") }) &&
+		shapes["image"] == 1, "the picture of all ranks has %v and %q", shapes, texts)
 	tb.noErrors()
 }
 
@@ -117,9 +115,8 @@ func TestTimelineGroups(t *testing.T) {
 	whole := eval[float64](tb, "app.panel.matrix.total.time")
 	eval[any](tb, `app.panel.matrix.group("hosts")`)
 	tb.await(`document.querySelectorAll("#matrix .cells tr").length === 3`)
-	if got := eval[float64](tb, "app.panel.matrix.total.time"); got != whole {
-		t.Errorf("hosts waited %v, ranks %v", got, whole)
-	}
+	got := eval[float64](tb, "app.panel.matrix.total.time")
+	testkit.Check(t, got == whole, "hosts waited %v, ranks %v", got, whole)
 	if got := eval[string](
 		tb, `[...document.querySelectorAll("#matrix .cells th")].map((e) => e.innerText).join("|")`); got != "who ↓ for →|node0|node1|node0|node1" {
 		t.Errorf("hosts: %s", got)

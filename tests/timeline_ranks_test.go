@@ -22,11 +22,9 @@ func TestTimelineRanks(t *testing.T) {
 	tb.key("g")
 	testkit.Require(t, eval[bool](tb, `app.ranks.on && !document.getElementById("rank-bar").hidden`),
 		"g does not show all ranks")
-	if names := eval[[]string](
-		tb, `[...document.querySelectorAll(".rank-name")].map((e) => e.firstChild.textContent)`); !slices.Equal(
-		names, []string{"Rank 0", "Rank 1", "Rank 2", "Rank 3"}) {
-		t.Errorf("the names are %q", names)
-	}
+	names := eval[[]string](
+		tb, `[...document.querySelectorAll(".rank-name")].map((e) => e.firstChild.textContent)`)
+	testkit.Check(t, slices.Equal(names, []string{"Rank 0", "Rank 1", "Rank 2", "Rank 3"}), "the names are %q", names)
 	// Where rank 2 comes late the others wait, all of the time.
 	at := eval[[]float64](tb, `{
 		const w = app.store.head.answer.worst[0], middle = (w.since + w.at) / 2;
@@ -50,16 +48,14 @@ func TestTimelineRanks(t *testing.T) {
 		if rank == 2 {
 			want = "(0.0 %)"
 		}
-		if got := tip(rank); got[max(0, len(got)-len(want)):] != want {
-			t.Errorf("rank %d waited %q, want %s", rank, got, want)
-		}
+		got := tip(rank)
+		testkit.Check(t, got[max(0, len(got)-len(want)):] == want, "rank %d waited %q, want %s", rank, got, want)
 	}
 	eval[any](tb, `app.ranks.show("late", "caused")`)
 	tb.await("!app.ranks.pending && app.ranks.pixels > 0")
-	if got := eval[[]any](
-		tb, `[app.ranks.rows.of(0)[0], document.querySelector(".scale").innerText.replace(/\s+/g, " ")]`); got[0] != 2.0 || got[1] != "0 5 ms" {
-		t.Errorf("who was waited for most, and how late ranks came: %v", got)
-	}
+	got := eval[[]any](
+		tb, `[app.ranks.rows.of(0)[0], document.querySelector(".scale").innerText.replace(/\s+/g, " ")]`)
+	testkit.Check(t, got[0] == 2.0 && got[1] == "0 5 ms", "who was waited for most, and how late ranks came: %v", got)
 	tb.await(`location.hash.includes("ranks=late,caused") || location.hash.includes("ranks=late%2Ccaused")`)
 	again := openTab(t, url+eval[string](tb, "location.hash"), desktop)
 	again.await(`app.ranks.on && !app.ranks.pending && app.ranks.pixels > 0`)

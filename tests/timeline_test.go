@@ -283,9 +283,8 @@ func TestTimelinePage(t *testing.T) {
 		}
 		names := eval[[]string](tb, "app.state.rows.items.map((i) => app.store.head.rows[i.row].name)")
 		testkit.Same(t, want, names[1:])
-		if got := eval[int](tb, `document.querySelectorAll("#tree [role=treeitem]").length`); got < 20 {
-			t.Errorf("%d names of rows are in the tree", got)
-		}
+		got := eval[int](tb, `document.querySelectorAll("#tree [role=treeitem]").length`)
+		testkit.Check(t, got >= 20, "%d names of rows are in the tree", got)
 	})
 
 	t.Run("every region is there", func(t *testing.T) {
@@ -724,9 +723,8 @@ func TestTimelineNamesAreText(t *testing.T) {
 	url, page := writePage(t, hostileJob(t, name))
 	testkit.Check(t, !strings.Contains(string(page), "onerror"), "a name stands in the page as it is")
 	tb := openTab(t, url, browser.Options{})
-	if text := tb.text("tree"); !strings.Contains(text, "<img") {
-		t.Errorf("the names are not shown: %s", text)
-	}
+	text := tb.text("tree")
+	testkit.Check(t, strings.Contains(text, "<img"), "the names are not shown: %s", text)
 	eval[any](tb, "(app.finder.search('nccl'), app.finder.step(true))")
 	eval[any](tb, "app.finder.search('')")
 	tb.key("0")
@@ -754,10 +752,9 @@ func TestTimelineOfADamagedArchive(t *testing.T) {
 	testkit.Must(t, os.Remove(filepath.Join(filepath.Dir(anchor), "traces", "0.evt")))
 	tb, _ := showPage(t, anchor, browser.Options{})
 	const banner = `document.querySelector("#verdict .damage")`
-	if text := eval[string](tb, banner+".innerText"); !strings.HasPrefix(text, "Not all of the archive is shown: ") ||
-		!strings.Contains(text, "0.evt") {
-		t.Errorf("the page says %q", text)
-	}
+	text := eval[string](tb, banner+".innerText")
+	testkit.Check(t, strings.HasPrefix(text, "Not all of the archive is shown: ") && strings.Contains(text, "0.evt"),
+		"the page says %q", text)
 	if !eval[bool](
 		tb, `{ const b = `+banner+`.getBoundingClientRect(); return b.width > 0 && b.height > 0 && b.top >= 0 && b.bottom <= innerHeight; }`) {
 		t.Error("it is not to be seen")

@@ -58,9 +58,8 @@ func TestTimeServicesOfPretendedHosts(t *testing.T) {
 				testkit.Must(t, os.WriteFile(file, text, experiment.FileMode))
 			}
 			run := unifyWithTool(t, dir)
-			if run.ClockSync == nil || run.ClockSync.Readings != 5*len(clocks) || run.ClockSync.Broken > 0 {
-				t.Fatalf("clocks: %+v", run.ClockSync)
-			}
+			testkit.Require(t, run.ClockSync != nil && run.ClockSync.Readings == 5*len(clocks) &&
+				run.ClockSync.Broken == 0, "clocks: %+v", run.ClockSync)
 			anchor := filepath.Join(dir, "traces.otf2")
 			got := readArchive(t, anchor)
 			a := testkit.Value(otf2.Open(anchor, nil))(t)

@@ -177,9 +177,8 @@ func vampirMarkers(t *testing.T, a *otf2.Archive) {
 	}
 	for _, m := range markers {
 		i := slices.IndexFunc(defs, func(d otf2.MarkerDef) bool { return d.Self == m.Marker })
-		if i < 0 || defs[i].Group == "" || defs[i].Category == "" || defs[i].Severity > otf2.MarkerSeverityHigh {
-			t.Errorf("marker %q has no kind: %+v", m.Text, defs)
-		}
+		testkit.Check(t, i >= 0 && defs[i].Group != "" && defs[i].Category != "" &&
+			defs[i].Severity <= otf2.MarkerSeverityHigh, "marker %q has no kind: %+v", m.Text, defs)
 		testkit.Check(t, m.Text != "" && m.Time >= first && m.Time <= last && m.Duration <= uint64(last-m.Time),
 			"marker %q is at %d for %d, events are at %d to %d", m.Text, m.Time, m.Duration, first, last)
 		about := false

@@ -50,12 +50,10 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 					}
 				}}))(t)
 				res := testkit.Value(view.Scalasca(anchor, filepath.Join(dir, "scalasca"), nil))(t)
-				if res.Waits.Shown != res.Waits.Recorded || res.Waits.Shown > all ||
-					all-res.Waits.Shown > rooted+outlasted+res.Waits.Masked {
-					t.Errorf(
-						"report: %d ns, %d of them in rooted collectives, %d of sends that ended before; view: %+v",
-						all, rooted, outlasted, res.Waits)
-				}
+				testkit.Check(t, res.Waits.Shown == res.Waits.Recorded && res.Waits.Shown <= all &&
+					all-res.Waits.Shown <= rooted+outlasted+res.Waits.Masked,
+					"report: %d ns, %d of them in rooted collectives, %d of sends that ended before; view: %+v", all,
+					rooted, outlasted, res.Waits)
 				for name, check := range map[string]func(string, *check.Options) (
 					*check.Result, error){"check": check.Archive, "scout": scoutrules.Check} {
 					found := testkit.Value(check(res.Archive, nil))(t)

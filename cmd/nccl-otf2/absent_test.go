@@ -44,19 +44,17 @@ func TestFewRecordedRanks(t *testing.T) {
 	seen("4 processes on 3 hosts, 16380 without data", "report", dir)
 	seen("Rank 5000 (no data)", "report", dir, "--matrix")
 	seen("Rank 12000 (no data)", "report", dir, "--matrix")
-	if text := seen("Rank 9000", "report", dir, "--waits"); strings.Contains(text, "(no data)") {
-		t.Errorf("%.2000s", text)
-	}
+	text := seen("Rank 9000", "report", dir, "--waits")
+	testkit.Check(t, !strings.Contains(text, "(no data)"), "%.2000s", text)
 	seen("4 processes (0 running, 4 ended", "report", "--hang", dir)
-	if text := seen(`message(s) 0>5000 on "world" without receive`, "check", dir); strings.Contains(text, "error: ") {
-		t.Error(text)
-	}
+	text = seen(`message(s) 0>5000 on "world" without receive`, "check", dir)
+	testkit.Check(t, !strings.Contains(text, "error: "), "%v", text)
 	seen(`"Ranks 2-8999 (no data)"`, "print", "-A", dir)
 	seen("in 18 rows", "timeline", dir, "--output", out+".html")
 	seen("processes", "profile", dir)
 	seen("", "view", "--scalasca", dir, "--output", out+".view")
 	found := testkit.Value(scoutrules.Check(filepath.Join(out+".view", "traces.otf2"), nil))(t)
-	testkit.Check(t, found.Errors() <= 0, "scout cannot analyze the view: %v", found.Findings)
+	testkit.Check(t, found.Errors() == 0, "scout cannot analyze the view: %v", found.Findings)
 	for _, form := range []string{"jsonl", "perfetto", "parquet", "prometheus"} {
 		seen("", "export", "--"+form, dir, "--output", out+"."+form)
 	}
@@ -77,10 +75,9 @@ func TestFewRecordedRanks(t *testing.T) {
 		}
 	}
 	testkit.Must(t, json.Unmarshal([]byte(tool(t, "report", dir, "--format", "json")), &report))
-	if s := report.Summary; s.Processes != 4 || s.Ranks != size || s.NotRecorded.Processes != size-4 ||
-		s.NotRecorded.Ranks != "2-8999,9001-16382" {
-		t.Errorf("%+v", s)
-	}
+	s := report.Summary
+	testkit.Check(t, s.Processes == 4 && s.Ranks == size && s.NotRecorded.Processes == size-4 &&
+		s.NotRecorded.Ranks == "2-8999,9001-16382", "%+v", s)
 	for _, folder := range []string{filepath.Join(dir, "traces"), out + ".view"} {
 		files := 0
 		testkit.Must(t, filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {

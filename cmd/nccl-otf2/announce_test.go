@@ -45,19 +45,16 @@ func TestShardsThatBeginAreWaitedFor(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if entries, err := listShards(over, dir); err != nil || len(entries) != 1 ||
-		entries[0].State != experiment.Starting {
-		t.Fatalf("%+v, %v", entries, err)
-	}
+	entries, err := listShards(over, dir)
+	testkit.Require(t, err == nil && len(entries) == 1 && entries[0].State == experiment.Starting, "%+v, %v", entries,
+		err)
 	written := time.AfterFunc(100*time.Millisecond, func() {
-		if err := s.Write(&experiment.Process{Version: experiment.Version, UUID: "one",
-			Launcher: experiment.Launcher{Name: "slurm", Rank: 1}}); err != nil {
-			t.Error(err)
-		}
+		err := s.Write(&experiment.Process{Version: experiment.Version, UUID: "one",
+			Launcher: experiment.Launcher{Name: "slurm", Rank: 1}})
+		testkit.Check(t, err == nil, "%v", err)
 	})
 	defer written.Stop()
-	entries, err := listShards(t.Context(), dir)
-	if err != nil || len(entries) != 1 || entries[0].Process == nil || entries[0].Process.Launcher.Rank != 1 {
-		t.Errorf("%+v, %v", entries, err)
-	}
+	entries, err = listShards(t.Context(), dir)
+	testkit.Check(t, err == nil && len(entries) == 1 && entries[0].Process != nil &&
+		entries[0].Process.Launcher.Rank == 1, "%+v, %v", entries, err)
 }

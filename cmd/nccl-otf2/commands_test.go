@@ -115,9 +115,8 @@ func TestPagesCallWhatIsThere(t *testing.T) {
 			`(?:^|\s)(?:\./)?((?:scripts|packaging|python|tests)/[\w/.-]+\.(?:sh|py))`).FindAllStringSubmatch(
 			text, -1) {
 			seen["scripts"]++
-			if _, err := os.Stat(filepath.Join("../..", name[1])); err != nil {
-				t.Errorf("%s: %v", page, err)
-			}
+			_, err := os.Stat(filepath.Join("../..", name[1]))
+			testkit.Check(t, err == nil, "%s: %v", page, err)
 		}
 	}
 	var pages []string

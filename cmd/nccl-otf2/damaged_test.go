@@ -57,11 +57,9 @@ func TestTimelineSaysWhatIsMissing(t *testing.T) {
 			t.Errorf("%s: said %s", tc.name, said)
 		}
 		testkit.Check(t, !tc.shown || errors.Is(err, exitCode(exitInput)), "%s: %v", tc.name, err)
-		if _, err := outputOf(timelineCommand(), whole, dir, "-o", filepath.Join(dir, "both.html")); err == nil {
-			t.Errorf("%s beside another run: no error", tc.name)
-		}
+		_, err = outputOf(timelineCommand(), whole, dir, "-o", filepath.Join(dir, "both.html"))
+		testkit.Check(t, err != nil, "%s beside another run: no error", tc.name)
 	}
-	if _, err := outputOf(timelineCommand(), whole); err != nil {
-		t.Errorf("whole: %v", err)
-	}
+	_, err := outputOf(timelineCommand(), whole)
+	testkit.Check(t, err == nil, "whole: %v", err)
 }

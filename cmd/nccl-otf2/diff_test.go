@@ -84,16 +84,13 @@ func TestDiffSaysWithItsExitCodeWhetherARunIsTooSlow(t *testing.T) {
 	testkit.Require(t, err == nil && len(files) != 0, "%v %v", files, err)
 	testkit.Must(t, os.Truncate(files[len(files)-1], 900))
 	out := new(strings.Builder)
-	if err := writeDiff(out, before, damaged, compare.Options{MinChange: 0.01}, -1, "json"); !errors.Is(
-		err, exitCode(exitInput)) {
-		t.Errorf("damaged: %v", err)
-	}
+	err = writeDiff(out, before, damaged, compare.Options{MinChange: 0.01}, -1, "json")
+	testkit.Check(t, errors.Is(err, exitCode(exitInput)), "damaged: %v", err)
 	var c struct {
 		B struct {
 			Problems []string `json:"problems"`
 		} `json:"b"`
 	}
-	if err := json.Unmarshal([]byte(out.String()), &c); err != nil || len(c.B.Problems) != 1 {
-		t.Errorf("damaged: %v, %d problems", err, len(c.B.Problems))
-	}
+	err = json.Unmarshal([]byte(out.String()), &c)
+	testkit.Check(t, err == nil && len(c.B.Problems) == 1, "damaged: %v, %d problems", err, len(c.B.Problems))
 }

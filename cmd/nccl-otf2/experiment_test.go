@@ -97,14 +97,11 @@ func TestWaitForCollectors(t *testing.T) {
 
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if late := waitForCollectors(ended, dir, experiment.Await{Over: true}, newProgress()); len(late) != 1 ||
-		late[0] != "late" {
-		t.Fatalf("late: %v, want [late]", late)
-	}
+	late := waitForCollectors(ended, dir, experiment.Await{Over: true}, newProgress())
+	testkit.Require(t, len(late) == 1 && late[0] == "late", "late: %v, want [late]", late)
 	time.AfterFunc(10*time.Millisecond, release)
-	if late := waitForCollectors(context.Background(), dir, experiment.Await{Over: true}, newProgress()); late != nil {
-		t.Fatalf("late: %v after the last lock was given back", late)
-	}
+	late = waitForCollectors(context.Background(), dir, experiment.Await{Over: true}, newProgress())
+	testkit.Require(t, late == nil, "late: %v after the last lock was given back", late)
 }
 
 // What a process of another machine's collector does is that machine's to wait for: the process may run for hours yet.
@@ -120,12 +117,10 @@ func TestARankDoesNotWaitForOtherMachines(t *testing.T) {
 
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if late := waitForCollectors(ended, dir, experiment.Await{Over: true, Here: true}, newProgress()); late != nil {
-		t.Errorf("a rank waits for %v", late)
-	}
-	if late := waitForCollectors(ended, dir, experiment.Await{Over: true}, newProgress()); len(late) != 1 {
-		t.Errorf("the job's own `run` waits for %v", late)
-	}
+	late := waitForCollectors(ended, dir, experiment.Await{Over: true, Here: true}, newProgress())
+	testkit.Check(t, late == nil, "a rank waits for %v", late)
+	late = waitForCollectors(ended, dir, experiment.Await{Over: true}, newProgress())
+	testkit.Check(t, len(late) == 1, "the job's own `run` waits for %v", late)
 }
 
 func TestEnvironmentHoldsEachNameOnce(t *testing.T) {
@@ -180,9 +175,8 @@ func TestArchiveIsDueWhenTheLastProcessIsDone(t *testing.T) {
 			if complete, made := archiveState(dir, false); (complete && !made) != c.want || made && c.archive <= 0 {
 				t.Errorf("complete %v, made %v", complete, made)
 			}
-			if _, made := archiveState(dir, true); made {
-				t.Error("tables that are not there count as made")
-			}
+			_, made := archiveState(dir, true)
+			testkit.Check(t, !made, "tables that are not there count as made")
 			for _, age := range []time.Duration{-time.Second, time.Second} { // than the archive's
 				at := time.Now().Add(c.archive + age)
 				write(t, lastTable(dir), "")

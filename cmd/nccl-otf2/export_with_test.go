@@ -82,16 +82,13 @@ func TestExportMergesTraces(t *testing.T) {
 		"--with", write("rank0.json", torch)+"@node0", "--with", write("rank1.json.gz", torch)+"@node1", "--with",
 		write("old.json", absolute)+"@node1", "--with", ours+"@node1")
 	files, names := untar(t, merged)
-	if want := []string{"perfetto_manifest.json", "nccl-otf2.pftrace", "node0/rank0.json", "node1/rank1.json",
-		"node1/old.json", "node1/ours.pftrace"}; !slices.Equal(names, want) {
-		t.Fatalf("files %q", names)
-	}
-	if string(files["node1/rank1.json"]) != torch || !bytes.Equal(files["nccl-otf2.pftrace"], testkit.Read(t, ours)) {
-		t.Error("a trace is not what it was")
-	}
-	if _, err := tracetest.Read(files["nccl-otf2.pftrace"]); err != nil {
-		t.Error(err)
-	}
+	want := []string{"perfetto_manifest.json", "nccl-otf2.pftrace", "node0/rank0.json", "node1/rank1.json",
+		"node1/old.json", "node1/ours.pftrace"}
+	testkit.Require(t, slices.Equal(names, want), "files %q", names)
+	testkit.Check(t, string(files["node1/rank1.json"]) == torch &&
+		bytes.Equal(files["nccl-otf2.pftrace"], testkit.Read(t, ours)), "a trace is not what it was")
+	_, err := tracetest.Read(files["nccl-otf2.pftrace"])
+	testkit.Check(t, err == nil, "%v", err)
 	type reference struct {
 		File, Clock string
 		TS          int64
@@ -114,10 +111,8 @@ func TestExportMergesTraces(t *testing.T) {
 	}
 	testkit.Must(t, json.Unmarshal(files[names[0]], &m))
 	of := m.Manifest.Files
-	if m.Manifest.Version != 1 || m.Manifest.TraceTime != (reference{"nccl-otf2.pftrace", "REALTIME", 0}) ||
-		len(of) != 5 {
-		t.Fatalf("%s", files[names[0]])
-	}
+	testkit.Require(t, m.Manifest.Version == 1 &&
+		m.Manifest.TraceTime == (reference{"nccl-otf2.pftrace", "REALTIME", 0}) && len(of) == 5, "%s", files[names[0]])
 	shift := of[1].Clocks.Is.TS - base // of node0's clock to the archive's times
 	for i, want := range []struct {
 		path, host, clock  string
@@ -129,10 +124,8 @@ func TestExportMergesTraces(t *testing.T) {
 		{"node1/ours.pftrace", "node1", "REALTIME", -aheadBy - slewedBy, 0},
 	} {
 		f := of[i+1]
-		if f.Path != want.path || f.Machine.Name != want.host || f.Clocks.Clock != want.clock ||
-			f.Clocks.Is.File != "nccl-otf2.pftrace" || f.Clocks.Is.Clock != "REALTIME" {
-			t.Errorf("%+v", f)
-		}
+		testkit.Check(t, f.Path == want.path && f.Machine.Name == want.host && f.Clocks.Clock == want.clock &&
+			f.Clocks.Is.File == "nccl-otf2.pftrace" && f.Clocks.Is.Clock == "REALTIME", "%+v", f)
 		got, expected := f.Clocks.Offset, want.offset+shift
 		if want.clock == "" {
 			begin := f.Clocks.TS
@@ -187,11 +180,9 @@ func TestTracesThatCannotBeMerged(t *testing.T) {
 		cmd.SetArgs([]string{"export", anchor, "--perfetto", "-o", filepath.Join(dir, "m.tar"), "--with",
 			path + c.with})
 		cmd.SetOut(io.Discard)
-		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q%s: %v", c.content, c.with, err)
-		}
-		if _, err := os.Stat(filepath.Join(dir, "m.tar")); err == nil {
-			t.Errorf("%q: there is a file", c.content)
-		}
+		err := cmd.Execute()
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), c.want), "%q%s: %v", c.content, c.with, err)
+		_, err = os.Stat(filepath.Join(dir, "m.tar"))
+		testkit.Check(t, err != nil, "%q: there is a file", c.content)
 	}
 }

@@ -181,14 +181,13 @@ func TestMergeOfRecordings(t *testing.T) {
 			}
 			processes := disguise(t, dir, pids, theirs.Defs.Clock.Offset, c.ticks)
 			unified := filepath.Join(dir, "traces.otf2")
-			if got, err := exec.Command(tool, "unify", "--no-ends", dir).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, got)
-			}
+			got, err := exec.Command(tool, "unify", "--no-ends", dir).CombinedOutput()
+			testkit.Require(t, err == nil, "%v\n%s", err, got)
 			var res struct {
 				Paired, Linked, Copied, Locations int
 				Problems                          []string
 			}
-			got, err := exec.Command(tool, "merge", trace, dir, "-o", out, "--format", "json").Output()
+			got, err = exec.Command(tool, "merge", trace, dir, "-o", out, "--format", "json").Output()
 			if err := json.Unmarshal(got, &res); err != nil || res.Paired != len(pids) || res.Copied != 0 ||
 				len(res.Problems) > 0 {
 				t.Fatalf("%v: %s", err, got)
@@ -266,9 +265,8 @@ func readByReference(t *testing.T, a *otf2.Archive) {
 		cmd := exec.Command("otf2-print", "-Werror", what, a.Path())
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
-		if _, err := cmd.Output(); err != nil || stderr.Len() > 0 {
-			t.Fatalf("otf2-print %s: %v\n%s", what, err, stderr.String())
-		}
+		_, err := cmd.Output()
+		testkit.Require(t, err == nil && stderr.Len() == 0, "otf2-print %s: %v\n%s", what, err, stderr.String())
 	}
 	const script = "import sys, otf2\nwith otf2.reader.open(sys.argv[1]) as trace:\n print(sum(1 for _ in " +
 		"trace.events))\n"

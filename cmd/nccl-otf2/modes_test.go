@@ -45,8 +45,6 @@ func TestPermissionDenied(t *testing.T) {
 	testkit.Must(t, unix.Setfsuid(65534))
 	_, err := anchorPath(dir)
 	testkit.Must(t, unix.Setfsuid(0))
-	if err == nil || !strings.Contains(err.Error(), "permission denied") ||
-		strings.Contains(err.Error(), "no archive") {
-		t.Errorf("%v", err)
-	}
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "permission denied") &&
+		!strings.Contains(err.Error(), "no archive"), "%v", err)
 }

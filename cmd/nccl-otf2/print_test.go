@@ -92,15 +92,13 @@ func TestPrintTime(t *testing.T) {
 		{"--time", "1200", "1250", anchor}, {anchor, "--time", "1200", "1250"}, {"--time=1200", "1250", anchor},
 		{"--from", "1200", "--to", "1250", anchor},
 	} {
-		if got, err := outputOf(printCommand(), args...); err != nil || got != want {
-			t.Errorf("%v: %v, %q", args, err, got)
-		}
+		got, err := outputOf(printCommand(), args...)
+		testkit.Check(t, err == nil && got == want, "%v: %v, %q", args, err, got)
 	}
 	for _, args := range [][]string{{"--time", "1200", anchor}, {"--time", "1250,1200", anchor},
 		{"--time", "1,x", anchor}, {"--timestamps=x", anchor}} {
-		if got, err := outputOf(printCommand(), args...); err == nil {
-			t.Errorf("%v: no error, %q", args, got)
-		}
+		got, err := outputOf(printCommand(), args...)
+		testkit.Check(t, err != nil, "%v: no error, %q", args, got)
 	}
 }
 

@@ -44,8 +44,7 @@ func TestServedPageThatCannotBeReadEnds(t *testing.T) {
 	var out bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetArgs([]string{anchors[0], "--serve", "--phase", "no such phase"})
-	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "no such phase") {
-		t.Errorf("it ends with %v", err)
-	}
+	err = cmd.Execute()
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "no such phase"), "it ends with %v", err)
 	testkit.Check(t, bytes.Contains(out.Bytes(), []byte("http://127.0.0.1:")), "no address: %s", out.Bytes())
 }

@@ -203,22 +203,18 @@ func TestForeignSituations(t *testing.T) {
 					err := cmd.Execute()
 					return out.String(), err
 				}()
-				if code := exitCode(0); err != nil && !errors.As(err, &code) &&
-					(strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "invalid argument") ||
-						strings.Contains(out, "goroutine")) {
-					t.Errorf("%s: %v\n%s", line, err, out)
-				}
-				if err == nil && s.empty && (line == "timeline" || line == "export --jsonl" &&
-					!strings.Contains(s.name, "calls")) {
-					t.Errorf("%s: an answer, and nothing is there", line)
-				}
+				testkit.Check(t, err == nil || errors.As(err, new(exitCode)) || !strings.Contains(err.Error(), "\n") &&
+					!strings.Contains(err.Error(), "invalid argument") && !strings.Contains(out, "goroutine"),
+					"%s: %v\n%s", line, err, out)
+				testkit.Check(t, err != nil || !s.empty || line != "timeline" &&
+					(line != "export --jsonl" || strings.Contains(s.name, "calls")),
+					"%s: an answer, and nothing is there", line)
 			}
 			if s.name == "regions overlap" {
 				out, err := outputOf(reportCommand(), "--tally", "--format", "csv", dir)
-				if err != nil || !strings.Contains(out, "b,") || !strings.Contains(out, fmt.Sprint(20*320)) ||
-					!strings.Contains(out, fmt.Sprint(20*230)) {
-					t.Errorf("tally: %v\n%s", err, out)
-				}
+				testkit.Check(t, err == nil && strings.Contains(out, "b,") &&
+					strings.Contains(out, fmt.Sprint(20*320)) && strings.Contains(out, fmt.Sprint(20*230)),
+					"tally: %v\n%s", err, out)
 			}
 			reference := need.Reference(t, "otf2-print")
 			want, wantErr := exec.Command(reference, filepath.Join(dir, "traces.otf2")).Output()

@@ -38,8 +38,7 @@ func TestTimelineOfTwoRuns(t *testing.T) {
 		cmd := rootCommand()
 		cmd.SetArgs(append([]string{"timeline"}, tc.args...))
 		err := cmd.Execute()
-		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.As(err, new(usageError)) != tc.usage {
-			t.Errorf("%q: %v, want %s", tc.args, err, tc.want)
-		}
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), tc.want) &&
+			errors.As(err, new(usageError)) == tc.usage, "%q: %v, want %s", tc.args, err, tc.want)
 	}
 }

@@ -160,9 +160,8 @@ func TestTopOnATerminal(t *testing.T) {
 			return found && strings.Contains(behind, "Rank 1")
 		})
 		testkit.Contains(t, left, "\x1b[?25h")
-		if err := s.cmd.Wait(); err != nil {
-			t.Errorf("ended by %q: %v", end, err)
-		}
+		err := s.cmd.Wait()
+		testkit.Check(t, err == nil, "ended by %q: %v", end, err)
 		after, err := unix.IoctlGetTermios(int(s.master.Fd()), unix.TCGETS)
 		testkit.Check(t, err == nil && *after == s.before,
 			"the terminal is not as it was: %+v, %+v, %v", s.before, after, err)

@@ -24,9 +24,8 @@ func TestReportFitsTheTerminal(t *testing.T) {
 			table = append(table, line)
 		}
 	}
-	if len(table) < 3 || !strings.Contains(strings.Join(table, "\n"), "terminal too narrow for: likely role") {
-		t.Fatalf("%q in\n%s", table, text)
-	}
+	testkit.Require(t, len(table) >= 3 &&
+		strings.Contains(strings.Join(table, "\n"), "terminal too narrow for: likely role"), "%q in\n%s", table, text)
 	for _, line := range table[:2] {
 		n := utf8.RuneCountInString(line)
 		testkit.Check(t, n <= 100, "%d characters: %q", n, line)

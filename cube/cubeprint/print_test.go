@@ -66,8 +66,7 @@ func TestUnreadableMetricsAreNamed(t *testing.T) {
 		testkit.Check(t, (err == nil) == (c.fault == "") && (err == nil || strings.Contains(err.Error(), c.fault)),
 			"%s: error %v", c.new, err)
 		head, rest, _ := strings.Cut(text.String(), "values of visits\n")
-		if head == "" || !strings.HasPrefix(rest, c.want) || !strings.Contains(rest, "\nvalues of time\n  0 ") {
-			t.Errorf("%s: %s", c.new, rest)
-		}
+		testkit.Check(t, head != "" && strings.HasPrefix(rest, c.want) &&
+			strings.Contains(rest, "\nvalues of time\n  0 "), "%s: %s", c.new, rest)
 	}
 }

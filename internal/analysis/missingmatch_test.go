@@ -111,10 +111,9 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 				}
 				compared++
 				other, known := calls[number{c.function, ordinal}]
-				if known && other != c.ordinal {
-					rt.Fatalf("rank %d: call %d of %s is compared with others' call %d; said is %+v", r, c.ordinal,
-						c.function, other, stretches)
-				}
+				testkit.Require(rt, !known || other == c.ordinal,
+					"rank %d: call %d of %s is compared with others' call %d; said is %+v", r, c.ordinal, c.function,
+					other, stretches)
 				calls[number{c.function, ordinal}] = c.ordinal
 			}
 		}

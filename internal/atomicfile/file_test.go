@@ -41,15 +41,12 @@ func TestAFileAppearsAsAWhole(t *testing.T) {
 		testkit.Equal(t, content(t, path), "old", "before Commit")
 		testkit.Must(t, f.Commit(l))
 		testkit.Equal(t, content(t, path), "new", "after Commit")
-		if err := f.Abandon(); err != nil || content(t, path) != "new" {
-			t.Errorf("Abandon behind Commit: %v", err)
-		}
-		if err := f.Commit(l); !errors.Is(err, fs.ErrClosed) {
-			t.Errorf("a second Commit: %v", err)
-		}
-		if got := names(t, dir); len(got) != 1 {
-			t.Errorf("left: %v", got)
-		}
+		err := f.Abandon()
+		testkit.Check(t, err == nil && content(t, path) == "new", "Abandon behind Commit: %v", err)
+		err = f.Commit(l)
+		testkit.Check(t, errors.Is(err, fs.ErrClosed), "a second Commit: %v", err)
+		got := names(t, dir)
+		testkit.Check(t, len(got) == 1, "left: %v", got)
 	}
 }
 
@@ -70,16 +67,14 @@ func TestAfterAnErrorThereIsWhatWas(t *testing.T) {
 	testkit.Must(t, os.MkdirAll(filepath.Join(path, "inside"), 0o700)) // a folder that is not empty is not replaced
 	for _, l := range []Lasting{Volatile, Durable} {
 		testkit.Check(t, Write(path, 0o600, []byte("new"), l) != nil, "written")
-		if got := names(t, dir); !slices.Equal(got, []string{"file"}) {
-			t.Errorf("left: %v", got)
-		}
+		got := names(t, dir)
+		testkit.Check(t, slices.Equal(got, []string{"file"}), "left: %v", got)
 	}
 	f := testkit.Value(Create(path, 0o600))(t)
 	testkit.Must(t, f.Abandon())
 	testkit.Must(t, f.Abandon())
-	if got := names(t, dir); !slices.Equal(got, []string{"file"}) {
-		t.Errorf("left: %v", got)
-	}
+	got := names(t, dir)
+	testkit.Check(t, slices.Equal(got, []string{"file"}), "left: %v", got)
 	testkit.Check(t, len(pending.paths) == 0, "to be removed by a signal: %v", pending.paths)
 }
 
@@ -130,17 +125,14 @@ func TestOutputWritesThroughWhatIsNoFile(t *testing.T) {
 	}()
 	testkit.Must(t, output(t, pipe, "through"))
 	testkit.Equal(t, <-read, "through", "<-read")
-	if info, err := os.Lstat(pipe); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
-		t.Errorf("%v, %v", info, err)
-	}
-	if got := names(t, dir); len(got) != 1 {
-		t.Errorf("left: %v", got)
-	}
+	info, err := os.Lstat(pipe)
+	testkit.Check(t, err == nil && info.Mode()&fs.ModeNamedPipe != 0, "%v, %v", info, err)
+	got := names(t, dir)
+	testkit.Check(t, len(got) == 1, "left: %v", got)
 
 	testkit.Must(t, output(t, os.DevNull, "gone"))
-	if err := output(t, "/dev/full", "no room"); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("/dev/full: %v", err)
-	}
+	err = output(t, "/dev/full", "no room")
+	testkit.Check(t, errors.Is(err, syscall.ENOSPC), "/dev/full: %v", err)
 	for _, device := range []string{os.DevNull, "/dev/full"} {
 		if info, err := os.Lstat(device); err != nil || info.Mode()&fs.ModeCharDevice == 0 {
 			t.Fatalf("%s is a device no more: %v, %v", device, info, err)
@@ -179,9 +171,8 @@ func TestOutputFollowsTheUsersLinks(t *testing.T) {
 		kept := filepath.Join(dir, "kept")
 		testkit.Must(t, os.Link(target, kept))
 		testkit.Must(t, output(t, filepath.Join(dir, link), link))
-		if info, err := os.Lstat(filepath.Join(dir, link)); err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			t.Errorf("%s is a link no more: %v, %v", link, info, err)
-		}
+		info, err := os.Lstat(filepath.Join(dir, link))
+		testkit.Check(t, err == nil && info.Mode()&fs.ModeSymlink != 0, "%s is a link no more: %v, %v", link, info, err)
 		if content(t, target) != link || content(t, kept) != "old" {
 			t.Errorf("%s: %q, and a second name of the old file %q", link, content(t, target), content(t, kept))
 		}
@@ -191,9 +182,8 @@ func TestOutputFollowsTheUsersLinks(t *testing.T) {
 	testkit.Must(t, output(t, filepath.Join(dir, "chain"), "made"))
 	testkit.Equal(t, content(t, target), "made", "content(t, target)")
 	testkit.Must(t, os.Symlink("loop", filepath.Join(dir, "loop")))
-	if err := output(t, filepath.Join(dir, "loop"), "x"); !errors.Is(err, syscall.ELOOP) {
-		t.Errorf("a loop: %v", err)
-	}
+	err := output(t, filepath.Join(dir, "loop"), "x")
+	testkit.Check(t, errors.Is(err, syscall.ELOOP), "a loop: %v", err)
 }
 
 func TestOutputRefusesWhatAnotherHasPlanted(t *testing.T) {
@@ -245,16 +235,13 @@ func TestInPlace(t *testing.T) {
 		if _, err := os.Stat(other); err != nil {
 			testkit.Must(t, os.Link(name, other))
 		}
-		if got, err := os.ReadFile(other); err != nil || string(got) != text {
-			t.Errorf("%q, %v; want %q", got, err, text)
-		}
+		got, err := os.ReadFile(other)
+		testkit.Check(t, err == nil && string(got) == text, "%q, %v; want %q", got, err, text)
 	}
-	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 {
-		t.Errorf("%v, %v", files, err)
-	}
+	files, err := os.ReadDir(dir)
+	testkit.Check(t, err == nil && len(files) == 2, "%v, %v", files, err)
 	link := filepath.Join(dir, "link")
 	testkit.Must(t, os.Symlink(name, link))
-	if _, err := InPlace(link, 0o600); err == nil {
-		t.Error("written through a link")
-	}
+	_, err = InPlace(link, 0o600)
+	testkit.Check(t, err != nil, "written through a link")
 }

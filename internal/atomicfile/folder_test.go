@@ -23,35 +23,30 @@ func TestFoldersOfResults(t *testing.T) {
 	for mode, allowed := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o777: false, 0o775: false,
 		0o777 | os.ModeSticky: true} {
 		testkit.Must(t, os.Chmod(folder, mode))
-		if err := MakeFolder(folder); allowed != (err == nil) || err != nil &&
-			!strings.Contains(err.Error(), "can be written by others") {
-			t.Errorf("%v: %v", mode, err)
-		}
+		err := MakeFolder(folder)
+		testkit.Check(t, allowed == (err == nil) &&
+			(err == nil || strings.Contains(err.Error(), "can be written by others")), "%v: %v", mode, err)
 	}
 	testkit.Must(t, errors.Join(os.Chmod(folder, 0o755), os.Symlink(folder, filepath.Join(dir, "link")),
 		os.Symlink("nowhere", filepath.Join(dir, "dangling")),
 		os.WriteFile(filepath.Join(dir, "file"), nil, 0o600)))
-	if err := MakeFolder(filepath.Join(dir, "link")); err != nil {
-		t.Errorf("a link of this user: %v", err)
-	}
+	err := MakeFolder(filepath.Join(dir, "link"))
+	testkit.Check(t, err == nil, "a link of this user: %v", err)
 	for _, name := range []string{"file", "dangling"} {
 		testkit.Check(t, MakeFolder(filepath.Join(dir, name)) != nil, "%s is taken for a folder", name)
 	}
 	t.Run("another user's", func(t *testing.T) {
 		need.Root(t, "give folders and links away")
 		testkit.Must(t, os.Lchown(filepath.Join(dir, "link"), 65534, 65534))
-		if err := MakeFolder(filepath.Join(dir, "link")); err == nil ||
-			!strings.Contains(err.Error(), "a symbolic link of user 65534") {
-			t.Errorf("a link: %v", err)
-		}
+		err := MakeFolder(filepath.Join(dir, "link"))
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), "a symbolic link of user 65534"), "a link: %v",
+			err)
 		testkit.Must(t, os.Chown(folder, 65534, 65534))
-		if err := MakeFolder(folder); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
-			t.Errorf("a folder: %v", err)
-		}
+		err = MakeFolder(folder)
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), "belongs to user 65534"), "a folder: %v", err)
 		testkit.Must(t, os.Symlink(folder, filepath.Join(dir, "mine")))
-		if err := MakeFolder(filepath.Join(dir, "mine")); err == nil ||
-			!strings.Contains(err.Error(), "belongs to user 65534") {
-			t.Errorf("a folder that an own link leads to: %v", err)
-		}
+		err = MakeFolder(filepath.Join(dir, "mine"))
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), "belongs to user 65534"),
+			"a folder that an own link leads to: %v", err)
 	})
 }

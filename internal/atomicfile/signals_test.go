@@ -50,16 +50,14 @@ func TestSignalsRemoveWhatIsUnfinished(t *testing.T) {
 		out := testkit.Value(cmd.StdoutPipe())(t)
 		testkit.Must(t, cmd.Start())
 		line := testkit.Value(bufio.NewReader(out).ReadString('\n'))(t)
-		if got := names(t, dir); len(got) != 2 {
-			t.Errorf("while it writes: %v (%s)", got, line)
-		}
+		got := names(t, dir)
+		testkit.Check(t, len(got) == 2, "while it writes: %v (%s)", got, line)
 		testkit.Must(t, cmd.Process.Signal(s))
 		_ = cmd.Wait()
 		status := cmd.ProcessState.Sys().(syscall.WaitStatus)
 		testkit.Check(t, status.Signaled() && status.Signal() == s, "%v: it ended with %v", s, cmd.ProcessState)
-		if got := names(t, dir); len(got) != 0 {
-			t.Errorf("%v left %v", s, got)
-		}
+		got = names(t, dir)
+		testkit.Check(t, len(got) == 0, "%v left %v", s, got)
 	}
 }
 

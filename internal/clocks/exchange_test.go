@@ -63,9 +63,8 @@ func TestWhatTimesBind(t *testing.T) {
 			check("begin", s.hasBegin, s.begin, c.begin)
 			check("end", s.hasEnd, s.end, c.end)
 			c.op.Size = 0
-			if s, ok := sampleOf(&c.op, c.rank, origin); ok {
-				t.Errorf("an operation without data binds: %+v", s)
-			}
+			s, ok = sampleOf(&c.op, c.rank, origin)
+			testkit.Check(t, !ok, "an operation without data binds: %+v", s)
 		})
 	}
 }

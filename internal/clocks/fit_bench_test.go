@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/clocks"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -31,9 +32,7 @@ func BenchmarkFit(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				fit, err := clocks.Fit(anchor, processes, &clocks.Options{Workers: 2})
-				if err != nil || fit.Exchanges != int(operations) {
-					b.Fatal(err, fit)
-				}
+				testkit.Require(b, err == nil && fit.Exchanges == int(operations), "%v %v", err, fit)
 			}
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)

@@ -349,10 +349,8 @@ func TestClocksWhoseDriftIsOpen(t *testing.T) {
 				}
 				fit := fitExchanges(2, r.xs, testOrigin, 2)
 				worst, covered := r.judge(t, fit, 0, 3*second)
-				if worst > c.worst || covered < 1 || fit.Broken > 0 {
-					t.Errorf("seed %d: error of %.1f µs; covered %.1f %%, %d broken", seed, worst/1e3, 100*covered,
-						fit.Broken)
-				}
+				testkit.Check(t, worst <= c.worst && covered >= 1 && fit.Broken == 0,
+					"seed %d: error of %.1f µs; covered %.1f %%, %d broken", seed, worst/1e3, 100*covered, fit.Broken)
 			}
 		})
 	}
@@ -409,10 +407,9 @@ func TestClocksOfSparseRuns(t *testing.T) {
 			}
 			t.Logf("%s, drifts up to %.0f ppm: greatest errors are %.0f µs on average", c.name, drift*1e6,
 				sum/float64(runs))
-			if mean := sum / float64(runs); mean > c.mean[d] {
-				t.Errorf("%s, drifts up to %.0f ppm: errors of %.0f µs on average, want %.0f", c.name, drift*1e6, mean,
-					c.mean[d])
-			}
+			mean := sum / float64(runs)
+			testkit.Check(t, mean <= c.mean[d], "%s, drifts up to %.0f ppm: errors of %.0f µs on average, want %.0f",
+				c.name, drift*1e6, mean, c.mean[d])
 		}
 	}
 }
@@ -435,14 +432,12 @@ func TestClocksThatAreNotKnown(t *testing.T) {
 		testkit.Check(t, got.Reference == want.Reference && got.Tied == want.Tied && got.OneSided == want.OneSided,
 			"host %d: %+v, want %+v", h, got, want)
 	}
-	if _, u := fit.Hosts[1].At(testOrigin); !math.IsInf(u, 1) {
-		t.Errorf("host 1 is certain to %v ns", u)
-	}
+	_, u := fit.Hosts[1].At(testOrigin)
+	testkit.Check(t, math.IsInf(u, 1), "host 1 is certain to %v ns", u)
 	back, _ := r.goesBackwards(fit)
 	testkit.Check(t, back <= 0, "a message goes %v ns back", back)
-	if off, u := r.errorAt(fit, 4, 50e6); math.Abs(off) > min(u, 5e3) {
-		t.Errorf("host 4 against 3: %v ± %v", off, u)
-	}
+	off, u := r.errorAt(fit, 4, 50e6)
+	testkit.Check(t, math.Abs(off) <= min(u, 5e3), "host 4 against 3: %v ± %v", off, u)
 }
 
 // Whatever hosts send each other: as long as their clocks are straight, what went forwards does not go backwards by
@@ -471,10 +466,9 @@ func TestNoExchangeGoesBackwards(t *testing.T) {
 		}
 		for h := range hosts {
 			for i := range 11 {
-				if off, u := r.errorAt(fit, h, float64(n)*step*float64(i)/10); fit.Hosts[h].Tied &&
-					math.Abs(off) > 1.001*u+1 {
-					rt.Errorf("host %d is off by %.0f ns ± %.0f at %d/10", h, off, u, i)
-				}
+				off, u := r.errorAt(fit, h, float64(n)*step*float64(i)/10)
+				testkit.Check(rt, !fit.Hosts[h].Tied || math.Abs(off) <= 1.001*u+1,
+					"host %d is off by %.0f ns ± %.0f at %d/10", h, off, u, i)
 			}
 		}
 	})

@@ -67,9 +67,8 @@ func TestEnqueueingSaysNotWhenOperationsEnd(t *testing.T) {
 			return begin, end
 		})
 		h := &fit.Hosts[1]
-		if offset, _ := h.At(t0 + 10_000*us); !h.OneSided || offset > -4000*us || offset < -4001*us {
-			t.Errorf("offset %d, %+v", offset, h)
-		}
+		offset, _ := h.At(t0 + 10_000*us)
+		testkit.Check(t, h.OneSided && offset <= -4000*us && offset >= -4001*us, "offset %d, %+v", offset, h)
 	})
 	t.Run("none", func(t *testing.T) {
 		fit := hostsJob(t, [2]string{"gpu", "gpu"}, func(rank int, i uint64) (begin, end uint64) {
@@ -77,9 +76,8 @@ func TestEnqueueingSaysNotWhenOperationsEnd(t *testing.T) {
 			return begin + uint64(rank)*30_000_000*us, begin + uint64(rank)*30_000_000*us + 3*us // 30 s apart
 		})
 		h := &fit.Hosts[1]
-		if offset, u := h.At(t0 + 30_010_000*us); !h.Tied || h.OneSided || math.Abs(float64(offset)+30e12/1e3) > u ||
-			u > 5*us {
-			t.Errorf("offset %d ± %v, %+v", offset, u, h)
-		}
+		offset, u := h.At(t0 + 30_010_000*us)
+		testkit.Check(t, h.Tied && !h.OneSided && math.Abs(float64(offset)+30e12/1e3) <= u && u <= 5*us,
+			"offset %d ± %v, %+v", offset, u, h)
 	})
 }

@@ -36,11 +36,10 @@ func TestTimeServicesBindClocks(t *testing.T) {
 			}
 		}
 		without, with := run(nil), run(readings)
-		if with.Readings != len(readings) || with.Exchanges != without.Exchanges || len(with.Hosts) != len(r.clocks) ||
-			with.Broken > 0 {
-			t.Fatalf("%d readings, %d exchanges and %d, %d hosts, %d are not kept", with.Readings, with.Exchanges,
-				without.Exchanges, len(with.Hosts), with.Broken)
-		}
+		testkit.Require(t, with.Readings == len(readings) && with.Exchanges == without.Exchanges &&
+			len(with.Hosts) == len(r.clocks) && with.Broken == 0,
+			"%d readings, %d exchanges and %d, %d hosts, %d are not kept", with.Readings, with.Exchanges,
+			without.Exchanges, len(with.Hosts), with.Broken)
 		for h := 1; h < len(r.clocks); h++ {
 			for _, at := range []float64{1e9, 1.7e9, 2.9e9} {
 				shown := r.clocks[h].shows(at)

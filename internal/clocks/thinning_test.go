@@ -83,10 +83,9 @@ func TestClocksOfTenMillionExchanges(t *testing.T) {
 	fit := fitExchanges(hosts, xs.list(), testOrigin, 2)
 	worst, covered := r.judge(t, fit, 0, length)
 	few, _ := r.judge(t, fitExchanges(hosts, alone.list(), testOrigin, 2), 0, length)
-	if worst > few+1e3 || covered < 1 {
-		t.Errorf("clocks are off by %.1f µs, %.1f µs with the first communicator alone; %.1f %% covered", worst/1e3,
-			few/1e3, 100*covered)
-	}
+	testkit.Check(t, worst <= few+1e3 && covered >= 1,
+		"clocks are off by %.1f µs, %.1f µs with the first communicator alone; %.1f %% covered", worst/1e3, few/1e3,
+		100*covered)
 }
 
 func makeExchange(begins, ends []instant) exchange { return exchange{begins: begins, ends: ends} }

@@ -25,13 +25,11 @@ func TestNothingWaitsForTheWindowBehindTheLastCommunicator(t *testing.T) {
 	fd := testkit.Value(unix.Dup(job.FD()))(t)
 	memory := testkit.Value(shm.Map(fd))(t)
 	defer memory.Close()
-	if n := memory.LiveComms(); n != 1 {
-		t.Fatalf("%d communicators are alive", n)
-	}
+	n := memory.LiveComms()
+	testkit.Require(t, n == 1, "%d communicators are alive", n)
 	job.FinishComm(int(a.comm), begun.Ticks+1000)
-	if n := memory.LiveComms(); n != 0 {
-		t.Fatalf("%d communicators are alive behind the last", n)
-	}
+	n = memory.LiveComms()
+	testkit.Require(t, n == 0, "%d communicators are alive behind the last", n)
 	r := testkit.Value(newRecording(memory, config.RecordedSettings(map[string]string{"EVENTS": "all"}),
 		config.Launcher{Rank: -1, Size: -1}, t.TempDir(), uuid.NewString()))(t)
 	testkit.Value(memory.Refresh())(t)

@@ -81,12 +81,10 @@ func TestBacklogUntilTheEnd(t *testing.T) {
 		}
 		flushAll(t, job)
 	}
-	if sizes := backlogs(t, dir); len(sizes) != 1 || sizes[0] < int64(n)*perCall*2*32 {
-		t.Errorf("backlogs of %v bytes", sizes)
-	}
-	if got := allStarts(t, dir); got > n*perCall/2 {
-		t.Errorf("%d starts of %d are in the shard already", got, n*perCall)
-	}
+	sizes := backlogs(t, dir)
+	testkit.Check(t, len(sizes) == 1 && sizes[0] >= int64(n)*perCall*2*32, "backlogs of %v bytes", sizes)
+	got := allStarts(t, dir)
+	testkit.Check(t, got <= n*perCall/2, "%d starts of %d are in the shard already", got, n*perCall)
 	process.end()
 	testkit.Must(t, wait())
 	e := onlyShard(t, dir)
@@ -100,9 +98,8 @@ func TestBacklogUntilTheEnd(t *testing.T) {
 		t.Errorf("threads %q", names)
 	}
 	testkit.Equal(t, threadEvents(t, e), n*4, "events of calls")
-	if sizes := backlogs(t, dir); sizes != nil {
-		t.Errorf("left: backlogs of %v bytes", sizes)
-	}
+	sizes = backlogs(t, dir)
+	testkit.Check(t, sizes == nil, "left: backlogs of %v bytes", sizes)
 	if n := timesPutOff(e.Process); n != 1 || e.Process.Ended {
 		t.Errorf("records waited %d times, want that they did from the first to the end; still taking what waits: %v",
 			n, e.Process.Ended)
@@ -150,9 +147,8 @@ func TestRestIsReported(t *testing.T) {
 		return s.Backlog
 	}
 	c.backlog.drainStored(c)
-	if n := left(); n == 0 || n >= whole {
-		t.Errorf("%d bytes of %d were told to be left", n, whole)
-	}
+	n := left()
+	testkit.Check(t, n != 0 && n < whole, "%d bytes of %d were told to be left", n, whole)
 	c.drainEnded()
 	testkit.Equal(t, left(), 0, "bytes are said to be left in the end")
 	testkit.Must(t, c.finish(true))
@@ -449,18 +445,16 @@ func TestBacklogIsTakenForWhoLooks(t *testing.T) {
 		n++
 	}
 	flushAll(t, job)
-	if got := allStarts(t, dir); got > 0 {
-		t.Errorf("%d starts are in the shard before anybody looked", got)
-	}
+	got := allStarts(t, dir)
+	testkit.Check(t, got <= 0, "%d starts are in the shard before anybody looked", got)
 	behind, err := (&control.Controller{Dir: dir, Timeout: time.Minute}).Watch(context.Background(), 5*time.Minute)
 	if got := allStarts(t, dir); err != nil || behind != 0 || got != n*perCall {
 		t.Errorf("%d starts of %d are in the shard, %d bytes behind, %v", got, n*perCall, behind, err)
 	}
 	process.end()
 	testkit.Must(t, wait())
-	if behind, err := (&control.Controller{Dir: dir}).Watch(context.Background(), 0); behind != 0 || err != nil {
-		t.Errorf("after the end: %d bytes behind, %v", behind, err)
-	}
+	behind, err = (&control.Controller{Dir: dir}).Watch(context.Background(), 0)
+	testkit.Check(t, behind == 0 && err == nil, "after the end: %d bytes behind, %v", behind, err)
 }
 
 // The disk takes what is put off, and fails when events are to be made of it at the end, for good: `unify` finds all in

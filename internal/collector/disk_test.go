@@ -124,9 +124,8 @@ func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend
 	testkit.Require(t, shmtest.Await(func() bool { return !refuses() }), "recording does not go on")
 	call(50)
 	flushAll(t, job)
-	if _, n := memory.Message(); n > 1 {
-		t.Errorf("%d messages", n)
-	}
+	_, n := memory.Message()
+	testkit.Check(t, n <= 1, "%d messages", n)
 	process.end()
 	testkit.Must(t, wait())
 	e := onlyShard(t, dir)
@@ -237,10 +236,9 @@ func TestDiskStaysBroken(t *testing.T) {
 			if files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt")); len(files) != len(p.Locations) {
 				t.Errorf("%d event files of %d locations", len(files), len(p.Locations))
 			}
-			if _, err := os.Stat(filepath.Join(e.Path, "done")); err != nil && !os.IsNotExist(err) ||
-				os.IsNotExist(err) != (e.State != experiment.Done) {
-				t.Error(err)
-			}
+			_, err := os.Stat(filepath.Join(e.Path, "done"))
+			testkit.Check(t, (err == nil || os.IsNotExist(err)) && os.IsNotExist(err) == (e.State != experiment.Done),
+				"%v", err)
 		})
 	}
 }

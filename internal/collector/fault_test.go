@@ -62,13 +62,10 @@ func TestDiskCap(t *testing.T) {
 		t.Errorf("state %v, finished %v, %d starts of %d, lost %v", e.State, p.Finished, starts(p), calls*perCall,
 			p.Counts.Lost)
 	}
-	if len(p.Markers) != 1 || p.Markers[0].Category != "NCCL recording stopped" ||
-		!strings.Contains(p.Markers[0].Text, "allows 65536") {
-		t.Errorf("markers %v", p.Markers)
-	}
-	if _, n := memory.Message(); n != 1 {
-		t.Errorf("%d messages", n)
-	}
+	testkit.Check(t, len(p.Markers) == 1 && p.Markers[0].Category == "NCCL recording stopped" &&
+		strings.Contains(p.Markers[0].Text, "allows 65536"), "markers %v", p.Markers)
+	_, n = memory.Message()
+	testkit.Check(t, n == 1, "%d messages", n)
 }
 
 // impatient makes a collector give a disk at fault less time.
@@ -134,9 +131,8 @@ func TestDirectoryFaults(t *testing.T) {
 			testkit.Check(t, free+spare >= 16 && (!tc.gone || free+spare >= 24), "%d chunks came back", free+spare)
 			process.end()
 			testkit.Check(t, wait() != nil, "the collector tells of no error")
-			if _, n := memory.Message(); n != 1 {
-				t.Errorf("%d messages", n)
-			}
+			_, n = memory.Message()
+			testkit.Check(t, n == 1, "%d messages", n)
 		})
 	}
 }
@@ -206,9 +202,8 @@ func TestReadOnlyFileSystem(t *testing.T) {
 			t.Errorf("%s: error %v, state %v, message %d: %q", place, err, job.State(), n, text)
 		}
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	left, err := os.ReadDir(dir)
+	testkit.Check(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
 }
 
 // A file system without room: what is on disk stays whole, what is lost is counted.

@@ -172,13 +172,11 @@ func TestGPUsAreIdentifiedAndMeasured(t *testing.T) {
 	p, e, message := measured(t, d, func() bool { return d.count(0, gpu.Power) > 5 && d.count(1, gpu.PCIeSent) > 0 },
 		"NCCL_OTF2_NVML=on:10ms")
 	end := shm.ReadClock(shm.ClockMonotonic).Real
-	if message != "" || len(p.Markers) > 0 || len(p.Counts.Lost) > 0 ||
-		p.Counts.Oddities["SENSOR_FAILURES"]+p.Counts.Oddities["SENSOR_LOSSES"] > 0 {
-		t.Errorf("message %q, markers %v, counts %+v", message, p.Markers, p.Counts)
-	}
-	if len(d.wanted) != 2 || d.wanted[0].Ordinal != 0 || d.wanted[1].Ordinal != 1 || d.wanted[0].Variable == nil {
-		t.Fatalf("asked for %+v", d.wanted)
-	}
+	testkit.Check(t, message == "" && len(p.Markers) == 0 && len(p.Counts.Lost) == 0 &&
+		p.Counts.Oddities["SENSOR_FAILURES"]+p.Counts.Oddities["SENSOR_LOSSES"] <= 0,
+		"message %q, markers %v, counts %+v", message, p.Markers, p.Counts)
+	testkit.Require(t, len(d.wanted) == 2 && d.wanted[0].Ordinal == 0 && d.wanted[1].Ordinal == 1 &&
+		d.wanted[0].Variable != nil, "asked for %+v", d.wanted)
 	role, set := d.wanted[0].Variable(roleVariable)
 	testkit.Check(t, role == "job" && set, "the environment is not that of the job's process: %q, %v", role, set)
 	for g := range 2 {
@@ -309,9 +307,8 @@ func TestProblemsOfSensorsAreReported(t *testing.T) {
 				if c.failures == 0 {
 					return
 				}
-				if n := d.count(0, gpu.Power); n != 3 {
-					t.Errorf("the sensor that was lost has been read %d times", n)
-				}
+				n := d.count(0, gpu.Power)
+				testkit.Check(t, n == 3, "the sensor that was lost has been read %d times", n)
 				// The failed reading, and the one that had nothing to say, are missing; the others are there.
 				if values, _ := samples(t, e, 1, gpu.Temperature); uint64(len(values)) != d.count(
 					1, gpu.Temperature)-2 || values[0] != 3 {
@@ -353,16 +350,14 @@ func TestADriverThatHangs(t *testing.T) {
 func TestSilenceOfTheDriverIsReportedOnce(t *testing.T) {
 	w := &gpuFindings{}
 	done := w.beginCall()
-	if n := w.takeNews(); len(n.problems) > 0 {
-		t.Errorf("at once: %v", n.problems)
-	}
+	n := w.takeNews()
+	testkit.Check(t, len(n.problems) == 0, "at once: %v", n.problems)
 	w.setCall(time.Now().Add(-2 * gpuSilence))
 	if n := w.takeNews(); len(n.problems) != 1 || n.problems[0] != "the driver has not answered for 10s" {
 		t.Errorf("later: %v", n.problems)
 	}
-	if n := w.takeNews(); len(n.problems) > 0 {
-		t.Errorf("again: %v", n.problems)
-	}
+	n = w.takeNews()
+	testkit.Check(t, len(n.problems) == 0, "again: %v", n.problems)
 	done()
 	testkit.Check(t, w.since.IsZero(), "a call that has ended is under way")
 }
@@ -425,10 +420,9 @@ func TestNVMLWithoutEffectIsReported(t *testing.T) {
 			memory := testkit.Value(shm.Map(job.FD()))(t)
 			defer memory.Close()
 			message, _ := memory.Message()
-			if want := c.want; want == "" && strings.Contains(message, "NVML") || want != "" &&
-				message != "NCCL_OTF2_NVML: "+want {
-				t.Errorf("message %q, want %q", message, want)
-			}
+			want := c.want
+			testkit.Check(t, (want != "" || !strings.Contains(message, "NVML")) &&
+				(want == "" || message == "NCCL_OTF2_NVML: "+want), "message %q, want %q", message, want)
 			n := d.count(0, gpu.Power)
 			testkit.Check(t, n <= 0 && (c.opened || len(d.wanted) == 0), "%d readings, looked for %v", n, d.wanted)
 		})

@@ -95,9 +95,8 @@ func TestProcessWatch(t *testing.T) {
 	<-w.over
 	<-old.over
 	testkit.Check(t, w.gone() && old.gone(), "an ended process")
-	if w, err := watchProcess(1<<30, 1); err != nil || !w.gone() {
-		t.Errorf("no process: %v, %v", w, err)
-	}
+	w, err = watchProcess(1<<30, 1)
+	testkit.Check(t, err == nil && w.gone(), "no process: %v, %v", w, err)
 }
 
 // How a process ended is known whether its parent has fetched the status (which Linux tells others of since 6.15) or

@@ -48,17 +48,15 @@ func killedSpooler(t *testing.T, dir string) (file, memory string, calls uint64)
 // gone.
 func savedAndConverted(t *testing.T, dir, file, memory string, calls uint64) {
 	t.Helper()
-	if n, err := Salvage(dir); n != 0 || err != nil {
-		t.Errorf("%d saved, %v", n, err)
-	}
+	n, err := Salvage(dir)
+	testkit.Check(t, n == 0 && err == nil, "%d saved, %v", n, err)
 	testkit.Must(t, convert(file, dir))
 	e := onlyShard(t, dir)
 	if n := starts(e.Process); n != calls*perCall || e.State != experiment.Done || len(e.Process.Markers) > 0 {
 		t.Errorf("%d starts of %d, state %v, markers %v", n, calls*perCall, e.State, e.Process.Markers)
 	}
-	if _, err := os.Lstat(memory); !os.IsNotExist(err) {
-		t.Errorf("the memory is still there: %v", err)
-	}
+	_, err = os.Lstat(memory)
+	testkit.Check(t, os.IsNotExist(err), "the memory is still there: %v", err)
 }
 
 // A conversion that was killed, wherever, before or after it took what the process had in memory, loses nothing of

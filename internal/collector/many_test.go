@@ -260,9 +260,8 @@ func TestRequestsOfALargeProcess(t *testing.T) {
 		calls++
 		flushAll(t, job)
 	}
-	if n := onlyShard(t, dir).Process.Serial - before; n > requests/2 {
-		t.Errorf("%d descriptions for %d requests", n, requests)
-	}
+	n := onlyShard(t, dir).Process.Serial - before
+	testkit.Check(t, n <= requests/2, "%d descriptions for %d requests", n, requests)
 	job.End()
 	flushAll(t, job)
 	testkit.Equal(t, starts(onlyShard(t, dir).Process), calls*perCall,

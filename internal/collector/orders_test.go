@@ -85,17 +85,14 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 	c := &control.Controller{Dir: dir}
 	change := testkit.Value(c.Record(context.Background(), false))(t)
 	want := shm.Window{First: 0, Last: 127}
-	if len(change.Comms) != 1 || len(change.Late)+len(change.Silent) != 0 || change.Comms[0].Members != 2 ||
-		change.Comms[0].Last != want.Last || change.Comms[0].Changed != 127 {
-		t.Errorf("%+v", change)
-	}
+	testkit.Check(t, len(change.Comms) == 1 && len(change.Late)+len(change.Silent) == 0 &&
+		change.Comms[0].Members == 2 && change.Comms[0].Last == want.Last && change.Comms[0].Changed == 127, "%+v",
+		change)
 	for r, job := range jobs {
 		h := mapped(t, job).Header()
-		if w := windowOf(t, job, 0); w != want || h.RecordMask != 0x0f47|shm.RecordInWindow ||
-			h.WindowFirst < h.WindowLast {
-			t.Errorf("rank %d: window %v, mask %#x, new communicators %d to %d", r, w, h.RecordMask, h.WindowFirst,
-				h.WindowLast)
-		}
+		w := windowOf(t, job, 0)
+		testkit.Check(t, w == want && h.RecordMask == 0x0f47|shm.RecordInWindow && h.WindowFirst >= h.WindowLast,
+			"rank %d: window %v, mask %#x, new communicators %d to %d", r, w, h.RecordMask, h.WindowFirst, h.WindowLast)
 	}
 
 	// A communicator that comes now is not recorded.
@@ -103,11 +100,10 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 	testkit.Require(t, err == nil && len(before) == 2 && len(now) == 2 && len(silent) == 0,
 		"%v, %v, %v, %v", before, now, silent, err)
 	for r, s := range now {
-		if s.Rank != r || s.Order == 0 || s.Mode != "trace" || !slices.Equal(s.Asked, control.EventNames(0x0f47)) ||
-			s.MemoryTotal == 0 ||
-			len(s.Comms) != 1 || s.Comms[0].Name != "world" || s.Comms[0].Last != 127 || !s.Comms[0].Recording() {
-			t.Errorf("status of rank %d: %+v", r, s)
-		}
+		testkit.Check(t, s.Rank == r && s.Order != 0 && s.Mode == "trace" &&
+			slices.Equal(s.Asked, control.EventNames(0x0f47)) && s.MemoryTotal != 0 && len(s.Comms) == 1 &&
+			s.Comms[0].Name == "world" && s.Comms[0].Last == 127 && s.Comms[0].Recording(), "status of rank %d: %+v", r,
+			s)
 	}
 
 	// The order is passed, and recording goes on from the same operation on both.
@@ -135,9 +131,8 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 		testkit.Check(t, found && e.Process.Masks.Event == 0x0f47 && e.Process.Masks.Record == 0x0f07,
 			"markers %v, masks %+v", e.Process.Markers, e.Process.Masks)
 	}
-	if _, err := c.Record(context.Background(), true); !errors.Is(err, control.ErrNoJob) {
-		t.Errorf("after the job: %v", err)
-	}
+	_, err = c.Record(context.Background(), true)
+	testkit.Check(t, errors.Is(err, control.ErrNoJob), "after the job: %v", err)
 }
 
 // A rank that has passed the operation by the time it learns of an order says so.
@@ -178,9 +173,8 @@ func TestOrdersAreForOneJob(t *testing.T) {
 		wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})
 		defer func() {
 			process.end()
-			if err := wait(); err != nil {
-				t.Error(err)
-			}
+			err := wait()
+			testkit.Check(t, err == nil, "%v", err)
 		}()
 		_, record = job.Masks()
 		return windowOf(t, job, comm), record
@@ -252,24 +246,18 @@ func TestForeignControlFilesAreRefused(t *testing.T) {
 func TestControllerSaysWhatIsWrong(t *testing.T) {
 	ctx := context.Background()
 	empty := t.TempDir()
-	if _, err := (&control.Controller{Dir: empty}).Record(ctx, true); !errors.Is(err, control.ErrNoJob) ||
-		!strings.Contains(err.Error(), empty) {
-		t.Errorf("%v", err)
-	}
-	if _, _, _, err := (&control.Controller{Dir: filepath.Join(empty, "none")}).Status(ctx); !errors.Is(
-		err, os.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
+	_, err := (&control.Controller{Dir: empty}).Record(ctx, true)
+	testkit.Check(t, errors.Is(err, control.ErrNoJob) && strings.Contains(err.Error(), empty), "%v", err)
+	_, _, _, err = (&control.Controller{Dir: filepath.Join(empty, "none")}).Status(ctx)
+	testkit.Check(t, errors.Is(err, os.ErrNotExist), "%v", err)
 	dir, _, end := controlled(t)
 	defer end()
 	if os.Geteuid() == 0 {
 		for _, e := range shards(t, dir) {
 			testkit.Must(t, os.Chown(e.Path, 12345, -1))
 		}
-		if _, err := (&control.Controller{Dir: dir}).Record(ctx, true); err == nil ||
-			!strings.Contains(err.Error(), "belongs to user 12345") {
-			t.Errorf("%v", err)
-		}
+		_, err := (&control.Controller{Dir: dir}).Record(ctx, true)
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), "belongs to user 12345"), "%v", err)
 		for _, e := range shards(t, dir) {
 			testkit.Must(t, os.Chown(e.Path, 0, -1))
 		}
@@ -279,8 +267,6 @@ func TestControllerSaysWhatIsWrong(t *testing.T) {
 	held := testkit.Value(os.Open(dir))(t)
 	defer held.Close()
 	testkit.Must(t, unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB))
-	if _, err := c.Record(ctx, true); err == nil ||
-		!strings.Contains(err.Error(), "another command is controlling this job") {
-		t.Errorf("%v", err)
-	}
+	_, err = c.Record(ctx, true)
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "another command is controlling this job"), "%v", err)
 }

@@ -94,13 +94,11 @@ func TestRoom(t *testing.T) {
 			}
 			own := time.Duration(0)
 			r.itself = func() time.Duration { return own }
-			if n, ok := r.usable(); !ok || n != c.usable {
-				t.Errorf("%v processors are usable, %v, want %v", n, ok, c.usable)
-			}
+			n, ok := r.usable()
+			testkit.Check(t, ok && n == c.usable, "%v processors are usable, %v, want %v", n, ok, c.usable)
 			now := time.Now()
-			if _, ok := r.spare(now); ok {
-				t.Error("it tells of a time that nobody has seen")
-			}
+			_, ok = r.spare(now)
+			testkit.Check(t, !ok, "it tells of a time that nobody has seen")
 			s.write("proc/stat", later)
 			for name, text := range c.after {
 				s.write(name, text)
@@ -109,9 +107,8 @@ func TestRoom(t *testing.T) {
 			if n, ok := r.spare(now.Add(time.Second)); !ok || math.Abs(n-c.spare) > 1e-9 {
 				t.Errorf("%v processors are unused, %v, want %v", n, ok, c.spare)
 			}
-			if _, ok := r.spare(now.Add(time.Minute)); ok {
-				t.Error("it tells a mean over a minute")
-			}
+			_, ok = r.spare(now.Add(time.Minute))
+			testkit.Check(t, !ok, "it tells a mean over a minute")
 		})
 	}
 }
@@ -123,15 +120,12 @@ func TestRoomIsKnown(t *testing.T) {
 		s.write("proc/stat", text)
 		r := newProcessorWatch(s.root)
 		r.mask = nil
-		if n, ok := r.usable(); ok {
-			t.Errorf("%q: %v processors", text, n)
-		}
-		if n, ok := r.spare(time.Now()); ok {
-			t.Errorf("%q: %v are unused", text, n)
-		}
+		n, ok := r.usable()
+		testkit.Check(t, !ok, "%q: %v processors", text, n)
+		n, ok = r.spare(time.Now())
+		testkit.Check(t, !ok, "%q: %v are unused", text, n)
 	}
 	r := newProcessorWatch("/")
-	if n, ok := r.usable(); !ok || n <= 0 {
-		t.Errorf("%v processors of this machine are usable, %v", n, ok)
-	}
+	n, ok := r.usable()
+	testkit.Check(t, ok && n > 0, "%v processors of this machine are usable, %v", n, ok)
 }

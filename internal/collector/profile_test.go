@@ -70,10 +70,9 @@ func TestProfileMode(t *testing.T) {
 	process.end()
 	testkit.Must(t, wait())
 	e := onlyShard(t, dir)
-	if calls, operations := callsIn(t, e); calls != n || operations != n || e.State != experiment.Done ||
-		!e.Process.IsProfile() {
-		t.Errorf("%d calls, %d operations of %d, state %v", calls, operations, n, e.State)
-	}
+	calls, operations := callsIn(t, e)
+	testkit.Check(t, calls == n && operations == n && e.State == experiment.Done && e.Process.IsProfile(),
+		"%d calls, %d operations of %d, state %v", calls, operations, n, e.State)
 	for _, c := range e.Process.Comms {
 		for f, s := range c.Sequences {
 			testkit.Check(t, s.Count == n && len(s.Digests) == 0,

@@ -95,7 +95,6 @@ func TestTuplesAreBounded(t *testing.T) {
 	tuples := r.tuples()
 	n := len(tuples)
 	testkit.Check(t, n <= maxReadings && n >= maxReadings/4, "%d tuples", n)
-	if tuples[0].Ticks != 0 || tuples[len(tuples)-1].Ticks != (3*maxReadings-1)*10 {
-		t.Errorf("from %d to %d", tuples[0].Ticks, tuples[len(tuples)-1].Ticks)
-	}
+	testkit.Check(t, tuples[0].Ticks == 0 && tuples[len(tuples)-1].Ticks == (3*maxReadings-1)*10, "from %d to %d",
+		tuples[0].Ticks, tuples[len(tuples)-1].Ticks)
 }

@@ -100,11 +100,9 @@ func TestTranscript(t *testing.T) {
 
 	e := onlyShard(t, dir)
 	p := e.Process
-	if e.State != experiment.Done || !record.IsRecording(p) || len(p.Locations) != 0 ||
-		p.Counts.Starts["NetPlugin"] != 3 || p.Counts.Stops["Coll"] != 2 ||
-		p.Counts.States["KernelPhaseStop"] != 1 || p.Counts.Oddities["UNKNOWN_EVENTS"] != 1 {
-		t.Errorf("state %v, %+v", e.State, p)
-	}
+	testkit.Check(t, e.State == experiment.Done && record.IsRecording(p) && len(p.Locations) == 0 &&
+		p.Counts.Starts["NetPlugin"] == 3 && p.Counts.Stops["Coll"] == 2 && p.Counts.States["KernelPhaseStop"] == 1 &&
+		p.Counts.Oddities["UNKNOWN_EVENTS"] == 1, "state %v, %+v", e.State, p)
 	got := strings.NewReplacer("\"pid\":"+itoa(process.cmd.Process.Pid), `"pid":PID`).Replace(transcriptOf(t, dir))
 	golden.Text(t, "testdata/transcript.jsonl", got)
 }
@@ -138,9 +136,8 @@ func TestTranscriptGoesOnAfterAKill(t *testing.T) {
 		a.allReduce(calls + 10 + i)
 	}
 	process.end()
-	if err := second.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, second.Stderr)
-	}
+	err := second.Wait()
+	testkit.Require(t, err == nil, "%v: %s", err, second.Stderr)
 	folders, err := record.Assemble(dir)
 	testkit.Require(t, err == nil && len(folders) == 1, "%v, %v", folders, err)
 	seq, ids := 0, 0

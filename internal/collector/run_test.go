@@ -364,20 +364,16 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	if got := eventsOf(t, e); got != total || got <= onDisk {
 		t.Errorf("%d events in files, %d in the description, %d before", got, total, onDisk)
 	}
-	if p.PID != process.cmd.Process.Pid || p.Host != "testhost" ||
-		p.Launcher != (experiment.Launcher{Name: "torchrun", Rank: 0, Size: 1}) ||
-		p.Settings["EVENTS"] != "light" || p.Clock.Source != "monotonic" {
-		t.Errorf("%+v", p)
-	}
-	if c := p.Comms; len(c) != 2 || c[1].Name != "c1" || c[1].NRanks != 2 || c[0].FinalTime == 0 ||
-		c[0].FinalTime < c[0].InitTime {
-		t.Errorf("communicators: %+v", c)
-	}
+	testkit.Check(t, p.PID == process.cmd.Process.Pid && p.Host == "testhost" &&
+		p.Launcher == (experiment.Launcher{Name: "torchrun", Rank: 0, Size: 1}) && p.Settings["EVENTS"] == "light" &&
+		p.Clock.Source == "monotonic", "%+v", p)
+	c := p.Comms
+	testkit.Check(t, len(c) == 2 && c[1].Name == "c1" && c[1].NRanks == 2 && c[0].FinalTime != 0 &&
+		c[0].FinalTime >= c[0].InitTime, "communicators: %+v", c)
 	// Its clock is the machine's, anchored to real time.
-	if now := shm.ReadClock(shm.ClockMonotonic).Real; p.FirstTime > now || p.FirstTime < now-600e9 ||
-		p.LastTime < p.FirstTime || p.LastTime > now {
-		t.Errorf("events from %d to %d, now %d", p.FirstTime, p.LastTime, now)
-	}
+	now := shm.ReadClock(shm.ClockMonotonic).Real
+	testkit.Check(t, p.FirstTime <= now && p.FirstTime >= now-600e9 && p.LastTime >= p.FirstTime && p.LastTime <= now,
+		"events from %d to %d, now %d", p.FirstTime, p.LastTime, now)
 	testkit.Equal(t, out, (Outcome{Experiment: dir, Unify: true}), "outcome")
 	free, spare := job.Free()
 	testkit.Check(t, free+spare >= 120, "%d free and %d spare chunks of 128", free, spare)
@@ -470,10 +466,9 @@ func TestPendingOperationsOfADeadProcess(t *testing.T) {
 	process.end()
 	testkit.Must(t, wait())
 	e := onlyShard(t, dir)
-	if p := e.Process.Pending; e.State != experiment.Done || len(p) != 1 || p[0].Function != "Broadcast" ||
-		p[0].State != "calling" {
-		t.Errorf("state %v, pending %+v", e.State, p)
-	}
+	p := e.Process.Pending
+	testkit.Check(t, e.State == experiment.Done && len(p) == 1 && p[0].Function == "Broadcast" &&
+		p[0].State == "calling", "state %v, pending %+v", e.State, p)
 }
 
 func TestLossesFiltersAndForeignHandlesAreCounted(t *testing.T) {
@@ -487,10 +482,8 @@ func TestLossesFiltersAndForeignHandlesAreCounted(t *testing.T) {
 	process.end()
 	testkit.Must(t, startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})())
 	c := onlyShard(t, dir).Process.Counts
-	if c.Lost["memory"]["ProxyStep"] != 5 || c.Lost["ring"]["Coll"] != 1 || len(c.Lost) != 2 ||
-		c.Filtered["Group"] != 7 || c.Oddities["FOREIGN_HANDLES"] != 3 {
-		t.Errorf("%+v", c)
-	}
+	testkit.Check(t, c.Lost["memory"]["ProxyStep"] == 5 && c.Lost["ring"]["Coll"] == 1 && len(c.Lost) == 2 &&
+		c.Filtered["Group"] == 7 && c.Oddities["FOREIGN_HANDLES"] == 3, "%+v", c)
 }
 
 // With the program's own clock, times are exactly what the program says.
@@ -516,9 +509,8 @@ func TestHostClock(t *testing.T) {
 		t.Errorf("%+v", p.Clock)
 	}
 	// The first record is the thread's, at 2000 after the anchor; the communicator's INIT comes at 3000.
-	if p.FirstTime != 4e18+2000 || p.LastTime != 4e18+now-1e9 || p.Comms[0].InitTime != 4e18+3000 {
-		t.Errorf("first %d, last %d, init %d", p.FirstTime-4e18, p.LastTime-4e18, p.Comms[0].InitTime-4e18)
-	}
+	testkit.Check(t, p.FirstTime == 4e18+2000 && p.LastTime == 4e18+now-1e9 && p.Comms[0].InitTime == 4e18+3000,
+		"first %d, last %d, init %d", p.FirstTime-4e18, p.LastTime-4e18, p.Comms[0].InitTime-4e18)
 }
 
 func TestRefusals(t *testing.T) {
@@ -583,12 +575,9 @@ func startCollector(t *testing.T, job *shmtest.Job, role string, vars ...string)
 	cmd.Stderr = &bytes.Buffer{}
 	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	if !shmtest.Await(func() bool {
-		return job.State() == shm.CollectorReady &&
-			job.CollectorPID() == cmd.Process.Pid
-	}) {
-		t.Fatalf("not ready: %s", cmd.Stderr)
-	}
+	testkit.Require(t,
+		shmtest.Await(func() bool { return job.State() == shm.CollectorReady && job.CollectorPID() == cmd.Process.Pid }),
+		"not ready: %s", cmd.Stderr)
 	return cmd
 }
 
@@ -675,15 +664,13 @@ func TestFullDisk(t *testing.T) {
 				call(100)
 				flushAll(t, job)
 			}
-			if text, _ := memory.Message(); !stopped() || strings.Contains(text, "\n") {
-				t.Fatalf("message: %q", text)
-			}
+			text, _ := memory.Message()
+			testkit.Require(t, stopped() && !strings.Contains(text, "\n"), "message: %q", text)
 			call(50) // what threads record before they see that they should not
 			process.end()
-			if err := collector.Wait(); err == nil ||
-				!strings.Contains(fmt.Sprint(collector.Stderr), "file too large") {
-				t.Errorf("%v: %s", err, collector.Stderr)
-			}
+			err := collector.Wait()
+			testkit.Check(t, err != nil && strings.Contains(fmt.Sprint(collector.Stderr), "file too large"), "%v: %s",
+				err, collector.Stderr)
 			e := onlyShard(t, dir)
 			p := e.Process
 			lost := uint64(0)

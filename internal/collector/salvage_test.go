@@ -93,12 +93,10 @@ func TestSalvageAfterADiskThatStayedBroken(t *testing.T) {
 			process.end()
 			testkit.Check(t, wait() != nil, "the collector tells of no error")
 			mend()
-			if n, err := Salvage(dir); n != 1 || err != nil {
-				t.Errorf("%d, %v", n, err)
-			}
-			if _, err := os.Lstat(path); !os.IsNotExist(err) {
-				t.Errorf("the memory is still there: %v", err)
-			}
+			n, err := Salvage(dir)
+			testkit.Check(t, n == 1 && err == nil, "%d, %v", n, err)
+			_, err = os.Lstat(path)
+			testkit.Check(t, os.IsNotExist(err), "the memory is still there: %v", err)
 			total, lost, finished := uint64(0), uint64(0), false
 			for _, e := range shards(t, dir) {
 				total += starts(e.Process)
@@ -139,24 +137,20 @@ func TestSalvage(t *testing.T) {
 			}
 			keep()
 			// The process lives: its plugin will see to it.
-			if n, err := Salvage(dir); n != 0 || err != nil {
-				t.Errorf("of a living process: %d, %v", n, err)
-			}
+			n, err := Salvage(dir)
+			testkit.Check(t, n == 0 && err == nil, "of a living process: %d, %v", n, err)
 			process.end()
-			if n, err := Salvage(dir); n != 1 || err != nil {
-				t.Fatalf("%d, %v", n, err)
-			}
-			if _, err := os.Lstat(path); !os.IsNotExist(err) {
-				t.Errorf("the file is still there: %v", err)
-			}
+			n, err = Salvage(dir)
+			testkit.Require(t, n == 1 && err == nil, "%d, %v", n, err)
+			_, err = os.Lstat(path)
+			testkit.Check(t, os.IsNotExist(err), "the file is still there: %v", err)
 			total, done := uint64(0), 0
 			for _, e := range shards(t, dir) {
 				total += starts(e.Process)
 				if e.State == experiment.Done {
 					done++
-					if e.Process.Launcher.Rank != 3 || e.Process.Settings["EVENTS"] != "light" || !e.Process.Finished {
-						t.Errorf("%+v", e.Process)
-					}
+					testkit.Check(t, e.Process.Launcher.Rank == 3 && e.Process.Settings["EVENTS"] == "light" &&
+						e.Process.Finished, "%+v", e.Process)
 				}
 			}
 			want := uint64(2 * calls * perCall)
@@ -164,9 +158,8 @@ func TestSalvage(t *testing.T) {
 				want += calls * perCall
 			}
 			testkit.Check(t, total == want && done == 1, "%d starts, want %d; %d shards are done", total, want, done)
-			if n, err := Salvage(dir); n != 0 || err != nil {
-				t.Errorf("a second time: %d, %v", n, err)
-			}
+			n, err = Salvage(dir)
+			testkit.Check(t, n == 0 && err == nil, "a second time: %d, %v", n, err)
 		})
 	}
 }
@@ -183,19 +176,16 @@ func TestMemoryFileIsRemoved(t *testing.T) {
 	testkit.Must(t, file.Close())
 	process.end()
 	testkit.Value(Run(t.Context(), Options{FD: fd, Lookup: environment("NCCL_OTF2_DIR=" + dir)}))(t)
-	if _, err := os.Lstat(path); !os.IsNotExist(err) {
-		t.Errorf("the file is still there: %v", err)
-	}
+	_, err := os.Lstat(path)
+	testkit.Check(t, os.IsNotExist(err), "the file is still there: %v", err)
 	before := starts(onlyShard(t, dir).Process)
 
 	a.allReduce(0)
 	keep()
-	if n, err := Salvage(dir); n != 0 || err != nil {
-		t.Errorf("%d, %v", n, err)
-	}
-	if _, err := os.Lstat(path); !os.IsNotExist(err) {
-		t.Errorf("the file is still there: %v", err)
-	}
+	n, err := Salvage(dir)
+	testkit.Check(t, n == 0 && err == nil, "%d, %v", n, err)
+	_, err = os.Lstat(path)
+	testkit.Check(t, os.IsNotExist(err), "the file is still there: %v", err)
 	after := starts(onlyShard(t, dir).Process)
 	testkit.Check(t, after == before, "%d starts, before %d", after, before)
 }
@@ -228,9 +218,8 @@ func TestSalvageTouchesNothingElse(t *testing.T) {
 			testkit.Must(t, tc.put(path, other))
 			n, err := Salvage(dir)
 			testkit.Check(t, n == 0 && (err != nil) == tc.err, "%d, %v", n, err)
-			if _, err := os.Lstat(path); tc.name != "nothing" && err != nil {
-				t.Error(err)
-			}
+			_, err = os.Lstat(path)
+			testkit.Check(t, tc.name == "nothing" || err == nil, "%v", err)
 			testkit.Check(t, len(shards(t, dir)) == 1, "a shard was made")
 		})
 	}
@@ -266,12 +255,10 @@ func TestSalvageWaitsForTheKilled(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		letGo()
 	}()
-	if n, err := Salvage(dir); n != 1 || err != nil {
-		t.Errorf("%d, %v", n, err)
-	}
-	if _, err := os.Lstat(path); !os.IsNotExist(err) {
-		t.Errorf("the file is still there: %v", err)
-	}
+	n, err := Salvage(dir)
+	testkit.Check(t, n == 1 && err == nil, "%d, %v", n, err)
+	_, err = os.Lstat(path)
+	testkit.Check(t, os.IsNotExist(err), "the file is still there: %v", err)
 	total := uint64(0)
 	for _, e := range shards(t, dir) {
 		total += starts(e.Process)
@@ -285,14 +272,12 @@ func TestSalvageTellsOfFilesInUse(t *testing.T) {
 	releaseLimit = 0
 	dir := t.TempDir()
 	path, _, letGo := inUse(t, dir)
-	if n, err := Salvage(dir); n != 0 || err == nil || !strings.Contains(err.Error(), path+": it is in use") {
-		t.Errorf("%d, %v", n, err)
-	}
+	n, err := Salvage(dir)
+	testkit.Check(t, n == 0 && err != nil && strings.Contains(err.Error(), path+": it is in use"), "%d, %v", n, err)
 	testkit.Check(t, len(shards(t, dir)) == 1, "a shard was made")
 	letGo()
-	if n, err := Salvage(dir); n != 1 || err != nil {
-		t.Errorf("when nobody uses it: %d, %v", n, err)
-	}
+	n, err = Salvage(dir)
+	testkit.Check(t, n == 1 && err == nil, "when nobody uses it: %d, %v", n, err)
 }
 
 // Two programs save one file: the second one, which had opened it before the first removed it, takes nothing.
@@ -304,12 +289,10 @@ func TestSalvageOfAFileThatWasSavedMeanwhile(t *testing.T) {
 	letGo()
 	e := onlyShard(t, dir)
 	fd := testkit.Value(unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0))(t)
-	if n, err := Salvage(dir); n != 1 || err != nil {
-		t.Fatalf("%d, %v", n, err)
-	}
-	if memory, _, err := takeLeft(fd, e.Process, time.Now()); memory != nil || err != nil {
-		t.Errorf("the second: %v, %v", memory, err)
-	}
+	n, err := Salvage(dir)
+	testkit.Require(t, n == 1 && err == nil, "%d, %v", n, err)
+	memory, _, err := takeLeft(fd, e.Process, time.Now())
+	testkit.Check(t, memory == nil && err == nil, "the second: %v, %v", memory, err)
 	total := uint64(0)
 	for _, e := range shards(t, dir) {
 		total += starts(e.Process)

@@ -48,13 +48,11 @@ func TestScarcityBySleeps(t *testing.T) {
 			"after %d sleeps of %v, which took %v: scarce", step.times, step.asked, step.took)
 	}
 	c := s.costs()
-	if len(c) != 2 || c[0].Type != "KeptWaiting" || c[0].Samples != 53 || c[0].MeanNs != float64(lateBy) ||
-		c[1].Type != "SleptLong" || c[1].Samples != 1100 || c[1].MostNs != float64(scarceSleep) {
-		t.Errorf("it says %+v", c)
-	}
-	if c := new(scarcity).costs(); len(c) != 0 {
-		t.Errorf("of nothing it says %+v", c)
-	}
+	testkit.Check(t, len(c) == 2 && c[0].Type == "KeptWaiting" && c[0].Samples == 53 &&
+		c[0].MeanNs == float64(lateBy) && c[1].Type == "SleptLong" && c[1].Samples == 1100 &&
+		c[1].MostNs == float64(scarceSleep), "it says %+v", c)
+	c = new(scarcity).costs()
+	testkit.Check(t, len(c) == 0, "of nothing it says %+v", c)
 }
 
 // givenUse is the use of processors that it is given. What is below 0 is not known.
@@ -115,14 +113,12 @@ func TestScarcityIsExpected(t *testing.T) {
 func TestPressureIsRead(t *testing.T) {
 	const lines = "some avg10=97.66 avg60=98.14 avg300=97.99 total=3185572663\nfull avg10=0.00 avg60=0.00 " +
 		"avg300=0.00 total=0\n"
-	if total, ok := someTotal([]byte(lines)); !ok || total != 3185572663*time.Microsecond {
-		t.Errorf("%v, %v", total, ok)
-	}
+	total, ok := someTotal([]byte(lines))
+	testkit.Check(t, ok && total == 3185572663*time.Microsecond, "%v, %v", total, ok)
 	for _, text := range []string{"", "some", "some total=", "some total=x\n", "full avg10=0.00 total=5\n",
 		"some avg10=1.00\ntotal=5\n"} {
-		if total, ok := someTotal([]byte(text)); ok {
-			t.Errorf("%q: %v", text, total)
-		}
+		total, ok := someTotal([]byte(text))
+		testkit.Check(t, !ok, "%q: %v", text, total)
 	}
 }
 

@@ -57,10 +57,9 @@ func TestWindowIsInPlaceBeforeReady(t *testing.T) {
 	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+t.TempDir(), "NCCL_OTF2_WINDOW=ops:5-9")})
 	memory := mapped(t, job)
 	h := memory.Header()
-	if c, _ := memory.Comm(comm); c.Window != (shm.Window{First: 5, Last: 9}) || h.WindowFirst != 5 ||
-		h.WindowLast != 9 {
-		t.Errorf("window %v of the communicator, %d to %d of new ones", c.Window, h.WindowFirst, h.WindowLast)
-	}
+	c, _ := memory.Comm(comm)
+	testkit.Check(t, c.Window == (shm.Window{First: 5, Last: 9}) && h.WindowFirst == 5 && h.WindowLast == 9,
+		"window %v of the communicator, %d to %d of new ones", c.Window, h.WindowFirst, h.WindowLast)
 	testkit.Check(t, h.RecordMask&shm.RecordInWindow != 0 && h.EventMask&shm.RecordInWindow == 0,
 		"masks %#x, %#x", h.EventMask, h.RecordMask)
 	process.end()

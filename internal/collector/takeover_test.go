@@ -230,11 +230,9 @@ func TestTakeoverAtEveryRecord(t *testing.T) {
 			}
 			if a == b && settled && between(cuts[0]) {
 				paired++
-				if single > 0 {
-					t.Errorf(
-						"takeover behind record %d, between two exchanges: %d pairs have messages without counterpart",
-						a, single)
-				}
+				testkit.Check(t, single <= 0,
+					"takeover behind record %d, between two exchanges: %d pairs have messages without counterpart", a,
+					single)
 			}
 			lost += died
 		}
@@ -337,14 +335,12 @@ func TestTakenText(t *testing.T) {
 		"17 0,17,9": {last: 17, rings: []uint64{0, 17, 9}},
 	} {
 		got, err := parsePositions(text)
-		if err != nil || got.String() != text || got.last != want.last || !slices.Equal(got.rings, want.rings) {
-			t.Errorf("%q: %+v, %v", text, got, err)
-		}
+		testkit.Check(t, err == nil && got.String() == text && got.last == want.last &&
+			slices.Equal(got.rings, want.rings), "%q: %+v, %v", text, got, err)
 	}
 	for _, text := range []string{"", "x", "1 ", "1 2,", "-1", "1 2 3"} {
-		if got, err := parsePositions(text); err == nil {
-			t.Errorf("%q is %+v", text, got)
-		}
+		got, err := parsePositions(text)
+		testkit.Check(t, err != nil, "%q is %+v", text, got)
 	}
 }
 

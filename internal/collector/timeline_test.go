@@ -81,9 +81,8 @@ func TestTimelineGoesOnAfterTheLastTuple(t *testing.T) {
 	for i := range uint64(10) {
 		line.add(shm.ClockTuple{Ticks: 1e12 + (i+1)*25e6, Raw: raw0 + (i+1)*10e6})
 	}
-	if got := line.time(1e12 + 500e6); got != real0+200e6 {
-		t.Errorf("%d ns", got-real0)
-	}
+	got := line.time(1e12 + 500e6)
+	testkit.Check(t, got == real0+200e6, "%d ns", got-real0)
 	// And before the first.
 	testkit.Equal(t, int64(line.time(1e12-25e3)-real0), -10e3, "time on the line")
 }

@@ -79,9 +79,8 @@ func TestReadingsAreThinned(t *testing.T) {
 		w.thin()
 	}
 	got := w.taken()
-	if len(got) >= maxServiceReadings || got[0].Time != 0 {
-		t.Errorf("%d readings, the first at %d", len(got), got[0].Time)
-	}
+	testkit.Check(t, len(got) < maxServiceReadings && got[0].Time == 0, "%d readings, the first at %d", len(got),
+		got[0].Time)
 	for i := range got[1:] {
 		testkit.Require(t, got[i+1].Time > got[i].Time, "reading %d is not behind the one before", i+1)
 	}

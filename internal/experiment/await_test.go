@@ -78,9 +78,8 @@ func TestWhichCollectorsAreWaitedFor(t *testing.T) {
 			}
 		}
 	}
-	if late := new(Await).Collectors(context.Background(), filepath.Join(t.TempDir(), "nothing")); late != nil {
-		t.Errorf("of no directory: %v", late)
-	}
+	late := new(Await).Collectors(context.Background(), filepath.Join(t.TempDir(), "nothing"))
+	testkit.Check(t, late == nil, "of no directory: %v", late)
 }
 
 // fakeTime is a clock that runs as long as somebody sleeps.
@@ -133,12 +132,10 @@ func TestCollectorsAreWaitedForAsLongAsTheyMakeProgress(t *testing.T) {
 		looks++
 		testkit.Must(t, os.WriteFile(filepath.Join(far.Path(), "0.evt"), make([]byte, looks), FileMode))
 	}}).Collectors(context.Background(), dir)
-	if waited := clock.now.Sub(began); !slices.Equal(late, []string{"far"}) || waited < 10*time.Second ||
-		waited > 11*time.Second {
-		t.Errorf("late %v after %v", late, waited)
-	}
+	waited := clock.now.Sub(began)
+	testkit.Check(t, slices.Equal(late, []string{"far"}) && waited >= 10*time.Second && waited <= 11*time.Second,
+		"late %v after %v", late, waited)
 	testkit.Must(t, far.Close())
-	if late := clock.of(Await{}).Collectors(context.Background(), dir); late != nil {
-		t.Errorf("late %v although the last one has ended", late)
-	}
+	late = clock.of(Await{}).Collectors(context.Background(), dir)
+	testkit.Check(t, late == nil, "late %v although the last one has ended", late)
 }

@@ -43,9 +43,8 @@ func TestFewEventFilesAreOpen(t *testing.T) {
 		for i, w := range writers {
 			testkit.Must(t, errors.Join(w.Enter(otf2.Timestamp(10*round+1), nil, otf2.RegionRef(i)),
 				w.Leave(otf2.Timestamp(10*round+2), nil, otf2.RegionRef(i)), w.Flush()))
-			if n := openFiles(t, s.Path()); n > 10 {
-				t.Fatalf("%d event files are open", n)
-			}
+			n := openFiles(t, s.Path())
+			testkit.Require(t, n <= 10, "%d event files are open", n)
 		}
 	}
 	testkit.Check(t, announced >= rows*rounds, "only %d writes were announced", announced)
@@ -72,15 +71,12 @@ func TestEventsWaitForWhatTheyReferTo(t *testing.T) {
 	no := errors.New("no room")
 	s.BeforeEvents(func() error { return no })
 	w := testkit.Value(s.EventWriter(0, nil))(t)
-	if err := errors.Join(w.Enter(1, nil, 1), w.Flush()); !errors.Is(err, no) {
-		t.Errorf("%v, want %v", err, no)
-	}
-	if err := w.Close(); !errors.Is(err, no) {
-		t.Errorf("%v, want %v", err, no)
-	}
-	if st, err := os.Stat(s.EventFile(0)); err != nil || st.Size() > 64 {
-		t.Errorf("the file has events: %v, %v", st, err)
-	}
+	err := errors.Join(w.Enter(1, nil, 1), w.Flush())
+	testkit.Check(t, errors.Is(err, no), "%v, want %v", err, no)
+	err = w.Close()
+	testkit.Check(t, errors.Is(err, no), "%v, want %v", err, no)
+	st, err := os.Stat(s.EventFile(0))
+	testkit.Check(t, err == nil && st.Size() <= 64, "the file has events: %v, %v", st, err)
 }
 
 // A shard that is exchanged while it is written gets nothing of what follows, also where a file was closed meanwhile.
@@ -96,9 +92,8 @@ func TestFilesAreOpenedAgainInTheShardItself(t *testing.T) {
 	away, foreign := filepath.Join(dir, "away"), filepath.Join(dir, "foreign")
 	testkit.Must(t, errors.Join(os.Rename(s.Path(), away), os.Mkdir(foreign, 0o700), os.Symlink(foreign, s.Path())))
 	for _, w := range writers {
-		if err := errors.Join(w.Enter(1, nil, 1), w.Flush()); err != nil {
-			t.Error(err)
-		}
+		err := errors.Join(w.Enter(1, nil, 1), w.Flush())
+		testkit.Check(t, err == nil, "%v", err)
 	}
 	names, _ := filepath.Glob(filepath.Join(foreign, "*"))
 	testkit.Check(t, len(names) == 0, "written elsewhere: %v", names)
@@ -143,7 +138,6 @@ func TestPatientEventFiles(t *testing.T) {
 		t.Fatalf("%v, flush: %v, told %d times, %d bytes, %d events", err, failed, reported, w.Size(), w.Flushed())
 	}
 	testkit.Must(t, errors.Join(w.Flush(), w.Leave(2, nil, 0), w.Close()))
-	if r, err := otf2.ScanEventFile(way, otf2.DefaultEventChunkSize); err != nil || r.Events != 2 || !r.Complete {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := otf2.ScanEventFile(way, otf2.DefaultEventChunkSize)
+	testkit.Check(t, err == nil && r.Events == 2 && r.Complete, "%+v, %v", r, err)
 }

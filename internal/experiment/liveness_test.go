@@ -85,10 +85,8 @@ func TestLockNamesItsWriter(t *testing.T) {
 	s := testkit.Value(Create(dir, "a"))(t)
 	defer s.Close()
 	l, err := readEvidence(s.Path())
-	if err != nil || !l.held || l.noLocks || l.writer == nil || l.writer.PID != os.Getpid() || !l.writer.Locked ||
-		l.writer.Place != currentPlace() {
-		t.Fatalf("%+v, %v", l, err)
-	}
+	testkit.Require(t, err == nil && l.held && !l.noLocks && l.writer != nil && l.writer.PID == os.Getpid() &&
+		l.writer.Locked && l.writer.Place == currentPlace(), "%+v, %v", l, err)
 	// As a file system without locks leaves it.
 	l.writer.Locked = false
 	text := testkit.Value(json.Marshal(l.writer))(t)
@@ -122,9 +120,8 @@ func TestLivingProcessIsKnownByItsStart(t *testing.T) {
 // Shards are listed once nobody writes one, in the order of their names.
 func TestListIfEnded(t *testing.T) {
 	dir := t.TempDir()
-	if entries, ended, err := ListIfEnded(dir); err != nil || !ended || entries != nil {
-		t.Errorf("of nothing: %v, %v, %v", entries, ended, err)
-	}
+	entries, ended, err := ListIfEnded(dir)
+	testkit.Check(t, err == nil && ended && entries == nil, "of nothing: %v, %v, %v", entries, ended, err)
 	var stores []*Store
 	for _, name := range []string{"c", "a", "b", "d"} {
 		s := testkit.Value(Create(dir, name))(t)

@@ -63,9 +63,8 @@ func TestLinksThatOthersPlantedAreNotFollowed(t *testing.T) {
 			}
 			testkit.Check(t, strings.Contains(err.Error(), c.want), "%v, want %q", err, c.want)
 			unharmed()
-			if names, err := os.ReadDir(filepath.Dir(target)); err != nil || len(names) != 1 {
-				t.Errorf("beside the victim: %v, %v", names, err)
-			}
+			names, err := os.ReadDir(filepath.Dir(target))
+			testkit.Check(t, err == nil && len(names) == 1, "beside the victim: %v, %v", names, err)
 		})
 	}
 }
@@ -80,13 +79,11 @@ func TestDescriptionsAreNotWrittenThroughLinks(t *testing.T) {
 	testkit.Must(t, s.Write(&Process{Version: Version, UUID: "one"}))
 	testkit.Must(t, s.Finish())
 	unharmed()
-	if p, err := Read(s.Path()); err != nil || p.UUID != "one" {
-		t.Errorf("%+v, %v", p, err)
-	}
+	p, err := Read(s.Path())
+	testkit.Check(t, err == nil && p.UUID == "one", "%+v, %v", p, err)
 	for _, name := range []string{ProcessFile, doneFile} {
-		if info, err := os.Lstat(filepath.Join(s.Path(), name)); err != nil || !info.Mode().IsRegular() {
-			t.Errorf("%s: %v, %v", name, info, err)
-		}
+		info, err := os.Lstat(filepath.Join(s.Path(), name))
+		testkit.Check(t, err == nil && info.Mode().IsRegular(), "%s: %v, %v", name, info, err)
 	}
 }
 
@@ -100,9 +97,8 @@ func TestNoLinkAndNoPipeIsRead(t *testing.T) {
 	link(t, elsewhere, filepath.Join(one, ProcessFile))
 	testkit.Must(t, syscall.Mkfifo(filepath.Join(one, lockFile), 0o600))
 	list, err := List(dir)
-	if err != nil || len(list) != 1 || list[0].Process != nil || list[0].Err == nil || list[0].State != Dead {
-		t.Errorf("%+v, %v", list, err)
-	}
+	testkit.Check(t, err == nil && len(list) == 1 && list[0].Process == nil && list[0].Err != nil &&
+		list[0].State == Dead, "%+v, %v", list, err)
 }
 
 func TestAShardIsItsOwnersOnly(t *testing.T) {
@@ -146,9 +142,8 @@ func TestForeignFolders(t *testing.T) {
 		0o777 | os.ModeSticky: true} {
 		testkit.Must(t, errors.Join(os.RemoveAll(shards), os.Mkdir(shards, 0o700), os.Chmod(shards, mode)))
 		s, err := Create(dir, "a")
-		if allowed != (err == nil) || err != nil && !strings.Contains(err.Error(), "can be written by others") {
-			t.Errorf("%v: %v", mode, err)
-		}
+		testkit.Check(t, allowed == (err == nil) &&
+			(err == nil || strings.Contains(err.Error(), "can be written by others")), "%v: %v", mode, err)
 		if s != nil {
 			s.Close()
 		}
@@ -156,9 +151,8 @@ func TestForeignFolders(t *testing.T) {
 	t.Run("another user's", func(t *testing.T) {
 		need.Root(t, "give folders away")
 		testkit.Must(t, errors.Join(os.RemoveAll(shards), os.Mkdir(shards, 0o700), os.Chown(shards, 65534, 65534)))
-		if _, err := Create(dir, "a"); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
-			t.Error(err)
-		}
+		_, err := Create(dir, "a")
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), "belongs to user 65534"), "%v", err)
 	})
 	testkit.Must(t, os.RemoveAll(shards))
 	s := testkit.Value(Create(dir, "a"))(t)
@@ -166,13 +160,10 @@ func TestForeignFolders(t *testing.T) {
 	elsewhere := t.TempDir()
 	testkit.Must(t, errors.Join(os.Rename(filepath.Join(shards, "a"), filepath.Join(shards, "b")),
 		os.Symlink(elsewhere, filepath.Join(shards, "a"))))
-	if err := s.Write(&Process{Version: Version}); err == nil || !strings.Contains(err.Error(), "another folder") {
-		t.Error(err)
-	}
-	if _, err := s.EventWriter(0, nil); err == nil {
-		t.Error("an event file is made elsewhere")
-	}
-	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
-		t.Errorf("%v, %v", left, err)
-	}
+	err := s.Write(&Process{Version: Version})
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "another folder"), "%v", err)
+	_, err = s.EventWriter(0, nil)
+	testkit.Check(t, err != nil, "an event file is made elsewhere")
+	left, err := os.ReadDir(elsewhere)
+	testkit.Check(t, err == nil && len(left) == 0, "%v, %v", left, err)
 }

@@ -22,10 +22,8 @@ func TestRawFilesOfADirectoryWithBrackets(t *testing.T) {
 	}
 	testkit.Write(t, filepath.Join(shards, "c"+SpoolSuffix+".done"), nil)
 	testkit.Write(t, EventFile(shards, 12), nil)
-	if got := RawFiles(dir); !slices.Equal(got, want) {
-		t.Errorf("raw files %q, want %q", got, want)
-	}
-	if got := EventFiles(shards); !slices.Equal(got, []string{filepath.Join(shards, "12.evt")}) {
-		t.Errorf("event files %q", got)
-	}
+	got := RawFiles(dir)
+	testkit.Check(t, slices.Equal(got, want), "raw files %q, want %q", got, want)
+	got = EventFiles(shards)
+	testkit.Check(t, slices.Equal(got, []string{filepath.Join(shards, "12.evt")}), "event files %q", got)
 }

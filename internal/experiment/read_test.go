@@ -63,10 +63,9 @@ func TestWhatWasFlushedIsRead(t *testing.T) {
 				c.away(t, s)
 			}
 			e := Find(dir, "one")
-			if e.Err != nil || e.State != c.state || e.Process == nil || e.Process.Locations[0].Events != c.want ||
-				e.Process.Instead != nil {
-				t.Errorf("%+v, %+v; want %d events", e, e.Process, c.want)
-			}
+			testkit.Check(t, e.Err == nil && e.State == c.state && e.Process != nil &&
+				e.Process.Locations[0].Events == c.want && e.Process.Instead == nil, "%+v, %+v; want %d events", e,
+				e.Process, c.want)
 		})
 	}
 }

@@ -25,16 +25,14 @@ func TestClosedBesideAChild(t *testing.T) {
 	child := testkit.Value(unix.FcntlInt(s.lock.Fd(), unix.F_DUPFD_CLOEXEC, 0))(t)
 	defer unix.Close(child)
 	testkit.Must(t, s.Close())
-	if list, err := List(dir); err != nil || len(list) != 1 || list[0].State != Dead {
-		t.Errorf("%+v, %v", list, err)
-	}
+	list, err := List(dir)
+	testkit.Check(t, err == nil && len(list) == 1 && list[0].State == Dead, "%+v, %v", list, err)
 }
 
 func TestStoreStates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "experiment")
-	if list, err := List(dir); err != nil || len(list) != 0 {
-		t.Fatalf("%v, %v", list, err)
-	}
+	list, err := List(dir)
+	testkit.Require(t, err == nil && len(list) == 0, "%v, %v", list, err)
 	s := testkit.Value(Create(dir, "one"))(t)
 	state := func() Entry {
 		t.Helper()
@@ -53,13 +51,11 @@ func TestStoreStates(t *testing.T) {
 	testkit.Check(t, e.State == Writing, "while it is written: %+v", e)
 	testkit.Same(t, want, e.Process)
 	testkit.Must(t, s.Close())
-	if e := state(); e.State != Dead {
-		t.Errorf("without a writer: %+v", e)
-	}
+	e = state()
+	testkit.Check(t, e.State == Dead, "without a writer: %+v", e)
 	testkit.Must(t, s.Finish())
-	if e := state(); e.State != Done {
-		t.Errorf("finished: %+v", e)
-	}
+	e = state()
+	testkit.Check(t, e.State == Done, "finished: %+v", e)
 	names, err := filepath.Glob(filepath.Join(s.Path(), "*"))
 	testkit.Check(t, err == nil && len(names) == 3, "files: %v, %v", names, err)
 }
@@ -68,12 +64,10 @@ func TestCreateRefusesASecondWriter(t *testing.T) {
 	dir := t.TempDir()
 	s := testkit.Value(Create(dir, "one"))(t)
 	defer s.Close()
-	if _, err := Create(dir, "one"); !os.IsExist(err) {
-		t.Errorf("second writer: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(s.Path(), lockFile)); err != nil {
-		t.Errorf("the second writer took the first one's lock away: %v", err)
-	}
+	_, err := Create(dir, "one")
+	testkit.Check(t, os.IsExist(err), "second writer: %v", err)
+	_, err = os.Stat(filepath.Join(s.Path(), lockFile))
+	testkit.Check(t, err == nil, "the second writer took the first one's lock away: %v", err)
 }
 
 func TestReadRefuses(t *testing.T) {
@@ -85,10 +79,9 @@ func TestReadRefuses(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		testkit.Write(t, filepath.Join(dir, ProcessFile), []byte(text))
-		if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) ||
-			!strings.Contains(err.Error(), ProcessFile) {
-			t.Errorf("%q: %v", text, err)
-		}
+		_, err := Read(dir)
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), want) &&
+			strings.Contains(err.Error(), ProcessFile), "%q: %v", text, err)
 	}
 }
 

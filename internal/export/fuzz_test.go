@@ -30,9 +30,8 @@ func exports(t *testing.T, anchor string) {
 			testkit.Require(t, err != nil, "neither archive nor error")
 			return
 		}
-		if made, err := write(a); made == nil && err == nil {
-			t.Error("neither result nor error")
-		}
+		made, err := write(a)
+		testkit.Check(t, made != nil || err != nil, "neither result nor error")
 		a.Close()
 	}
 }

@@ -62,9 +62,8 @@ func TestCountersHaveTheUnitOfTheMetric(t *testing.T) {
 		"%d counter values, want twice %d", len(trace.Counters), len(cases))
 	for i, got := range trace.Counters {
 		c := cases[i%len(cases)]
-		if unit := trace.Tracks[got.Track].Unit; got.Value != c.want || unit != c.unit {
-			t.Errorf("%d with exponent %d of %v is %v %s, want %v %s", c.bits, c.exponent, c.base, got.Value, unit,
-				c.want, c.unit)
-		}
+		unit := trace.Tracks[got.Track].Unit
+		testkit.Check(t, got.Value == c.want && unit == c.unit, "%d with exponent %d of %v is %v %s, want %v %s",
+			c.bits, c.exponent, c.base, got.Value, unit, c.want, c.unit)
 	}
 }

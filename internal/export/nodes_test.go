@@ -48,8 +48,7 @@ func TestNodesAreNCCLs(t *testing.T) {
 			text := testkit.Read(t, f)
 			lines += string(text)
 		}
-		if lines == "" || strings.Contains(lines, "nnodes") != (c.jsonl != "") || !strings.Contains(lines, c.jsonl) {
-			t.Errorf("%s: want %q in\n%s", c.name, c.jsonl, lines)
-		}
+		testkit.Check(t, lines != "" && strings.Contains(lines, "nnodes") == (c.jsonl != "") &&
+			strings.Contains(lines, c.jsonl), "%s: want %q in\n%s", c.name, c.jsonl, lines)
 	}
 }

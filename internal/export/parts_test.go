@@ -57,10 +57,9 @@ func TestPartsAreTheWholeTable(t *testing.T) {
 			"operations in %d parts (-whole, +parts):\n", parts)
 		testkit.Equal(t, cmp.Diff(transfers, partsOf[TransferRow](t, dir, TransfersFile, parts)), "",
 			"transfers in %d parts (-whole, +parts):\n", parts)
-		if d := cmp.Diff([]any{res.Records, res.LeftOut, res.Problems},
-			[]any{got.Records, got.LeftOut, got.Problems}); d != "" || len(got.Files) != 3+2*parts {
-			t.Errorf("%d parts: %d files: %s", parts, len(got.Files), d)
-		}
+		d := cmp.Diff([]any{res.Records, res.LeftOut, res.Problems},
+			[]any{got.Records, got.LeftOut, got.Problems})
+		testkit.Check(t, d == "" && len(got.Files) == 3+2*parts, "%d parts: %d files: %s", parts, len(got.Files), d)
 		total := uint64(0)
 		for _, n := range got.Records {
 			total += n
@@ -91,10 +90,9 @@ func TestPartsReplaceOthers(t *testing.T) {
 	}
 	for _, o := range []Options{{Parts: -1}, {Part: 1}, {Parts: 2, Part: 3}, {Parts: MaxParts + 1},
 		{Parts: 2, Part: -1}} {
-		if _, err := Parquet(a, dir, "zstd", &o); err == nil ||
-			!strings.Contains(err.Error(), fmt.Sprintf("part %d of %d", o.Part, o.Parts)) {
-			t.Errorf("%d of %d: %v", o.Part, o.Parts, err)
-		}
+		_, err := Parquet(a, dir, "zstd", &o)
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), fmt.Sprintf("part %d of %d", o.Part, o.Parts)),
+			"%d of %d: %v", o.Part, o.Parts, err)
 	}
 }
 
@@ -112,7 +110,6 @@ func TestSlicesAreAll(t *testing.T) {
 		}
 		testkit.Check(t, slices.Equal(all, together), "%d slices: %v of %v", of, together, all)
 	}
-	if all := (analysis.Slice{Number: 1, Of: 2}).Cut(defs, nil); all != nil {
-		t.Error(all)
-	}
+	all = (analysis.Slice{Number: 1, Of: 2}).Cut(defs, nil)
+	testkit.Check(t, all == nil, "%v", all)
 }

@@ -82,9 +82,8 @@ func TestPerfettoShowsTheArchive(t *testing.T) {
 		default:
 			got = append(got, shown{path[len(path)-1], strings.TrimSuffix(s.Name, " (launch only)"), s.Begin, s.End,
 				s.Depth})
-			if len(path) < 3 || path[0] != "node0" && path[0] != "node1" || !strings.HasPrefix(path[1], "Rank ") {
-				t.Errorf("the track of %s is %q", s.Name, path)
-			}
+			testkit.Check(t, len(path) >= 3 && (path[0] == "node0" || path[0] == "node1") &&
+				strings.HasPrefix(path[1], "Rank "), "the track of %s is %q", s.Name, path)
 		}
 		if s.Name == "AllReduce" && allReduce == nil {
 			allReduce = s
@@ -96,21 +95,17 @@ func TestPerfettoShowsTheArchive(t *testing.T) {
 	slices.SortFunc(want, order)
 	slices.SortFunc(got, order)
 	testkit.Check(t, slices.Equal(got, want), "slices %v\nwant %v", got, want)
-	if res.Records["slices"] != uint64(len(want)) || res.Records["waits"] != counts[waitCategory] ||
-		res.Records["answers"] != counts[answerCategory] ||
-		res.Records["transfers"]+res.Records["arrivals"] != counts["transfer"] ||
-		res.Records["counter values"] != uint64(len(trace.Counters)) {
-		t.Errorf("records %v, in the trace %v and %d counter values", res.Records, counts, len(trace.Counters))
-	}
-	if allReduce.Args["algo"] != "RING" || allReduce.Args["size_bytes"] != uint64(4<<20) ||
-		allReduce.Args["communicator"] != odd {
-		t.Errorf("an AllReduce says %v", allReduce.Args)
-	}
+	testkit.Check(t, res.Records["slices"] == uint64(len(want)) && res.Records["waits"] == counts[waitCategory] &&
+		res.Records["answers"] == counts[answerCategory] &&
+		res.Records["transfers"]+res.Records["arrivals"] == counts["transfer"] &&
+		res.Records["counter values"] == uint64(len(trace.Counters)),
+		"records %v, in the trace %v and %d counter values", res.Records, counts, len(trace.Counters))
+	testkit.Check(t, allReduce.Args["algo"] == "RING" && allReduce.Args["size_bytes"] == uint64(4<<20) &&
+		allReduce.Args["communicator"] == odd, "an AllReduce says %v", allReduce.Args)
 	duration := float64(allReduce.End - allReduce.Begin)
-	if bw, _ := allReduce.Args["busbw_gbs"].(float64); bw < 0.999*(4<<20)/duration*4/3 ||
-		bw > 1.001*(4<<20)/duration*4/3 {
-		t.Errorf("busbw %v GB/s of 4 MiB on 3 ranks in %v ns", allReduce.Args["busbw_gbs"], duration)
-	}
+	bw, _ := allReduce.Args["busbw_gbs"].(float64)
+	testkit.Check(t, bw >= 0.999*(4<<20)/duration*4/3 && bw <= 1.001*(4<<20)/duration*4/3,
+		"busbw %v GB/s of 4 MiB on 3 ranks in %v ns", allReduce.Args["busbw_gbs"], duration)
 	if id, _ := traced.Args["event_id"].(uint64); id>>48 == 0 || traced.Args["sendbuff_address"] != uint64(0x1000) {
 		t.Errorf("a traced operation says %v", traced.Args)
 	}
@@ -229,7 +224,6 @@ func TestTracesShowKernelsThatOverlap(t *testing.T) {
 	for _, s := range trace.Slices {
 		took[s.Name] += s.End - s.Begin
 	}
-	if took["a"] != 4600 || took["b"] != 6400 || res.LeftOut["ends of regions that were open at the end"] != 0 {
-		t.Errorf("%v, left out %v", took, res.LeftOut)
-	}
+	testkit.Check(t, took["a"] == 4600 && took["b"] == 6400 &&
+		res.LeftOut["ends of regions that were open at the end"] == 0, "%v, left out %v", took, res.LeftOut)
 }

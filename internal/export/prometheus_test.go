@@ -31,28 +31,23 @@ func TestFilesAppearWhole(t *testing.T) {
 	f := testkit.Value(createFile(path))(t)
 	f.WriteString("half")
 	f.Flush()
-	if b, _ := os.ReadFile(path); string(b) != "old" {
-		t.Errorf("half a file is there: %q", b)
-	}
+	b, _ := os.ReadFile(path)
+	testkit.Check(t, string(b) == "old", "half a file is there: %q", b)
 	f.abandon()
-	if names := list(t, dir); !slices.Equal(names, []string{"m.prom"}) {
-		t.Errorf("%v is left", names)
-	}
+	names := list(t, dir)
+	testkit.Check(t, slices.Equal(names, []string{"m.prom"}), "%v is left", names)
 	f = testkit.Value(createFile(path))(t)
 	f.WriteString("new")
 	testkit.Must(t, f.commit())
 	f.abandon()
-	if b, _ := os.ReadFile(path); string(b) != "new" {
-		t.Errorf("%q", b)
-	}
+	b, _ = os.ReadFile(path)
+	testkit.Check(t, string(b) == "new", "%q", b)
 	// A folder in the way: the error tells, and no other file stays.
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, "d"), 0o777))
-	if _, err := Perfetto(job(t), filepath.Join(dir, "d"), nil, nil); err == nil {
-		t.Error("a folder was overwritten")
-	}
-	if names := list(t, dir); !slices.Equal(names, []string{"d", "m.prom"}) {
-		t.Errorf("%v is left", names)
-	}
+	_, err := Perfetto(job(t), filepath.Join(dir, "d"), nil, nil)
+	testkit.Check(t, err != nil, "a folder was overwritten")
+	names = list(t, dir)
+	testkit.Check(t, slices.Equal(names, []string{"d", "m.prom"}), "%v is left", names)
 }
 
 func list(t *testing.T, dir string) (names []string) {

@@ -5,6 +5,7 @@ package facts
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -29,9 +30,8 @@ func TestTimesThatContradictEachOther(t *testing.T) {
 			{Rank: 0, Begin: 100, End: 110, Source: SourceGPU, Certain: tc.certain},
 			{Rank: 1, Begin: tc.begin, End: tc.begin + 10, Source: SourceGPU, Certain: tc.certain, Root: true},
 		}
-		if _, ok := Arrive(tc.kind, members, false); ok != tc.ok || members[0].Wait != tc.waits ||
-			members[1].Wait != 0 {
-			t.Errorf("%s: compared %v, waits %d and %d", tc.name, ok, members[0].Wait, members[1].Wait)
-		}
+		_, ok := Arrive(tc.kind, members, false)
+		testkit.Check(t, ok == tc.ok && members[0].Wait == tc.waits && members[1].Wait == 0,
+			"%s: compared %v, waits %d and %d", tc.name, ok, members[0].Wait, members[1].Wait)
 	}
 }

@@ -179,10 +179,8 @@ func TestSourcesHaveOneTable(t *testing.T) {
 		regions.TimingDuration} {
 		testkit.Check(t, SourceOf(name) != SourceUnknown, "%q is not known", name)
 	}
-	if SourceOf("sundial") != SourceUnknown || SourceEnqueue.HasLength() || SourceDuration.HasPlace() ||
-		!SourceDuration.HasLength() || !SourceGPU.HasPlace() {
-		t.Error("what times are good for")
-	}
+	testkit.Check(t, SourceOf("sundial") == SourceUnknown && !SourceEnqueue.HasLength() && !SourceDuration.HasPlace() &&
+		SourceDuration.HasLength() && SourceGPU.HasPlace(), "what times are good for")
 }
 
 // FuzzReader gives a reader events in any order.

@@ -109,10 +109,9 @@ func TestTimesOfOperations(t *testing.T) {
 	shared := timing(member(0, 400, SourceGPU, equal), member(40, 400, SourceGPU, equal)) // a quarter of 380 and 360
 	s.Add(shared, false)
 	s.Add(timing(member(0, 1000, SourceGPU), member(0, 1000, SourceGPU)), false)
-	if s.Count != 5 || s.StartUp != 1 || s.Mixed != 1 || s.Times.Count != 3 || s.Transfers.Count != 3 {
-		t.Errorf("of %d operations %d are of start-up, %d mixed, %d timed, of %d the transfer is known", s.Count,
-			s.StartUp, s.Mixed, s.Times.Count, s.Transfers.Count)
-	}
+	testkit.Check(t, s.Count == 5 && s.StartUp == 1 && s.Mixed == 1 && s.Times.Count == 3 && s.Transfers.Count == 3,
+		"of %d operations %d are of start-up, %d mixed, %d timed, of %d the transfer is known", s.Count, s.StartUp,
+		s.Mixed, s.Times.Count, s.Transfers.Count)
 	if s.Median() != 95 || s.NobodyLate() != 90 || s.Total() != 9000+80+100+95+1000 {
 		t.Errorf("median %g, nobody late %g, total %g", s.Median(), s.NobodyLate(), s.Total())
 	}

@@ -29,12 +29,9 @@ func Text(t testing.TB, path, got string) {
 		return
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (run with -update to make it)", err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s (run with -update to accept; want −, got +):\n%s", path, d)
-	}
+	testkit.Require(t, err == nil, "%v (run with -update to make it)", err)
+	d := cmp.Diff(string(want), got)
+	testkit.Check(t, d == "", "%s (run with -update to accept; want −, got +):\n%s", path, d)
 }
 
 // Section compares a text with what stands in a page between two marks of that name.
@@ -50,9 +47,7 @@ func SectionMadeBy(t testing.TB, page, name, command, got string) {
 	text := testkit.Value(os.ReadFile(page))(t)
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the %s, between %q and %q", page, name, begin, end)
-	}
+	testkit.Require(t, ok && ok2, "%s has no place for the %s, between %q and %q", page, name, begin, end)
 	Text(t, page, before+begin+got+end+after)
 }
 

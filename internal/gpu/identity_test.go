@@ -32,9 +32,8 @@ func TestIDsAreReadAsCUDAAndNVMLWriteThem(t *testing.T) {
 		"{" + uuidA + "}", "urn:uuid:" + uuidA, "8932f937d72c4106c12f20bd9faed9f6", "GPU-" + uuidA + "0",
 		"MIG-" + uuidA + "/1/0",
 	} {
-		if id, err := parseID(text); err == nil {
-			t.Errorf("%q is read as %v", text, id)
-		}
+		id, err := parseID(text)
+		testkit.Check(t, err != nil, "%q is read as %v", text, id)
 	}
 }
 
@@ -57,9 +56,8 @@ func FuzzIdentities(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if id, err := parseID(text); err == nil {
-			if again, err := parseID(id.String()); err != nil || again != id {
-				t.Errorf("%q: %+v, then %+v, %v", text, id, again, err)
-			}
+			again, err := parseID(id.String())
+			testkit.Check(t, err == nil && again == id, "%q: %+v, then %+v, %v", text, id, again, err)
 		}
 		pci := canonicalPCI(text)
 		if pci != "" && canonicalPCI(pci) != pci {
@@ -72,10 +70,8 @@ func FuzzIdentities(f *testing.F) {
 func TestQuantitiesAreDescribed(t *testing.T) {
 	names := make(map[string]bool)
 	for i, q := range Quantities {
-		if q.Name == "" || q.Description == "" || names[q.Name] || q.Unit == "" && i != clockReasons || q.Float &&
-			q.Exponent != 0 {
-			t.Errorf("%d: %+v", i, q)
-		}
+		testkit.Check(t, q.Name != "" && q.Description != "" && !names[q.Name] && (q.Unit != "" || i == clockReasons) &&
+			(!q.Float || q.Exponent == 0), "%d: %+v", i, q)
 		names[q.Name] = true
 	}
 }

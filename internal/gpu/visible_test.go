@@ -74,9 +74,8 @@ func TestLocate(t *testing.T) {
 				"%v, %q, %v; want %v, %q, %v", got, source, ok, c.want, c.source, c.ok)
 		})
 	}
-	if _, _, ok := locate(0, nil, true); ok {
-		t.Error("an environment that cannot be read tells a device")
-	}
+	_, _, ok := locate(0, nil, true)
+	testkit.Check(t, !ok, "an environment that cannot be read tells a device")
 }
 
 func TestEnvironmentIsThatOfTheProcess(t *testing.T) {
@@ -93,16 +92,12 @@ func TestEnvironmentIsThatOfTheProcess(t *testing.T) {
 	}
 	lookup := testkit.Value(Environment(cmd.Process.Pid))(t)
 	// Package os/exec keeps the last of equal names.
-	if v, set := lookup("CUDA_VISIBLE_DEVICES"); v != "1" || !set {
-		t.Errorf("%q, %v", v, set)
-	}
-	if v, set := lookup("EMPTY"); v != "" || !set {
-		t.Errorf("%q, %v", v, set)
-	}
-	if _, set := lookup("HOME"); set {
-		t.Error("a variable that was not given is set")
-	}
-	if _, err := Environment(1 << 30); !os.IsNotExist(err) {
-		t.Errorf("of no process: %v", err)
-	}
+	v, set := lookup("CUDA_VISIBLE_DEVICES")
+	testkit.Check(t, v == "1" && set, "%q, %v", v, set)
+	v, set = lookup("EMPTY")
+	testkit.Check(t, v == "" && set, "%q, %v", v, set)
+	_, set = lookup("HOME")
+	testkit.Check(t, !set, "a variable that was not given is set")
+	_, err := Environment(1 << 30)
+	testkit.Check(t, os.IsNotExist(err), "of no process: %v", err)
 }

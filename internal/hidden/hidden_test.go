@@ -74,8 +74,6 @@ func TestRows(t *testing.T) {
 	}
 	testkit.Equal(t, Keyed("of tomorrow").What, "of tomorrow", "Keyed")
 	testkit.Same(t, []string{"NCCL_ENQUEUE_REARCH_ENABLE", "RCCL_DDA_ENABLE", "NCCL_ALLGATHERV_ENABLE"}, Variables())
-	if got := Set(env(map[string]string{"NCCL_ENQUEUE_REARCH_ENABLE": "1", "RCCL_DDA_ENABLE": "1"})); len(got) != 1 ||
-		got[0].Key != "application-calls" {
-		t.Error(got)
-	}
+	got := Set(env(map[string]string{"NCCL_ENQUEUE_REARCH_ENABLE": "1", "RCCL_DDA_ENABLE": "1"}))
+	testkit.Check(t, len(got) == 1 && got[0].Key == "application-calls", "%v", got)
 }

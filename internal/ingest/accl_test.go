@@ -38,10 +38,8 @@ func TestACCLProfiler(t *testing.T) {
 	a := unify(t, dir, false)
 	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	s := &report.Summary
-	if s.Hosts != 2 || s.Operations != 3 || s.Timing["DURATION"] != 7 || s.Lost["DROPPED_BY_PROFILER::COLL"] != 3 ||
-		report.Verdict.StandsOut {
-		t.Errorf("%+v, %s", s, report.Verdict.Text)
-	}
+	testkit.Check(t, s.Hosts == 2 && s.Operations == 3 && s.Timing["DURATION"] == 7 &&
+		s.Lost["DROPPED_BY_PROFILER::COLL"] == 3 && !report.Verdict.StandsOut, "%+v, %s", s, report.Verdict.Text)
 	r := &report.Operations[0]
 	testkit.Check(t, r.Size == 4<<20 && (r.Time.Max == 150300 || r.Time.Max == 50550), "%+v", r)
 	testkit.Equal(t, property(a, "IMPORTED_FROM"), "JSONL of accl-profiler", "imported from")
@@ -51,13 +49,11 @@ func TestACCLProfiler(t *testing.T) {
 func TestACCLProfilerWithoutFrame(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	res, err := Import([]string{filepath.Join("testdata", acclFileName)}, dir, nil)
-	if err != nil || res.Records["operations"] != 1 ||
-		!strings.Contains(strings.Join(res.Problems, "\n"), "process 100: 7 operations are not in the input") {
-		t.Fatalf("%+v, %v", res, err)
-	}
+	testkit.Require(t, err == nil && res.Records["operations"] == 1 &&
+		strings.Contains(strings.Join(res.Problems, "\n"), "process 100: 7 operations are not in the input"), "%+v, %v",
+		res, err)
 	report := testkit.Value(operations.Observe(unify(t, dir, false), new(operations.Observer)))(t)
-	if s := &report.Summary; s.Operations != 1 || s.Missing != 1 || report.Operations[0].Time.Avg != 50000 ||
-		report.Operations[0].Communicator != "ncclComm 0xbeef" {
-		t.Errorf("%+v", report.Operations)
-	}
+	s := &report.Summary
+	testkit.Check(t, s.Operations == 1 && s.Missing == 1 && report.Operations[0].Time.Avg == 50000 &&
+		report.Operations[0].Communicator == "ncclComm 0xbeef", "%+v", report.Operations)
 }

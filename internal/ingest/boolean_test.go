@@ -15,10 +15,9 @@ func TestBooleansMayBeNumbers(t *testing.T) {
 		var l line
 		err := json.Unmarshal(
 			[]byte(`{"isPxn":`+text+`,"details":{"graphCaptured":`+text+`,"isSend":`+text+`,"graph":`+text+`,"unfinished":`+text+`}}`), &l)
-		if d := l.Details; err != nil || l.PXN != want || d.Captured != want || d.IsSend != want || d.Graph != want ||
-			d.Unfinished != want {
-			t.Errorf("%s is read as %+v: %v", text, l, err)
-		}
+		d := l.Details
+		testkit.Check(t, err == nil && l.PXN == want && d.Captured == want && d.IsSend == want && d.Graph == want &&
+			d.Unfinished == want, "%s is read as %+v: %v", text, l, err)
 	}
 	for _, text := range []string{`"1"`, `"yes"`, `[]`, `{}`} {
 		testkit.Check(t, json.Unmarshal([]byte(`{"isPxn":`+text+`}`), new(line)) != nil, "%s is a boolean", text)

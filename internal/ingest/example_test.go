@@ -68,16 +68,13 @@ func TestTracesOfNCCLsExamplePlugin(t *testing.T) {
 				[]byte(exampleText(rank, 4711+rank, 5+rank, 4, quoted)))
 		}
 		res := testkit.Value(Import([]string{in}, dir, nil))(t)
-		if res.Processes != 2 || res.Malformed != 0 || res.NotUsed["OTHER_RECORDS"] != 4 || len(res.NotUsed) != 1 {
-			t.Errorf("%+v", res)
-		}
+		testkit.Check(t, res.Processes == 2 && res.Malformed == 0 && res.NotUsed["OTHER_RECORDS"] == 4 &&
+			len(res.NotUsed) == 1, "%+v", res)
 		a := unify(t, dir, true)
 		report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 		s := &report.Summary
-		if s.Operations != 3 || s.LeftOut != 2 || s.Timing["GPU"] != 8 || s.Lost["NOT_IN_INPUT::COLL"] != 11 ||
-			report.Verdict.StandsOut {
-			t.Errorf("%+v, %s", s, report.Verdict.Text)
-		}
+		testkit.Check(t, s.Operations == 3 && s.LeftOut == 2 && s.Timing["GPU"] == 8 &&
+			s.Lost["NOT_IN_INPUT::COLL"] == 11 && !report.Verdict.StandsOut, "%+v, %s", s, report.Verdict.Text)
 		r := &report.Operations[0]
 		testkit.Check(t, r.Size == 4096 && r.Datatype == "ncclFloat32" && r.Time.Avg == 90_000, "%+v", r)
 	}
@@ -89,8 +86,7 @@ func TestTraceWithoutEnds(t *testing.T) {
 	res, err := Import([]string{"testdata/example_42_0.json"}, dir, nil)
 	testkit.Require(t, err == nil && res.Malformed+res.Truncated == 0 && res.NotUsed["EVENTS_WITHOUT_END"] == 1,
 		"%+v, %v", res, err)
-	if a := unify(t, dir, false); property(a, "STARTS::COLL") != "1" ||
-		property(a, "IMPORTED_FROM") != "Chrome trace of NCCL's example plugin" {
-		t.Errorf("%v", a.Anchor.Properties)
-	}
+	a := unify(t, dir, false)
+	testkit.Check(t, property(a, "STARTS::COLL") == "1" &&
+		property(a, "IMPORTED_FROM") == "Chrome trace of NCCL's example plugin", "%v", a.Anchor.Properties)
 }

@@ -169,18 +169,14 @@ func TestOurOwnExportComesBack(t *testing.T) {
 		testkit.Require(rt, method == "", "clocks that have been brought together are compared again: %s", method)
 		// They are two runs.
 		run := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Run" }, cmp.Ignore())
-		if diff := cmp.Diff(canonical(t, a), canonical(t, b), run); diff != "" {
-			rt.Fatalf("operations (recorded, imported):\n%s", diff)
-		}
-		if diff := cmp.Diff(waitsOf(t, a), waitsOf(t, b), run); diff != "" {
-			rt.Fatalf("waits (recorded, imported):\n%s", diff)
-		}
-		if diff := cmp.Diff(transfersOf(a), transfersOf(b), run); diff != "" {
-			rt.Fatalf("transfers (recorded, imported):\n%s", diff)
-		}
-		if property(b, "IMPORTED_FROM") != "JSONL of nccl-otf2 export" || property(b, "ODDITIES::STRAY_STOPS") != "" {
-			rt.Fatalf("properties %v", b.Anchor.Properties)
-		}
+		diff := cmp.Diff(canonical(t, a), canonical(t, b), run)
+		testkit.Require(rt, diff == "", "operations (recorded, imported):\n%s", diff)
+		diff = cmp.Diff(waitsOf(t, a), waitsOf(t, b), run)
+		testkit.Require(rt, diff == "", "waits (recorded, imported):\n%s", diff)
+		diff = cmp.Diff(transfersOf(a), transfersOf(b), run)
+		testkit.Require(rt, diff == "", "transfers (recorded, imported):\n%s", diff)
+		testkit.Require(rt, property(b, "IMPORTED_FROM") == "JSONL of nccl-otf2 export" &&
+			property(b, "ODDITIES::STRAY_STOPS") == "", "properties %v", b.Anchor.Properties)
 	})
 }
 
@@ -250,12 +246,10 @@ func TestWhatCannotBeImported(t *testing.T) {
 		if !filepath.IsAbs(out) {
 			out = filepath.Join(dir, out)
 		}
-		if _, err := Import([]string{c.in}, out, nil); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		if _, err := os.Stat(filepath.Join(dir, "out")); err == nil {
-			t.Errorf("%s: something is left", c.name)
-		}
+		_, err := Import([]string{c.in}, out, nil)
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), c.want), "%s: %v", c.name, err)
+		_, err = os.Stat(filepath.Join(dir, "out"))
+		testkit.Check(t, err != nil, "%s: something is left", c.name)
 	}
 }
 
@@ -283,10 +277,9 @@ func TestClocksOfUnknownHosts(t *testing.T) {
 		res := testkit.Value(Import([]string{dir}, out, &Options{SeparateClocks: c.separate}))(t)
 		made := testkit.Value(scorep.Unify(out, nil))(t)
 		r := made.Runs[0]
-		if r.Hosts != c.hosts || len(res.Problems) != 1 ||
-			!strings.Contains(res.Problems[0], fmt.Sprintf("%d different clocks", c.hosts)) || r.Last-r.First > 3e9 ||
-			r.First/1e9 != 1760000000 {
-			t.Errorf("separate %v: %d hosts from %d to %d, %v", c.separate, r.Hosts, r.First, r.Last, res.Problems)
-		}
+		testkit.Check(t, r.Hosts == c.hosts && len(res.Problems) == 1 &&
+			strings.Contains(res.Problems[0], fmt.Sprintf("%d different clocks", c.hosts)) && r.Last-r.First <= 3e9 &&
+			r.First/1e9 == 1760000000, "separate %v: %d hosts from %d to %d, %v", c.separate, r.Hosts, r.First, r.Last,
+			res.Problems)
 	}
 }

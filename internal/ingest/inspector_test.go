@@ -58,19 +58,16 @@ func TestInspectorWithEventTraces(t *testing.T) {
 	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
 		n++
 		w, at := want[p.Ordinal], (epoch+1000*p.Ordinal)*1000
-		if uint64(p.Begin) != at+w.begin*1000 || uint64(p.End) != at+w.end*1000 || p.Source != w.source ||
-			p.Uncertainty != w.slack*1000 || p.Size != 1<<20 {
-			t.Errorf("operation %d: %d to %d ± %d of %s, %d bytes; want %+v", p.Ordinal, uint64(p.Begin)-at,
-				uint64(p.End)-at, p.Uncertainty, p.Source, p.Size, w)
-		}
+		testkit.Check(t, uint64(p.Begin) == at+w.begin*1000 && uint64(p.End) == at+w.end*1000 && p.Source == w.source &&
+			p.Uncertainty == w.slack*1000 && p.Size == 1<<20, "operation %d: %d to %d ± %d of %s, %d bytes; want %+v",
+			p.Ordinal, uint64(p.Begin)-at, uint64(p.End)-at, p.Uncertainty, p.Source, p.Size, w)
 		return nil
 	}); err != nil || n != 8 {
 		t.Fatal(n, err)
 	}
-	if property(a, "IMPORTED_FROM") != "JSON of NCCL Inspector v4.0" ||
-		!strings.Contains(property(a, "IMPORT_MISSING"), "roots") || property(a, "API_VERSION") == "" {
-		t.Errorf("properties %v", a.Anchor.Properties)
-	}
+	testkit.Check(t, property(a, "IMPORTED_FROM") == "JSON of NCCL Inspector v4.0" &&
+		strings.Contains(property(a, "IMPORT_MISSING"), "roots") && property(a, "API_VERSION") != "", "properties %v",
+		a.Anchor.Properties)
 }
 
 // Without event traces only lengths are known: they make bandwidths, and nobody is said to have waited.
@@ -96,14 +93,11 @@ func TestInspectorWithoutEventTraces(t *testing.T) {
 	for _, r := range report.Operations {
 		seen[r.Operation] = true
 		testkit.Check(t, r.TimingSource == "duration", "%+v", r)
-		if r.Operation == "AllGather" && (r.Size != 2<<10 || r.Time.Avg != 125000 || r.AlgBW == 0 || r.Count != 3) {
-			t.Errorf("%+v", r)
-		}
+		testkit.Check(t, r.Operation != "AllGather" || r.Size == 2<<10 && r.Time.Avg == 125000 && r.AlgBW != 0 &&
+			r.Count == 3, "%+v", r)
 	}
-	if !seen["AllGather"] || !seen["Send"] || !seen["Recv"] || report.WaitStates.Total.Waits != 0 ||
-		report.WaitStates.Collectives != 0 {
-		t.Errorf("operations %v, waits %+v", seen, report.WaitStates.Total)
-	}
+	testkit.Check(t, seen["AllGather"] && seen["Send"] && seen["Recv"] && report.WaitStates.Total.Waits == 0 &&
+		report.WaitStates.Collectives == 0, "operations %v, waits %+v", seen, report.WaitStates.Total)
 	testkit.Value(operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
 		testkit.Check(t, p.Function != "AllGather" || p.Rank != 0 || uint64(p.End) == (dump-100*(2-p.Ordinal))*1000,
 			"AllGather %d ends at %d", p.Ordinal, p.End)
@@ -166,23 +160,20 @@ func TestInspectorLaterFormats(t *testing.T) {
 		}
 		dir := filepath.Join(t.TempDir(), "made")
 		res := testkit.Value(Import([]string{in}, dir, nil))(t)
-		if res.Malformed != 0 || res.Records["operations"] != 6 || len(res.Problems) != 2 ||
-			!strings.Contains(res.Problems[0], "dropped 3 collectives") {
-			t.Errorf("%s: %+v", version, res)
-		}
+		testkit.Check(t, res.Malformed == 0 && res.Records["operations"] == 6 && len(res.Problems) == 2 &&
+			strings.Contains(res.Problems[0], "dropped 3 collectives"), "%s: %+v", version, res)
 		testkit.Equal(t, res.NotUsed["PROXY_RECORDS"], map[string]uint64{"v4.4": 2}[version],
 			"%s: records of proxies", version)
 		a := unify(t, dir, false)
 		algorithm := map[bool]string{true: "RING", false: ""}[version != "v4.1"]
 		n := 0
-		if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
+		_, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
 			if n++; p.Algorithm != algorithm || p.Protocol != "" || p.Ordinal > 2 {
 				t.Errorf("%s: %+v", version, p)
 			}
 			return nil
-		}); err != nil || n != 6 {
-			t.Errorf("%s: %d operations, %v", version, n, err)
-		}
+		})
+		testkit.Check(t, err == nil && n == 6, "%s: %d operations, %v", version, n, err)
 		testkit.Equal(t, property(a, "IMPORTED_FROM"), "JSON of NCCL Inspector "+version, "%s: imported from", version)
 		if missing := property(a, "IMPORT_MISSING"); strings.Contains(missing, "algorithms") != (algorithm == "") {
 			t.Errorf("%s: missing %q", version, missing)

@@ -17,13 +17,11 @@ func TestRankIsBounded(t *testing.T) {
 		l := line{RecordType: "event", Type: "ncclProfileColl", Rank: &rank}
 		at := []byte(`{"start":{"ts":1},"stop":{"ts":2}}`)
 		testkit.Must(t, json.Unmarshal(at, &l))
-		if _, err := l.kind(); fine != (err == nil) {
-			t.Errorf("rank %d: %v", rank, err)
-		}
+		_, err := l.kind()
+		testkit.Check(t, fine == (err == nil), "rank %d: %v", rank, err)
 		ranks := int(rank)
 		l.Rank, l.Details = nil, &details{Ranks: &ranks}
-		if _, err := l.kind(); (ranks <= experiment.MaxRanks) != (err == nil) {
-			t.Errorf("%d ranks: %v", ranks, err)
-		}
+		_, err = l.kind()
+		testkit.Check(t, (ranks <= experiment.MaxRanks) == (err == nil), "%d ranks: %v", ranks, err)
 	}
 }

@@ -49,9 +49,8 @@ func importText(t *testing.T, name, text string) (*Result, *operations.Report) {
 	for _, s := range held.Jobs[0].Stops {
 		t.Errorf("stop: %s", s.Text)
 	}
-	if len(held.Jobs[0].Culprits)+len(held.Jobs[0].Communicators) > 0 || len(held.Jobs[0].Inexact) != res.Processes {
-		t.Errorf("%+v", held.Jobs[0])
-	}
+	testkit.Check(t, len(held.Jobs[0].Culprits)+len(held.Jobs[0].Communicators) == 0 &&
+		len(held.Jobs[0].Inexact) == res.Processes, "%+v", held.Jobs[0])
 	return res, report
 }
 
@@ -86,10 +85,9 @@ func TestRingsThatWereOverwritten(t *testing.T) {
 		if s.Operations != 64-c.tail || s.LeftOut != 20+c.tail || s.Lost[c.loss] != 124 || len(s.Lost) != 1 {
 			t.Errorf("%s: %d operations, %d calls left out, lost %v", c.version, s.Operations, s.LeftOut, s.Lost)
 		}
-		if want := []operations.LostOf{{Process: "Rank 0", Lost: 16}, {Process: "Rank 1", Lost: 36},
-			{Process: "Rank 2", Lost: 36}, {Process: "Rank 3", Lost: 36}}; !slices.Equal(s.LostByProcess, want) {
-			t.Errorf("%s: lost %+v", c.version, s.LostByProcess)
-		}
+		want := []operations.LostOf{{Process: "Rank 0", Lost: 16}, {Process: "Rank 1", Lost: 36},
+			{Process: "Rank 2", Lost: 36}, {Process: "Rank 3", Lost: 36}}
+		testkit.Check(t, slices.Equal(s.LostByProcess, want), "%s: lost %+v", c.version, s.LostByProcess)
 		d := s.Deviations[0]
 		testkit.Check(t, d.First == 4 && d.Last == 8 && d.Detail == "ranks 1-3 lack them", "%s: %+v", c.version, d)
 	}
@@ -109,11 +107,9 @@ func TestMessagesThatOneEndLost(t *testing.T) {
 	_, report := importText(t, "messages.jsonl", text)
 	s := &report.Summary
 	testkit.Check(t, s.Lost["NOT_IN_INPUT::P2P"] == 7 && len(s.Lost) == 1 && s.Calls == 153, "%+v", s)
-	if len(s.Deviations) != 1 || s.Deviations[0].Function != "Send 2>3" || s.Deviations[0].First != 0 ||
-		s.Deviations[0].Last != 19 ||
-		!strings.HasSuffix(s.Deviations[0].Detail, "7 messages have no partner") {
-		t.Errorf("%+v", s.Deviations)
-	}
+	testkit.Check(t, len(s.Deviations) == 1 && s.Deviations[0].Function == "Send 2>3" && s.Deviations[0].First == 0 &&
+		s.Deviations[0].Last == 19 && strings.HasSuffix(s.Deviations[0].Detail, "7 messages have no partner"), "%+v",
+		s.Deviations)
 }
 
 // Numbers that JSON has not got make a field unknown, and nothing else.
@@ -127,10 +123,8 @@ func TestNumbersThatAreNone(t *testing.T) {
 	}
 	res, report := importText(t, "numbers.jsonl", text)
 	s := &report.Summary
-	if res.Malformed != 0 || s.Operations != 4 || s.Calls != 16 || s.Timing["DURATION"] != 12 ||
-		s.Timing["ENQUEUE"] != 4 {
-		t.Errorf("%+v, %+v", res, s)
-	}
+	testkit.Check(t, res.Malformed == 0 && s.Operations == 4 && s.Calls == 16 && s.Timing["DURATION"] == 12 &&
+		s.Timing["ENQUEUE"] == 4, "%+v, %+v", res, s)
 }
 
 // What is in the way takes nothing else with it: a mark of the encoding, records of kinds that are not known, half
@@ -145,10 +139,8 @@ func TestTheRestOfTheFileStays(t *testing.T) {
 	text += half[:len(half)/2] + framedLine(0, "v4.9", lossyCollective(7)) // of two writers
 	text += half[:len(half)/3]
 	res, report := importText(t, "dirt.jsonl", text)
-	if res.Malformed != 1 || res.Truncated != 1 || res.NotUsed["OTHER_RECORDS"] != 4 ||
-		res.NotUsed["REPEATED_OPERATIONS"] != 4 || report.Summary.Operations != 1 {
-		t.Errorf("%+v, %+v", res, report.Summary)
-	}
+	testkit.Check(t, res.Malformed == 1 && res.Truncated == 1 && res.NotUsed["OTHER_RECORDS"] == 4 &&
+		res.NotUsed["REPEATED_OPERATIONS"] == 4 && report.Summary.Operations == 1, "%+v, %+v", res, report.Summary)
 }
 
 // An export says where its archive is incomplete, so that nobody is accused of what it lacks.
@@ -170,6 +162,6 @@ func TestExportsOfIncompleteArchives(t *testing.T) {
 	again := filepath.Join(t.TempDir(), "again")
 	testkit.Value(Import([]string{out}, again, nil))(t)
 	held, err := hang.Find(again, time.Now(), nil)
-	testkit.Check(t, err == nil && len(held.Jobs) == 1 && len(held.Jobs[0].Stops)+len(held.Jobs[0].Culprits) <= 0,
+	testkit.Check(t, err == nil && len(held.Jobs) == 1 && len(held.Jobs[0].Stops)+len(held.Jobs[0].Culprits) == 0,
 		"%+v, %v", held, err)
 }

@@ -255,10 +255,8 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 			testkit.Require(t, reused >= 100, "only %d addresses were used again", reused)
 			dir := filepath.Join(t.TempDir(), "made")
 			res := testkit.Value(Import([]string{in}, dir, nil))(t)
-			if res.Malformed+res.Truncated > 0 || len(res.NotUsed) > 0 || len(res.Problems) > 0 ||
-				res.Processes != len(rec.Processes) {
-				t.Errorf("%+v", res)
-			}
+			testkit.Check(t, res.Malformed+res.Truncated <= 0 && len(res.NotUsed) == 0 && len(res.Problems) == 0 &&
+				res.Processes == len(rec.Processes), "%+v", res)
 			a := unify(t, dir, false)
 			ids := make(map[otf2.LocationRef]uint64)
 			for _, p := range a.Defs.LocationProperties {
@@ -290,11 +288,9 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 			}
 			testkit.Check(t, len(got) == len(want) && gpu >= 10,
 				"%d kinds of operations, want %d; %d with GPU time", len(got), len(want), gpu)
-			if property(a, "IMPORTED_FROM") != "JSONL of the minimal profiler" ||
-				!strings.Contains(property(a, "IMPORT_MISSING"), "names of hosts") ||
-				property(a, "ODDITIES::LATE_CHILDREN") != "" {
-				t.Errorf("properties %v", a.Anchor.Properties)
-			}
+			testkit.Check(t, property(a, "IMPORTED_FROM") == "JSONL of the minimal profiler" &&
+				strings.Contains(property(a, "IMPORT_MISSING"), "names of hosts") &&
+				property(a, "ODDITIES::LATE_CHILDREN") == "", "properties %v", a.Anchor.Properties)
 			begin := int64(a.Defs.Clock.Realtime) / 1e9
 			testkit.Check(t, begin == 1760000000 || begin == 1759999999, "the archive begins at %d", begin)
 		})

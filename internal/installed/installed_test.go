@@ -48,21 +48,15 @@ func TestPrefix(t *testing.T) {
 	Prefix = lay(t, "lib/"+library, "libexec/x")
 	t.Cleanup(func() { Prefix = "" })
 	tool := filepath.Join(t.TempDir(), "bin", "nccl-otf2")
-	if got, err := Library(tool, library); err != nil || got != filepath.Join(Prefix, "lib", library) {
-		t.Errorf("%q, %v", got, err)
-	}
-	if got, err := Program(tool, "libexec/x"); err != nil || got != filepath.Join(Prefix, "libexec/x") {
-		t.Errorf("%q, %v", got, err)
-	}
+	got, err := Library(tool, library)
+	testkit.Check(t, err == nil && got == filepath.Join(Prefix, "lib", library), "%q, %v", got, err)
+	got, err = Program(tool, "libexec/x")
+	testkit.Check(t, err == nil && got == filepath.Join(Prefix, "libexec/x"), "%q, %v", got, err)
 	moved := lay(t, "lib64/"+library, "libexec/x")
-	if got, err := Library(filepath.Join(moved, "bin", "nccl-otf2"), library); err != nil ||
-		got != filepath.Join(moved, "lib64", library) {
-		t.Errorf("%q, %v", got, err)
-	}
-	if got, err := Program(filepath.Join(moved, "bin", "nccl-otf2"), "libexec/x"); err != nil ||
-		got != filepath.Join(moved, "libexec/x") {
-		t.Errorf("%q, %v", got, err)
-	}
+	got, err = Library(filepath.Join(moved, "bin", "nccl-otf2"), library)
+	testkit.Check(t, err == nil && got == filepath.Join(moved, "lib64", library), "%q, %v", got, err)
+	got, err = Program(filepath.Join(moved, "bin", "nccl-otf2"), "libexec/x")
+	testkit.Check(t, err == nil && got == filepath.Join(moved, "libexec/x"), "%q, %v", got, err)
 }
 
 // What the plugin starts is the tool where there is no program for it alone.
@@ -87,25 +81,21 @@ func TestCollectorOf(t *testing.T) {
 func TestToolOf(t *testing.T) {
 	for _, tool := range []string{"nccl-otf2", "bin/nccl-otf2"} {
 		root := lay(t, tool, Collector)
-		if got, err := ToolOf(filepath.Join(root, Collector)); err != nil || got != filepath.Join(root, tool) {
-			t.Errorf("%q, %v", got, err)
-		}
+		got, err := ToolOf(filepath.Join(root, Collector))
+		testkit.Check(t, err == nil && got == filepath.Join(root, tool), "%q, %v", got, err)
 	}
-	if got, err := ToolOf(filepath.Join(lay(t, Collector), Collector)); err == nil {
-		t.Errorf("took %q", got)
-	}
+	got, err := ToolOf(filepath.Join(lay(t, Collector), Collector))
+	testkit.Check(t, err != nil, "took %q", got)
 }
 
 // What others may have put beside the folder of a tool that is in no prefix is not taken.
 func TestNoPrefix(t *testing.T) {
 	root := lay(t, "lib/"+library, "libexec/x")
 	tool := filepath.Join(root, "mine", "nccl-otf2")
-	if got, err := Library(tool, library); err == nil {
-		t.Errorf("took %q", got)
-	}
-	if got, err := Program(tool, "libexec/x"); err == nil {
-		t.Errorf("took %q", got)
-	}
+	got, err := Library(tool, library)
+	testkit.Check(t, err != nil, "took %q", got)
+	got, err = Program(tool, "libexec/x")
+	testkit.Check(t, err != nil, "took %q", got)
 }
 
 // Where a file is missing, one line says where it was looked for.

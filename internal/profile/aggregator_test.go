@@ -215,9 +215,8 @@ kernels/Group: 1 in 70 ns, at most 70`)
 	expect(t, paths(back), paths(got))
 	for _, damage := range []string{`{"version":1}`, `{"version":2,"nodes":[{"parent":0}]}`,
 		`{"version":2,"rows":[{"cells":[{"node":0}]}]}`, `{`} {
-		if _, err := Read(strings.NewReader(damage)); err == nil {
-			t.Errorf("%s was read", damage)
-		}
+		_, err := Read(strings.NewReader(damage))
+		testkit.Check(t, err != nil, "%s was read", damage)
 	}
 }
 
@@ -323,10 +322,8 @@ func TestMembersSampleTheSame(t *testing.T) {
 			p.check(w.Leave(at+500, nil, r))
 		}
 		row := p.to.Aggregate().Rows[0]
-		if len(row.Strata) != 1 || row.Strata[0].Count != 5000 || row.FirstSample == nil ||
-			row.FirstSample.Ordinal != 0 {
-			t.Fatalf("strata %+v", row.Strata)
-		}
+		testkit.Require(t, len(row.Strata) == 1 && row.Strata[0].Count == 5000 && row.FirstSample != nil &&
+			row.FirstSample.Ordinal == 0, "strata %+v", row.Strata)
 		return row.Strata[0].Samples
 	}
 	a, b := choose(1), choose(40)

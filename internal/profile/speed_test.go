@@ -28,9 +28,8 @@ func TestSpeedsAreOfMedians(t *testing.T) {
 			"%+v, %+v", alg, bus)
 	}
 	one.addOperation(50, 75, 10)
-	if alg, _ := one.Sums(); alg.Bytes != 4100 {
-		t.Errorf("what is added later counts, too: %+v", alg)
-	}
+	alg, _ := one.Sums()
+	testkit.Check(t, alg.Bytes == 4100, "what is added later counts, too: %+v", alg)
 	testkit.Check(t, (Speeds{}).IsZero() && !one.IsZero(), "only what has nothing is empty")
 }
 

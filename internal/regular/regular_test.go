@@ -31,41 +31,31 @@ func TestOnlyRegularFiles(t *testing.T) {
 	socket := testkit.Value(net.Listen("unix", at("socket")))(t)
 	defer socket.Close()
 	for _, name := range []string{"pipe", "folder", "zero", "socket", "link to a pipe"} {
-		if _, err := Read(at(name), 10); !errors.Is(err, ErrIrregular) || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, _, err := ReadAt(at(name), make([]byte, 4), 0); !errors.Is(err, ErrIrregular) ||
-			!strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := Read(at(name), 10)
+		testkit.Check(t, errors.Is(err, ErrIrregular) && strings.Contains(err.Error(), name), "%s: %v", name, err)
+		_, _, err = ReadAt(at(name), make([]byte, 4), 0)
+		testkit.Check(t, errors.Is(err, ErrIrregular) && strings.Contains(err.Error(), name), "%s: %v", name, err)
 	}
 	for _, name := range []string{"file", "link"} {
-		if b, err := Read(at(name), 4); string(b) != "text" || err != nil {
-			t.Errorf("%s: %q, %v", name, b, err)
-		}
+		b, err := Read(at(name), 4)
+		testkit.Check(t, string(b) == "text" && err == nil, "%s: %q, %v", name, b, err)
 	}
-	if b, err := ReadOwn(at("file"), 4); string(b) != "text" || err != nil {
-		t.Errorf("%q, %v", b, err)
-	}
-	if _, err := OpenOwn(at("link")); !errors.Is(err, syscall.ELOOP) {
-		t.Error(err)
-	}
-	if _, err := Read(at("none"), 4); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
-	}
-	if _, _, err := ReadAt(at("none"), nil, 0); !errors.Is(err, os.ErrNotExist) ||
-		!strings.Contains(err.Error(), at("none")) {
-		t.Error(err)
-	}
+	b, err := ReadOwn(at("file"), 4)
+	testkit.Check(t, string(b) == "text" && err == nil, "%q, %v", b, err)
+	_, err = OpenOwn(at("link"))
+	testkit.Check(t, errors.Is(err, syscall.ELOOP), "%v", err)
+	_, err = Read(at("none"), 4)
+	testkit.Check(t, errors.Is(err, os.ErrNotExist), "%v", err)
+	_, _, err = ReadAt(at("none"), nil, 0)
+	testkit.Check(t, errors.Is(err, os.ErrNotExist) && strings.Contains(err.Error(), at("none")), "%v", err)
 	for off, want := range map[int64]string{0: "text", 1: "ext", 4: "", 9: ""} { // as far as the file goes
 		b := make([]byte, 6)
 		if n, size, err := ReadAt(at("link"), b, off); string(b[:n]) != want || size != 4 || err != nil {
 			t.Errorf("from %d: %q of a file of %d bytes, %v", off, b[:n], size, err)
 		}
 	}
-	if _, err := Read(at("file"), 3); !errors.Is(err, ErrTooLarge) {
-		t.Error(err)
-	}
+	_, err = Read(at("file"), 3)
+	testkit.Check(t, errors.Is(err, ErrTooLarge), "%v", err)
 }
 
 func TestGunzip(t *testing.T) {
@@ -77,27 +67,21 @@ func TestGunzip(t *testing.T) {
 	}
 	z.Close()
 	in := testkit.Value(Gunzip(&bomb, int64(bomb.Len())))(t)
-	if n, err := io.Copy(io.Discard, in); !errors.Is(err, ErrTooLarge) || n > unfolded {
-		t.Errorf("%d bytes, %v", n, err)
-	}
-	if _, err := Gunzip(strings.NewReader("no gzip"), 7); err == nil {
-		t.Error("what is no gzip file is none")
-	}
+	n, err := io.Copy(io.Discard, in)
+	testkit.Check(t, errors.Is(err, ErrTooLarge) && n <= unfolded, "%d bytes, %v", n, err)
+	_, err = Gunzip(strings.NewReader("no gzip"), 7)
+	testkit.Check(t, err != nil, "what is no gzip file is none")
 }
 
 func TestLine(t *testing.T) {
 	long := strings.Repeat("x", 100) + "\n"
 	in := bufio.NewReaderSize(strings.NewReader("a\n"+long+"\nend"), 16)
 	for _, want := range []string{"a\n", long, "\n"} {
-		if line, err := Line(in); string(line) != want || err != nil {
-			t.Errorf("%q, %v", line, err)
-		}
+		line, err := Line(in)
+		testkit.Check(t, string(line) == want && err == nil, "%q, %v", line, err)
 	}
-	if line, err := Line(in); string(line) != "end" || err != io.EOF {
-		t.Errorf("%q, %v", line, err)
-	}
-	if _, err := Line(bufio.NewReader(strings.NewReader(strings.Repeat("x", MaxLine+1)))); !errors.Is(
-		err, ErrTooLarge) {
-		t.Error(err)
-	}
+	line, err := Line(in)
+	testkit.Check(t, string(line) == "end" && err == io.EOF, "%q, %v", line, err)
+	_, err = Line(bufio.NewReader(strings.NewReader(strings.Repeat("x", MaxLine+1))))
+	testkit.Check(t, errors.Is(err, ErrTooLarge), "%v", err)
 }

@@ -28,11 +28,10 @@ func TestEachRecordingLoads(t *testing.T) {
 			for i, p := range rec.Processes {
 				calls["open"] += len(p.Opens)
 				referenced := rec.Run.Program != "" // record mode writes no references
-				if len(p.Contexts) == 0 || p.PID != rec.Run.Files[i].PID || (len(p.Issues) > 0) != referenced ||
-					(len(p.Kernels) > 0) != (referenced && !onGPU(name)) {
-					t.Errorf("process %d: pid %d, %d contexts, %d issues, %d kernels", i, p.PID, len(p.Contexts),
-						len(p.Issues), len(p.Kernels))
-				}
+				testkit.Check(t, len(p.Contexts) != 0 && p.PID == rec.Run.Files[i].PID &&
+					(len(p.Issues) > 0) == referenced && (len(p.Kernels) > 0) == (referenced && !onGPU(name)),
+					"process %d: pid %d, %d contexts, %d issues, %d kernels", i, p.PID, len(p.Contexts), len(p.Issues),
+					len(p.Kernels))
 				for n, c := range p.Calls {
 					calls[c.Kind.String()]++
 					switch c.Kind {
@@ -62,10 +61,9 @@ func TestEachRecordingLoads(t *testing.T) {
 			// The number of thread lines is not kept: a thread introduced twice is still one.
 			want := maps.Clone(rec.Run.Calls)
 			delete(want, "thread")
-			if !maps.Equal(calls, want) || !maps.Equal(starts, rec.Run.Starts) || !maps.Equal(states, rec.Run.States) {
-				t.Errorf("calls %v, starts %v, states %v; run.json: %v, %v, %v", calls, starts, states, want,
-					rec.Run.Starts, rec.Run.States)
-			}
+			testkit.Check(t, maps.Equal(calls, want) && maps.Equal(starts, rec.Run.Starts) &&
+				maps.Equal(states, rec.Run.States), "calls %v, starts %v, states %v; run.json: %v, %v, %v", calls,
+				starts, states, want, rec.Run.Starts, rec.Run.States)
 		})
 	}
 }
@@ -79,10 +77,8 @@ func TestDescriptorsAreTyped(t *testing.T) {
 		case *Coll:
 			coll++
 			api, ok := e.Parent.Descr.(*CollApi)
-			if !ok || api.Func != d.Func || d.Algo != "RING" || d.NChannels < 1 || d.SendBuff == 0 ||
-				e.Group.Type != TypeGroup {
-				t.Errorf("Coll %+v under %+v", d, e.Parent.Descr)
-			}
+			testkit.Check(t, ok && api.Func == d.Func && d.Algo == "RING" && d.NChannels >= 1 && d.SendBuff != 0 &&
+				e.Group.Type == TypeGroup, "Coll %+v under %+v", d, e.Parent.Descr)
 		case *NetPlugin:
 			net++
 			testkit.Check(t, d.ID == 0x20001 && d.Sock != nil && d.Sock.Type == 1 && d.Sock.Op <= 1 && d.Sock.FD > 0,
@@ -128,9 +124,8 @@ func TestFindKnowsRecordingsByName(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil {
-			t.Error(err)
-		}
+		_, err = os.Stat(filepath.Join(dir, "run.json"))
+		testkit.Check(t, err == nil, "%v", err)
 	}
 	for _, name := range []string{"no-such", "../no-such", ""} {
 		if dir, err := Find(name); err == nil {
@@ -239,11 +234,10 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 		})
 	}
 	// A user's own recording has only the required members.
-	if err := broken(t, func(dir string) {
+	err := broken(t, func(dir string) {
 		os.WriteFile(filepath.Join(dir, "run.json"), []byte(`{"nccl":"2.29.7"}`), 0o600)
-	}); err != nil {
-		t.Errorf("with the release alone in run.json: %v", err)
-	}
+	})
+	testkit.Check(t, err == nil, "with the release alone in run.json: %v", err)
 	// Events that the recording plugin declined have no id, and nothing refers to them.
 	if err := broken(t, func(dir string) {
 		declined := 0
@@ -260,21 +254,19 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if _, err := Compile(rec, 1); err != nil {
-			t.Errorf("with an event that was declined: %v", err)
-		}
+		_, err = Compile(rec, 1)
+		testkit.Check(t, err == nil, "with an event that was declined: %v", err)
 	}); err != nil {
 		t.Errorf("with an event that was declined: %v", err)
 	}
 	// References may be absent.
-	if err := broken(t, func(dir string) {
+	err = broken(t, func(dir string) {
 		for k := range 2 {
 			os.Remove(filepath.Join(dir, fmt.Sprintf("p%d.kernel.jsonl.gz", k)))
 			os.Remove(filepath.Join(dir, fmt.Sprintf("p%d.issue.jsonl.gz", k)))
 		}
-	}); err != nil {
-		t.Errorf("without references: %v", err)
-	}
+	})
+	testkit.Check(t, err == nil, "without references: %v", err)
 }
 
 func TestPrograms(t *testing.T) {
@@ -340,9 +332,8 @@ func FuzzRun(f *testing.F) {
 			return
 		}
 		for k := range rec.Processes {
-			if program, err := Compile(rec, k); err == nil && !bytes.HasSuffix(program, []byte("\n")) {
-				t.Error("the program has no end")
-			}
+			program, err := Compile(rec, k)
+			testkit.Check(t, err != nil || bytes.HasSuffix(program, []byte("\n")), "the program has no end")
 		}
 	})
 }

@@ -37,11 +37,10 @@ func TestEachRecordingPlaysAsRecorded(t *testing.T) {
 				for _, n := range sum.Delivered.Stops {
 					stops += n
 				}
-				if stops != rec.Run.Calls["stop"] || sum.Inits != rec.Run.Calls["init"] ||
-					sum.Finalizes != rec.Run.Calls["finalize"] || sum.Loads != rec.Run.Calls["open"] {
-					t.Errorf("%d stops, %d inits, %d finalizes, %d loads; recorded %v", stops, sum.Inits, sum.Finalizes,
-						sum.Loads, rec.Run.Calls)
-				}
+				testkit.Check(t, stops == rec.Run.Calls["stop"] && sum.Inits == rec.Run.Calls["init"] &&
+					sum.Finalizes == rec.Run.Calls["finalize"] && sum.Loads == rec.Run.Calls["open"],
+					"%d stops, %d inits, %d finalizes, %d loads; recorded %v", stops, sum.Inits, sum.Finalizes,
+					sum.Loads, rec.Run.Calls)
 				if len(sum.Delivered.Declined)+len(sum.Suppressed.Starts)+len(sum.Suppressed.Stops)+len(
 					sum.Suppressed.States) != 0 {
 					t.Errorf("held back: %+v", sum)
@@ -125,10 +124,9 @@ func TestDumpSaysWhatIsPlayed(t *testing.T) {
 		want := maps.Clone(rec.Run.Calls)
 		delete(want, "open")
 		delete(want, "thread")
-		if !maps.Equal(calls, want) || !maps.Equal(starts, rec.Run.Starts) || !maps.Equal(states, rec.Run.States) {
-			t.Errorf("%s: dumped %v %v %v, run.json says %v %v %v", name, calls, starts, states, want, rec.Run.Starts,
-				rec.Run.States)
-		}
+		testkit.Check(t, maps.Equal(calls, want) && maps.Equal(starts, rec.Run.Starts) &&
+			maps.Equal(states, rec.Run.States), "%s: dumped %v %v %v, run.json says %v %v %v", name, calls, starts,
+			states, want, rec.Run.Starts, rec.Run.States)
 	}
 }
 
@@ -373,10 +371,9 @@ func TestThePluginIsFoundAsNCCLFindsIt(t *testing.T) {
 				"LD_LIBRARY_PATH=" + path}})
 			for _, p := range res.Processes {
 				if test.fails != "" {
-					if p.ExitCode != 1 || p.Report != nil || strings.Count(p.Stderr, "\n") != 1 ||
-						!strings.Contains(p.Stderr, test.fails) {
-						t.Errorf("status %d, %q; want status 1 and a line with %q", p.ExitCode, p.Stderr, test.fails)
-					}
+					testkit.Check(t, p.ExitCode == 1 && p.Report == nil && strings.Count(p.Stderr, "\n") == 1 &&
+						strings.Contains(p.Stderr, test.fails), "status %d, %q; want status 1 and a line with %q",
+						p.ExitCode, p.Stderr, test.fails)
 					continue
 				}
 				testkit.Require(t, p.Err() == nil && p.Report.Plugin == test.plugin, "%v; %+v", p.Err(), p.Report)
@@ -536,11 +533,9 @@ func TestABrokenProgramIsRefused(t *testing.T) {
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) != 0 ||
-			bytes.Count(stderr.Bytes(), []byte("\n")) != 1 ||
-			strings.Contains(stderr.String(), "no plugin") {
-			t.Errorf("%s: %v, %q, %q", what, err, out, stderr.String())
-		}
+		testkit.Check(t, errors.As(err, &exit) && exit.ExitCode() == 1 && len(out) == 0 &&
+			bytes.Count(stderr.Bytes(), []byte("\n")) == 1 && !strings.Contains(stderr.String(), "no plugin"),
+			"%s: %v, %q, %q", what, err, out, stderr.String())
 	}
 	for _, n := range []int{0, 1, 18, len(good) / 3, len(good) / 2, len(good) - 30, len(good) - 2, len(good) - 1} {
 		refused(fmt.Sprintf("cut off after %d of %d bytes", n, len(good)), good[:n])
@@ -570,11 +565,8 @@ func sealed(program []byte) []byte {
 
 func TestMissingFilesAreErrors(t *testing.T) {
 	rec := load(t, "01-allreduce-2p")
-	if _, err := Run(context.Background(), rec, Options{Host: "/nosuch/host"}); err == nil ||
-		!strings.Contains(err.Error(), "/nosuch/host") {
-		t.Errorf("error %v", err)
-	}
-	if _, err := Compile(rec, 2); err == nil {
-		t.Error("process 2 of two was compiled")
-	}
+	_, err := Run(context.Background(), rec, Options{Host: "/nosuch/host"})
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "/nosuch/host"), "error %v", err)
+	_, err = Compile(rec, 2)
+	testkit.Check(t, err != nil, "process 2 of two was compiled")
 }

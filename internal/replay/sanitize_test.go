@@ -66,9 +66,8 @@ func TestTheHostIsCleanUnderValgrind(t *testing.T) {
 			cmd := exec.CommandContext(ctx, valgrind, append(append(args, flags...), path)...)
 			cmd.Env = append(os.Environ(), "RECORDER_DIR="+t.TempDir(),
 				"NCCL_PROFILER_PLUGIN="+filepath.Join(dir, "librecorder.so"))
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
+			out, err := cmd.CombinedOutput()
+			testkit.Check(t, err == nil, "%v\n%s", err, out)
 		})
 	}
 }

@@ -44,9 +44,8 @@ func analyze(t testing.TB, path string) {
 	var documents []*Document
 	var objects []any
 	if r, err := operations.Observe(a, new(operations.Observer)); err == nil {
-		if err := cmp.Or(WriteStyled(r, io.Discard, Style{}), WriteHTML(r, io.Discard, HTML{})); err != nil {
-			t.Error(err)
-		}
+		err := cmp.Or(WriteStyled(r, io.Discard, Style{}), WriteHTML(r, io.Discard, HTML{}))
+		testkit.Check(t, err == nil, "%v", err)
 		documents = append(documents, Operations(r), Waits(r.WaitStates, Clock{}))
 		r.BySizeClass()
 		documents = append(documents, Operations(r))
@@ -57,20 +56,17 @@ func analyze(t testing.TB, path string) {
 	compared := compare.Runs(a, a, compare.Options{})
 	documents, objects = append(documents, Comparison(compared, 0.05)), append(objects, compared)
 	objects = append(objects, matrix, tally, overlap)
-	if err := WriteRecordingText(analysis.SelfReport(a), io.Discard); err != nil {
-		t.Error(err)
-	}
+	err = WriteRecordingText(analysis.SelfReport(a), io.Discard)
+	testkit.Check(t, err == nil, "%v", err)
 	for _, d := range documents {
 		for _, write := range []func(io.Writer) error{d.WriteText, d.WriteCSV, d.WriteMarkdown} {
-			if err := write(io.Discard); err != nil {
-				t.Error(err)
-			}
+			err := write(io.Discard)
+			testkit.Check(t, err == nil, "%v", err)
 		}
 	}
 	for _, o := range objects {
-		if _, err := json.Marshal(o); err != nil {
-			t.Error(err)
-		}
+		_, err := json.Marshal(o)
+		testkit.Check(t, err == nil, "%v", err)
 	}
 }
 

@@ -159,8 +159,7 @@ func TestPageOfNothing(t *testing.T) {
 	var page bytes.Buffer
 	testkit.Must(t, WriteHTML(empty, &page, HTML{}))
 	got := readPage(t, page.Bytes())
-	if len(got.tables) > 0 || len(got.pictures) > 0 ||
-		!strings.Contains(got.text, "no operation has comparable times on two ranks") {
-		t.Errorf("tables %v, pictures %q, text %q", got.tables, got.pictures, got.text)
-	}
+	testkit.Check(t, len(got.tables) == 0 && len(got.pictures) == 0 &&
+		strings.Contains(got.text, "no operation has comparable times on two ranks"), "tables %v, pictures %q, text %q",
+		got.tables, got.pictures, got.text)
 }

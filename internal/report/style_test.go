@@ -52,20 +52,17 @@ func TestTablesShowWhatWeighsTheMost(t *testing.T) {
 	if got := len(lines); got != 1+2+1+20+1 {
 		t.Fatalf("%d lines:\n%s", got, strings.Join(lines, "\n"))
 	}
-	if !strings.HasPrefix(lines[4], "a thing with a long name, number 99 ") ||
-		!strings.HasPrefix(lines[23], "a thing with a long name, number 80 ") {
-		t.Errorf("from %q to %q", lines[4], lines[23])
-	}
+	testkit.Check(t, strings.HasPrefix(lines[4], "a thing with a long name, number 99 ") &&
+		strings.HasPrefix(lines[23], "a thing with a long name, number 80 "), "from %q to %q", lines[4], lines[23])
 	if want := "… and 80 more rows with 63.8 % of the weight (--top all)"; lines[24] != want { // 3160 of 4950
 		t.Errorf("%q instead of %q", lines[24], want)
 	}
 	testkit.Equal(t, len(styled(t, things(100), Style{Top: -1})), 1+2+1+100, "lines of all")
 	var csv strings.Builder
 	testkit.Must(t, things(100).WriteCSV(&csv))
-	if rows := strings.Split(csv.String(), "\n"); len(rows) != 102 ||
-		!strings.HasPrefix(rows[1], `things,"a thing with a long name, number 0"`) {
-		t.Errorf("CSV has %d lines, the first %q", len(rows), rows[1])
-	}
+	rows := strings.Split(csv.String(), "\n")
+	testkit.Check(t, len(rows) == 102 && strings.HasPrefix(rows[1], `things,"a thing with a long name, number 0"`),
+		"CSV has %d lines, the first %q", len(rows), rows[1])
 }
 
 // Whatever the width, no row of a table is longer, columns of less use go first, and it is said which.
@@ -122,9 +119,8 @@ func TestLaunchesAreNoTimesOfOperations(t *testing.T) {
 	s := operationSheet(r)
 	row := strings.Join(s.text[0], " ")
 	testkit.Check(t, !strings.Contains(row, "777") && !strings.Contains(row, "~"), "%v", row)
-	if row := strings.Join(s.text[1], " "); strings.Count(row, "555 µs") != 5 {
-		t.Error(row)
-	}
+	row = strings.Join(s.text[1], " ")
+	testkit.Check(t, strings.Count(row, "555 µs") == 5, "%v", row)
 	if !slices.ContainsFunc(s.more, func(line string) bool { return strings.HasPrefix(line, "enqueue: ") }) {
 		t.Error(s.more)
 	}

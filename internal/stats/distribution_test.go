@@ -38,10 +38,9 @@ func TestPercentilesAreAsGoodAsStated(t *testing.T) {
 		testkit.Require(t, len(h.exact) <= h.Keep && h.Approximate() == (len(values) > h.Keep),
 			"%d values are kept of %d, at most %d are to be", len(h.exact), len(values), h.Keep)
 		slices.Sort(values)
-		if back.Count != uint64(len(values)) || back.Sum != sum || back.Min != values[0] ||
-			back.Max != values[len(values)-1] {
-			t.Fatalf("%d values with sum %d from %d to %d", back.Count, back.Sum, back.Min, back.Max)
-		}
+		testkit.Require(t, back.Count == uint64(len(values)) && back.Sum == sum && back.Min == values[0] &&
+			back.Max == values[len(values)-1], "%d values with sum %d from %d to %d", back.Count, back.Sum, back.Min,
+			back.Max)
 		for _, p := range []float64{1, 50, 99, 100} {
 			want := float64(values[int(math.Ceil(p/100*float64(len(values))))-1])
 			if got := back.Percentile(p); math.Abs(got-want) > PercentileError*want {

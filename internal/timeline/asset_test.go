@@ -32,15 +32,13 @@ func TestAssetIsMadeOfItsSources(t *testing.T) {
 		hash.Write(content)
 	}
 	for name, made := range map[string][]byte{"page.html": asset, "beside.html": besideAsset} {
-		if want := fmt.Sprintf(`<meta name="sources" content="sha256:%x">`, hash.Sum(nil)); !strings.Contains(
-			string(made), want) {
-			t.Errorf("internal/timeline/asset/%s is not made of what is in internal/timeline/page: make page", name)
-		}
+		testkit.Check(t,
+			strings.Contains(string(made), fmt.Sprintf(`<meta name="sources" content="sha256:%x">`, hash.Sum(nil))),
+			"internal/timeline/asset/%s is not made of what is in internal/timeline/page: make page", name)
 		// What runs is the committed program, which the policy knows by its hash.
 		sum := sha256.Sum256(program)
-		if want := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !strings.Contains(string(made), want) {
-			t.Errorf("internal/timeline/asset/%s does not let asset/page.js run: make page", name)
-		}
+		testkit.Check(t, strings.Contains(string(made), "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'"),
+			"internal/timeline/asset/%s does not let asset/page.js run: make page", name)
 	}
 }
 

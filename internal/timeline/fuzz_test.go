@@ -90,9 +90,8 @@ func FuzzRequests(f *testing.F) {
 			"X-Frame-Options":              "DENY",
 			"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
 		} {
-			if got := w.Header()[name]; len(got) != 1 || got[0] != want {
-				t.Fatalf("%s is %q", name, got)
-			}
+			got := w.Header()[name]
+			testkit.Require(t, len(got) == 1 && got[0] == want, "%s is %q", name, got)
 		}
 	})
 }

@@ -388,10 +388,8 @@ func TestMetricBlocksHoldAllValues(t *testing.T) {
 				for _, one := range s.sums[i] {
 					got.merge(&one)
 				}
-				if got.min != want.min || got.max != want.max || got.missing != want.missing ||
-					math.Abs(got.area-want.area) > 1e-12*size {
-					t.Fatalf("member %d: %v, want %v", i, got, want)
-				}
+				testkit.Require(t, got.min == want.min && got.max == want.max && got.missing == want.missing &&
+					math.Abs(got.area-want.area) <= 1e-12*size, "member %d: %v, want %v", i, got, want)
 			}
 		}
 		testkit.Require(t, len(s.starts) == (s.count+metricLeaf-1)/metricLeaf,

@@ -34,27 +34,23 @@ func newest(t *testing.T, s *Server, version string) (news progress) {
 // Before the timeline is there, its page says how far reading is; who asks for data waits for them.
 func TestServerTellsHowFarItIs(t *testing.T) {
 	s := unfilled(t)
-	if w := ask(s, "/"); w.Code != 202 || !strings.Contains(w.Body.String(), "progress") ||
-		!strings.Contains(w.Body.String(), "connect-src 'self'") {
-		t.Errorf("%d: %s", w.Code, w.Body)
-	}
+	w := ask(s, "/")
+	testkit.Check(t, w.Code == 202 && strings.Contains(w.Body.String(), "progress") &&
+		strings.Contains(w.Body.String(), "connect-src 'self'"), "%d: %s", w.Code, w.Body)
 	s.Say("Reading events", 3210, 40_000)
-	if got := newest(t, s, "-1"); got.Title != "job" || got.What != "Reading events" || got.Done != 3210 ||
-		got.Total != 40_000 || got.Ready || got.Failed != "" {
-		t.Errorf("it tells %+v", got)
-	}
+	got := newest(t, s, "-1")
+	testkit.Check(t, got.Title == "job" && got.What == "Reading events" && got.Done == 3210 && got.Total == 40_000 &&
+		!got.Ready && got.Failed == "", "it tells %+v", got)
 	waits := make(chan progress)
 	go func() { waits <- newest(t, s, "1") }()
 	data := make(chan int)
 	go func() { data <- ask(s, "/head").Code }()
 	testkit.Must(t, s.Fill(readJob(t), Options{Title: "job"}))
-	if got := <-waits; !got.Ready || got.Failed != "" {
-		t.Errorf("it tells %+v", got)
-	}
+	got = <-waits
+	testkit.Check(t, got.Ready && got.Failed == "", "it tells %+v", got)
 	testkit.Equal(t, <-data, 200, "the head")
-	if w := ask(s, "/"); w.Code != 200 || !strings.Contains(w.Body.String(), `id="program"`) {
-		t.Errorf("%d: no timeline", w.Code)
-	}
+	w = ask(s, "/")
+	testkit.Check(t, w.Code == 200 && strings.Contains(w.Body.String(), `id="program"`), "%d: no timeline", w.Code)
 }
 
 // Why there is no timeline is told to pages that wait, and there are no data.

@@ -133,11 +133,9 @@ func TestInstancesAndWaits(t *testing.T) {
 		}
 	}
 	// Three ranks wait 30, 20 and 10 µs for the last one, twice.
-	if first != 60*us || later != 60*us || later != d.report.WaitStates.Total.Waited ||
-		first != d.report.WaitStates.StartUp.Waited {
-		t.Errorf("waited %d at first and %d later; the report says %d and %d", first, later,
-			d.report.WaitStates.StartUp.Waited, d.report.WaitStates.Total.Waited)
-	}
+	testkit.Check(t, first == 60*us && later == 60*us && later == d.report.WaitStates.Total.Waited &&
+		first == d.report.WaitStates.StartUp.Waited, "waited %d at first and %d later; the report says %d and %d",
+		first, later, d.report.WaitStates.StartUp.Waited, d.report.WaitStates.Total.Waited)
 }
 
 // Archives of other tools give a page, too, which shows what is in them.
@@ -161,9 +159,8 @@ func TestForeignArchives(t *testing.T) {
 			t.Errorf("%s: %v", anchor, err)
 			continue
 		}
-		if err := d.WritePage(io.Discard, Options{}); err != nil {
-			t.Errorf("%s: %v", anchor, err)
-		}
+		err = d.WritePage(io.Discard, Options{})
+		testkit.Check(t, err == nil, "%s: %v", anchor, err)
 		got, want := show(t, d), expect(t, a, d)
 		t.Run(anchor, func(t *testing.T) { got.compare(t, &want) })
 		d.Close()
@@ -393,7 +390,6 @@ func TestNodesOfTransfers(t *testing.T) {
 		got = append(got, n[0], n[1])
 	}
 	testkit.Same(t, []uint64{0, 1030, 160, 1030, 320, 1030}, got)
-	if s.transfers[3][2] != 1001 || s.transfers[4][2] != 6 {
-		t.Errorf("transfers took %d and %d, less 1", s.transfers[3][2], s.transfers[4][2])
-	}
+	testkit.Check(t, s.transfers[3][2] == 1001 && s.transfers[4][2] == 6, "transfers took %d and %d, less 1",
+		s.transfers[3][2], s.transfers[4][2])
 }

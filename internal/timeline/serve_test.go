@@ -104,9 +104,8 @@ func TestServerSendsTheBlocks(t *testing.T) {
 	packed := testkit.Value(io.ReadAll(flate.NewReader(bytes.NewReader(get("/head")))))(t)
 	var h head
 	testkit.Must(t, json.Unmarshal(packed, &h))
-	if h.Title != "job" || h.Nodes != len(s.blocks)-1 || h.Blocks != nil {
-		t.Errorf("%d blocks, the nodes are %d, title %q", len(s.blocks), h.Nodes, h.Title)
-	}
+	testkit.Check(t, h.Title == "job" && h.Nodes == len(s.blocks)-1 && h.Blocks == nil,
+		"%d blocks, the nodes are %d, title %q", len(s.blocks), h.Nodes, h.Title)
 	var want collector
 	if _, err := readJob(t).write(&want, nil); err != nil || len(want) != len(s.blocks) {
 		t.Fatalf("%d blocks, want %d: %v", len(s.blocks), len(want), err)

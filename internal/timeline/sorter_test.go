@@ -102,10 +102,8 @@ func TestNoRoomForTemporaryFiles(t *testing.T) {
 	anchor := makeJob(t)
 	advice := func(t *testing.T, err error, cause error) {
 		t.Helper()
-		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "set TMPDIR to a folder with") ||
-			strings.Contains(err.Error(), "\n") {
-			t.Errorf("%v", err)
-		}
+		testkit.Check(t, errors.Is(err, cause) && strings.Contains(err.Error(), "set TMPDIR to a folder with") &&
+			!strings.Contains(err.Error(), "\n"), "%v", err)
 	}
 	a := jobtest.Open(t, anchor)
 	d := read(t, anchor)
@@ -129,8 +127,7 @@ func TestNoRoomForTemporaryFiles(t *testing.T) {
 	})
 	t.Run("a page needs none if it is small", func(t *testing.T) {
 		var page strings.Builder
-		if err := d.WritePage(&page, Options{}); err != nil {
-			t.Error(err)
-		}
+		err := d.WritePage(&page, Options{})
+		testkit.Check(t, err == nil, "%v", err)
 	})
 }

@@ -43,9 +43,8 @@ func TestPathIsTheReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, h, all := readTimeline(t, jobtest.Open(t, anchor))
 			r := d.report.CriticalPath
-			if r == nil || h.Path == nil || h.Path.Count == 0 {
-				t.Fatalf("no path: %+v, on the page %+v", r, h.Path)
-			}
+			testkit.Require(t, r != nil && h.Path != nil && h.Path.Count != 0, "no path: %+v, on the page %+v", r,
+				h.Path)
 			activities, operations := make(map[string]uint64), make(map[string]uint64)
 			ranks := make(map[string]uint64)
 			at := uint64(0)
@@ -78,10 +77,9 @@ func TestPathIsTheReports(t *testing.T) {
 				testkit.Check(t, activities[row.Activity] == row.Time,
 					"%s: %d ns on the page, %d in the report", row.Activity, activities[row.Activity], row.Time)
 			}
-			if activities[criticalpath.StartUp.String()] != r.StartUp ||
-				activities[criticalpath.Unknown.String()] != r.Unknown {
-				t.Errorf("start-up and unknown: %v, in the report %d and %d", activities, r.StartUp, r.Unknown)
-			}
+			testkit.Check(t, activities[criticalpath.StartUp.String()] == r.StartUp &&
+				activities[criticalpath.Unknown.String()] == r.Unknown,
+				"start-up and unknown: %v, in the report %d and %d", activities, r.StartUp, r.Unknown)
 			for _, row := range r.Ranks {
 				testkit.Equal(t, ranks[fmt.Sprint(row.Rank, row.Activity)], row.Time,
 					"%s, %s: ns on the page", row.Name, row.Activity)
@@ -155,10 +153,9 @@ func TestChargesAreTheReports(t *testing.T) {
 			t.Errorf("rank 2 caused %d ns as it was %s, in the report %d", got, h.Charges.Kinds[i], ns)
 		}
 	}
-	if sum+2 < h.Ranks[2].Back || sum > h.Ranks[2].Back+2 || kinds[verdict.HostLate] == 0 ||
-		kinds[verdict.GPULate] == 0 {
-		t.Errorf("of %d ns that rank 2 caused %v are told apart, in all %d", h.Ranks[2].Back, kinds, sum)
-	}
+	testkit.Check(t, sum+2 >= h.Ranks[2].Back && sum <= h.Ranks[2].Back+2 && kinds[verdict.HostLate] != 0 &&
+		kinds[verdict.GPULate] != 0, "of %d ns that rank 2 caused %v are told apart, in all %d", h.Ranks[2].Back, kinds,
+		sum)
 	testkit.Check(t, h.Ranks[2].Back != 0 && by[2] >= h.Ranks[2].Back*9/10 && by[2] <= h.Ranks[2].Back*11/10,
 		"rank 2 caused %d ns, in the report %d", by[2], h.Ranks[2].Back)
 }

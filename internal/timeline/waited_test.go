@@ -47,14 +47,12 @@ func TestWaitsInTimeAreTheReports(t *testing.T) {
 				}
 				testkit.Equal(t, h.Waits.Ends[k], last, "block %d ends at", k)
 			}
-			if total != s.Total.Waited || startUp != s.StartUp.Waited {
-				t.Errorf("waited %d and %d in start-up, the report has %d and %d", total, startUp, s.Total.Waited,
-					s.StartUp.Waited)
-			}
+			testkit.Check(t, total == s.Total.Waited && startUp == s.StartUp.Waited,
+				"waited %d and %d in start-up, the report has %d and %d", total, startUp, s.Total.Waited,
+				s.StartUp.Waited)
 			for i, r := range h.Ranks {
-				if waited[i] != r.Waited || caused[i] != r.Caused {
-					t.Errorf("%s: %d and %d, the report has %d and %d", r.Name, waited[i], caused[i], r.Waited, r.Caused)
-				}
+				testkit.Check(t, waited[i] == r.Waited && caused[i] == r.Caused,
+					"%s: %d and %d, the report has %d and %d", r.Name, waited[i], caused[i], r.Waited, r.Caused)
 			}
 			testkit.Check(t, len(h.Waiting) != 0 && len(h.Waiting) == len(in),
 				"%d operations, the report has %d", len(in), len(h.Waiting))

@@ -21,10 +21,9 @@ func TestRanksAreWrittenAsRanges(t *testing.T) {
 	if got := RankWords(odd); !strings.HasPrefix(got, "1000 ranks (0,2,4,") || len(got) > 150 || RankNames(odd) != got {
 		t.Errorf("%q", got)
 	}
-	if got := RankWords([]int{3}) + ", " + RankWords([]int{0, 1, 5}) + ", " + RankNames([]int{3}) + ", " +
-		RankNames([]int{0, 1}); got != "rank 3, ranks 0-1,5, Rank 3, Ranks 0-1" {
-		t.Error(got)
-	}
+	got := RankWords([]int{3}) + ", " + RankWords([]int{0, 1, 5}) + ", " + RankNames([]int{3}) + ", " +
+		RankNames([]int{0, 1})
+	testkit.Check(t, got == "rank 3, ranks 0-1,5, Rank 3, Ranks 0-1", "%v", got)
 }
 
 func TestRanksHaveNames(t *testing.T) {
@@ -50,7 +49,6 @@ func TestNamesAreListed(t *testing.T) {
 	for i := range 20 {
 		many = append(many, fmt.Sprint("comm rank ", i))
 	}
-	if got := NameList(many); !strings.HasSuffix(got, "comm rank 15 and 4 more") {
-		t.Error(got)
-	}
+	got := NameList(many)
+	testkit.Check(t, strings.HasSuffix(got, "comm rank 15 and 4 more"), "%v", got)
 }

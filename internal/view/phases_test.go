@@ -334,15 +334,14 @@ func TestManyPhasesShareAName(t *testing.T) {
 					defined++
 				}
 			}
-			if names := slices.Compact(slices.Collect(func(yield func(string) bool) {
+			names := slices.Compact(slices.Collect(func(yield func(string) bool) {
 				for step := range c.steps {
 					if !yield(c.names(step)) {
 						return
 					}
 				}
-			})); defined != len(names) {
-				t.Errorf("%d regions of steps, want %d", defined, len(names))
-			}
+			}))
+			testkit.Check(t, defined == len(names), "%d regions of steps, want %d", defined, len(names))
 		})
 	}
 }

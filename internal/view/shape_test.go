@@ -301,9 +301,8 @@ func TestRanksWithoutDataDoNothing(t *testing.T) {
 		p.Finish()
 	}
 	res := viewOf(t, jobtest.Unify(t, dir), nil)
-	if res.Ranks != 4 || res.Collectives != 1 || res.MembersWithoutData != 1 || res.Dropped[ReasonRoot] != 1 {
-		t.Errorf("%+v", res)
-	}
+	testkit.Check(t, res.Ranks == 4 && res.Collectives == 1 && res.MembersWithoutData == 1 &&
+		res.Dropped[ReasonRoot] == 1, "%+v", res)
 	list := regionsOf(t, res.Archive, 3)
 	testkit.Check(t, len(list) == 0, "%q", list)
 }
@@ -315,17 +314,13 @@ func TestWhereViewsGo(t *testing.T) {
 		c.one(t, 100, 200, "AllReduce", 0)
 	}
 	anchor := m.unify()
-	if _, err := Scalasca(anchor, filepath.Dir(anchor), nil); err == nil ||
-		!strings.Contains(err.Error(), "would replace the archive") {
-		t.Errorf("%v", err)
-	}
+	_, err := Scalasca(anchor, filepath.Dir(anchor), nil)
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "would replace the archive"), "%v", err)
 	viewOf(t, anchor, nil)
 	res := viewOf(t, anchor, nil)
-	if list, err := os.ReadDir(filepath.Dir(res.Archive)); err != nil || len(list) != 3 {
-		t.Errorf("%v, %v", list, err)
-	}
-	if _, err := Scalasca(res.Archive, filepath.Join(t.TempDir(), "of a view"), nil); err == nil ||
-		!strings.Contains(err.Error(), "views are made of archives that `nccl-otf2 unify` made") {
-		t.Errorf("%v", err)
-	}
+	list, err := os.ReadDir(filepath.Dir(res.Archive))
+	testkit.Check(t, err == nil && len(list) == 3, "%v, %v", list, err)
+	_, err = Scalasca(res.Archive, filepath.Join(t.TempDir(), "of a view"), nil)
+	testkit.Check(t, err != nil &&
+		strings.Contains(err.Error(), "views are made of archives that `nccl-otf2 unify` made"), "%v", err)
 }

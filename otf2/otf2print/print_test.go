@@ -82,9 +82,8 @@ func TestThumbnails(t *testing.T) {
 	testkit.Check(t, strings.Contains(all, got) && strings.Count(got, "THUMBNAIL_HEADER") == 3, "thumbnails:\n%s", got)
 	for i, samples := range []int{3, 4, 5} {
 		th := testkit.Value(a.Thumbnail(uint32(i)))(t)
-		if len(th.Samples) != samples || len(th.Samples[0].Values) != len(th.Refs) {
-			t.Errorf("thumbnail %d: %d samples of %d values", i, len(th.Samples), len(th.Samples[0].Values))
-		}
+		testkit.Check(t, len(th.Samples) == samples && len(th.Samples[0].Values) == len(th.Refs),
+			"thumbnail %d: %d samples of %d values", i, len(th.Samples), len(th.Samples[0].Values))
 	}
 }
 

@@ -165,9 +165,8 @@ func TestPutOffFails(t *testing.T) {
 	w.write(3000)
 	file.write = true
 	round := testkit.Value(m.Refresh())(t)
-	if _, err := m.PutOff(b, round.Clock); !errors.Is(err, errFaulty) {
-		t.Fatalf("%v", err)
-	}
+	_, err := m.PutOff(b, round.Clock)
+	testkit.Require(t, errors.Is(err, errFaulty), "%v", err)
 	info, err := file.Stat()
 	if err != nil || info.Size() != size || b.Size() != size {
 		t.Errorf("the file has %d bytes, the backlog says %d, want %d: %v", info.Size(), b.Size(), size, err)

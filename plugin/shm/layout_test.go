@@ -176,10 +176,9 @@ func TestFieldTableFitsRecord(t *testing.T) {
 		seen := make(map[uintptr]bool)
 		for _, f := range l.fields {
 			target, ok := byOffset[f.to]
-			if !ok || target.Type.Size() != sizes[f.w] ||
-				(target.Type.Kind() == reflect.String) != (f.w == text || f.w == inline) {
-				t.Errorf("%s.%s: writes %d bytes to %s %s", l.name, f.name, sizes[f.w], target.Name, target.Type)
-			}
+			testkit.Check(t, ok && target.Type.Size() == sizes[f.w] &&
+				(target.Type.Kind() == reflect.String) == (f.w == text || f.w == inline),
+				"%s.%s: writes %d bytes to %s %s", l.name, f.name, sizes[f.w], target.Name, target.Type)
 			testkit.Check(t, !seen[f.to], "%s.%s: %s is written twice", l.name, f.name, target.Name)
 			seen[f.to] = true
 		}

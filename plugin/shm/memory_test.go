@@ -49,10 +49,9 @@ func TestRingsAreReadAcrossChunks(t *testing.T) {
 	// Coll records do not fill a chunk evenly: the rest of each stays unused.
 	const n = 3000
 	for i := range uint64(n) {
-		if !th.Write(&shm.Record{Ticks: 10 + i, Kind: shm.RecordStart, Type: shm.EventColl, Seq: i,
-			Func: "AllReduce"}) {
-			t.Fatal("no memory")
-		}
+		testkit.Require(t,
+			th.Write(&shm.Record{Ticks: 10 + i, Kind: shm.RecordStart, Type: shm.EventColl, Seq: i, Func: "AllReduce"}),
+			"no memory")
 	}
 	all := readAll(t, m)
 	testkit.Require(t, len(all) == n+1, "%d records, want %d", len(all), n+1)
@@ -79,19 +78,15 @@ func TestChunksComeBackOnlyAfterRelease(t *testing.T) {
 		}
 	}
 	first := fill()
-	if free, total := m.FreeChunks(); free != 0 || total != 7 {
-		t.Fatalf("%d of %d chunks free", free, total)
-	}
-	if got := len(readAll(t, m)); got != first+1 {
-		t.Fatalf("%d records, want %d", got, first+1)
-	}
-	if free, _ := j.Free(); free != 1 {
-		t.Fatalf("%d chunks free before the release, want the reserve only", free)
-	}
+	free, total := m.FreeChunks()
+	testkit.Require(t, free == 0 && total == 7, "%d of %d chunks free", free, total)
+	got := len(readAll(t, m))
+	testkit.Require(t, got == first+1, "%d records, want %d", got, first+1)
+	free, _ = j.Free()
+	testkit.Require(t, free == 1, "%d chunks free before the release, want the reserve only", free)
 	m.Release() // without a mark it gives nothing back
-	if free, _ := j.Free(); free != 1 {
-		t.Fatalf("%d chunks free after a release without mark", free)
-	}
+	free, _ = j.Free()
+	testkit.Require(t, free == 1, "%d chunks free after a release without mark", free)
 	m.Mark()
 	m.Release()
 	if free, _ := j.Free(); free != 7 { // all but the one being written
@@ -163,18 +158,15 @@ func TestHeaderIsCopiedWhole(t *testing.T) {
 
 func TestSparesArePreparedAndUsed(t *testing.T) {
 	j, m := newJob(t, shmtest.Options{Chunks: 8, Reserve: 2})
-	if n, _ := m.KeepSpares(2); n != 2 {
-		t.Fatalf("%d spares", n)
-	}
-	if _, spare := j.Free(); spare != 2 {
-		t.Fatalf("%d chunks are spare", spare)
-	}
+	n, _ := m.KeepSpares(2)
+	testkit.Require(t, n == 2, "%d spares", n)
+	_, spare := j.Free()
+	testkit.Require(t, spare == 2, "%d chunks are spare", spare)
 	th := j.Thread(1, 1, "t")
 	_ = th
 	testkit.Check(t, m.Header().FaultedChunks == 0, "the thread's first chunk was none of the spares")
-	if _, spare := j.Free(); spare != 1 {
-		t.Fatalf("%d chunks are spare after one was taken", spare)
-	}
+	_, spare = j.Free()
+	testkit.Require(t, spare == 1, "%d chunks are spare after one was taken", spare)
 	if n, added := m.KeepSpares(shm.SpareMax); n != 5 || added != 4 { // 8 − 2 in reserve − 1 used
 		t.Fatalf("%d spares, want all that starts may take", n)
 	}
@@ -185,9 +177,8 @@ func TestSparesArePreparedAndUsed(t *testing.T) {
 	readAll(t, m)
 	m.Mark()
 	m.Release()
-	if n, _ := m.KeepSpares(2); n != 2 {
-		t.Fatalf("%d spares after the release", n)
-	}
+	n, _ = m.KeepSpares(2)
+	testkit.Require(t, n == 2, "%d spares after the release", n)
 }
 
 // What has not been used for a while goes back to the system, but for a file in /dev/shm, whose room was set aside for
@@ -253,12 +244,10 @@ func TestCommunicators(t *testing.T) {
 	got, ok := m.Comm(0)
 	d := cmp.Diff(want, got)
 	testkit.Check(t, d == "" && ok, "%v", d)
-	if got, ok := m.Comm(1); !ok || got.UUID != "" || got.Device != -1 || got.Name != "" {
-		t.Errorf("%+v", got)
-	}
-	if _, ok := m.Comm(2); ok || m.Comms() != 2 {
-		t.Error("a third communicator")
-	}
+	got, ok = m.Comm(1)
+	testkit.Check(t, ok && got.UUID == "" && got.Device == -1 && got.Name == "", "%+v", got)
+	_, ok = m.Comm(2)
+	testkit.Check(t, !ok && m.Comms() == 2, "a third communicator")
 }
 
 func TestRequestsAndMessages(t *testing.T) {
@@ -269,21 +258,18 @@ func TestRequestsAndMessages(t *testing.T) {
 		t.Error(e, r, j.State())
 	}
 	n := j.Request()
-	if r, a := m.Requested(); r != n || a != 0 {
-		t.Error(r, a)
-	}
+	r, a := m.Requested()
+	testkit.Check(t, r == n && a == 0, "%v %v", r, a)
 	m.AwaitRequest(n-1, time.Minute) // returns at once: the number has changed
 	m.Answer(n)
 	testkit.Check(t, j.Answered(n), "not answered")
 	m.Post("two\nlines " + strings.Repeat("é", 600))
 	text, number := m.Message()
-	if !strings.HasPrefix(text, "two lines é") || len(text) > 511 || !strings.HasSuffix(text, "é") || number != 1 {
-		t.Errorf("%d: %q", number, text)
-	}
+	testkit.Check(t, strings.HasPrefix(text, "two lines é") && len(text) <= 511 && strings.HasSuffix(text, "é") &&
+		number == 1, "%d: %q", number, text)
 	m.Post("short")
-	if text, number := m.Message(); text != "short" || number != 2 {
-		t.Errorf("%d: %q", number, text)
-	}
+	text, number = m.Message()
+	testkit.Check(t, text == "short" && number == 2, "%d: %q", number, text)
 }
 
 // A waiter wakes when the number changes while it sleeps.
@@ -330,9 +316,8 @@ func TestMapRefuses(t *testing.T) {
 		j.Close()
 	}
 	fd := testkit.Value(unix.MemfdCreate("empty", 0))(t)
-	if _, err := shm.Map(fd); !errors.Is(err, shm.ErrCorrupt) {
-		t.Error(err)
-	}
+	_, err := shm.Map(fd)
+	testkit.Check(t, errors.Is(err, shm.ErrCorrupt), "%v", err)
 }
 
 // A wild write into the rings ends those rings, with a reason, and nothing else.
@@ -387,12 +372,10 @@ func TestClocksAgree(t *testing.T) {
 }
 
 func TestProcessStart(t *testing.T) {
-	if s, err := shm.ProcessStart(os.Getpid()); err != nil || s == 0 {
-		t.Error(s, err)
-	}
-	if _, err := shm.ProcessStart(1 << 30); err == nil {
-		t.Error("a process with pid 2³⁰")
-	}
+	s, err := shm.ProcessStart(os.Getpid())
+	testkit.Check(t, err == nil && s != 0, "%v %v", s, err)
+	_, err = shm.ProcessStart(1 << 30)
+	testkit.Check(t, err != nil, "a process with pid 2³⁰")
 	zombie := exec.Command("true")
 	testkit.Must(t, zombie.Start())
 	if !shmtest.Await(func() bool {
@@ -457,10 +440,8 @@ func TestSpoolFile(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Same(t, want, got)
 	// The first round has what lies before the first clock frame: nothing but the header.
-	if len(rounds) != 4 || rounds[1].Clock.Ticks != 1 || rounds[2].Clock.Ticks != 50 || rounds[3].Clock.Ticks != 250 ||
-		!rounds[3].Ended {
-		t.Errorf("rounds: %+v", rounds)
-	}
+	testkit.Check(t, len(rounds) == 4 && rounds[1].Clock.Ticks == 1 && rounds[2].Clock.Ticks == 50 &&
+		rounds[3].Clock.Ticks == 250 && rounds[3].Ended, "rounds: %+v", rounds)
 	if !s.Orderly() || s.Cut() != "" || s.Lacking() != 0 || s.Strings().Missing != 0 {
 		t.Errorf("orderly %v, cut %q, lacking %d, missing %d", s.Orderly(), s.Cut(), s.Lacking(), s.Strings().Missing)
 	}

@@ -119,16 +119,14 @@ func TestDecodeRefuses(t *testing.T) {
 		{"too many units", func(b []byte) []byte { b[10] = 255; return b }},
 	} {
 		b := tc.spoil(append([]byte(nil), good...))
-		if n, err := Decode(b, strings, new(Record)); !errors.Is(err, ErrRecord) || n != 0 {
-			t.Errorf("%s: %d, %v", tc.name, n, err)
-		}
+		n, err := Decode(b, strings, new(Record))
+		testkit.Check(t, errors.Is(err, ErrRecord) && n == 0, "%s: %d, %v", tc.name, n, err)
 	}
 	activity := sample(RecordCupti, 0, 2)
 	b := AppendRecord(nil, &activity, id)
 	binary.NativeEndian.PutUint64(b[16:], uint64(len(b)-Unit+1))
-	if n, err := Decode(b, strings, new(Record)); !errors.Is(err, ErrRecord) || n != 0 {
-		t.Errorf("an activity record longer than its units: %d, %v", n, err)
-	}
+	n, err := Decode(b, strings, new(Record))
+	testkit.Check(t, errors.Is(err, ErrRecord) && n == 0, "an activity record longer than its units: %d, %v", n, err)
 }
 
 func TestUnknownStringsAreCounted(t *testing.T) {

@@ -81,13 +81,11 @@ func TestSpoolWriterLimits(t *testing.T) {
 	} {
 		w := NewSpoolWriter(new(bytes.Buffer), &Header{})
 		put(w)
-		if err := w.Close(ClockTuple{}); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := w.Close(ClockTuple{})
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), name), "%s: %v", name, err)
 	}
-	if err := NewSpoolWriter(full{}, &Header{}).Close(ClockTuple{}); !errors.Is(err, errFull) {
-		t.Errorf("%v", err)
-	}
+	err := NewSpoolWriter(full{}, &Header{}).Close(ClockTuple{})
+	testkit.Check(t, errors.Is(err, errFull), "%v", err)
 	w := NewSpoolWriter(new(bytes.Buffer), &Header{})
 	testkit.Check(t, w.id(strings.Repeat("x", StringMax+1)) == w.id(strings.Repeat("x", StringMax)),
 		"a string is longer than the plugin's")

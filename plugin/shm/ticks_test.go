@@ -5,6 +5,8 @@ package shm
 import (
 	"slices"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A bracket is content with a reading that is about as tight as the tightest, and goes by the tightest of some where
@@ -37,7 +39,6 @@ func TestBracketReadsOnceWhereThatIsEnough(t *testing.T) {
 	for range 10_000 { // a machine that has become slower
 		read(slices.Repeat([]uint64{1000}, brackets)...)
 	}
-	if n, _ := read(1000); n != 1 {
-		t.Errorf("a bracket that has become wider for good is still read %d times", n)
-	}
+	n, _ := read(1000)
+	testkit.Check(t, n == 1, "a bracket that has become wider for good is still read %d times", n)
 }

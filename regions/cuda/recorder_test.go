@@ -119,23 +119,18 @@ func TestKernelOfALaunch(t *testing.T) {
 		4: uint32(652), 8: uint64(1_004_000 + shift), 16: uint64(1_006_000 + shift), 24: uint32(1), 28: uint32(100),
 		32: uint32(5),
 	}), version, "")
-	if _, ok := p.links.KernelInterval(); ok {
-		t.Error("an interval before the clock covers it")
-	}
+	_, ok := p.links.KernelInterval()
+	testkit.Check(t, !ok, "an interval before the clock covers it")
 	j.reading(500_000_000)
 	j.Advance(500_000_000)
 	when, ok := p.links.KernelInterval()
-	if !ok || timeDistance(when.Begin, 1_020_000) > when.Uncertainty ||
-		timeDistance(when.End, 1_050_000) > when.Uncertainty ||
-		rank.Missed != 0 {
-		t.Errorf("interval %+v, %v; rank %+v", when, ok, rank)
-	}
-	if ns := SourceDifference(gpuclock.Interval{Begin: 1_021_000, End: 1_049_000}, when); ns != 0 {
-		t.Errorf("the sources are %d ns apart", ns)
-	}
-	if ns := SourceDifference(gpuclock.Interval{Begin: 1_021_000, End: 1_149_000}, when); ns < 90_000 {
-		t.Errorf("the sources are %d ns apart", ns)
-	}
+	testkit.Check(t, ok && timeDistance(when.Begin, 1_020_000) <= when.Uncertainty &&
+		timeDistance(when.End, 1_050_000) <= when.Uncertainty && rank.Missed == 0, "interval %+v, %v; rank %+v", when,
+		ok, rank)
+	ns := SourceDifference(gpuclock.Interval{Begin: 1_021_000, End: 1_049_000}, when)
+	testkit.Check(t, ns == 0, "the sources are %d ns apart", ns)
+	ns = SourceDifference(gpuclock.Interval{Begin: 1_021_000, End: 1_149_000}, when)
+	testkit.Check(t, ns >= 90_000, "the sources are %d ns apart", ns)
 	ReleaseWrittenPlan(p, l)
 	testkit.Check(t, !p.links.hasKernels(), "a written plan has links")
 	j.expect(t, "3:9+0 "+allReduce+" 1020000 1050000 launch=7 plan=20 operation=21")
@@ -155,8 +150,7 @@ func TestKernelOfAReplay(t *testing.T) {
 	j.LinkReplay(p, gpuclock.Interval{Begin: 1_021_000, End: 1_049_000}, true)
 	j.expect(t, "0:9+0 "+allReduce+" 1020000 1050000 launch=0 plan=30 operation=31",
 		"0:9+1 axpy 1030000 1040000 launch=0 plan=0 operation=0")
-	if c := j.Counts(); c["KERNELS_GRAPH_LINKED"] != 1 || c["KERNELS_GRAPH_OTHER"] != 1 || c["REPLAYS_UNLINKED"] != 0 ||
-		c["OVERLAPS"] != 1 {
-		t.Errorf("counts %v", c)
-	}
+	c := j.Counts()
+	testkit.Check(t, c["KERNELS_GRAPH_LINKED"] == 1 && c["KERNELS_GRAPH_OTHER"] == 1 && c["REPLAYS_UNLINKED"] == 0 &&
+		c["OVERLAPS"] == 1, "counts %v", c)
 }

@@ -76,10 +76,9 @@ func TestIntervalsOfPlans(t *testing.T) {
 	for n := uint64(1); n < 3000; n++ {
 		begin := beginning + n*beat
 		i, ok := r.run(n, begin, begin, false)
-		if n > 100 && (!ok || max(i.Begin, begin)-min(i.Begin, begin) > i.Uncertainty ||
-			max(i.End, begin+length)-min(i.End, begin+length) > i.Uncertainty) {
-			t.Fatalf("plan %d: %+v, %v; it ran from %d", n, i, ok, begin)
-		}
+		testkit.Require(t, n <= 100 || ok && max(i.Begin, begin)-min(i.Begin, begin) <= i.Uncertainty &&
+			max(i.End, begin+length)-min(i.End, begin+length) <= i.Uncertainty, "plan %d: %+v, %v; it ran from %d", n,
+			i, ok, begin)
 	}
 	testkit.Check(t, r.Clock.JumpCount() == 0 && len(r.notices) == 0,
 		"%d jumps, notices %v", r.Clock.JumpCount(), r.notices)
@@ -108,9 +107,8 @@ func TestAfterMessagesToOneself(t *testing.T) {
 	r := rank{Filter: Filter{Clock: New(false)}}
 	for n := uint64(1); n < 300; n++ {
 		begin := beginning + n*beat
-		if _, ok := r.run(n, begin, begin, n == 200); !ok && n > 100 {
-			t.Errorf("plan %d is alone, and not believed", n)
-		}
+		_, ok := r.run(n, begin, begin, n == 200)
+		testkit.Check(t, ok || n <= 100, "plan %d is alone, and not believed", n)
 	}
 	waits := &Plan{Number: 302}
 	begin := beginning + 300*beat
@@ -119,9 +117,8 @@ func TestAfterMessagesToOneself(t *testing.T) {
 			Ended: begin + length + late}}}
 	r.plans, r.starts = []*Plan{p, waits}, []uint64{begin - launch, begin}
 	n := r.JudgePlan(p, Bounds{Start: begin - launch, Launched: begin - launch}, &r)
-	if _, _, ok := r.PlanInterval(p, Bounds{Launched: begin - launch}); ok || n != NoticeSelfMessages {
-		t.Errorf("believed: %v, notice %d", ok, n)
-	}
+	_, _, ok := r.PlanInterval(p, Bounds{Launched: begin - launch})
+	testkit.Check(t, !ok && n == NoticeSelfMessages, "believed: %v, notice %d", ok, n)
 }
 
 // Stamps of an unknown unit are not used, and one notice says so; later they are.

@@ -160,10 +160,9 @@ func TestFewReportsOfStarvedHosts(t *testing.T) {
 			}
 			t.Logf("%d of %d errors are within the uncertainty; off by far in %d of %d runs; %d plans have no interval",
 				covered, ends, farRuns, runs, lost)
-			if float64(farRuns) > c.far*runs {
-				t.Errorf("errors in %d of %d runs are beyond %d times the uncertainty, want at most %.0f %%", farRuns,
-					runs, byFar, 100*c.far)
-			}
+			testkit.Check(t, float64(farRuns) <= c.far*runs,
+				"errors in %d of %d runs are beyond %d times the uncertainty, want at most %.0f %%", farRuns, runs,
+				byFar, 100*c.far)
 			testkit.Check(t, float64(covered) >= c.covered*float64(ends),
 				"%d of %d errors are within the uncertainty, want %.0f %%", covered, ends, 100*c.covered)
 		})

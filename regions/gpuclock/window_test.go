@@ -61,9 +61,8 @@ func TestUnknownClockLeavesTheWindow(t *testing.T) {
 		{window{2, 1}, 1, 1}, // rounded
 	} {
 		for _, clock := range []int64{unknownNs, 1 << 40} {
-			if moved, off := c.w.nearestMove(clock); moved != c.moved || off != c.off {
-				t.Errorf("%+v: moved by %d, uncertainty %d", c.w, moved, off)
-			}
+			moved, off := c.w.nearestMove(clock)
+			testkit.Check(t, moved == c.moved && off == c.off, "%+v: moved by %d, uncertainty %d", c.w, moved, off)
 		}
 	}
 }
@@ -88,8 +87,7 @@ func TestLaunchesThatComeLaterTell(t *testing.T) {
 	s.Clock.notBefore(s.truth[0].Begin, s.bounds[0].Launched, true)
 	s.Clock.FitLine(true)
 	first := s.intervals()[0]
-	if first == nil || first.Uncertainty > beat/2 ||
-		distance(first.Begin, s.truth[0].Begin-offset) > first.Uncertainty {
-		t.Errorf("the first plan: %+v, it began at %d", first, s.truth[0].Begin-offset)
-	}
+	testkit.Check(t, first != nil && first.Uncertainty <= beat/2 &&
+		distance(first.Begin, s.truth[0].Begin-offset) <= first.Uncertainty, "the first plan: %+v, it began at %d",
+		first, s.truth[0].Begin-offset)
 }

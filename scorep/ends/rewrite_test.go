@@ -41,7 +41,7 @@ func TestRewrite(t *testing.T) {
 	testkit.Must(t, w.Close())
 	testkit.Must(t, Rewrite(path, chunk, []Move{{enter: 1, first: 4, last: 7, by: 300, longer: 4}}))
 	var got []string
-	if _, err := otf2.ScanEventsWhile(path, chunk, func(ev *otf2.Event) error {
+	_, err := otf2.ScanEventsWhile(path, chunk, func(ev *otf2.Event) error {
 		text := fmt.Sprint(ev.Time)
 		if ev.Kind == otf2.EventMetric && ev.Metric().Len() == 2 {
 			_, bits := ev.Metric().At(0)
@@ -49,9 +49,8 @@ func TestRewrite(t *testing.T) {
 		}
 		got = append(got, text)
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
+	testkit.Require(t, err == nil, "%v", err)
 	want := []string{"100", "100", "100", "100 2 B/s", "500", "500", "500 0 B/s", "500", "1100", "1100", "1100",
 		"1100 8 B/s", "1200", "1200", "1200 0 B/s", "1200"}
 	testkit.Check(t, slices.Equal(got, want), "got %q\nwant %q", got, want)

@@ -47,10 +47,9 @@ func TestJobsAreAsTheirCausesSay(t *testing.T) {
 	none := small().play(nothing)
 	j := small(late)
 	with, without := j.play(nothing), j.play(func(int) bool { return true })
-	if none.waited != without.waited || none.length != without.length || none.hangs {
-		t.Errorf("without the cause %d ns are waited of %d, in a job without one %d of %d", without.waited,
-			without.length, none.waited, none.length)
-	}
+	testkit.Check(t, none.waited == without.waited && none.length == without.length && !none.hangs,
+		"without the cause %d ns are waited of %d, in a job without one %d of %d", without.waited, without.length,
+		none.waited, none.length)
 	// 1 waits for 0, and then 2 for 1: five times, and half as long again as 1 alone would make the others wait.
 	if got, want := with.waited-none.waited, int64(2*5*5_000_000); math.Abs(float64(got-want)) > 0.03*float64(want) {
 		t.Errorf("rank 0 costs %d ns of waiting, want %d", got, want)
@@ -136,12 +135,10 @@ func TestPlans(t *testing.T) {
 		a, b := makeJob(1, n, p, big), makeJob(1, n, p, big)
 		x, first := truthOf(a)
 		y, second := truthOf(b)
-		if first.length != second.length || first.waited != second.waited || len(x.culprits) != len(y.culprits) {
-			t.Errorf("job %d is another one the second time", n)
-		}
-		if hangs := p.name == "missing" || p.name == "order"; first.hangs != hangs {
-			t.Errorf("job %d, %s, hangs: %v", n, p.name, first.hangs)
-		}
+		testkit.Check(t, first.length == second.length && first.waited == second.waited &&
+			len(x.culprits) == len(y.culprits), "job %d is another one the second time", n)
+		hangs := p.name == "missing" || p.name == "order"
+		testkit.Check(t, first.hangs == hangs, "job %d, %s, hangs: %v", n, p.name, first.hangs)
 		for _, c := range append(x.culprits, x.may...) {
 			if c.share < -0.01 || c.share > 1.01 { // NaN: a job that stops has no shares
 				t.Errorf("job %d: %v", n, c)

@@ -83,9 +83,8 @@ func known(t *testing.T) map[string]truth {
 	for _, file := range labeled {
 		text := testkit.Read(t, file)
 		var run struct{ Truth label }
-		if err := json.Unmarshal(text, &run); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
+		err := json.Unmarshal(text, &run)
+		testkit.Require(t, err == nil, "%s: %v", file, err)
 		tr, err := run.Truth.truth()
 		testkit.Require(t, err == nil, "%s: %v", file, err)
 		all[filepath.Dir(file)] = tr
@@ -158,10 +157,9 @@ func TestRecordingsByDefault(t *testing.T) {
 				}
 				return
 			}
-			if len(v.Culprits) > 0 || !strings.HasPrefix(v.Text, "Not known who made the others wait") ||
-				!strings.HasSuffix(v.Text, "Record with NCCL_OTF2_EVENTS=net.") || v.Unknown < 0.9 {
-				t.Errorf("%s (%.2f unknown)", v.Text, v.Unknown)
-			}
+			testkit.Check(t, len(v.Culprits) == 0 && strings.HasPrefix(v.Text, "Not known who made the others wait") &&
+				strings.HasSuffix(v.Text, "Record with NCCL_OTF2_EVENTS=net.") && v.Unknown >= 0.9,
+				"%s (%.2f unknown)", v.Text, v.Unknown)
 		})
 	}
 }

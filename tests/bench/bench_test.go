@@ -114,9 +114,8 @@ func TestCallbacks(t *testing.T) {
 	testkit.Check(t, len(p.Tables) == 3 && len(c.singles.Rows) >= 12 && c.clock != "" && c.timer > 0 && c.step > 0,
 		"clock %q, timer %v in steps of %v, %d tables", c.clock, c.timer, c.step, len(p.Tables))
 	got := testkit.Value(c.try(t.Context(), 100_000, 0.5))(t)
-	if got.calls == 0 || got.calls%callsPerOperation != 0 || got.events == 0 || got.bytes == 0 || got.lost != 0 {
-		t.Errorf("100 000 callbacks a second: %+v", got)
-	}
+	testkit.Check(t, got.calls != 0 && got.calls%callsPerOperation == 0 && got.events != 0 && got.bytes != 0 &&
+		got.lost == 0, "100 000 callbacks a second: %+v", got)
 }
 
 // The greatest rate that holds is found, and none where none does.
@@ -168,10 +167,9 @@ func TestPeers(t *testing.T) {
 		checkCells(t, table, 3)
 		for i, want := range [][]string{{"empty", "–"}, {"ours, gpu", "100.0 %"}, {"another", "0.0 %"}} {
 			row := table.Rows[i]
-			if ours := i == 1; row[0] != want[0] || row[11] != want[1] || (row[10] != "0") != ours ||
-				(row[4] != none) != ours {
-				t.Errorf("%s, row %d: %q", table.Title, i, row)
-			}
+			ours := i == 1
+			testkit.Check(t, row[0] == want[0] && row[11] == want[1] && (row[10] != "0") == ours &&
+				(row[4] != none) == ours, "%s, row %d: %q", table.Title, i, row)
 		}
 		testkit.Equal(t, table.Rows[0][2], "1.000", "the empty plugin's ratio to itself")
 	}
@@ -187,9 +185,8 @@ func TestCollectorIsWatched(t *testing.T) {
 	var seen stormRun
 	testkit.Check(t, seen.look(r.PID()) && seen.job > 0 && seen.collector > 0, "%+v", seen)
 	testkit.Must(t, release())
-	if spent, err := reap(); err != nil || spent <= 0 {
-		t.Error(spent, err)
-	}
+	spent, err := reap()
+	testkit.Check(t, err == nil && spent > 0, "%v %v", spent, err)
 }
 
 func TestPluginsOfTheCommandLine(t *testing.T) {
@@ -203,20 +200,16 @@ func TestPluginsOfTheCommandLine(t *testing.T) {
 	}
 	testkit.Must(t, l.Set("other="+file+`,OUT={dir}/out,EVENTS=7,kept="op":\s*1{1,2}`))
 	p := l[0]
-	if p.name != "other" || p.file != file ||
-		!slices.Equal(p.environment("/run"), []string{"OUT=/run/out", "EVENTS=7"}) {
-		t.Errorf("%+v", p)
-	}
+	testkit.Check(t, p.name == "other" && p.file == file &&
+		slices.Equal(p.environment("/run"), []string{"OUT=/run/out", "EVENTS=7"}), "%+v", p)
 	run := filepath.Join(dir, "run/below")
 	testkit.Must(t, os.MkdirAll(run, 0o755))
 	testkit.Write(t, filepath.Join(dir, "run/a"), []byte("\"op\": 1 \"op\":11\n"))
 	testkit.Write(t, filepath.Join(run, "b"), []byte("\"op\":1\n\"op\":2"))
-	if size, kept, err := p.left(filepath.Join(dir, "run")); err != nil || kept != 3 || size != 16+13 {
-		t.Errorf("%d bytes, %d kept, %v", size, kept, err)
-	}
-	if _, _, err := p.left(filepath.Join(dir, "nothing")); err == nil {
-		t.Error("a folder that is not there")
-	}
+	size, kept, err := p.left(filepath.Join(dir, "run"))
+	testkit.Check(t, err == nil && kept == 3 && size == 16+13, "%d bytes, %d kept, %v", size, kept, err)
+	_, _, err = p.left(filepath.Join(dir, "nothing"))
+	testkit.Check(t, err != nil, "a folder that is not there")
 }
 
 // Each preset's empty plugin runs right before ours, which is compared with it, and peers with the first of them.
@@ -244,14 +237,12 @@ func TestKindsOfRealNCCL(t *testing.T) {
 
 func TestWithoutNCCLItSaysWhatToDo(t *testing.T) {
 	r := &realNCCL{bench: &bench{build: t.TempDir()}}
-	if err := r.prepare(); !errors.Is(err, errNoBed) {
-		t.Error(err)
-	}
+	err := r.prepare()
+	testkit.Check(t, errors.Is(err, errNoBed), "%v", err)
 	testkit.Must(t, os.Mkdir(filepath.Join(r.build, "realnccl"), 0o755))
 	testkit.Write(t, filepath.Join(r.build, "realnccl/beds"), []byte("/nowhere\n/elsewhere\n"))
-	if err := r.prepare(); !errors.Is(err, errNoBed) || r.bed != "/nowhere" {
-		t.Errorf("%q: %v", r.bed, err)
-	}
+	err = r.prepare()
+	testkit.Check(t, errors.Is(err, errNoBed) && r.bed == "/nowhere", "%q: %v", r.bed, err)
 }
 
 func TestPage(t *testing.T) {

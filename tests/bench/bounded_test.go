@@ -124,9 +124,8 @@ func TestOpenFiles(t *testing.T) {
 	testkit.Must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
 	testkit.Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: old.Max}))
 	defer func() {
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
-			t.Error(err)
-		}
+		err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old)
+		testkit.Check(t, err == nil, "%v", err)
 	}()
 	before := testkit.Value(openFiles())(t)
 	a := testkit.Value(otf2.Open(filepath.Join(dir, "traces.otf2"), nil))(t)

@@ -35,16 +35,14 @@ func TestNoPageFaults(t *testing.T) {
 				ranks, 0,
 				ranks, rate, seconds, 0))(t)
 			var job caller.Job
-			if log, err := run.Wait(&job); err != nil || log != "" {
-				t.Fatalf("%v: %s", err, log)
-			}
+			log, err := run.Wait(&job)
+			testkit.Require(t, err == nil && log == "", "%v: %s", err, log)
 			testkit.Equal(t, job.Faults, 0, "page faults in %d callbacks", job.Calls())
 			if c.name == spooled {
 				return
 			}
-			if _, err := caller.Await(t.Context(), dir, 1); err != nil {
-				t.Error(err)
-			}
+			_, err = caller.Await(t.Context(), dir, 1)
+			testkit.Check(t, err == nil, "%v", err)
 			testkit.Must(t, removeAll(dir))
 		})
 	}

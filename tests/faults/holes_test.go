@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Where operations may be missing they are the last ones of their communicator rank; those in the midst of it a
@@ -39,8 +40,7 @@ func TestOnlyTheLastAreMissing(t *testing.T) {
 		for _, h := range tc.there {
 			got[h] = 1
 		}
-		if hole := onlyTheLast(want, got, tc.lost); (hole != "") != tc.hole {
-			t.Errorf("%s: %q", tc.name, hole)
-		}
+		hole := onlyTheLast(want, got, tc.lost)
+		testkit.Check(t, (hole != "") == tc.hole, "%s: %q", tc.name, hole)
 	}
 }

@@ -40,9 +40,8 @@ func TestReliabilityPage(t *testing.T) {
 		testkit.Check(t, declared[name], "docs/reliability.md names %s, which is no test", name)
 	}
 	for _, path := range regexp.MustCompile(`\b(?:plugin/)?tests/[\w/]+(?:\.c)?`).FindAllString(string(page), -1) {
-		if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
-			t.Errorf("docs/reliability.md: %v", err)
-		}
+		_, err := os.Stat(filepath.Join("../..", path))
+		testkit.Check(t, err == nil, "docs/reliability.md: %v", err)
 	}
 	for _, row := range regexp.MustCompile(`TestFaults \(([^)]*)\)`).FindAllSubmatch(page, -1) {
 		for _, name := range bytes.Split(row[1], []byte(", ")) {
@@ -51,10 +50,8 @@ func TestReliabilityPage(t *testing.T) {
 		}
 	}
 	for _, f := range faults {
-		if !bytes.Contains(page, []byte("`"+f.name+"`")) && f.name != "job-stopped" &&
-			f.name != "collector-told-to-end" {
-			t.Errorf("docs/reliability.md does not say what the fault %s costs", f.name)
-		}
+		testkit.Check(t, bytes.Contains(page, []byte("`"+f.name+"`")) || f.name == "job-stopped" ||
+			f.name == "collector-told-to-end", "docs/reliability.md does not say what the fault %s costs", f.name)
 	}
 }
 

@@ -171,10 +171,9 @@ func TestOperationsThatNCCLDoesNotReport(t *testing.T) {
 				a.properties["NCCL_OTF2::ODDITIES::INCOMPLETE_OPERATIONS"] = test.stated
 			}
 		}, nil)
-		if said := strings.Join(v.failures, "\n"); (test.says == "") != (said == "") || test.says != "" &&
-			!strings.Contains(said, test.says) {
-			t.Errorf("%d operations without GPU time, the archive says %q: %q", test.missing, test.stated, v.failures)
-		}
+		said := strings.Join(v.failures, "\n")
+		testkit.Check(t, (test.says == "") == (said == "") && (test.says == "" || strings.Contains(said, test.says)),
+			"%d operations without GPU time, the archive says %q: %q", test.missing, test.stated, v.failures)
 	}
 }
 
@@ -277,10 +276,9 @@ func TestWholeRun(t *testing.T) {
 		t.Fatalf("%d cases failed or were not run, want 1:\n%s", bad, report)
 	}
 	rec := testkit.Value(replay.Load(filepath.Join(out, "recording")))(t)
-	if len(rec.Processes) != 2 || len(rec.Processes[1].Issues) != 9 || len(rec.Processes[1].Events) == 0 ||
-		rec.Run.Name != "gpu-few-2p" {
-		t.Errorf("the recording that is kept is not the one that was made: %+v", rec.Run)
-	}
+	testkit.Check(t, len(rec.Processes) == 2 && len(rec.Processes[1].Issues) == 9 &&
+		len(rec.Processes[1].Events) != 0 && rec.Run.Name == "gpu-few-2p",
+		"the recording that is kept is not the one that was made: %+v", rec.Run)
 	files := 0
 	for _, pattern := range []string{"*.md", "*.gz", "recording/*"} {
 		list, _ := filepath.Glob(filepath.Join(out, pattern))
@@ -302,10 +300,9 @@ func TestNothingToRun(t *testing.T) {
 		t.Errorf("%d of %d cases are reported as not run:\n%s", len(r.notRun), len(cases), r.markdown())
 	}
 	h.python = "/bin/false"
-	if _, err := h.probe(context.Background()); err == nil ||
-		!strings.HasPrefix(err.Error(), "a GPU and PyTorch with NCCL are needed") {
-		t.Errorf("without PyTorch: %v", err)
-	}
+	_, err := h.probe(context.Background())
+	testkit.Check(t, err != nil && strings.HasPrefix(err.Error(), "a GPU and PyTorch with NCCL are needed"),
+		"without PyTorch: %v", err)
 }
 
 // A rank that fails ends the job, soon, and the case says which.
@@ -315,10 +312,8 @@ func TestFailingRanks(t *testing.T) {
 	testkit.Script(t, python, script)
 	h := &harness{python: python, job: "job.py"}
 	_, said, err := h.run(context.Background(), &job{mode: "collectives", ranks: 2}, t.TempDir())
-	if err == nil || !strings.Contains(err.Error(), "rank 1: exit status 3") ||
-		!strings.Contains(err.Error(), "rank 0: signal: aborted") {
-		t.Errorf("error: %v", err)
-	}
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "rank 1: exit status 3") &&
+		strings.Contains(err.Error(), "rank 0: signal: aborted"), "error: %v", err)
 	testkit.Check(t, len(said) == 2 && said[1] == "no memory\n", "the ranks said %q", said)
 }
 
@@ -488,10 +483,9 @@ func TestMessagesThatMayBeMissing(t *testing.T) {
 					test.want, func(e expectation) bool { return e.call == p.want.call }))
 			}
 			said := strings.Join(v.failures, "\n")
-			if test.says == "" && (said != "" || !slices.Equal(paired, test.paired)) ||
-				!strings.Contains(said, test.says) {
-				t.Errorf("paired %v, want %v; said %q, want %q", paired, test.paired, said, test.says)
-			}
+			testkit.Check(t, (test.says != "" || said == "" && slices.Equal(paired, test.paired)) &&
+				strings.Contains(said, test.says), "paired %v, want %v; said %q, want %q", paired, test.paired, said,
+				test.says)
 		})
 	}
 }

@@ -16,10 +16,8 @@ func TestLargeArchive(t *testing.T) {
 	testkit.Require(t, found == "", "%v", found)
 	r := Operations(t, path)
 	testkit.Require(t, len(r.Problems) == 0, "%v", r.Problems)
-	if r.Summary.Events != s.Events() || r.Summary.Operations != s.Operations ||
-		r.WaitStates.Collectives != s.Operations-1 {
-		t.Errorf("%+v of %+v", r.Summary, s)
-	}
+	testkit.Check(t, r.Summary.Events == s.Events() && r.Summary.Operations == s.Operations &&
+		r.WaitStates.Collectives == s.Operations-1, "%+v of %+v", r.Summary, s)
 	// The last rank is 7 µs behind the first: the others wait 7 + 6 + … + 1 µs for it.
 	got, want := r.WaitStates.Total.Waited, (s.Operations-1)*28_000
 	testkit.Check(t, got == want, "waited %d, want %d", got, want)

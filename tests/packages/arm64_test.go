@@ -38,9 +38,8 @@ func TestArchiveRecordsOnArm64(t *testing.T) {
 				return p.run(t, qemu, append([]string{"-L", sysroot, filepath.Join(root, "bin/nccl-otf2")}, args...)...)
 			}
 			p.plays(t, recording, qemu+" -L "+sysroot+" "+filepath.Join(root, replay.HostFile))
-			if raw, err := filepath.Glob(filepath.Join(p.dir, "exp/shards/*.spool")); err != nil || len(raw) != 4 {
-				t.Errorf("raw files: %q (%v)", raw, err)
-			}
+			raw, err := filepath.Glob(filepath.Join(p.dir, "exp/shards/*.spool"))
+			testkit.Check(t, err == nil && len(raw) == 4, "raw files: %q (%v)", raw, err)
 			tool("unify", "exp")
 			said := tool("check", "exp")
 			testkit.Check(t, strings.HasPrefix(said, "no findings "), "check says %s", said)

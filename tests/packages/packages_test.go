@@ -132,14 +132,12 @@ func (p place) run(t *testing.T, program string, args ...string) string {
 func (p place) records(t *testing.T, tool string) {
 	t.Helper()
 	p.run(t, tool, "replay", "09-straggler-4p", "--clock", "recorded", "--dir", "exp")
-	if raw, err := filepath.Glob(filepath.Join(p.root, p.dir, "exp/shards/*.spool*")); err != nil || len(raw) > 0 {
-		t.Errorf("the plugin did not find the collector, and wrote %q (%v)", raw, err)
-	}
+	raw, err := filepath.Glob(filepath.Join(p.root, p.dir, "exp/shards/*.spool*"))
+	testkit.Check(t, err == nil && len(raw) == 0, "the plugin did not find the collector, and wrote %q (%v)", raw, err)
 	answers(t, p.run(t, tool, "report", "exp"))
 	p.run(t, tool, "timeline", "exp")
-	if page, err := os.Stat(filepath.Join(p.root, p.dir, "exp/timeline.html")); err != nil || page.Size() < 1<<16 {
-		t.Errorf("no page: %v, %v", page, err)
-	}
+	page, err := os.Stat(filepath.Join(p.root, p.dir, "exp/timeline.html"))
+	testkit.Check(t, err == nil && page.Size() >= 1<<16, "no page: %v, %v", page, err)
 	testkit.Contains(t, p.run(t, tool, "doctor"), "libnccl-profiler-otf2.so")
 }
 
@@ -216,9 +214,8 @@ func debInACleanRoot(t *testing.T, release, mirror string) {
 	t.Cleanup(func() { testkit.Must(t, syscall.Unmount(filepath.Join(root, "proc"), syscall.MNT_DETACH)) })
 
 	for _, absent := range []string{"/usr/bin/gcc", "/usr/bin/go", "/usr/local/go"} {
-		if _, err := os.Stat(filepath.Join(root, absent)); err == nil {
-			t.Errorf("%s is there: this proves nothing", absent)
-		}
+		_, err := os.Stat(filepath.Join(root, absent))
+		testkit.Check(t, err != nil, "%s is there: this proves nothing", absent)
 	}
 	inRoot := place{root: root, dir: "/tmp"}
 	installed(t, root, "deb", func() { inRoot.run(t, "/usr/bin/dpkg", "-i", "/tmp/nccl-otf2.deb") },
@@ -229,10 +226,9 @@ func debInACleanRoot(t *testing.T, release, mirror string) {
 		testkit.Must(t, os.MkdirAll(filepath.Join(root, "usr/share", folder), 0o755))
 	}
 	manager := func(args ...string) {
-		if out, err := exec.Command(need.Program(t, "rpm", "package rpm"),
-			append([]string{"--root", root, "--dbpath", "/var/lib/rpm"}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("rpm %q: %v\n%s", args, err, out)
-		}
+		out, err := exec.Command(need.Program(t, "rpm", "package rpm"),
+			append([]string{"--root", root, "--dbpath", "/var/lib/rpm"}, args...)...).CombinedOutput()
+		testkit.Require(t, err == nil, "rpm %q: %v\n%s", args, err, out)
 	}
 	rpm := packages(t, "*."+machine+".rpm", 1)[0]
 	installed(t, root, "rpm", func() { manager("-i", "--nodeps", rpm) }, func() { manager("-e", "nccl-otf2") })
@@ -285,7 +281,6 @@ func TestChecksumsAndContents(t *testing.T) {
 	for _, c := range contents.Components {
 		named[c.Name] = true
 	}
-	if contents.Format != "CycloneDX" || !named["go.yaml.in/yaml/v3"] || !named["github.com/NVIDIA/go-nvml"] {
-		t.Errorf("%s names %v", contents.Format, named)
-	}
+	testkit.Check(t, contents.Format == "CycloneDX" && named["go.yaml.in/yaml/v3"] &&
+		named["github.com/NVIDIA/go-nvml"], "%s names %v", contents.Format, named)
 }

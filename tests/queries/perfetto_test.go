@@ -74,9 +74,8 @@ func TestPerfettoFindsWhatTheArchiveHas(t *testing.T) {
 					name, reader, r.Counters, r.Sizes, r.Flows, r.Realtime, want.Counters, want.Sizes, want.Realtime)
 			}
 		}
-		if both := len(got) == 2; both && got["sql"].Flows != got["definitions"].Flows {
-			t.Errorf("%s: %v lines, want %v", name, got["sql"].Flows, got["definitions"].Flows)
-		}
+		testkit.Check(t, len(got) != 2 || got["sql"].Flows == got["definitions"].Flows, "%s: %v lines, want %v", name,
+			got["sql"].Flows, got["definitions"].Flows)
 	}
 	if program == "" {
 		t.Log("NOT CHECKED: Perfetto's trace_processor: there is none (TRACE_PROCESSOR=FILE names one)")
@@ -154,7 +153,7 @@ func ofArchive(t *testing.T, a *otf2.Archive) traced {
 		return nil
 	})
 	testkit.Must(t, err)
-	testkit.Check(t, len(problems)+len(more) <= 0, "%v %v", problems, more)
+	testkit.Check(t, len(problems)+len(more) == 0, "%v %v", problems, more)
 	for at, p := range regions {
 		if !mixed[at] {
 			out.Sizes += float64(p.Size)

@@ -102,15 +102,13 @@ func TestWheel(t *testing.T) {
 	decode = json.NewDecoder(bytes.NewReader(tool(t, nil, "report", dir, "--format", "json")))
 	decode.UseNumber()
 	testkit.Must(t, decode.Decode(&report))
-	if d := cmp.Diff(report.Verdict, said.Verdict); d != "" || report.Verdict == nil {
-		t.Errorf("verdict (-report, +Python):\n%s", d)
-	}
+	d := cmp.Diff(report.Verdict, said.Verdict)
+	testkit.Check(t, d == "" && report.Verdict != nil, "verdict (-report, +Python):\n%s", d)
 
 	// The pictures have the queries' figures.
 	bandwidth := map[string][2][]float64{"AllReduce on train": {{120000}, {said.Bandwidths[0].number("busbw_gbs")}}}
-	if d := cmp.Diff(bandwidth, said.BandwidthLines); d != "" || len(said.Bandwidths) != 1 {
-		t.Errorf("bandwidth over size (-query, +picture):\n%s", d)
-	}
+	d = cmp.Diff(bandwidth, said.BandwidthLines)
+	testkit.Check(t, d == "" && len(said.Bandwidths) == 1, "bandwidth over size (-query, +picture):\n%s", d)
 	var late, shown float64
 	for _, r := range said.Lateness {
 		late += r.number("caused_ns") / 1e9
@@ -165,10 +163,9 @@ func TestNotebook(t *testing.T) {
 	if len(said.Printed) != 6 || report.Verdict.Text == "" || !strings.Contains(said.Printed[1], report.Verdict.Text) {
 		t.Errorf("the cells printed %q, the report says %q", said.Printed, report.Verdict.Text)
 	}
-	if len(said.Latest) != 3 || said.Latest[0].number("waited_ms") <= 0 || said.Lines["waiting"] == 0 ||
-		said.Lines["bandwidth"] == 0 {
-		t.Errorf("%d rows of SQL, %v lines in pictures", len(said.Latest), said.Lines)
-	}
+	testkit.Check(t, len(said.Latest) == 3 && said.Latest[0].number("waited_ms") > 0 &&
+		said.Lines["waiting"] != 0 && said.Lines["bandwidth"] != 0, "%d rows of SQL, %v lines in pictures",
+		len(said.Latest), said.Lines)
 }
 
 // Tables in parts answer as whole ones do.
@@ -249,9 +246,7 @@ json.dump(said, sys.stderr)`
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, stderr.String())
-	}
+	testkit.Require(t, err == nil, "%v: %s", err, stderr.String())
 	lines := strings.Split(stderr.String(), "\n")
 	var said map[string]string
 	testkit.Must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &said))
@@ -262,7 +257,6 @@ json.dump(said, sys.stderr)`
 		"%d statements; with --unsafe: %q", len(said), out)
 	testkit.Check(t, bytes.Equal(before, testkit.Read(t, filepath.Join(dir, "parquet", export.WaitsFile))),
 		"the table is another one")
-	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
-		t.Errorf("%v beside the secret: %v", entries, err)
-	}
+	entries, err := os.ReadDir(folder)
+	testkit.Check(t, err == nil && len(entries) == 1, "%v beside the secret: %v", entries, err)
 }

@@ -176,10 +176,9 @@ func TestQueriesAgreeWithReports(t *testing.T) {
 		n += w.number("runs")
 		sum += w.number("waited_ns")
 	}
-	if len(runs) != len(dirs) || n != float64(len(dirs)) || sum != waited {
-		t.Errorf("%d runs of %d recordings; over the weeks %v runs that waited %v ns, the reports have %v", len(runs),
-			len(dirs), n, sum, waited)
-	}
+	testkit.Check(t, len(runs) == len(dirs) && n == float64(len(dirs)) && sum == waited,
+		"%d runs of %d recordings; over the weeks %v runs that waited %v ns, the reports have %v", len(runs), len(dirs),
+		n, sum, waited)
 	t.Logf("%d figures of %d runs on %s", total, len(dirs), *engine)
 }
 
@@ -263,19 +262,17 @@ func TestChangedFiguresAreFound(t *testing.T) {
 	}
 	all = append(all, asks(changed(t, phases, export.PhasesFile, func(p *export.PhaseRow) { p.Duration++ }))...)
 	results := answers(t, all)
-	if found, _ := disagreements(r, byQuery(results, "")); len(found) > 0 {
-		t.Fatalf("before anything is changed: %q", found)
-	}
+	found, _ := disagreements(r, byQuery(results, ""))
+	testkit.Require(t, len(found) == 0, "before anything is changed: %q", found)
 	for i, c := range cases {
 		found, _ := disagreements(r, byQuery(results[(i+1)*len(compared):], ""))
 		testkit.Check(t, slices.ContainsFunc(found, func(d string) bool { return strings.HasPrefix(d, c.query+": ") }),
 			"case %d: a changed figure of %s is not found: %q", i, c.query, found)
 	}
 	last := byQuery(results[(len(cases)+1)*len(compared):], "")
-	if found, _ := disagreements(reports(t, phases), last); len(found) == 0 ||
-		!strings.HasPrefix(found[0], "phases: ") {
-		t.Errorf("a changed phase is not found: %q", found)
-	}
+	found, _ = disagreements(reports(t, phases), last)
+	testkit.Check(t, len(found) != 0 && strings.HasPrefix(found[0], "phases: "), "a changed phase is not found: %q",
+		found)
 }
 
 // The slow link of a labeled recording is the first of slow-links; of two runs compare has the medians of both, and
@@ -291,10 +288,9 @@ func TestQueriesOfLinksAndRuns(t *testing.T) {
 		{[]string{slow, again, other}, "weeks"},
 		{[]string{filepath.Dir(slow)}, "SELECT count(DISTINCT run) AS runs FROM operations"},
 	})
-	if l := results[0]; len(l) < 2 || l[0].text("from_name") != "Rank 1" || l[0].text("to_name") != "Rank 2" ||
-		l[0].number("times_slower") < 2 {
-		t.Errorf("slow links: %v", l)
-	}
+	l := results[0]
+	testkit.Check(t, len(l) >= 2 && l[0].text("from_name") == "Rank 1" && l[0].text("to_name") == "Rank 2" &&
+		l[0].number("times_slower") >= 2, "slow links: %v", l)
 	medians := make(map[string]float64)
 	for _, r := range results[2] {
 		if r.number("algbw_gbs") > 0 {
@@ -305,18 +301,14 @@ func TestQueriesOfLinksAndRuns(t *testing.T) {
 	testkit.Check(t, len(results[1]) != 0, "compare has no rows")
 	for _, r := range results[1] {
 		of := fmt.Sprint(r.text("function"), " ", r.text("datatype"), " ", r.text("size_bytes"))
-		if r.number("median_a_ns") != medians[of] || r.number("times_longer") <= 0 ||
-			r.number("operations_a") != r.number("operations_b") {
-			t.Errorf("%s: %v, the median is %v", of, r, medians[of])
-		}
+		testkit.Check(t, r.number("median_a_ns") == medians[of] && r.number("times_longer") > 0 &&
+			r.number("operations_a") == r.number("operations_b"), "%s: %v, the median is %v", of, r, medians[of])
 	}
 	runs := 0.0
 	for _, r := range results[3] {
 		runs += r.number("runs")
 	}
-	if runs != 3 || results[4][0].number("runs") != 1 {
-		t.Errorf("weeks: %v; %v", results[3], results[4])
-	}
+	testkit.Check(t, runs == 3 && results[4][0].number("runs") == 1, "weeks: %v; %v", results[3], results[4])
 }
 
 // The tool gives the same answers through the program beside it, with DuckDB of Go's driver, and says all of a folder's
@@ -343,20 +335,15 @@ func TestTheToolAsks(t *testing.T) {
 	// SQL does more than read the tables only for who says so.
 	made := filepath.Join(t.TempDir(), "made")
 	export := "COPY waits TO '" + made + "'"
-	if out, err := exec.Command(built(t, "nccl-otf2"), "query", dir, export).CombinedOutput(); err == nil ||
-		!strings.Contains(string(out), "--unsafe") {
-		t.Errorf("%s: %v: %s", export, err, out)
-	}
-	if _, err := os.Stat(made); err == nil {
-		t.Error("it is written")
-	}
+	out, err := exec.Command(built(t, "nccl-otf2"), "query", dir, export).CombinedOutput()
+	testkit.Check(t, err != nil && strings.Contains(string(out), "--unsafe"), "%s: %v: %s", export, err, out)
+	_, err = os.Stat(made)
+	testkit.Check(t, err != nil, "it is written")
 	tool(t, nil, "query", dir, export, "--unsafe")
-	if _, err := os.Stat(made); err != nil {
-		t.Error(err)
-	}
-	if out := tool(t, nil, "query", filepath.Dir(dir), "waits"); !strings.Contains(string(out), "Rank 2") {
-		t.Errorf("a folder of runs: %s", out)
-	}
+	_, err = os.Stat(made)
+	testkit.Check(t, err == nil, "%v", err)
+	out = tool(t, nil, "query", filepath.Dir(dir), "waits")
+	testkit.Check(t, strings.Contains(string(out), "Rank 2"), "a folder of runs: %s", out)
 }
 
 // Of a recording of NCCL's calls the tables are made for the question: the answers are those of the archive that
@@ -379,17 +366,13 @@ func TestQueriesSayWhatTheyAsk(t *testing.T) {
 	testkit.Require(t, len(all) >= 9, "%d queries", len(all))
 	for _, q := range all {
 		head, _, _ := strings.Cut(q.Text, "\nWITH ")
-		if !strings.HasSuffix(q.Question, "?") || !strings.Contains(head, "-- Tables: ") ||
-			!strings.Contains(head, "Units: ") {
-			t.Errorf("%s: %q", q.Name, head)
-		}
+		testkit.Check(t, strings.HasSuffix(q.Question, "?") && strings.Contains(head, "-- Tables: ") &&
+			strings.Contains(head, "Units: "), "%s: %q", q.Name, head)
 	}
-	if q, err := sql.Named("waits"); err != nil || q.Name != "waits" {
-		t.Error(err)
-	}
-	if _, err := sql.Named("nothing"); err == nil || !strings.Contains(err.Error(), "waits") {
-		t.Error(err)
-	}
+	q, err := sql.Named("waits")
+	testkit.Check(t, err == nil && q.Name == "waits", "%v", err)
+	_, err = sql.Named("nothing")
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "waits"), "%v", err)
 }
 
 // Python writes texts as the tool does: nothing that a terminal acts upon, and no formulas in comma-separated values.

@@ -49,10 +49,9 @@ func TestAnUnknownLibraryIsNamed(t *testing.T) {
 	cc := need.Program(t, "cc", "to build the stand-ins")
 	build := t.TempDir()
 	standin := filepath.Join(build, "realnccl/common/libcudart.so.12")
-	if out, err := command(t, root, "make", "-f", "tests/realnccl/realnccl.mk", "BUILD="+build,
-		standin).CombinedOutput(); err != nil {
-		t.Fatalf("make: %v\n%s", err, out)
-	}
+	out, err := command(t, root, "make", "-f", "tests/realnccl/realnccl.mk", "BUILD="+build,
+		standin).CombinedOutput()
+	testkit.Require(t, err == nil, "make: %v\n%s", err, out)
 	for _, test := range []struct{ name, define, says string }{
 		{"release", "-DVERSION=29901", "is NCCL 2.99.1; the layouts of its device side are known of NCCL 2.28 to 2.31"},
 		{"rows", "-DROWS=2002", "its table of device functions has 2002 rows; known are 1999 (since 2.29) and 1996"},
@@ -100,16 +99,14 @@ func furnish(t *testing.T, out string, env ...string) (said string, err error) {
 func TestWhatIsNotCheckedIsSaid(t *testing.T) {
 	out := t.TempDir()
 	said, err := furnish(t, out)
-	if err != nil || strings.Count(said, "\n") != 1 ||
-		!strings.HasPrefix(said, "real-nccl: NOT CHECKED: nothing runs on the published NCCL: ") {
-		t.Errorf("it ended with %v and said %q", err, said)
-	}
+	testkit.Check(t, err == nil && strings.Count(said, "\n") == 1 &&
+		strings.HasPrefix(said, "real-nccl: NOT CHECKED: nothing runs on the published NCCL: "),
+		"it ended with %v and said %q", err, said)
 	why, err := os.ReadFile(filepath.Join(out, "NOT_CHECKED"))
 	testkit.Check(t, err == nil && strings.HasSuffix(said, string(why)),
 		"NOT_CHECKED is %q (%v), where %q was said", why, err, said)
-	if beds, err := os.ReadFile(filepath.Join(out, "beds")); err != nil || len(beds) != 0 {
-		t.Errorf("beds are %q (%v)", beds, err)
-	}
+	beds, err := os.ReadFile(filepath.Join(out, "beds"))
+	testkit.Check(t, err == nil && len(beds) == 0, "beds are %q (%v)", beds, err)
 }
 
 // A library that was asked for and cannot be used is a failure.

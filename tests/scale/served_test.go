@@ -152,9 +152,8 @@ func firstPicture(t *testing.T, b *browser.Browser, url string, began time.Time)
 		return 0
 	}
 	defer p.Close()
-	if err := p.Run(chromedp.Navigate(url)); err != nil {
-		t.Error(err)
-	}
+	err = p.Run(chromedp.Navigate(url))
+	testkit.Check(t, err == nil, "%v", err)
 	for p.Err() == nil && p.Eval(pictured, nil) != nil { // what was asked of the page that waited is gone with it
 		time.Sleep(20 * time.Millisecond)
 	}

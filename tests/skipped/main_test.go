@@ -60,9 +60,7 @@ func TestRelay(t *testing.T) {
 		skipped := testkit.Value(relay(strings.NewReader(run("-json", "./...")), &out))(t)
 		got := lines(out.String())
 		for line, n := range want {
-			if got[line] != n {
-				t.Errorf("%q is written %d times, want %d:\n%s", line, got[line], n, out.String())
-			}
+			testkit.Check(t, got[line] == n, "%q is written %d times, want %d:\n%s", line, got[line], n, out.String())
 		}
 		for line, n := range got {
 			testkit.Equal(t, want[line], n, "%q is written %d times, want", line, n)
@@ -90,9 +88,8 @@ func TestRelayOfWhatWasEnded(t *testing.T) {
 go: no more
 {"Action":"output","Package":"q","Test":"TestY","Output":"half a"}
 `), &out)
-	if err != nil || len(skipped) != 0 || out.String() != "panic: gone\nFAIL\tp\t1s\ngo: no more\nhalf aFAIL\n" {
-		t.Errorf("%v, %q: %q", err, skipped, out.String())
-	}
+	testkit.Check(t, err == nil && len(skipped) == 0 &&
+		out.String() == "panic: gone\nFAIL\tp\t1s\ngo: no more\nhalf aFAIL\n", "%v, %q: %q", err, skipped, out.String())
 }
 
 func TestList(t *testing.T) {

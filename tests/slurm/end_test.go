@@ -94,14 +94,12 @@ func TestNodeDies(t *testing.T) {
 	name := "nccl-otf2-" + id + ".0"
 	j.must("nccl-otf2", "unify", name)
 	j.says(name, "4 processes on 2 hosts")
-	if hosts := j.hosts(name); strings.Join(hosts, " ") != "node1 node1 node2 node2" {
-		t.Errorf("ranks on %v", hosts)
-	}
+	hosts := j.hosts(name)
+	testkit.Check(t, strings.Join(hosts, " ") == "node1 node1 node2 node2", "ranks on %v", hosts)
 	j.kept(name)
 	again := name + ".1"
-	if hosts := j.hosts(again); strings.Join(hosts, " ") != "node1 node1 node3 node3" {
-		t.Errorf("the second attempt's ranks on %v", hosts)
-	}
+	hosts = j.hosts(again)
+	testkit.Check(t, strings.Join(hosts, " ") == "node1 node1 node3 node3", "the second attempt's ranks on %v", hosts)
 	testkit.Equal(t, j.must("nccl-otf2", "check", again), all(t), "the second attempt")
 }
 

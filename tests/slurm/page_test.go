@@ -59,10 +59,9 @@ func TestPage(t *testing.T) {
 			j.play(text)
 			j.holds(want[heading]...)
 			if heading == "Tables with the archive" {
-				if tables, _ := filepath.Glob(filepath.Join(j.dir, "nccl-otf2-*", "parquet", "*.parquet")); len(
-					tables) != 5 {
-					t.Errorf("when the step has ended there are %d tables: %q", len(tables), tables)
-				}
+				tables, _ := filepath.Glob(filepath.Join(j.dir, "nccl-otf2-*", "parquet", "*.parquet"))
+				testkit.Check(t, len(tables) == 5, "when the step has ended there are %d tables: %q", len(tables),
+					tables)
 			}
 			if heading == "Batch scripts" && !strings.Contains(j.output(), "Rank 2 on node2 made the others wait") {
 				t.Errorf("the script's report:\n%s", j.output())

@@ -41,10 +41,9 @@ func TestSoak(t *testing.T) {
 	for _, f := range r.faults {
 		t.Error(f)
 	}
-	if r.job.Communicators < 10 || r.job.Threads < 100 || r.recorded.Events == 0 {
-		t.Errorf("%d communicators, %d threads, %d events: the job did not do much", r.job.Communicators, r.job.Threads,
-			r.recorded.Events)
-	}
+	testkit.Check(t, r.job.Communicators >= 10 && r.job.Threads >= 100 && r.recorded.Events != 0,
+		"%d communicators, %d threads, %d events: the job did not do much", r.job.Communicators, r.job.Threads,
+		r.recorded.Events)
 }
 
 // planted makes the samples of a run of ten minutes, in which the collector's memory grows by so much a minute.
@@ -67,10 +66,9 @@ func TestJudge(t *testing.T) {
 	}{{0, ""}, {0.1, ""}, {0.5, "collector: memory without rings grows by 0.500 MiB a minute"}} {
 		r := planted(test.growth)
 		r.judge()
-		if got := strings.Join(r.faults, "; "); (got == "") != (test.fault == "") ||
-			!strings.Contains(got, test.fault) {
-			t.Errorf("growth of %v: faults %q, want %q", test.growth, got, test.fault)
-		}
+		got := strings.Join(r.faults, "; ")
+		testkit.Check(t, (got == "") == (test.fault == "") && strings.Contains(got, test.fault),
+			"growth of %v: faults %q, want %q", test.growth, got, test.fault)
 	}
 	r := planted(100)
 	r.time = judgedFrom - 1

@@ -52,18 +52,15 @@ func TestCommands(t *testing.T) {
 	blocks, err := Commands("```\nmake\n```\n" + page +
 		"```sql\nSELECT\n```\n```text\nrows\n```\n```sh\nls\n```\n## B\n```text\nc\n```\n")
 	testkit.Check(t, err == nil && len(blocks) == 5 && blocks[0].Language == "sh", "%v, %v", blocks, err)
-	if blocks, err := Commands("```\nmake\n```\n"); err == nil {
-		t.Errorf("%v", blocks)
-	}
+	blocks, err = Commands("```\nmake\n```\n")
+	testkit.Check(t, err != nil, "%v", blocks)
 }
 
 // All blocks are found, those in lists, too.
 func TestFences(t *testing.T) {
 	found := Fences("* a\n\n  ```bash\n  ls\n  ```\n" + page)
-	if len(found) != 5 || found[0] != (Block{3, "bash", "  ls\n"}) || found[1].First() != "x=1" ||
-		found[4].Text != "1\n" {
-		t.Errorf("%v", found)
-	}
+	testkit.Check(t, len(found) == 5 && found[0] == (Block{3, "bash", "  ls\n"}) && found[1].First() == "x=1" &&
+		found[4].Text == "1\n", "%v", found)
 }
 
 func TestBlocksThatNothingRuns(t *testing.T) {

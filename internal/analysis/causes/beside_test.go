@@ -37,9 +37,8 @@ func TestBeside(t *testing.T) {
 		for _, a := range s.waits {
 			waits += a.ns
 		}
-		if s.hidden != c.hidden || s.own[Host] != c.hidden || waits != 3000-c.hidden {
-			t.Errorf("%s: %g ns are hidden, %g the host's, waits of %g; want %g", c.name, s.hidden, s.own[Host], waits, c.hidden)
-		}
+		testkit.Check(t, s.hidden == c.hidden && s.own[Host] == c.hidden && waits == 3000-c.hidden,
+			"%s: %g ns are hidden, %g the host's, waits of %g; want %g", c.name, s.hidden, s.own[Host], waits, c.hidden)
 	}
 }
 

@@ -38,13 +38,11 @@ func TestKernelsSinceACall(t *testing.T) {
 			"since %d: %+v, want %d to %d", c.from, k, c.least, c.most)
 	}
 	s.enter(&facts.Region{Region: 9, Begin: end})
-	if k := g.ran(otf2.Timestamp(100*calls+1), end+7); k[1] != (Kernel{9, 7}) {
-		t.Errorf("of one that runs: %+v", k)
-	}
+	k := g.ran(otf2.Timestamp(100*calls+1), end+7)
+	testkit.Check(t, k[1] == (Kernel{9, 7}), "of one that runs: %+v", k)
 	g.restart(end + 7)
-	if k := g.ran(end+7, end+9); *k != (Kernels{{9, 2}}) {
-		t.Errorf("after an operation: %+v", k)
-	}
+	k = g.ran(end+7, end+9)
+	testkit.Check(t, *k == (Kernels{{9, 2}}), "after an operation: %+v", k)
 }
 
 // If not all kernels are distinguished, the excess of a kernel never exceeds what it can have been.

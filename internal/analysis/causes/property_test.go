@@ -83,9 +83,7 @@ func TestCostsAreTheWaits(t *testing.T) {
 		}
 		for i := range r.Ranks {
 			for _, c := range r.Ranks[i].Costs {
-				if c < 0 {
-					t.Errorf("rank %d has costs %v", i, r.Ranks[i].Costs)
-				}
+				testkit.Check(t, c >= 0, "rank %d has costs %v", i, r.Ranks[i].Costs)
 				costs += c
 			}
 		}

@@ -14,9 +14,8 @@ func TestLateTogether(t *testing.T) {
 		"0:50 1:140 2:50 3:50 4:150 5:50 ar(0,1,2,3,4,5) ]").engine.Result()
 	for _, rank := range []int{1, 4} {
 		late := &r.Ranks[rank]
-		if n := len(late.Occurrences); n != 16 || !late.All {
-			t.Errorf("rank %d was late %d times, want 16 of 16", rank, n)
-		}
+		n := len(late.Occurrences)
+		testkit.Check(t, n == 16 && late.All, "rank %d was late %d times, want 16 of 16", rank, n)
 		times := uint32(0)
 		for i := range r.Comms {
 			for _, n := range r.Comms[i].Led[rank] {
@@ -26,8 +25,7 @@ func TestLateTogether(t *testing.T) {
 		testkit.Check(t, times == 16, "rank %d: %d operations, want 16", rank, times)
 	}
 	for _, rank := range []int{0, 2, 3, 5} {
-		if n := len(r.Ranks[rank].Occurrences); n > 0 {
-			t.Errorf("rank %d was late %d times", rank, n)
-		}
+		n := len(r.Ranks[rank].Occurrences)
+		testkit.Check(t, n <= 0, "rank %d was late %d times", rank, n)
 	}
 }

@@ -277,14 +277,12 @@ func TestFindingsAreLimitedByRule(t *testing.T) {
 }
 
 func TestNoArchiveIsAnError(t *testing.T) {
-	if _, err := check.Archive(filepath.Join(t.TempDir(), "traces.otf2"), nil); err == nil {
-		t.Error("no error")
-	}
+	_, err := check.Archive(filepath.Join(t.TempDir(), "traces.otf2"), nil)
+	testkit.Check(t, err != nil, "no error")
 	path := filepath.Join(t.TempDir(), "traces.otf2")
 	testkit.Must(t, os.WriteFile(path, []byte("no archive"), 0o666))
-	if _, err := check.Archive(path, nil); err == nil {
-		t.Error("no error")
-	}
+	_, err = check.Archive(path, nil)
+	testkit.Check(t, err != nil, "no error")
 }
 
 func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
@@ -307,9 +305,8 @@ func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
 		t.Errorf("findings:\n%s", jobtest.Lines(res))
 	}
 	rep := jobtest.Operations(t, out.Runs[0].Archive)
-	if rep.Summary.Complete || rep.Summary.Crashed != 3 || rep.Summary.Missing != 1 || rep.Summary.Differences != 1 {
-		t.Errorf("%+v", rep.Summary)
-	}
+	testkit.Check(t, !rep.Summary.Complete && rep.Summary.Crashed == 3 && rep.Summary.Missing == 1 &&
+		rep.Summary.Differences == 1, "%+v", rep.Summary)
 	// The operations that all ranks have are compared, whatever their digests cover.
 	testkit.Check(t, len(rep.Operations) == 1 && rep.Operations[0].Count == 98 && rep.Summary.LeftOut == 2+1,
 		"%+v, %d left out", rep.Operations, rep.Summary.LeftOut)

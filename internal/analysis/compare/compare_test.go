@@ -96,10 +96,9 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 			t.Errorf("seed %d against itself: %d kinds, %v", seed, c.Compared, got)
 		}
 		for i := range c.Operations {
-			if r := &c.Operations[i]; r.Ratio != 1 || r.RatioLow != 1 || r.RatioHigh != 1 || r.Enqueue == nil ||
-				r.Skew == nil || r.Skew.Difference != 0 {
-				t.Errorf("seed %d against itself: %+v", seed, r)
-			}
+			r := &c.Operations[i]
+			testkit.Check(t, r.Ratio == 1 && r.RatioLow == 1 && r.RatioHigh == 1 && r.Enqueue != nil && r.Skew != nil &&
+				r.Skew.Difference == 0, "seed %d against itself: %+v", seed, r)
 		}
 		for i, tc := range changes {
 			if seed > 0 && i > 1 {
@@ -110,16 +109,14 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 			testkit.Check(t, diff == "", "seed %d, %s:\n%s\n%+v", seed, tc.name, diff, c.Operations)
 			if i == 1 {
 				r := &c.Operations[0]
-				if math.Abs(r.Transfer.Difference-10_000) > 2000 || float64(r.Transfer.Low) > 10_000 ||
-					float64(r.Transfer.High) < 10_000 {
-					t.Errorf("seed %d: transfer %+v instead of 10 µs", seed, r.Transfer)
-				}
+				testkit.Check(t, math.Abs(r.Transfer.Difference-10_000) <= 2000 &&
+					float64(r.Transfer.Low) <= 10_000 && float64(r.Transfer.High) >= 10_000,
+					"seed %d: transfer %+v instead of 10 µs", seed, r.Transfer)
 				testkit.Equal(t, c.Over(0.03), 1, "seed %d: kinds slower by 3 %%", seed)
 				testkit.Equal(t, c.Over(0.2), 0, "seed %d: kinds slower by 20 %%", seed)
 			}
-			if i == 4 && (c.Operations[0].LastB.Rank != "Rank 2" || c.Operations[0].LastB.Share < 0.9) {
-				t.Errorf("last: %+v", c.Operations[0].LastB)
-			}
+			testkit.Check(t, i != 4 || c.Operations[0].LastB.Rank == "Rank 2" && c.Operations[0].LastB.Share >= 0.9,
+				"last: %+v", c.Operations[0].LastB)
 		}
 	}
 }
@@ -326,16 +323,13 @@ func TestPairs(t *testing.T) {
 			by[fmt.Sprint(r.Name(), " ", r.Size)] = r.PairedBy
 			// Ranks begin 90 and 80 µs before the end, so there are 5 µs of waiting on average and 80 µs of
 			// transfer.
-			if r.Pairs != rounds-3 || r.OperationsA != rounds || r.Time.MedianA != 85_000 || r.Skew.MedianA != 5000 ||
-				r.Transfer.MedianA != 80_000 || r.Enqueue != nil || r.Verdict != Unchanged {
-				t.Errorf("%+v, skew %+v, transfer %+v", r, r.Skew, r.Transfer)
-			}
+			testkit.Check(t, r.Pairs == rounds-3 && r.OperationsA == rounds && r.Time.MedianA == 85_000 &&
+				r.Skew.MedianA == 5000 && r.Transfer.MedianA == 80_000 && r.Enqueue == nil && r.Verdict == Unchanged,
+				"%+v, skew %+v, transfer %+v", r, r.Skew, r.Transfer)
 		}
 		testkit.Same(t, tc.by, by)
-		if c.A.Operations != 5*rounds || c.A.Coupled != rounds || c.A.Unfinished != 0 || len(c.OnlyA) != 0 ||
-			len(c.OnlyB) != tc.only {
-			t.Errorf("%+v, only in one: %v, %v", c.A, c.OnlyA, c.OnlyB)
-		}
+		testkit.Check(t, c.A.Operations == 5*rounds && c.A.Coupled == rounds && c.A.Unfinished == 0 &&
+			len(c.OnlyA) == 0 && len(c.OnlyB) == tc.only, "%+v, only in one: %v, %v", c.A, c.OnlyA, c.OnlyB)
 	}
 }
 
@@ -419,10 +413,8 @@ func TestUncertainTimesHideSmallChanges(t *testing.T) {
 	}{{0, true}, {4000, true}, {6000, false}} {
 		c := compareSamples(run(0, tc.uncertainty), run(10_000, tc.uncertainty), Options{MinChange: 0.01})
 		r := &c.Operations[0]
-		if r.Time.Changed || r.Skew.Changed != tc.want || r.Transfer.Changed != tc.want ||
-			r.Skew.Uncertainty != 2*tc.uncertainty {
-			t.Errorf("± %v: %+v %+v", tc.uncertainty, r.Skew, r.Transfer)
-		}
+		testkit.Check(t, !r.Time.Changed && r.Skew.Changed == tc.want && r.Transfer.Changed == tc.want &&
+			r.Skew.Uncertainty == 2*tc.uncertainty, "± %v: %+v %+v", tc.uncertainty, r.Skew, r.Transfer)
 	}
 }
 

@@ -403,9 +403,8 @@ func (p *Path) audit(t *rapid.T) {
 	}
 	for i := range users {
 		x := &p.tree.nodes[i]
-		if free[int32(i)] != (users[i] == 0) || !free[int32(i)] &&
-			(users[i] != x.users || users[i] == 1 && x.children == 1) {
-			t.Errorf("node %d has %d users, %d were counted, free %v", i, x.users, users[i], free[int32(i)])
-		}
+		testkit.Check(t, free[int32(i)] == (users[i] == 0) &&
+			(free[int32(i)] || users[i] == x.users && (users[i] != 1 || x.children != 1)),
+			"node %d has %d users, %d were counted, free %v", i, x.users, users[i], free[int32(i)])
 	}
 }

@@ -133,14 +133,11 @@ func TestHangVerdicts(t *testing.T) {
 			for _, m := range found[0].Members {
 				states = append(states, m.State)
 			}
-			if got := fmt.Sprint(found[0].Operation, " ", found[0].Ordinal); got != tc.operation ||
-				found[0].Verdict != tc.verdict || strings.Join(states, " ") != tc.states {
-				t.Errorf("%s, %s, %v", got, found[0].Verdict, states)
-			}
-			if tc.name == "lost and paused" && (!slices.Equal(r.Jobs[0].Inexact, []string{"Rank 1"}) ||
-				!slices.Equal(r.Jobs[0].Partial, []string{"Rank 2"})) {
-				t.Errorf("%+v", r.Jobs[0])
-			}
+			got := fmt.Sprint(found[0].Operation, " ", found[0].Ordinal)
+			testkit.Check(t, got == tc.operation && found[0].Verdict == tc.verdict &&
+				strings.Join(states, " ") == tc.states, "%s, %s, %v", got, found[0].Verdict, states)
+			testkit.Check(t, tc.name != "lost and paused" || slices.Equal(r.Jobs[0].Inexact, []string{"Rank 1"}) &&
+				slices.Equal(r.Jobs[0].Partial, []string{"Rank 2"}), "%+v", r.Jobs[0])
 		})
 	}
 }

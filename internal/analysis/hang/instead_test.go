@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // In a process with several GPUs, an operation on one GPU does not keep another GPU from its own, as in the wait-for
@@ -39,10 +40,8 @@ func TestMissingMembersAreInWhatTheirOwnGPUIsIn(t *testing.T) {
 			j := &jobs.Job{Processes: []*jobs.JobProcess{process},
 				Communicators: []*jobs.JobCommunicator{first, second, third}}
 			h := stuck(first, whatRanksDo(j))
-			if h == nil || h.Ordinal != 2 || len(h.Members) != 2 || h.Members[1].State != "missing" ||
-				h.Members[1].Instead != tc.instead {
-				t.Fatalf("%+v", h)
-			}
+			testkit.Require(t, h != nil && h.Ordinal == 2 && len(h.Members) == 2 && h.Members[1].State == "missing" &&
+				h.Members[1].Instead == tc.instead, "%+v", h)
 		})
 	}
 }

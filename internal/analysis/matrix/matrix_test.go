@@ -26,27 +26,23 @@ func TestMatrixOfTransfers(t *testing.T) {
 		return matrix.Flow{name[from], host[from], name[to], host[to], matrix.Traffic{transfers, bytes}, busy,
 			float64(bytes) / float64(busy)}
 	}
-	if diff := cmp.Diff([]matrix.Flow{
+	diff := cmp.Diff([]matrix.Flow{
 		flow(0, 1, 3, 3000, 30*us), flow(0, 2, 2, 507, 6*us), flow(1, 0, 1, 7, 5*us),
 		flow(1, 2, 3, 3003, 30*us), flow(2, 0, 3, 3006, 30*us), flow(2, 1, 1, 7, 5*us),
-	}, r.Ranks); diff != "" {
-		t.Error(diff)
-	}
+	}, r.Ranks)
+	testkit.Check(t, diff == "", "%v", diff)
 	host := func(from, to string, transfers, bytes, busy uint64) matrix.Flow {
 		return matrix.Flow{from, from, to, to, matrix.Traffic{transfers, bytes}, busy, float64(bytes) / float64(busy)}
 	}
 	// Simultaneous transfers of several ranks count once in the time of their hosts.
-	if diff := cmp.Diff([]matrix.Flow{
+	diff = cmp.Diff([]matrix.Flow{
 		host("node0", "node0", 4, 3007, 35*us), host("node0", "node1", 5, 3510, 36*us),
 		host("node1", "node0", 4, 3013, 35*us),
-	}, r.Hosts); diff != "" {
-		t.Error(diff)
-	}
-	if len(r.Channels) != 1 || r.Channels[0].Channel != -1 || r.Channels[0].Transfers != 13 ||
-		r.Channels[0].Busy != 36*us {
-		t.Errorf("channels %+v", r.Channels)
-	}
-	testkit.Check(t, len(r.Nominal)+len(r.NominalHosts) <= 0 && len(r.Remarks) == 1, "%+v", r)
+	}, r.Hosts)
+	testkit.Check(t, diff == "", "%v", diff)
+	testkit.Check(t, len(r.Channels) == 1 && r.Channels[0].Channel == -1 && r.Channels[0].Transfers == 13 &&
+		r.Channels[0].Busy == 36*us, "channels %+v", r.Channels)
+	testkit.Check(t, len(r.Nominal)+len(r.NominalHosts) == 0 && len(r.Remarks) == 1, "%+v", r)
 	var text bytes.Buffer
 	testkit.Must(t, report.Matrix(r).WriteText(&text))
 	golden.Text(t, "testdata/matrix.txt", text.String())
@@ -58,7 +54,7 @@ func TestMatrixOfTransfers(t *testing.T) {
 // Without recorded transfers, the matrix shows what the operations carry from each rank to the others.
 func TestNominalMatrix(t *testing.T) {
 	r := matrix.Read(jobtest.Open(t, jobtest.Typical(t, nil)), nil)
-	testkit.Check(t, len(r.Ranks)+len(r.Hosts)+len(r.Channels)+len(r.Networks) <= 0, "%+v", r)
+	testkit.Check(t, len(r.Ranks)+len(r.Hosts)+len(r.Channels)+len(r.Networks) == 0, "%+v", r)
 	got := make(map[[2]string]matrix.Traffic)
 	for _, f := range r.Nominal {
 		got[[2]string{f.From, f.To}] = f.Traffic

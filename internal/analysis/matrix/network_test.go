@@ -47,10 +47,9 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 	// The rest of the report does not mistake the network for a communicator of the program.
 	with, without := jobtest.Operations(t, path).Summary,
 		jobtest.Operations(t, jobtest.Typical(t, nil)).Summary
-	if with.Communicators != without.Communicators || with.Ranks != without.Ranks || with.GPUs != without.GPUs ||
-		with.Processes != without.Processes {
-		t.Errorf("with a network %+v,\nwithout %+v", with, without)
-	}
+	testkit.Check(t, with.Communicators == without.Communicators && with.Ranks == without.Ranks &&
+		with.GPUs == without.GPUs && with.Processes == without.Processes, "with a network %+v,\nwithout %+v", with,
+		without)
 }
 
 func TestSendersThatAreNotReportedAreNotGuessed(t *testing.T) {
@@ -63,9 +62,8 @@ func TestSendersThatAreNotReportedAreNotGuessed(t *testing.T) {
 		return reported > 1
 	})
 	got, _ := networks(jobtest.Open(t, s.Write()))
-	if len(got) != 1 || got[0].UnknownSender.Transfers != 9 || len(got[0].Cells) != 2 || got[0].Total.Transfers != 13 {
-		t.Errorf("%+v", got)
-	}
+	testkit.Check(t, len(got) == 1 && got[0].UnknownSender.Transfers == 9 && len(got[0].Cells) == 2 &&
+		got[0].Total.Transfers == 13, "%+v", got)
 }
 
 func TestArchivesWithoutNetworksHaveNoMatrix(t *testing.T) {

@@ -21,11 +21,9 @@ func TestKernelsInTheWayAreNamed(t *testing.T) {
 	c := &r.Verdict.Culprits[0]
 	want := fmt.Sprintf("%d of %d times, always: busy with gemm_large (83 %%), layernorm (10 %%).",
 		jobtest.InTheWay, jobtest.OfWays)
-	if c.Rank != 1 || c.Kind != verdict.GPULate ||
-		!strings.HasPrefix(c.Evidence, "Its GPU began ncclAllReduce 4.10 ms after the others") ||
-		!strings.HasSuffix(c.Evidence, want) {
-		t.Errorf("%+v\nwant %q", c, want)
-	}
+	testkit.Check(t, c.Rank == 1 && c.Kind == verdict.GPULate &&
+		strings.HasPrefix(c.Evidence, "Its GPU began ncclAllReduce 4.10 ms after the others") &&
+		strings.HasSuffix(c.Evidence, want), "%+v\nwant %q", c, want)
 	const n = jobtest.InTheWay * 1e6
 	of := make(map[string][]criticalpath.KernelTime)
 	for _, row := range r.CriticalPath.Ranks {

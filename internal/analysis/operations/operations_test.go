@@ -222,9 +222,8 @@ func TestKernelsInTheSummary(t *testing.T) {
 		r := jobtest.Operations(t, path)
 		var b strings.Builder
 		testkit.Must(t, report.WriteStyled(r, &b, report.Style{}))
-		if tc.want == "" && strings.Contains(b.String(), "\n  kernels ") || !strings.Contains(b.String(), tc.want) {
-			t.Errorf("no %q in\n%s", tc.want, b.String())
-		}
+		testkit.Check(t, (tc.want != "" || !strings.Contains(b.String(), "\n  kernels ")) &&
+			strings.Contains(b.String(), tc.want), "no %q in\n%s", tc.want, b.String())
 		for name, n := range tc.counts {
 			testkit.Equal(t, r.Summary.CUPTI[name], 3*n, "%s", name)
 		}
@@ -312,9 +311,8 @@ func TestRanksOfMergedArchives(t *testing.T) {
 			Parent: otf2.UndefinedComm})
 	}
 	got := jobtest.Operations(t, s.Write())
-	if got.Summary.Ranks != 3 || got.Summary.Communicators != alone.Summary.Communicators+1 {
-		t.Errorf("%d ranks in %d communicators; without MPI %d in %d", got.Summary.Ranks, got.Summary.Communicators,
-			alone.Summary.Ranks, alone.Summary.Communicators)
-	}
+	testkit.Check(t, got.Summary.Ranks == 3 && got.Summary.Communicators == alone.Summary.Communicators+1,
+		"%d ranks in %d communicators; without MPI %d in %d", got.Summary.Ranks, got.Summary.Communicators,
+		alone.Summary.Ranks, alone.Summary.Communicators)
 	testkit.Same(t, alone.Waits.Ranks, got.Waits.Ranks)
 }

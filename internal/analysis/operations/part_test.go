@@ -39,13 +39,12 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 	testkit.Same(t, calls, got)
 
 	var sum matrix.Traffic
-	if problems, err := matrix.EachTransfer(a, analysis.Slice{}, func(x *matrix.Transfer) error {
+	problems, err = matrix.EachTransfer(a, analysis.Slice{}, func(x *matrix.Transfer) error {
 		sum.Add(x.Bytes)
 		testkit.Check(t, x.From >= 0 && x.Comm == last.Comm && a.Defs.Location(x.Target) != nil, "transfer %+v", x)
 		return nil
-	}); err != nil || len(problems) > 0 {
-		t.Fatal(problems, err)
-	}
+	})
+	testkit.Require(t, err == nil && len(problems) == 0, "%v %v", problems, err)
 	want := matrix.Traffic{}
 	for _, n := range matrix.Read(a, nil).Networks {
 		want.Transfers += n.Total.Transfers
@@ -55,10 +54,9 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 
 	stop := errors.New("enough")
 	n := 0
-	if _, err := operations.EachPart(a, nil, analysis.Slice{},
-		func(*operations.Part) error { n++; return stop }); !errors.Is(err, stop) || n != 1 {
-		t.Errorf("%d operations passed on, then %v", n, err)
-	}
+	_, err = operations.EachPart(a, nil, analysis.Slice{},
+		func(*operations.Part) error { n++; return stop })
+	testkit.Check(t, errors.Is(err, stop) && n == 1, "%d operations passed on, then %v", n, err)
 }
 
 // The waits that are passed on are those in the report, in the same order on every machine.
@@ -66,12 +64,11 @@ func TestWaitsAddUpToTheReport(t *testing.T) {
 	a := jobtest.Open(t, jobtest.WithWaits(t))
 	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	gather := func() (all []waits.Wait) {
-		if problems := operations.EachMatch(a, &operations.Matches{Wait: func(
+		problems := operations.EachMatch(a, &operations.Matches{Wait: func(
 			w *waits.Wait) {
 			all = append(all, *w)
-		}}); len(problems) > 0 {
-			t.Fatal(problems)
-		}
+		}})
+		testkit.Require(t, len(problems) == 0, "%v", problems)
 		return all
 	}
 	all := gather()
@@ -86,10 +83,9 @@ func TestWaitsAddUpToTheReport(t *testing.T) {
 		testkit.Check(t, w.World != w.For && w.Waited <= w.Time, "%+v", w)
 	}
 	s := report.WaitStates
-	if waited != s.Total.Waited || waits != s.Total.Waits || startUp != s.StartUp.Waited || waits == 0 || startUp == 0 {
-		t.Errorf("%d waits of %d ns, %d ns starting up; the report has %d of %d, %d", waits, waited, startUp,
-			s.Total.Waits, s.Total.Waited, s.StartUp.Waited)
-	}
+	testkit.Check(t, waited == s.Total.Waited && waits == s.Total.Waits && startUp == s.StartUp.Waited && waits != 0 &&
+		startUp != 0, "%d waits of %d ns, %d ns starting up; the report has %d of %d, %d", waits, waited, startUp,
+		s.Total.Waits, s.Total.Waited, s.StartUp.Waited)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	testkit.Check(t, slices.Equal(all, gather()), "another order on one processor")
 }

@@ -51,10 +51,9 @@ func TestRanksThatShareAGPU(t *testing.T) {
 		}
 		testkit.Check(t, slices.Equal(named, c.named) && strings.HasPrefix(v.Text, c.text),
 			"%s: %v, %s", c.archive, named, v.Text)
-		if len(v.SharedGPUs) != 1 || !slices.Equal(v.SharedGPUs[0].Ranks, c.ranks) || v.SharedGPUs[0].UUID != uuid ||
-			math.Abs(v.SharedGPUs[0].Share-c.share) > 0.05 {
-			t.Errorf("%s: %+v", c.archive, v.SharedGPUs)
-		}
+		testkit.Check(t, len(v.SharedGPUs) == 1 && slices.Equal(v.SharedGPUs[0].Ranks, c.ranks) &&
+			v.SharedGPUs[0].UUID == uuid && math.Abs(v.SharedGPUs[0].Share-c.share) <= 0.05, "%s: %+v", c.archive,
+			v.SharedGPUs)
 		for _, w := range r.CriticalPath.WhatIf {
 			testkit.Check(t, w.Change != criticalpath.FasterGPU,
 				"%s: %+v would go, though nobody says that this GPU was slow", c.archive, w)

@@ -47,9 +47,9 @@ func TestWindowsHaveAllWaits(t *testing.T) {
 			waited += w.Waited
 			begun += w.Waits
 			goes += w.GoesBack
-			if i > 0 && w.Begin != all[i-1].End {
-				t.Fatalf("window %d begins at %d, the one before ends at %d", i, w.Begin, all[i-1].End)
-			}
+			before := all[max(i, 1)-1]
+			testkit.Require(t, i == 0 || w.Begin == before.End, "window %d begins at %d, the one before ends at %d", i,
+				w.Begin, before.End)
 		}
 		testkit.Require(t, waited == sum && begun <= uint64(len(waits)) && goes <= float64(sum)*(1+1e-9)+1,
 			"%d ns of %d in %d waits of %d, %g go back", waited, sum, begun, len(waits), goes)
@@ -72,10 +72,8 @@ func TestWindowOfOneWait(t *testing.T) {
 	l.Add(3<<narrowest-100, 300) // 100 ns in one window, 200 ns in the next
 	l.Charge(1, 3<<narrowest-100, 3<<narrowest+200, 300)
 	all := l.Windows(0, 4<<narrowest, 2)
-	if len(all) != 4 || all[2].Waited != 100 || all[3].Waited != 200 || all[2].Rank != 1 ||
-		math.Abs(all[3].GoesBack-200) > 1e-9 || all[0].Rank != -1 {
-		t.Fatalf("%+v", all)
-	}
+	testkit.Require(t, len(all) == 4 && all[2].Waited == 100 && all[3].Waited == 200 && all[2].Rank == 1 &&
+		math.Abs(all[3].GoesBack-200) <= 1e-9 && all[0].Rank == -1, "%+v", all)
 	w := Worst(all)
 	testkit.Check(t, w != nil && w.Begin == 3<<narrowest && w.Share == 200.0/(2*(1<<narrowest)), "%+v", w)
 	end := NewLine(1) // damaged archives have times like these

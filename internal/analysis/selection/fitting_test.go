@@ -5,6 +5,8 @@ package selection
 import (
 	"slices"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A name that looks like a pattern selects only itself, not what the pattern matches.
@@ -14,11 +16,9 @@ func TestNamesThatArePatterns(t *testing.T) {
 		"step [1]": {"step [1]"}, "a*b": {"a*b"}, "a[": {"a["}, `b\c`: {`b\c`}, "[!a]": {"[!a]"}, "a?b": {"a*b", "aXb"},
 		"step ?": {"step 1"}, "none": nil,
 	} {
-		if got, err := fitting(pattern, names); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %q, %v, want %q", pattern, got, err, want)
-		}
+		got, err := fitting(pattern, names)
+		testkit.Check(t, err == nil && slices.Equal(got, want), "%s: %q, %v, want %q", pattern, got, err, want)
 	}
-	if _, err := fitting("b[", names); err == nil {
-		t.Error("a pattern without its end is one")
-	}
+	_, err := fitting("b[", names)
+	testkit.Check(t, err != nil, "a pattern without its end is one")
 }

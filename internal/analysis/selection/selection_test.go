@@ -71,9 +71,8 @@ func TestASelectionOfEverythingIsNone(t *testing.T) {
 			if spec.Ranks != "" {
 				spec.Ranks = fmt.Sprintf("0-%d", ranks-1)
 			}
-			if diff := cmp.Diff(want, all(selected(t, path, spec))); diff != "" {
-				t.Errorf("%s, %s:\n%s", name, spec.String(), diff)
-			}
+			diff := cmp.Diff(want, all(selected(t, path, spec)))
+			testkit.Check(t, diff == "", "%s, %s:\n%s", name, spec.String(), diff)
 		}
 	}
 }
@@ -136,10 +135,9 @@ func TestRanksRestrictRowsAndNotFacts(t *testing.T) {
 	testkit.Same(t, text(t, all.WaitStates.Ranks[1]), text(t, some.WaitStates.Ranks[0]))
 	for _, o := range some.Operations {
 		for _, of := range all.Operations {
-			if o.Operation == of.Operation && o.Size == of.Size && o.Operation != "Send" && o.Operation != "Recv" &&
-				o.Root == nil && o.Time != of.Time {
-				t.Errorf("%s took %v, among all ranks %v", o.Operation, o.Time, of.Time)
-			}
+			testkit.Check(t, o.Operation != of.Operation || o.Size != of.Size || o.Operation == "Send" ||
+				o.Operation == "Recv" || o.Root != nil || o.Time == of.Time, "%s took %v, among all ranks %v",
+				o.Operation, o.Time, of.Time)
 		}
 	}
 }
@@ -159,9 +157,8 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 		{selection.Spec{Ranks: "3-1"}, `"3-1" is not a list of ranks`},
 	} {
 		_, err := selection.Resolve(jobtest.Open(t, path), c.spec)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, not %s", c.spec.String(), err, c.want)
-		}
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), c.want), "%s: %v, not %s", c.spec.String(), err,
+			c.want)
 	}
 }
 
@@ -221,7 +218,7 @@ func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
 	}
 	of := func(s *selection.Selection) map[message]otf2.Timestamp { // begin of the earlier end
 		all := make(map[message]otf2.Timestamp)
-		if _, err := operations.EachPart(a, s, analysis.Slice{}, func(p *operations.Part) error {
+		_, err := operations.EachPart(a, s, analysis.Slice{}, func(p *operations.Part) error {
 			if p.Peer < 0 {
 				return nil
 			}
@@ -233,9 +230,8 @@ func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
 				all[m] = p.Begin
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
+		testkit.Require(t, err == nil, "%v", err)
 		return all
 	}
 	all, tags := of(nil), make(map[uint64]bool)
@@ -257,10 +253,9 @@ func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
 		}
 		for m, t0 := range all {
 			inside := uint64(t0)-begin >= step*length/steps && uint64(t0)-begin < (step+1)*length/steps
-			if _, chosen := got[m]; chosen != inside {
-				t.Errorf("step %d: a message of tag %d that begins at %d of %d is chosen: %t", step, m.ordinal>>32,
-					uint64(t0)-begin, length, chosen)
-			}
+			_, chosen := got[m]
+			testkit.Check(t, chosen == inside, "step %d: a message of tag %d that begins at %d of %d is chosen: %t",
+				step, m.ordinal>>32, uint64(t0)-begin, length, chosen)
 		}
 		chosen += len(got)
 	}

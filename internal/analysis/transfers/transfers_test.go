@@ -331,9 +331,8 @@ func TestMadeUpJobs(t *testing.T) {
 	p, r := ratio(all.right, all.named), ratio(all.right, all.there)
 	testkit.Check(t, p >= 0.97 && r >= 0.97, "precision %.3f, recall %.3f: want 0.97 of both", p, r)
 	for _, name := range []string{"nobody", "all alike"} {
-		if s := scores[name]; s.named > s.jobs/100 {
-			t.Errorf("%s: %d of %d jobs name somebody", name, s.named, s.jobs)
-		}
+		s := scores[name]
+		testkit.Check(t, s.named <= s.jobs/100, "%s: %d of %d jobs name somebody", name, s.named, s.jobs)
 	}
 }
 
@@ -380,8 +379,6 @@ func TestTriflesOfOthers(t *testing.T) {
 		add(c, op)
 	}
 	found, _ := c.Result()
-	if len(found) != 1 || found[0].Kind != GPU || found[0].Rank != 1 || found[0].Slow != 7 ||
-		math.Abs(found[0].Took-14e6) > 1e4 {
-		t.Errorf("found %+v, want the GPU of rank 1, slow in 7 operations", found)
-	}
+	testkit.Check(t, len(found) == 1 && found[0].Kind == GPU && found[0].Rank == 1 && found[0].Slow == 7 &&
+		math.Abs(found[0].Took-14e6) <= 1e4, "found %+v, want the GPU of rank 1, slow in 7 operations", found)
 }

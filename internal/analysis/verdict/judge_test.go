@@ -150,10 +150,8 @@ func TestJudge(t *testing.T) {
 			testkit.Check(t, o.Kind == HostLate && o.Confidence > 0.9 && o.Confidence <= 1, "%s: %+v", c.name, o)
 			got = append(got, fmt.Sprint(o.Rank, " ", o.Pattern))
 		}
-		if strings.Join(got, ", ") != c.culprits || !strings.Contains(v.Text, c.text) ||
-			v.StandsOut != (len(got) > 0) || v.Culprits == nil {
-			t.Errorf("%s: %v, %s", c.name, got, v.Text)
-		}
+		testkit.Check(t, strings.Join(got, ", ") == c.culprits && strings.Contains(v.Text, c.text) &&
+			v.StandsOut == (len(got) > 0) && v.Culprits != nil, "%s: %v, %s", c.name, got, v.Text)
 	}
 }
 
@@ -166,11 +164,10 @@ func TestWhatStoppedTheJob(t *testing.T) {
 	for name, ev := range map[string]*Evidence{"nobody was late": evidence(4, 20, -1),
 		"somebody was late": evidence(4, 20, 3)} {
 		ev.Stuck = []Culprit{stuck}
-		if v := Judge(
-			ev); v.Text != "A transfer from Rank 1 to Rank 2 has not come (for 31.0 s). Confidence: 95.0 %." ||
-			v.Culprits[0].Rank != 1 {
-			t.Errorf("%s: %s, %+v", name, v.Text, v.Culprits)
-		}
+		v := Judge(
+			ev)
+		testkit.Check(t, v.Text == "A transfer from Rank 1 to Rank 2 has not come (for 31.0 s). Confidence: 95.0 %." &&
+			v.Culprits[0].Rank == 1, "%s: %s, %+v", name, v.Text, v.Culprits)
 	}
 }
 

@@ -49,9 +49,8 @@ func TestOneTime(t *testing.T) {
 		{"others worked as long", func(r *causes.Rank, _ *causes.Occurrence) { r.Worked = 0 }, ""},
 	} {
 		v := Judge(single(c.change))
-		if c.want == "" && strings.Contains(v.Text, "repeatedly") || c.want != "" && v.Text != c.want {
-			t.Errorf("%s: %s", c.name, v.Text)
-		}
+		testkit.Check(t, (c.want != "" || !strings.Contains(v.Text, "repeatedly")) &&
+			(c.want == "" || v.Text == c.want), "%s: %s", c.name, v.Text)
 		testkit.Check(t, len(v.Culprits) == 0 && !v.StandsOut, "%s: one time is a habit: %+v", c.name, v.Culprits)
 	}
 }

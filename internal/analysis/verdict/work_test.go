@@ -75,9 +75,8 @@ func TestWorkedALittleLonger(t *testing.T) {
 		r.Costs[causes.Host], r.Delays[causes.Host], r.Heaviest, r.Worked, ev.Causes.Waited = 12e6, 10e6, 0.6e6, 20e6,
 			12e6
 		ev.Causes.Ranks[1].Worked = r.Worked - by
-		if v := Judge(ev); len(v.Culprits) != want {
-			t.Errorf("longer by %.1f ms than the next: %+v", by/1e6, v.Culprits)
-		}
+		v := Judge(ev)
+		testkit.Check(t, len(v.Culprits) == want, "longer by %.1f ms than the next: %+v", by/1e6, v.Culprits)
 	}
 }
 

@@ -118,10 +118,9 @@ func TestRanksLateToNCCLByWaitsInMPI(t *testing.T) {
 		t.Errorf("NCCL: %d ns waited, %.0f for ranks that had waited in MPI", p.Waited, p.Through)
 	}
 	blames(t, r.Causes, 0, causes.Host)
-	if v := r.Verdict; len(v.Culprits) != 1 || v.Culprits[0].Rank != 0 ||
-		!strings.Contains(v.Text, "It called MPI's Send") {
-		t.Errorf("%s", v.Text)
-	}
+	v := r.Verdict
+	testkit.Check(t, len(v.Culprits) == 1 && v.Culprits[0].Rank == 0 &&
+		strings.Contains(v.Text, "It called MPI's Send"), "%s", v.Text)
 }
 
 // Rank 1 waits 4 ms in NCCL for rank 0, and then sends to rank 2: the waiting of rank 2 in MPI is caused through NCCL.
@@ -160,8 +159,7 @@ func paradigmsOf(all []waits.Paradigm) map[string]waits.Paradigm {
 // blames fails the test unless nearly all waiting is caused by one rank.
 func blames(t *testing.T, r *causes.Result, rank int, kind causes.Kind) {
 	t.Helper()
-	if cost := r.Ranks[rank].Costs[kind]; cost < 0.85*r.Waited {
-		t.Errorf("%.0f of %.0f ns go back to rank %d: %+v, unknown %.0f", cost, r.Waited, rank, r.Ranks[rank].Costs,
-			r.Unknown)
-	}
+	cost := r.Ranks[rank].Costs[kind]
+	testkit.Check(t, cost >= 0.85*r.Waited, "%.0f of %.0f ns go back to rank %d: %+v, unknown %.0f", cost, r.Waited,
+		rank, r.Ranks[rank].Costs, r.Unknown)
 }

@@ -122,10 +122,9 @@ func TestWaitsAndSlowLinksTakeNoMoreThanOperations(t *testing.T) {
 			cost += s.Slow.Rows[i].Cost
 		}
 		named += len(s.Slow.Rows)
-		if cost != s.Slow.Cost || s.Slow.Taken > float64(s.Total.Time-s.Total.Waited) || cost > s.Slow.Taken*(1+1e-9) {
-			t.Errorf("waited %d of %d, and held up %.0f (%.0f in rows) of %.0f", s.Total.Waited, s.Total.Time,
-				s.Slow.Cost, cost, s.Slow.Taken)
-		}
+		testkit.Check(t, cost == s.Slow.Cost && s.Slow.Taken <= float64(s.Total.Time-s.Total.Waited) &&
+			cost <= s.Slow.Taken*(1+1e-9), "waited %d of %d, and held up %.0f (%.0f in rows) of %.0f", s.Total.Waited,
+			s.Total.Time, s.Slow.Cost, cost, s.Slow.Taken)
 	})
 	testkit.Check(t, named != 0, "no link was found to be slow")
 }

@@ -49,7 +49,7 @@ func TestWaitsOfEveryKind(t *testing.T) {
 	}, kinds); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]waits.Row{
+	diff := cmp.Diff([]waits.Row{
 		{Name: "Rank 0", Host: "node0", Sums: waited(9, 390, 8, 150),
 			Blame: waits.Blame{Caused: 40 * us, Last: 1, MaxCaused: 40 * us, WorstAt: t0 + 640*us}, GoesBack: of(0)},
 		{Name: "Rank 1", Host: "node0", Sums: waited(7, 265, 2, 50),
@@ -57,39 +57,32 @@ func TestWaitsOfEveryKind(t *testing.T) {
 			GoesBack: of(122.5)},
 		{Name: "Rank 2", Host: "node1", Sums: waited(8, 285, 5, 55),
 			Blame: waits.Blame{Caused: 50 * us, Last: 3, MaxCaused: 30 * us, WorstAt: t0 + 220*us}, GoesBack: of(50)},
-	}, w.Ranks); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]waits.Row{
+	}, w.Ranks)
+	testkit.Check(t, diff == "", "%v", diff)
+	diff = cmp.Diff([]waits.Row{
 		{Name: "node0", Host: "node0", Sums: waited(16, 655, 10, 200),
 			Blame: waits.Blame{Caused: 205 * us, Last: 7, MaxCaused: 40 * us, WorstAt: t0 + 640*us}},
 		{Name: "node1", Host: "node1", Sums: waited(8, 285, 5, 55),
 			Blame: waits.Blame{Caused: 50 * us, Last: 3, MaxCaused: 30 * us, WorstAt: t0 + 220*us}},
-	}, w.HostRows); diff != "" {
-		t.Error(diff)
-	}
+	}, w.HostRows)
+	testkit.Check(t, diff == "", "%v", diff)
 	testkit.Check(t, len(w.GPUs) == 3 && w.GPUs[2].Host == "node1" && w.GPUs[2].Caused == 50*us, "GPUs: %+v", w.GPUs)
-	if w.Collectives != 5 || w.Messages != 6 || w.Total != waited(24, 940, 15, 255) ||
-		w.NotCompared != (waits.NotCompared{}) {
-		t.Errorf("%+v", w)
-	}
-	if diff := cmp.Diff(waits.StartUp{Collectives: 1, Waited: 21 * us, Rank: "Rank 2", Host: "node1", Caused: 21 * us},
-		w.StartUp); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Check(t, w.Collectives == 5 && w.Messages == 6 && w.Total == waited(24, 940, 15, 255) &&
+		w.NotCompared == (waits.NotCompared{}), "%+v", w)
+	diff = cmp.Diff(waits.StartUp{Collectives: 1, Waited: 21 * us, Rank: "Rank 2", Host: "node1", Caused: 21 * us},
+		w.StartUp)
+	testkit.Check(t, diff == "", "%v", diff)
 	// Skews 20, 30, 10, 20, 20; after the last begin 40, 30, 50, 40, 5.
 	c := w.Communicators[0]
 	testkit.Check(t, c.Collectives == 5 && c.SkewAvg == 20*us && c.SkewMax == 30*us && c.TransferAvg == 33*us, "%+v", c)
-	if diff := cmp.Diff([]string{"AllReduce 30000", "Broadcast 55000", "Recv 40000", "Reduce 60000", "Send 20000",
-		"Send and Recv 50000"}, names(w.Operations)); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(waits.Instance{
+	diff = cmp.Diff([]string{"AllReduce 30000", "Broadcast 55000", "Recv 40000", "Reduce 60000", "Send 20000",
+		"Send and Recv 50000"}, names(w.Operations))
+	testkit.Check(t, diff == "", "%v", diff)
+	diff = cmp.Diff(waits.Instance{
 		Communicator: "world", Operation: "Broadcast", Since: t0 + 300*us, At: t0 + 330*us, Rank: "Rank 1",
 		Host: "node0", Caused: 40 * us, Skew: 30 * us, Transfer: 30 * us,
-	}, w.Worst[0]); diff != "" {
-		t.Error(diff)
-	}
+	}, w.Worst[0])
+	testkit.Check(t, diff == "", "%v", diff)
 	var network []waits.NetworkRow
 	for k := uint64(1); k <= 3; k++ {
 		// What the others waited for rank r: the one before it 2k, the one behind it k of their own.
@@ -135,9 +128,8 @@ func TestUncertaintyOfWaits(t *testing.T) {
 		Uncertainty: (10 + 11 + 3 + 11 + 3 + 11 + 3 + 11 + 3 + 11 + 3 + 10 + 10 + 3 + 11) * us, Below: 6,
 		BelowTime: 50 * us}
 	testkit.Same(t, want, w.Total)
-	if u := w.Worst[0].Uncertainty; u == nil || *u != 14*us {
-		t.Errorf("%+v", w.Worst[0])
-	}
+	u := w.Worst[0].Uncertainty
+	testkit.Check(t, u != nil && *u == 14*us, "%+v", w.Worst[0])
 	var b bytes.Buffer
 	testkit.Must(t, report.Waits(w, report.Clock{Begin: jobtest.T0}).WriteText(&b))
 	if want :=
@@ -181,10 +173,8 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 	t.Run("one rank enqueue", func(t *testing.T) {
 		w := all(sourceOfRank(2, "enqueue"))
 		// AllReduce: 10 on rank 0; Broadcast 30 and 10 on 0; Reduce 20 and 20 on 0; message 40 on 1; ring: 30 on 0.
-		if w.Total.Waited != (10+30+10+20+20+40+30)*us || w.NotCompared.Members != 6 || w.NotCompared.Messages != 4 ||
-			w.Enqueue.Collectives != 0 {
-			t.Errorf("%+v", w)
-		}
+		testkit.Check(t, w.Total.Waited == (10+30+10+20+20+40+30)*us && w.NotCompared.Members == 6 &&
+			w.NotCompared.Messages == 4 && w.Enqueue.Collectives == 0, "%+v", w)
 		testkit.Same(t, map[string]uint64{"gpu": 5 + 2}, w.Times)
 	})
 	t.Run("two ranks network", func(t *testing.T) {
@@ -196,25 +186,20 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 	})
 	t.Run("light", func(t *testing.T) {
 		w := all(sourceOfRank(0, "enqueue"), sourceOfRank(1, "enqueue"), sourceOfRank(2, "enqueue"))
-		if w.Total != (waits.Sums{}) || w.Collectives != 0 || w.NotCompared.NoTimes != 6 ||
-			w.NotCompared.Messages != 6 {
-			t.Errorf("%+v", w)
-		}
+		testkit.Check(t, w.Total == (waits.Sums{}) && w.Collectives == 0 && w.NotCompared.NoTimes == 6 &&
+			w.NotCompared.Messages == 6, "%+v", w)
 		// The start-up is one of them: skews 14, 20, 30, 10, 20, 20.
 		e := w.Enqueue
-		if e.Collectives != 6 || e.SkewAvg != 19*us || e.SkewMax != 30*us || e.Ranks[1].Last != 4 ||
-			e.Ranks[2].Last != 2 || e.Ranks[1].Behind != (7+10+30+10+20+20)*us {
-			t.Errorf("%+v", e)
-		}
+		testkit.Check(t, e.Collectives == 6 && e.SkewAvg == 19*us && e.SkewMax == 30*us && e.Ranks[1].Last == 4 &&
+			e.Ranks[2].Last == 2 && e.Ranks[1].Behind == (7+10+30+10+20+20)*us, "%+v", e)
 		for _, format := range []func(*report.Document, *bytes.Buffer) error{
 			func(d *report.Document, b *bytes.Buffer) error { return d.WriteText(b) },
 			func(d *report.Document, b *bytes.Buffer) error { return d.WriteMarkdown(b) },
 		} {
 			var b bytes.Buffer
 			testkit.Must(t, format(report.Waits(w, report.Clock{Begin: jobtest.T0}), &b))
-			if !bytes.Contains(b.Bytes(), []byte("Enqueue arrival")) || bytes.Contains(b.Bytes(), []byte("By rank")) {
-				t.Error(b.String())
-			}
+			testkit.Check(t, bytes.Contains(b.Bytes(), []byte("Enqueue arrival")) &&
+				!bytes.Contains(b.Bytes(), []byte("By rank")), "%v", b.String())
 		}
 	})
 }
@@ -288,10 +273,8 @@ func TestWaitsByPhase(t *testing.T) {
 		testkit.Check(t, w.Worst[i].Phase == want, "%+v: want the phase %q", w.Worst[i], want)
 	}
 	// The AllReduce and both Broadcasts, and on rank 0 the Reduce.
-	if len(w.Phases) != 1 || w.Phases[0].Name != "step *" || w.Phases[0].Waited != (30+55+20)*us ||
-		w.Phases[0].Parts != 10 {
-		t.Errorf("%+v", w.Phases)
-	}
+	testkit.Check(t, len(w.Phases) == 1 && w.Phases[0].Name == "step *" && w.Phases[0].Waited == (30+55+20)*us &&
+		w.Phases[0].Parts == 10, "%+v", w.Phases)
 }
 
 func TestWaitsInAllFormats(t *testing.T) {
@@ -351,10 +334,9 @@ func TestALaterRecordingHasNoStartUp(t *testing.T) {
 		testkit.Check(t, o.StartUp <= 0, "%s: %d operations of start-up", o.Operation, o.StartUp)
 	}
 	a, b := whole.WaitStates, later.WaitStates
-	if a.StartUp.Waited == 0 || b.StartUp != (waits.StartUp{}) || b.Total.Waited != a.Total.Waited+a.StartUp.Waited {
-		t.Errorf("waited %d, at the start %d; of all %d, at the start %d", b.Total.Waited, b.StartUp.Waited,
-			a.Total.Waited, a.StartUp.Waited)
-	}
+	testkit.Check(t, a.StartUp.Waited != 0 && b.StartUp == (waits.StartUp{}) &&
+		b.Total.Waited == a.Total.Waited+a.StartUp.Waited, "waited %d, at the start %d; of all %d, at the start %d",
+		b.Total.Waited, b.StartUp.Waited, a.Total.Waited, a.StartUp.Waited)
 	const ring = 20 * us // between ranks that meet first in the ring, whose messages have no ordinals
 	if c := later.Causes; c.StartUp != ring || c.Waited+ring != whole.Causes.Waited+whole.Causes.StartUp {
 		t.Errorf("causes of %g ns, of start-up %g; of all %g, of start-up %g", c.Waited, c.StartUp, whole.Causes.Waited,

@@ -149,8 +149,6 @@ func TestNamelessCommunicators(t *testing.T) {
 		now[i].Comms[0].ID = 0
 	}
 	changes, waiting := chooseWindows(now, now, false, 2*time.Second, true)
-	if len(waiting) != 0 || len(changes) != 2 || changes[0].Shard != "a" || changes[0].Last != 25 ||
-		changes[1].Shard != "b" || changes[1].Last != 70 {
-		t.Errorf("%+v, %v", changes, waiting)
-	}
+	testkit.Check(t, len(waiting) == 0 && len(changes) == 2 && changes[0].Shard == "a" && changes[0].Last == 25 &&
+		changes[1].Shard == "b" && changes[1].Last == 70, "%+v, %v", changes, waiting)
 }

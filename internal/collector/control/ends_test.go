@@ -32,9 +32,8 @@ func jobThatEnds(t *testing.T) (dir string) {
 	go func() {
 		defer close(ended)
 		announced := shmtest.Await(func() bool { _, err := os.Stat(filepath.Join(dir, FileName)); return err == nil })
-		if err := errors.Join(s.Finish(), s.Close()); err != nil || !announced {
-			t.Error(err)
-		}
+		err := errors.Join(s.Finish(), s.Close())
+		testkit.Check(t, err == nil && announced, "%v", err)
 	}()
 	t.Cleanup(func() { <-ended })
 	return dir

@@ -23,9 +23,8 @@ func FuzzOrders(f *testing.F) {
 		dir := t.TempDir()
 		testkit.Must(t, errors.Join(os.WriteFile(filepath.Join(dir, FileName), order, 0o600),
 			os.WriteFile(filepath.Join(dir, StatusFile), status, 0o600)))
-		if o, err := Read(dir); (o == nil) == (err == nil) {
-			t.Fatalf("%v, %v", o, err)
-		}
+		o, err := Read(dir)
+		testkit.Require(t, (o == nil) != (err == nil), "%v, %v", o, err)
 		s, err := ReadStatus(dir)
 		if s == nil || err != nil {
 			return

@@ -210,8 +210,6 @@ func TestUnknownIDsHaveNoParent(t *testing.T) {
 	}
 	FindParents(append(all, early))
 	for i, in := range append(all, early) {
-		if in.Parent != nil {
-			t.Errorf("communicator %d has parent %#x as %+v", i, in.Parent.id, in.Birth)
-		}
+		testkit.Check(t, in.Parent == nil, "communicator %d has parent %+v as %+v", i, in.Parent, in.Birth)
 	}
 }

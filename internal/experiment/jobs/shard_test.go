@@ -21,10 +21,8 @@ func TestUnfinishedDescriptionsAreEarly(t *testing.T) {
 	p.Shard.Comms[0].Location = 17
 	p.Flush()
 	_, left, err := Read(dir, 1, time.Now())
-	if err == nil || !strings.Contains(err.Error(), "is being recorded") || len(left.Problems) != 1 ||
-		len(left.Damaged) > 0 {
-		t.Errorf("%v; problems %q, damaged %q", err, left.Problems, left.Damaged)
-	}
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "is being recorded") && len(left.Problems) == 1 &&
+		len(left.Damaged) == 0, "%v; problems %q, damaged %q", err, left.Problems, left.Damaged)
 	p.Crash(-1, nil)
 	if _, left, err = Read(dir, 1, time.Now().Add(2*experiment.YoungFor)); err == nil ||
 		!strings.Contains(err.Error(), "no usable shard") || len(left.Damaged) != 1 {

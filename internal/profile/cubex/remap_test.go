@@ -47,13 +47,11 @@ func TestRemapping(t *testing.T) {
 				testkit.Check(t, i < 0 && m.Expression == "", "%s is hidden", m.Name)
 			case m.Name == "algbw" ||
 				m.Name == "busbw": // of metrics of the profile, which readers of profiles would not know
-				if i >= 0 || m.Type != "POSTDERIVED" || !strings.Contains(m.Expression, "metric::nccl_busy_time()") {
-					t.Errorf("%s is %+v", m.Name, m)
-				}
+				testkit.Check(t, i < 0 && m.Type == "POSTDERIVED" &&
+					strings.Contains(m.Expression, "metric::nccl_busy_time()"), "%s is %+v", m.Name, m)
 			case i < 0:
-				if m.Type != "POSTDERIVED" || len(names) == 0 || m.Expression != strings.Join(names, " + ") {
-					t.Errorf("%s is in no profile: %+v", m.Name, m)
-				}
+				testkit.Check(t, m.Type == "POSTDERIVED" && len(names) != 0 &&
+					m.Expression == strings.Join(names, " + "), "%s is in no profile: %+v", m.Name, m)
 			case m.Display != p.Metrics[i].DisplayName || m.Unit != p.Metrics[i].Unit ||
 				m.Expression != p.Metrics[i].Expression:
 				t.Errorf("%s is %+v, in the profile %+v", m.Name, m, p.Metrics[i])
@@ -82,9 +80,8 @@ func TestRemapping(t *testing.T) {
 	got := under(&spec.Metrics[0])
 	for _, name := range []string{shareApplication, shareKernels, shareEnqueue, shareOperation, shareUnplaced,
 		shareNetwork, shareProxy, shareIdle} {
-		if n := strings.Count(" "+strings.Join(got, " ")+" ", " "+name+" "); n != 1 {
-			t.Errorf("%s is %d times in the time: %v", name, n, got)
-		}
+		n := strings.Count(" "+strings.Join(got, " ")+" ", " "+name+" ")
+		testkit.Check(t, n == 1, "%s is %d times in the time: %v", name, n, got)
 	}
 	testkit.Check(t, len(got) == 8, "the time is made of %v", got)
 }

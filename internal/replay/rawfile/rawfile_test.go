@@ -192,12 +192,11 @@ func TestHandlesOfOtherProcesses(t *testing.T) {
 		}
 	})
 	testkit.Require(t, len(got) == 2, "%d starts", len(got))
-	if r := got[0]; r.Aux != shm.None || r.Arg != sent || shm.Tag(r.Context) != shm.Tag(sent) ||
-		r.Context&shm.ContextBit == 0 || r.PID != 11 ||
-		r.Flags&shm.FlagSend == 0 || r.Channel != 3 || r.NSteps != 2 || r.ChunkSize != 4 ||
-		shm.Tag(r.Handle) == shm.Tag(sent) {
-		t.Errorf("of the process that is known: %+v; it sent %#x", r, sent)
-	}
+	r := got[0]
+	testkit.Check(t, r.Aux == shm.None && r.Arg == sent && shm.Tag(r.Context) == shm.Tag(sent) &&
+		r.Context&shm.ContextBit != 0 && r.PID == 11 && r.Flags&shm.FlagSend != 0 && r.Channel == 3 && r.NSteps == 2 &&
+		r.ChunkSize == 4 && shm.Tag(r.Handle) != shm.Tag(sent), "of the process that is known: %+v; it sent %#x", r,
+		sent)
 	if r := got[1]; r.Aux != shm.None || r.Arg != 0x78 || r.Context != 0x77 || r.Flags&shm.FlagSend != 0 {
 		t.Errorf("of one that is not: %+v", r)
 	}

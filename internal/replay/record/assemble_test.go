@@ -24,9 +24,8 @@ func TestReleases(t *testing.T) {
 		{22907, 6, "2.29.7", true}, {23102, 7, "2.31.2", true}, {22304, 1, "2.23.4", true},
 		{0, 6, "2.29.2", false}, {0, 1, "2.23.4", false}, {0, 99, "2.31.2", false}, {0, 0, "2.23.4", false},
 	} {
-		if got, known := release(tc.version, tc.api); got != tc.want || known != tc.known {
-			t.Errorf("%d, v%d: %s, %v", tc.version, tc.api, got, known)
-		}
+		got, known := release(tc.version, tc.api)
+		testkit.Check(t, got == tc.want && known == tc.known, "%d, v%d: %s, %v", tc.version, tc.api, got, known)
 	}
 }
 
@@ -63,23 +62,19 @@ func TestAssemble(t *testing.T) {
 	}
 	all.Wait()
 	testkit.Require(t, made.Load() == 1, "%d recordings were made", made.Load())
-	if again, err := Assemble(dir); err != nil || len(again) != 0 {
-		t.Errorf("a second time: %v, %v", again, err)
-	}
+	again, err := Assemble(dir)
+	testkit.Check(t, err == nil && len(again) == 0, "a second time: %v, %v", again, err)
 	write("c", 0, 2, 8, 300, 400)
 	write("d", 1, 2, 8, 300, 400)
 	write("e", 0, 1, 9, 500, 600)
 	folders, err := Assemble(dir)
-	if err != nil || len(folders) != 2 || filepath.Base(folders[0]) != "run-2" || filepath.Base(folders[1]) != "run-3" {
-		t.Fatalf("%v, %v", folders, err)
-	}
+	testkit.Require(t, err == nil && len(folders) == 2 && filepath.Base(folders[0]) == "run-2" &&
+		filepath.Base(folders[1]) == "run-3", "%v, %v", folders, err)
 	for folder, want := range map[string]int{"": 2, "run-2": 2, "run-3": 1} {
 		text := testkit.Read(t, filepath.Join(dir, Folder, folder, recording.RunFile))
 		var run recording.Run
 		testkit.Must(t, json.Unmarshal(text, &run))
-		if run.Processes != want || len(run.Files) != want || run.NCCL != "2.29.7" || !run.ExitOK ||
-			run.RanksPerProcess != 1 || run.Calls["open"] != want || run.Files[0].Lines != 1 {
-			t.Errorf("%s: %+v", folder, run)
-		}
+		testkit.Check(t, run.Processes == want && len(run.Files) == want && run.NCCL == "2.29.7" && run.ExitOK &&
+			run.RanksPerProcess == 1 && run.Calls["open"] == want && run.Files[0].Lines == 1, "%s: %+v", folder, run)
 	}
 }

@@ -42,10 +42,8 @@ func TestTheTableFitsItself(t *testing.T) {
 	for i, e := range api.Events {
 		_, units := e.Record()
 		testkit.Check(t, units <= 8, "%s: a record of %d units", e.Name, units)
-		if api.Number(e.Name) != i || e.Since < 1 || e.Since > api.Newest().Number || e.Doc == "" || e.Depth == 0 ||
-			len(e.Start) == 0 {
-			t.Errorf("%s: %+v", e.Name, e)
-		}
+		testkit.Check(t, api.Number(e.Name) == i && e.Since >= 1 && e.Since <= api.Newest().Number && e.Doc != "" &&
+			e.Depth != 0 && len(e.Start) != 0, "%s: %+v", e.Name, e)
 		for _, n := range e.Start {
 			testkit.Check(t, api.Number(n) >= 0, "%s is started by %s, which is none", e.Name, n)
 		}

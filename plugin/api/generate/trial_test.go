@@ -147,11 +147,10 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 	run(nil, "go", "build", "-o", "build/nccl-otf2", "./cmd/nccl-otf2-collector")
 	recorded, archive := filepath.Join(tree, "recorded"), filepath.Join(tree, "archive")
 	for dir, mode := range map[string]string{recorded: "record", archive: "trace"} {
-		if output := run([]string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_MODE=" + mode, "NCCL_OTF2_EVENTS=all",
+		output := run([]string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_MODE=" + mode, "NCCL_OTF2_EVENTS=all",
 			"NCCL_OTF2_START_LIMIT=60", "NCCL_OTF2_UNIFY=off"},
-			filepath.Join(build, "trial"), plugin); output != "" {
-			t.Errorf("%s: %s", mode, output)
-		}
+			filepath.Join(build, "trial"), plugin)
+		testkit.Check(t, output == "", "%s: %s", mode, output)
 	}
 	entered := regionsEntered(t, archive)
 	testkit.Check(t, slices.Contains(entered, "CE fence late"), "no fence is in the archive, but %q", entered)

@@ -34,9 +34,8 @@ func TestJobIsCountedTheSame(t *testing.T) {
 		2, 0, 2,
 		100, 0.5, 4))(t)
 	var j Job
-	if log, err := run.Wait(&j); err != nil || log != "" {
-		t.Fatal(log, err)
-	}
+	log, err := run.Wait(&j)
+	testkit.Require(t, err == nil && log == "", "%v %v", log, err)
 	// 50 operations of two ranks, and two more communicators with 20 of each rank.
 	testkit.Check(t, j.Operations == 2*50+2*2*20 && j.Communicators == 3 && j.Refused == 0, "the program made %+v", j)
 	// An AllReduce: 12 callbacks, four transfers of 43, two channels of 3.
@@ -65,12 +64,10 @@ func TestFailuresAreNamed(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			run := testkit.Value(h.Start(t.Context(), test.plugin, nil, test.mode, test.args...))(t)
-			if _, err := run.Wait(new(Cost)); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want %q", err, test.want)
-			}
+			_, err := run.Wait(new(Cost))
+			testkit.Check(t, err != nil && strings.Contains(err.Error(), test.want), "got %v, want %q", err, test.want)
 		})
 	}
-	if _, err := Build("../../..", t.TempDir(), t.TempDir()); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("without make build: %v", err)
-	}
+	_, err := Build("../../..", t.TempDir(), t.TempDir())
+	testkit.Check(t, errors.Is(err, ErrUnavailable), "without make build: %v", err)
 }

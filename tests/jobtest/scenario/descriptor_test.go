@@ -31,16 +31,14 @@ func TestDescriptorsAreWrittenAsTheyAreRead(t *testing.T) {
 		}
 		text := testkit.Value(marshalDescr(d.Interface()))(t)
 		again := reflect.New(d.Elem().Type())
-		if err := json.Unmarshal(text, again.Interface()); err != nil {
-			t.Fatalf("%s: %v", i, err)
-		}
+		err := json.Unmarshal(text, again.Interface())
+		testkit.Require(t, err == nil, "%s: %v", i, err)
 		if !reflect.DeepEqual(d.Interface(), again.Interface()) {
 			t.Errorf("%s: %+v became %+v by %s", i, d.Elem(), again.Elem(), text)
 		}
 		typ, ok := typeOf(d.Interface())
 		testkit.Check(t, ok && typ == i, "%s is taken for %s", i, typ)
 	}
-	if _, err := marshalDescr(5); err == nil {
-		t.Error("5 is a descriptor")
-	}
+	_, err := marshalDescr(5)
+	testkit.Check(t, err != nil, "5 is a descriptor")
 }

@@ -192,10 +192,9 @@ func TestOneProcessCarriesOutAnothersSends(t *testing.T) {
 				continue
 			}
 			found++
-			if op.Ctx != origin || op.ParentObj != task || op.Rank != 0 ||
-				fmt.Sprint(op.D["pid"]) != fmt.Sprint(h.Processes[0].PID) {
-				t.Errorf("%s: %+v, want context %#x, parent %#x, pid %d", clock, op, origin, task, h.Processes[0].PID)
-			}
+			testkit.Check(t, op.Ctx == origin && op.ParentObj == task && op.Rank == 0 &&
+				fmt.Sprint(op.D["pid"]) == fmt.Sprint(h.Processes[0].PID),
+				"%s: %+v, want context %#x, parent %#x, pid %d", clock, op, origin, task, h.Processes[0].PID)
 			for _, step := range h.of(1, replay.TypeProxyStep) {
 				if step.ParentObj == op.H && (step.Ctx != origin || step.Rank != 0) {
 					t.Errorf("%s: %+v", clock, step)

@@ -110,8 +110,7 @@ func TestTheMaskAfterInit(t *testing.T) {
 		s := New("mask", test.release)
 		Leave(s.Job(1, Comm{ID: 1}))
 		h := play(t, s, replay.Options{API: test.api, Env: []string{fmt.Sprintf("RECORDER_MASK=%d", test.mask)}})
-		if got := h.Total().Mask; got != test.want {
-			t.Errorf("%s, version %d: mask %#x became %#x, want %#x", test.release, test.api, test.mask, got, test.want)
-		}
+		testkit.Equal(t, h.Total().Mask, test.want, "%s, version %d: mask %#x became", test.release, test.api,
+			test.mask)
 	}
 }

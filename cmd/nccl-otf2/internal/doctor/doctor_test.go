@@ -503,10 +503,8 @@ func TestWhatLibrariesHide(t *testing.T) {
 	f.env = map[string]string{"LD_LIBRARY_PATH": rccl}
 	c := f.examine().Checks
 	i := slices.IndexFunc(c, func(c Check) bool { return c.Name == "librccl.so.1, not recorded" })
-	if i < 0 || c[i].Status != Warn || !strings.Contains(c[i].Found, "DDA") ||
-		!strings.Contains(c[i].Advice, "RCCL_DDA_ENABLE=0") {
-		t.Errorf("%+v", c)
-	}
+	testkit.Check(t, i >= 0 && c[i].Status == Warn && strings.Contains(c[i].Found, "DDA") &&
+		strings.Contains(c[i].Advice, "RCCL_DDA_ENABLE=0"), "%+v", c)
 	const node = "/sys/class/kfd/kfd/topology/nodes/1/properties"
 	f.write(t, node, "gfx_target_version 90010\n")
 	expect(t, f.examine(), "librccl.so.1, not recorded", Info, "communication that kernels")
@@ -539,9 +537,8 @@ func TestOrphans(t *testing.T) {
 	left := fmt.Sprintf(none, os.Geteuid(), 4711, 1) // of a process whose number is another's by now, or nobody's
 	f.write(t, left, "begun")
 	expect(t, f.examine(), "left in /dev/shm", Warn, "in 1 file of processes that were killed")
-	if c := find(t, f.examine(), "left in /dev/shm"); c.Advice != "rm "+filepath.Join(f.root, left) {
-		t.Errorf("%+v", c)
-	}
+	c := find(t, f.examine(), "left in /dev/shm")
+	testkit.Check(t, c.Advice == "rm "+filepath.Join(f.root, left), "%+v", c)
 
 	job := testkit.Value(shmtest.New(shmtest.Options{PID: 4711, PIDStart: 1}))(t)
 	defer job.Close()
@@ -549,8 +546,7 @@ func TestOrphans(t *testing.T) {
 	copy(job.Header().Place[:], experiment)
 	memory := testkit.Read(t, fmt.Sprintf("/proc/self/fd/%d", job.FD()))
 	f.write(t, left, string(memory))
-	if c := find(t, f.examine(), "left in /dev/shm"); !strings.HasPrefix(c.Advice, "nccl-otf2 unify "+experiment) ||
-		!strings.Contains(c.Found, "recorded in "+experiment) {
-		t.Errorf("%+v", c)
-	}
+	c = find(t, f.examine(), "left in /dev/shm")
+	testkit.Check(t, strings.HasPrefix(c.Advice, "nccl-otf2 unify "+experiment) &&
+		strings.Contains(c.Found, "recorded in "+experiment), "%+v", c)
 }

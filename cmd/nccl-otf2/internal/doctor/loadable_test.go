@@ -19,25 +19,21 @@ import (
 func TestTruncatedLibrariesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	whole := testkit.Read(t, compile(t, filepath.Join(dir, "whole.so"), pluginSource))
-	if exports, err := CheckPlugin(filepath.Join(dir, "whole.so")); err != nil || fmt.Sprint(exports) != "[5 6]" {
-		t.Fatalf("whole: %v, %v", exports, err)
-	}
+	exports, err := CheckPlugin(filepath.Join(dir, "whole.so"))
+	testkit.Require(t, err == nil && fmt.Sprint(exports) == "[5 6]", "whole: %v, %v", exports, err)
 	cut := filepath.Join(dir, "cut.so")
 	for _, percent := range []int{0, 1, 5, 10, 18, 30, 50, 70, 90, 95, 99} {
 		testkit.Write(t, cut, whole[:len(whole)*percent/100])
-		if _, err := CheckPlugin(cut); err == nil {
-			t.Errorf("%d %% of a library pass", percent)
-		}
+		_, err := CheckPlugin(cut)
+		testkit.Check(t, err != nil, "%d %% of a library pass", percent)
 	}
 	testkit.Write(t, cut, whole[:len(whole)-1])
-	if _, err := CheckPlugin(cut); err == nil {
-		t.Error("a library without its last byte passes")
-	}
+	_, err = CheckPlugin(cut)
+	testkit.Check(t, err != nil, "a library without its last byte passes")
 	// The whole length, of which the end is a hole.
 	testkit.Write(t, cut, append(whole[:len(whole)/3:len(whole)/3], make([]byte, len(whole)-len(whole)/3)...))
-	if _, err := CheckPlugin(cut); err == nil {
-		t.Error("a library of which two thirds are zero passes")
-	}
+	_, err = CheckPlugin(cut)
+	testkit.Check(t, err != nil, "a library of which two thirds are zero passes")
 }
 
 // What lies where the plugin should be, and is none that this machine can load.

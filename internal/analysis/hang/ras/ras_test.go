@@ -58,12 +58,9 @@ func TestTheSampleOfNCCLsUserGuide(t *testing.T) {
 		s := testkit.Value(ras.Read(source))(t)
 		testkit.Require(t, s.NCCL == "2.29.1" && len(s.Communicators) == 1, "%+v", s)
 		c := s.Communicators[0]
-		if c.Hash != 0xae94423cfbb2ef4a || c.Size != 2 || len(c.Ranks) != 1 || c.Ranks[0].PID != 1524344 ||
-			c.Ranks[0].Collectives["AllReduce"] != 0 ||
-			len(c.Missing) != 1 || c.Missing[0].Rank != 1 || !c.Missing[0].Status.Unresponsive ||
-			c.Missing[0].Status.Dead {
-			t.Errorf("%+v", c)
-		}
+		testkit.Check(t, c.Hash == 0xae94423cfbb2ef4a && c.Size == 2 && len(c.Ranks) == 1 &&
+			c.Ranks[0].PID == 1524344 && c.Ranks[0].Collectives["AllReduce"] == 0 && len(c.Missing) == 1 &&
+			c.Missing[0].Rank == 1 && c.Missing[0].Status.Unresponsive && !c.Missing[0].Status.Dead, "%+v", c)
 	}
 }
 
@@ -88,10 +85,8 @@ func TestJSONWithoutComma(t *testing.T) {
 			"10.0.0.1)" {
 		t.Errorf("%q", w.Sentences)
 	}
-	if s.NCCL != "2.28.9" || c.Size != 4 || len(c.Ranks) != 3 || len(c.Missing) != 1 || c.Missing[0].Rank != 2 ||
-		c.Missing[0].PID != 1002 || !c.Missing[0].Status.Unresponsive {
-		t.Errorf("%+v", s)
-	}
+	testkit.Check(t, s.NCCL == "2.28.9" && c.Size == 4 && len(c.Ranks) == 3 && len(c.Missing) == 1 &&
+		c.Missing[0].Rank == 2 && c.Missing[0].PID == 1002 && c.Missing[0].Status.Unresponsive, "%+v", s)
 }
 
 // Before NCCL 2.28.7 RAS has only text. It names the ranks in trouble, and says how far the others are.
@@ -100,10 +95,8 @@ func TestTextOfRAS(t *testing.T) {
 		s := testkit.Value(ras.Read(source))(t)
 		testkit.Require(t, s.NCCL == "2.26.2" && len(s.Communicators) == 1, "%+v", s)
 		c := s.Communicators[0]
-		if c.Hash != 0xae94423cfbb2ef4a || c.Size != 4 || len(c.Missing) != 1 || c.Missing[0].Rank != 3 ||
-			c.Missing[0].PID != 103 || !c.Missing[0].Status.Dead {
-			t.Errorf("%+v", c)
-		}
+		testkit.Check(t, c.Hash == 0xae94423cfbb2ef4a && c.Size == 4 && len(c.Missing) == 1 && c.Missing[0].Rank == 3 &&
+			c.Missing[0].PID == 103 && c.Missing[0].Status.Dead, "%+v", c)
 		counts := make(map[int]uint64)
 		for _, r := range c.Ranks {
 			counts[r.Rank] = r.Collectives["AllReduce"]
@@ -111,19 +104,17 @@ func TestTextOfRAS(t *testing.T) {
 		testkit.Check(t, maps.Equal(counts, map[int]uint64{0: 17, 1: 16, 2: 17}), "%v", counts)
 	}
 	s := testkit.Value(ras.Parse(strings.NewReader("NCCL version 2.26.2\n#0-0 (ae94423cfbb2ef4a) MISMATCH\n")))(t)
-	if w := s.Witness(job(t)); len(w.Sentences) != 1 ||
-		w.Sentences[0] != "RAS reports MISMATCH on tp, and not of whom" || w.Foreign {
-		t.Errorf("%+v", w)
-	}
+	w := s.Witness(job(t))
+	testkit.Check(t, len(w.Sentences) == 1 && w.Sentences[0] == "RAS reports MISMATCH on tp, and not of whom" &&
+		!w.Foreign, "%+v", w)
 	s = testkit.Value(ras.Parse(
 		strings.NewReader(
 			"NCCL version 2.24.3\n#0-0 (ae94423cfbb2ef4a) INCOMPLETE\n  Missing communicator data from 1 rank\n  The " +
 				"missing rank: 1\n\n#0-0 (ae94423cfbb2ef4a) ERROR\n  Asynchronous error on 1 rank\n  Rank 0 reported " +
 				"Remote process error -- GPU 0 managed by process 5 on node 10.0.0.1\n")))(t)
-	if w := s.Witness(job(t)); len(w.Silent) != 1 || w.Silent[0].Text != "RAS gets no answer from Rank 0" ||
-		!slices.Equal(w.Sentences, []string{"RAS: Rank 1 has asynchronous error 6 on tp"}) {
-		t.Errorf("%+v", w)
-	}
+	w = s.Witness(job(t))
+	testkit.Check(t, len(w.Silent) == 1 && w.Silent[0].Text == "RAS gets no answer from Rank 0" &&
+		slices.Equal(w.Sentences, []string{"RAS: Rank 1 has asynchronous error 6 on tp"}), "%+v", w)
 }
 
 // job makes a job of two ranks of the sample's communicator, in reverse order in the world.
@@ -145,11 +136,9 @@ func TestItsWordIsOfRanksOfTheWorld(t *testing.T) {
 	s := testkit.Value(ras.Read(sample))(t)
 	j := job(t)
 	w := s.Witness(j)
-	if len(w.Silent) != 1 || !slices.Equal(w.Silent[0].Culprits, []int{0}) ||
-		w.Silent[0].Text != "RAS gets no answer from Rank 0 (process 1524345 on 172.16.64.245)" ||
-		len(w.Sentences) > 0 {
-		t.Errorf("%+v", w)
-	}
+	testkit.Check(t, len(w.Silent) == 1 && slices.Equal(w.Silent[0].Culprits, []int{0}) &&
+		w.Silent[0].Text == "RAS gets no answer from Rank 0 (process 1524345 on 172.16.64.245)" &&
+		len(w.Sentences) == 0, "%+v", w)
 
 	first := s.Communicators[0].Ranks[0]
 	second := first
@@ -157,14 +146,12 @@ func TestItsWordIsOfRanksOfTheWorld(t *testing.T) {
 	second.Status.Error = 6
 	s.Communicators[0].Ranks, s.Communicators[0].Missing = append(s.Communicators[0].Ranks, second), nil
 	w = s.Witness(j)
-	if want := []string{"RAS counts AllReduce begun on tp: 0 by Rank 1; 17 by Rank 0",
-		"RAS: Rank 0 has asynchronous error 6 on tp"}; !slices.Equal(w.Sentences, want) {
-		t.Errorf("%q", w.Sentences)
-	}
+	want := []string{"RAS counts AllReduce begun on tp: 0 by Rank 1; 17 by Rank 0",
+		"RAS: Rank 0 has asynchronous error 6 on tp"}
+	testkit.Check(t, slices.Equal(w.Sentences, want), "%q", w.Sentences)
 	testkit.Check(t, len(w.Behind) == 1 && slices.Equal(w.Behind[0].Culprits, []int{1}), "%+v", w.Behind)
 
 	s.Communicators[0].Hash++
-	if w := s.Witness(j); !w.Foreign || len(w.Sentences) != 1 || len(w.Silent)+len(w.Behind) > 0 {
-		t.Errorf("of another job: %+v", w)
-	}
+	w = s.Witness(j)
+	testkit.Check(t, w.Foreign && len(w.Sentences) == 1 && len(w.Silent)+len(w.Behind) == 0, "of another job: %+v", w)
 }

@@ -242,9 +242,7 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 				}
 				all, problems, err := jobs.List(dir)
 				testkit.Require(t, err == nil && len(all) == 1 && len(problems) == 0, "%v %v %v", all, problems, err)
-				if alive && all[0].Processes[0].State != jobs.Running {
-					t.Fatalf("%+v", all[0].Processes[0])
-				}
+				testkit.Require(t, !alive || all[0].Processes[0].State == jobs.Running, "%+v", all[0].Processes[0])
 				stops := waitfor.Find(all[0], time.Unix(0, t0+31*s))
 				got := waitfor.Culprits(all[0], stops)
 				if alive {
@@ -297,10 +295,8 @@ func checkCulprits(t *testing.T, kind verdict.Kind, culprits []int, peer int, sa
 	var who []int
 	for _, c := range got {
 		who = append(who, c.Rank)
-		if c.Kind != kind || c.Host != "n0" || c.GPU != fmt.Sprint(c.Rank) || c.Share <= 0 || c.Confidence <= 0 ||
-			c.Confidence > 1 {
-			t.Errorf("%+v", c)
-		}
+		testkit.Check(t, c.Kind == kind && c.Host == "n0" && c.GPU == fmt.Sprint(c.Rank) && c.Share > 0 &&
+			c.Confidence > 0 && c.Confidence <= 1, "%+v", c)
 		testkit.Check(t, (c.Peer == nil) == (peer < 0) && (c.Peer == nil || *c.Peer == peer),
 			"peer %v, want %d", c.Peer, peer)
 		testkit.Check(t, strings.Contains(c.Evidence, says), "no %q in %q", says, c.Evidence)

@@ -195,9 +195,8 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 	}
 	waited["nccl_startup_wait"] = float64(report.WaitStates.StartUp.Waited) / 1e9
 	for _, name := range waits {
-		if got := m.Sum(name, func(int) bool { return true }); !same(got, waited[name]) {
-			t.Errorf("%s: %g s, the report has %g", name, got, waited[name])
-		}
+		got := m.Sum(name, func(int) bool { return true })
+		testkit.Check(t, same(got, waited[name]), "%s: %g s, the report has %g", name, got, waited[name])
 	}
 	operations, unfinished := 0.0, uint64(0) // profiles have the time of those without end, too
 	for _, g := range tally.Groups {
@@ -220,10 +219,9 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 			}
 		}
 	}
-	if got := m.Sum("time", func(c int) bool { return m.parent(c) < 0 && operationTree(m.Name(c)) }); unfinished == 0 &&
-		!same(got, operations) || got < operations*(1-1e-9) {
-		t.Errorf("operations took %g s, tallied %g", got, operations)
-	}
+	got := m.Sum("time", func(c int) bool { return m.parent(c) < 0 && operationTree(m.Name(c)) })
+	testkit.Check(t, (unfinished != 0 || same(got, operations)) && got >= operations*(1-1e-9),
+		"operations took %g s, tallied %g", got, operations)
 	for i := range report.Operations {
 		o := &report.Operations[i]
 		equal := 0 // of all communicators, which a profile has together
