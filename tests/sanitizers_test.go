@@ -49,7 +49,13 @@ var everyVersion = []string{"tasks-overlap", "aborted-communicator", "stale-hand
 var fewRecordings = []string{"02-allcoll-4p-net", "04-threads-4r", "08-v5-nccl228-3p", "10-graph-3p",
 	"13-gpu-few-2p-v7"}
 
-// Plugin and host, playing all recordings (under memcheck some) and all hazards with threads that run freely, are clean
+// fewHazards, with these recordings, execute every line of plugin and host, and every branch in both directions, that
+// any hazard does, as gcov counts: memcheck, which takes four seconds of a processor for each, plays no others.
+var fewHazards = []string{"aborted-communicator", "all-to-all-as-messages", "copy-engine", "hang-broadcasts",
+	"lives-in-turn", "mask-changed-by-ras", "network-plugins", "no-calls", "no-room-for-proxies", "no-stamps", "pxn",
+	"rccl-extended-v6", "stale-handles", "symmetric-kernels", "tasks-overlap", "unknown-network-plugin", "unknown-types"}
+
+// Plugin and host, playing all recordings and all hazards (under memcheck some) with threads that run freely, are clean
 // under the sanitizers and memcheck, with a collector and (but for memcheck) with spool files.
 func TestHostAndPluginAreCleanUnderCheckers(t *testing.T) {
 	if testing.Short() {
@@ -80,6 +86,9 @@ func TestHostAndPluginAreCleanUnderCheckers(t *testing.T) {
 				}
 			}
 			for _, h := range hazards {
+				if c.slow && !slices.Contains(fewHazards, h.name) {
+					continue
+				}
 				releases := h.releases
 				if c.slow || !slices.Contains(everyVersion, h.name) {
 					releases = releases[len(releases)-1:]
@@ -97,13 +106,10 @@ func TestHostAndPluginAreCleanUnderCheckers(t *testing.T) {
 
 // The names that are chosen above are hazards.
 func TestHazardsUnderCheckers(t *testing.T) {
-	for _, name := range everyVersion {
-		if !slices.ContainsFunc(hazards, func(h hazard) bool {
-			return h.name == name &&
-				slices.Equal(h.releases, every)
-		}) {
-			t.Errorf("no hazard %s of every version", name)
-		}
+	for _, name := range slices.Concat(everyVersion, fewHazards) {
+		i := slices.IndexFunc(hazards, func(h hazard) bool { return h.name == name })
+		testkit.Check(t, i >= 0 && (slices.Equal(hazards[i].releases, every) || !slices.Contains(everyVersion, name)),
+			"no hazard %s, or not one of every version", name)
 	}
 }
 
