@@ -51,7 +51,7 @@ func (tr *trace) processIDs(t testing.TB, a *otf2.Archive) []int {
 			pids = append(pids, int(e.Attributes[0].Bits))
 			break
 		}
-		testkit.Require(t, tr.pids == nil || pids[i] == tr.pids[i], "process %d is %d, not %d", i, pids[i], tr.pids[i])
+		testkit.Require(t, tr.pids == nil || pids[i] == tr.pids[i], "process %d is %d of %d", i, pids[i], tr.pids)
 	}
 	return pids
 }
