@@ -169,9 +169,9 @@ func (e *Engine) orderOf(of functions) *order {
 	return keyed.Entry(e.orders, of)
 }
 
-// add adds times. They are compared with the last ones at the same place of a run, or else with the last ones of the same
-// run: a GPU that computes whatever becomes of operations takes as long from begin to begin where one was held up and
-// where none was.
+// add adds times. They are compared with the last ones at the same place of a run, or else with the last ones of the
+// same run: a GPU that computes whatever becomes of operations takes as long from begin to begin where one was held up
+// and where none was.
 func (t *gpuTimes) add(x gpuTime, before *computing) {
 	if before.nth < keptPlaces {
 		at := &t.first[before.nth]

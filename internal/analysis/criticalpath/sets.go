@@ -144,9 +144,9 @@ func (w *WhatIf) isCandidate() bool {
 	return w.Change == FasterHost || w.Change == FasterRole || w.Change == FasterRank && w.Scaled
 }
 
-// moreWork returns how much longer, in ns, each rank of the set worked at least than the median of the other ranks. Where
-// no other ranks do the same work, two other roles at least are needed that differ less from each other than from the
-// set; otherwise it returns 0.
+// moreWork returns how much longer, in ns, each rank of the set worked at least than the median of the other ranks.
+// Where no other ranks do the same work, two other roles at least are needed that differ less from each other than from
+// the set; otherwise it returns 0.
 func (w *WhatIf) moreWork(ranks []causes.Rank, roles [][]int) float64 {
 	least, others := math.Inf(1), []float64(nil)
 	for i := range ranks {

@@ -38,8 +38,8 @@ type series struct {
 	members  int
 }
 
-// shape is a function that a rank calls, with where the other end of a message is: how many ranks on in the communicator,
-// at most half of it; 0: no message, or with more than mostPeers.
+// shape is a function that a rank calls, with where the other end of a message is: how many ranks on in the
+// communicator, at most half of it; 0: no message, or with more than mostPeers.
 type shape struct {
 	series
 	peer int
@@ -142,8 +142,8 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 	r.log.endRecord()
 }
 
-// addWork adds what a rank worked between an operation that ended and one that began: the part of it that is not counted
-// before another operation.
+// addWork adds what a rank worked between an operation that ended and one that began, in ns: the part of it that is not
+// counted before another operation.
 func (r *recorded) addWork(ended, began otf2.Timestamp, work int64) {
 	from := max(ended, r.counted)
 	if began <= from {

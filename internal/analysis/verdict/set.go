@@ -18,8 +18,8 @@ type Set struct {
 	// that exceeds the uncertainty of times and chance.
 	Gain  uint64 `json:"gain_ns"`
 	Least uint64 `json:"least_ns"`
-	// Scaled reports whether no other ranks do the same work, as of a stage, so that the set is compared with what ranks
-	// of other stages work.
+	// Scaled reports whether no other ranks do the same work, as of a stage, so that the set is compared with what
+	// ranks of other stages work.
 	Scaled bool `json:"scaled,omitempty"`
 }
 

@@ -111,8 +111,8 @@ func Silence(j *jobs.Job, now time.Time) string {
 			used = used || len(r.Reached) > 0
 		}
 		if absent > 0 && !used {
-			partly = append(partly, fmt.Sprintf(
-				"%s, on which nothing was called, has %d ranks, of which %d are recorded", c.Name, c.Size, c.Size-absent))
+			partly = append(partly, fmt.Sprintf("%s, on which nothing was called, has %d ranks, of which %d are recorded",
+				c.Name, c.Size, c.Size-absent))
 		}
 	}
 	var silent, joined, begun grouped
