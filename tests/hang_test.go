@@ -139,6 +139,40 @@ func (e ending) fault(dir string, rec *replay.Recording, missing []int, least, m
 	return ""
 }
 
+// Of a job in which one rank stays behind in the creation of a communicator, the report names it where NCCL says which
+// communicator that is. Otherwise it says what is not known.
+func TestHangInCreation(t *testing.T) {
+	for release, says := range map[string]string{
+		v3: "Not known whether they wait for a rank in the creation of a communicator",
+		v6: "missing: Rank 3 has not come as far in the creation of tp (4 ranks) as Ranks 0-2",
+	} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			s := scenario.New("creation", release)
+			ranks := s.Job(4, scenario.Comm{ID: 0x4a26, Name: "dp"})
+			for range 3 {
+				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Steps: 1}))
+			}
+			for rank := range 3 {
+				ranks[rank].App.Join(scenario.Comm{ID: 0x4a27, Name: "tp", NRanks: 4, Rank: rank})
+			}
+			rec := testkit.Value(s.Load(filepath.Join(t.TempDir(), "creation")))(t)
+			dir := filepath.Join(t.TempDir(), "experiment")
+			opt := usual(t, dir, clock(replay.ClockLive), env("NCCL_OTF2_EVENTS=gpu"))
+			opt.StopAt = func(process int) int { return len(rec.Processes[process].Calls) }
+			opt.Stopped = func(_, pid int) {
+				time.Sleep(1500 * time.Millisecond) // silence that is long enough to be reported
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			testkit.Value(replay.Run(t.Context(), rec, opt))(t)
+			collectors.Await(t, dir)
+			var text strings.Builder
+			testkit.Must(t, report.Hang(testkit.Value(hang.Find(dir, time.Now(), nil))(t)).WriteText(&text))
+			testkit.Contains(t, text.String(), says)
+		})
+	}
+}
+
 // Of a job in which one rank asked for other arguments once, that operation alone is left out, and the rank is named.
 func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 	t.Parallel()

@@ -47,9 +47,7 @@ type JobProcess struct {
 	Paused    bool   // recording is paused, or parts were left out on request
 	Size      int    // processes of the job, as the launcher says; −1 if it does not
 	Shard     string // uuid of its first shard
-	// Creating is when it began to create a communicator of which NCCL has not said more, and on which it has called
-	// nothing; 0: there is none.
-	Creating uint64
+	Busy      bool   // operations are under way
 
 	Losses map[string]uint64 // events that could not be recorded, by reason
 }
@@ -162,11 +160,7 @@ func newJob(r *Run) *Job {
 				jp.Lost += n
 			}
 		}
-		for i := range p.Shard.Comms {
-			if c := &p.Shard.Comms[i]; unsized(c) && c.FinalTime == 0 && c.Begun == 0 && len(c.Sequences) == 0 {
-				jp.Creating = max(jp.Creating, p.At(c.InitTime))
-			}
-		}
+		jp.Busy = slices.ContainsFunc(p.Shard.Pending, func(o experiment.Pending) bool { return !o.Left })
 		processes[p] = jp
 		job.Processes = append(job.Processes, jp)
 	}

@@ -16,9 +16,9 @@ import (
 )
 
 // The creation of communicators. NCCL tells the plugin of a communicator once, on each rank by itself: up to 2.26 when
-// it begins to create it, without saying which one it is, and since then when its ranks have come and told each other
-// where they are. So a rank that never comes leaves no trace there, and one that stops later leaves the communicator
-// with fewer ranks than it has.
+// it begins to create it, without saying which one it is, so that it is recorded with its first operation; since then
+// when its ranks have come and told each other where they are. So a rank that never comes leaves no trace there, and one
+// that stops later leaves the communicator with fewer ranks than it has.
 
 // uncreated names the ranks that have not come as far in the creation of a communicator as others. ok is false if all
 // have, if the communicator has been used, or if it is not known which ranks these are, or whether they are recorded.
@@ -103,9 +103,6 @@ func Silence(j *jobs.Job, now time.Time) string {
 				absent++
 				continue
 			}
-			if len(r.Pending) > 0 {
-				return ""
-			}
 			made[r.Process]++
 			since[r.Process] = max(since[r.Process], r.Process.Last, r.Created)
 			used = used || len(r.Reached) > 0
@@ -115,22 +112,22 @@ func Silence(j *jobs.Job, now time.Time) string {
 				c.Name, c.Size, c.Size-absent))
 		}
 	}
-	var silent, joined, begun grouped
+	var silent, joined grouped
 	open, size, least, most := false, 0, uint64(leadOfDeath), uint64(0)
 	for _, p := range j.Processes {
+		if p.Busy {
+			return ""
+		}
 		end := p.Ended
 		if p.State == jobs.Running {
 			end, least = uint64(max(now.UnixNano(), 0)), Young
 		}
 		open, size = open || p.State == jobs.Running || p.How != "", max(size, p.Size)
-		if last := max(since[p], p.Last, p.Creating); last > 0 && end > last {
+		if last := max(since[p], p.Last); last > 0 && end > last {
 			most = max(most, end-last)
 			silent.add((end-last)/leadOfDeath, "for "+units.Time(float64(end-last)), p.Name)
 		}
 		joined.add(uint64(made[p]), units.Count(made[p], "communicator", "communicators"), p.Name)
-		if p.Creating > 0 {
-			begun.add(0, "", p.Name)
-		}
 	}
 	if !open || most < least {
 		return ""
@@ -145,13 +142,8 @@ func Silence(j *jobs.Job, now time.Time) string {
 	for _, p := range partly[:min(len(partly), mostSilent)] {
 		text += "; " + p
 	}
-	if len(begun) > 0 && len(begun[0].names) < len(j.Processes) {
-		return text + fmt.Sprintf(". %s began to create a communicator and called nothing on it, and the others did "+
-			"not: not known whether it waits for them, because NCCL does not say which ranks it has",
-			units.NameList(begun[0].names))
-	}
 	return text + ". Not known whether they wait for a rank in the creation of a communicator (ncclCommInitRank, " +
-		"ncclCommSplit), because NCCL reports it only when all of its ranks have come"
+		"ncclCommSplit), because one is recorded only when all of its ranks have come"
 }
 
 // grouped are the names of processes by a number, the largest first, and the words for it.

@@ -40,7 +40,7 @@ func x(ranks int, without ...int) comms {
 }
 
 const notSaid = "Not known whether they wait for a rank in the creation of a communicator (ncclCommInitRank, " +
-	"ncclCommSplit), because NCCL reports it only when all of its ranks have come"
+	"ncclCommSplit), because one is recorded only when all of its ranks have come"
 
 // Of a communicator that some ranks have come to and others have not, these are named where it is known which they are.
 // Otherwise it is said since when ranks have been silent, and why no more is known.
@@ -70,12 +70,6 @@ func TestCreation(t *testing.T) {
 				p.Comm(experiment.Comm{ID: 9, Name: "X", NRanks: 4, Rank: 0, InitTime: t0})
 			}
 		}, nil, notSaid},
-		{"NCCL does not say which", x(0), func(rank int, p *shardtest.Process) {
-			if rank < 3 {
-				p.Comm(experiment.Comm{Rank: -1, InitTime: t0 + 1200*ms})
-			}
-		}, nil, "Ranks 0-3 have recorded nothing for 29.8 s. Ranks 0-2 began to create a communicator and " +
-			"called nothing on it, and the others did not: not known whether it waits for them"},
 		{"one goes on", x(0), func(rank int, p *shardtest.Process) {
 			if rank == 3 {
 				p.Shard.LastTime = t0 + 28*s
