@@ -17,8 +17,8 @@ import (
 
 // The creation of communicators. NCCL tells the plugin of a communicator once, on each rank by itself: up to 2.26 when
 // it begins to create it, without saying which one it is, so that it is recorded with its first operation; since then
-// when its ranks have come and told each other where they are. So a rank that never comes leaves no trace there, and one
-// that stops later leaves the communicator with fewer ranks than it has.
+// when its ranks have come and told each other where they are. So a rank that never comes leaves no trace there, and
+// one that stops later leaves the communicator with fewer ranks than it has.
 
 // uncreated names the ranks that have not come as far in the creation of a communicator as others. ok is false if all
 // have, if the communicator has been used, or if it is not known which ranks these are, or whether they are recorded.
@@ -108,8 +108,9 @@ func Silence(j *jobs.Job, now time.Time) string {
 			used = used || len(r.Reached) > 0
 		}
 		if absent > 0 && !used {
-			partly = append(partly, fmt.Sprintf("%s, on which nothing was called, has %d ranks, of which %d are recorded",
-				c.Name, c.Size, c.Size-absent))
+			partly = append(partly, fmt.Sprintf(
+				"%s, on which nothing was called, has %d ranks, of which %d are recorded", c.Name, c.Size,
+				c.Size-absent))
 		}
 	}
 	var silent, joined grouped
