@@ -178,6 +178,9 @@ func (a *setAnswer) ask(t *testing.T, number int) error {
 		dir = t.TempDir()
 	}
 	dir = filepath.Join(dir, fmt.Sprint("sets", number))
+	if *keepFlag == "" {
+		defer os.RemoveAll(dir)
+	}
 	if !*againFlag {
 		if err := j.record(j.play(nothing), dir, *seedFlag, nil); err != nil {
 			return err
@@ -189,11 +192,6 @@ func (a *setAnswer) ask(t *testing.T, number int) error {
 	r, err := pathOf(t, dir)
 	if err != nil {
 		return err
-	}
-	if *keepFlag == "" {
-		if err := os.RemoveAll(dir); err != nil {
-			return err
-		}
 	}
 	var named []int
 	for i := range r.Verdict.Culprits {
