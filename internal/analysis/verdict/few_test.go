@@ -9,25 +9,29 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// A rank is named for at least five occasions. Small ones beside a few great ones are none, even if they are many.
+// A rank is named for at least five occasions. Small ones beside a few great ones are none, even if they are many; beside
+// a single one they are.
 func TestFewOccasions(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		great  int // occasions of 100 ms in the begin
-		small  int // occasions of 5 ms
+		great  int     // occasions in the begin, of twenty times as much
+		small  int     // occasions
+		late   float64 // ns, to these
 		stands bool
 	}{
-		{"three at the start, and some scatter", 3, 12, false},
-		{"four", 4, 12, false},
-		{"five", 5, 12, true},
+		{"three at the start, and some scatter", 3, 12, 5e6, false},
+		{"four", 4, 12, 5e6, false},
+		{"five", 5, 12, 5e6, true},
+		{"a single one, and twelve", 1, 12, 50e6, true},
+		{"a single one, and four", 1, 4, 50e6, false},
 	} {
 		ev := evidence(8, 60, -1)
 		r, comm := &ev.Causes.Ranks[2], &ev.Causes.Comms[0]
 		r.All = true
 		for k := range c.great + c.small {
-			late := 5e6
+			late := c.late
 			if k < c.great {
-				late = 100e6
+				late *= 20
 			}
 			cost := late * 7
 			comm.Struck[2][causes.Level(cost)]++
@@ -35,7 +39,7 @@ func TestFewOccasions(t *testing.T) {
 			r.Costs[causes.Host] += cost
 			r.Delays[causes.Host] += late
 			r.Worked += late
-			r.Heaviest = 100e6 * 7
+			r.Heaviest = 20 * c.late * 7
 			ev.Causes.Waited += cost
 			r.Occurrences = append(r.Occurrences,
 				causes.Occurrence{Function: "AllReduce", Nth: uint64(k + 1), Late: late, Called: late, Cost: cost})

@@ -211,7 +211,11 @@ func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (
 	ranks := ev.Causes.Ranks
 	r := &ranks[i]
 	work := newWork(ev.Causes, i, t.found)
-	h := habitOf(ev, r, i, work.kind(r, likeWork(ranks, i)))
+	kind := work.kind(r, likeWork(ranks, i))
+	h := habitOf(ev, r, i, kind)
+	if r.All && h.times < leastTimes { // one occasion that cost very much does not hide the others
+		h = habitOf(ev, withoutWorst(r), i, kind)
+	}
 	chance, times := by(i)
 	confidence, share, delay := (1-chance)*h.certainty, work.cost(r)/waited, delayOf(r)/float64(ev.Duration)
 	least := leastConfidence
@@ -237,6 +241,21 @@ func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (
 		TimeShare:  min(1, delay, longer/float64(ev.Duration)),
 		Confidence: confidence, Pattern: h.pattern, Evidence: h.sentence, Worst: worstOf(r.Occurrences),
 	}, true
+}
+
+// withoutWorst returns a rank without the occasion that cost the most.
+func withoutWorst(r *causes.Rank) *causes.Rank {
+	least := *r
+	worst := 0
+	for i := range r.Occurrences {
+		if r.Occurrences[i].Cost > r.Occurrences[worst].Cost {
+			worst = i
+		}
+	}
+	if len(r.Occurrences) > 0 {
+		least.Occurrences = slices.Delete(slices.Clone(r.Occurrences), worst, worst+1)
+	}
+	return &least
 }
 
 // held returns how long others waited because operations or transfers took longer on a rank. Such a rank leaves its
