@@ -362,7 +362,8 @@ func (e *Engine) compare(late, early party, source facts.Source) (through float6
 // known where the early rank's host has run ahead of its GPU, calls are not known, or GPUs worked longer.
 func (e *Engine) fresh(late, early party, more *[ownKinds]float64) share {
 	host, gpu := max(more[Host]+more[Call], 0), max(more[GPU]+more[Own], 0)
-	if !late.Called || !early.Called || !late.met.called || !early.met.called || early.Ready < early.Ended || gpu > host {
+	if !late.Called || !early.Called || !late.met.called || !early.met.called || early.Ready < early.Ended ||
+		gpu > host {
 		return share{}
 	}
 	own := 0.0
