@@ -35,7 +35,7 @@ type crowd struct {
 type median struct {
 	ns    int64
 	of    int // arrivals that were known then
-	known bool
+	ranks int // of which the work is known
 }
 
 // counter counts a rank's operations by series.
@@ -85,8 +85,8 @@ func (p *places) seen(a *arrived, nth uint32) {
 	}
 }
 
-// usual returns the median work of the ranks of a class that scenario k leaves in; known is false if there are none.
-func (p *places) usual(key place, k int, out func(rank int32) bool) (ns int64, known bool) {
+// usual returns the median work of the ranks of a class that scenario k leaves in, and of how many ranks it is.
+func (p *places) usual(key place, k int, out func(rank int32) bool) (ns int64, ranks int) {
 	for p.at[key] == nil || p.at[key].known < p.size[key.class] && p.ahead < p.most {
 		if !p.read() {
 			break
@@ -94,7 +94,7 @@ func (p *places) usual(key place, k int, out func(rank int32) bool) (ns int64, k
 	}
 	c := p.at[key]
 	if c == nil {
-		return 0, false
+		return 0, 0
 	}
 	for len(c.medians) <= k {
 		c.medians = append(c.medians, median{})
@@ -111,9 +111,9 @@ func (p *places) usual(key place, k int, out func(rank int32) bool) (ns int64, k
 				p.worked = append(p.worked, float64(w.ns))
 			}
 		}
-		*m = median{int64(stats.Median(p.worked)), c.known, len(p.worked) > 0}
+		*m = median{int64(stats.Median(p.worked)), c.known, len(p.worked)}
 	}
-	return m.ns, m.known
+	return m.ns, m.ranks
 }
 
 // read reads the next record ahead.

@@ -214,15 +214,21 @@ func (p *player) otherwise(a *arrived, nth uint32, k int, by standard) int64 {
 	}
 	set := p.standards[k]
 	all := len(set) >= p.places.size[by.class] // of all ranks of the class, the median counts
-	ns, known := p.places.usual(place{by.class, a.of, nth}, k, func(rank int32) bool {
+	ns, ranks := p.places.usual(place{by.class, a.of, nth}, k, func(rank int32) bool {
 		_, in := set[rank]
 		return in && !all
 	})
-	if !known {
+	if ranks == 0 || ranks < fewRanks && ns > stalled*a.work { // one of them was held up
 		return a.work
 	}
 	return ns
 }
+
+// Of fewer than fewRanks, one that works more than stalled times as long as usual, once, makes the median.
+const (
+	fewRanks = 3
+	stalled  = 2
+)
 
 // collective calculates when the members of a collective would have left it.
 func (p *player) collective() {

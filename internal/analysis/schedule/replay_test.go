@@ -24,22 +24,48 @@ const (
 // operations back the one is that had ended when an operation began.
 func recordLateRank(t *testing.T, operations, before int) *Recorder {
 	t.Helper()
+	return recordWork(t, operations, before, func(int) [2]uint64 { return [...]uint64{usualWork, lateWork} })
+}
+
+// recordWork records operations of two ranks, which work for so many ns before the n-th one.
+func recordWork(t *testing.T, operations, before int, work func(n int) [2]uint64) *Recorder {
+	t.Helper()
 	r := NewRecorder(2)
 	t.Cleanup(r.Close)
 	op := &causes.Operation{Members: 2, Function: "AllReduce"}
 	for n, end := 1, otf2.Timestamp(1000); n <= operations; n++ {
-		ended := end
-		end += lateWork + transfer
+		ended, both := end, work(n)
+		most := max(both[0], both[1])
+		end += otf2.Timestamp(most + transfer)
 		members := make([]causes.Member, 2)
 		came := make([]facts.Arrival, 2)
-		for i, work := range []uint64{usualWork, lateWork} {
-			came[i] = facts.Arrival{Rank: i, Begin: ended + otf2.Timestamp(work), End: end, Wait: lateWork - work}
-			members[i] = causes.Member{Arrival: came[i], There: came[i].Begin, Work: work, Local: causes.Local{
-				Rank: int32(i), Seq: uint32(n), Before: uint32(max(n-before, 0)), Ended: ended}}
+		late := &facts.Lateness{Kind: facts.WaitCollective}
+		for i, ns := range both {
+			came[i] = facts.Arrival{Rank: i, Begin: ended + otf2.Timestamp(ns), End: end, Wait: most - ns}
+			if ns == most {
+				late.Last = i
+			}
+			members[i] = causes.Member{Arrival: came[i], There: came[i].Begin, Work: ns, Local: causes.Local{
+				Rank: int32(i), Seq: uint32(n), Before: uint32(max(n-before, 0)), Ended: ended, Ready: ended,
+				Called: true}}
 		}
-		r.Collective(op, members, came, &facts.Lateness{Kind: facts.WaitCollective, Last: 1}, n == 1)
+		r.Collective(op, members, came, late, n == 1)
 	}
 	return r
+}
+
+// The single other rank with the role is held up once: that is no pace for the late one.
+func TestStallsAreNoPace(t *testing.T) {
+	const operations = 20
+	r := recordWork(t, operations, 1, func(n int) [2]uint64 {
+		if n == 10 {
+			return [...]uint64{100 * usualWork, lateWork}
+		}
+		return [...]uint64{usualWork, lateWork}
+	})
+	gains, notKnown := r.Replay([]Scenario{{Ranks: []int{1}}})
+	testkit.Require(t, notKnown == "", "not known: %s", notKnown)
+	testkit.Equal(t, gains[0].Earlier, (lateWork-usualWork)*(operations-2), "ns earlier, but for start-up and the stall")
 }
 
 func TestReplay(t *testing.T) {

@@ -213,7 +213,7 @@ func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (
 	work := newWork(ev.Causes, i, t.found)
 	kind := work.kind(r, likeWork(ranks, i))
 	h := habitOf(ev, r, i, kind)
-	if r.All && h.times < leastTimes { // one occasion that cost very much does not hide the others
+	if r.All && h.times < causes.LeastTimes { // one occasion that cost very much does not hide the others
 		h = habitOf(ev, withoutWorst(r), i, kind)
 	}
 	chance, times := by(i)
