@@ -188,8 +188,7 @@ func kindColumns[T any](of func(*T) *compare.Kind) []column[T] {
 
 var onlyColumns = append(kindColumns(func(k *compare.KindOnly) *compare.Kind { return &k.Kind }),
 	number("operations", "count", func(k *compare.KindOnly) uint64 { return k.Operations }),
-	column[compare.KindOnly]{"median_ns", "median", func(k *compare.KindOnly) string { return medianText(k.Median) },
-		func(k *compare.KindOnly) any { return k.Median }},
+	shown("median_ns", "median", medianText, func(k *compare.KindOnly) float64 { return k.Median }),
 )
 
 func medianText(ns float64) string {
@@ -219,10 +218,8 @@ func comparedColumns(verdict string) []column[compare.Row] {
 		column[row]{"pairs", "pairs", nil, func(r *row) any { return r.Pairs }},
 		column[row]{"paired_by", "", nil, func(r *row) any { return r.PairedBy }},
 		column[row]{"cost_ns", "", nil, func(r *row) any { return r.Cost }},
-		column[row]{"median_a_ns", "median A", func(r *row) string { return medianText(r.Time.MedianA) },
-			func(r *row) any { return r.Time.MedianA }},
-		column[row]{"median_b_ns", "median B", func(r *row) string { return medianText(r.Time.MedianB) },
-			func(r *row) any { return r.Time.MedianB }},
+		shown("median_a_ns", "median A", medianText, func(r *row) float64 { return r.Time.MedianA }),
+		shown("median_b_ns", "median B", medianText, func(r *row) float64 { return r.Time.MedianB }),
 		column[row]{"ratio", "change", func(r *row) string {
 			if r.Pairs == 0 {
 				return "–"

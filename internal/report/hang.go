@@ -33,16 +33,9 @@ func hangColumns(jobs bool) []column[hangRow] {
 		{"comm_rank", "comm rank", nil, func(r *hangRow) any { return r.Rank }},
 		label("rank", "rank", func(r *hangRow) string { return r.Name }),
 		{"process", "", nil, func(r *hangRow) any { return r.Process }},
-		{"host", "<host", func(r *hangRow) string { return units.OrDash(r.Host) },
-			func(r *hangRow) any { return r.Host }},
-		{"pid", "pid", nil, func(r *hangRow) any {
-			if r.PID == 0 {
-				return nil
-			}
-			return r.PID
-		}},
-		{"process_state", "<is", func(r *hangRow) string { return units.OrDash(r.ProcessState) },
-			func(r *hangRow) any { return r.ProcessState }},
+		shown("host", "<host", units.OrDash, func(r *hangRow) string { return r.Host }),
+		{"pid", "pid", nil, func(r *hangRow) any { return knownOrNil(r.PID) }},
+		shown("process_state", "<is", units.OrDash, func(r *hangRow) string { return r.ProcessState }),
 		{"state", "<state", func(r *hangRow) string {
 			if r.State == "missing" {
 				return "MISSING"
@@ -50,10 +43,8 @@ func hangColumns(jobs bool) []column[hangRow] {
 			return r.State
 		}, func(r *hangRow) any { return r.State }},
 		number("reached", "reached", func(r *hangRow) uint64 { return r.Reached }),
-		{"last_net", "<last network phase", func(r *hangRow) string { return units.OrDash(r.LastNet) },
-			func(r *hangRow) any { return r.LastNet }},
-		{"instead", "<is in", func(r *hangRow) string { return units.OrDash(r.Instead) },
-			func(r *hangRow) any { return r.Instead }},
+		shown("last_net", "<last network phase", units.OrDash, func(r *hangRow) string { return r.LastNet }),
+		shown("instead", "<is in", units.OrDash, func(r *hangRow) string { return r.Instead }),
 		{"last_event_ago_ns", "last event", func(r *hangRow) string {
 			if r.ProcessState == "" {
 				return "–"

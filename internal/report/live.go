@@ -178,8 +178,7 @@ var liveOperationColumns = []column[live.Operation]{
 	label("operation", "operation", func(o *live.Operation) string { return o.Operation }),
 	{"operations_per_second", "per second", func(o *live.Operation) string { return units.Number(o.Rate, false) },
 		func(o *live.Operation) any { return o.Rate }},
-	{"size", "size avg", func(o *live.Operation) string { return units.Bytes(o.Size) },
-		func(o *live.Operation) any { return o.Size }},
+	shown("size", "size avg", units.Bytes, func(o *live.Operation) uint64 { return o.Size }),
 	{"avg_ns", "time avg", func(o *live.Operation) string {
 		if o.Timed == 0 {
 			return "–"
@@ -188,8 +187,7 @@ var liveOperationColumns = []column[live.Operation]{
 	}, func(o *live.Operation) any { return o.Avg }},
 	number("timed", "", func(o *live.Operation) uint64 { return o.Timed }),
 	label("timing_source", "timing source", func(o *live.Operation) string { return units.OrDash(o.TimingSource) }),
-	{"busbw", "busbw GB/s", func(o *live.Operation) string { return bandwidthText(o.BusBW) },
-		func(o *live.Operation) any { return o.BusBW }},
+	shown("busbw", "busbw GB/s", bandwidthText, func(o *live.Operation) float64 { return o.BusBW }),
 	fractionColumn("waiting", "waiting", func(o *live.Operation) float64 { return o.Waiting }),
 }
 

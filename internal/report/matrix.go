@@ -4,7 +4,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
@@ -18,8 +17,7 @@ func flowColumns(hosts, times bool) []column[matrix.Flow] {
 		label("to", "to", func(f *matrix.Flow) string { return f.To }),
 		label("to_host", "host", func(f *matrix.Flow) string { return f.ToHost }),
 		number("transfers", "transfers", func(f *matrix.Flow) uint64 { return f.Transfers }),
-		{"bytes", "bytes", func(f *matrix.Flow) string { return units.Bytes(f.Bytes) },
-			func(f *matrix.Flow) any { return f.Bytes }},
+		shown("bytes", "bytes", units.Bytes, func(f *matrix.Flow) uint64 { return f.Bytes }),
 	}
 	if hosts {
 		columns[1].head, columns[3].head = "", ""
@@ -29,10 +27,8 @@ func flowColumns(hosts, times bool) []column[matrix.Flow] {
 		return columns
 	}
 	return append(columns,
-		column[matrix.Flow]{"busy_ns", "busy", func(f *matrix.Flow) string { return timeOrDash(f.Busy) },
-			func(f *matrix.Flow) any { return f.Busy }},
-		column[matrix.Flow]{"bandwidth", "GB/s", func(f *matrix.Flow) string { return bandwidthText(f.Bandwidth) },
-			func(f *matrix.Flow) any { return knownOrNil(f.Bandwidth) }},
+		shown("busy_ns", "busy", timeOrDash, func(f *matrix.Flow) uint64 { return f.Busy }),
+		knownBandwidth("bandwidth", "GB/s", func(f *matrix.Flow) float64 { return f.Bandwidth }),
 	)
 }
 
@@ -46,19 +42,11 @@ func timeOrDash(ns uint64) string {
 var channelColumns = []column[matrix.ChannelFlow]{
 	label("communicator", "communicator", func(c *matrix.ChannelFlow) string { return c.Communicator }),
 	number("comm", "", func(c *matrix.ChannelFlow) uint64 { return uint64(c.Comm) }),
-	{"channel", "channel", func(c *matrix.ChannelFlow) string {
-		if c.Channel < 0 {
-			return units.Unknown
-		}
-		return fmt.Sprint(c.Channel)
-	}, func(c *matrix.ChannelFlow) any { return c.Channel }},
+	shown("channel", "channel", numberOrUnknown, func(c *matrix.ChannelFlow) int { return c.Channel }),
 	number("transfers", "transfers", func(c *matrix.ChannelFlow) uint64 { return c.Transfers }),
-	{"bytes", "bytes", func(c *matrix.ChannelFlow) string { return units.Bytes(c.Bytes) },
-		func(c *matrix.ChannelFlow) any { return c.Bytes }},
-	{"busy_ns", "busy", func(c *matrix.ChannelFlow) string { return timeOrDash(c.Busy) },
-		func(c *matrix.ChannelFlow) any { return c.Busy }},
-	{"bandwidth", "GB/s", func(c *matrix.ChannelFlow) string { return bandwidthText(c.Bandwidth) },
-		func(c *matrix.ChannelFlow) any { return knownOrNil(c.Bandwidth) }},
+	shown("bytes", "bytes", units.Bytes, func(c *matrix.ChannelFlow) uint64 { return c.Bytes }),
+	shown("busy_ns", "busy", timeOrDash, func(c *matrix.ChannelFlow) uint64 { return c.Busy }),
+	knownBandwidth("bandwidth", "GB/s", func(c *matrix.ChannelFlow) float64 { return c.Bandwidth }),
 }
 
 type networkCell struct {
@@ -72,8 +60,7 @@ var networkCellColumns = []column[networkCell]{
 	{"from", "from rank", nil, func(c *networkCell) any { return c.From }},
 	{"to", "to rank", nil, func(c *networkCell) any { return c.To }},
 	number("transfers", "transfers", func(c *networkCell) uint64 { return c.Transfers }),
-	{"bytes", "bytes", func(c *networkCell) string { return units.Bytes(c.Bytes) },
-		func(c *networkCell) any { return c.Bytes }},
+	shown("bytes", "bytes", units.Bytes, func(c *networkCell) uint64 { return c.Bytes }),
 }
 
 // maxFlows is the default number of rows of a table of pairs in text: those with the most bytes.

@@ -54,6 +54,14 @@ var averages = map[string]struct {
 // testTypes are the names of types in nccl-tests that are not NCCL's names in lower case.
 var testTypes = map[string]string{"Float16": "half", "Float32": "float", "Float64": "double"}
 
+// valueOr formats the value that a pointer refers to, if there is one.
+func valueOr[T any](p *T, none string) string {
+	if p == nil {
+		return none
+	}
+	return fmt.Sprint(*p)
+}
+
 func testType(datatype string) string {
 	name := strings.TrimPrefix(datatype, "nccl")
 	return cmp.Or(testTypes[name], strings.ToLower(name), "?")
@@ -139,25 +147,10 @@ func inPlaceSide(r *bandwidth.TestRow) *bandwidth.Side { return r.InPlace }
 func testColumns(average string) []testColumn {
 	columns := []testColumn{
 		{"", "size", "(B)", 10, func(r *bandwidth.TestRow) string { return fmt.Sprint(r.Size) }},
-		{"", "count", "(elements)", 12, func(r *bandwidth.TestRow) string {
-			if r.Elements == nil {
-				return notKnown
-			}
-			return fmt.Sprint(*r.Elements)
-		}},
+		{"", "count", "(elements)", 12, func(r *bandwidth.TestRow) string { return valueOr(r.Elements, notKnown) }},
 		{"", "type", "", 8, func(r *bandwidth.TestRow) string { return testType(r.Datatype) }},
-		{"", "redop", "", 6, func(r *bandwidth.TestRow) string {
-			if r.Reduction == nil {
-				return "?"
-			}
-			return *r.Reduction
-		}},
-		{"", "root", "", 6, func(r *bandwidth.TestRow) string {
-			if r.Root == nil {
-				return "-1"
-			}
-			return fmt.Sprint(*r.Root)
-		}},
+		{"", "redop", "", 6, func(r *bandwidth.TestRow) string { return valueOr(r.Reduction, "?") }},
+		{"", "root", "", 6, func(r *bandwidth.TestRow) string { return valueOr(r.Root, "-1") }},
 	}
 	columns = append(columns, halfColumns("out-of-place", average, outOfPlaceSide)...)
 	columns = append(columns, halfColumns("in-place", average, inPlaceSide)...)
@@ -366,10 +359,7 @@ func testSheet(tests []bandwidth.Test) sheet {
 		number("comm", "", func(e *testEntry) uint64 { return uint64(e.test.Comm) }),
 		number("ranks", "ranks", func(e *testEntry) uint64 { return uint64(e.test.Ranks) }),
 		label("operation", "operation", func(e *testEntry) string { return e.test.Operation }),
-		{"replayed", "<launched", func(e *testEntry) string {
-			return launchedText(
-				&bandwidth.Row{Replayed: e.test.Replayed})
-		}, func(e *testEntry) any { return e.test.Replayed }},
+		shown("replayed", "<launched", launchedText, func(e *testEntry) bool { return e.test.Replayed }),
 		{"launched_together", "", nil, func(e *testEntry) any { return e.test.Equal }},
 		label("timing_source", "timing source", func(e *testEntry) string { return e.test.TimingSource }),
 		number("size", "size", func(e *testEntry) uint64 { return e.row.Size }),
@@ -387,12 +377,8 @@ func testSheet(tests []bandwidth.Test) sheet {
 	}
 	columns = append(columns, figureColumns("nobody_late",
 		func(s *bandwidth.Side) *bandwidth.Figure { return s.NobodyLate })...)
-	columns = append(columns, column[testEntry]{"call_time_ns", "cputime", func(e *testEntry) string {
-		if e.side.CallTime == nil {
-			return "–"
-		}
-		return units.Time(*e.side.CallTime)
-	}, func(e *testEntry) any { return valueOrNil(e.side.CallTime) }})
+	columns = append(columns,
+		optional("call_time_ns", "cputime", "–", units.Time, func(e *testEntry) *float64 { return e.side.CallTime }))
 	return sheetOf("nccl_tests", "Operations", rows, columns)
 }
 

@@ -215,26 +215,20 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 		{"ranks", "", nil, func(w *row) any { return units.Ranks(w.Ranks) }},
 		label("host", "host", func(w *row) string { return w.Host }),
 		{"peer", "", nil, func(w *row) any { return valueOrNil(w.Peer) }},
-		{"gain_ns", "gain", func(w *row) string { return units.Time(float64(w.Gain)) },
-			func(w *row) any { return w.Gain }},
+		duration("gain_ns", "gain", func(w *row) uint64 { return w.Gain }),
 		pathShare(func(w *row) uint64 { return w.Gain }, steady),
-		{"least_ns", "at least", func(w *row) string {
-			if w.Least == nil {
-				return units.Unknown
-			}
-			return units.Time(float64(*w.Least))
-		}, func(w *row) any { return valueOrNil(w.Least) }},
+		optional("least_ns", "at least", units.Unknown, durationText, func(w *row) *uint64 { return w.Least }),
 		number("operations", "operations", func(w *row) uint64 { return w.Operations }),
-		{"confidence", "confidence", func(w *row) string {
-			switch {
-			case w.Confidence == nil:
-				return "–"
-			case *w.Confidence > 0.999:
-				return "> 99.9 %"
-			}
-			return fmt.Sprintf("%.1f %%", math.Floor(1000**w.Confidence)/10)
-		}, func(w *row) any { return valueOrNil(w.Confidence) }},
+		optional("confidence", "confidence", "–", gainConfidence, func(w *row) *float64 { return w.Confidence }),
 	}
+}
+
+// gainConfidence formats the confidence of a gain, rounded down; it never states 100 %.
+func gainConfidence(part float64) string {
+	if part > 0.999 {
+		return "> 99.9 %"
+	}
+	return fmt.Sprintf("%.1f %%", math.Floor(1000*part)/10)
 }
 
 // CriticalPath returns the critical path as tables; r may be nil.

@@ -202,13 +202,43 @@ func number[T any](field, head string, of func(*T) uint64) column[T] {
 	return column[T]{field, head, nil, func(r *T) any { return of(r) }}
 }
 
-func duration[T any](field, head string, of func(*T) uint64) column[T] {
-	return column[T]{field, head, func(r *T) string { return units.Time(float64(of(r))) },
-		func(r *T) any { return of(r) }}
+// shown is a column whose cells in text a function makes of the value.
+func shown[T, V any](field, head string, text func(V) string, of func(*T) V) column[T] {
+	return column[T]{field, head, func(r *T) string { return text(of(r)) }, func(r *T) any { return of(r) }}
 }
 
+// optional is shown for values that may be missing; none stands for those in text.
+func optional[T, V any](field, head, none string, text func(V) string, of func(*T) *V) column[T] {
+	return column[T]{field, head, func(r *T) string {
+		if v := of(r); v != nil {
+			return text(*v)
+		}
+		return none
+	}, func(r *T) any { return valueOrNil(of(r)) }}
+}
+
+// numberOrUnknown formats a number; those below 0 are not known.
+func numberOrUnknown(n int) string {
+	if n < 0 {
+		return units.Unknown
+	}
+	return fmt.Sprint(n)
+}
+
+func duration[T any](field, head string, of func(*T) uint64) column[T] {
+	return shown(field, head, durationText, of)
+}
+
+func durationText(ns uint64) string { return units.Time(float64(ns)) }
+
 func meanTime[T any](field, head string, of func(*T) float64) column[T] {
-	return column[T]{field, head, func(r *T) string { return units.Time(of(r)) }, func(r *T) any { return of(r) }}
+	return shown(field, head, units.Time, of)
+}
+
+// knownBandwidth is a column of bandwidths in GB/s; 0 is one that is not known.
+func knownBandwidth[T any](field, head string, of func(*T) float64) column[T] {
+	return column[T]{field, head, func(r *T) string { return bandwidthText(of(r)) },
+		func(r *T) any { return knownOrNil(of(r)) }}
 }
 
 func label[T any](field, head string, of func(*T) string) column[T] {

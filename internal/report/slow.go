@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
-	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 var slowColumns = []column[waits.SlowRow]{
@@ -21,12 +20,9 @@ var slowColumns = []column[waits.SlowRow]{
 	{"slow", "slow in", func(r *waits.SlowRow) string { return fmt.Sprintf("%d of %d", r.Slow, r.Operations) },
 		func(r *waits.SlowRow) any { return r.Slow }},
 	{"operations", "", nil, func(r *waits.SlowRow) any { return r.Operations }},
-	{"took_ns", "took", func(r *waits.SlowRow) string { return units.Time(r.Took) },
-		func(r *waits.SlowRow) any { return r.Took }},
-	{"usual_ns", "others", func(r *waits.SlowRow) string { return units.Time(r.Usual) },
-		func(r *waits.SlowRow) any { return r.Usual }},
-	{"cost_ns", "cost", func(r *waits.SlowRow) string { return units.Time(r.Cost) },
-		func(r *waits.SlowRow) any { return r.Cost }},
+	meanTime("took_ns", "took", func(r *waits.SlowRow) float64 { return r.Took }),
+	meanTime("usual_ns", "others", func(r *waits.SlowRow) float64 { return r.Usual }),
+	meanTime("cost_ns", "cost", func(r *waits.SlowRow) float64 { return r.Cost }),
 	percent("of operations' time", func(r *waits.SlowRow) (float64, float64) { return r.Share, 1 }),
 	{"chance", "by chance", func(r *waits.SlowRow) string { return fmt.Sprintf("%.1g", r.Chance) },
 		func(r *waits.SlowRow) any { return r.Chance }},

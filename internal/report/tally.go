@@ -61,10 +61,9 @@ func tallyColumns(counts string) []column[tallyLine] {
 		{"device", "", nil, func(l *tallyLine) any { return l.Device }},
 		{"launched_only", "", nil, func(l *tallyLine) any { return l.Launched }},
 		duration("time_ns", "Time", func(l *tallyLine) uint64 { return l.Time }),
-		{"share", "Time(%)", func(l *tallyLine) string {
-			return units.Percent(
-				float64(l.Time), float64(l.group.Total))
-		}, func(l *tallyLine) any { return l.Share }},
+		{"share", "Time(%)",
+			func(l *tallyLine) string { return units.Percent(float64(l.Time), float64(l.group.Total)) },
+			func(l *tallyLine) any { return l.Share }},
 		number("calls", counts, func(l *tallyLine) uint64 { return l.Calls }),
 		{"average_ns", "Average", func(l *tallyLine) string { return known(l, l.Average) },
 			func(l *tallyLine) any { return l.Average }},

@@ -424,20 +424,18 @@ func operationColumns(rows []operations.Row) []column[operations.Row] {
 	columns := []column[row]{
 		label("communicator", "communicator", func(o *row) string { return o.Communicator }),
 		number("comm", "", func(o *row) uint64 { return uint64(o.Comm) }),
-		{"role", "<likely role", func(o *row) string { return units.OrDash(o.Role) },
-			func(o *row) any { return o.Role }},
+		shown("role", "<likely role", units.OrDash, func(o *row) string { return o.Role }),
 		number("ranks", "ranks", func(o *row) uint64 { return uint64(o.Ranks) }),
 		{"operation", "<operation", markedName, func(o *row) any { return o.Operation }},
 		{"grouped", "", nil, func(o *row) any { return o.Grouped }},
 		{"device", "", nil, func(o *row) any { return o.Device }},
-		{"root", head(some(func(o *row) bool { return o.Root != nil }), "root"),
-			func(o *row) string { return units.OrDash(units.Plain(valueOrNil(o.Root))) },
-			func(o *row) any { return valueOrNil(o.Root) }},
+		optional("root", head(some(func(o *row) bool { return o.Root != nil }), "root"), "–",
+			func(root int) string { return fmt.Sprint(root) }, func(o *row) *int { return o.Root }),
 		{"in_place", head(some(func(o *row) bool { return o.InPlace != nil }), "<buffers"), buffersText,
 			func(o *row) any { return valueOrNil(o.InPlace) }},
 		{"launched_together", "", nil, func(o *row) any { return o.Equal }},
-		{"replayed", head(some(func(o *row) bool { return o.Replayed }), "<launched"), launchedText,
-			func(o *row) any { return o.Replayed }},
+		shown("replayed", head(some(func(o *row) bool { return o.Replayed }), "<launched"), launchedText,
+			func(o *row) bool { return o.Replayed }),
 		{"type", "<type", func(o *row) string { return strings.TrimPrefix(o.Datatype, "nccl") },
 			func(o *row) any { return o.Datatype }},
 	}
@@ -456,37 +454,29 @@ func operationColumns(rows []operations.Row) []column[operations.Row] {
 		number("mixed_sources", "", func(o *row) uint64 { return o.Mixed }),
 		number("calls", "", func(o *row) uint64 { return o.Calls }),
 		{"min_calls_per_rank", "", nil, func(o *row) any { return o.MinCallsPerRank }},
-		{"max_calls_per_rank", "calls/rank", func(o *row) string {
-			return rangeText(o.MinCallsPerRank, o.MaxCallsPerRank)
-		},
+		{"max_calls_per_rank", "calls/rank",
+			func(o *row) string { return rangeText(o.MinCallsPerRank, o.MaxCallsPerRank) },
 			func(o *row) any { return o.MaxCallsPerRank }},
 		timedColumn("p50_ns", "median", func(o *row) float64 { return o.Time.P50 }, true),
 		timedColumn("avg_ns", "avg", func(o *row) float64 { return o.Time.Avg }, false),
 		timedColumn("min_ns", "min", func(o *row) float64 { return o.Time.Min }, false),
 		timedColumn("p99_ns", "p99", func(o *row) float64 { return o.Time.P99 }, true),
 		timedColumn("max_ns", "max", func(o *row) float64 { return o.Time.Max }, false),
-		{"algbw", "algbw GB/s", func(o *row) string { return bandwidthText(o.AlgBW) },
-			func(o *row) any { return knownOrNil(o.AlgBW) }},
-		{"busbw", "busbw GB/s", func(o *row) string { return bandwidthText(o.BusBW) },
-			func(o *row) any { return knownOrNil(o.BusBW) }},
-		{"transfer_p50_ns", head(late, "without waiting"), func(o *row) string { return transferText(o) },
+		knownBandwidth("algbw", "algbw GB/s", func(o *row) float64 { return o.AlgBW }),
+		knownBandwidth("busbw", "busbw GB/s", func(o *row) float64 { return o.BusBW }),
+		{"transfer_p50_ns", head(late, "without waiting"), transferText,
 			func(o *row) any { return knownOrNil(transferOf(o)) }},
 		{"algbw_nobody_late", "", nil, func(o *row) any { return knownOrNil(o.AlgBWNobodyLate) }},
-		{"busbw_nobody_late", head(late, "busbw without waiting GB/s"),
-			func(o *row) string { return bandwidthText(o.BusBWNobodyLate) },
-			func(o *row) any { return knownOrNil(o.BusBWNobodyLate) }},
-		{"algorithms", "<algorithm", func(o *row) string { return units.OrDash(strings.Join(o.Algorithms, ",")) },
-			func(o *row) any { return strings.Join(o.Algorithms, ",") }},
-		{"protocols", "<protocol", func(o *row) string { return units.OrDash(strings.Join(o.Protocols, ",")) },
-			func(o *row) any { return strings.Join(o.Protocols, ",") }},
+		knownBandwidth("busbw_nobody_late", head(late, "busbw without waiting GB/s"),
+			func(o *row) float64 { return o.BusBWNobodyLate }),
+		shown("algorithms", "<algorithm", units.OrDash, func(o *row) string { return strings.Join(o.Algorithms, ",") }),
+		shown("protocols", "<protocol", units.OrDash, func(o *row) string { return strings.Join(o.Protocols, ",") }),
 		{"variants", "", nil, func(o *row) any { return strings.Join(o.Variants, ",") }},
 		{"min_channels", "", nil, func(o *row) any { return o.MinChannels }},
-		{"max_channels", "channels", func(o *row) string {
-			return rangeText(uint64(o.MinChannels), uint64(o.MaxChannels))
-		},
+		{"max_channels", "channels",
+			func(o *row) string { return rangeText(uint64(o.MinChannels), uint64(o.MaxChannels)) },
 			func(o *row) any { return o.MaxChannels }},
-		{"timing_source", "<timing source", func(o *row) string { return units.OrDash(o.TimingSource) },
-			func(o *row) any { return o.TimingSource }},
+		shown("timing_source", "<timing source", units.OrDash, func(o *row) string { return o.TimingSource }),
 	}...)
 }
 
@@ -515,8 +505,8 @@ func buffersText(o *operations.Row) string {
 	return "out of place"
 }
 
-func launchedText(o *operations.Row) string {
-	if o.Replayed {
+func launchedText(replayed bool) string {
+	if replayed {
 		return "graph"
 	}
 	return "call"
@@ -571,7 +561,7 @@ func valueOrNil[T any](p *T) any {
 }
 
 // knownOrNil returns a value, nil if it is 0, which means not known.
-func knownOrNil(v float64) any {
+func knownOrNil[N int | float64](v N) any {
 	if v == 0 {
 		return nil
 	}
@@ -784,11 +774,8 @@ func communicatorColumns(rows []operations.CommunicatorRow) []column[operations.
 		{"ranks", "ranks", nil, func(c *operations.CommunicatorRow) any { return c.Ranks }},
 		{"hosts", "hosts", nil, func(c *operations.CommunicatorRow) any { return c.Hosts }},
 		label("members", "members", func(c *operations.CommunicatorRow) string { return c.Members }),
-		{"parent", from, func(c *operations.CommunicatorRow) string { return units.OrDash(c.Parent.String()) },
-			func(c *operations.CommunicatorRow) any { return c.Parent.String() }},
-		{"role", "<likely role", func(c *operations.CommunicatorRow) string { return units.OrDash(c.Role) },
-			func(c *operations.CommunicatorRow) any { return c.Role }},
-		{"role_basis", "<judged by", func(c *operations.CommunicatorRow) string { return units.OrDash(c.Basis) },
-			func(c *operations.CommunicatorRow) any { return c.Basis }},
+		shown("parent", from, units.OrDash, func(c *operations.CommunicatorRow) string { return c.Parent.String() }),
+		shown("role", "<likely role", units.OrDash, func(c *operations.CommunicatorRow) string { return c.Role }),
+		shown("role_basis", "<judged by", units.OrDash, func(c *operations.CommunicatorRow) string { return c.Basis }),
 	}
 }

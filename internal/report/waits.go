@@ -69,22 +69,21 @@ func waitGroupColumns(head string, collectives bool) []column[waits.Group] {
 	if !collectives {
 		return columns
 	}
-	known := func(g *waits.Group, ns float64) string {
-		if g.Collectives == 0 {
-			return "–"
+	known := func(field, head string, of func(*waits.Group) float64) column[waits.Group] {
+		c := meanTime(field, head, of)
+		c.text = func(g *waits.Group) string {
+			if g.Collectives == 0 {
+				return "–"
+			}
+			return units.Time(of(g))
 		}
-		return units.Time(ns)
+		return c
 	}
 	return append(columns,
 		number("collectives", "collectives", func(g *waits.Group) uint64 { return g.Collectives }),
-		column[waits.Group]{"skew_avg_ns", "skew avg", func(g *waits.Group) string { return known(g, g.SkewAvg) },
-			func(g *waits.Group) any { return g.SkewAvg }},
-		column[waits.Group]{"skew_max_ns", "skew max",
-			func(g *waits.Group) string { return known(g, float64(g.SkewMax)) },
-			func(g *waits.Group) any { return g.SkewMax }},
-		column[waits.Group]{"transfer_avg_ns", "transfer avg",
-			func(g *waits.Group) string { return known(g, g.TransferAvg) },
-			func(g *waits.Group) any { return g.TransferAvg }},
+		known("skew_avg_ns", "skew avg", func(g *waits.Group) float64 { return g.SkewAvg }),
+		known("skew_max_ns", "skew max", func(g *waits.Group) float64 { return float64(g.SkewMax) }),
+		known("transfer_avg_ns", "transfer avg", func(g *waits.Group) float64 { return g.TransferAvg }),
 	)
 }
 
@@ -92,9 +91,8 @@ func waitGroupColumns(head string, collectives bool) []column[waits.Group] {
 var paradigmColumns = append([]column[waits.Paradigm]{label(
 	"name", "paradigm", func(p *waits.Paradigm) string { return p.Name })},
 	append(waitColumns(func(p *waits.Paradigm) *waits.Sums { return &p.Sums }),
-		column[waits.Paradigm]{"through_others_ns", "after waits in others",
-			func(p *waits.Paradigm) string { return units.Time(p.Through) },
-			func(p *waits.Paradigm) any { return p.Through }})...)
+		meanTime("through_others_ns", "after waits in others",
+			func(p *waits.Paradigm) float64 { return p.Through }))...)
 
 // worstColumns returns the columns of the most expensive operations; clock formats points in time.
 func worstColumns(clock Clock, all []waits.Instance) []column[waits.Instance] {
@@ -106,18 +104,13 @@ func worstColumns(clock Clock, all []waits.Instance) []column[waits.Instance] {
 		label("communicator", "communicator", func(i *waits.Instance) string { return i.Communicator }),
 		label("operation", "operation", func(i *waits.Instance) string { return i.Operation }),
 		number("ordinal", "number", func(i *waits.Instance) uint64 { return i.Ordinal }),
-		{"at", "at", func(i *waits.Instance) string { return clock.formatTime(uint64(i.At)) },
-			func(i *waits.Instance) any { return uint64(i.At) }},
+		shown("at", "at", clock.formatTime, func(i *waits.Instance) uint64 { return uint64(i.At) }),
 		phase,
 		label("rank", "waited for", func(i *waits.Instance) string { return i.Rank }),
 		label("host", "host", func(i *waits.Instance) string { return i.Host }),
 		duration("caused_ns", "all waited", func(i *waits.Instance) uint64 { return i.Caused }),
-		{"uncertainty_ns", "±", func(i *waits.Instance) string {
-			if i.Uncertainty == nil {
-				return units.Unknown
-			}
-			return units.Time(float64(*i.Uncertainty))
-		}, func(i *waits.Instance) any { return i.Uncertainty }},
+		optional("uncertainty_ns", "±", units.Unknown, durationText,
+			func(i *waits.Instance) *uint64 { return i.Uncertainty }),
 		duration("skew_ns", "skew", func(i *waits.Instance) uint64 { return i.Skew }),
 		duration("transfer_ns", "transfer", func(i *waits.Instance) uint64 { return i.Transfer }),
 	}
@@ -126,12 +119,7 @@ func worstColumns(clock Clock, all []waits.Instance) []column[waits.Instance] {
 var networkWaitColumns = []column[waits.NetworkRow]{
 	label("communicator", "communicator", func(n *waits.NetworkRow) string { return n.Communicator }),
 	number("comm", "", func(n *waits.NetworkRow) uint64 { return uint64(n.Comm) }),
-	{"comm_rank", "its rank", func(n *waits.NetworkRow) string {
-		if n.CommRank < 0 {
-			return units.Unknown
-		}
-		return fmt.Sprint(n.CommRank)
-	}, func(n *waits.NetworkRow) any { return n.CommRank }},
+	shown("comm_rank", "its rank", numberOrUnknown, func(n *waits.NetworkRow) int { return n.CommRank }),
 	label("rank", "process", func(n *waits.NetworkRow) string { return n.Rank }),
 	label("host", "host", func(n *waits.NetworkRow) string { return n.Host }),
 	duration("send_gpu_wait_ns", "send: GPU wait", func(n *waits.NetworkRow) uint64 { return n.SendGPU }),

@@ -289,16 +289,13 @@ func whereSheets(s *waits.States, clock Clock) []sheet {
 	pairs.sortBy("the waiting", func(i int) float64 { return float64(s.Pairs[i].Waited) })
 	pairs.optional = waitOptional
 	over := sheetOf("over_time", "Over time", s.OverTime, []column[overtime.Window]{
-		{"begin", "from", func(w *overtime.Window) string { return clock.formatTime(uint64(w.Begin)) },
-			func(w *overtime.Window) any { return uint64(w.Begin) }},
-		{"end", "to", func(w *overtime.Window) string { return clock.formatTime(uint64(w.End)) },
-			func(w *overtime.Window) any { return uint64(w.End) }},
+		shown("begin", "from", clock.formatTime, func(w *overtime.Window) uint64 { return uint64(w.Begin) }),
+		shown("end", "to", clock.formatTime, func(w *overtime.Window) uint64 { return uint64(w.End) }),
 		number("waits", "waits", func(w *overtime.Window) uint64 { return w.Waits }),
 		duration("waited_ns", "waited", func(w *overtime.Window) uint64 { return w.Waited }),
 		{"share", "of the ranks' time", func(w *overtime.Window) string { return units.Percent(w.Share, 1) },
 			func(w *overtime.Window) any { return w.Share }},
-		{"rank", "<caused by", func(w *overtime.Window) string { return units.OrDash(w.Name) },
-			func(w *overtime.Window) any { return w.Name }},
+		shown("rank", "<caused by", units.OrDash, func(w *overtime.Window) string { return w.Name }),
 		{"goes_back_ns", "of that", func(w *overtime.Window) string {
 			return units.Percent(min(w.GoesBack, float64(w.Waited)), float64(w.Waited))
 		}, func(w *overtime.Window) any { return w.GoesBack }},
@@ -334,18 +331,8 @@ func efficiencySheets(e *efficiency.Result) []sheet {
 	factors := sheetOf("efficiencies", "Efficiencies, after POP and TALP", rows, []column[row]{
 		label("of", "of", func(r *row) string { return r.of }),
 		label("name", "efficiency", func(r *row) string { return r.name }),
-		{"value", "", nil, func(r *row) any {
-			if r.value == nil {
-				return nil
-			}
-			return *r.value
-		}},
-		{"", "value", func(r *row) string {
-			if r.value == nil {
-				return units.Unknown
-			}
-			return units.Percent(*r.value, 1)
-		}, nil},
+		optional("value", "value", units.Unknown, func(part float64) string { return units.Percent(part, 1) },
+			func(r *row) *float64 { return r.value }),
 	})
 	if e.NotKnown != "" {
 		factors.more = []string{"not known: " + e.NotKnown}
