@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
@@ -438,11 +439,7 @@ func (g *groupCall) isPlainCall() bool { return g.depth == 1 && len(g.calls) == 
 
 // callRegion returns the region of calls of a function.
 func (ts *threads) callRegion(function string, role otf2.RegionRole) otf2.RegionRef {
-	name, ok := ts.callNames[function]
-	if !ok {
-		name = NameCall + function
-		ts.callNames[function] = name
-	}
+	name := keyed.EntryMade(ts.callNames, function, func() string { return NameCall + function })
 	return ts.defs.regionRef(name, GroupAPI, role)
 }
 

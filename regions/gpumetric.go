@@ -6,6 +6,7 @@ import (
 	"cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -55,15 +56,13 @@ func (ms *metrics) addGPUSample(gpu int, q *experiment.MetricMember, t, value ui
 		g = &gpuMetrics{loc: loc, refs: make(map[string]otf2.MetricRef)}
 		ms.gpus[gpu] = g
 	}
-	ref, ok := g.refs[q.Name]
-	if !ok {
-		ref = otf2.MetricRef(len(ms.process.Metrics))
-		g.refs[q.Name] = ref
+	ref := keyed.EntryMade(g.refs, q.Name, func() otf2.MetricRef {
 		ms.process.Metrics = append(ms.process.Metrics, experiment.Metric{
 			Members: []experiment.MetricMember{*q}, Recorder: otf2.RecorderKindAbstract, Location: int(g.loc.Number),
 			GPU: gpu,
 		})
-	}
+		return otf2.MetricRef(len(ms.process.Metrics) - 1)
+	})
 	if ms.first == 0 {
 		ms.first = t
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -100,26 +101,19 @@ func newDefinitions(p *experiment.Process, paradigm otf2.Paradigm) *definitions 
 }
 
 func (d *definitions) stringRef(s string) otf2.StringRef {
-	ref, ok := d.strings[s]
-	if !ok {
-		ref = otf2.StringRef(len(d.process.Strings))
+	return keyed.EntryMade(d.strings, s, func() otf2.StringRef {
 		d.process.Strings = append(d.process.Strings, s)
-		d.strings[s] = ref
-	}
-	return ref
+		return otf2.StringRef(len(d.process.Strings) - 1)
+	})
 }
 
 func (d *definitions) regionRef(name, group string, role otf2.RegionRole) otf2.RegionRef {
-	key := regionKey{name, group, role}
-	ref, ok := d.regions[key]
-	if !ok {
-		ref = otf2.RegionRef(len(d.process.Regions))
+	return keyed.EntryMade(d.regions, regionKey{name, group, role}, func() otf2.RegionRef {
 		d.process.Regions = append(d.process.Regions, experiment.Region{
 			Name: name, Canonical: name, Role: role, Paradigm: d.paradigmOf(group), Group: group,
 		})
-		d.regions[key] = ref
-	}
-	return ref
+		return otf2.RegionRef(len(d.process.Regions) - 1)
+	})
 }
 
 func (d *definitions) paradigmOf(group string) otf2.Paradigm {

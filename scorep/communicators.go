@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -58,11 +59,8 @@ func (d *definer) defineComms() {
 			ranks[r] = index[l]
 			key = strconv.AppendUint(append(key, ' '), ranks[r], 36)
 		}
-		g, ok := known[string(key)]
-		if !ok {
-			g = d.group(name, otf2.GroupTypeCommGroup, paradigm, ranks)
-			known[string(key)] = g
-		}
+		g := keyed.EntryMade(known, string(key),
+			func() otf2.GroupRef { return d.group(name, otf2.GroupTypeCommGroup, paradigm, ranks) })
 		ref := d.from.comm + otf2.CommRef(len(d.Comms))
 		d.Comms = append(d.Comms, otf2.Comm{Self: ref, Name: d.text(name), Group: g, Parent: parent, Flags: flags})
 		return ref

@@ -5,6 +5,7 @@ package scorep
 import (
 	"fmt"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -38,13 +39,11 @@ func newDefinitions() *definitions {
 // text returns the id of a string. It drops NULs, which would end the string on disk.
 func (d *definitions) text(s string) otf2.StringRef {
 	s = clean(s)
-	ref, ok := d.refs[s]
-	if !ok {
-		ref = d.from.text + otf2.StringRef(len(d.Strings))
+	return keyed.EntryMade(d.refs, s, func() otf2.StringRef {
+		ref := d.from.text + otf2.StringRef(len(d.Strings))
 		d.Strings = append(d.Strings, otf2.String{Self: ref, Text: s})
-		d.refs[s] = ref
-	}
-	return ref
+		return ref
+	})
 }
 
 func (d *definitions) node(name, class string, parent otf2.SystemTreeNodeRef,

@@ -85,29 +85,23 @@ func (d *definer) defineMetrics(t *systemTree) {
 		var key strings.Builder
 		fmt.Fprintf(&key, "%d", m.Recorder)
 		for i, q := range m.Members {
-			ref, ok := members[q]
-			if !ok {
-				ref = d.from.metricMember + otf2.MetricMemberRef(len(d.MetricMembers))
-				members[q] = ref
+			refs[i] = keyed.EntryMade(members, q, func() otf2.MetricMemberRef {
+				ref := d.from.metricMember + otf2.MetricMemberRef(len(d.MetricMembers))
 				d.MetricMembers = append(d.MetricMembers, otf2.MetricMember{
 					Self: ref, Name: d.text(q.Name), Description: d.text(q.Description), Type: otf2.MetricTypeOther,
-					Mode:      q.Mode,
-					ValueType: q.Type, Base: otf2.BaseDecimal, Exponent: q.Exponent, Unit: d.text(q.Unit),
+					Mode: q.Mode, ValueType: q.Type, Base: otf2.BaseDecimal, Exponent: q.Exponent, Unit: d.text(q.Unit),
 				})
-			}
-			refs[i] = ref
-			fmt.Fprintf(&key, " %d", ref)
-		}
-		ref, ok := classes[key.String()]
-		if !ok {
-			ref = next
-			next++
-			classes[key.String()] = ref
-			d.MetricClasses = append(d.MetricClasses, otf2.MetricClass{
-				Self: ref, Members: refs, Occurrence: otf2.MetricAsynchronous, RecorderKind: m.Recorder,
+				return ref
 			})
+			fmt.Fprintf(&key, " %d", refs[i])
 		}
-		return ref
+		return keyed.EntryMade(classes, key.String(), func() otf2.MetricRef {
+			d.MetricClasses = append(d.MetricClasses, otf2.MetricClass{
+				Self: next, Members: refs, Occurrence: otf2.MetricAsynchronous, RecorderKind: m.Recorder,
+			})
+			next++
+			return next - 1
+		})
 	}
 	for _, p := range d.ordered() {
 		global[p] = make([]uint64, len(p.Shard.Metrics))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -46,14 +47,11 @@ func newSystemTree(d *definitions, w *jobs.World, on base) *systemTree {
 // host returns the node of the process's host. There is one per host name and boot, because containers and rebooted
 // machines may share names.
 func (t *systemTree) host(p *jobs.Process) otf2.SystemTreeNodeRef {
-	key := hostKey(p)
-	node, ok := t.nodes[key]
-	if !ok {
-		node = t.d.node(p.Shard.Host, "node", t.machine, otf2.SystemTreeDomainSharedMemory)
+	return keyed.EntryMade(t.nodes, hostKey(p), func() otf2.SystemTreeNodeRef {
+		node := t.d.node(p.Shard.Host, "node", t.machine, otf2.SystemTreeDomainSharedMemory)
 		t.d.property(node, "BOOT_ID", p.Shard.BootID)
-		t.nodes[key] = node
-	}
-	return node
+		return node
+	})
 }
 
 // hostKey identifies a machine, or a container on it.

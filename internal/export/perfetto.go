@@ -11,6 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -176,11 +177,8 @@ func (p *perfettoWriter) describeTracks() {
 
 // tracksBelow returns the lanes of a subject below a row.
 func (p *perfettoWriter) tracksBelow(l *row, what string) *lanes {
-	key := belowKey{l, what}
-	if p.below[key] == nil {
-		p.below[key] = &lanes{parent: p.tracks[l], name: what, rank: places[what]}
-	}
-	return p.below[key]
+	return keyed.EntryMade(p.below, belowKey{l, what},
+		func() *lanes { return &lanes{parent: p.tracks[l], name: what, rank: places[what]} })
 }
 
 // sinceBegin returns a time in ns since the first event; earlier markers and windows are moved to that event.

@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -135,9 +136,7 @@ func sumJob(j *RunningJob, sums map[nodeRank]*rankSums, speeds map[promKey]map[u
 		if len(rows.processes) > mostNamedRanks {
 			who.rank = allRanks
 		}
-		if sums[who] == nil {
-			sums[who] = &rankSums{node: who.node, rank: who.rank}
-		}
+		sum := keyed.EntryMade(sums, who, func() *rankSums { return &rankSums{node: who.node, rank: who.rank} })
 		base := promKey{node: who.node, gpu: promGPU(row.gpu), comm: "unknown", nodes: "unknown", ranks: r.Ranks}
 		switch c := comms[r.Location]; {
 		case r.Others > 0 || several[r.Location]:
@@ -148,8 +147,8 @@ func sumJob(j *RunningJob, sums map[nodeRank]*rankSums, speeds map[promKey]map[u
 				base.nodes = strconv.Itoa(c.nodes)
 			}
 		}
-		sums[who].add(r)
-		addSpeeds(r, base, sums[who], speeds)
+		sum.add(r)
+		addSpeeds(r, base, sum, speeds)
 	}
 }
 

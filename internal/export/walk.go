@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -296,11 +297,8 @@ func (w *walker) handleEvent(ev *otf2.Event) {
 // writeMetric writes the values of a metric event, converted to their units.
 func (w *walker) writeMetric(l *row, ev *otf2.Event) {
 	m := ev.Metric()
-	quantities, known := w.quantities[m.Metric]
-	if !known {
-		quantities = facts.Quantities(w.exporter.rows.defs, m.Metric)
-		w.quantities[m.Metric] = quantities
-	}
+	quantities := keyed.EntryMade(w.quantities, m.Metric,
+		func() []facts.Quantity { return facts.Quantities(w.exporter.rows.defs, m.Metric) })
 	if quantities == nil {
 		w.countLeftOut("values of metrics that are not defined as numbers")
 		return

@@ -3,8 +3,10 @@
 package facts
 
 import (
+	"maps"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -59,15 +61,7 @@ func (a *Attributes) Resolve(id otf2.AttributeRef) (ref otf2.AttributeRef, ok bo
 
 // Has reports whether the archive has an attribute.
 func (a *Attributes) Has(ref otf2.AttributeRef) bool {
-	if a == nil || slices.Contains(a.direct, ref) {
-		return true
-	}
-	for _, r := range a.large {
-		if r == ref {
-			return true
-		}
-	}
-	return false
+	return a == nil || slices.Contains(a.direct, ref) || slices.Contains(slices.Collect(maps.Values(a.large)), ref)
 }
 
 // Value returns the value of an attribute in an event.
@@ -230,12 +224,7 @@ func OnGPU(class string) bool { return class == regions.ClassDevice || class == 
 
 // source returns the source with a name. The result is cached by id, because few names come with every launch.
 func (r *Reader) source(ref otf2.StringRef) Source {
-	s, ok := r.sources[ref]
-	if !ok {
-		s = SourceOf(r.Names.String(ref))
-		r.sources[ref] = s
-	}
-	return s
+	return keyed.EntryMade(r.sources, ref, func() Source { return SourceOf(r.Names.String(ref)) })
 }
 
 // ElementSize is the size in bytes of an element of a type, 0 if it is not known.
@@ -243,12 +232,7 @@ func (r *Reader) ElementSize(dtype otf2.StringRef) uint64 {
 	if dtype == otf2.UndefinedString {
 		return 0
 	}
-	n, ok := r.sizes[dtype]
-	if !ok {
-		n = regions.DatatypeSize(r.Names.String(dtype))
-		r.sizes[dtype] = n
-	}
-	return n
+	return keyed.EntryMade(r.sizes, dtype, func() uint64 { return regions.DatatypeSize(r.Names.String(dtype)) })
 }
 
 // ElementSize is the size in bytes of an element of an archive's type, 0 if it is not known.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 )
 
 // Built reports that this program was built with NVML support.
@@ -56,12 +58,8 @@ func (l *library) Close() { _ = l.nvml.Shutdown() }
 // has reports whether the driver's library has a function. go-nvml calls versioned functions in the newest version
 // available; all drivers have the first version.
 func (l *library) has(function string) bool {
-	known, ok := l.symbols[function]
-	if !ok {
-		known = l.nvml.Extensions().LookupSymbol(function) == nil
-		l.symbols[function] = known
-	}
-	return known
+	return keyed.EntryMade(l.symbols, function,
+		func() bool { return l.nvml.Extensions().LookupSymbol(function) == nil })
 }
 
 func (l *library) devices() []nvml.Device {

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/mend"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -297,13 +298,10 @@ func (in *input) malformed(number int, text []byte, last bool, err error) {
 // process returns the process of a line and adds it if need be.
 func (in *input) process(l *line) *minimal {
 	pid := pidOf(l)
-	m := in.byPID[pid]
-	if m == nil {
-		m = &minimal{identity: fmt.Sprintf("%s %d", in.path, pid), pid: int(pid)}
-		in.byPID[pid] = m
+	return keyed.EntryMade(in.byPID, pid, func() *minimal {
 		in.pids = append(in.pids, pid)
-	}
-	return m
+		return &minimal{identity: fmt.Sprintf("%s %d", in.path, pid), pid: int(pid)}
+	})
 }
 
 // describe returns what is wrong with a line.
@@ -431,13 +429,10 @@ func (im *importer) firstMessage() uint64 {
 
 // inspectorOf returns the process whose operations have durations, and adds it if need be.
 func (im *importer) inspectorOf(k inspectedKey, from string, lacks []string) *inspected {
-	in := im.inspectors[k]
-	if in == nil {
-		in = &inspected{host: k.host, pid: k.pid, from: from, lacks: lacks}
-		im.inspectors[k] = in
+	return keyed.EntryMade(im.inspectors, k, func() *inspected {
 		im.order = append(im.order, k)
-	}
-	return in
+		return &inspected{host: k.host, pid: k.pid, from: from, lacks: lacks}
+	})
 }
 
 // writeInspected writes the shard of such a process.

@@ -9,9 +9,9 @@ func Entry[K comparable, V any](all map[K]*V, key K) *V {
 }
 
 // EntryMade returns the value of a key, and adds what a function makes if there is none.
-func EntryMade[K comparable, V any](all map[K]*V, key K, add func() *V) *V {
-	v := all[key]
-	if v == nil {
+func EntryMade[K comparable, V any](all map[K]V, key K, add func() V) V {
+	v, has := all[key]
+	if !has {
 		v = add()
 		all[key] = v
 	}
@@ -20,10 +20,5 @@ func EntryMade[K comparable, V any](all map[K]*V, key K, add func() *V) *V {
 
 // Map returns the map of a key, and adds an empty one if there is none.
 func Map[K, L comparable, V any](all map[K]map[L]V, key K) map[L]V {
-	m := all[key]
-	if m == nil {
-		m = make(map[L]V)
-		all[key] = m
-	}
-	return m
+	return EntryMade(all, key, func() map[L]V { return make(map[L]V) })
 }

@@ -106,11 +106,8 @@ func (rec *Recording) meetings() (of map[*Context]*meeting, count int) {
 			at := place{x.CommID, x.Open, x.NRanks, x.Rank}
 			key := instance{place{x.CommID, x.Open, x.NRanks, 0}, times[at]}
 			times[at]++
-			if all[key] == nil {
-				all[key] = &meeting{number: len(all)}
-			}
-			all[key].members++
-			of[x] = all[key]
+			of[x] = keyed.EntryMade(all, key, func() *meeting { return &meeting{number: len(all)} })
+			of[x].members++
 		}
 	}
 	return of, len(all)
@@ -238,13 +235,10 @@ type compiler struct {
 }
 
 func (c *compiler) intern(s string) int {
-	i, ok := c.strings[s]
-	if !ok {
-		i = len(c.order)
-		c.strings[s] = i
+	return keyed.EntryMade(c.strings, s, func() int {
 		c.order = append(c.order, s)
-	}
-	return i
+		return len(c.order) - 1
+	})
 }
 
 func (c *compiler) text(s string) string { return "s" + strconv.Itoa(c.intern(s)) }
@@ -432,14 +426,7 @@ func (c *compiler) start(call *Call) error {
 }
 
 // plan returns the Group event above an event. Up to NCCL 2.27 it is the root of all but ProxyCtrl.
-func (e *Event) plan() *Event {
-	for up := e; up != nil; up = up.Parent {
-		if up.Type == TypeGroup {
-			return up
-		}
-	}
-	return nil
-}
+func (e *Event) plan() *Event { return e.above(TypeGroup) }
 
 // stated returns what releases up to 2.26 write about the communicator into each operation.
 func (e *Event) stated(c *compiler, name string) string {

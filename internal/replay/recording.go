@@ -226,13 +226,13 @@ type Event struct {
 
 // Root returns the GroupApi event in whose call the event's operation was issued, nil for events outside of any
 // (ProxyCtrl). The activation mask that NCCL read there applies to the whole operation.
-func (e *Event) Root() *Event {
-	for up := e; up != nil; up = up.Parent {
-		if up.Type == TypeGroupApi {
-			return up
-		}
+func (e *Event) Root() *Event { return e.above(TypeGroupApi) }
+
+// above returns the nearest event of a type among an event and its parents, nil if there is none.
+func (e *Event) above(t EventType) *Event {
+	for ; e != nil && e.Type != t; e = e.Parent {
 	}
-	return nil
+	return e
 }
 
 // Issue is one call of the application, from the reference file.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -52,12 +53,10 @@ func (c *charges) addCharge(rank int, of causes.Kind, begin, end otf2.Timestamp,
 		c.at = make(map[charged]int)
 	}
 	to := charged{int32(rank), uint8(slices.Index(chargedKinds, verdict.KindOf(of)))}
-	i, known := c.at[to]
-	if !known {
-		i = len(c.list)
-		c.at[to] = i
+	i := keyed.EntryMade(c.at, to, func() int {
 		c.list = append(c.list, charge{charged: to})
-	}
+		return len(c.list) - 1
+	})
 	c.list[i].ns += ns
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -232,11 +233,7 @@ func (r *reader) addMetric(time uint64, ev *otf2.Event) {
 		return
 	}
 	m := ev.Metric()
-	s, known := rec.series[m.Metric]
-	if !known {
-		s = newSeries(r.defs, m.Metric, &r.spool)
-		rec.series[m.Metric] = s
-	}
+	s := keyed.EntryMade(rec.series, m.Metric, func() *series { return newSeries(r.defs, m.Metric, &r.spool) })
 	if s == nil {
 		rec.undefined++
 		return
@@ -346,14 +343,11 @@ func (p *metricPlaces) shownRow(l *otf2.Location, ref otf2.MetricRef) int {
 	if row, ok := p.rowOf[l.Self]; ok {
 		return int(row)
 	}
-	at, ok := p.own[l.Self]
-	if !ok {
-		at = len(p.rows)
-		p.own[l.Self] = at
+	return keyed.EntryMade(p.own, l.Self, func() int {
 		p.rows = append(p.rows, row{name: cmp.Or(p.defs.String(l.Name), "(no name)"), kind: kindSensors,
 			parent: p.groupRow(l.Group, true)})
-	}
-	return at
+		return len(p.rows) - 1
+	})
 }
 
 // groupRow returns the row of a location group: that of a GPU or a process. orProcess: if it has none, that of its

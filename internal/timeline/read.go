@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -177,13 +178,10 @@ func (d *Data) defineRegions() {
 	group := make(map[otf2.RegionRef]int)
 	names := make(map[string]int)
 	category := func(name string) int {
-		at, known := names[name]
-		if !known {
-			at = len(d.categories)
-			names[name] = at
+		return keyed.EntryMade(names, name, func() int {
 			d.categories = append(d.categories, name)
-		}
-		return at
+			return len(d.categories) - 1
+		})
 	}
 	for _, g := range d.defs.Groups {
 		if g.Type != otf2.GroupTypeRegions {
@@ -642,12 +640,10 @@ func (r *reader) addWait(w *waits.Wait) {
 	if !ok || w.Place.Enter == facts.NoRegion {
 		return
 	}
-	kind, ok := r.kindOf[w.Kind]
-	if !ok {
-		kind = uint8(len(r.waitKinds))
-		r.kindOf[w.Kind] = kind
+	kind := keyed.EntryMade(r.kindOf, w.Kind, func() uint8 {
 		r.waitKinds = append(r.waitKinds, w.Kind)
-	}
+		return uint8(len(r.waitKinds) - 1)
+	})
 	r.addFound(at, w.Place.Enter, foundWait, r.scale(w.Waited), uint64(kind),
 		uint64(min(max(w.For, 0), math.MaxUint16)), analysis.BoolCount(w.StartUp))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -57,13 +58,11 @@ type definitions struct {
 }
 
 func (d *definitions) text(s string) otf2.StringRef {
-	ref, ok := d.strings[s]
-	if !ok {
-		ref = otf2.StringRef(len(d.strings))
-		d.strings[s] = ref
+	return keyed.EntryMade(d.strings, s, func() otf2.StringRef {
+		ref := otf2.StringRef(len(d.strings))
 		_ = d.w.String(ref, s) // the writer keeps its first error until it is closed
-	}
-	return ref
+		return ref
+	})
 }
 
 func (d *definitions) region(name, canonical, description string, role otf2.RegionRole, paradigm otf2.Paradigm,
@@ -180,12 +179,11 @@ func (j *job) defineComms(d *definitions) {
 		for _, m := range members {
 			key = strconv.AppendUint(append(key, ' '), m, 36)
 		}
-		g, ok := d.groups[string(key)]
-		if !ok {
-			g = otf2.GroupRef(1 + len(d.groups))
-			d.groups[string(key)] = g
-			_ = d.w.Group(g, d.text(""), otf2.GroupTypeCommGroup, otf2.ParadigmMPI, otf2.GroupFlagNone, members)
-		}
+		g := keyed.EntryMade(d.groups, string(key), func() otf2.GroupRef {
+			ref := otf2.GroupRef(1 + len(d.groups))
+			_ = d.w.Group(ref, d.text(""), otf2.GroupTypeCommGroup, otf2.ParadigmMPI, otf2.GroupFlagNone, members)
+			return ref
+		})
 		ref := comms
 		comms++
 		_ = d.w.Comm(ref, d.text(name), g, otf2.UndefinedComm, otf2.CommFlagNone)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -57,11 +58,7 @@ func newJob(a *otf2.Archive, count *Result) *job {
 			if !ok {
 				continue
 			}
-			p, known := places[l]
-			if !known {
-				p = place{r, seen[r]}
-				places[l] = p
-			}
+			p := keyed.EntryMade(places, l, func() place { return place{r, seen[r]} })
 			seen[r]++
 			at[p] = nil
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -102,16 +103,13 @@ func Tests(rows []Row) []Test {
 	for i := range rows {
 		r := &rows[i]
 		key := table{r.Comm, r.Operation, r.TimingSource, r.Replayed, r.Grouped, r.Device, r.Equal}
-		at, has := index[key]
-		if !has {
-			at = len(tests)
-			index[key] = at
+		at := keyed.EntryMade(index, key, func() int {
 			tests = append(tests, Test{
-				Communicator: r.Communicator, Comm: r.Comm, Ranks: r.Ranks, Operation: r.Operation,
-				Replayed: r.Replayed, Grouped: r.Grouped,
-				Equal: r.Equal, Device: r.Device, TimingSource: r.TimingSource,
+				Communicator: r.Communicator, Comm: r.Comm, Ranks: r.Ranks, Operation: r.Operation, Replayed: r.Replayed,
+				Grouped: r.Grouped, Equal: r.Equal, Device: r.Device, TimingSource: r.TimingSource,
 			})
-		}
+			return len(tests) - 1
+		})
 		tests[at].add(r)
 	}
 	for i := range tests {

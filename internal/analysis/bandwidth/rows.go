@@ -203,10 +203,8 @@ func (r *Rows) Totals() (calls, operations, bytes uint64) {
 func (r *Rows) bySize() map[Key]*sum {
 	sums := make(map[Key]*sum)
 	for key, s := range r.sums {
-		if sums[key.Key] == nil {
-			sums[key.Key] = newSum(s.collective)
-		}
-		sums[key.Key].merge(s, key.startUp && !r.First)
+		all := keyed.EntryMade(sums, key.Key, func() *sum { return newSum(s.collective) })
+		all.merge(s, key.startUp && !r.First)
 	}
 	return sums
 }

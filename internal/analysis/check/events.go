@@ -327,12 +327,7 @@ func (c *eventCheck) operations(ev *otf2.Event) uint64 {
 		return n
 	}
 	r := otf2.RegionRef(ev.Args[0])
-	n, ok := c.perPlan[r]
-	if !ok {
-		n = regions.LaunchSize(c.defs.RegionName(r))
-		c.perPlan[r] = n
-	}
-	return n
+	return keyed.EntryMade(c.perPlan, r, func() uint64 { return regions.LaunchSize(c.defs.RegionName(r)) })
 }
 
 func (c *eventCheck) leave(t *track, region otf2.RegionRef) {

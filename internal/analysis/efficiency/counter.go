@@ -4,6 +4,7 @@ package efficiency
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -147,10 +148,7 @@ func (c *Counter) row(r *facts.Region) *row {
 }
 
 func (c *Counter) rank(at int) *rank {
-	if c.ranks[at] == nil {
-		c.ranks[at] = new(rank)
-	}
-	return c.ranks[at]
+	return keyed.Entry(c.ranks, at)
 }
 
 // kindOf tells what a region is. NCCL's own kernels are in its operations.

@@ -502,14 +502,11 @@ func (l *Follower) describeRanks(j *jobs.Job) {
 				continue
 			}
 			for _, p := range r.Parts {
-				if gpus[r.Process] == nil {
-					gpus[r.Process] = make(map[int]int)
-				}
 				gpu, device := p.Shard.Comms[p.Comm].GPU, -1
 				if gpu >= 0 && gpu < len(p.Shard.GPUs) {
 					device = p.Shard.GPUs[gpu].Device
 				}
-				gpus[r.Process][gpu] = device
+				keyed.Map(gpus, r.Process)[gpu] = device
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -199,12 +200,7 @@ func (j *joined) addForeign(q *experiment.Process) []int {
 	}
 	foreign := make([]int, len(q.Foreign))
 	for i, f := range q.Foreign {
-		at, ok := known[key{f.Tag, f.Index}]
-		if !ok {
-			at = len(p.Foreign)
-			p.Foreign, known[key{f.Tag, f.Index}] = append(p.Foreign, f), at
-		}
-		foreign[i] = at
+		foreign[i] = index(known, &p.Foreign, key{f.Tag, f.Index}, f)
 	}
 	return foreign
 }
@@ -222,11 +218,7 @@ func (j *joined) addWins(q *experiment.Process, foreign []int) []uint64 {
 		if w.Foreign >= 0 {
 			w.Foreign = foreign[w.Foreign]
 		}
-		at, ok := known[key{w.Comm, w.Foreign}]
-		if !ok {
-			at = len(p.Wins)
-			p.Wins, known[key{w.Comm, w.Foreign}] = append(p.Wins, w), at
-		}
+		at := index(known, &p.Wins, key{w.Comm, w.Foreign}, w)
 		p.Wins[at].Ranks = max(p.Wins[at].Ranks, w.Ranks)
 		wins[i] = uint64(at)
 	}
@@ -248,13 +240,10 @@ func (j *joined) addScorepThreads(of *experiment.Scorep) {
 
 // index returns the index of a value in a list by its key, appending it if necessary.
 func index[K comparable, V any](known map[K]int, list *[]V, key K, value V) int {
-	at, ok := known[key]
-	if !ok {
-		at = len(*list)
-		known[key] = at
+	return keyed.EntryMade(known, key, func() int {
 		*list = append(*list, value)
-	}
-	return at
+		return len(*list) - 1
+	})
 }
 
 // addLocations maps the rows of a shard to existing ones: threads by their ids, others by what they show.

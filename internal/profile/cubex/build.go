@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -87,10 +88,8 @@ func (b *builder) add(a *profile.Aggregate, location func(uint64) (otf2.Location
 		}
 		key := n
 		key.Parent = profile.None
-		if into[key] == nil {
-			into[key] = &node{Node: key, children: make(map[profile.Node]*node)}
-		}
-		nodes[i] = into[key]
+		nodes[i] = keyed.EntryMade(into, key,
+			func() *node { return &node{Node: key, children: make(map[profile.Node]*node)} })
 	}
 	for i := range a.Rows {
 		in := &a.Rows[i]

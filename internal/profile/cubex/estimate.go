@@ -152,13 +152,11 @@ func (e *estimator) estimateComm(ref otf2.CommRef, rows []*sampledRow, most uint
 				continue
 			}
 			key := estimateKey{m.row, m.node}
-			if sums[key] == nil {
-				sums[key] = &estimateSum{of: make(map[*sampledRow]uint64)}
-			}
-			sums[key].n++
-			sums[key].waits[late.Kind] += wait
+			sum := keyed.EntryMade(sums, key, func() *estimateSum { return &estimateSum{of: make(map[*sampledRow]uint64)} })
+			sum.n++
+			sum.waits[late.Kind] += wait
 			if wait > 0 {
-				sums[key].of[one.members[late.Awaited].row] += wait
+				sum.of[one.members[late.Awaited].row] += wait
 			}
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
@@ -432,12 +433,7 @@ func (t *Transcript) start(ring int, time uint64, r *shm.Record) error {
 // learn stores the id of an event.
 func (t *Transcript) learn(handle uint64, id uint32) {
 	n := handle & shm.NumberMask
-	e := t.blocks[n/block]
-	if e == nil {
-		e = new([block]event)
-		t.blocks[n/block] = e
-	}
-	e[n%block] = event{id: id}
+	keyed.Entry(t.blocks, n/block)[n%block] = event{id: id}
 }
 
 // event writes the event that a stop or state belongs to.
