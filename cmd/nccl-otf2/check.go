@@ -3,13 +3,11 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
@@ -48,22 +46,11 @@ that the archive itself explains, such as missing ranks.`,
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			if f == formatJSON {
-				if res.Findings == nil {
-					res.Findings = []check.Finding{}
-				}
-				err = writeJSON(out, checked{name, res, res.Errors()})
-			} else {
-				err = printFindings(out, res)
+			if res.Findings == nil {
+				res.Findings = []check.Finding{}
 			}
-			if err != nil && !errors.Is(err, unix.EPIPE) {
-				return err
-			}
-			if res.Errors() > 0 {
-				return exitCode(exitInput)
-			}
-			return nil
+			return writeResult(cmd.OutOrStdout(), f, checked{name, res, res.Errors()},
+				func(w io.Writer) { printFindings(w, res) }, res.Errors() > 0)
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "findings to show for each rule; the others are only counted")
@@ -71,22 +58,18 @@ that the archive itself explains, such as missing ranks.`,
 	return cmd
 }
 
-func printFindings(w io.Writer, res *check.Result) error {
+func printFindings(w io.Writer, res *check.Result) {
 	for _, f := range res.Findings {
 		c := plain
 		if f.Severity == check.Error {
 			c = red
 		}
-		if _, err := printable.Fprintln(w, paint(w, c, f.String())); err != nil {
-			return err
-		}
+		printable.Fprintln(w, paint(w, c, f.String()))
 	}
 	for _, rule := range slices.Sorted(maps.Keys(res.Dropped)) {
 		printable.Fprintf(w, "and %s of rule %s\n", count(res.Dropped[rule], "more finding", "more findings"), rule)
 	}
 	if len(res.Findings) == 0 {
-		_, err := printable.Fprintf(w, "no findings (%s)\n", count(res.Events, "event", "events"))
-		return err
+		printable.Fprintf(w, "no findings (%s)\n", count(res.Events, "event", "events"))
 	}
-	return nil
 }

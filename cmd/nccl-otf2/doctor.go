@@ -38,15 +38,7 @@ The exit code is 1 if a check failed, which means that a job would not be record
 			r := doctor.Examine(&doctor.Options{
 				Getenv: os.Getenv, Tool: tool, Libraries: libraries, CheckSettings: settingsForDoctor, NVML: gpu.Built,
 			})
-			if f == formatJSON {
-				err = writeJSON(cmd.OutOrStdout(), r)
-			} else {
-				printDoctor(cmd.OutOrStdout(), r)
-			}
-			if err == nil && r.Status == doctor.Fail {
-				err = exitCode(exitInput)
-			}
-			return err
+			return writeResult(cmd.OutOrStdout(), f, r, func(w io.Writer) { printDoctor(w, r) }, r.Status == doctor.Fail)
 		},
 	}
 	cmd.Flags().StringArrayVar(&libraries, "lib", nil,

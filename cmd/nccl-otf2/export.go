@@ -224,15 +224,7 @@ func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec string, 
 	if output == "-" {
 		out = os.Stderr
 	}
-	if f == formatJSON {
-		err = writeJSON(out, res)
-	} else {
-		printExport(out, res)
-	}
-	if err == nil && len(res.Problems) > 0 {
-		return exitCode(exitInput)
-	}
-	return ignoreClosedPipe(err)
+	return writeResult(out, f, res, func(w io.Writer) { printExport(w, res) }, len(res.Problems) > 0)
 }
 
 // printExport reports what was written, and what was left out.

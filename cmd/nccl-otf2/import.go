@@ -77,16 +77,8 @@ on a host of its own.`,
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			if f == formatJSON {
-				err = writeJSON(out, imported{read, made})
-			} else {
-				printImported(out, read, made)
-			}
-			if err == nil && read.Malformed > 0 {
-				return exitCode(exitInput)
-			}
-			return ignoreClosedPipe(err)
+			return writeResult(cmd.OutOrStdout(), f, imported{read, made},
+				func(w io.Writer) { printImported(w, read, made) }, read.Malformed > 0)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "",

@@ -41,13 +41,11 @@ func Main(args []string) int {
 	if err == nil {
 		return exitDone
 	}
-	var exit exitCode
-	if errors.As(err, &exit) {
+	if exit, is := errors.AsType[exitCode](err); is {
 		return int(exit)
 	}
 	printable.Fprintln(os.Stderr, "nccl-otf2:", oneLine(err.Error()))
-	var usage usageError
-	if errors.As(err, &usage) {
+	if _, is := errors.AsType[usageError](err); is {
 		return exitUsage
 	}
 	return exitInput

@@ -59,11 +59,7 @@ of each kind of data.`,
 			if err != nil {
 				return err
 			}
-			if f == formatJSON {
-				return ignoreClosedPipe(writeJSON(cmd.OutOrStdout(), res))
-			}
-			printMerged(cmd.OutOrStdout(), res)
-			return nil
+			return writeResult(cmd.OutOrStdout(), f, res, func(w io.Writer) { printMerged(w, res) }, false)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "folder for the archive: a new one, or that of an earlier merge")

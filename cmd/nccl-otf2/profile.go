@@ -66,19 +66,9 @@ from the sums of its processes, both while it runs and after its end.`,
 					return err
 				}
 			}
-			w := cmd.OutOrStdout()
-			if f == formatJSON {
-				err = writeJSON(w, sum)
-			} else {
-				err = printProfile(w, out, in.Profile, append(in.remarks, in.problems...))
-			}
-			if err != nil {
-				return ignoreClosedPipe(err)
-			}
-			if in.damaged {
-				return exitCode(exitInput)
-			}
-			return nil
+			return writeResult(cmd.OutOrStdout(), f, sum, func(w io.Writer) {
+				printProfile(w, out, in.Profile, append(in.remarks, in.problems...))
+			}, in.damaged)
 		},
 	}
 	fl := cmd.Flags()
@@ -199,19 +189,18 @@ func (m *madeProfile) remarks() (list []string) {
 }
 
 func (m *madeProfile) print(w io.Writer) {
-	_ = printProfile(w, m.Path, m.Profile, m.remarks())
+	printProfile(w, m.Path, m.Profile, m.remarks())
 	printable.Fprintf(w, "  figures by operation: %s\n", relativePath(m.Summary))
 }
 
 // printProfile summarizes the profile.
-func printProfile(w io.Writer, path string, p *cubex.Profile, problems []string) error {
+func printProfile(w io.Writer, path string, p *cubex.Profile, problems []string) {
 	c := p.Count()
 	printable.Fprintln(w, paint(w, bold, relativePath(path)))
-	_, err := printable.Fprintf(w, "  %s, %s, %s, %s\n", count(c.Processes, "process", "processes"),
+	printable.Fprintf(w, "  %s, %s, %s, %s\n", count(c.Processes, "process", "processes"),
 		count(c.Locations, "location", "locations"),
 		count(c.CallPaths, "call path", "call paths"), count(c.Visits, "visit", "visits"))
 	for _, problem := range append(problems, profileLosses(p).formatLines(false)...) {
 		printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(problem))
 	}
-	return err
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
@@ -58,19 +57,8 @@ files could not be repaired.`,
 			case err != nil:
 				return err
 			}
-			out := cmd.OutOrStdout()
-			if f == formatJSON {
-				err = writeJSON(out, recovered{res, opts.DryRun})
-			} else {
-				err = printRecovered(out, res, opts.DryRun)
-			}
-			if err != nil && !errors.Is(err, unix.EPIPE) {
-				return err
-			}
-			if res.Failed() {
-				return exitCode(exitInput)
-			}
-			return nil
+			return writeResult(cmd.OutOrStdout(), f, recovered{res, opts.DryRun},
+				func(w io.Writer) { printRecovered(w, res, opts.DryRun) }, res.Failed())
 		},
 	}
 	cmd.Flags().BoolVarP(&opts.DryRun, "dry-run", "n", false, "say what would be done, but change nothing")
@@ -108,7 +96,7 @@ func recoverPath(arg string) string {
 	return arg
 }
 
-func printRecovered(w io.Writer, res *otf2.RecoverResult, dry bool) error {
+func printRecovered(w io.Writer, res *otf2.RecoverResult, dry bool) {
 	whole := uint64(0)
 	colors := map[otf2.RecoverAction]color{otf2.RecoverFailed: red, otf2.RecoverRepaired: yellow,
 		otf2.RecoverCreated: yellow}
@@ -118,9 +106,7 @@ func printRecovered(w io.Writer, res *otf2.RecoverResult, dry bool) error {
 			whole++
 			continue
 		}
-		if _, err := printable.Fprintln(w, paint(w, colors[file.Action], file.String())); err != nil {
-			return err
-		}
+		printable.Fprintln(w, paint(w, colors[file.Action], file.String()))
 	}
 	for _, lost := range res.Lost {
 		printable.Fprintln(w, paint(w, red, "lost: "+lost))
@@ -129,6 +115,5 @@ func printRecovered(w io.Writer, res *otf2.RecoverResult, dry bool) error {
 	if dry && res.Changed() {
 		end = "; nothing was changed (--dry-run)"
 	}
-	_, err := printable.Fprintf(w, "%s whole%s\n", count(whole, "file is", "files are"), end)
-	return err
+	printable.Fprintf(w, "%s whole%s\n", count(whole, "file is", "files are"), end)
 }

@@ -52,9 +52,12 @@ var reportSections = []reportSection{
 	{"waits", "who waited for whom: by cause, rank, GPU, host, communicator, operation, phase; transfers", makeWaits},
 	{"path", "the critical path: what the run's length consists of, and how much shorter it would be if a rank were " +
 		"faster", makePath},
-	{"tally", "time by name, as iprof tabulates: calls, operations, transfers, phases", makeTally},
-	{"matrix", "bytes and bandwidth from rank to rank, from host to host, by channel", makeMatrix},
-	{"overlap", "how much communication was hidden behind computation, where kernels were recorded", makeOverlap},
+	{"tally", "time by name, as iprof tabulates: calls, operations, transfers, phases",
+		readPart(tally.Read, report.Tally, func(r *tally.Report) []string { return r.Problems })},
+	{"matrix", "bytes and bandwidth from rank to rank, from host to host, by channel",
+		readPart(matrix.Read, report.Matrix, func(r *matrix.Report) []string { return r.Problems })},
+	{"overlap", "how much communication was hidden behind computation, where kernels were recorded",
+		readPart(overlap.Read, report.Overlap, func(r *overlap.Report) []string { return r.Problems })},
 	{"hang", "operations that are not complete, and who is missing: while the job runs, or after it has died",
 		makeHang},
 }
@@ -148,34 +151,18 @@ func makePath(in *reportInput) (part, error) {
 	return part{report.CriticalPath(r.CriticalPath), r.CriticalPath, r.Problems}, nil
 }
 
-func makeTally(in *reportInput) (part, error) {
-	a, err := in.openArchive()
-	if err != nil {
-		return part{}, err
+// readPart makes a section of what read reads of an archive by itself.
+func readPart[R any](read func(*otf2.Archive, *selection.Selection) *R, show func(*R) *report.Document,
+	problems func(*R) []string) func(*reportInput) (part, error) {
+	return func(in *reportInput) (part, error) {
+		a, err := in.openArchive()
+		if err != nil {
+			return part{}, err
+		}
+		defer in.showProgress(a)()
+		r := read(a, in.selected)
+		return part{show(r), r, problems(r)}, nil
 	}
-	defer in.showProgress(a)()
-	r := tally.Read(a, in.selected)
-	return part{report.Tally(r), r, r.Problems}, nil
-}
-
-func makeMatrix(in *reportInput) (part, error) {
-	a, err := in.openArchive()
-	if err != nil {
-		return part{}, err
-	}
-	defer in.showProgress(a)()
-	r := matrix.Read(a, in.selected)
-	return part{report.Matrix(r), r, r.Problems}, nil
-}
-
-func makeOverlap(in *reportInput) (part, error) {
-	a, err := in.openArchive()
-	if err != nil {
-		return part{}, err
-	}
-	defer in.showProgress(a)()
-	r := overlap.Read(a, in.selected)
-	return part{report.Overlap(r), r, r.Problems}, nil
 }
 
 // makeHang reads the shards, because there may be no archive.

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -190,6 +192,23 @@ const (
 	formatTable format = "table"
 	formatJSON  format = "json"
 )
+
+// writeResult writes the result of a command, as JSON or as text. The exit code says if it is incomplete. That the
+// reader of the output has ended is no error.
+func writeResult(out io.Writer, f format, result any, text func(io.Writer), incomplete bool) (err error) {
+	if f == formatJSON {
+		err = writeJSON(out, result)
+	} else {
+		text(out)
+	}
+	if o, keeps := out.(*output); keeps {
+		err = cmp.Or(err, o.err)
+	}
+	if err = ignoreClosedPipe(err); err == nil && incomplete {
+		return exitCode(exitInput)
+	}
+	return err
+}
 
 // addFormat gives a command the flag --format.
 func addFormat(cmd *cobra.Command, f *format) {

@@ -65,15 +65,7 @@ Processes whose data is damaged are named and left out, and the exit code is 1; 
 			if err != nil {
 				return err
 			}
-			if f == formatJSON {
-				err = writeJSON(cmd.OutOrStdout(), res)
-			} else {
-				printUnified(cmd.OutOrStdout(), res)
-			}
-			if err == nil && res.isIncomplete() {
-				return exitCode(exitInput)
-			}
-			return err
+			return writeResult(cmd.OutOrStdout(), f, res, func(w io.Writer) { printUnified(w, res) }, res.isIncomplete())
 		},
 	}
 	addFormat(cmd, &f)

@@ -99,28 +99,15 @@ func makeView(cmd *cobra.Command, f *viewFlags, archive string) error {
 		if err != nil {
 			return err
 		}
-		return printViewResult(cmd, f.format, res, res.Problems, func(w io.Writer) { printSimpleView(w, res) })
+		return writeResult(cmd.OutOrStdout(), f.format, res, func(w io.Writer) { printSimpleView(w, res) },
+			len(res.Problems) > 0)
 	}
 	res, err := view.Scalasca(anchor, f.outputFolder(name), &f.opts)
 	p.clearLine()
 	if err != nil {
 		return err
 	}
-	return printViewResult(cmd, f.format, res, res.Problems, func(w io.Writer) { printView(w, res) })
-}
-
-// printViewResult prints the contents of a view. Problems determine the exit code.
-func printViewResult(cmd *cobra.Command, f format, res any, problems []string, text func(io.Writer)) error {
-	var err error
-	if out := cmd.OutOrStdout(); f == formatJSON {
-		err = writeJSON(out, res)
-	} else {
-		text(out)
-	}
-	if err == nil && len(problems) > 0 {
-		return exitCode(exitInput)
-	}
-	return ignoreClosedPipe(err)
+	return writeResult(cmd.OutOrStdout(), f.format, res, func(w io.Writer) { printView(w, res) }, len(res.Problems) > 0)
 }
 
 // printSimpleView prints what a simple view contains and what it leaves out.
