@@ -38,7 +38,8 @@ The exit code is 1 if a check failed, which means that a job would not be record
 			r := doctor.Examine(&doctor.Options{
 				Getenv: os.Getenv, Tool: tool, Libraries: libraries, CheckSettings: settingsForDoctor, NVML: gpu.Built,
 			})
-			return writeResult(cmd.OutOrStdout(), f, r, func(w io.Writer) { printDoctor(w, r) }, r.Status == doctor.Fail)
+			return writeResult(cmd.OutOrStdout(), f, r, func(w io.Writer) { printDoctor(w, r) },
+				r.Status == doctor.Fail)
 		},
 	}
 	cmd.Flags().StringArrayVar(&libraries, "lib", nil,

@@ -65,7 +65,8 @@ Processes whose data is damaged are named and left out, and the exit code is 1; 
 			if err != nil {
 				return err
 			}
-			return writeResult(cmd.OutOrStdout(), f, res, func(w io.Writer) { printUnified(w, res) }, res.isIncomplete())
+			return writeResult(cmd.OutOrStdout(), f, res, func(w io.Writer) { printUnified(w, res) },
+				res.isIncomplete())
 		},
 	}
 	addFormat(cmd, &f)

@@ -105,8 +105,9 @@ func Tests(rows []Row) []Test {
 		key := table{r.Comm, r.Operation, r.TimingSource, r.Replayed, r.Grouped, r.Device, r.Equal}
 		at := keyed.EntryMade(index, key, func() int {
 			tests = append(tests, Test{
-				Communicator: r.Communicator, Comm: r.Comm, Ranks: r.Ranks, Operation: r.Operation, Replayed: r.Replayed,
-				Grouped: r.Grouped, Equal: r.Equal, Device: r.Device, TimingSource: r.TimingSource,
+				Communicator: r.Communicator, Comm: r.Comm, Ranks: r.Ranks, Operation: r.Operation,
+				Replayed: r.Replayed,
+				Grouped:  r.Grouped, Equal: r.Equal, Device: r.Device, TimingSource: r.TimingSource,
 			})
 			return len(tests) - 1
 		})

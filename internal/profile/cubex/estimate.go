@@ -152,7 +152,9 @@ func (e *estimator) estimateComm(ref otf2.CommRef, rows []*sampledRow, most uint
 				continue
 			}
 			key := estimateKey{m.row, m.node}
-			sum := keyed.EntryMade(sums, key, func() *estimateSum { return &estimateSum{of: make(map[*sampledRow]uint64)} })
+			sum := keyed.EntryMade(sums, key, func() *estimateSum {
+				return &estimateSum{of: make(map[*sampledRow]uint64)}
+			})
 			sum.n++
 			sum.waits[late.Kind] += wait
 			if wait > 0 {
