@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -373,16 +374,9 @@ func (a *ArchiveWriter) completeLocations() (failures []error) {
 			}
 		}
 	}
-	var undefined []LocationRef
-	for loc := range a.events {
-		undefined = append(undefined, loc)
-	}
-	for loc := range a.snapshots {
-		undefined = append(undefined, loc)
-	}
-	for loc := range a.locals {
-		undefined = append(undefined, loc)
-	}
+	undefined := slices.Collect(maps.Keys(a.events))
+	undefined = slices.AppendSeq(undefined, maps.Keys(a.snapshots))
+	undefined = slices.AppendSeq(undefined, maps.Keys(a.locals))
 	undefined = slices.DeleteFunc(undefined, func(loc LocationRef) bool { return defined[loc] })
 	slices.Sort(undefined)
 	for _, loc := range slices.Compact(undefined) {

@@ -4,6 +4,7 @@ package otf2
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -24,11 +25,7 @@ func NewDenseMapping(t MappingType, global []uint64) *MappingTable {
 
 // NewSparseMapping returns a table of the given pairs.
 func NewSparseMapping(t MappingType, pairs map[uint64]uint64) *MappingTable {
-	m := &MappingTable{Type: t, Local: make([]uint64, 0, len(pairs)), Global: make([]uint64, 0, len(pairs))}
-	for local := range pairs {
-		m.Local = append(m.Local, local)
-	}
-	slices.Sort(m.Local)
+	m := &MappingTable{Type: t, Local: slices.Sorted(maps.Keys(pairs)), Global: make([]uint64, 0, len(pairs))}
 	for _, local := range m.Local {
 		m.Global = append(m.Global, pairs[local])
 	}

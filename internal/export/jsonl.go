@@ -95,7 +95,7 @@ type lines struct {
 	raw        bool // the archive has raw events, which replace all other records
 	rawOpen    map[otf2.LocationRef]rawOpen
 	made       uint64 // number of ids generated
-	mask       string // event mask; "" if unknown
+	mask       string // event mask, as the archive states it; "" if unknown
 	incomplete bool   // the archive lacks part of the communication, or a selection is exported
 	api        string
 
@@ -119,12 +119,7 @@ func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 	r.Enter, r.Leave, r.Life, r.Sums = l.enterRegion, l.leaveRegion, l.writeLife, e.countNetSums
 	ps := facts.PropertiesOf(e.archive.Anchor)
 	l.incomplete = ps.Incomplete() || e.opts.Selection != nil
-	l.api = ps.Text(facts.PropAPIVersion)
-	if mask := ps.Text(facts.PropEventMask); mask != "" {
-		if _, err := strconv.ParseUint(mask, 0, 32); err == nil {
-			l.mask = mask
-		}
-	}
+	l.mask, l.api = ps.Text(facts.PropEventMask), ps.Text(facts.PropAPIVersion)
 	return l
 }
 
@@ -421,10 +416,8 @@ func (l *lines) writeLifecycle(function string, row *row, t otf2.Timestamp) {
 		one.details = func(j *jsonWriter) {
 			j.integer("nranks", int64(len(row.comm.Members)))
 			j.text("commName", row.comm.Name)
-			if l.mask != "" {
-				if n, err := strconv.ParseUint(l.mask, 0, 32); err == nil {
-					j.unsigned("eventMask", n)
-				}
+			if n, err := strconv.ParseUint(l.mask, 0, 32); err == nil {
+				j.unsigned("eventMask", n)
 			}
 			// The minimal profiler does not have these members.
 			j.text("host", l.process.host)

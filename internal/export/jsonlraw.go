@@ -3,6 +3,8 @@
 package export
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
@@ -79,12 +81,7 @@ type rawOpen struct {
 
 // hasRaw reports whether an archive has raw events.
 func (r *rows) hasRaw() bool {
-	for region := range r.group {
-		if r.group[region] == regions.GroupEvents {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(slices.Collect(maps.Values(r.group)), regions.GroupEvents)
 }
 
 // rawEnter records the event that begins, for its states.

@@ -267,12 +267,9 @@ func (t *traceTimes) relateClocks(b *Beside) (*clocks, error) {
 	shows := int64(0)
 	switch {
 	case t.base != 0:
-		ours.TS = new(int64)
-		*ours.TS = t.base + b.Shift
+		ours.TS = new(t.base + b.Shift)
 	case t.first >= leastSince1970:
-		shows = b.Middle
-		ours.TS = new(int64)
-		*ours.TS = b.Middle + b.Shift
+		shows, ours.TS = b.Middle, new(b.Middle+b.Shift)
 	default:
 		return nil,
 			errors.New(

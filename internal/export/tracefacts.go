@@ -51,12 +51,7 @@ func (p *perfettoWriter) writeAttributes(all []otf2.AttributeValue) {
 }
 
 func isRepeated(all []otf2.AttributeValue, id otf2.AttributeRef) bool {
-	for i := range all {
-		if all[i].ID == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(a otf2.AttributeValue) bool { return a.ID == id })
 }
 
 // Names of what is drawn for waits.

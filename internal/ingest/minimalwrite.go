@@ -159,28 +159,14 @@ func (w *minimalWriter) startRecord(e *event) *shm.Record {
 	if e.index >= 0 {
 		r.Aux = uint32(e.index)
 	}
-	for _, f := range []struct {
-		from *uint64
-		to   *uint64
-	}{{d.Count, &r.Count}, {d.Seq, &r.Seq}, {d.Timer, &r.PTimer}} {
-		if f.from != nil {
-			*f.to = *f.from
-		}
-	}
-	for _, f := range []struct {
-		from *uint8
-		to   *uint8
-	}{{d.Channels, &r.NChannels}, {d.Warps, &r.NWarps}, {d.Channel, &r.Channel}} {
-		if f.from != nil {
-			*f.to = *f.from
-		}
-	}
-	if d.Root != nil {
-		r.Root = *d.Root
-	}
-	if d.Peer != nil {
-		r.Peer = *d.Peer
-	}
+	setKnown(&r.Count, d.Count)
+	setKnown(&r.Seq, d.Seq)
+	setKnown(&r.PTimer, d.Timer)
+	setKnown(&r.NChannels, d.Channels)
+	setKnown(&r.NWarps, d.Warps)
+	setKnown(&r.Channel, d.Channel)
+	setKnown(&r.Root, d.Root)
+	setKnown(&r.Peer, d.Peer)
 	if d.Captured {
 		r.Flags |= shm.FlagGraph
 	}
@@ -195,9 +181,7 @@ func (w *minimalWriter) startRecord(e *event) *shm.Record {
 		}
 	case shm.EventGroupApi:
 		r.GroupDepth = 2 // not reported: a group call of the user
-		if d.Depth != nil {
-			r.GroupDepth = *d.Depth
-		}
+		setKnown(&r.GroupDepth, d.Depth)
 	case shm.EventP2p:
 		r.SendBuff = uint64(d.Buff)
 		if d.Channels == nil {
@@ -286,4 +270,11 @@ func (w *minimalWriter) writeStated(at int32) error {
 		}
 	}
 	return write(&shm.Record{Kind: shm.RecordStop, Type: shm.EventGroup, Handle: group})
+}
+
+// setKnown sets a value to one that may be unknown, and then stays as it is.
+func setKnown[T any](to, known *T) {
+	if known != nil {
+		*to = *known
+	}
 }

@@ -49,25 +49,20 @@ func open(path string, flags int) (*os.File, error) {
 
 // Read reads a file that holds at most limit bytes.
 func Read(path string, limit int64) ([]byte, error) {
-	f, err := Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return all(f, limit)
+	return all(Open, path, limit)
 }
 
 // ReadOwn is Read with [OpenOwn].
 func ReadOwn(path string, limit int64) ([]byte, error) {
-	f, err := OpenOwn(path)
+	return all(OpenOwn, path, limit)
+}
+
+func all(open func(string) (*os.File, error), path string, limit int64) ([]byte, error) {
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return all(f, limit)
-}
-
-func all(f *os.File, limit int64) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

@@ -24,7 +24,6 @@ func Definitions(w io.Writer, a *otf2.Archive, opts *Options) error {
 	out.WriteString(rule)
 	p := &defPrinter{names: newNames(a.Defs, opts), zone: opts.Zone, as: opts.As}
 	p.zone = cmp.Or(p.zone, time.Local)
-	values := definitionValues(a.Defs)
 	layouts := make(map[otf2.DefKind]*defLayout)
 	eachDef(a.Defs, func(kind otf2.DefKind, i int) {
 		p.names.add(kind, i)
@@ -33,7 +32,7 @@ func Definitions(w io.Writer, a *otf2.Archive, opts *Options) error {
 			fmt.Fprintf(out, "%-27s\n", "UNKNOWN")
 			return
 		}
-		v := values[kind.String()]
+		v := p.names.values[kind.String()]
 		if v.Kind() == reflect.Slice {
 			v = v.Index(i)
 		}

@@ -4,6 +4,7 @@ package otf2print
 
 import (
 	"path"
+	"reflect"
 	"strconv"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
@@ -100,6 +101,7 @@ func (t *table) set(id uint64, e entry) {
 // names grows with the definitions, so that a definition's line names what stands before it, as otf2-print does.
 type names struct {
 	defs      *otf2.Definitions
+	values    map[string]reflect.Value // see definitionValues
 	tables    [spaces]table
 	paradigms map[otf2.Paradigm]string
 	world     map[otf2.Paradigm]*otf2.Group // COMM_LOCATIONS by paradigm
@@ -108,8 +110,8 @@ type names struct {
 }
 
 func newNames(defs *otf2.Definitions, opts *Options) *names {
-	return &names{defs: defs, printable: opts.Printable, paradigms: map[otf2.Paradigm]string{},
-		world: map[otf2.Paradigm]*otf2.Group{}}
+	return &names{defs: defs, values: definitionValues(defs), printable: opts.Printable,
+		paradigms: map[otf2.Paradigm]string{}, world: map[otf2.Paradigm]*otf2.Group{}}
 }
 
 // undefined reports whether an id of the space is the undefined one.
@@ -206,70 +208,29 @@ func appendFlags(b []byte, enum string, v uint64) []byte {
 	return append(b, '}')
 }
 
-// named says how definitions of a kind get their names: from a string of theirs, which most have, or composed of
-// others' names.
+// plainSpaces are the id spaces of kinds that are named by the string in their field Name, or have no names.
+var plainSpaces = map[otf2.DefKind]space{
+	otf2.DefIoParadigm: spaceIoParadigm, otf2.DefAttribute: spaceAttribute, otf2.DefLocationGroup: spaceLocationGroup,
+	otf2.DefLocation: spaceLocation, otf2.DefRegion: spaceRegion, otf2.DefMetricMember: spaceMetricMember,
+	otf2.DefComm: spaceComm, otf2.DefInterComm: spaceComm, otf2.DefParameter: spaceParameter,
+	otf2.DefRmaWin: spaceRmaWin, otf2.DefCartDimension: spaceCartDimension, otf2.DefCartTopology: spaceCartTopology,
+	otf2.DefInterruptGenerator: spaceInterruptGenerator, otf2.DefCallsite: spaceCallsite,
+	otf2.DefCallpath: spaceCallpath, otf2.DefMetricClass: spaceMetric, otf2.DefMetricInstance: spaceMetric,
+}
+
+// named says how definitions of other kinds get their names: most are composed of others' names.
 var named = map[otf2.DefKind]func(n *names, i int){
 	otf2.DefString: func(n *names, i int) {
-		n.call(
-			spaceString, uint64(n.defs.Strings[i].Self), n.defs.Strings[i].Text)
+		n.call(spaceString, uint64(n.defs.Strings[i].Self), n.defs.Strings[i].Text)
 	},
 	otf2.DefParadigm: func(n *names, i int) {
-		n.paradigms[n.defs.Paradigms[i].Paradigm] = n.text(
-			n.defs.Paradigms[i].Name)
+		n.paradigms[n.defs.Paradigms[i].Paradigm] = n.text(n.defs.Paradigms[i].Name)
 	},
-	otf2.DefGroup: (*names).group,
-
-	otf2.DefIoParadigm: func(n *names, i int) {
-		n.name(spaceIoParadigm, uint64(n.defs.IoParadigms[i].Self), n.defs.IoParadigms[i].Name)
-	},
-	otf2.DefAttribute: func(n *names, i int) {
-		n.name(spaceAttribute, uint64(n.defs.Attributes[i].Self), n.defs.Attributes[i].Name)
-	},
-	otf2.DefLocationGroup: func(n *names, i int) {
-		n.name(spaceLocationGroup, uint64(n.defs.LocationGroups[i].Self), n.defs.LocationGroups[i].Name)
-	},
-	otf2.DefLocation: func(n *names, i int) {
-		n.name(spaceLocation, uint64(n.defs.Locations[i].Self), n.defs.Locations[i].Name)
-	},
-	otf2.DefRegion: func(n *names, i int) {
-		n.name(
-			spaceRegion, uint64(n.defs.Regions[i].Self), n.defs.Regions[i].Name)
-	},
-	otf2.DefMetricMember: func(n *names, i int) {
-		n.name(spaceMetricMember, uint64(n.defs.MetricMembers[i].Self), n.defs.MetricMembers[i].Name)
-	},
-	otf2.DefComm: func(n *names, i int) { n.name(spaceComm, uint64(n.defs.Comms[i].Self), n.defs.Comms[i].Name) },
-	otf2.DefInterComm: func(n *names, i int) {
-		n.name(
-			spaceComm, uint64(n.defs.InterComms[i].Self), n.defs.InterComms[i].Name)
-	},
-	otf2.DefParameter: func(n *names, i int) {
-		n.name(spaceParameter, uint64(n.defs.Parameters[i].Self), n.defs.Parameters[i].Name)
-	},
-	otf2.DefRmaWin: func(n *names, i int) {
-		n.name(
-			spaceRmaWin, uint64(n.defs.RmaWins[i].Self), n.defs.RmaWins[i].Name)
-	},
-	otf2.DefCartDimension: func(n *names, i int) {
-		n.name(spaceCartDimension, uint64(n.defs.CartDimensions[i].Self), n.defs.CartDimensions[i].Name)
-	},
-	otf2.DefCartTopology: func(n *names, i int) {
-		n.name(spaceCartTopology, uint64(n.defs.CartTopologies[i].Self), n.defs.CartTopologies[i].Name)
-	},
-	otf2.DefInterruptGenerator: func(n *names, i int) {
-		n.name(spaceInterruptGenerator, uint64(n.defs.InterruptGenerators[i].Self), n.defs.InterruptGenerators[i].Name)
-	},
-
-	otf2.DefCallsite:       func(n *names, i int) { n.nameless(spaceCallsite, uint64(n.defs.Callsites[i].Self)) },
-	otf2.DefCallpath:       func(n *names, i int) { n.nameless(spaceCallpath, uint64(n.defs.Callpaths[i].Self)) },
-	otf2.DefMetricClass:    func(n *names, i int) { n.nameless(spaceMetric, uint64(n.defs.MetricClasses[i].Self)) },
-	otf2.DefMetricInstance: func(n *names, i int) { n.nameless(spaceMetric, uint64(n.defs.MetricInstances[i].Self)) },
-
+	otf2.DefGroup:              (*names).group,
 	otf2.DefSystemTreeNode:     (*names).systemTreeNode,
 	otf2.DefSourceCodeLocation: (*names).sourceCodeLocation,
 	otf2.DefCallingContext:     (*names).callingContext,
-	otf2.DefIoRegularFile: func(n *names,
-		i int) {
+	otf2.DefIoRegularFile: func(n *names, i int) {
 		n.file("file://", n.defs.IoRegularFiles[i].Self, n.defs.IoRegularFiles[i].Name)
 	},
 	otf2.DefIoDirectory: func(n *names, i int) {
@@ -282,14 +243,17 @@ var named = map[otf2.DefKind]func(n *names, i int){
 func (n *names) add(kind otf2.DefKind, i int) {
 	if take := named[kind]; take != nil {
 		take(n, i)
+	} else if space, plain := plainSpaces[kind]; plain {
+		v, name := n.values[kind.String()].Index(i), otf2.UndefinedString
+		if f := v.FieldByName("Name"); f.IsValid() {
+			name = otf2.StringRef(f.Uint())
+		}
+		n.name(space, v.FieldByName("Self").Uint(), name)
 	}
 }
 
 // text is what a string definition has, empty if there is none.
 func (n *names) text(ref otf2.StringRef) string { return n.raw(spaceString, uint64(ref)) }
-
-// nameless defines id of a kind that has no names.
-func (n *names) nameless(s space, id uint64) { n.name(s, id, otf2.UndefinedString) }
 
 func (n *names) group(i int) {
 	g := &n.defs.Groups[i]

@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -130,17 +131,9 @@ func (c *eventCheck) counters(ps analysis.Properties) {
 		return // another tool wrote the archive
 	}
 	timing := ps.Below(facts.PropTiming)
-	names := make([]string, 0, len(timing)+len(c.timed))
-	for name := range timing {
-		names = append(names, name)
-	}
-	for name := range c.timed {
-		if _, ok := timing[name]; !ok {
-			names = append(names, name)
-		}
-	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(timing)), maps.Keys(c.timed))
 	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Compact(names) {
 		if timing[name] != c.timed[name] {
 			c.Add(Finding{Severity: c.pairing(), Rule: RuleCounter,
 				Text: fmt.Sprintf("%s is %d, but %d operations have that timing source",

@@ -252,12 +252,7 @@ func (t *tally) absorb(o *tally) {
 		t.rows[l] = r
 	}
 	for key, row := range o.sums {
-		sum := t.sums[key]
-		if sum == nil {
-			t.sums[key] = row
-			continue
-		}
-		sum.Add(row)
+		t.sum(key).Add(row)
 	}
 }
 
@@ -288,10 +283,9 @@ func (t *tally) result(of map[otf2.LocationRef]otf2.LocationGroupRef) *Report {
 	for key, row := range t.sums {
 		name := t.defs.RegionName(key.region)
 		k := named{t.groupOf(key.region, key.channel), name, key.device, key.launched}
-		if sums[k] == nil {
-			sums[k] = &Row{Name: name, Device: key.device, Launched: key.launched}
-		}
-		sums[k].Add(row)
+		sum := keyed.EntryMade(sums, k,
+			func() *Row { return &Row{Name: name, Device: key.device, Launched: key.launched} })
+		sum.Add(row)
 	}
 	groups := make([]Group, len(t.names))
 	for k, row := range sums {
