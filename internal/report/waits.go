@@ -69,21 +69,21 @@ func waitGroupColumns(head string, collectives bool) []column[waits.Group] {
 	if !collectives {
 		return columns
 	}
-	known := func(field, head string, of func(*waits.Group) float64) column[waits.Group] {
-		c := meanTime(field, head, of)
+	known := func(c column[waits.Group]) column[waits.Group] {
+		text := c.text
 		c.text = func(g *waits.Group) string {
 			if g.Collectives == 0 {
 				return "–"
 			}
-			return units.Time(of(g))
+			return text(g)
 		}
 		return c
 	}
 	return append(columns,
 		number("collectives", "collectives", func(g *waits.Group) uint64 { return g.Collectives }),
-		known("skew_avg_ns", "skew avg", func(g *waits.Group) float64 { return g.SkewAvg }),
-		known("skew_max_ns", "skew max", func(g *waits.Group) float64 { return float64(g.SkewMax) }),
-		known("transfer_avg_ns", "transfer avg", func(g *waits.Group) float64 { return g.TransferAvg }),
+		known(meanTime("skew_avg_ns", "skew avg", func(g *waits.Group) float64 { return g.SkewAvg })),
+		known(duration("skew_max_ns", "skew max", func(g *waits.Group) uint64 { return g.SkewMax })),
+		known(meanTime("transfer_avg_ns", "transfer avg", func(g *waits.Group) float64 { return g.TransferAvg })),
 	)
 }
 
