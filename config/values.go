@@ -67,10 +67,9 @@ func ParseEvents(text string) (mask uint32, err error) {
 	case err == nil && mask == 0:
 		err = fmt.Errorf("%q selects no event", text)
 	case mask&api.NetSumsBit != 0:
-		return 0,
-			fmt.Errorf(
-				"%s says how the network's steps are written, which is settled when the job begins; the events "+
-					"themselves are those of net", api.NetSums)
+		return 0, fmt.Errorf(
+			"%s says how the network's steps are written, which is settled when the job begins; the events "+
+				"themselves are those of net", api.NetSums)
 	}
 	return mask, err
 }

@@ -157,9 +157,8 @@ func extendedSize(m member) (int64, error) {
 	var length, size int64
 	if n, err := fmt.Sscanf(string(b), "%d size=%d\n", &length, &size); n != 2 || err != nil || size < 0 ||
 		length != m.size {
-		return 0,
-			unsupported(
-				"an extended tar header with %q: profiles have the size of a large member there and nothing else", b)
+		return 0, unsupported(
+			"an extended tar header with %q: profiles have the size of a large member there and nothing else", b)
 	}
 	return size, nil
 }

@@ -315,10 +315,9 @@ func (r *recovery) location(loc LocationRef) {
 		r.createEmpty(locationFile(r.base, loc, ".snap"), "the location has no snapshot file: an empty one")
 	}
 	if has(".def") {
-		r.records(locationFile(r.base, loc, ".def"), localDefTable(), r.defChunk, "local definition",
-			fmt.Sprintf(
-				"location %d: mapping tables or clock offsets may be lost; without them its ids and times are its own",
-				loc))
+		r.records(locationFile(r.base, loc, ".def"), localDefTable(), r.defChunk, "local definition", fmt.Sprintf(
+			"location %d: mapping tables or clock offsets may be lost; without them its ids and times are its own",
+			loc))
 	} else if defined && r.hasLocalDefs() {
 		path := locationFile(r.base, loc, ".def")
 		if n, known := r.events[loc]; known && n == 0 {
@@ -411,11 +410,9 @@ func (r *recovery) otherChunkSize(path string, s *scanned, table *recordTable, s
 	if err != nil || size == 0 || size == chunk {
 		return false
 	}
-	r.fail(path, s.records,
-		fmt.Sprintf(
-			"its chunks have %d bytes, those of the archive %d: it belongs to another archive or the anchor is wrong",
-			size,
-			chunk))
+	r.fail(path, s.records, fmt.Sprintf(
+		"its chunks have %d bytes, those of the archive %d: it belongs to another archive or the anchor is wrong", size,
+		chunk))
 	return true
 }
 

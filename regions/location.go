@@ -179,8 +179,7 @@ func (b *board) channelLocation(c *commRank, channel uint8) *location {
 			c.rows.channels = make(map[uint8]*location)
 		}
 		c.rows.channels[channel] = b.rowOf(c, rowClass{kind: experiment.KindChannel, gpu: c.GPU, channel: channel},
-			otf2.LocationTypeAcceleratorStream,
-			fmt.Sprintf("%s"+ChannelRow+"%02d", c.label, channel))
+			otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s"+ChannelRow+"%02d", c.label, channel))
 	}
 	return c.rows.channels[channel]
 }

@@ -193,8 +193,7 @@ func (r *roster) describeCosts(ps *properties) {
 		}
 	}
 	slices.SortFunc(keys, func(x, y key) int {
-		return cmp.Or(
-			cmp.Compare(x.callback, y.callback), cmp.Compare(x.typ, y.typ))
+		return cmp.Or(cmp.Compare(x.callback, y.callback), cmp.Compare(x.typ, y.typ))
 	})
 	for _, k := range keys {
 		name, c := facts.PropCost.Below(k.callback).Below(k.typ), all[k]

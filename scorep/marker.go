@@ -169,8 +169,7 @@ func (r *remarks) markOrigins() {
 		text := fmt.Sprintf("%s (%s) sent for communicator %d, rank %d of the process with tag %04x (its pid: %d): %s",
 			u.part.Name, u.part.ID(), f.Index, f.Rank, f.Tag, f.PID, u.why)
 		r.markers = append(r.markers, r.wholeRun(otf2.MarkerSeverityHigh, categoryPXN, text,
-			otf2.MarkerScopeLocationGroup,
-			uint64(u.part.Index)))
+			otf2.MarkerScopeLocationGroup, uint64(u.part.Index)))
 	}
 	if i := slices.IndexFunc(r.ordered(), func(p *jobs.Process) bool { return p.Shard.Masks.Withheld != 0 }); i >= 0 {
 		r.markers = append(r.markers, r.wholeRun(otf2.MarkerSeverityMedium, categoryWithheld,

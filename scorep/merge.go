@@ -603,13 +603,11 @@ func (g *merger) firstIDs() firstIDs {
 		locationGroup: g.Groups,
 		region:        behind(d.Regions, func(x *otf2.Region) otf2.RegionRef { return x.Self }),
 		group:         behind(d.Groups, func(x *otf2.Group) otf2.GroupRef { return x.Self }),
-		comm: max(
-			behind(d.Comms, func(x *otf2.Comm) otf2.CommRef { return x.Self }),
+		comm: max(behind(d.Comms, func(x *otf2.Comm) otf2.CommRef { return x.Self }),
 			behind(d.InterComms, func(x *otf2.InterComm) otf2.CommRef { return x.Self })),
 		rmaWin:       behind(d.RmaWins, func(x *otf2.RmaWin) otf2.RmaWinRef { return x.Self }),
 		metricMember: behind(d.MetricMembers, func(x *otf2.MetricMember) otf2.MetricMemberRef { return x.Self }),
-		metric: max(
-			behind(d.MetricClasses, func(x *otf2.MetricClass) otf2.MetricRef { return x.Self }),
+		metric: max(behind(d.MetricClasses, func(x *otf2.MetricClass) otf2.MetricRef { return x.Self }),
 			behind(d.MetricInstances, func(x *otf2.MetricInstance) otf2.MetricRef { return x.Self })),
 	}
 }

@@ -97,8 +97,7 @@ func findOrigins(r *jobs.Run) *origins {
 		}
 	}
 	slices.SortFunc(o.collisions, func(a, b []*jobs.Process) int {
-		return cmp.Compare(
-			a[0].Shard.UUID, b[0].Shard.UUID)
+		return cmp.Compare(a[0].Shard.UUID, b[0].Shard.UUID)
 	})
 	return o
 }

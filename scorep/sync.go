@@ -220,8 +220,7 @@ func (h *HostSync) String() string {
 		}
 		text += fmt.Sprintf(
 			" reference %d offset %d to %d ns drift %.4f ppm uncertainty %s to %s (at most %s) ns %d constraints %d "+
-				"outliers",
-			h.Reference, h.OffsetStart, h.OffsetEnd, h.DriftPPM,
+				"outliers", h.Reference, h.OffsetStart, h.OffsetEnd, h.DriftPPM,
 			ns(h.UncertaintyStart), ns(h.UncertaintyEnd), ns(h.UncertaintyMost), h.Constraints, h.Outliers)
 	}
 	return text + " " + processWords(h.Processes) + " " + strconv.Quote(cmp.Or(h.Host, units.UnknownHost))

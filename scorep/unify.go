@@ -181,8 +181,7 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		if _, err := os.Stat(former); err == nil {
 			res.Problems = append(res.Problems, fmt.Sprintf(
 				"%s was of the time when there was one job, and is replaced by these: what is given %s reads the "+
-					"newest, %s",
-				former, dir, res.Runs[len(runs)-1].Archive))
+					"newest, %s", former, dir, res.Runs[len(runs)-1].Archive))
 		}
 		if err := errors.Join(removeArchive(dir), os.RemoveAll(filepath.Join(dir, files.NewDir))); err != nil {
 			res.Problems = append(res.Problems, fmt.Sprintf("remove the former archive: %v", err))

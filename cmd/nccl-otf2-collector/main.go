@@ -24,8 +24,7 @@ func main() {
 		fd, _ = strconv.Atoi(os.Args[3])
 	}
 	if fd < 3 {
-		fmt.Fprintln(
-			os.Stderr,
+		fmt.Fprintln(os.Stderr,
 			"nccl-otf2-collector: the plugin starts it, with the shared memory as --fd; see nccl-otf2 --help")
 		os.Exit(2)
 	}

@@ -41,8 +41,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.format, "format", "table", "table, csv, json or parquet")
 	flag.StringVar(&o.output, "o", "", "file to write (default: standard output)")
-	flag.BoolVar(
-		&o.unsafe, "unsafe", false,
+	flag.BoolVar(&o.unsafe, "unsafe", false,
 		"let SQL do all that DuckDB can: read and write files, load extensions, use the network")
 	flag.Parse()
 	err := run(flag.Args(), os.Stdin, os.Stdout, o)

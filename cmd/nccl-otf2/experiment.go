@@ -81,10 +81,9 @@ func anchorPath(arg string) (string, error) {
 		return "", fmt.Errorf("%s holds %d archives: name one of %s", arg, len(anchors), strings.Join(anchors, ", "))
 	case inProfileMode(arg):
 		if profile := findNewest(arg, cubex.FileName); profile != "" {
-			return "",
-				fmt.Errorf(
-					"%s was recorded in profile mode, without events: its figures are in %s (print --cube, CUBE "+
-						"tools) and %s", arg, profile, cubex.SummaryName)
+			return "", fmt.Errorf(
+				"%s was recorded in profile mode, without events: its figures are in %s (print --cube, CUBE "+
+					"tools) and %s", arg, profile, cubex.SummaryName)
 		}
 		return "",
 			fmt.Errorf("%s was recorded in profile mode, without events: make its profile with `nccl-otf2 unify %s`",

@@ -62,10 +62,9 @@ func hostClocks(a *otf2.Archive) (map[string]hostClock, error) {
 	}
 	list, _, err := jobs.List(dir)
 	if err != nil {
-		return nil,
-			fmt.Errorf(
-				"--with needs what the job's processes wrote, beside the archive: there it stands what their hosts' "+
-					"clocks showed: %w", err)
+		return nil, fmt.Errorf(
+			"--with needs what the job's processes wrote, beside the archive: there it stands what their hosts' "+
+				"clocks showed: %w", err)
 	}
 	rows := processRows(a)
 	hosts := make(map[string]hostClock)
@@ -83,10 +82,9 @@ func hostClocks(a *otf2.Archive) (map[string]hostClock, error) {
 		}
 	}
 	if len(hosts) == 0 {
-		return nil,
-			fmt.Errorf(
-				"--with: no process in %s read its host's real-time clock while the archive's events were recorded",
-				relativePath(dir))
+		return nil, fmt.Errorf(
+			"--with: no process in %s read its host's real-time clock while the archive's events were recorded",
+			relativePath(dir))
 	}
 	return hosts, nil
 }

@@ -111,8 +111,7 @@ func printMerged(w io.Writer, r *scorep.MergeResult) {
 	printable.Fprintf(w, "  of Score-P: %s, %s\n", count(r.ScorepLocations, "location", "locations"),
 		count(r.ScorepEvents, "event", "events"))
 	printable.Fprintf(w, "  of NCCL: %s, %s, %s\n", count(r.Locations, "location", "locations"),
-		count(r.Communicators, "communicator", "communicators"),
-		count(r.Events, "event", "events"))
+		count(r.Communicators, "communicator", "communicators"), count(r.Events, "event", "events"))
 	note := func(n int, format string, args ...any) {
 		if n > 0 {
 			printable.Fprintf(w, "  "+format+"\n", args...)

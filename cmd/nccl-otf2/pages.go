@@ -45,8 +45,7 @@ func writeManual(root *cobra.Command, dir string) error {
 // writeCompletions writes the completions to the folders from which shells load them.
 func writeCompletions(root *cobra.Command, share string) error {
 	for path, write := range map[string]func(string) error{
-		"bash-completion/completions/nccl-otf2": func(
-			p string) error {
+		"bash-completion/completions/nccl-otf2": func(p string) error {
 			return root.GenBashCompletionFileV2(p, true)
 		},
 		"zsh/site-functions/_nccl-otf2":            root.GenZshCompletionFile,

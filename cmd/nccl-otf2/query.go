@@ -185,7 +185,6 @@ func findQueryProgram() (string, error) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		return path, nil
 	}
-	return "",
-		fmt.Errorf(
-			"%s is missing, the program that contains DuckDB: build it with `make query` and copy it there, or use `python3 -m nccl_otf2 NAME DIR`", path)
+	return "", fmt.Errorf(
+		"%s is missing, the program that contains DuckDB: build it with `make query` and copy it there, or use `python3 -m nccl_otf2 NAME DIR`", path)
 }

@@ -70,8 +70,7 @@ checkout all of testdata. An unknown name lists them.`,
 	fl.StringVar(&o.dir, "dir", "", "experiment directory (default: NCCL_OTF2_DIR, else a new nccl-otf2-<time>-<pid>)")
 	fl.StringVar(&o.events, "events", "", "what to record: light, gpu, net, net-sums, all, or a list of event names")
 	fl.BoolVar(&o.spool, "spool", false, "record without a collector, into raw files")
-	fl.BoolVar(
-		&o.keep, "keep", false,
+	fl.BoolVar(&o.keep, "keep", false,
 		"keep what the host programs play, as DIR/replay/p<k>.program ("+replay.HostFile+" plays one by itself)")
 	return cmd
 }

@@ -273,13 +273,11 @@ func (q *reportRequest) addFlags(cmd *cobra.Command) {
 		f.BoolVar(&q.wanted[i], s.name, false, s.help)
 	}
 	addSelection(cmd, &q.spec)
-	f.StringVar(
-		&q.ras, "ras", "",
+	f.StringVar(&q.ras, "ras", "",
 		"with --hang: also use NCCL's RAS, from a file of what ncclras printed (JSON or text) or from the job's RAS "+
 			"at HOST:PORT")
 	f.BoolVar(&q.self, "self", false, "say how the archive was recorded")
-	f.StringVar(
-		&q.picture, "svg", "",
+	f.StringVar(&q.picture, "svg", "",
 		"draw bus bandwidth over size into this SVG file instead of printing the report; - for standard output")
 	f.BoolVar(&q.page, "html", false, "write the report as a page: one file without scripts, which prints well")
 	f.StringVarP(&q.output, "output", "o", "",

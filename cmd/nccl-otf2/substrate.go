@@ -46,8 +46,7 @@ func ensureSubstrate(env *environment) string {
 	}
 	folders := filepath.SplitList(env.get(libraryPath))
 	if !slices.ContainsFunc(folders, func(folder string) bool {
-		return isFile(
-			filepath.Join(folder, substrateLibrary))
+		return isFile(filepath.Join(folder, substrateLibrary))
 	}) {
 		env.extend(libraryPath, ":", filepath.Dir(library))
 		said = append(said, filepath.Dir(library)+" added to "+libraryPath)

@@ -56,8 +56,7 @@ func (m *madeTables) writeTables(anchor string, p *progress) {
 			m.TableProblems = append(m.TableProblems, oneLine(err.Error()))
 		}
 		res, err = export.Parquet(a, folder, export.Codecs()[0], &export.Options{
-			Version: toolVersion, Progress: func(what string,
-				records uint64) {
+			Version: toolVersion, Progress: func(what string, records uint64) {
 				p.showLine("%s (%d written)", what, records)
 			},
 		})

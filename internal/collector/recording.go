@@ -121,9 +121,7 @@ func (r *recording) drainBefore(clock shm.ClockTuple, window uint64) int {
 func (r *recording) drainRings(horizon uint64) int {
 	r.feed.announceComms(&r.drain)
 	left := r.drain.limit
-	n := r.drain.merge.drain(
-		r.drain.source.Rings(),
-		horizon,
+	n := r.drain.merge.drain(r.drain.source.Rings(), horizon,
 		func(ring int, at uint64, rec *shm.Record, late bool) bool {
 			r.addRecord(ring, at, rec, late)
 			left--

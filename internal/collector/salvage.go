@@ -161,10 +161,9 @@ func lockLeft(fd int, deadline time.Time) (inode, error) {
 		return inode{}, errors.New("it is not a file of this user")
 	}
 	if err := experiment.AwaitLock(fd, deadline); err != nil {
-		return inode{},
-			errors.New(
-				"it is in use: the process, or a collector of it, lives, or somebody else saves it: unify again when " +
-					"they have ended")
+		return inode{}, errors.New(
+			"it is in use: the process, or a collector of it, lives, or somebody else saves it: unify again when " +
+				"they have ended")
 	}
 	if err := unix.Fstat(fd, &st); err != nil || st.Nlink == 0 {
 		return inode{}, err

@@ -271,10 +271,9 @@ func (t *traceTimes) relateClocks(b *Beside) (*clocks, error) {
 	case t.first >= leastSince1970:
 		shows, ours.TS = b.Middle, new(b.Middle+b.Shift)
 	default:
-		return nil,
-			errors.New(
-				"it does not say what its times count from: there is no baseTimeNanoseconds, as PyTorch's profiler " +
-					"writes it, and its events are not in µs since 1970")
+		return nil, errors.New(
+			"it does not say what its times count from: there is no baseTimeNanoseconds, as PyTorch's profiler " +
+				"writes it, and its events are not in µs since 1970")
 	}
 	return &clocks{TS: &shows, Is: ours}, nil
 }

@@ -75,8 +75,7 @@ func (row *Row) deliverMessages(t otf2.Timestamp) {
 	}
 	row.returned = row.returned[:0]
 	slices.SortStableFunc(all, func(a, b Operation) int {
-		return cmp.Or(
-			cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Begin, b.Begin))
+		return cmp.Or(cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Begin, b.Begin))
 	})
 	for i := range all {
 		o := &all[i]

@@ -439,8 +439,7 @@ func (im *importer) inspectorOf(k inspectedKey, from string, lacks []string) *in
 func (im *importer) writeInspected(k inspectedKey, in *inspected) error {
 	const mask = 1<<0 | 1<<1 | 1<<2 // Group, Coll, P2p
 	p, err := newProcessWriter(im.dir, fmt.Sprintf("inspector %s %d %s", k.host, k.pid, filepath.Base(k.path)),
-		cmp.Or(k.host, units.UnknownHost), "import "+k.host, k.pid,
-		in.from, in.missing(), mask)
+		cmp.Or(k.host, units.UnknownHost), "import "+k.host, k.pid, in.from, in.missing(), mask)
 	if err != nil {
 		return err
 	}

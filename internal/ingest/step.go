@@ -63,8 +63,7 @@ func (m *minimal) steps() []step {
 		all = append(all, step{m.states[i].time, classState, int32(i), stepState})
 	}
 	slices.SortStableFunc(all, func(a, b step) int {
-		return cmp.Or(
-			cmp.Compare(a.time, b.time), cmp.Compare(a.class, b.class))
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.class, b.class))
 	})
 	return all
 }

@@ -113,10 +113,9 @@ func first(places []string) (string, error) {
 	if len(places) > 1 {
 		elsewhere = ", and not in " + strings.Join(folders(places[1:]), ", ")
 	}
-	return "",
-		fmt.Errorf(
-			"%s is missing%s: `make build` makes it, `make install PREFIX=…` installs it; or copy it beside the tool",
-			places[0], elsewhere)
+	return "", fmt.Errorf(
+		"%s is missing%s: `make build` makes it, `make install PREFIX=…` installs it; or copy it beside the tool",
+		places[0], elsewhere)
 }
 
 func folders(paths []string) (all []string) {

@@ -196,8 +196,7 @@ func environment(opt *Options, k, n int) []string {
 			env = append(env, name+"=0")
 		}
 	}
-	env = append(env,
-		"RANK="+strconv.Itoa(k), "LOCAL_RANK="+strconv.Itoa(k),
+	env = append(env, "RANK="+strconv.Itoa(k), "LOCAL_RANK="+strconv.Itoa(k),
 		"WORLD_SIZE="+strconv.Itoa(n), "LOCAL_WORLD_SIZE="+strconv.Itoa(n))
 	if opt.Plugin != "" {
 		env = append(env, "NCCL_PROFILER_PLUGIN="+opt.Plugin)

@@ -24,8 +24,7 @@ func clocksRemark(hosts int, c *facts.HostClocks, inexact bool) string {
 	case c.Bounded():
 		return fmt.Sprintf(
 			"Times of %d hosts are compared on corrected clocks, which may be off by up to %s; this error is "+
-				"contained in these figures%s",
-			hosts, units.Time(float64(c.Most)), but)
+				"contained in these figures%s", hosts, units.Time(float64(c.Most)), but)
 	}
 	text := fmt.Sprintf(
 		"Times of %d hosts are compared on corrected clocks, which may be off by up to %s where they are bounded",

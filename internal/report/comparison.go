@@ -75,8 +75,7 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 	if slices.ContainsFunc(c.Operations, func(r compare.Row) bool { return r.Equal > 0 }) {
 		d.addNote("/n behind the name: n equal ones launched together; the time is that of the launch, divided by n")
 	}
-	if slices.ContainsFunc(c.Operations, func(
-		r compare.Row) bool {
+	if slices.ContainsFunc(c.Operations, func(r compare.Row) bool {
 		return !facts.SourceOf(r.TimingSource).HasLength()
 	}) {
 		d.addNote("enqueue: it is known when these were launched, but not how long they ran; the times are those of " +
@@ -87,8 +86,7 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 
 func describeRun(r *compare.Run, d *Document, name string) {
 	text := fmt.Sprintf("  %s  %s: %s on %s, %s, %s", name, r.Archive, units.Count(r.Ranks, "rank", "ranks"),
-		units.Count(r.Hosts, "host", "hosts"),
-		units.Count(r.Communicators, "communicator", "communicators"),
+		units.Count(r.Hosts, "host", "hosts"), units.Count(r.Communicators, "communicator", "communicators"),
 		units.Count(int(r.Operations), "operation", "operations"))
 	if r.Library != "" {
 		text += ", library " + r.Library
@@ -234,8 +232,7 @@ func comparedColumns(verdict string) []column[compare.Row] {
 	if verdict != compare.TooFew {
 		columns = append(columns, column[row]{"", "<interval", interval, nil})
 	}
-	columns = append(columns,
-		column[row]{"ratio_low", "", nil, func(r *row) any { return finiteOrNil(r.RatioLow) }},
+	columns = append(columns, column[row]{"ratio_low", "", nil, func(r *row) any { return finiteOrNil(r.RatioLow) }},
 		column[row]{"ratio_high", "", nil, func(r *row) any { return finiteOrNil(r.RatioHigh) }},
 		column[row]{"time_changed", "", nil, func(r *row) any { return r.Time.Changed }},
 	)
@@ -258,8 +255,7 @@ func comparedColumns(verdict string) []column[compare.Row] {
 			column[row]{name + "_changed", "", nil, part(func(c *compare.Change) any { return c.Changed })},
 		)
 	}
-	return append(columns,
-		column[row]{"", where, changedParts, nil},
+	return append(columns, column[row]{"", where, changedParts, nil},
 		column[row]{"ways_a", "", nil, func(r *row) any { return strings.Join(r.WaysA, " ") }},
 		column[row]{"ways_b", "", nil, func(r *row) any { return strings.Join(r.WaysB, " ") }},
 		column[row]{"last_a", "", nil, func(r *row) any { return r.LastA.Rank }},

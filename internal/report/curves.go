@@ -67,20 +67,17 @@ func writeCurveStyle(w *bufio.Writer) {
 	for i, c := range curveColors {
 		fmt.Fprintf(w, "svg.curves{--c%d:%s}", i, c[0])
 	}
-	fmt.Fprint(
-		w, "\n@media screen and "+
-			"(prefers-color-scheme:dark){"+
-			"svg.curves{--ground:#17191c;--ink:#e8eaed;--dim:#a5abb3;--grid:#2c3036;--axis:#6b7078}")
+	fmt.Fprint(w, "\n@media screen and "+
+		"(prefers-color-scheme:dark){"+
+		"svg.curves{--ground:#17191c;--ink:#e8eaed;--dim:#a5abb3;--grid:#2c3036;--axis:#6b7078}")
 	for i, c := range curveColors {
 		fmt.Fprintf(w, "svg.curves{--c%d:%s}", i, c[1])
 	}
-	fmt.Fprintln(
-		w, "}\n.curves .ground{fill:var(--ground)}.curves text{font:13px "+
-			"system-ui,sans-serif;fill:var(--ink)}.curves .title{font-size:19px;font-weight:600}.curves "+
-			".dim{fill:var(--dim)}")
-	fmt.Fprintln(
-		w, ".curves .grid{stroke:var(--grid)}.curves .axis{stroke:var(--axis)}.curves "+
-			".line{fill:none;stroke-width:2;stroke-linejoin:round}.curves .replayed{stroke-dasharray:7 4}")
+	fmt.Fprintln(w, "}\n.curves .ground{fill:var(--ground)}.curves text{font:13px "+
+		"system-ui,sans-serif;fill:var(--ink)}.curves .title{font-size:19px;font-weight:600}.curves "+
+		".dim{fill:var(--dim)}")
+	fmt.Fprintln(w, ".curves .grid{stroke:var(--grid)}.curves .axis{stroke:var(--axis)}.curves "+
+		".line{fill:none;stroke-width:2;stroke-linejoin:round}.curves .replayed{stroke-dasharray:7 4}")
 	for i := range curveColors {
 		fmt.Fprintf(w, ".curves .c%d{fill:var(--c%d)}.curves .line.c%d{fill:none;stroke:var(--c%d)}", i, i, i, i)
 	}
@@ -134,8 +131,7 @@ func lineClass(l *PlotLine) string {
 func writeCurve(w *bufio.Writer, l *PlotLine) {
 	var path strings.Builder
 	for k, p := range l.Points {
-		fmt.Fprintf(&path, "%s%s %s", map[bool]string{true: "M", false: "L"}[k == 0], px(plotX(p.X)),
-			px(plotY(p.Y)))
+		fmt.Fprintf(&path, "%s%s %s", map[bool]string{true: "M", false: "L"}[k == 0], px(plotX(p.X)), px(plotY(p.Y)))
 	}
 	if len(l.Points) > 1 {
 		fmt.Fprintf(w, `<path class="%s" d="%s"/>`+"\n", lineClass(l), path.String())

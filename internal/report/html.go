@@ -126,8 +126,7 @@ func WriteHTML(r *operations.Report, out io.Writer, how HTML) error {
 // summaryTiles returns the few numbers at the top of the page.
 func summaryTiles(r *operations.Report) (all []Line) {
 	s, w := &r.Summary, r.WaitStates
-	all = append(all,
-		Line{Name: "duration", Text: units.Time(float64(s.Duration))},
+	all = append(all, Line{Name: "duration", Text: units.Time(float64(s.Duration))},
 		Line{Name: "ranks", Text: fmt.Sprintf("%d on %s", s.Ranks, units.Count(s.Hosts, "host", "hosts"))},
 		Line{Name: "operations", Text: fmt.Sprintf("%d, %s", s.Operations, units.Bytes(s.Bytes))})
 	if w.Total.Parts > 0 {

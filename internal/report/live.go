@@ -56,8 +56,7 @@ func Live(v *live.View, operations, ranks int) *Document {
 		d.addIntro("! of %s the collector has died, too", units.Count(v.Crashed, "process", "processes"))
 	}
 	d.sheets = append(d.sheets, firstRows(sheetOf("operations", "Operations", v.Operations, liveOperationColumns),
-		operations, "operation", "operations"),
-		liveRankSheet(v, ranks))
+		operations, "operation", "operations"), liveRankSheet(v, ranks))
 	if v.Hosts > 1 && v.Compared+v.NotCompared > 0 {
 		d.addNote("Clocks of hosts are not known exactly while the job runs: between hosts, waiting is judged by the " +
 			"ends of operations.")

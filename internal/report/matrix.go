@@ -26,8 +26,7 @@ func flowColumns(hosts, times bool) []column[matrix.Flow] {
 		columns[4].head = "operations"
 		return columns
 	}
-	return append(columns,
-		shown("busy_ns", "busy", timeOrDash, func(f *matrix.Flow) uint64 { return f.Busy }),
+	return append(columns, shown("busy_ns", "busy", timeOrDash, func(f *matrix.Flow) uint64 { return f.Busy }),
 		knownBandwidth("bandwidth", "GB/s", func(f *matrix.Flow) float64 { return f.Bandwidth }),
 	)
 }
@@ -127,8 +126,7 @@ func newGrid(title string, all []matrix.Flow) (sheet, bool) {
 		return sheet{}, false
 	}
 	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Or(
-			cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 	})
 	s := sheet{title: title + ": bytes, from the ranks on the left to those on top", heads: []string{"<"}}
 	for i, n := range names {

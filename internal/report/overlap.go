@@ -43,8 +43,7 @@ func Overlap(r *overlap.Report) *Document {
 		number("operations", "launches", func(g *overlap.GPU) uint64 { return g.Operations }),
 	}
 	gpus = append(gpus, overlapColumns(func(g *overlap.GPU) *overlap.Overlap { return &g.Overlap })...)
-	gpus = append(gpus,
-		duration("computation_ns", "computation", func(g *overlap.GPU) uint64 { return g.Computation }),
+	gpus = append(gpus, duration("computation_ns", "computation", func(g *overlap.GPU) uint64 { return g.Computation }),
 		duration("idle_ns", "neither", func(g *overlap.GPU) uint64 { return g.Idle }),
 	)
 	communicators := []column[overlap.Communicator]{

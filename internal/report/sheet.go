@@ -143,8 +143,7 @@ func (s *sheet) write(w io.Writer, style Style) {
 	}
 	for _, line := range s.more {
 		if !slices.ContainsFunc(left, func(head string) bool {
-			return strings.HasPrefix(
-				line, head+":")
+			return strings.HasPrefix(line, head+":")
 		}) { // it explains a column that was omitted
 			printable.Fprintln(w, line)
 		}

@@ -699,8 +699,7 @@ var waitsColumns = func(total uint64) []column[waits.Rank] {
 func waitsSheet(ws *waits.ByRank) sheet {
 	title := fmt.Sprintf("Waiting at the start of collectives: %d examined", ws.Collectives)
 	if ws.LeftOut > 0 {
-		title += fmt.Sprintf(", %d left out (no comparable times on two ranks, or not ended by all)",
-			ws.LeftOut)
+		title += fmt.Sprintf(", %d left out (no comparable times on two ranks, or not ended by all)", ws.LeftOut)
 	}
 	rows := withData(ws.Ranks, func(r waits.Rank) bool { return r.NoData })
 	s := sheetOf("waits", title, rows, waitsColumns(ws.Total))

@@ -53,8 +53,7 @@ func waitRowColumns(head string, host bool, total uint64) []column[waits.Row] {
 		columns = append(columns, label("host", "host", func(r *waits.Row) string { return r.Host }))
 	}
 	columns = append(columns, waitColumns(func(r *waits.Row) *waits.Sums { return &r.Sums })...)
-	return append(columns,
-		duration("caused_ns", "wait caused", func(r *waits.Row) uint64 { return r.Caused }),
+	return append(columns, duration("caused_ns", "wait caused", func(r *waits.Row) uint64 { return r.Caused }),
 		percent("of waited", func(r *waits.Row) (float64, float64) { return float64(r.Caused), float64(total) }),
 		number("last", "late arrivals", func(r *waits.Row) uint64 { return r.Last }),
 		duration("max_caused_ns", "longest", func(r *waits.Row) uint64 { return r.MaxCaused }),
@@ -79,8 +78,7 @@ func waitGroupColumns(head string, collectives bool) []column[waits.Group] {
 		}
 		return c
 	}
-	return append(columns,
-		number("collectives", "collectives", func(g *waits.Group) uint64 { return g.Collectives }),
+	return append(columns, number("collectives", "collectives", func(g *waits.Group) uint64 { return g.Collectives }),
 		known(meanTime("skew_avg_ns", "skew avg", func(g *waits.Group) float64 { return g.SkewAvg })),
 		known(duration("skew_max_ns", "skew max", func(g *waits.Group) uint64 { return g.SkewMax })),
 		known(meanTime("transfer_avg_ns", "transfer avg", func(g *waits.Group) float64 { return g.TransferAvg })),

@@ -87,8 +87,7 @@ func whereLines(s *waits.States, clock Clock) (all []Line) {
 	}
 	pairs := slices.Clone(s.Pairs)
 	slices.SortStableFunc(pairs, func(a, b waits.Pair) int {
-		return int(
-			min(max(int64(b.Waited)-int64(a.Waited), -1), 1))
+		return int(min(max(int64(b.Waited)-int64(a.Waited), -1), 1))
 	})
 	var in []string
 	for _, p := range pairs[:min(shownPairs, len(pairs))] {
@@ -153,14 +152,12 @@ func slowRemark(s *waits.States) string {
 	}
 	return fmt.Sprintf(
 		"the answer above covers %s: %s of waiting for others, and %s for which slow links and GPUs held ranks up in "+
-			"operations",
-		units.Time(j.all), units.Time(j.waited), units.Time(j.slow))
+			"operations", units.Time(j.all), units.Time(j.waited), units.Time(j.slow))
 }
 
 func worstWindow(w *overtime.Window, clock Clock) string {
 	text := fmt.Sprintf("%s to %s: ranks waited %s of the time", clock.formatTime(uint64(w.Begin)),
-		clock.formatTime(uint64(w.End)),
-		units.Percent(w.Share, 1))
+		clock.formatTime(uint64(w.End)), units.Percent(w.Share, 1))
 	if w.Rank >= 0 && w.GoesBack >= leastPart*float64(w.Waited) {
 		text += fmt.Sprintf(", %s of it caused by %s",
 			units.Percent(min(w.GoesBack, float64(w.Waited)), float64(w.Waited)), w.Name)
@@ -256,9 +253,8 @@ func causedTime(r *waits.Row) float64 {
 // startUpRemark states what is not counted, and how well clocks compare.
 func startUpRemark(s *waits.States) (lines []string) {
 	if left := s.NotCompared.NoTimes + s.NotCompared.Unfinished; left > 0 {
-		lines = append(
-			lines, fmt.Sprintf("Left out: %s, without comparable times on two ranks, or not ended by all.",
-				units.Count(int(left), "collective", "collectives")))
+		lines = append(lines, fmt.Sprintf("Left out: %s, without comparable times on two ranks, or not ended by all.",
+			units.Count(int(left), "collective", "collectives")))
 	}
 	if text := firstCollectives(&s.StartUp); text != "" {
 		lines = append(lines, text)
@@ -275,8 +271,7 @@ func firstCollectives(u *waits.StartUp) string {
 		return ""
 	}
 	return fmt.Sprintf("Not counted: %s waited in the first collective of each communicator "+
-		"(start-up), %s of it for %s.",
-		units.Time(float64(u.Waited)), units.Time(float64(u.Caused)), u.Rank)
+		"(start-up), %s of it for %s.", units.Time(float64(u.Waited)), units.Time(float64(u.Caused)), u.Rank)
 }
 
 // whereSheets returns the tables of --waits about windows of time, operations and efficiency.

@@ -287,14 +287,12 @@ func (r *reader) endMetrics() {
 		}
 	}
 	if undefined > 0 {
-		r.notes = append(
-			r.notes, fmt.Sprintf(
-				"%d events of metrics are not shown: the archive does not define their metrics as numbers", undefined))
+		r.notes = append(r.notes, fmt.Sprintf(
+			"%d events of metrics are not shown: the archive does not define their metrics as numbers", undefined))
 	}
 	if unlike > 0 {
-		r.notes = append(
-			r.notes, fmt.Sprintf(
-				"%d events of metrics are not shown: their values are not as their metrics are defined", unlike))
+		r.notes = append(r.notes, fmt.Sprintf(
+			"%d events of metrics are not shown: their values are not as their metrics are defined", unlike))
 	}
 }
 

@@ -88,8 +88,7 @@ func overlap(a, b []interval) bool {
 func mergeIntervals(a, b []interval) []interval {
 	out := slices.Concat(a, b)
 	slices.SortFunc(out, func(x, y interval) int {
-		return cmp.Or(
-			cmp.Compare(x.begin, y.begin), cmp.Compare(x.end, y.end))
+		return cmp.Or(cmp.Compare(x.begin, y.begin), cmp.Compare(x.end, y.end))
 	})
 	return out
 }

@@ -40,8 +40,7 @@ func (d *simpleDefinitions) noData() otf2.RegionRef {
 		}
 		name := d.text(units.NoData)
 		_ = d.w.Region(d.empty, name, name, d.text("nothing was recorded of this rank"), otf2.RegionRoleArtificial,
-			otf2.ParadigmMeasurementSystem,
-			otf2.RegionFlagNone, otf2.UndefinedString, 0, 0)
+			otf2.ParadigmMeasurementSystem, otf2.RegionFlagNone, otf2.UndefinedString, 0, 0)
 	}
 	return d.empty
 }

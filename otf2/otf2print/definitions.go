@@ -298,8 +298,7 @@ func (p *defPrinter) valueType(v *otf2.MetricMember) string {
 }
 
 func (p *defPrinter) metricMembers(v *otf2.MetricClass) string {
-	return list("Member", len(v.Members), func(
-		i int) string {
+	return list("Member", len(v.Members), func(i int) string {
 		return p.names.ref(spaceMetricMember, uint64(v.Members[i]))
 	})
 }

@@ -277,8 +277,7 @@ func (f *Filter) observeShift(l *channelWorks) {
 
 // runsAt reports whether a plan was still running at a stamp, on a channel that has never had a message to oneself.
 func (at *placed) runsAt(stamp uint64) bool {
-	return slices.ContainsFunc(at.shares, func(
-		s *share) bool {
+	return slices.ContainsFunc(at.shares, func(s *share) bool {
 		return s.changed < 0 && s.got == s.due && s.kernel.End > stamp
 	})
 }

@@ -107,11 +107,8 @@ func newTransfer(p *experiment.Process, by Timer, clock []otf2.ClockOffset) (*Tr
 		return t, nil
 	}
 	if by == tickTimer && !slices.Contains(counters, c.Source) {
-		return nil,
-			fmt.Errorf(
-				"Score-P's times are the processor's counter, NCCL's are of %s: measure with "+
-					"SCOREP_TIMER=clock_gettime",
-				c.Source)
+		return nil, fmt.Errorf("Score-P's times are the processor's counter, NCCL's are of %s: measure with "+
+			"SCOREP_TIMER=clock_gettime", c.Source)
 	}
 	for _, k := range c.Tuples {
 		x, y := c.AnchorReal+(k.Raw-c.AnchorRaw), k.Ticks

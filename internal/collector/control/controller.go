@@ -306,11 +306,9 @@ func (c *Controller) Record(ctx context.Context, on bool) (*Change, error) {
 		}
 		changes, waiting := chooseWindows(before, now, on, lead, round == 0)
 		if len(waiting) > 0 && time.Now().After(deadline) {
-			return nil,
-				fmt.Errorf(
-					"%s is still a few operations before the one at which the last command takes effect: try again "+
-						"later",
-					strings.Join(waiting, ", "))
+			return nil, fmt.Errorf(
+				"%s is still a few operations before the one at which the last command takes effect: try again "+
+					"later", strings.Join(waiting, ", "))
 		}
 		if len(changes) == 0 && len(waiting) == 0 && round > 0 {
 			break

@@ -31,8 +31,7 @@ func alignClocks(parts []*Process) {
 	}
 	for _, group := range byBoot {
 		reference := slices.MinFunc(group, func(a, b *Process) int {
-			return cmp.Or(
-				cmp.Compare(a.Shard.Clock.AnchorRaw, b.Shard.Clock.AnchorRaw),
+			return cmp.Or(cmp.Compare(a.Shard.Clock.AnchorRaw, b.Shard.Clock.AnchorRaw),
 				cmp.Compare(a.Shard.UUID, b.Shard.UUID))
 		})
 		for _, p := range group {

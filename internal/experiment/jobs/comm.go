@@ -184,8 +184,7 @@ func findInstances(parts []*Process) ([]*Communicator, error) {
 		var home *Communicator
 		open[k] = withoutPast(open[k], m.begin())
 		for _, in := range slices.Backward(open[k]) {
-			if in.admits(m) && (home == nil || cmp.Or(
-				cmp.Compare(turnRank(turn[in], mine), turnRank(turn[home], mine)),
+			if in.admits(m) && (home == nil || cmp.Or(cmp.Compare(turnRank(turn[in], mine), turnRank(turn[home], mine)),
 				cmp.Compare(in.started(m), home.started(m))) < 0) {
 				home = in
 			}

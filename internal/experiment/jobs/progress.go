@@ -51,8 +51,7 @@ func (c *JobCommunicator) Sequences() (all []Sequence) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Sequence) int {
-		return cmp.Or(
-			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Rank, b.Rank))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Rank, b.Rank))
 	})
 	return all
 }

@@ -29,8 +29,7 @@ func (r *Run) Begin() uint64 {
 // compareRuns orders jobs by their begin, and for equal program clocks by the starts of their processes.
 func compareRuns(r, o *Run) int {
 	first := func(r *Run) uint64 {
-		return slices.MinFunc(r.Processes, func(
-			a, b *Process) int {
+		return slices.MinFunc(r.Processes, func(a, b *Process) int {
 			return cmp.Compare(a.Shard.PIDStart, b.Shard.PIDStart)
 		}).Shard.PIDStart
 	}

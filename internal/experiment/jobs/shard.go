@@ -143,10 +143,8 @@ func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused
 	parts = slices.DeleteFunc(parts, func(p *Process) bool { return p == nil })
 	if len(parts) == 0 {
 		if slices.ContainsFunc(failures, func(err error) bool { return errors.Is(err, errEarly) }) {
-			return nil, left,
-				fmt.Errorf(
-					"the job in %s is being recorded, and no process has described itself yet: try again in a moment",
-					dir)
+			return nil, left, fmt.Errorf(
+				"the job in %s is being recorded, and no process has described itself yet: try again in a moment", dir)
 		}
 		if len(left.Problems) > 0 {
 			return nil, left, fmt.Errorf("no usable shard in %s: %s", root, left.Problems[0])

@@ -164,12 +164,10 @@ func (e *examiner) checkGPUTimes(group string, api int) {
 func (e *examiner) checkProxyPools(group string, api int) {
 	if free, err := freeBytes(e.pathInRoot(collector.ShmFolder)); err == nil && api >= 3 && api <= hidden.LastProxied {
 		if ranks := free / hidden.PoolsShare / hidden.PoolBytes; ranks < enoughPools {
-			e.add(group, "room for GPU times", Warn,
-				fmt.Sprintf(
-					"/dev/shm has %s free, which is enough for %d ranks on this machine (one for each communicator); "+
-						"with more, GPU times are not recorded: NCCL up to 2.30 crashes with them if its proxies' "+
-						"memory finds no room",
-					units.Bytes(free), ranks), "in a container: --shm-size=2g or --ipc=host")
+			e.add(group, "room for GPU times", Warn, fmt.Sprintf(
+				"/dev/shm has %s free, which is enough for %d ranks on this machine (one for each communicator); "+
+					"with more, GPU times are not recorded: NCCL up to 2.30 crashes with them if its proxies' "+
+					"memory finds no room", units.Bytes(free), ranks), "in a container: --shm-size=2g or --ipc=host")
 		}
 	}
 }

@@ -172,10 +172,9 @@ const unlimited = ^uint64(0)
 var limits = []limit{
 	{"Max address space", "RLIMIT_AS", func(e *examiner, soft, _ uint64) (Status, string) {
 		if soft < leastAddress+e.settings.Memory {
-			return Warn,
-				fmt.Sprintf(
-					"the collector needs %s in addition to the shared memory of %s; without it, the plugin writes raw files for `unify`: raise `ulimit -v`",
-					units.Bytes(leastAddress), units.Bytes(e.settings.Memory))
+			return Warn, fmt.Sprintf(
+				"the collector needs %s in addition to the shared memory of %s; without it, the plugin writes raw files for `unify`: raise `ulimit -v`",
+				units.Bytes(leastAddress), units.Bytes(e.settings.Memory))
 		}
 		return OK, ""
 	}},
@@ -190,9 +189,8 @@ var limits = []limit{
 			return OK, ""
 		}
 		if used := e.threadsOfUser(); used+leastProcesses > soft {
-			return Warn,
-				fmt.Sprintf(
-					"%d of them are in use; if the collector cannot start, the plugin writes raw files for `unify`: raise `ulimit -u`", used)
+			return Warn, fmt.Sprintf(
+				"%d of them are in use; if the collector cannot start, the plugin writes raw files for `unify`: raise `ulimit -u`", used)
 		}
 		return OK, ""
 	}},
@@ -344,7 +342,6 @@ func (e *examiner) checkClock() {
 	default:
 		e.add(group, name, Warn,
 			fmt.Sprintf("CLOCK_MONOTONIC by the kernel's clock source %q, which may cost a system call per event",
-				source),
-			"expect a higher cost per event; on bare metal see why the kernel does not use tsc (dmesg)")
+				source), "expect a higher cost per event; on bare metal see why the kernel does not use tsc (dmesg)")
 	}
 }
