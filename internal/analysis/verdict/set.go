@@ -13,7 +13,7 @@ type Set struct {
 	Ranks []int   `json:"ranks"` // of the world
 	Name  string  `json:"name"`  // "Ranks 4-7"
 	Host  string  `json:"host"`  // that all are on; "" for ranks with the same role
-	Share float64 `json:"share"` // of Waited: what goes back to what they did themselves
+	Share float64 `json:"share"` // of Waited: all that goes back to them, as Culprit.Caused
 	// Gain is by how much the run would be shorter, in ns, if they were as fast as the others; Least is the part of it
 	// that exceeds the uncertainty of times and chance.
 	Gain  uint64 `json:"gain_ns"`
@@ -25,17 +25,17 @@ type Set struct {
 
 // NameSet adds a set to a verdict whose culprits, if any, are all in it. ranks is the number of ranks of the world.
 func (v *Verdict) NameSet(s *Set, ranks int) {
-	name, together := s.Name, ", which do the same work, together"
+	name, together, caused := s.Name, ", which do the same work, together", "they"
 	switch {
 	case len(s.Ranks) == 1:
-		together = ""
+		together, caused = "", "it"
 	case s.Host != "":
 		together = ", together"
 	}
 	if s.Host != "" {
 		name += " on " + s.Host
 	}
-	text := fmt.Sprintf("%s%s made the others wait: %.0f %% of %s.", name, together, 100*s.Share,
+	text := fmt.Sprintf("%s%s made the others wait: %s caused %.0f %% of %s.", name, together, caused, 100*s.Share,
 		waitedText(float64(v.Waited), ranks))
 	if s.Scaled {
 		text += " No others do this work; whether they are slow or have more to do is not known."
