@@ -27,10 +27,10 @@ func TestSetsAreNamed(t *testing.T) {
 		want    []int
 		text    string
 	}{
-		{"a host", 1, node1, nil, false, host, "Ranks 4-7 on node1, together made the others wait: they " +
+		{"a host", 1, node1, nil, false, host, "Ranks 4-7 on node1 together made the others wait: they " +
 			"caused 100 % of 18.5 µs waited, summed over 8 ranks. None of them stands out from the rest. Who?"},
 		{"a host of which two ranks are named", 1, node1, []int{4, 6}, false, host,
-			"Ranks 4-7 on node1, together made the others wait: they caused 100 % of 18.5 µs waited, summed over 8 " +
+			"Ranks 4-7 on node1 together made the others wait: they caused 100 % of 18.5 µs waited, summed over 8 " +
 				"ranks. Nobody. Who?"},
 		{"one of its ranks", 1, rank7, nil, false, nil, ""},
 		{"one of it stopped the job", 1, node1, []int{4}, true, nil, ""},
@@ -39,8 +39,8 @@ func TestSetsAreNamed(t *testing.T) {
 		{"a stage, compared with one other", 2, stage1, nil, false, nil, ""},
 		{"a stage, compared with two others", 3, from(16), nil, false, []int{16, 17, 18, 19, 20, 21, 22, 23},
 			"Ranks 16-23, which do the same work, together made the others wait: they caused 92 % of 73.4 µs waited, " +
-				"summed over 24 ranks. No others do this work; whether they are slow or have more to do is not known. None of " +
-				"them stands out from the rest. Who?"},
+				"summed over 24 ranks. No others do this work; whether they are slow or have more to do is not known. " +
+				"None of them stands out from the rest. Who?"},
 		{"a stage that differs from the next as that does from a third", 3, from(8), nil, false, nil, ""},
 		{"nobody", 1, nobody, nil, false, nil, ""},
 	} {

@@ -30,7 +30,7 @@ func (v *Verdict) NameSet(s *Set, ranks int) {
 	case len(s.Ranks) == 1:
 		together, caused = "", "it"
 	case s.Host != "":
-		together = ", together"
+		together = " together"
 	}
 	if s.Host != "" {
 		name += " on " + s.Host
