@@ -4,6 +4,7 @@ package criticalpath
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
@@ -36,6 +37,7 @@ func (r *Result) Slow(f *transfers.Finding, name func(rank int) (name, host stri
 
 // Sure adds a verdict's confidence in the culprits that it names, and has it state for them what the run would gain.
 func (r *Result) Sure(v *verdict.Verdict) {
+	r.doubt(v)
 	if r.GainsNotKnown == "" {
 		for _, c := range v.Late() {
 			c.TimeShare = 0
@@ -53,6 +55,18 @@ func (r *Result) Sure(v *verdict.Verdict) {
 				break
 			}
 		}
+	}
+}
+
+// doubt says that gains are not known if the run would be no shorter without late ranks that the verdict names, while
+// no cause is known for much of the waiting: what they cost can be there.
+func (r *Result) doubt(v *verdict.Verdict) {
+	ofNamed := func(w WhatIf) bool {
+		return w.Change == FasterSet ||
+			slices.ContainsFunc(v.Culprits, func(c verdict.Culprit) bool { return w.is(&c) })
+	}
+	if v.Unknown >= verdict.MuchUnknown && len(v.Late()) > 0 && !slices.ContainsFunc(r.WhatIf, ofNamed) {
+		r.GainsNotKnown = fmt.Sprintf("for %.0f %% of the waiting, no cause is known", 100*v.Unknown)
 	}
 }
 

@@ -39,8 +39,8 @@ func TestSetsAreNamed(t *testing.T) {
 		{"a stage, compared with one other", 2, stage1, nil, false, nil, ""},
 		{"a stage, compared with two others", 3, from(16), nil, false, []int{16, 17, 18, 19, 20, 21, 22, 23},
 			"Ranks 16-23, which do the same work, together made the others wait: they caused 92 % of 73.4 µs waited, " +
-				"summed over 24 ranks. No others do this work; whether they are slow or have more to do is not known. " +
-				"None of them stands out from the rest. Who?"},
+				"summed over 24 ranks. No others do this work; whether they are slow or have more to do is not " +
+				"known. None of them stands out from the rest. Who?"},
 		{"a stage that differs from the next as that does from a third", 3, from(8), nil, false, nil, ""},
 		{"nobody", 1, nobody, nil, false, nil, ""},
 	} {
@@ -75,5 +75,25 @@ func TestRivals(t *testing.T) {
 	for gain, want := range map[uint64]bool{59: false, 61: true} {
 		got := set.rivals(&WhatIf{Change: FasterRank, Rank: 1, Gain: gain}, true)
 		testkit.Check(t, got == want, "rank 1 alone saves %d of 90: rival %v", gain, got)
+	}
+}
+
+// If no gain of the named ranks is left while no cause is known for much of the waiting, gains are not known.
+func TestGainsInDoubt(t *testing.T) {
+	for _, c := range []struct {
+		unknown float64
+		rows    []WhatIf
+		want    string
+	}{
+		{0.56, nil, "for 56 % of the waiting, no cause is known"},
+		{0.56, []WhatIf{{Change: FasterRank, Rank: 2, Gain: 1}}, ""},
+		{0.56, []WhatIf{{Change: FasterSet, Rank: -1, Gain: 1}}, ""},
+		{0.1, nil, ""},
+	} {
+		r := Result{WhatIf: c.rows}
+		r.Sure(&verdict.Verdict{Unknown: c.unknown,
+			Culprits: []verdict.Culprit{{Rank: 2, Kind: verdict.HostLate, Worst: &verdict.Worst{}}}})
+		testkit.Equal(t, r.GainsNotKnown, c.want, "%.2f unknown, %d rows: why gains are not known", c.unknown,
+			len(c.rows))
 	}
 }

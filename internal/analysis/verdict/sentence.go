@@ -64,12 +64,12 @@ func (ev *Evidence) writeText(v *Verdict) string {
 		units.Time(waited), ev.Ranks[worst].Name, 100*by/waited) + ev.unknownRemark(v)
 }
 
-// muchUnknown is the share of the waiting from which on the sentence says that no cause is known for it.
-const muchUnknown = 0.2
+// MuchUnknown is the share of the waiting from which on answers say that no cause is known for it.
+const MuchUnknown = 0.2
 
 // unknownRemark states how much of the waiting has no known cause, and mostly why; "" if that is little.
 func (ev *Evidence) unknownRemark(v *Verdict) string {
-	if v.Unknown < muchUnknown {
+	if v.Unknown < MuchUnknown {
 		return ""
 	}
 	return fmt.Sprintf(" For %.0f %% of the waiting, no cause is known%s.", 100*v.Unknown, ev.whyUnknown())
