@@ -121,8 +121,7 @@ type strike struct {
 	kind   Kind              // the kind with most of the cost
 	ledger *commLedger
 	member int
-	waiter int   // for messages; −1: a collective
-	fresh  share // of its own lateness: that it did since it met the others
+	waiter int // for messages; −1: a collective
 }
 
 // since sets how much later a member came, and was called, than another one.
@@ -145,7 +144,6 @@ func (l *ledger) strike(s *strike) {
 	case again:
 		b.late, b.called = max(b.late, s.late), max(b.called, s.called)
 	case b.continues(s) && !carries:
-		l.fresh[s.local.Rank].add(s)
 		b.row.add(b.lateness(), &l.rows[s.local.Rank])
 		b.seq, b.until, b.late, b.called, b.ops = seq, max(seq, b.until), s.late, s.called, b.ops+1
 	default:
