@@ -101,7 +101,7 @@ func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict, roles [][]int) {
 func (r *Result) slowest(c *causes.Result, roles [][]int) (best *WhatIf) {
 	for i := range r.WhatIf {
 		w := &r.WhatIf[i]
-		if !w.isCandidate() || float64(*w.Least) < leastSetGain*float64(r.Steady) || w.Operations < rareTimes ||
+		if !w.isCandidate() || float64(*w.Least) < leastSetGain*float64(r.Steady) || w.Operations < causes.LeastTimes ||
 			w.moreWork(c.Ranks, roles) < leastSetWork*float64(w.Gain) {
 			continue
 		}
@@ -130,9 +130,6 @@ func (w *WhatIf) rivals(other *WhatIf, named bool) bool {
 }
 
 func (w *WhatIf) has(rank int) bool { return w.Rank == rank || slices.Contains(w.Ranks, rank) }
-
-// rareTimes is the number of operations below which being late is no habit.
-const rareTimes = causes.LeastTimes
 
 // IsNamed reports whether the change is that of what the verdict names.
 func (w *WhatIf) IsNamed() bool {
