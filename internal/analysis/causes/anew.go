@@ -22,7 +22,10 @@ func (l *ledger) anew() []float64 {
 	for i := range all {
 		l.endBurst(int32(i))
 		l.paces[i].close(&l.bursts[i])
-		part, ok := l.paces[i].anew()
+		part, ok := l.fresh[i].anew()
+		if !ok {
+			part, ok = l.paces[i].anew()
+		}
 		if !ok {
 			part = l.rows[i].anew()
 		}
@@ -30,6 +33,36 @@ func (l *ledger) anew() []float64 {
 	}
 	return all
 }
+
+// freshness sums up, over operations in bursts, how much of the rank's lateness its host's work since it met the others
+// makes, weighted by cost.
+type freshness struct{ all, known, fresh float64 }
+
+// add counts an operation. before is how long the rank had worked when it was last late: what made it late then
+// is not new, although it has not met these others since.
+func (f *freshness) add(s *strike, before float64) {
+	f.all += s.cost
+	if s.fresh.known {
+		f.known, f.fresh = f.known+s.cost, f.fresh+s.cost*min(s.fresh.part, max(s.worked-before, 0)/max(s.late, 1))
+	}
+}
+
+// anew returns the part of the lateness that arose anew; ok is false if that is not known for most of it.
+func (f *freshness) anew() (part float64, ok bool) {
+	return f.fresh / max(f.known, 1), f.known > 0 && f.known >= mostFresh*f.all
+}
+
+// known returns a share that rests on hosts that wait for the operation before they call a function; not known if times
+// have not shown that they do.
+func (e *Engine) known(s share, function string) share {
+	if o := e.orders[functions{of: function}]; o == nil || !o.isBehind() {
+		return share{}
+	}
+	return s
+}
+
+// mostFresh is the part of the cost for which the host's work must be known to decide.
+const mostFresh = 0.5
 
 // pace measures how long a rank takes from the begin of one operation to the begin of the next.
 type pace struct {

@@ -24,6 +24,7 @@ type burst struct {
 	ops    float64     // number of operations
 	cost   float64     // ns, over all operations
 	last   float64     // ns, of the last operation
+	worked float64     // ns, by itself until the last operation
 	most   float64     // ns, of the most expensive operation
 	ledger *commLedger // of the first operation
 	member int         // in that ledger
@@ -121,7 +122,9 @@ type strike struct {
 	kind   Kind              // the kind with most of the cost
 	ledger *commLedger
 	member int
-	waiter int // for messages; −1: a collective
+	waiter int     // for messages; −1: a collective
+	fresh  share   // of its own lateness: that it did since it met the others
+	worked float64 // ns, by itself until then
 }
 
 // since sets how much later a member came, and was called, than another one.
@@ -144,6 +147,7 @@ func (l *ledger) strike(s *strike) {
 	case again:
 		b.late, b.called = max(b.late, s.late), max(b.called, s.called)
 	case b.continues(s) && !carries:
+		l.fresh[s.local.Rank].add(s, b.worked)
 		b.row.add(b.lateness(), &l.rows[s.local.Rank])
 		b.seq, b.until, b.late, b.called, b.ops = seq, max(seq, b.until), s.late, s.called, b.ops+1
 	default:
@@ -157,7 +161,7 @@ func (l *ledger) strike(s *strike) {
 	if !again {
 		b.last = 0
 	}
-	b.cost, b.last = b.cost+s.cost, b.last+s.cost
+	b.cost, b.last, b.worked = b.cost+s.cost, b.last+s.cost, s.worked
 	b.most = max(b.most, b.last)
 	of := &b.later
 	if b.origin == nil && s.local.Seq <= b.first {

@@ -21,6 +21,13 @@ type blame struct {
 	asked    bool    // the reason for its lateness is wanted
 	from, to int     // range in Engine.found with the reasons, in shares; empty: unknown
 	through  float64 // share of the lateness that was waiting in operations of another paradigm
+	fresh    share   // of what the member did itself: that it did since both met
+}
+
+// share is a part of something, if it is known.
+type share struct {
+	part  float64
+	known bool
 }
 
 // leastBlame is the fraction of the greatest charge below which no reasons are determined.
@@ -265,7 +272,7 @@ func (e *Engine) explain(c *comm, members []Member) {
 		party := func(i int32) party {
 			return party{&members[i].Local, &c.members[e.came[i].Rank], &e.arrived[i]}
 		}
-		b.through = e.compare(party(b.member), party(b.by), members[b.member].Source)
+		b.through, b.fresh = e.compare(party(b.member), party(b.by), members[b.member].Source)
 		b.to = len(e.found)
 	}
 }
@@ -289,8 +296,9 @@ func worldOf(s facts.Source) int {
 }
 
 // compare appends to found why one rank came later than another to an operation whose times have the given source. It
-// returns the share of the lateness that was waiting in operations of another paradigm.
-func (e *Engine) compare(late, early party, source facts.Source) (through float64) {
+// returns the share of the lateness that was waiting in operations of another paradigm, and, of what the late rank did
+// itself, the share that it did since both met.
+func (e *Engine) compare(late, early party, source facts.Source) (through float64, fresh share) {
 	w := e.window
 	w.clear()
 	w.addAll(late.now.waits, 1)
@@ -338,15 +346,31 @@ func (e *Engine) compare(late, early party, source facts.Source) (through float6
 	w.add(e.causes.unknown(), (s.loose-l.loose)-(t.loose-m.loose))
 	all := w.positive()
 	if all <= 0 {
-		return 0
+		return 0, fresh
 	}
+	fresh = e.fresh(late, early, &more)
 	for _, of := range w.touched {
 		if ns := w.ns[of]; ns > 0 {
 			e.found = append(e.found, amount{of, ns / all})
 		}
 	}
 	other := worlds - 1 - worldOf(source)
-	return min(max((s.waited[other]-l.waited[other])-(t.waited[other]-m.waited[other]), 0)/all, 1)
+	return min(max((s.waited[other]-l.waited[other])-(t.waited[other]-m.waited[other]), 0)/all, 1), fresh
+}
+
+// fresh returns the share of a rank's own lateness that its host's longer work (more) since both met makes. It is not
+// known where the early rank's host has run ahead of its GPU, calls are not known, or GPUs worked longer.
+func (e *Engine) fresh(late, early party, more *[ownKinds]float64) share {
+	host, gpu := max(more[Host]+more[Call], 0), max(more[GPU]+more[Own], 0)
+	if !late.Called || !early.Called || !late.met.called || !early.met.called || early.Ready < early.Ended ||
+		gpu > host {
+		return share{}
+	}
+	own := 0.0
+	for _, k := range OwnKinds {
+		own += max(e.window.ns[e.causes.of(late.Rank, k)], 0)
+	}
+	return share{min(host/max(own, 1), 1), own > 0}
 }
 
 // withoutHeadStart corrects the later rank's excess (more) by the times of calls. If the early rank's host had run

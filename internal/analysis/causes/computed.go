@@ -204,9 +204,13 @@ const steadier = 2
 
 // isBeside reports whether GPUs do not wait. If times show neither, both counts are about equal. So beside must exceed
 // behind by a factor, and by a number of standard deviations of the difference.
-func (o *order) isBeside() bool {
-	return o.beside+o.behind > 0 && o.beside >= mostlyBeside*o.behind &&
-		o.beside-o.behind >= surelyBeside*math.Sqrt(o.beside+o.behind)
+func (o *order) isBeside() bool { return surely(o.beside, o.behind) }
+
+// isBehind reports whether they wait.
+func (o *order) isBehind() bool { return surely(o.behind, o.beside) }
+
+func surely(many, few float64) bool {
+	return many > 0 && many >= mostlyBeside*few && many-few >= surelyBeside*math.Sqrt(many+few)
 }
 
 const (

@@ -390,6 +390,14 @@ func (s *state) worked() (own [ownKinds]float64) {
 	return own
 }
 
+// sumOwn returns how long the rank worked by itself, of all kinds.
+func (s *state) sumOwn() (ns float64) {
+	for _, own := range s.own {
+		ns += own
+	}
+	return ns
+}
+
 // leave sets a member's state at the end of an operation.
 func (e *Engine) leave(l *Local, s *state) {
 	p := e.ranks[l.Rank].at(l.Seq)

@@ -40,6 +40,7 @@ type job struct {
 	uncalled []bool
 	seq      []uint32
 	ended    []otf2.Timestamp
+	free     []otf2.Timestamp // when the last call had returned
 	comms    map[string]otf2.CommRef
 	ordinals map[string]uint64
 
@@ -58,7 +59,8 @@ func newJob(ranks int) *job {
 		engine: NewEngine(ranks), now: make([]float64, ranks), host: make([]float64, ranks),
 		gpu: make([]float64, ranks), beside: make([]float64, ranks), began: make([]float64, ranks),
 		uncalled: make([]bool, ranks),
-		seq:      make([]uint32, ranks), ended: make([]otf2.Timestamp, ranks), comms: make(map[string]otf2.CommRef),
+		seq:      make([]uint32, ranks), ended: make([]otf2.Timestamp, ranks), free: make([]otf2.Timestamp, ranks),
+		comms:    make(map[string]otf2.CommRef),
 		ordinals: make(map[string]uint64),
 	}
 	for i := range j.now {
@@ -194,7 +196,8 @@ func (j *job) begin(r, member int) Member {
 		begin = max(j.now[r], ready+beside)
 	}
 	l := Local{Rank: int32(r), Before: j.seq[r], Ended: j.ended[r], Ready: at(ready), Returned: at(ready + 1),
-		Called: !j.uncalled[r]}
+		Called: !j.uncalled[r], Free: j.free[r]}
+	j.free[r] = l.Returned
 	if l.Before == 0 {
 		l.Ended = at(begin)
 	}

@@ -39,6 +39,7 @@ type ledger struct {
 	burstsOf    []bursts            // by rank, bursts that have ended
 	rows        []steadiness        // by rank
 	paces       []pace              // by rank
+	fresh       []freshness         // by rank
 	occurrences [][]Occurrence      // by rank, the most expensive ones, as a heap
 	kept        int                 // limit on the occurrences of each rank
 }
@@ -101,8 +102,8 @@ func newLedger(n causesOf) ledger {
 		waits: waiting{until: make([]otf2.Timestamp, n)}, own: make([]float64, n),
 		ownBy: make([][ownKinds]float64, n), longest: make([]longest, n), occurrences: make([][]Occurrence, n),
 		bursts: make([]burst, n), passed: make([]passed, n), burstsOf: make([]bursts, n), rows: make([]steadiness, n),
-		paces: make([]pace, n),
-		kept:  min(max(keptOccurrences/max(int(n), 1), leastOccurrences), mostOccurrences),
+		paces: make([]pace, n), fresh: make([]freshness, n),
+		kept: min(max(keptOccurrences/max(int(n), 1), leastOccurrences), mostOccurrences),
 	}
 }
 
@@ -167,6 +168,7 @@ func (e *Engine) settle(op *Operation, c *comm, members []Member) {
 			continue
 		}
 		s.since(m, &members[b.by], s.cost/b.charge*float64(m.Begin-members[b.by].Begin))
+		s.fresh, s.worked = e.known(b.fresh, op.Function), e.arrived[b.member].sumOwn()
 		e.ledger.strike(&s)
 		e.struck = append(e.struck, lateMember{s, m, &members[b.by], op.Function, c.calls[op.Function]})
 	}

@@ -294,7 +294,7 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 		}
 		if significant {
 			b.from = len(e.found)
-			b.through = e.compare(party{&o.Local, others, &t}, party{&l.Local, mine, s}, l.Source)
+			b.through, b.fresh = e.compare(party{&o.Local, others, &t}, party{&l.Local, mine, s}, l.Source)
 			b.to = len(e.found)
 		}
 		x := e.charge(&b, o.Local.Rank, l.Begin, o.There)
@@ -306,6 +306,7 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 		if x.cost > 0 && !l.Outside {
 			x.local, x.ledger, x.member, x.waiter = &o.Local, ends, int(o.Arrival.Rank), int(l.Arrival.Rank)
 			x.since(&o.Member, &l.Member, x.cost/charge*float64(o.There-l.Begin))
+			x.fresh, x.worked = e.known(b.fresh, l.function), t.sumOwn()
 			ends.ranks[l.Arrival.Rank], ends.ranks[o.Arrival.Rank] = l.Local.Rank, o.Local.Rank
 			e.ledger.strike(&x)
 			e.struck = append(e.struck, lateMember{x, &o.Member, &l.Member, o.function, o.nth})

@@ -3,6 +3,7 @@
 package causes
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -59,6 +60,26 @@ func carried(operations int, behind float64, from int) *Result {
 	return e.Result()
 }
 
+// byMore makes AllReduces of three ranks, of which one is late by ever more.
+func byMore(times, rank int) (text string) {
+	for k := range times {
+		text += fmt.Sprintf("0:50 1:50 2:50 %d:%d ar(0,1,2) ", rank, 100+2*k)
+	}
+	return text
+}
+
+// inTwo makes two ranks meet, and then both of them a third one; one of the two is delayed once.
+func inTwo(rounds, delayed int) (text string) {
+	for k := range rounds {
+		late := 0
+		if k == delayed {
+			late = 900
+		}
+		text += fmt.Sprintf("0:50 1:%d 2:%d ar(0,1) 0:5 1:5 ar(0,1,2) ", 50+late, 66+k*k%17)
+	}
+	return text
+}
+
 // Lateness carried along from a single delay is one occasion; if it arises anew, each operation is one.
 func TestOccasions(t *testing.T) {
 	played := func(ranks int, text string) *Result { return newJob(ranks).play(text).engine.Result() }
@@ -71,6 +92,9 @@ func TestOccasions(t *testing.T) {
 		{"late anew for a while", played(3, "9*[ 0:50 1:50 2:50 ar(0,1,2) ] 20*[ 0:50 1:150 2:50 ar(0,1,2) ]"), 18, 20},
 		{"late anew until another one is", played(3, "9*[ 1:150 0:50 2:50 ar(0,1,2) ] 20*[ 0:50 1:151 2:50 "+
 			"ar(0,1,2) ] 29*[ 0:50 1:50 2:150 ar(0,1,2) ]"), 27, 29},
+		{"late anew, by ever more, until another one is", played(3, "9*[ 0:50 1:50 2:50 ar(0,1,2) ] "+byMore(20, 1)+
+			byMore(20, 2)), 18, 20},
+		{"once before two communicators", played(3, inTwo(30, 20)), 1, 1.2},
 		{"every second time", played(3, "9*[ ar(0,1,2) 1:100 ar(0,1,2) ]"), 9, 9},
 		{"carried along by a host that does not wait", carried(60, 200, 20), 1, 2},
 		{"a sender that always takes as long, late from where the other one has caught up", played(2,

@@ -94,11 +94,25 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 	if h.pattern != "" {
 		h.sentence += ", " + h.pattern
 	}
+	if r.All {
+		h.sentence += elsewhere(len(all) - len(in))
+	}
 	if h.kind == GPULate {
 		h.sentence += busyWith(causes.BusyWith(in), ev.Kernel)
 	}
 	h.sentence += "."
 	return h
+}
+
+// elsewhere says on how many occasions a rank was late before other calls than the one that is named.
+func elsewhere(times int) string {
+	switch times {
+	case 0:
+		return ""
+	case 1:
+		return "; once before another call"
+	}
+	return fmt.Sprintf("; %d times before other calls", times)
 }
 
 // calledLate states by how much calls were late. Where the host of the other rank runs ahead of its GPU, the time
