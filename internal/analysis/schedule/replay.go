@@ -52,7 +52,7 @@ func (r *Recorder) Replay(scenarios []Scenario) (gains []Gain, notKnown string) 
 func (r *Recorder) Close() { r.log.close() }
 
 // mostStates limits scenarios at a time × ranks.
-const mostStates = 1 << 16
+const mostStates = 1 << 18
 
 // player plays a schedule.
 type player struct {
