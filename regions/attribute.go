@@ -125,6 +125,8 @@ const (
 	AttrLongest      // ns: a single step's longest time in one phase
 	AttrLongestPhase // that phase
 	AttrLongestOn    // the step's channel
+	// with AttrEndsEarly: ns from the begin of the operation until its GPU was last seen to fill or empty a buffer
+	AttrGPULast
 	numAttributes
 )
 
@@ -253,4 +255,6 @@ var Attributes = [numAttributes]Attribute{
 	{AttrLongest, "LONGEST", otf2.TypeUint64, "Longest time (ns) of a single transfer in one phase"},
 	{AttrLongestPhase, "LONGEST_PHASE", otf2.TypeString, "That phase"},
 	{AttrLongestOn, "LONGEST_CHANNEL", otf2.TypeUint32, "NCCL channel of that transfer"},
+	{AttrGPULast, "GPU_LAST", otf2.TypeUint64,
+		"How long after the begin (ns) the GPU was last seen to fill or empty a network buffer, if END_IS_EARLY"},
 }

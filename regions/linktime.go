@@ -59,6 +59,7 @@ type gpuTurn struct {
 	since   uint64 // time of the last arrival or step; 0: none yet
 	held    uint64 // time held up after the first step
 	steps   uint64 // buffers filled or emptied
+	last    uint64 // time of the last of these
 	// The first step of the GPU, and the earliest time at which it could have happened if the kernel ran.
 	firstSince, first uint64
 }
@@ -141,7 +142,7 @@ func (s *proxyStep) leaveLink(t uint64) {
 
 // addStep takes a step of the GPU.
 func (u *gpuTurn) addStep(t uint64) {
-	u.steps++
+	u.steps, u.last = u.steps+1, max(u.last, t)
 	switch {
 	case u.since == 0: // the event that it waited for was not recorded
 	case u.first == 0:
@@ -206,6 +207,14 @@ func (p *plan) turnAttributes(a *otf2.AttributeList, when gpuclock.Interval, sou
 		a.Uint64(AttrGPUSteps, u.steps)
 		a.Uint8(AttrGPUWays, u.countDirections())
 	}
+}
+
+// lastStep returns when the plan's GPU was last seen to fill or empty a buffer of the network; 0 if it was not.
+func (p *plan) lastStep() (t uint64) {
+	for _, u := range p.net.turns {
+		t = max(t, u.last)
+	}
+	return t
 }
 
 // busiestLink returns the link that was busy longest, of equal ones the one to the lowest rank; nil if nothing was

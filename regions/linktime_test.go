@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -60,6 +61,29 @@ func (s *scene) receive(op string, step int32, posted, came, taken uint64) {
 	s.stepState(came, name, recvFlushWait, 100)
 	s.stepState(came, name, recvGPUWait)
 	s.stop(1, taken, shm.EventProxyStep, name)
+}
+
+// The end of several messages is stamped when the first is done: the network may see the GPU at work after it.
+func TestGPUAtWorkAfterItsEnd(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  uint64
+		want string
+	}{
+		{"after the stamp", 130, "END_IS_EARLY=1 GPU_LAST=64520"},
+		{"before the stamp", 180, "END_IS_EARLY=1"},
+	} {
+		s := newScene(t, 4)
+		s.allReduce(100, "a")
+		s.m.ranks.all[0].queue.plans[0].ops[0].tuning.algo = "TREE"
+		s.proxyOp(120, "from", "a", false, 2)
+		s.receive("from", 0, 121, 171, 175)
+		s.stop(1, 176, shm.EventProxyOp, "from")
+		s.kernel(110, c.end, "a")
+		s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
+		lines := strings.Join(s.lines(experiment.KindRank, AttrEndsEarly, AttrGPULast), "\n")
+		testkit.Check(t, strings.Contains(lines, " Enter AllReduce "+c.want+"\n"), "%s:\n%s", c.name, lines)
+	}
 }
 
 // A GPU that waits for another rank's data is not what holds the transfers up, however long there was room for what it

@@ -46,6 +46,11 @@ func TestEarlyEndsAreMoved(t *testing.T) {
 			p.On(fmt.Sprintf("node%d", rank/2), 2000+rank)
 			p.Collective(0, tree([]uint64{12 * ms, 4 * us, 15 * ms}[rank], 2*us, true))
 		}, "[12000 12000 15000]", "1"},
+		{"by what the network saw of its GPU", func(rank int, p *shardtest.Process) {
+			op := tree([]uint64{15 * ms, 4 * us, 9 * us}[rank], 2*us, true)
+			op.GPULast = []uint64{16 * ms, 3 * us, 20 * ms}[rank]
+			p.Plan(0, []shardtest.Op{op, op})
+		}, "[16000 4 20000]", "4"},
 		{"a member that never came", func(rank int, p *shardtest.Process) {
 			if rank < 2 {
 				p.Collective(0, tree([]uint64{15 * ms, 4 * us}[rank], 2*us, true))

@@ -5,7 +5,8 @@
 // In some algorithms, NCCL stamps the end of a kernel when only a part of it is done (regions.AttrEndsEarly). For
 // example, a rank that has sent its data up the tree of an AllReduce seems to be done while it waits for the result. No
 // member of an AllReduce has the result before all have contributed, so none ends before the latest end that any of
-// them recorded. A message cannot arrive before it was sent.
+// them recorded. A message cannot arrive before it was sent. And where transfers over the network were recorded, a
+// kernel does not end before its GPU has filled and emptied the last buffer.
 //
 // Find reads an archive's rows once, in the order of time, and returns the ends to move. Rewrite rewrites a row's event
 // file.
@@ -215,6 +216,9 @@ func (f *finder) leaveLaunch(r *facts.Region) {
 	}
 	if l.early {
 		l.waits, w.last = 1, l
+		if last := r.Begin + otf2.Timestamp(r.GPULast); last > r.End+otf2.Timestamp(r.Uncertainty) {
+			l.to = last
+		}
 	}
 	for i := range w.ops {
 		op := &w.ops[i]

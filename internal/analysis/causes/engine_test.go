@@ -56,3 +56,16 @@ func TestOverlapsWithinUncertainty(t *testing.T) {
 			last.Before, last.Ended)
 	}
 }
+
+// After an operation whose end is that of a part, it is not known whether the next one had to wait, unless the network
+// showed when all had ended.
+func TestEndsOfParts(t *testing.T) {
+	for _, c := range []struct{ early, seen, may bool }{{false, false, false}, {true, false, true}, {true, true, false}} {
+		var lane Lane
+		lane.places.Set(0, &place{process: new(process), rank: new(timeline)})
+		d := facts.Details{EndsEarly: c.early, Carried: facts.Carried{Known: c.seen}}
+		lane.Operation(&facts.Operation{Details: d, Since: 0, End: 1000})
+		next := lane.Operation(&facts.Operation{Since: 2000, End: 3000})
+		testkit.Check(t, next.MayLast == c.may, "%+v: %+v", c, next)
+	}
+}

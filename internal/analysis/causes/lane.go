@@ -19,6 +19,8 @@ type Local struct {
 	Called bool   // Ready and Returned are known
 	// Outside marks an operation that is not selected. It is in no figure itself, but its consequences may be.
 	Outside bool
+	// MayLast: the operation Before may have ended later than Ended, because that is the end of a part of its kernel.
+	MayLast bool
 	Ended   otf2.Timestamp // end of the operation Before; without one, the begin of this operation
 	// Ready is when the application had made the call: when a single call was entered, or when the last call in a
 	// group had returned.
@@ -98,6 +100,8 @@ type timeline struct {
 	seq  uint32
 	gpu  *gpu                     // nil: its kernels are unknown
 	ends [KeptEnds]otf2.Timestamp // of seq, by seq modulo KeptEnds
+	// mayLast has the operations whose ends are those of parts of their kernels, with nothing else known of their ends.
+	mayLast [KeptEnds]bool
 }
 
 // Lanes makes lanes for an archive's locations. ranks has the rank of the world of each member location; process
@@ -218,13 +222,13 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 		at.Ready, at.Returned, at.Called = o.Since, o.Since, true
 	}
 	if seq, end := t.before(o.Since, o.Uncertainty); seq > 0 {
-		at.Before, at.Ended = seq, end
+		at.Before, at.Ended, at.MayLast = seq, end, t.mayLast[seq%KeptEnds]
 	}
 	if p.begun == o.Since {
 		at.Kernels = p.before
 	}
 	t.seq++
-	t.ends[t.seq%KeptEnds] = o.End
+	t.ends[t.seq%KeptEnds], t.mayLast[t.seq%KeptEnds] = o.End, o.EndsEarly && !o.Carried.Known
 	t.gpu.restart(o.End)
 	if o.Parent != 0 {
 		if c, ok := p.process.calls.take(o.Parent); ok {

@@ -81,6 +81,7 @@ type Occurrence struct {
 	Cost     float64 // ns that others waited for it because of what it did itself
 	Message  bool    // it was late to a message, for the rank at the other end
 	Stated   bool    // Uncertainty is known
+	MayWait  bool    // the operation before may not have ended yet, see Local.MayLast
 	During   Phase   // phase in which it was called; nil: none, or unknown
 	// Uncertainty is the uncertainty of Late, in ns.
 	Uncertainty uint64
@@ -262,7 +263,7 @@ func occurrence(late, early *Member) Occurrence {
 	o := Occurrence{
 		At: late.Begin, Late: float64(late.Begin - early.Begin), Called: math.NaN(),
 		Stated: late.Stated && early.Stated, Uncertainty: late.Uncertainty + early.Uncertainty,
-		late: late.Kernels, early: early.Kernels, During: late.During,
+		MayWait: late.MayLast, late: late.Kernels, early: early.Kernels, During: late.During,
 	}
 	if late.Called && early.Called {
 		o.Called = float64(late.Ready) - float64(early.Ready)
@@ -340,6 +341,19 @@ func (r *Rank) Cost() (sum float64) {
 		sum += r.Costs[k]
 	}
 	return sum
+}
+
+// Ascribe moves a part of the waiting for a rank on which operations took longer than on others to the slow links of
+// another one, on which messages came to it.
+func (r *Result) Ascribe(rank, to int, part float64) {
+	from, by := &r.Ranks[rank], &r.Ranks[to]
+	for _, ns := range [...]struct{ from, to *[NumKinds]float64 }{
+		{&from.Costs, &by.Costs}, {&from.Beside, &by.Beside}, {&from.Delays, &by.Delays},
+	} {
+		moved := part * ns.from[Transfer]
+		ns.from[Transfer] -= moved
+		ns.to[Link] += moved
+	}
 }
 
 // Transfers returns the part of Waited, in ns, due to operations that took longer, for a known reason or on some

@@ -261,3 +261,12 @@ func TestPacesOfMovingCauses(t *testing.T) {
 			part, ok)
 	}
 }
+
+// What operations took longer on a rank goes to the link that was the reason.
+func TestAscribe(t *testing.T) {
+	r := &Result{Ranks: make([]Rank, 2)}
+	r.Ranks[1].Costs[Transfer], r.Ranks[1].Delays[Transfer], r.Ranks[0].Costs[Link] = 100, 40, 5
+	r.Ascribe(1, 0, 0.75)
+	testkit.Check(t, r.Ranks[1].Costs[Transfer] == 25 && r.Ranks[0].Costs[Link] == 80, "%+v", r.Ranks)
+	testkit.Check(t, r.Ranks[1].Delays[Transfer] == 10 && r.Ranks[0].Delays[Link] == 30, "%+v", r.Ranks)
+}

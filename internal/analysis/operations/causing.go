@@ -138,6 +138,9 @@ func (c *causing) abandoned(members []analysis.Operation) {
 // judge determines the causes of the waits and the verdict.
 func (r *Report) judge(a *otf2.Archive, o *operations) {
 	r.Causes = o.causing.engine.Result()
+	for _, l := range r.WaitStates.Slow.Longer {
+		r.Causes.Ascribe(l.Rank, l.By, l.Part)
+	}
 	r.WaitStates.Explain(r.Causes)
 	ev := &verdict.Evidence{
 		MPI:    make(map[otf2.CommRef]bool),

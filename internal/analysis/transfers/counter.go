@@ -94,6 +94,18 @@ func (c *Counter) Add(op *Operation) []Charge {
 	return c.charges
 }
 
+// Expect takes the times of an operation's links and GPUs as those of earlier operations, before any is added.
+func (c *Counter) Expect(op *Operation) {
+	for _, list := range [...]func(*Operation){c.links, func(op *Operation) { c.gpus(op) }} {
+		list(op)
+		for i := range c.suspects {
+			if s := &c.suspects[i]; !s.least {
+				c.history.add(s)
+			}
+		}
+	}
+}
+
 // Took counts how long a member was in operations, without its waits for others.
 func (c *Counter) Took(ns uint64) { c.work.Taken += float64(ns) }
 

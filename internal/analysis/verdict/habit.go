@@ -41,12 +41,15 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 	h := habit{kind: kind, times: len(all), certainty: certaintyOf(all)}
 	main := mainSeries(all)
 	var in []causes.Occurrence
-	late, called, known, stated := 0.0, 0.0, 0, 0
+	late, called, known, stated, mayWait := 0.0, 0.0, 0, 0, 0
 	for _, o := range all {
 		if (series{o.Comm, o.Function, o.Message}) != main {
 			continue
 		}
 		in = append(in, o)
+		if o.MayWait {
+			mayWait++
+		}
 		late += o.Late
 		if !math.IsNaN(o.Called) {
 			stated++
@@ -97,12 +100,20 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 	if r.All {
 		h.sentence += elsewhere(len(all) - len(in))
 	}
+	busy := ""
 	if h.kind == GPULate {
-		h.sentence += busyWith(causes.BusyWith(in), ev.Kernel)
+		busy = busyWith(causes.BusyWith(in), ev.Kernel)
 	}
-	h.sentence += "."
+	h.sentence += busy + "."
+	if h.kind == GPULate && busy == "" && 2*mayWait >= len(in) {
+		h.sentence += inOperationBefore
+	}
 	return h
 }
+
+// inOperationBefore follows where a GPU may not have been late, but in the operation before.
+const inOperationBefore = " Or it was still in the operation before: NCCL stamped when a part of that had ended " +
+	"(NCCL_OTF2_EVENTS=net records when all had)."
 
 // elsewhere says on how many occasions a rank was late before other calls than the one that is named.
 func elsewhere(times int) string {

@@ -235,22 +235,29 @@ func TestCalledLate(t *testing.T) {
 	}
 }
 
-// A call that came as late as its GPU is not called timely.
+// A call that came as late as its GPU is not called timely, and a GPU may have been in the operation before.
 func TestCalledInTime(t *testing.T) {
-	for called, want := range map[float64]string{
-		0: "Its GPU began ncclAllReduce 10 ms after the others, though it was called in time, 20 of 20 times, " +
-			"always.",
-		10e6: "Its GPU began ncclAllReduce 10 ms after the others, 20 of 20 times, always.",
+	const inTime = "Its GPU began ncclAllReduce 10 ms after the others, though it was called in time, 20 of 20 times, " +
+		"always."
+	for _, c := range []struct {
+		called  float64
+		mayWait int
+		want    string
+	}{
+		{0, 0, inTime},
+		{0, 9, inTime},
+		{0, 10, inTime + inOperationBefore},
+		{10e6, 0, "Its GPU began ncclAllReduce 10 ms after the others, 20 of 20 times, always."},
 	} {
 		ev := evidence(4, 20, 2)
 		r := &ev.Causes.Ranks[2]
 		r.Costs[causes.GPU], r.Costs[causes.Host] = r.Costs[causes.Host], 0
 		for i := range r.Occurrences {
-			r.Occurrences[i].Called = called
+			r.Occurrences[i].Called, r.Occurrences[i].MayWait = c.called, i < c.mayWait
 		}
 		r.Delays[causes.GPU], r.Delays[causes.Host] = r.Delays[causes.Host], 0
-		if v := Judge(ev); v.Culprits[0].Kind != GPULate || v.Culprits[0].Evidence != want {
-			t.Errorf("called %g ns later: %+v", called, v.Culprits[0])
+		if v := Judge(ev); v.Culprits[0].Kind != GPULate || v.Culprits[0].Evidence != c.want {
+			t.Errorf("%+v: %+v", c, v.Culprits[0])
 		}
 	}
 }

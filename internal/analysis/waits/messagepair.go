@@ -62,6 +62,8 @@ type messagePlan struct {
 	peer     int
 	since    otf2.Timestamp // begin of this end
 	held     []heldUp       // in its messages
+	unjudged int            // messages whose transfers have not been compared with others
+	settled  bool           // its waits are known
 }
 
 // Outside reports whether the message is not selected.

@@ -3,6 +3,8 @@
 package waits
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
@@ -19,7 +21,39 @@ type slowness struct {
 	nodes   map[otf2.LocationRef]int // nodes in the communicator of a row
 	ring    otf2.StringRef           // the algorithm's name
 	members []transfers.Member
+	// The first messages wait until others are known that they can be compared with: those of one link may all come
+	// before those of any other one. judged: no more of them wait.
+	early  []message
+	judged bool
+	longer []longer // by rank of the world
 }
+
+// longer is by how much operations took longer on a rank than on others, ns.
+type longer struct {
+	all float64
+	by  map[link]float64 // because of links of messages
+}
+
+func newLonger(ranks int) []longer {
+	all := make([]longer, ranks)
+	for i := range all {
+		all[i].by = make(map[link]float64)
+	}
+	return all
+}
+
+// link has its sending end first.
+type link struct{ rank, peer int }
+
+// message is a message with the launches of its two ends.
+type message struct {
+	transfers.Operation
+	plans [2]*messagePlan
+	left  [2]uint64 // ns from the end of its launch to the end of the message
+}
+
+// mostEarly is the number of messages that wait.
+const mostEarly = 1 << 12
 
 func newSlowness(defs *otf2.Definitions, ranks []analysis.Rank, of map[otf2.LocationRef]int) *slowness {
 	s := &slowness{counter: transfers.New(), of: of, nodes: facts.NodesOf(defs), ring: otf2.UndefinedString}
@@ -37,6 +71,7 @@ func newSlowness(defs *otf2.Definitions, ranks []analysis.Rank, of map[otf2.Loca
 		}
 		s.hosts = append(s.hosts, n)
 	}
+	s.longer = newLonger(len(ranks))
 	return s
 }
 
@@ -96,9 +131,14 @@ func carried(members []analysis.Operation) bool {
 // held counts how long the members of a collective were held up by the ranks and links that made it longer.
 func (s *slowness) held(a *Arrival, charges []transfers.Charge) {
 	longer, end := longerBy(charges), a.lastBegin+otf2.Timestamp(a.transfer)
+	least := a.transfer
+	for i := range a.Parts {
+		least = min(least, a.Parts[i].Time-a.Parts[i].Waits)
+	}
 	for i := range a.Parts {
 		p := &a.Parts[i]
 		s.counter.Took(p.Time - p.Waits)
+		s.longer[p.Rank].all += float64(p.Time - p.Waits - least)
 		if left := p.Begin + otf2.Timestamp(p.Time); longer > 0 {
 			s.share(charges, longer, min(facts.HeldUp(longer, uint64(end-min(left, end))), p.Time-p.Waits))
 		}
@@ -132,22 +172,30 @@ type heldUp struct {
 
 // settle counts how long a launch was held up: over all its messages, no longer than it took without waiting.
 func (s *slowness) settle(p *messagePlan) {
+	if p.settled = true; p.unjudged > 0 {
+		return
+	}
 	took, all := p.Time-p.Waits, 0.0
 	s.counter.Took(took)
 	for i := range p.held {
 		all += p.held[i].ns
 	}
+	on := &s.longer[p.Rank]
+	on.all += float64(took)
 	for i := range p.held {
 		h := &p.held[i]
-		s.counter.HeldUp(&h.by, h.ns*min(1, float64(took)/all))
+		ns := h.ns * min(1, float64(took)/all)
+		s.counter.HeldUp(&h.by, ns)
+		if h.by.Kind == transfers.Link {
+			on.by[link{h.by.Rank, h.by.Peer}] += ns
+		}
 	}
 }
 
 // message adds a message whose ends' times are comparable. GPU figures of a launch are in its first message. A GPU's
 // work for a message waits for no other GPU.
 func (s *slowness) message(a, b *MessageEnd) {
-	comm := a.Plan.Comm
-	s.members = s.members[:0]
+	members := make([]transfers.Member, 0, 2)
 	begin, end := max(a.Begin, b.Begin), otf2.Timestamp(0)
 	for _, e := range [...]*MessageEnd{a, b} {
 		m := transfers.Member{Rank: e.Plan.Rank, Peer: transfers.Nobody, Node: s.hosts[e.Plan.Rank],
@@ -159,19 +207,56 @@ func (s *slowness) message(a, b *MessageEnd) {
 			m.Peer = other.Plan.Rank
 		}
 		end = max(end, e.Begin+otf2.Timestamp(e.Plan.Time))
-		s.members = append(s.members, m)
+		members = append(members, m)
 	}
-	charges := s.counter.Add(&transfers.Operation{
-		Sort: transfers.Sort{Comm: comm.Ref, Function: "Send", Size: max(a.size, b.size),
-			Algo: otf2.UndefinedString},
-		Ordinal: a.Ordinal, Members: s.members, Transfer: uint64(max(end, begin) - begin), Network: true,
-	})
-	for _, e := range [...]*MessageEnd{a, b} {
-		held := facts.HeldUp(longerBy(charges), uint64(end-e.Begin)-e.Plan.Time)
+	m := message{
+		Operation: transfers.Operation{
+			Sort: transfers.Sort{Comm: a.Plan.Comm.Ref, Function: "Send", Size: max(a.size, b.size),
+				Algo: otf2.UndefinedString},
+			Ordinal: a.Ordinal, Members: members, Transfer: uint64(max(end, begin) - begin), Network: true,
+		},
+		plans: [...]*messagePlan{a.Plan, b.Plan},
+		left:  [...]uint64{uint64(end-a.Begin) - a.Plan.Time, uint64(end-b.Begin) - b.Plan.Time},
+	}
+	if s.judged {
+		s.judge(&m)
+		return
+	}
+	for _, p := range m.plans {
+		p.unjudged++
+	}
+	if s.early = append(s.early, m); len(s.early) == mostEarly {
+		s.judgeEarly()
+	}
+}
+
+// judgeEarly compares the first messages with each other.
+func (s *slowness) judgeEarly() {
+	s.judged = true
+	for i := range s.early {
+		s.counter.Expect(&s.early[i].Operation)
+	}
+	for i := range s.early {
+		m := &s.early[i]
+		s.judge(m)
+		for _, p := range m.plans {
+			if p.unjudged--; p.unjudged == 0 && p.settled {
+				s.settle(p)
+			}
+		}
+	}
+	s.early = nil
+}
+
+// judge adds a message, and who made it longer to the launches of its ends.
+func (s *slowness) judge(m *message) {
+	charges := s.counter.Add(&m.Operation)
+	longer := longerBy(charges)
+	for k, p := range m.plans {
+		held := facts.HeldUp(longer, m.left[k])
 		for i := range charges {
 			if c := charges[i]; c.Kind != transfers.Unknown && held > 0 {
-				e.Plan.held = append(e.Plan.held, heldUp{c,
-					float64(held) * float64(c.Excess) / float64(longerBy(charges))})
+				p.held = append(p.held, heldUp{c, float64(held) * float64(c.Excess) / float64(longer)})
 			}
 		}
 	}
@@ -182,6 +267,15 @@ type Slow struct {
 	transfers.Work
 	Cost float64   `json:"cost_ns"` // over all rows; with Total's waiting it is at most Total's time
 	Rows []SlowRow `json:"rows"`
+	// Longer are the parts that slow links have of how much longer operations took on ranks than on others.
+	Longer []Longer `json:"-"`
+}
+
+// Longer is a part of how much longer operations took on Rank: that of messages on a slow link of rank By. A later one
+// of the same Rank is a part of what the earlier ones leave.
+type Longer struct {
+	Rank, By int
+	Part     float64
 }
 
 // SlowRow is one link or GPU.
@@ -196,6 +290,7 @@ type SlowRow struct {
 }
 
 func (s *slowness) result(ranks []Row, gpus []string) (out Slow) {
+	s.judgeEarly()
 	var found []transfers.Finding
 	found, out.Work = s.counter.Result()
 	out.Rows = []SlowRow{}
@@ -208,8 +303,37 @@ func (s *slowness) result(ranks []Row, gpus []string) (out Slow) {
 			row.PeerName, row.PeerHost = ranks[f.Peer].Name, ranks[f.Peer].Host
 		}
 		out.Rows = append(out.Rows, row)
+		out.Longer = append(out.Longer, s.partsOf(f)...)
 	}
 	return out
+}
+
+// partsOf returns the parts that a slow link has, or all links from a rank or to it, and leaves the rest.
+func (s *slowness) partsOf(f *transfers.Finding) (all []Longer) {
+	if f.Kind != transfers.Link {
+		return nil
+	}
+	for rank := range s.longer {
+		on := &s.longer[rank]
+		for _, l := range slices.SortedFunc(maps.Keys(on.by), link.compare) {
+			if ns := on.by[l]; ns > 0 && on.all > 0 && l.isOf(f) {
+				all = append(all, Longer{rank, l.rank, min(ns/on.all, 1)})
+				on.all -= ns
+			}
+		}
+	}
+	return all
+}
+
+func (l link) isOf(f *transfers.Finding) bool {
+	if f.Into {
+		return l.peer == f.Rank
+	}
+	return l.rank == f.Rank && (f.Peer == transfers.Nobody || f.Peer == l.peer)
+}
+
+func (l link) compare(o link) int {
+	return cmp.Or(cmp.Compare(l.rank, o.rank), cmp.Compare(l.peer, o.peer))
 }
 
 func slowWhat(f *transfers.Finding) string {

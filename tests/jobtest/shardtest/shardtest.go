@@ -225,6 +225,7 @@ type Op struct {
 	Parent         uint64 // event of the call that asked for it, see CallFor; 0: not known
 	Uncertainty    uint64 // of its times; 0: not stated
 	EndsEarly      bool   // its end is that of a part
+	GPULast        uint64 // ns after Begin at which its GPU was last seen at work; 0: not stated
 }
 
 // kinds of functions in OTF2.
@@ -287,6 +288,9 @@ func (p *Process) Plan(comm int, ops []Op) {
 	}
 	if ops[0].EndsEarly {
 		p.endsEarly(a, len(ops))
+	}
+	if last := ops[0].GPULast; last > 0 {
+		a.Uint64(regions.AttrGPULast, last)
 	}
 	p.check(w.Enter(begin, a, region))
 	root := func(op Op) uint32 {
