@@ -38,15 +38,7 @@ func TestCallsSayOnWhichCommunicatorAndRankTheyAre(t *testing.T) {
 	call(150, "e", 3, "AllReduce", 0)
 	call(160, "f", 4, "AllReduce", 0) // its communicator is announced later
 	s.stop(0, 200, shm.EventGroupApi, "g")
-	s.expect(s.lines(experiment.KindThread, callPlace...), `
-		100 Enter ncclGroup
-		110…111 ncclAllReduce DEVICE=0 COMM=0 RANK=1
-		120…121 ncclAllReduce DEVICE=5 COMM=1 RANK=3
-		130…131 ncclBroadcast DEVICE=5 COMM=1 RANK=3 ROOT=2
-		140…141 ncclReduce DEVICE=2 RANK=0 ROOT=0
-		150…151 ncclAllReduce
-		160…161 ncclAllReduce
-		200 Leave ncclGroup`)
+	s.golden()
 }
 
 // A call that NCCL makes sends and receives of says so itself, too.
@@ -57,9 +49,7 @@ func TestCallsOfSendsAndReceivesSayOnWhichCommunicatorTheyAre(t *testing.T) {
 		s.api(110+10*uint64(i), string(rune('a'+i)), "g", function, 0)
 	}
 	s.stop(0, 200, shm.EventGroupApi, "g")
-	s.expect(s.lines(experiment.KindThread, callPlace...)[:2], `
-		100 Enter ncclAlltoAll DEVICE=0 COMM=0 RANK=1
-		110 Enter ncclSend DEVICE=0 COMM=0 RANK=1`)
+	s.golden()
 }
 
 // So many calls wait that half of them are given up, while one is under way: it has its region when it ends.

@@ -9,14 +9,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
@@ -128,29 +124,7 @@ func TestKernelIsLinkedToItsLaunchAndPlan(t *testing.T) {
 	s.launched(400_001, 1<<32-1, 100, "a")
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-	s.expect(s.lines(experiment.KindStream, attrGridX, attrGridY, attrBlockX, attrRegisters, attrStaticShared,
-		attrDynamicShared,
-		attrCorrelationID, AttrDevice, attrContext, attrStreamID, attrGraphID, attrGraphNodeID, AttrExternalID, AttrPlanID, AttrParentID), `
-		119…151 ncclDevKernel_AllReduce_Sum_f32_RING_LL GRID_X=24 BLOCK_X=544 REGISTERS=96 STATIC_SHARED_MEMORY=1024 DYNAMIC_SHARED_MEMORY=84000 CORRELATION_ID=4294967295 DEVICE=0 CONTEXT=1 STREAM_ID=7 EXTERNAL_ID=3 PLAN_ID=4 PARENT_ID=5`)
-	s.expect(s.lines(experiment.KindRank, AttrEventID, AttrPlanID, AttrTimingSource, attrGPUSource), `
-		0 CommCreate
-		120…150 AllReduce [11 0 4294967295 4096 4096] EVENT_ID=5 TIMING_SOURCE=gpu GPU_SOURCE=kernelch PLAN_ID=4
-		9000000 CommDestroy`)
-	s.expect(s.lines(experiment.KindThread, AttrEventID), `
-		100 Enter ncclAllReduce EVENT_ID=2
-		104…106 ncclKernelLaunch EVENT_ID=3
-		110 Leave ncclAllReduce`)
-	s.cupti(map[string]uint64{"RECORDS": 3, "KERNELS": 1, "KERNELS_LINKED": 1, "NCCL_KERNELS_UNLINKED": 0,
-		"LINKED_WITHOUT_PLAN": 0, "LAUNCHES_WITHOUT_KERNEL": 0})
-	s.oddities(nil)
-	for _, l := range s.p.Locations {
-		testkit.Check(t, l.Kind != experiment.KindStream || l.Name == "CUDA[0:7]" &&
-			l.Type == otf2.LocationTypeAcceleratorStream && l.GPU == 0 && l.Comm == -1, "location %+v", l)
-	}
-	for _, r := range s.p.Regions {
-		testkit.Check(t, r.Group != GroupCUDAKernels || r.Canonical == allReduceKernel &&
-			r.Role == otf2.RegionRoleFunction && r.Paradigm == otf2.ParadigmCUDA, "region %+v", r)
-	}
+	s.golden()
 }
 
 // Where NCCL gives no stamps, or none that can be true, the kernel's record gives the times.
@@ -276,20 +250,7 @@ func TestSourcesThatDiffer(t *testing.T) {
 	}
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-	lines := strings.Join(s.lines(experiment.KindRank, attrGPUSource, attrGPUDifference), "\n")
-	testkit.Check(t, strings.Count(lines, "GPU_SOURCE=kernelch") == 3 &&
-		strings.Count(lines, "GPU_SOURCE=kernelch GPU_TIMES_APART=30") == 2 && strings.Count(lines, "APART") == 2, "%v",
-		lines)
-	s.oddities(map[string]uint64{"GPU_TIMES_DIFFER": 2})
-	var marks []string
-	for _, m := range s.p.Markers {
-		marks = append(marks, m.Category+": "+m.Text)
-	}
-	if want :=
-		[]string{"GPU times differ: world rank 1: NCCL's stamps and CUPTI say otherwise when a kernel ran, by 301 " +
-			"µs"}; cmp.Diff(want, marks) != "" {
-		t.Errorf("markers %q", marks)
-	}
+	s.golden()
 }
 
 // An id that stayed on the thread's stack because NCCL went on after an error links nothing, nor does that of another
@@ -319,11 +280,7 @@ func TestStaleIdsLinkNothing(t *testing.T) {
 			name: allReduceKernel}.record())
 	}
 	s.reading(500_000)
-	s.cupti(map[string]uint64{"KERNELS": 7, "KERNELS_LINKED": 1, "KERNELS_IMPLAUSIBLE": 6, "NCCL_KERNELS_UNLINKED": 6,
-		"LINKED_WITHOUT_PLAN": 1})
-	got := strings.Join(s.lines(experiment.KindStream, AttrExternalID), "\n")
-	testkit.Check(t, strings.Count(got, "Enter") == 7 && strings.Count(got, "EXTERNAL_ID") == 1 &&
-		strings.Contains(got, "460 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL EXTERNAL_ID="), "%v", got)
+	s.golden()
 }
 
 // Where the plugin's thread has waited long for the CPU, calls are judged as they are elsewhere: whatever readings of
@@ -401,46 +358,7 @@ func TestStreams(t *testing.T) {
 	}
 	s.activity(1000, gpuKernel{begin: 300, end: 310, device: 3, stream: 9, name: "axpy"}.record())
 	s.reading(500_000)
-	var got []string
-	for s.nth = 0; ; s.nth++ {
-		lines := s.lines(experiment.KindStream, AttrBytes, attrGraphID)
-		if lines == nil {
-			break
-		}
-		n := 0
-		for _, l := range s.p.Locations {
-			if l.Kind == experiment.KindStream {
-				if n == s.nth {
-					got = append(got, l.Name)
-				}
-				n++
-			}
-		}
-		got = append(got, lines...)
-	}
-	s.expect(got, `
-		CUDA[0:7]
-		100…110 memcpy HtoD BYTES=4096
-		120…130 memset BYTES=4096
-		140…150 memcpy PtoP BYTES=4096
-		160…170 CUDA graph GRAPH_ID=4
-		200…250 at::native::kernel
-		250…260 at::native::kernel
-		CUDA[0:7] +1
-		210…220 at::native::kernel
-		220…240 at::native::kernel
-		CUDA[0:7] sync
-		90…171 Stream synchronize
-		CUDA[0] sync
-		180…181 Context synchronize
-		CUDA[3:9]
-		300…310 axpy`)
-	s.cupti(map[string]uint64{
-		"RECORDS": 20, "KERNELS": 6, "KERNELS_OTHER": 6, "COPIES": 2, "MEMSETS": 1, "GRAPHS": 1, "SYNCHRONIZATIONS": 3,
-		"UNKNOWN_RECORDS": 1, "BROKEN_RECORDS": 1, "WITHOUT_TIMES": 1, "WITHOUT_DEVICE": 1, "OVERLAPS": 2,
-		"NCCL_KERNELS_UNLINKED": 0,
-	})
-	testkit.Check(t, cmp.Diff([]experiment.GPU{{Device: 0}, {Device: 3}}, s.p.GPUs) == "", "GPUs %v", s.p.GPUs)
+	s.golden()
 }
 
 // What comes when later things have been written is raised, and counted; what no clock reading covers is not drawn.
@@ -453,13 +371,7 @@ func TestLateActivities(t *testing.T) {
 	s.activity(5_000_000, gpuKernel{begin: 90, end: 95, stream: 7, name: "c"}.record())
 	s.activity(5_000_000, gpuKernel{begin: 6_000_000, end: 7_000_000, stream: 7, name: "d"}.record())
 	s.reading(5_500_000)
-	s.expect(s.lines(experiment.KindStream), `
-		100…150 a`)
-	s.nth = 1
-	s.expect(s.lines(experiment.KindStream), `
-		100…100 c
-		120…130 b`)
-	s.cupti(map[string]uint64{"WRITTEN_LATE": 1, "WITHOUT_CLOCK": 1, "KERNELS": 4, "KERNELS_OTHER": 4, "OVERLAPS": 2})
+	s.golden()
 }
 
 // Strings of archives are UTF-8, whatever the names of kernels are, or where they were cut off.
@@ -537,10 +449,7 @@ func TestNothingIsLinkedBehindTheTimeline(t *testing.T) {
 	s.reading(8_000_000)
 	s.activity(8_000_001, apiRecord(3, 100, 104.2, 105.8))
 	s.activity(8_000_001, externalRecord(3, s.id("launch of a")))
-	got := s.lines(experiment.KindStream, AttrExternalID)
-	s.expect(got, `
-		119…151 ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
-	s.cupti(map[string]uint64{"KERNELS": 1, "KERNELS_LINKED": 0, "KERNELS_NO_API_CALL": 1, "NCCL_KERNELS_UNLINKED": 1})
+	s.golden()
 }
 
 // Streams for which there is no row any more leave nothing behind.
@@ -592,20 +501,5 @@ func TestCUDAGolden(t *testing.T) {
 	}
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-	s.lines(experiment.KindThread)
-	all := make([]otf2.AttributeRef, numAttributes)
-	for i := range all {
-		all[i] = otf2.AttributeRef(i)
-	}
-	var out strings.Builder
-	a := testkit.Value(otf2.Open(filepath.Join(s.dir, "traces.otf2"), nil))(t)
-	defer a.Close()
-	for _, l := range s.p.Locations {
-		out.WriteString(l.Name + "\n")
-		for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {
-			testkit.Must(t, err)
-			out.WriteString("  " + s.line(e, all) + "\n")
-		}
-	}
-	golden.Text(t, "testdata/cuda.txt", out.String())
+	s.golden()
 }

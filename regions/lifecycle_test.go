@@ -29,22 +29,7 @@ func TestCopyEngineCollective(t *testing.T) {
 	s.stop(0, 111, shm.EventCeBatch, "batch")
 	s.stop(0, 112, shm.EventCeColl, "ce")
 	s.stop(0, 115, shm.EventGroupApi, "g")
-	s.expect(s.lines(experiment.KindThread, AttrBytes), `
-		100 Enter ncclAllGather
-		105 Enter Enqueue CE AllGather
-		106…107 CE sync
-		108 Enter CE batch BYTES=4096
-		109…110 CE sync
-		111 Leave CE batch
-		112 Leave Enqueue CE AllGather
-		115 Leave ncclAllGather`)
-	s.expect(s.lines(experiment.KindRank, AttrSeq, AttrOrdinal, AttrCount, AttrDatatype, AttrStream, AttrChannels, AttrTimingSource, AttrSyncStrategy, AttrBatches), `
-		0 CommCreate
-		105 Enter AllGather SEQ=4 ORDINAL=0 SYNC_STRATEGY=MC BATCHES=2 DATATYPE=ncclFloat32 COUNT=256 TIMING_SOURCE=enqueue STREAM=7
-		105 MpiCollectiveBegin
-		112 MpiCollectiveEnd [6 0 4294967295 4096 4096]
-		112 Leave AllGather`)
-	s.oddities(nil)
+	s.golden()
 }
 
 // A thread of NCCL's own enqueues for a non-blocking communicator; NCCL leaves events open when an operation fails.
@@ -57,12 +42,7 @@ func TestCopyEngineOnNCCLsThreadAndUnfinished(t *testing.T) {
 	s.stop(2, 112, shm.EventCeColl, "ce2")
 	s.stop(2, 112, shm.EventCeBatch, "batch")
 	s.start(2, 113, shm.EventCeSync, "of nothing", "ce", shm.Record{})
-	s.expect(s.lines(experiment.KindEnqueue), `
-		100 Enter Enqueue CE AlltoAll
-		101…110 CE batch
-		110 Leave Enqueue CE AlltoAll
-		110…111 Enqueue CE AlltoAll`)
-	s.oddities(map[string]uint64{"UNFINISHED_CALLS": 1, "STRAY_STOPS": 2, "LATE_CHILDREN": 1})
+	s.golden()
 }
 
 // What a graph's capture shows and no replay repeats did not run when it was seen.
@@ -78,10 +58,7 @@ func TestWorkSeenAtItsCaptureOnlyIsNotDrawn(t *testing.T) {
 	s.start(0, 125, shm.EventCeColl, "ce", "call", shm.Record{Func: "AllGather", Count: 1024, Datatype: "ncclInt8"})
 	s.stop(0, 126, shm.EventCeColl, "ce")
 	s.stop(0, 130, shm.EventGroupApi, "g2")
-	s.expect(s.lines(experiment.KindRank), `0 CommCreate`)
-	s.oddities(map[string]uint64{"CAPTURE_ONLY_PLANS": 2})
-	k := s.p.Markers
-	testkit.Check(t, len(k) == 1 && k[0].Category == "Graph replays not seen", "markers: %+v", k)
+	s.golden()
 }
 
 // channelKernel reports one channel's share, with phases (name, begin, end in µs).
@@ -115,29 +92,7 @@ func TestSymmetricKernelShowsItsPhases(t *testing.T) {
 	s.stop(0, 110, shm.EventGroupApi, "g")
 	s.channelKernel(120, 150, "a", 0, 120, 125, 125, 145, 145, 150)
 	s.channelKernel(122, 151, "a", 1, 122, 126, 126, 144, 146, 151)
-	s.expect(s.lines(experiment.KindRank, AttrKernelVariant, AttrAlgo, AttrProto, AttrUserTag, AttrChannels), `
-		0 CommCreate
-		120 Enter AllReduce ALGO=AGxLL_R KERNEL_VARIANT=AllReduce_AGxLL_R CHANNELS=2 USER_TAG=77
-		120 MpiCollectiveBegin
-		120…126 initial_sync
-		126…145 compute
-		145…151 final_sync
-		151 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		151 Leave AllReduce`)
-	s.expect(s.lines(experiment.KindChannel), `
-		120 Enter AllReduce
-		120…125 initial_sync
-		125…145 compute
-		145…150 final_sync
-		150 Leave AllReduce`)
-	s.nth = 1
-	s.expect(s.lines(experiment.KindChannel), `
-		122 Enter AllReduce
-		122…126 initial_sync
-		126…144 compute
-		146…151 final_sync
-		151 Leave AllReduce`)
-	s.oddities(nil)
+	s.golden()
 }
 
 // NCCL stamps a batch as a whole: on a channel it is one region.
@@ -152,11 +107,7 @@ func TestChannelsOfABatch(t *testing.T) {
 	s.channelKernel(120, 150, "b", 5)
 	s.allReduce(200, "late")
 	s.channelKernel(10, 20, "late", 5) // stamps of another kernel
-	s.expect(s.lines(experiment.KindChannel), `
-		120…150 Group`)
-	s.oddities(map[string]uint64{"IMPLAUSIBLE_GPU_TIMES": 1, "IMPLAUSIBLE_CHANNEL_TIMES": 1})
-	l := s.p.Locations[len(s.p.Locations)-1]
-	testkit.Check(t, l.Name == "world ch 05" && l.Type == otf2.LocationTypeAcceleratorStream, "location %+v", l)
+	s.golden()
 }
 
 // v1 to v3: the communicator is known from its first operation on, its size never.
@@ -178,16 +129,7 @@ func TestCommunicatorOfUnknownSize(t *testing.T) {
 		Datatype: "ncclInt8", Peer: 1, Flags: shm.FlagUnknownChannels})
 	s.stop(2, 192, shm.EventP2p, "b")
 	s.stop(2, 193, shm.EventGroup, "p2")
-	s.expect(s.lines(experiment.KindEnqueue), `
-		90…93 Enqueue plan
-		190…193 Enqueue plan`)
-	s.nth = 1
-	s.expect(s.lines(experiment.KindRank, AttrOrdinal, AttrTimingSource, AttrParentID, AttrChannels), `
-		90…93 AllReduce ORDINAL=0 CHANNELS=1 PARENT_ID=1 TIMING_SOURCE=enqueue
-		190…193 Send ORDINAL=0 PARENT_ID=4 TIMING_SOURCE=enqueue`)
-	s.oddities(map[string]uint64{"UNKNOWN_COMM_SIZE": 2, "INCOMPLETE_OPERATIONS": 1})
-	c := s.p.Comms[1]
-	testkit.Check(t, c.NRanks == 0 && c.Rank == 2 && c.Location >= 0, "communicator %+v", c)
+	s.golden()
 }
 
 // Up to API v4 no call shows which threads are the application's: plans stand on one row of their communicator rank,
@@ -262,30 +204,7 @@ func TestApplicationPhases(t *testing.T) {
 	s.mark(40, shm.MarkPhaseEnd, "")
 	s.mark(41, shm.MarkPhaseBegin, "left open")
 	s.passTo(50)
-	s.expect(s.lines(experiment.KindThread, AttrUnfinished), `
-		10 Enter epoch 1
-		11…11 loaded
-		12 Enter step
-		20 Enter ncclGroup
-		21 Enter bucket
-		22…23 ncclAllReduce
-		25 Leave bucket
-		26…26 launching
-		30 Leave ncclGroup
-		30 Leave step
-		30…40 next step
-		41 Enter left open
-		50 Leave left open UNFINISHED=1
-		50 Leave epoch 1 UNFINISHED=1`)
-	s.oddities(map[string]uint64{"CROSSING_PHASES": 2, "UNFINISHED_PHASES": 2})
-	for _, r := range s.p.Regions {
-		testkit.Check(t, r.Group == GroupApplication == (r.Paradigm == otf2.ParadigmUser), "region %+v", r)
-	}
-	var points []string
-	for _, k := range s.p.Markers {
-		points = append(points, k.Category+": "+k.Text)
-	}
-	expectSame(t, "markers", []string{"Application: loaded", "Application: launching"}, points)
+	s.golden()
 }
 
 func TestPhasesThatDoNotMatch(t *testing.T) {
@@ -328,25 +247,7 @@ func TestGaps(t *testing.T) {
 	s.kernel(330, 340, "c")
 	edge(400, 11, 0)
 	s.give(0, 500, shm.Record{Kind: shm.RecordFinalize})
-	s.expect(s.lines(experiment.KindRank, AttrOrdinal), `
-		0 CommCreate
-		50 MeasurementOnOff [1]
-		120…150 AllReduce [11 0 4294967295 4096 4096] ORDINAL=0
-		270…280 AllReduce [11 0 4294967295 4096 4096] ORDINAL=1
-		280 MeasurementOnOff [2]
-		300 MeasurementOnOff [1]
-		330…340 AllReduce [11 0 4294967295 4096 4096] ORDINAL=2
-		400 MeasurementOnOff [2]
-		500 CommDestroy`)
-	want := []experiment.Gap{
-		{From: 0, To: 3, FromTime: s.p.Comms[0].InitTime, ToTime: micros(50)},
-		{From: 4, To: 10, FromTime: micros(200), ToTime: micros(300)},
-		{From: 11, FromTime: micros(400)},
-	}
-	expectSame(t, "gaps", want, s.p.Comms[0].Gaps)
-	k := s.p.Markers
-	testkit.Check(t, len(k) == 4 && k[1].Category == CategoryRecording &&
-		strings.HasSuffix(k[1].Text, "not recorded from operation 4 on"), "markers: %+v", k)
+	s.golden()
 }
 
 // AMD's counters may tick at other rates than one per nanosecond.
@@ -363,13 +264,7 @@ func TestHIP(t *testing.T) {
 				s.endKernel(us+51, "k"+op, stamp(us+50))
 			}
 			s.mark(900_000, shm.MarkPoint, "here")
-			got := s.lines(experiment.KindRank, AttrTimingSource)
-			testkit.Check(t, len(got) == 17 && got[1] == "120 Enter AllReduce TIMING_SOURCE=gpu" &&
-				got[16] == "90150 Leave AllReduce", "got %q", got)
-			for _, r := range s.p.Regions {
-				testkit.Check(t, r.Paradigm == otf2.ParadigmHIP || r.Group == GroupApplication, "region %+v", r)
-			}
-			s.oddities(nil)
+			s.golden()
 		})
 	}
 }
@@ -379,11 +274,7 @@ func TestHIPWithTooFewStamps(t *testing.T) {
 	s := newSceneWith(t, 4, 6, &Options{RecordMask: 1 << shm.EventKernelCh, Paradigm: otf2.ParadigmHIP})
 	s.allReduce(100, "a")
 	s.kernel(120, 150, "a")
-	got := s.lines(experiment.KindRank, AttrTimingSource)
-	testkit.Check(t, len(got) == 5 && got[1] == "104 Enter AllReduce TIMING_SOURCE=enqueue", "got %q", got)
-	s.oddities(map[string]uint64{"IMPLAUSIBLE_GPU_TIMES": 1})
-	k := s.p.Markers
-	testkit.Check(t, len(k) == 1 && k[0].Category == "GPU times not used", "markers: %+v", k)
+	s.golden()
 }
 
 // A group closes at an inner end and a second one opens; the launches at the outer end name the first
@@ -402,18 +293,7 @@ func TestNestedGroupDefect(t *testing.T) {
 	for _, op := range []string{"a", "b", "c"} {
 		s.kernel(120, 150, op)
 	}
-	s.expect(s.lines(experiment.KindThread), `
-		100 Enter ncclGroup
-		101…102 ncclAllReduce
-		103…104 ncclAllReduce
-		105 Leave ncclGroup
-		106 Enter ncclGroup
-		107…108 ncclAllReduce
-		110…111 ncclKernelLaunch
-		116 Leave ncclGroup`)
-	got := s.lines(experiment.KindRank)
-	testkit.Check(t, len(got) == 9 && got[1] == "120 Enter Group", "got %q", got)
-	s.oddities(nil)
+	s.golden()
 }
 
 // CollApi is stopped twice if the next one's start is masked out (docs/nccl-profiler-api.md §3.4, 3); KernelCh is
@@ -427,12 +307,7 @@ func TestSecondStops(t *testing.T) {
 	s.endKernel(250, "kernel of a", gpu(249))
 	s.allReduce(300, "c")
 	s.kernel(320, 350, "c")
-	s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
-		0 CommCreate
-		120…150 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=gpu
-		204…209 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=enqueue
-		320…350 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=gpu`)
-	s.oddities(map[string]uint64{"STRAY_STOPS": 2, "STRAY_STATES": 1, "INCOMPLETE_OPERATIONS": 1})
+	s.golden()
 }
 
 // Captured calls stay as long as replays may come, and no longer than their communicator.
@@ -456,11 +331,7 @@ func TestEventsAfterFinalize(t *testing.T) {
 	s.ctrl(110, 120, "sleep", ctrlSleepState)
 	s.allReduce(200, "a") // of a program that is wrong
 	s.kernel(220, 250, "a")
-	s.expect(s.lines(experiment.KindRank), `
-		0 CommCreate
-		100 CommDestroy`)
-	testkit.Check(t, s.p.Counts.Oddities["AFTER_FINALIZE"] == 7,
-		"oddities: %v, want 7 starts after finalize", s.p.Counts.Oddities)
+	s.golden()
 }
 
 // A collector that takes over has not seen the communicator's init: its rows begin with what it sees first.
@@ -469,10 +340,7 @@ func TestCommunicatorOfAnEarlierCollector(t *testing.T) {
 	s.allReduce(100, "a")
 	s.kernel(120, 150, "a")
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-	s.expect(s.lines(experiment.KindRank), `
-		120 CommCreate
-		120…150 AllReduce [11 0 4294967295 4096 4096]
-		9000000 CommDestroy`)
+	s.golden()
 }
 
 // A process that goes on for ever uses the rows of threads that have ended again, and keeps one hash of each sequence.

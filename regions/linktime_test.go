@@ -4,7 +4,6 @@ package regions
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,33 +12,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// carried gives what the first operation of a scene says of its transfers.
-func (s *scene) carried() string {
-	lines := s.lines(experiment.KindRank, AttrLinkPeer, AttrLinkBusy, AttrLinkBytes, AttrLinkTransfers, AttrGPUHeld,
-		AttrGPUHeldFirst, AttrGPUSteps, AttrGPUWays)
-	at := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "Enter AllReduce") })
-	if at < 0 {
-		s.t.Fatalf("no AllReduce among %q", lines)
-	}
-	_, attributes, _ := strings.Cut(lines[at], "Enter AllReduce")
-	return strings.TrimSpace(attributes)
-}
-
-func (s *scene) expectCarried(want string) {
-	s.t.Helper()
-	if got := s.carried(); got != want {
-		s.t.Errorf("the operation says\n %s, want\n %s", got, want)
-	}
-}
-
 // The GPU had room at 124 and filled buffers at 130 and 142; data came at 171 and it had taken them at 175. The link
 // was busy from 140 to 160.
 func TestOperationsTellWhatTheNetworkCarried(t *testing.T) {
 	s := newScene(t, 4)
 	s.transfers()
-	s.expectCarried(
-		"LINK_PEER=2 LINK_BUSY=20000 LINK_BYTES=1500 LINK_TRANSFERS=2 GPU_HELD=22000 GPU_HELD_FIRST=6000 GPU_STEPS=3 " +
-			"GPU_WAYS=2")
+	s.golden()
 }
 
 // send is a transfer that the GPU fills at one time and the network carries until another; room is there from the
@@ -113,9 +91,7 @@ func TestWaitingForDataIsNotTheGPUs(t *testing.T) {
 		s.stop(1, 521, shm.EventProxyOp, op)
 	}
 	s.kernel(110, 530, "a")
-	s.expectCarried(
-		"LINK_PEER=2 LINK_BUSY=17000 LINK_BYTES=100 LINK_TRANSFERS=1 GPU_HELD=4000 GPU_HELD_FIRST=3000 GPU_STEPS=3 " +
-			"GPU_WAYS=2")
+	s.golden()
 }
 
 // What waited for the kernel to begin did not wait for how the GPU works. The kernel's begin is known to half a
@@ -127,9 +103,7 @@ func TestLateKernelDoesNotHoldTransfers(t *testing.T) {
 	s.send("to", 0, 121, 905, 910)
 	s.stop(1, 911, shm.EventProxyOp, "to")
 	s.kernel(900, 915, "a")
-	s.expectCarried(
-		"LINK_PEER=2 LINK_BUSY=5000 LINK_BYTES=100 LINK_TRANSFERS=1 GPU_HELD=4520 GPU_HELD_FIRST=4520 GPU_STEPS=1 " +
-			"GPU_WAYS=1")
+	s.golden()
 }
 
 // Channels run side by side; the link that was busy longest is stated.
@@ -146,9 +120,7 @@ func TestTheWorstLinkAndChannelAreStated(t *testing.T) {
 		s.stop(1, 310, shm.EventProxyOp, op)
 	}
 	s.kernel(110, 320, "a")
-	s.expectCarried(
-		"LINK_PEER=3 LINK_BUSY=160000 LINK_BYTES=100 LINK_TRANSFERS=1 GPU_HELD=100000 GPU_HELD_FIRST=100000 " +
-			"GPU_STEPS=1 GPU_WAYS=1")
+	s.golden()
 }
 
 // Operations without transfers over the network state nothing about it.
@@ -156,5 +128,5 @@ func TestNothingCarriedIsNotStatedAsZero(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
 	s.kernel(110, 320, "a")
-	s.expectCarried("")
+	s.golden()
 }

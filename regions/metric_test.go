@@ -75,11 +75,7 @@ func TestBandwidthIsOfTheWholeTime(t *testing.T) {
 	s.allReduce(112, "b")
 	s.kernel(130, 162, "a")
 	s.kernelOn(1, 146, 178, "b")
-	s.expect(only(s.lines(experiment.KindRank), "NCCL algbw"), `
-		130 Metric NCCL algbw=3.2e+07 NCCL busbw=4.8e+07
-		162 Metric NCCL algbw=0 NCCL busbw=0
-		162 Metric NCCL algbw=3.2e+07 NCCL busbw=4.8e+07
-		178 Metric NCCL algbw=0 NCCL busbw=0`)
+	s.golden()
 }
 
 // Of messages in one kernel the larger direction counts; what a rank sends itself moves over no bus.
@@ -104,9 +100,7 @@ func TestBandwidthOfMessages(t *testing.T) {
 	s.stop(0, 123, shm.EventGroup, "p")
 	s.stop(0, 125, shm.EventGroupApi, "g")
 	s.kernel(130, 140, "0")
-	s.expect(only(s.lines(experiment.KindRank), "NCCL algbw"), `
-		130 Metric NCCL algbw=2.048e+08 NCCL busbw=1.024e+08
-		140 Metric NCCL algbw=0 NCCL busbw=0`)
+	s.golden()
 }
 
 // Operations are outstanding from their launch to their end.
@@ -118,13 +112,7 @@ func TestOutstandingOperations(t *testing.T) {
 	s.kernel(120, 140, "a")
 	s.kernel(145, 170, "b")
 	s.kernel(200, 210, "c")
-	s.expect(only(s.lines(experiment.KindRank), "NCCL outstanding"), `
-		104 Metric NCCL outstanding=1
-		116 Metric NCCL outstanding=2
-		140 Metric NCCL outstanding=1
-		154 Metric NCCL outstanding=2
-		170 Metric NCCL outstanding=1
-		210 Metric NCCL outstanding=0`)
+	s.golden()
 }
 
 // A transfer is in flight from its handing over to its end, an arrived one until the GPU has it.
@@ -142,51 +130,13 @@ func TestOutstandingUntilItIsCapturedOnly(t *testing.T) {
 	s.stop(0, 5_000_000, shm.EventGroupApi, "g") // a is drawn
 	s.start(0, 5_000_001, shm.EventColl, "c", "captured",
 		shm.Record{ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32"})
-	s.expect(only(s.lines(experiment.KindRank), "NCCL outstanding"), `
-		104 Metric NCCL outstanding=1
-		126 Metric NCCL outstanding=2
-		160 Metric NCCL outstanding=1
-		160 Metric NCCL outstanding=0`)
+	s.golden()
 }
 
 func TestBytesInFlight(t *testing.T) {
 	s := newMetricScene(t, 4)
 	s.transfers()
-	s.expect(s.lines(experiment.KindNetSend), `
-		122…130 Send GPU wait
-		130…140 Send peer wait
-		140 Enter Send network
-		140 RmaPut [0 2 1000 1]
-		140 Metric NCCL bytes in flight=1000
-		145 RmaPut [0 2 500 2]
-		145 Metric NCCL bytes in flight=1500
-		150 RmaOpCompleteNonBlocking [0 2]
-		150 Metric NCCL bytes in flight=1000
-		160 RmaOpCompleteNonBlocking [0 1]
-		160 Metric NCCL bytes in flight=0
-		160 Leave Send network`)
-	s.expect(only(s.lines(experiment.KindNetRecv), "NCCL bytes arrived"), `
-		170 Metric NCCL bytes arrived=300
-		175 Metric NCCL bytes arrived=0`)
-	// Each set is defined once, with the rows that have it.
-	var defs []string
-	for _, m := range s.p.Metrics {
-		for _, q := range m.Members {
-			testkit.Check(t, q.Mode == otf2.MetricAbsoluteNext && q.Description != "" && m.GPU == -1 &&
-				m.Location == -1, "%+v", m)
-			var rows []string
-			for _, n := range m.Locations {
-				rows = append(rows, s.p.Locations[n].Name)
-			}
-			defs = append(defs, fmt.Sprintf("%s in %s, by %v on %q", q.Name, q.Unit, m.Recorder, rows))
-		}
-	}
-	s.expect(defs, `
-		NCCL bytes in flight in B, by CPU on ["world net send"]
-		NCCL bytes arrived in B, by CPU on ["world net recv"]
-		NCCL outstanding in #, by GPU on ["world rank 1"]
-		NCCL algbw in B/s, by GPU on ["world rank 1"]
-		NCCL busbw in B/s, by GPU on ["world rank 1"]`)
+	s.golden()
 }
 
 // Without the setting there is no trace of them.
@@ -228,18 +178,5 @@ func TestSamplesOfGPUs(t *testing.T) {
 	} {
 		testkit.Must(t, s.m.Sample(v.gpu, v.q, micros(v.us), v.value))
 	}
-	s.expect(s.lines(experiment.KindGPUMetrics),
-		"50 Metric power=7\n52 Metric rate=1.5\n60 Metric power=9\n60 Metric power=10")
-	s.nth = 1
-	s.expect(s.lines(experiment.KindGPUMetrics), "51 Metric power=8")
-	var got []string
-	for _, m := range s.p.Metrics {
-		got = append(got, fmt.Sprintf("%s of GPU %d on %s, %v", m.Members[0].Name, m.GPU,
-			s.p.Locations[m.Location].Name, m.Recorder))
-	}
-	s.expect(got, `
-		power of GPU 1 on GPU 1 metrics, ABSTRACT
-		power of GPU 0 on GPU 0 metrics, ABSTRACT
-		rate of GPU 1 on GPU 1 metrics, ABSTRACT`)
-	testkit.Check(t, s.p.FirstTime == micros(0), "first at %d", s.p.FirstTime-base)
+	s.golden()
 }

@@ -331,14 +331,6 @@ func TestSumsOfAnyStreamAreThoseOfTheRows(t *testing.T) {
 	})
 }
 
-// sumsOf are the lines of a row's records of sums.
-func (s *scene) sumsOf(kind experiment.LocationKind) []string {
-	return s.lines(kind, AttrParentID, AttrPeer, AttrProxyOps, AttrSteps, AttrTransfers, AttrBytes, AttrGPUWait,
-		AttrPeerWait, AttrNetworkTime, AttrFlushTime,
-		AttrGPUWaits, AttrPeerWaits, AttrNetworkTimes, AttrFlushTimes, AttrOpenPhase, AttrOpenTime, AttrBusy,
-		AttrLongest, AttrLongestPhase, AttrLongestOn, AttrUnfinished)
-}
-
 func newSummedScene(t *testing.T) *scene {
 	return newSceneWith(t, 4, 0, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventProxyOp, NetSums: true,
 		Metrics: true})
@@ -348,14 +340,7 @@ func newSummedScene(t *testing.T) *scene {
 func TestOneRecordForAnOperationPeerAndDirection(t *testing.T) {
 	s := newSummedScene(t)
 	s.transfers()
-	op := fmt.Sprint(s.id("a"))
-	s.expect(s.sumsOf(experiment.KindNetSend), `
-		181 Enter Send sums PROXY_OPS=1 PARENT_ID=`+op+` PEER=2 BUSY=20000 TRANSFERS=2 BYTES=1500 GPU_WAIT=8000 GPU_WAIT_TIMES=1 PEER_WAIT=10000 PEER_WAIT_TIMES=1 NETWORK=20000 NETWORK_TIMES=1 LONGEST=20000 LONGEST_PHASE=Send network LONGEST_CHANNEL=3
-		181 Leave Send sums`)
-	s.expect(s.sumsOf(experiment.KindNetRecv), `
-		181 Enter Recv sums PROXY_OPS=1 PARENT_ID=`+op+` PEER=0 TRANSFERS=1 BYTES=300 NETWORK=7000 NETWORK_TIMES=1 FLUSH=1000 FLUSH_TIMES=1 GPU_WAIT=4000 GPU_WAIT_TIMES=1 LONGEST=7000 LONGEST_PHASE=Recv network LONGEST_CHANNEL=3
-		181 Leave Recv sums`)
-	s.oddities(nil)
+	s.golden()
 }
 
 // ProxyOps that are never stopped, and transfers after their operation has been written: the first record has what came
@@ -374,13 +359,7 @@ func TestWhatOutlivesItsOperationIsSummedUpToo(t *testing.T) {
 	s.stepState(3_000_020, "s1", sendGPUWait)
 	s.stepState(3_000_030, "s1", sendWait, 500)
 	s.give(0, 3_000_100, shm.Record{Kind: shm.RecordFinalize})
-	op := fmt.Sprint(s.id("a"))
-	s.expect(s.sumsOf(experiment.KindNetSend), `
-		3000000 Enter Send sums PROXY_OPS=1 PARENT_ID=`+op+` PEER=2 BUSY=2999870000 TRANSFERS=1 BYTES=1000 GPU_WAIT=8000 GPU_WAIT_TIMES=1 LONGEST=8000 LONGEST_PHASE=Send GPU wait LONGEST_CHANNEL=3
-		3000000 Leave Send sums
-		3000100 Enter Send sums PROXY_OPS=0 PARENT_ID=`+op+` PEER=2 BUSY=80000 TRANSFERS=1 BYTES=500 GPU_WAIT=10000 GPU_WAIT_TIMES=1 NETWORK=2999880000 NETWORK_TIMES=1 OPEN_PHASE=Send network OPEN_TIME=70000 LONGEST=2999880000 LONGEST_PHASE=Send network LONGEST_CHANNEL=3
-		3000100 Leave Send sums`)
-	s.oddities(map[string]uint64{"UNSTOPPED_STEPS": 1})
+	s.golden()
 }
 
 // Operations that never end do not add up: of each what has ended is written when the queue is full.

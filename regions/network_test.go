@@ -73,31 +73,7 @@ func (s *scene) transfers() {
 func TestPhasesFollowTheOldestStep(t *testing.T) {
 	s := newScene(t, 4)
 	s.transfers()
-	op := fmt.Sprint(s.id("a"))
-	s.expect(s.lines(experiment.KindNetSend, AttrPeer, AttrChannel, AttrStep, AttrParentID), `
-		122 Enter Send GPU wait PARENT_ID=`+op+` CHANNEL=3 PEER=2
-		130 Leave Send GPU wait
-		130 Enter Send peer wait PARENT_ID=`+op+` CHANNEL=3 PEER=2
-		140 Leave Send peer wait
-		140 Enter Send network PARENT_ID=`+op+` CHANNEL=3 PEER=2
-		140 RmaPut [0 2 1000 1] PARENT_ID=`+op+` CHANNEL=3 STEP=0
-		145 RmaPut [0 2 500 2] PARENT_ID=`+op+` CHANNEL=3 STEP=1
-		150 RmaOpCompleteNonBlocking [0 2]
-		160 RmaOpCompleteNonBlocking [0 1]
-		160 Leave Send network`)
-	s.expect(s.lines(experiment.KindNetRecv), `
-		163…170 Recv network
-		170…171 Recv flush
-		171…175 Recv GPU wait`)
-	s.oddities(nil)
-	want := []experiment.Win{{Comm: 0, Foreign: -1, Ranks: 3}}
-	expectSame(t, "windows", want, s.p.Wins)
-	counts := map[string]uint64{"PUTS": 2, "PUT_BYTES": 1500, "RECEIVED_BYTES": 300}
-	expectSame(t, "counts", counts, s.m.Network())
-	for _, l := range s.p.Locations {
-		testkit.Check(t, l.Foreign == -1 &&
-			(l.Kind != experiment.KindNetSend || l.Name == "world net send" && l.Comm == 0), "location %+v", l)
-	}
+	s.golden()
 }
 
 // Receives are started once for each attempt to post them, and only the last start is ever stopped.
@@ -113,10 +89,7 @@ func TestRepeatedReceiveIsOneStep(t *testing.T) {
 	s.stop(1, 131, shm.EventProxyStep, "try 3")
 	s.stop(1, 132, shm.EventProxyOp, "in")
 	s.kernel(120, 180, "a")
-	s.expect(s.lines(experiment.KindNetRecv), `
-		124…130 Recv network
-		130…131 Recv flush`)
-	s.oddities(map[string]uint64{"REPEATED_STEPS": 2})
+	s.golden()
 }
 
 // NCCL 2.24 to 2.26 stop one step of a batch of receives only; a later step says that they are over, because no
@@ -131,10 +104,7 @@ func TestStepsThatAreNeverStoppedDoNotStay(t *testing.T) {
 	s.stepState(131, "r8", recvWait)
 	s.stop(1, 140, shm.EventProxyOp, "in")
 	s.kernel(120, 180, "a")
-	s.expect(s.lines(experiment.KindNetRecv), `
-		122…130 Recv network
-		131…140 Recv network`)
-	s.oddities(map[string]uint64{"UNSTOPPED_STEPS": 2})
+	s.golden()
 }
 
 // After an abort nothing is stopped: open transfers end with the communicator.
@@ -150,13 +120,7 @@ func TestAbortClosesTransfers(t *testing.T) {
 	testkit.Check(t, len(p) == 1 && p[0].LastNet == "Send network" && p[0].State == "running", "pending: %+v", p)
 	s.give(0, 200, shm.Record{Kind: shm.RecordFinalize})
 	s.step(210, "late", "op", 1)
-	s.expect(s.lines(experiment.KindNetSend, AttrUnfinished), `
-		122…130 Send GPU wait
-		130 Enter Send network
-		130 RmaPut [0 2 1000 1]
-		200 Leave Send network UNFINISHED=1
-		200 RmaOpCompleteNonBlocking [0 1] UNFINISHED=1`)
-	s.oddities(map[string]uint64{"UNSTOPPED_STEPS": 1, "INCOMPLETE_OPERATIONS": 1, "AFTER_FINALIZE": 1})
+	s.golden()
 	expectCount(t, "events are still kept", len(s.m.net.steps)+len(s.m.net.proxies), 0)
 }
 
@@ -196,10 +160,7 @@ func TestNetworkTiming(t *testing.T) {
 			s.stop(1, us+70, shm.EventProxyOp, "late op")
 		}
 	}
-	s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
-		0 CommCreate
-		120…150 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=network
-		1120…1170 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=network`)
+	s.golden()
 }
 
 // Up to NCCL 2.26 the sizes stand in ProxyOp's states; one put stands for all transfers of an operation.
@@ -218,12 +179,7 @@ func TestSizesOfOldReleases(t *testing.T) {
 	s.stepState(152, "s1", sendWait)
 	s.stop(1, 153, shm.EventProxyStep, "s1")
 	s.stop(1, 154, shm.EventProxyOp, "unsized")
-	s.expect(s.lines(experiment.KindNetSend), `
-		122…135 Send network
-		141 RmaPut [0 2 1400 1]
-		141 RmaOpCompleteNonBlocking [0 1]
-		152…153 Send network`)
-	s.oddities(map[string]uint64{"UNSIZED_TRANSFERS": 1})
+	s.golden()
 }
 
 // With PXN another process's sends are carried out here. Its context and operation are values of its own.
@@ -246,17 +202,7 @@ func TestForeignTransfersHaveTheirOwnRow(t *testing.T) {
 		s.give(1, 130, shm.Record{Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: s.id(fmt.Sprint(wrong)),
 			Aux: shm.None, Context: wrong})
 	}
-	s.expect(s.lines(experiment.KindNetSend, AttrParentID), `
-		102…110 Send GPU wait PARENT_ID=2459545938683756610
-		110 Enter Send network PARENT_ID=2459545938683756610
-		110 RmaPut [0 6 64 1] PARENT_ID=2459545938683756610
-		120 RmaOpCompleteNonBlocking [0 1]
-		120 Leave Send network`)
-	s.oddities(map[string]uint64{"FOREIGN_CONTEXTS": 3})
-	expectSame(t, "foreign", []experiment.ForeignComm{{Tag: 0x2222, Index: 5, Rank: 3, PID: 99}}, s.p.Foreign)
-	expectSame(t, "windows", []experiment.Win{{Comm: -1, Foreign: 0, Ranks: 7}}, s.p.Wins)
-	l := s.p.Locations[len(s.p.Locations)-1]
-	testkit.Check(t, l.Name == "PXN 2222.5 send" && l.Foreign == 0 && l.Comm == -1, "location %+v", l)
+	s.golden()
 }
 
 func (s *scene) ctrl(from, to uint64, name string, state uint32) {
@@ -289,16 +235,7 @@ func TestProxyCtrl(t *testing.T) {
 	s.start(1, 70, shm.EventProxyCtrl, "last", "", shm.Record{})
 	s.state(70, shm.EventProxyCtrl, "last", ctrlSleepState)
 	s.passTo(90)
-	s.expect(s.lines(experiment.KindNetSend, AttrTimes, AttrUnfinished), `
-		10…20 Proxy sleep
-		21…24 Proxy append TIMES=2
-		30…33 Proxy idle TIMES=4
-		36…36 Proxy active TIMES=1
-		42 Enter Send GPU wait
-		43…43 Proxy active TIMES=4
-		50…55 Proxy append TIMES=2
-		60 Leave Send GPU wait
-		70…90 Proxy sleep UNFINISHED=1`)
+	s.golden()
 }
 
 // A run of instants is not kept for ever.
@@ -326,18 +263,7 @@ func TestNetPluginIsCounted(t *testing.T) {
 	s.start(1, 60, shm.EventNetPlugin, "sock", "s0", shm.Record{NetID: 0x20001, Length: 100, Flags: shm.FlagKnownNet})
 	s.stop(1, 61, shm.EventNetPlugin, "sock")
 	s.start(1, 62, shm.EventNetPlugin, "other", "s0", shm.Record{NetID: 0x50001})
-	s.expect(s.lines(experiment.KindNetSend, AttrQP), `
-		42…44 Send GPU wait
-		44 Enter Send network
-		44 RmaPut [0 2 512 1] QP=17
-		52 RmaOpCompleteNonBlocking [0 1]
-		52 Leave Send network`)
-	s.oddities(map[string]uint64{"REPEATED_NET_STOPS": 1, "UNKNOWN_NET_EVENTS": 1})
-	want := map[string]uint64{
-		"PUTS": 1, "PUT_BYTES": 512, "IB_EVENTS": 1, "IB_SENT_BYTES": 512, "SOCKET_EVENTS": 1, "SOCKET_BYTES": 100,
-		"OTHER_NET_EVENTS": 1,
-	}
-	expectSame(t, "counts", want, s.m.Network())
+	s.golden()
 }
 
 func TestTransfersThatCannotBePlaced(t *testing.T) {
@@ -349,10 +275,7 @@ func TestTransfersThatCannotBePlaced(t *testing.T) {
 	s.step(51, "s1", "", 0) // its ProxyOp was refused
 	s.stepState(52, "s1", sendWait, 512)
 	s.stop(1, 53, shm.EventProxyStep, "s1")
-	s.expect(s.lines(experiment.KindNetSend, AttrPeer), `
-		42…43 Send network PEER=9
-		52…53 Send network`)
-	s.oddities(map[string]uint64{"UNPLACED_TRANSFERS": 2})
+	s.golden()
 }
 
 // Nothing that is never ended may add up.

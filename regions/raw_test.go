@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -42,45 +41,7 @@ func TestRawEvents(t *testing.T) {
 	s.give(1, 20, shm.Record{Kind: shm.RecordState, Type: shm.EventProxyOp, Handle: s.id("op"), Aux: 2, Arg: 8192,
 		Steps: 2, Flags: shm.FlagHasArg})
 	s.stop(1, 20, shm.EventProxyOp, "op")
-	s.lines(experiment.KindEvent) // ends it
-	got := map[string]string{}
-	for _, l := range s.p.Locations {
-		if l.Kind == experiment.KindEvent {
-			s.nth = len(got)
-			got[l.Name] = strings.Join(s.lines(experiment.KindEvent, AttrParentID, AttrChannel, AttrPeer, AttrSteps,
-				AttrChunkSize, AttrSend, AttrProxyPID, AttrStep, AttrRank, AttrNetID,
-				AttrBytes, AttrWorkRequest, AttrNetDevice, AttrOpcode, AttrQP, AttrArgument, AttrUnfinished), "\n")
-		}
-	}
-	want := map[string]string{
-		"world event ProxyOp ch 03 send 0": "10 Enter ncclProfileProxyOp PROXY_PID=77 CHANNEL=3 PEER=2 STEPS=4 " +
-			"CHUNK_SIZE=4096 IS_SEND=1 RANK=1\n20 Enter ncclProfilerProxyOpSendTransmitted ARGUMENT=8192 STEPS=2\n20 " +
-			"Leave ncclProfilerProxyOpSendTransmitted\n20 Leave ncclProfileProxyOp",
-		"world event ProxyStep ch 03 send 0": "11 Enter ncclProfileProxyStep PARENT_ID=1 STEP=0 RANK=1\n13 Enter " +
-			"ncclProfilerProxyStepSendWait ARGUMENT=4096\n13 Leave ncclProfilerProxyStepSendWait\n" +
-			"16 Leave ncclProfileProxyStep\n18 Enter ncclProfileProxyStep PARENT_ID=1 STEP=2 RANK=1\n19 Leave " +
-			"ncclProfileProxyStep",
-		"world event ProxyStep ch 03 send 1": "12 Enter ncclProfileProxyStep PARENT_ID=1 STEP=1 RANK=1 " +
-			"UNFINISHED=1\n20 Leave ncclProfileProxyStep",
-		"world event NetPlugin ch 03 send 0": "14 Enter ncclProfileNetPlugin PARENT_ID=2 NET_ID=65537 BYTES=4096 " +
-			"WORK_REQUEST=5 NET_DEVICE=2 OPCODE=1 QP=9 RANK=1\n15 Leave ncclProfileNetPlugin",
-		"PXN event ProxyStep stray 0": "17 Enter ncclProfilerProxyStepSendWait\n17 Leave " +
-			"ncclProfilerProxyStepSendWait",
-	}
-	words := func(m map[string]string) map[string][]string { // attributes in any order
-		out := make(map[string][]string)
-		for name, text := range m {
-			for line := range strings.Lines(text) {
-				fields := strings.Fields(line)
-				if len(fields) > 3 {
-					slices.Sort(fields[3:])
-				}
-				out[name] = append(out[name], strings.Join(fields, " "))
-			}
-		}
-		return out
-	}
-	testkit.Same(t, words(want), words(got))
+	s.golden()
 }
 
 // Events that never stop take a number of rows and not more; the others are drawn.

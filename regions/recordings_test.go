@@ -227,4 +227,8 @@ func summarize(out *bytes.Buffer, p *experiment.Process, network map[string]uint
 	line("network", network)
 	line("windows", p.Wins)
 	line("pending", p.Pending)
+	line("cupti", p.Counts.CUPTI)
+	line("GPUs", p.GPUs)
+	line("metrics", p.Metrics)
+	line("foreign", p.Foreign)
 }
