@@ -4,11 +4,12 @@ package jobtest
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -28,19 +29,23 @@ func Lines(res *check.Result) string {
 	return b.String()
 }
 
-// FindDefect spoils an archive and sees what a check says of it: want is a part of a line, its beginning if it is a
-// note; "": no findings.
-func FindDefect(t *testing.T, inspect func(t testing.TB, path string) *check.Result, s *Sample, spoil func(s *Sample),
-	want string) {
+// Defects are things that can be wrong with an archive.
+type Defects = []struct {
+	Name  string
+	Spoil func(s *Sample)
+}
+
+// FindDefects spoils an archive in one way after the other, and compares what a check says of each with a kept text. The
+// first is sound.
+func FindDefects(t *testing.T, file string, inspect func(t testing.TB, path string) *check.Result,
+	original func() *Sample, defects Defects) {
 	t.Helper()
-	spoil(s)
-	res := inspect(t, s.Write())
-	switch got := Lines(res); {
-	case want == "":
-		testkit.Check(t, len(res.Findings) == 0, "findings:\n%s", got)
-	case !strings.Contains(got, want):
-		t.Errorf("want %s\ngot:\n%s", want, got)
-	case strings.HasPrefix(want, "note") != (res.Errors() == 0):
-		t.Errorf("%d errors:\n%s", res.Errors(), got)
+	var said strings.Builder
+	for _, d := range append(Defects{{"nothing", func(*Sample) {}}}, defects...) {
+		s := original()
+		d.Spoil(s)
+		path := s.Write()
+		fmt.Fprintf(&said, "%s:\n%s\n", d.Name, strings.ReplaceAll(Lines(inspect(t, path)), filepath.Dir(path), "DIR"))
 	}
+	golden.Text(t, file, said.String())
 }
