@@ -215,8 +215,7 @@ func text(t *rapid.T, label string) string {
 		"00", "\u017f", "\u212a", "\xc3"))
 	drawn := rapid.OneOf(
 		rapid.Custom(func(t *rapid.T) string {
-			return strings.Join(
-				rapid.SliceOfN(pieces, 1, 5).Draw(t, "pieces"), "")
+			return strings.Join(rapid.SliceOfN(pieces, 1, 5).Draw(t, "pieces"), "")
 		}),
 		rapid.String(),
 		rapid.Custom(func(t *rapid.T) string { return string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) }),

@@ -31,7 +31,5 @@ func TestFunctionName(t *testing.T) {
 
 func FuzzFunctionName(f *testing.F) {
 	f.Add("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEENS_6detail5Arra")
-	f.Fuzz(func(t *testing.T, s string) {
-		testkit.Require(t, FunctionName(s) != "" || s == "", "a name was lost")
-	})
+	f.Fuzz(func(t *testing.T, s string) { testkit.Require(t, FunctionName(s) != "" || s == "", "a name was lost") })
 }

@@ -90,9 +90,7 @@ func TestCrashLeavesWholeFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.evt")
 	f := testkit.Value(os.Create(path))(t)
 	defer f.Close()
-	apply := func(data []byte, off int64) {
-		testkit.Value(f.WriteAt(data, off))(t)
-	}
+	apply := func(data []byte, off int64) { testkit.Value(f.WriteAt(data, off))(t) }
 	// events lists how many events a reader may find after a number of whole operations.
 	done, crashes := 0, 0
 	var last ScanResult

@@ -93,9 +93,7 @@ func TestManyCallsWithoutPlans(t *testing.T) {
 	const calls = 1 << 18
 	for _, grouped := range []bool{false, true} {
 		s := newScene(t, 4)
-		give := func(us uint64, r shm.Record) {
-			testkit.Must(t, s.m.Record(0, micros(us), &r))
-		}
+		give := func(us uint64, r shm.Record) { testkit.Must(t, s.m.Record(0, micros(us), &r)) }
 		for i := range uint64(calls) {
 			group := uint64(0)
 			if grouped {
@@ -122,9 +120,7 @@ func TestManyCallsWithoutPlans(t *testing.T) {
 func TestManyCallsOfOneGroup(t *testing.T) {
 	const calls = 1 << 18
 	s := newScene(t, 4)
-	give := func(us uint64, r shm.Record) {
-		testkit.Must(t, s.m.Record(0, micros(us), &r))
-	}
+	give := func(us uint64, r shm.Record) { testkit.Must(t, s.m.Record(0, micros(us), &r)) }
 	give(1, shm.Record{Kind: shm.RecordStart, Type: shm.EventGroupApi, Handle: 1, GroupDepth: 2})
 	for i := range uint64(calls) {
 		give(2+i, shm.Record{Kind: shm.RecordStart, Type: shm.EventCollApi, Handle: 2 + i, Arg: 1, Func: "AllReduce",

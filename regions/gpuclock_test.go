@@ -224,12 +224,10 @@ func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
 			f.parted, f.burst, f.pause, f.even, f.length, f.jitter = 300, 1, 300e3, true, 4e3, 100e3
 		}, 0},
 		{"counters part by 2 at a beat", func(f *fakeGPU) {
-			f.parted, f.shift, f.burst, f.pause, f.even, f.length = 300,
-				2, 1, 1e6, true, 4e3
+			f.parted, f.shift, f.burst, f.pause, f.even, f.length = 300, 2, 1, 1e6, true, 4e3
 		}, 0},
 		{"counters part by 10 at a beat", func(f *fakeGPU) {
-			f.parted, f.shift, f.burst, f.pause, f.even,
-				f.length = 300, 10, 1, 1e6, true, 4e3
+			f.parted, f.shift, f.burst, f.pause, f.even, f.length = 300, 10, 1, 1e6, true, 4e3
 		}, 0},
 		{"counters of replayed graphs part at a beat", func(f *fakeGPU) {
 			f.parted, f.burst, f.pause, f.even, f.length, f.graph = 300, 1, 1e6, true, 4e3, true
@@ -238,8 +236,7 @@ func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
 			f.parted, f.burst, f.pause, f.chain, f.even, f.length, f.jitter = 300, 1, 1e6, true, true, 4e3, 2e6
 		}, 0},
 		{"a small step back in a pause", func(f *fakeGPU) {
-			f.burst, f.pause, f.jumps = 1, 10e6,
-				[]jump{{at: 3e9, by: -1e6}}
+			f.burst, f.pause, f.jumps = 1, 10e6, []jump{{at: 3e9, by: -1e6}}
 		}, 0},
 		{"counters part at once at a beat", func(
 			f *fakeGPU) {

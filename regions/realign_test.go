@@ -388,8 +388,7 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 		{"waits now and then", func(r *rand.Rand, k *countingKind) { k.sync = 0.05 + r.Float64()*0.3 }, 0.5},
 		{"never waits", func(_ *rand.Rand, k *countingKind) { k.sync = 0 }, 0},
 		{"one message to oneself in ten", func(r *rand.Rand, k *countingKind) {
-			k.self, k.sync = 0.1,
-				0.02+r.Float64()*0.1
+			k.self, k.sync = 0.1, 0.02+r.Float64()*0.1
 		}, 0.5},
 		{"over several channels", func(_ *rand.Rand, k *countingKind) { k.wide, k.sync = true, 0.2 }, 0.3},
 		{"very short kernels", func(_ *rand.Rand, k *countingKind) { k.length, k.jitter, k.sync = 1e3, 200, 0.3 }, 0.3},
@@ -397,8 +396,7 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 			0},
 		{"late reports", func(r *rand.Rand, k *countingKind) { k.nap, k.sync = 100e3+r.ExpFloat64()*3e6, 0.2 }, 0},
 		{"rings are overrun", func(r *rand.Rand, k *countingKind) {
-			k.nap, k.sync, k.plans, k.length = 20e6, 0.02, 400,
-				10e3
+			k.nap, k.sync, k.plans, k.length = 20e6, 0.02, 400, 10e3
 		}, 0},
 		{"more messages to oneself than a ring has places",
 			func(_ *rand.Rand, k *countingKind) { k.self, k.sync, k.plans = 0.8, 0.3, 300 }, 0},
@@ -412,8 +410,7 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 			k.counts, k.sync = true, r.Float64()*0.3
 		}, 0},
 		{"they are on another channel", func(r *rand.Rand, k *countingKind) {
-			k.elsewhere, k.sync = 1,
-				r.Float64()*0.3
+			k.elsewhere, k.sync = 1, r.Float64()*0.3
 		}, 0},
 		{"all of it", func(r *rand.Rand, k *countingKind) {
 			k.lost, k.bare, k.graphs, k.wide = 0.002, 0.02, 0.005, true

@@ -35,8 +35,7 @@ type given struct {
 func recordsOf(p *replay.Process) (all []given) {
 	calls := slices.Clone(p.Calls)
 	slices.SortStableFunc(calls, func(a, b *replay.Call) int {
-		return cmp.Or(
-			cmp.Compare(a.Open, b.Open), cmp.Compare(a.T, b.T))
+		return cmp.Or(cmp.Compare(a.Open, b.Open), cmp.Compare(a.T, b.T))
 	})
 	rings := make(map[*replay.Thread]int)
 	for _, c := range calls {

@@ -671,9 +671,7 @@ func addUnknown(t testing.TB, dir string) {
 
 // A second collector's shard of a process goes into the same group, and processes without data behind all.
 func TestMergeOfContinuedAndMissingProcesses(t *testing.T) {
-	dir := mpiTSC.job(t, func(rank int, p *shardtest.Process) {
-		p.Shard.Comms[0].NRanks, p.Shard.Launcher.Size = 5, 5
-	})
+	dir := mpiTSC.job(t, func(rank int, p *shardtest.Process) { p.Shard.Comms[0].NRanks, p.Shard.Launcher.Size = 5, 5 })
 	zero := testkit.Value(experiment.Read(filepath.Join(dir, "shards", "uuid-0")))(t)
 	p := shardtest.New(t, dir, "uuid-9").On("vm", 13575).Launched("openmpi", 0, 5)
 	p.Shard.PIDStart, p.Shard.Clock, p.Shard.Tag = zero.PIDStart, zero.Clock, zero.Tag

@@ -533,8 +533,7 @@ func TestEventChunkSizeIsThatOfMost(t *testing.T) {
 	} {
 		a, b := shardtest.New(t, dir, c.name+"a"), shardtest.New(t, dir, c.name+"b")
 		a.Shard.EventChunkSize, b.Shard.EventChunkSize = c.sizeA, c.sizeB
-		got := eventChunkSize(&jobs.Run{Processes: []*jobs.Process{big(a, c.bytesA),
-			big(b, c.bytesB)}})
+		got := eventChunkSize(&jobs.Run{Processes: []*jobs.Process{big(a, c.bytesA), big(b, c.bytesB)}})
 		testkit.Check(t, got == c.want, "%s: %d", c.name, got)
 	}
 }

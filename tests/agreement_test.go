@@ -144,8 +144,7 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 		"NCCL_OTF2_MODE=profile")))
 	waitDone(t, summed, len(rec.Processes))
 	file := filepath.Join(t.TempDir(), "summary.json")
-	out, err := exec.Command(builtFile(t, "nccl-otf2"), "profile", summed, "--summary",
-		file).CombinedOutput()
+	out, err := exec.Command(builtFile(t, "nccl-otf2"), "profile", summed, "--summary", file).CombinedOutput()
 	testkit.Require(t, err == nil, "%v: %s", err, out)
 	text, err := os.ReadFile(file)
 	if err == nil {

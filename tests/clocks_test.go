@@ -226,8 +226,7 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 			first := firstDone(t, truth)
 			seed := uint64(i % 3)
 			dir := filepath.Join(t.TempDir(), "experiment")
-			if out, err := exec.Command("cp", "-a", played,
-				dir).CombinedOutput(); err != nil { // with its links
+			if out, err := exec.Command("cp", "-a", played, dir).CombinedOutput(); err != nil { // with its links
 				t.Fatalf("%v: %s", err, out)
 			}
 			anchor := filepath.Join(dir, "traces.otf2")

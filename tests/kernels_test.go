@@ -218,8 +218,7 @@ func checkBuffersOut(t *testing.T, dir string, want uint64) {
 	a := openArchive(t, filepath.Join(dir, "traces.otf2"))
 	self := analysis.SelfReport(a)
 	i := slices.IndexFunc(self.Counts, func(c analysis.SelfCount) bool {
-		return c.Kind == "ODDITIES" &&
-			c.Name == "CUPTI_BUFFERS_OUT"
+		return c.Kind == "ODDITIES" && c.Name == "CUPTI_BUFFERS_OUT"
 	})
 	testkit.Check(t, (i >= 0 || want <= 0) && (i < 0 || self.Counts[i].Count == want),
 		"the archive says %+v, want %d buffers that CUPTI has not given back", self.Counts, want)

@@ -234,8 +234,7 @@ func unlocked(t *testing.T, dir string) {
 		entries, err := experiment.List(dir)
 		return err == nil && !slices.ContainsFunc(
 			entries, func(e experiment.Entry) bool {
-				return e.State == experiment.Starting ||
-					e.State == experiment.Writing
+				return e.State == experiment.Starting || e.State == experiment.Writing
 			})
 	})
 }

@@ -69,8 +69,7 @@ func TestCommandsAgreeOnWhoLives(t *testing.T) {
 				jobs := hanging.Hang.Jobs
 				testkit.Check(t, len(jobs) == 1 && jobs[0] == want, "report --hang says %+v, want %+v", jobs, want)
 				status := strings.Join(asJSON(t, nil, c.reader, "ctl", "status", dir, "--format", "json"), "")
-				testkit.Equal(t, strings.Contains(status, `"records"`), want.Running == 1, "ctl status says %s",
-					status)
+				testkit.Equal(t, strings.Contains(status, `"records"`), want.Running == 1, "ctl status says %s", status)
 				asJSON(t, nil, c.reader, "unify", dir)
 				var found struct {
 					Runs []struct {

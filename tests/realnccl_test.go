@@ -230,8 +230,7 @@ func (r *realRun) collected() {
 		entries, err := experiment.List(r.directory())
 		return err != nil || !slices.ContainsFunc(
 			entries, func(e experiment.Entry) bool {
-				return e.State == experiment.Writing ||
-					e.State == experiment.Starting
+				return e.State == experiment.Writing || e.State == experiment.Starting
 			})
 	})
 }

@@ -19,8 +19,7 @@ import (
 // which the first of them began.
 func rawClock(shards []*experiment.Process) func(uint64) int64 {
 	first := slices.MinFunc(shards, func(a, b *experiment.Process) int {
-		return cmp.Compare(
-			a.Clock.AnchorRaw, b.Clock.AnchorRaw)
+		return cmp.Compare(a.Clock.AnchorRaw, b.Clock.AnchorRaw)
 	}).Clock
 	return func(t uint64) int64 { return int64(t - first.AnchorReal + first.AnchorRaw) }
 }

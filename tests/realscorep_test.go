@@ -297,9 +297,7 @@ func TestRealScorepGetsTheCalls(t *testing.T) {
 		}
 		for _, rec := range recordings(t) {
 			for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
-				t.Run(fmt.Sprint(kind, "/", rec.Name, "/", c), func(t *testing.T) {
-					play(t, rec, clock(c))
-				})
+				t.Run(fmt.Sprint(kind, "/", rec.Name, "/", c), func(t *testing.T) { play(t, rec, clock(c)) })
 			}
 		}
 		for _, h := range hazards {

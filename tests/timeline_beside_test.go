@@ -62,8 +62,7 @@ func driveBeside(t *testing.T, anchors [2]string, sizes []browser.Options) {
 		t.Logf("%d px wide: both runs drawn after %.2f s", o.Width, time.Since(began).Seconds())
 		testkit.Equal(t, eval[string](
 			tb, `document.querySelector("h1").innerText + ": " + document.querySelector("pre").textContent`), "before and after <b>: AllReduce: 3 % slower", "said")
-		got := eval[[2]string](
-			tb, `[0, 1].map((i) => frames[i].document.querySelector("#verdict .answer").innerText)`)
+		got := eval[[2]string](tb, `[0, 1].map((i) => frames[i].document.querySelector("#verdict .answer").innerText)`)
 		testkit.Check(t, got == verdicts, "the runs' verdicts are %q, in their reports %q", got, verdicts)
 		driveTogether(tb)
 		driveAlone(tb)

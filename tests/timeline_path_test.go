@@ -172,8 +172,7 @@ func TestTimelineSteps(t *testing.T) {
 		tb, `[...document.querySelectorAll("#steps .compared tr:first-child th")].map((e) => e.innerText).join("|")`); got != "|step 3|step 6|difference" {
 		t.Errorf("compared: %s", got)
 	}
-	wide := eval[int](
-		tb, `{ const e = document.getElementById("steps"); return e.scrollWidth - e.clientWidth; }`)
+	wide := eval[int](tb, `{ const e = document.getElementById("steps"); return e.scrollWidth - e.clientWidth; }`)
 	testkit.Check(t, wide <= 0, "the tab is %d px too wide", wide)
 	tb.noErrors()
 }

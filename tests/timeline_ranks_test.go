@@ -22,8 +22,7 @@ func TestTimelineRanks(t *testing.T) {
 	tb.key("g")
 	testkit.Require(t, eval[bool](tb, `app.ranks.on && !document.getElementById("rank-bar").hidden`),
 		"g does not show all ranks")
-	names := eval[[]string](
-		tb, `[...document.querySelectorAll(".rank-name")].map((e) => e.firstChild.textContent)`)
+	names := eval[[]string](tb, `[...document.querySelectorAll(".rank-name")].map((e) => e.firstChild.textContent)`)
 	testkit.Check(t, slices.Equal(names, []string{"Rank 0", "Rank 1", "Rank 2", "Rank 3"}), "the names are %q", names)
 	// Where rank 2 comes late the others wait, all of the time.
 	at := eval[[]float64](tb, `{
@@ -53,8 +52,7 @@ func TestTimelineRanks(t *testing.T) {
 	}
 	eval[any](tb, `app.ranks.show("late", "caused")`)
 	tb.await("!app.ranks.pending && app.ranks.pixels > 0")
-	got := eval[[]any](
-		tb, `[app.ranks.rows.of(0)[0], document.querySelector(".scale").innerText.replace(/\s+/g, " ")]`)
+	got := eval[[]any](tb, `[app.ranks.rows.of(0)[0], document.querySelector(".scale").innerText.replace(/\s+/g, " ")]`)
 	testkit.Check(t, got[0] == 2.0 && got[1] == "0 5 ms", "who was waited for most, and how late ranks came: %v", got)
 	tb.await(`location.hash.includes("ranks=late,caused") || location.hash.includes("ranks=late%2Ccaused")`)
 	again := openTab(t, url+eval[string](tb, "location.hash"), desktop)

@@ -57,8 +57,7 @@ func TestTimelineRawEvents(t *testing.T) {
 		b = tb.box(event.Row, step, nth)
 	}
 	testkit.Require(t, b.Height >= 12 && b.Width >= 300, "the step is drawn as %+v, it is %+v", b, event)
-	title := eval[string](tb, fmt.Sprintf(
-		`document.getElementById("row" + app.store.laneOf(%d).row).title`, event.Bar))
+	title := eval[string](tb, fmt.Sprintf(`document.getElementById("row" + app.store.laneOf(%d).row).title`, event.Bar))
 	testkit.Check(t, strings.HasPrefix(title, event.Row+" · Rank "), "the row says %q", title)
 	marks := eval[[]float64](tb, fmt.Sprintf(`{
 		const at = document.getElementById("base").getBoundingClientRect();

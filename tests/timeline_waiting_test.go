@@ -77,7 +77,6 @@ func TestTimelineThatCannotBeReadSaysSo(t *testing.T) {
 	s, p := waitingPage(t, "job")
 	s.Fail(errors.New("no room <i>left</i>"))
 	until(t, p, saidInPage, func(said string) bool {
-		return strings.Contains(
-			said, "cannot be shown: no room <i>left</i>")
+		return strings.Contains(said, "cannot be shown: no room <i>left</i>")
 	})
 }

@@ -36,8 +36,7 @@ func TestTimelineSaysWhatIsMissing(t *testing.T) {
 			return err
 		}, "nothing of it can be shown", false},
 		{"one event file is missing", func(dir string) error {
-			return os.Remove(
-				filepath.Join(dir, "traces", "0.evt"))
+			return os.Remove(filepath.Join(dir, "traces", "0.evt"))
 		}, "0.evt", true},
 		{"one event file is cut", func(dir string) error {
 			path := filepath.Join(dir, "traces", "0.evt")

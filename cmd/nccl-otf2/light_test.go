@@ -244,9 +244,7 @@ func TestNoTimeOfEnqueueingIsTakenForTheOperations(t *testing.T) {
 			t.Errorf("%v: %s", p.args, difference)
 		}
 	}
-	seen := func(want string, args ...string) {
-		testkit.Contains(t, tool(t, append(args, short)...), want)
-	}
+	seen := func(want string, args ...string) { testkit.Contains(t, tool(t, append(args, short)...), want) }
 	seen("The critical path is not known: the duration of 182 launches was not recorded", "report", "--path")
 	seen("Total (launch only)", "report", "--tally")
 	seen("enqueue: it is known when", "diff", long)

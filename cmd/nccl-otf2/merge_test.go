@@ -45,8 +45,7 @@ func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat
 	}
 	slices.SortFunc(all, func(a, b *experiment.Process) int { return a.PID - b.PID })
 	begin := slices.MinFunc(all, func(a, b *experiment.Process) int {
-		return int(
-			int64(a.FirstTime - b.FirstTime))
+		return int(int64(a.FirstTime - b.FirstTime))
 	}).FirstTime
 	raw := new(big.Rat).Quo(new(big.Rat).SetFrac(new(big.Int).SetUint64(first), big.NewInt(1)), ticks)
 	start := new(big.Int).Quo(raw.Num(), raw.Denom()).Uint64() + 1_000_000 // what CLOCK_MONOTONIC_RAW shows at begin

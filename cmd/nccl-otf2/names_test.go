@@ -139,8 +139,7 @@ func TestEvilNames(t *testing.T) {
 		}
 		for _, line := range strings.Split(out, "\n") {
 			if i := strings.IndexFunc(line, func(r rune) bool {
-				return unicode.In(
-					r, unicode.Cc, unicode.Cf)
+				return unicode.In(r, unicode.Cc, unicode.Cf)
 			}); i >= 0 {
 				t.Errorf("%q shows %q", args, line[max(0, i-40):min(len(line), i+40)])
 				break

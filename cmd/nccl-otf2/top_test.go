@@ -82,8 +82,7 @@ func startOnTerminal(t *testing.T, columns, rows uint16, args ...string) *termin
 
 func (s *terminalSession) resize(columns, rows uint16) {
 	s.t.Helper()
-	testkit.Must(s.t, unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ,
-		&unix.Winsize{Col: columns, Row: rows}))
+	testkit.Must(s.t, unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}))
 }
 
 // until waits until the tool has drawn something, and gives all since the last call.
@@ -135,8 +134,7 @@ func TestTopOnATerminal(t *testing.T) {
 		})
 		s.resize(100, 30)
 		s.until("full page again", func(drawn string) bool {
-			return strings.Contains(
-				strings.Join(pageLines(drawn), " "), "q: end")
+			return strings.Contains(strings.Join(pageLines(drawn), " "), "q: end")
 		})
 		// Stopped by Ctrl-Z it gives the terminal back, and takes it again when it goes on.
 		s.press("\x1a")

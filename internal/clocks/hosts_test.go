@@ -26,8 +26,7 @@ func hostsJob(t *testing.T, source [2]string, times func(rank int, i uint64) (be
 		for i := range uint64(20) {
 			var begin uint64
 			begin, end = times(r, i)
-			p.Collective(c, shardtest.Op{Function: "AllReduce", Begin: begin, End: end, Count: 1000,
-				Source: source[r]})
+			p.Collective(c, shardtest.Op{Function: "AllReduce", Begin: begin, End: end, Count: 1000, Source: source[r]})
 		}
 		p.Destroy(c, end)
 	})

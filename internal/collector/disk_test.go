@@ -39,9 +39,7 @@ func TestDiskComesBack(t *testing.T) {
 		// disk prepares the experiment directory, and returns what makes its disk fail and what mends it.
 		disk func(t *testing.T, dir string) (fail, mend func())
 	}{
-		{"full", func(t *testing.T, dir string) (fail, mend func()) {
-			return func() {}, smallDisk(t, dir, 192)
-		}},
+		{"full", func(t *testing.T, dir string) (fail, mend func()) { return func() {}, smallDisk(t, dir, 192) }},
 		{"renamed", func(t *testing.T, dir string) (fail, mend func()) {
 			return func() { testkit.Must(t, os.Rename(dir, dir+".old")) },
 				func() { testkit.Must(t, os.Rename(dir+".old", dir)) }

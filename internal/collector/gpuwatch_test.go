@@ -272,8 +272,7 @@ func TestProblemsOfSensorsAreReported(t *testing.T) {
 		},
 		{
 			name: "lost", read: lost, done: func(d *driver) bool {
-				return d.count(1, gpu.Temperature) > 5 &&
-					d.count(0, gpu.Power) > 2
+				return d.count(1, gpu.Temperature) > 5 && d.count(0, gpu.Power) > 2
 			},
 			reported: []string{"GPU 0 is not read any more: the GPU is lost: it fell off the bus"}, failures: 2,
 		},

@@ -151,8 +151,7 @@ func TestLateOrders(t *testing.T) {
 		var s *control.Status
 		if !shmtest.Await(func() bool {
 			s, err = control.ReadStatus(e.Path)
-			return err != nil || s != nil &&
-				s.Ask == 1
+			return err != nil || s != nil && s.Ask == 1
 		}) || err != nil {
 			t.Fatalf("%+v, %v", s, err)
 		}
@@ -208,8 +207,7 @@ func TestForeignControlFilesAreRefused(t *testing.T) {
 		}},
 		{"a folder", "it is not a file", func(path string) error { return os.Mkdir(path, 0o700) }},
 		{"rubbish", "invalid character", func(path string) error {
-			return os.WriteFile(
-				path, []byte("rubbish"), 0o600)
+			return os.WriteFile(path, []byte("rubbish"), 0o600)
 		}},
 		{"of the future", "has version 9", func(
 			path string) error {

@@ -657,8 +657,7 @@ func TestFullDisk(t *testing.T) {
 			memory := mapped(t, job)
 			stopped := func() bool {
 				text, _ := memory.Message()
-				return strings.Contains(
-					text, dir+" cannot be written")
+				return strings.Contains(text, dir+" cannot be written")
 			}
 			for i := 0; i < 200 && !stopped(); i++ {
 				call(100)

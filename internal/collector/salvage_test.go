@@ -45,9 +45,7 @@ func TestSalvageAfterADiskThatStayedBroken(t *testing.T) {
 		first int // calls that come to the disk
 		disk  func(t *testing.T, dir string) (fail, mend func())
 	}{
-		{"full", 100, func(t *testing.T, dir string) (fail, mend func()) {
-			return func() {}, smallDisk(t, dir, 192)
-		}},
+		{"full", 100, func(t *testing.T, dir string) (fail, mend func()) { return func() {}, smallDisk(t, dir, 192) }},
 		{"something in the way", 100, func(t *testing.T, dir string) (fail, mend func()) {
 			way := ""
 			return func() {

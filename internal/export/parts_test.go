@@ -57,8 +57,7 @@ func TestPartsAreTheWholeTable(t *testing.T) {
 			"operations in %d parts (-whole, +parts):\n", parts)
 		testkit.Equal(t, cmp.Diff(transfers, partsOf[TransferRow](t, dir, TransfersFile, parts)), "",
 			"transfers in %d parts (-whole, +parts):\n", parts)
-		d := cmp.Diff([]any{res.Records, res.LeftOut, res.Problems},
-			[]any{got.Records, got.LeftOut, got.Problems})
+		d := cmp.Diff([]any{res.Records, res.LeftOut, res.Problems}, []any{got.Records, got.LeftOut, got.Problems})
 		testkit.Check(t, d == "" && len(got.Files) == 3+2*parts, "%d parts: %d files: %s", parts, len(got.Files), d)
 		total := uint64(0)
 		for _, n := range got.Records {

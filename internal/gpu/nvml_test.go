@@ -41,8 +41,7 @@ func newMachine() *machine {
 		d.UUID = fmt.Sprintf("GPU-%08x-d72c-4106-c12f-20bd9faed9f6", 0x8932f937+i)
 		d.PciBusID = fmt.Sprintf("0000:%02x:00.0", 0x10+i)
 		d.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) {
-			return pciInfo("00000000" + d.PciBusID[4:]),
-				nvml.SUCCESS
+			return pciInfo("00000000" + d.PciBusID[4:]), nvml.SUCCESS
 		}
 		d.GetCurrPcieLinkGenerationFunc = func() (int, nvml.Return) { return 4, nvml.SUCCESS }
 		d.GetCurrPcieLinkWidthFunc = func() (int, nvml.Return) { return 16, nvml.SUCCESS }
@@ -58,8 +57,7 @@ func newMachine() *machine {
 			return 0, nvml.ERROR_INVALID_ARGUMENT
 		}
 		d.GetNvLinkVersionFunc = func(int) (uint32, nvml.Return) {
-			return uint32(nvml.NVLINK_VERSION_3_0),
-				nvml.SUCCESS
+			return uint32(nvml.NVLINK_VERSION_3_0), nvml.SUCCESS
 		}
 		d.GetNvLinkRemotePciInfoFunc = func(link int) (nvml.PciInfo, nvml.Return) {
 			return pciInfo(fmt.Sprintf("00000000:%02x:00.0", 0x80+link)), nvml.SUCCESS
@@ -114,8 +112,7 @@ func sensors(d *dgxa100.Device) {
 		return map[nvml.ClockType]uint32{nvml.CLOCK_SM: 1410, nvml.CLOCK_MEM: 1215}[c], nvml.SUCCESS
 	}
 	d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) {
-		return nvml.Utilization{Gpu: 97, Memory: 41},
-			nvml.SUCCESS
+		return nvml.Utilization{Gpu: 97, Memory: 41}, nvml.SUCCESS
 	}
 	d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 63, nvml.SUCCESS }
 	d.GetCurrentClocksEventReasonsFunc = func() (uint64, nvml.Return) { return 0x4, nvml.SUCCESS }
@@ -136,12 +133,10 @@ func (m *machine) divide(i int, uuids ...string) []*mock.Device {
 		parts = append(parts, &mock.Device{
 			GetUUIDFunc: func() (string, nvml.Return) { return uuid, nvml.SUCCESS },
 			GetNameFunc: func() (string, nvml.Return) {
-				return "NVIDIA A100-SXM4-40GB MIG 3g.20gb",
-					nvml.SUCCESS
+				return "NVIDIA A100-SXM4-40GB MIG 3g.20gb", nvml.SUCCESS
 			},
 			GetMemoryInfoFunc: func() (nvml.Memory, nvml.Return) {
-				return nvml.Memory{Total: 20 << 30, Used: 5},
-					nvml.SUCCESS
+				return nvml.Memory{Total: 20 << 30, Used: 5}, nvml.SUCCESS
 			},
 			GetGpuInstanceIdFunc:     func() (int, nvml.Return) { return n + 1, nvml.SUCCESS },
 			GetComputeInstanceIdFunc: func() (int, nvml.Return) { return 0, nvml.SUCCESS },
@@ -151,8 +146,7 @@ func (m *machine) divide(i int, uuids ...string) []*mock.Device {
 			GetPowerUsageFunc: none,
 			GetClockInfoFunc:  func(nvml.ClockType) (uint32, nvml.Return) { return none() },
 			GetUtilizationRatesFunc: func() (nvml.Utilization, nvml.Return) {
-				return nvml.Utilization{},
-					nvml.ERROR_NOT_SUPPORTED
+				return nvml.Utilization{}, nvml.ERROR_NOT_SUPPORTED
 			},
 			GetTemperatureFunc: func(nvml.TemperatureSensors) (uint32, nvml.Return) { return none() },
 			GetCurrentClocksEventReasonsFunc: func() (uint64, nvml.Return) {

@@ -84,8 +84,7 @@ func dump(p *replay.Process) *profiler {
 		given: make(map[int]bool)}
 	calls := slices.Clone(p.Calls)
 	slices.SortStableFunc(calls, func(a, b *replay.Call) int {
-		return cmp.Or(
-			cmp.Compare(a.Open, b.Open), cmp.Compare(a.T, b.T))
+		return cmp.Or(cmp.Compare(a.Open, b.Open), cmp.Compare(a.T, b.T))
 	})
 	for _, c := range calls {
 		switch c.Kind {

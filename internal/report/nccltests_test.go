@@ -41,23 +41,20 @@ func madeTests() *report.NCCLTests {
 			r.InPlace, r.Algorithms, r.Protocols, r.MinChannels = &no, []string{"TREE"}, []string{"LL"}, 2
 		}),
 		row("AllReduce", 1024, 19.25, func(r *bandwidth.Row) {
-			r.InPlace, r.Algorithms, r.Protocols = &yes,
-				[]string{"TREE"}, []string{"LL"}
+			r.InPlace, r.Algorithms, r.Protocols = &yes, []string{"TREE"}, []string{"LL"}
 		}),
 		row("AllReduce", 1<<30, 10123.4, func(r *bandwidth.Row) { r.InPlace, r.Approximate = &no, true }),
 		row("AllReduce", 1<<20, 123.45, func(r *bandwidth.Row) { r.InPlace = &yes }),
 		row("AllReduce", 1<<20, 80, func(r *bandwidth.Row) { r.InPlace, r.Equal, r.Grouped = &no, 4, true }),
 		row("AllReduce", 1<<20, 70, func(r *bandwidth.Row) { r.InPlace, r.Replayed, r.CallTime = &no, true, 0 }),
 		row("Broadcast", 4096, 30, func(r *bandwidth.Row) {
-			r.Root, r.Datatype, r.Members.Rank0 = &root, "ncclBfloat16",
-				nil
+			r.Root, r.Datatype, r.Members.Rank0 = &root, "ncclBfloat16", nil
 		}),
 		row("ReduceScatter", 4096, 0, func(r *bandwidth.Row) {
 			r.InPlace, r.TimingSource, r.AlgBW, r.BusBW, r.Transfer, r.Elements = &no, "enqueue", 0, 0, nil, nil
 		}),
 		row("Send", 1<<16, 12.5, func(r *bandwidth.Row) {
-			r.Members, r.BusBW, r.Algorithms = nil, r.AlgBW,
-				[]string{}
+			r.Members, r.BusBW, r.Algorithms = nil, r.AlgBW, []string{}
 		}),
 	}
 	return &report.NCCLTests{

@@ -42,8 +42,7 @@ func TestSorter(t *testing.T) {
 		f.flush()
 		s.finish()
 		slices.SortStableFunc(want, func(x, y entry) int {
-			return cmp.Or(
-				cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b))
+			return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b))
 		})
 		for range 2 {
 			m := s.sorted()

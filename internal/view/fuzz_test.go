@@ -33,9 +33,7 @@ func FuzzView(f *testing.F) {
 	}
 	anchor := m.unify()
 	rank0 := ""
-	read := func(path string) []byte {
-		return testkit.Value(os.ReadFile(path))(f)
-	}
+	read := func(path string) []byte { return testkit.Value(os.ReadFile(path))(f) }
 	files := testkit.Value(filepath.Glob(filepath.Join(filepath.Dir(anchor), "traces", "*.evt")))(f)
 	for _, path := range files { // the largest that is there first
 		if rank0 == "" || len(read(path)) > len(read(rank0)) {

@@ -380,8 +380,7 @@ func TestProcessStart(t *testing.T) {
 	testkit.Must(t, zombie.Start())
 	if !shmtest.Await(func() bool {
 		_, err := shm.ProcessStart(zombie.Process.Pid)
-		return errors.Is(
-			err, os.ErrProcessDone)
+		return errors.Is(err, os.ErrProcessDone)
 	}) {
 		t.Error("an ended process that was not waited for still runs")
 	}

@@ -214,9 +214,7 @@ func (c *costCase) arguments(which int, scale float64) []any {
 		warm, count = warmSeconds[which]*pacedRate, pacedSeconds*pacedRate
 		period = 1e9 * float64(c.piece.all*c.threads) / pacedRate
 	}
-	sequences := func(calls float64) uint64 {
-		return max(2, uint64(calls*scale/float64(c.piece.all*c.threads)))
-	}
+	sequences := func(calls float64) uint64 { return max(2, uint64(calls*scale/float64(c.piece.all*c.threads))) }
 	warmUp := uint64(0)
 	if !c.first {
 		warmUp = sequences(warm)

@@ -43,8 +43,7 @@ func prepareRealNCCL(b *bench, flags *flag.FlagSet) func(context.Context) (*Page
 		"`folder` with libnccl.so.2 and the stand-in of the CUDA runtime (default the first in build/realnccl/beds)")
 	flags.IntVar(&r.ranks, "ranks", 2, "`number` of ranks, each a process")
 	flags.IntVar(&r.operations, "operations", 4000, "`number` of operations in the loop")
-	flags.IntVar(
-		&r.communicators, "communicators", 16, "`number` of communicators whose first operations are measured")
+	flags.IntVar(&r.communicators, "communicators", 16, "`number` of communicators whose first operations are measured")
 	flags.Var(&r.plugins, "plugin", pluginUsage+"; then the default preset alone is run beside")
 	return func(ctx context.Context) (*Page, error) {
 		if err := r.prepare(); err != nil {
@@ -75,8 +74,7 @@ func (r *realNCCL) prepare() (err error) {
 		return err
 	}
 	r.program = filepath.Join(r.dir, "job")
-	return caller.Compile("-o", r.program, filepath.Join(r.root, "tests/bench/realnccl/job/main.c"), "-pthread",
-		"-ldl")
+	return caller.Compile("-o", r.program, filepath.Join(r.root, "tests/bench/realnccl/job/main.c"), "-pthread", "-ldl")
 }
 
 // defaultPreset is what is recorded where nothing else is asked for (setting EVENTS).

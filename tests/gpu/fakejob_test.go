@@ -84,9 +84,7 @@ func logOf(rec *replay.Recording, k int) (lines []string) {
 		ranks[i] = i
 	}
 	graph := -1
-	replayed := func(n int) {
-		add("replay", map[string]any{"graph": n, "t0": p.Opens[0].T, "t1": end, "done": end})
-	}
+	replayed := func(n int) { add("replay", map[string]any{"graph": n, "t0": p.Opens[0].T, "t1": end, "done": end}) }
 	n := make(map[string]int)
 	for i, is := range p.Issues {
 		if !known[is.Comm] {

@@ -133,8 +133,7 @@ func (all costs) table(gpu bool) string {
 		}
 	}
 	slices.SortFunc(keys, func(x, y costKey) int {
-		return cmp.Or(
-			cmp.Compare(x.op, y.op), cmp.Compare(x.bytes, y.bytes))
+		return cmp.Or(cmp.Compare(x.op, y.op), cmp.Compare(x.bytes, y.bytes))
 	})
 	for _, k := range keys {
 		var base float64

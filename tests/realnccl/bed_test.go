@@ -49,8 +49,7 @@ func TestAnUnknownLibraryIsNamed(t *testing.T) {
 	cc := need.Program(t, "cc", "to build the stand-ins")
 	build := t.TempDir()
 	standin := filepath.Join(build, "realnccl/common/libcudart.so.12")
-	out, err := command(t, root, "make", "-f", "tests/realnccl/realnccl.mk", "BUILD="+build,
-		standin).CombinedOutput()
+	out, err := command(t, root, "make", "-f", "tests/realnccl/realnccl.mk", "BUILD="+build, standin).CombinedOutput()
 	testkit.Require(t, err == nil, "make: %v\n%s", err, out)
 	for _, test := range []struct{ name, define, says string }{
 		{"release", "-DVERSION=29901", "is NCCL 2.99.1; the layouts of its device side are known of NCCL 2.28 to 2.31"},
@@ -149,8 +148,7 @@ func TestTheDriverSaysHowAJobEnds(t *testing.T) {
 			exit int
 			says string
 		}{
-			{args: []string{"!ar:100 ( !ag:20:f64 !rs:10:bf16:max ) !agv:5,6:i8"}, exit: 0,
-				says: "rank 1: 4 results, "},
+			{args: []string{"!ar:100 (!ag:20:f64 !rs:10:bf16:max ) !agv:5,6:i8"}, exit: 0, says: "rank 1: 4 results, "},
 			{args: []string{"fill =ar:100"}, exit: 1, says: "wrong results"},
 			{args: []string{"0?[ ar:100 ]", "-t", "2"}, exit: 124, says: "ncclrun: time limit of 2 s"},
 			{args: []string{"1?[ quit:7 ] ar:100 sync"}, exit: 7, says: ", rank 0 is at: sync"},

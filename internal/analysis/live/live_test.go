@@ -135,8 +135,7 @@ func TestLiveOnSeveralHosts(t *testing.T) {
 				p.AllReduce(j.Comms[r], begin, end, 1000)
 				continue
 			}
-			p.Collective(j.Comms[r], shardtest.Op{Function: "Broadcast", Begin: begin, End: end, Root: 1,
-				Count: 100})
+			p.Collective(j.Comms[r], shardtest.Op{Function: "Broadcast", Begin: begin, End: end, Root: 1, Count: 100})
 		}
 	}
 	j.Flush()
@@ -178,8 +177,7 @@ func TestLiveMessages(t *testing.T) {
 	j := jobtest.NewLiveJob(t, 2, 1)
 	for i := range 100 {
 		j.Processes[0].Send(j.Comms[0], 1, jobtest.LiveAt(float64(i)*10), jobtest.LiveAt(float64(i)*10+4), 1000)
-		j.Processes[1].Recv(j.Comms[1], 0, jobtest.LiveAt(float64(i)*10+2), jobtest.LiveAt(float64(i)*10+4),
-			1000)
+		j.Processes[1].Recv(j.Comms[1], 0, jobtest.LiveAt(float64(i)*10+2), jobtest.LiveAt(float64(i)*10+4), 1000)
 	}
 	j.Flush()
 	v := look(t, New(j.Dir, time.Second), 1100)

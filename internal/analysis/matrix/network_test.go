@@ -45,8 +45,7 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 	diff := cmp.Diff(want, got)
 	testkit.Check(t, diff == "" && len(problems) == 0, "%v %v", problems, diff)
 	// The rest of the report does not mistake the network for a communicator of the program.
-	with, without := jobtest.Operations(t, path).Summary,
-		jobtest.Operations(t, jobtest.Typical(t, nil)).Summary
+	with, without := jobtest.Operations(t, path).Summary, jobtest.Operations(t, jobtest.Typical(t, nil)).Summary
 	testkit.Check(t, with.Communicators == without.Communicators && with.Ranks == without.Ranks &&
 		with.GPUs == without.GPUs && with.Processes == without.Processes, "with a network %+v,\nwithout %+v", with,
 		without)

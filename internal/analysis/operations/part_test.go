@@ -64,10 +64,7 @@ func TestWaitsAddUpToTheReport(t *testing.T) {
 	a := jobtest.Open(t, jobtest.WithWaits(t))
 	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	gather := func() (all []waits.Wait) {
-		problems := operations.EachMatch(a, &operations.Matches{Wait: func(
-			w *waits.Wait) {
-			all = append(all, *w)
-		}})
+		problems := operations.EachMatch(a, &operations.Matches{Wait: func(w *waits.Wait) { all = append(all, *w) }})
 		testkit.Require(t, len(problems) == 0, "%v", problems)
 		return all
 	}

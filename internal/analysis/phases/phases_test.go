@@ -262,9 +262,7 @@ func TestPhasesAndCallsThatDoNotFit(t *testing.T) {
 	rows := phasesOf(t, phaseJob(t, func(rank int, g *program) {
 		g.phase("step", t0+100*us, t0+500*us, func() {
 			g.callAround("ncclGroup", t0+110*us, t0+210*us, 0, false, func() {
-				g.phase("inner", t0+120*us, t0+160*us, func() {
-					g.call("ncclSend", t0+130*us, t0+140*us, 1, false)
-				})
+				g.phase("inner", t0+120*us, t0+160*us, func() { g.call("ncclSend", t0+130*us, t0+140*us, 1, false) })
 				g.call("ncclRecv", t0+170*us, t0+180*us, 2, false)
 			})
 			g.call("ncclAllReduce", t0+300*us, t0+310*us, 3, true)

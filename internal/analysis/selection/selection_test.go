@@ -243,9 +243,7 @@ func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
 	chosen := 0
 	begin, length := a.Defs.Clock.Offset, a.Defs.Clock.Length
 	for step := range uint64(steps) {
-		at := func(step uint64) string {
-			return fmt.Sprintf("@%dns", begin+step*length/steps)
-		}
+		at := func(step uint64) string { return fmt.Sprintf("@%dns", begin+step*length/steps) }
 		got := make(map[message]otf2.Timestamp)
 		// Otherwise there is no operation.
 		if s, err := selection.Resolve(a, selection.Spec{From: at(step), To: at(step + 1)}); err == nil {

@@ -12,9 +12,7 @@ import (
 )
 
 func TestSequencesAreCompared(t *testing.T) {
-	run := func(n int, sizes func(i int) uint64) experiment.Sequence {
-		return digest(n, sizes)
-	}
+	run := func(n int, sizes func(i int) uint64) experiment.Sequence { return digest(n, sizes) }
 	same := func(int) uint64 { return 100 }
 	but := func(k int) func(int) uint64 {
 		return func(i int) uint64 {

@@ -132,8 +132,7 @@ func TestRunsHaveTheSameIDs(t *testing.T) {
 		testkit.Must(t, p.Close())
 		lines := strings.Split(text.String(), "\n")
 		lines = slices.DeleteFunc(lines, func(l string) bool {
-			return strings.HasPrefix(
-				strings.TrimSpace(l), "anchor.xml")
+			return strings.HasPrefix(strings.TrimSpace(l), "anchor.xml")
 		})
 		texts = append(texts, strings.Join(lines, "\n"))
 	}

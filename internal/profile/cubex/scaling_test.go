@@ -112,8 +112,7 @@ func TestMemoryIsLinearInRanks(t *testing.T) {
 		b := newBuilder(d)
 		for r := range ranks {
 			b.add(aggregate(r), func(n uint64) (otf2.LocationRef, bool) {
-				return otf2.LocationRef(n<<32 | uint64(r)),
-					true
+				return otf2.LocationRef(n<<32 | uint64(r)), true
 			})
 		}
 		p := b.build()

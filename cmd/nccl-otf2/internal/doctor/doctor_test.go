@@ -131,9 +131,7 @@ func TestLoaderCache(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ld.so.cache")
 	want := []string{"/opt/nccl/libnccl.so.2", "/usr/lib/libm.so.6"}
 	whole := cacheFile(want...)
-	write := func(b []byte) {
-		testkit.Write(t, path, b)
-	}
+	write := func(b []byte) { testkit.Write(t, path, b) }
 	write(whole)
 	testkit.Same(t, want, loaderCache(path))
 	write(append([]byte("ld.so-1.7.0\x00\x00\x00\x00\x00"), whole...))
@@ -230,8 +228,7 @@ func TestSoundInstallation(t *testing.T) {
 	expect(t, r, "libnccl.so.2", OK,
 		"version 2.29.7 (version string in its constant data), looks for ncclProfiler v1 to v6 (names in its "+
 			"constant data), would use v6")
-	expect(t, r, "GPU times", Warn,
-		"they need NCCL_ALLGATHERV_ENABLE=0, which `nccl-otf2 run` sets")
+	expect(t, r, "GPU times", Warn, "they need NCCL_ALLGATHERV_ENABLE=0, which `nccl-otf2 run` sets")
 	expect(t, r, "NCCL_PROFILER_PLUGIN", OK, "the plugin of this installation")
 	expect(t, r, "experiment directory", OK, "writable")
 	expect(t, r, "memfd", OK, "works")

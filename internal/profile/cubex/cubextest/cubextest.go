@@ -183,8 +183,7 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 		calls += float64(report.Operations[i].Calls)
 	}
 	leaf := func(c int) bool {
-		return operationTree(m.Tree(c)) && len(m.below[c]) == 0 &&
-			!strings.HasPrefix(m.Name(c), "Group")
+		return operationTree(m.Tree(c)) && len(m.below[c]) == 0 && !strings.HasPrefix(m.Name(c), "Group")
 	}
 	if got := m.Sum("visits", leaf); report.Summary.Unfinished+report.Summary.LeftOut == 0 && got != calls {
 		t.Errorf("%g operations, the report has %g calls", got, calls)
