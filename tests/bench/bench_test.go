@@ -189,62 +189,6 @@ func TestCollectorIsWatched(t *testing.T) {
 	testkit.Check(t, err == nil && spent > 0, "%v %v", spent, err)
 }
 
-func TestPluginsOfTheCommandLine(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "other.so")
-	testkit.Write(t, file, nil)
-	var l plugins
-	for _, bad := range []string{"", "name", "=" + file, "name=" + file + ".not", "name=" + file + ",VALUE",
-		"name=" + file + ",kept=("} {
-		testkit.Check(t, l.Set(bad) != nil, "%q is taken", bad)
-	}
-	testkit.Must(t, l.Set("other="+file+`,OUT={dir}/out,EVENTS=7,kept="op":\s*1{1,2}`))
-	p := l[0]
-	testkit.Check(t, p.name == "other" && p.file == file &&
-		slices.Equal(p.environment("/run"), []string{"OUT=/run/out", "EVENTS=7"}), "%+v", p)
-	run := filepath.Join(dir, "run/below")
-	testkit.Must(t, os.MkdirAll(run, 0o755))
-	testkit.Write(t, filepath.Join(dir, "run/a"), []byte("\"op\": 1 \"op\":11\n"))
-	testkit.Write(t, filepath.Join(run, "b"), []byte("\"op\":1\n\"op\":2"))
-	size, kept, err := p.left(filepath.Join(dir, "run"))
-	testkit.Check(t, err == nil && kept == 3 && size == 16+13, "%d bytes, %d kept, %v", size, kept, err)
-	_, _, err = p.left(filepath.Join(dir, "nothing"))
-	testkit.Check(t, err != nil, "a folder that is not there")
-}
-
-// Each preset's empty plugin runs right before ours, which is compared with it, and peers with the first of them.
-func TestKindsOfRealNCCL(t *testing.T) {
-	r := &realNCCL{bench: &bench{host: &caller.Host{Plugin: "ours.so", Empty: "empty.so"}},
-		plugins: plugins{{name: "another", peer: true}}}
-	var got []string
-	for _, k := range testkit.Value(r.kinds("gpu", "all"))(t) {
-		before := none
-		if k.against >= 0 {
-			before = testkit.Value(r.kinds("gpu", "all"))(t)[k.against].name
-		}
-		got = append(got, k.name+" "+before)
-	}
-	testkit.Equal(t, strings.Join(got, "; "),
-		"no plugin –; empty, gpu –; gpu empty, gpu; empty, all –; all empty, all; another empty, gpu", "kinds")
-	j := &realJob{CallMedian: 1.2, CallMean: 3, Loop: 4}
-	j.compare(&realJob{CallMedian: 1, CallMean: 2, Loop: 2})
-	for name, want := range map[string]string{"gpu": "≤ 1.05, missed by 14 %", "all": none} {
-		k := kind{plugin: &plugin{name: name, ours: true}}
-		testkit.Equal(t, k.aim([]*realJob{j}), want, "aim of %s", name)
-	}
-	testkit.Check(t, j.meanRatio == 1.5 && j.loopRatio == 2, "%+v", j)
-}
-
-func TestWithoutNCCLItSaysWhatToDo(t *testing.T) {
-	r := &realNCCL{bench: &bench{build: t.TempDir()}}
-	err := r.prepare()
-	testkit.Check(t, errors.Is(err, errNoBed), "%v", err)
-	testkit.Must(t, os.Mkdir(filepath.Join(r.build, "realnccl"), 0o755))
-	testkit.Write(t, filepath.Join(r.build, "realnccl/beds"), []byte("/nowhere\n/elsewhere\n"))
-	err = r.prepare()
-	testkit.Check(t, errors.Is(err, errNoBed) && r.bed == "/nowhere", "%q: %v", r.bed, err)
-}
-
 func TestPage(t *testing.T) {
 	for v, want := range map[float64]string{0: "0.00", 9.994: "9.99", 12.34: "12.3", -45.67: "-45.7", 1e6: "1000000"} {
 		testkit.Equal(t, digits(v), want, "%v", v)
