@@ -35,8 +35,7 @@ func TestRemappingOfMetrics(t *testing.T) {
 	testkit.Check(t, all == want, "got\n%s\nwant\n%s", all, want)
 	for what, change := range map[string]func(m []Metric) []Metric{
 		"a hidden metric below another": func(m []Metric) []Metric { m[3].Parent = 2; return m },
-		"attributes": func(
-			m []Metric) []Metric {
+		"attributes": func(m []Metric) []Metric {
 			m[0].Attributes = []Attribute{{"k", "v"}}
 			return m
 		},

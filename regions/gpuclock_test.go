@@ -49,8 +49,7 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 		{name: "granularity 1.024 µs, drift", set: func(f *fakeGPU) { f.grain, f.drift = 1024, 120e-6 }},
 		{name: "granularity 1 ns", set: func(f *fakeGPU) { f.grain = 1 }},
 		{name: "one kernel in 3 s", set: func(f *fakeGPU) { f.n, f.burst, f.pause = 300, 1, 3e9 }},
-		{name: "one kernel in 3 s, drift", set: func(
-			f *fakeGPU) {
+		{name: "one kernel in 3 s, drift", set: func(f *fakeGPU) {
 			f.n, f.burst, f.pause, f.drift = 300, 1, 3e9, -150e-6
 		}},
 		{name: "late reports", set: func(f *fakeGPU) { f.late, f.drift = 20e3, 30e-6 }},
@@ -63,8 +62,7 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 			steps: 2, lost: 0.002},
 		{name: "adjustments by 50 ppm", set: func(f *fakeGPU) { f.jumps = slew(50, -50, 0) }},
 		{name: "adjustments by 5 ppm", set: func(f *fakeGPU) { f.jumps = slew(5, -5) }},
-		{name: "slewed by 500 ppm for 2 s", set: func(
-			f *fakeGPU) {
+		{name: "slewed by 500 ppm for 2 s", set: func(f *fakeGPU) {
 			f.jumps = []jump{{at: 3e9, drift: 500e-6}, {at: 5e9, drift: -500e-6}}
 		}, lost: 0.5,
 			steps: -1},
@@ -72,8 +70,7 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 		{name: "AMD, 27 MHz, drift", set: func(f *fakeGPU) { f.tick, f.grain, f.drift = 1000./27, 1, 60e-6 }},
 		{name: "3 kernels", set: func(f *fakeGPU) { f.n, f.burst = 3, 1 }, seeds: 30},
 		{name: "20 kernels", set: func(f *fakeGPU) { f.n = 20 }, seeds: 15},
-		{name: "100 kernels in a minute", set: func(
-			f *fakeGPU) {
+		{name: "100 kernels in a minute", set: func(f *fakeGPU) {
 			f.n, f.burst, f.pause, f.drift = 100, 1, 600e6, 30e-6
 		}, seeds: 6},
 	} {
@@ -238,8 +235,7 @@ func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
 		{"a small step back in a pause", func(f *fakeGPU) {
 			f.burst, f.pause, f.jumps = 1, 10e6, []jump{{at: 3e9, by: -1e6}}
 		}, 0},
-		{"counters part at once at a beat", func(
-			f *fakeGPU) {
+		{"counters part at once at a beat", func(f *fakeGPU) {
 			f.parted, f.burst, f.pause, f.even, f.length, f.jitter = 1, 1, 1e6, true, 4e3, 60e3
 		}, 0},
 		{"a ring is overrun while kernels queue up",

@@ -405,8 +405,7 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 		{"groups of Broadcasts, which it does not",
 			func(_ *rand.Rand, k *countingKind) { k.bare, k.uncounted, k.sync = 0.02, true, 0.3 }, 0},
 		{"graphs", func(_ *rand.Rand, k *countingKind) { k.graphs, k.sync = 0.05, 0.2 }, 0},
-		{"the host counts messages to oneself", func(
-			r *rand.Rand, k *countingKind) {
+		{"the host counts messages to oneself", func(r *rand.Rand, k *countingKind) {
 			k.counts, k.sync = true, r.Float64()*0.3
 		}, 0},
 		{"they are on another channel", func(r *rand.Rand, k *countingKind) {

@@ -372,8 +372,7 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 				p.Shard.Counts.Scorep["PAUSED"] = 1
 			}
 		}), false, 3, 0, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce"}},
-		{"some by other threads", forwarded(func(
-			rank int, p *shardtest.Process) {
+		{"some by other threads", forwarded(func(rank int, p *shardtest.Process) {
 			p.Shard.Counts.Scorep["OTHER_THREADS"] = 3
 		}), false, 4, 0,
 			[]string{"world rank 0"}, nil},

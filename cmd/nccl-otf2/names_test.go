@@ -187,8 +187,7 @@ func TestEvilStatus(t *testing.T) {
 	testkit.Must(t, printStatus(&b, []processStatus{s}, []string{evil}))
 	printArchives(&b, &scorep.Result{Problems: []string{evil},
 		Runs: []scorep.RunResult{{Archive: evil, Problems: []string{evil}}}})
-	if i := strings.IndexFunc(b.String(), func(
-		r rune) bool {
+	if i := strings.IndexFunc(b.String(), func(r rune) bool {
 		return r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf)
 	}); i >= 0 {
 		t.Errorf("%q", b.String()[i:])

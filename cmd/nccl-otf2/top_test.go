@@ -138,8 +138,7 @@ func TestTopOnATerminal(t *testing.T) {
 		})
 		// Stopped by Ctrl-Z it gives the terminal back, and takes it again when it goes on.
 		s.press("\x1a")
-		s.until("the terminal given back", func(
-			drawn string) bool {
+		s.until("the terminal given back", func(drawn string) bool {
 			return strings.Contains(drawn, "\x1b[?25h\x1b[?1049l")
 		})
 		for state, limit := "", time.Now().Add(5*time.Minute); state != "T" &&

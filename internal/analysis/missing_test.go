@@ -110,8 +110,7 @@ func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 	for i, l := range rows {
 		other := rows[(i+1)%len(rows)]
 		tries += 2
-		try(fmt.Sprintf("two of row %d", l), func(
-			s *jobtest.Sample) {
+		try(fmt.Sprintf("two of row %d", l), func(s *jobtest.Sample) {
 			loseCollective(s, l, 3, true)
 			loseCollective(s, l, 1, true)
 		})

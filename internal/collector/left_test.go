@@ -67,8 +67,7 @@ func TestKilledConversionsLeaveTheMemory(t *testing.T) {
 			testkit.Must(t, os.Remove(filepath.Join(onlyShard(t, dir).Path, "done")))
 			testkit.Write(t, memory, kept)
 		},
-		"before the memory is removed": func(t *testing.T, _, memory string,
-			kept []byte) {
+		"before the memory is removed": func(t *testing.T, _, memory string, kept []byte) {
 			testkit.Write(t, memory, kept)
 		},
 		"behind that": func(*testing.T, string, string, []byte) {},

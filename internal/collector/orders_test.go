@@ -209,8 +209,7 @@ func TestForeignControlFilesAreRefused(t *testing.T) {
 		{"rubbish", "invalid character", func(path string) error {
 			return os.WriteFile(path, []byte("rubbish"), 0o600)
 		}},
-		{"of the future", "has version 9", func(
-			path string) error {
+		{"of the future", "has version 9", func(path string) error {
 			return os.WriteFile(path, []byte(`{"version":9}`), 0o600)
 		}},
 	} {

@@ -153,8 +153,7 @@ func (m *machine) divide(i int, uuids ...string) []*mock.Device {
 				return 0, nvml.ERROR_NOT_SUPPORTED
 			},
 			GetCurrentClocksThrottleReasonsFunc: func() (uint64, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED },
-			GetFieldValuesFunc: func(
-				[]nvml.FieldValue) nvml.Return {
+			GetFieldValuesFunc: func([]nvml.FieldValue) nvml.Return {
 				return nvml.ERROR_NOT_SUPPORTED
 			},
 			GetPcieThroughputFunc: func(nvml.PcieUtilCounter) (uint32, nvml.Return) { return none() },

@@ -64,8 +64,7 @@ func TestPathIsTheReports(t *testing.T) {
 							comm = h.Comms[what.Comm].Name
 						}
 						operations[comm+" "+what.Operation] += length
-					case slices.ContainsFunc(r.Ranks, func(
-						row criticalpath.RankRow) bool {
+					case slices.ContainsFunc(r.Ranks, func(row criticalpath.RankRow) bool {
 						return row.Activity == what.Activity
 					}):
 						ranks[fmt.Sprint(rank, what.Activity)] += length

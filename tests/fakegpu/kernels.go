@@ -373,8 +373,7 @@ func capturedLaunches(replayed []*plan) (launches []*replay.Event) {
 
 // replayedBetween reports whether a plan began after one time and before the other.
 func replayedBetween(replayed []*plan, after, before uint64) bool {
-	return slices.ContainsFunc(replayed, func(
-		pl *plan) bool {
+	return slices.ContainsFunc(replayed, func(pl *plan) bool {
 		return pl.group.Start.T > after && pl.group.Start.T < before
 	})
 }

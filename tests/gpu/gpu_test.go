@@ -17,6 +17,7 @@ import (
 
 	diagnosis "github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
@@ -35,10 +36,8 @@ func TestJobsAgreeWithTheirLogs(t *testing.T) {
 			t.Run(name+"/"+events, func(t *testing.T) {
 				t.Parallel()
 				f := newFakeJob(t, name)
-				c := &testCase{mode: "collectives", events: events, ranks: f.ranks}
-				if name == "10-graph-3p" {
-					c.mode = "graphs"
-				}
+				c := caseOf(name, f.ranks)
+				c.events = events
 				var v verdict
 				f.harness(t).play(context.Background(), c, t.TempDir(), &v)
 				for _, failure := range v.failures {
@@ -54,200 +53,172 @@ func TestJobsAgreeWithTheirLogs(t *testing.T) {
 	}
 }
 
-// Whatever differs is found.
+// difference is a change of what ranks have logged, or of what an archive shows.
+type difference struct {
+	name, recording string
+	change          func(logs []*jobLog, a *archive)
+}
+
+// unreported has NCCL leave out kernels, of which the archive says something.
+func unreported(missing int, properties ...string) difference {
+	return difference{fmt.Sprintf("%d operations without GPU time, %q", missing, properties), "12-gpu-few-2p",
+		func(_ []*jobLog, a *archive) {
+			for _, o := range a.comms[0].rows[1][:missing] {
+				o.source = "network"
+			}
+			for _, n := range properties {
+				a.properties["NCCL_OTF2::ODDITIES::INCOMPLETE_OPERATIONS"] = n
+			}
+		}}
+}
+
+// kernelsOf has CUPTI see a kernel of each operation, and one of the application's, and changes what it saw.
+func kernelsOf(name string, change func(a *archive)) difference {
+	return difference{"kernels: " + name, "01-allreduce-2p", func(_ []*jobLog, a *archive) {
+		for rank, row := range a.comms[0].rows {
+			for i, o := range row {
+				o.ids = []uint64{uint64(100*rank + i + 1)}
+				a.kernels = append(a.kernels, kernel{"ncclDevKernel_AllReduce_Sum_f32_RING_LL", rank, o.begin - 5000,
+					o.end + 5000, false, o.ids})
+			}
+		}
+		change(a)
+		a.kernels = append(a.kernels, kernel{name: "vectorized_elementwise_kernel"})
+	}}
+}
+
+// Whatever differs is found, and what may differ is borne: NCCL may leave a kernel out, seldom, and if the archive says
+// so.
 func TestDifferencesAreFound(t *testing.T) {
 	last := func(l []*jobLog) *call { return l[1].calls[len(l[1].calls)-1] }
-	for _, test := range []struct {
-		name, recording string
-		change          func(logs []*jobLog, a *archive)
-		says            string
-	}{
-		{"another count", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Count++ },
-			`"0" rank 1: AllReduce number 8 is count 100000`},
-		{"another type", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Dtype = "ncclInt8" },
-			"called was count 100000, ncclInt8"},
+	played := make(map[string]string) // directories of jobs, by recording
+	var said strings.Builder
+	for _, d := range []difference{
+		{"another count", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Count++ }},
+		{"another type", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Dtype = "ncclInt8" }},
 		{"another root", "08-v5-nccl228-3p", func(l []*jobLog, _ *archive) {
 			for _, c := range l[1].calls {
 				if c.Op == "Reduce" {
 					c.Root = 2
 				}
 			}
-		}, "Reduce number 0 is count 7000, ncclFloat32, root or peer 0; called was count 7000, ncclFloat32, root or " +
-			"peer 2"},
-		{"a call more", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[1].calls = append(l[1].calls, last(l)) },
-			"9 × AllReduce in the archive, 10 were called"},
-		{"a call less", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[1].calls = l[1].calls[:8] },
-			"9 × AllReduce in the archive, 8 were called"},
+		}},
+		{"a call more", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[1].calls = append(l[1].calls, last(l)) }},
+		{"a call less", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[1].calls = l[1].calls[:8] }},
 		{"calls of one function less", "08-v5-nccl228-3p", func(l []*jobLog, _ *archive) {
 			l[1].calls = slices.DeleteFunc(l[1].calls, func(c *call) bool { return c.Op == "Reduce" })
-		}, "1 × Reduce in the archive that were not called"},
+		}},
 		{"another peer", "07-twocomms-streams", func(l []*jobLog, _ *archive) {
 			for _, c := range l[0].calls {
 				for i := range c.Messages {
 					c.Messages[i].peer = 5
 				}
 			}
-		}, "3 × Recv 1 in the archive that were not called"},
-		{"another order", "08-v5-nccl228-3p", func(
-			l []*jobLog, _ *archive) {
+		}},
+		{"another order", "08-v5-nccl228-3p", func(l []*jobLog, _ *archive) {
 			l[2].calls[3], l[2].calls[4] = l[2].calls[4], l[2].calls[3]
-		},
-			"is shown before what was called before it"},
+		}},
 		{"a communicator more", "07-twocomms-streams", func(l []*jobLog, _ *archive) {
 			for _, one := range l {
 				one.comms, one.ranks["more"] = append(one.comms, "more"), []int{0, 1}
 				one.calls = append(one.calls, &call{Comm: "more", Op: "AllReduce", Count: 1, T0: 1 << 62})
 			}
-		}, `communicator "more" of ranks [0 1] is not in the archive`},
+		}},
 		{"a communicator less", "07-twocomms-streams", func(l []*jobLog, _ *archive) {
 			for _, one := range l {
 				one.calls = slices.DeleteFunc(one.calls, func(c *call) bool { return c.Comm == "2" })
 			}
-		}, "of ranks [0 1] that no rank called"},
+		}},
 		{"other members", "07-twocomms-streams", func(l []*jobLog, _ *archive) {
 			for _, one := range l {
 				one.ranks["1"] = []int{1, 0}
 			}
-		}, `communicator "1" of ranks [1 0] is not in the archive`},
+		}},
 		{"a replay more", "10-graph-3p", func(l []*jobLog, _ *archive) {
 			l[0].calls = append(l[0].calls, l[0].calls[len(l[0].calls)-1])
-		}, "× AllReduce in the archive"},
-		{"called later", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).T0 += 1e9 }, "before its call"},
-		{"done earlier", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Done -= 1e9 },
-			"after all had ended"},
-		{"shorter events", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).EventNs = 10 },
-			"10ns passed between the events around it"},
+		}},
+		{"called later", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).T0 += 1e9 }},
+		{"done earlier", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Done -= 1e9 }},
+		{"shorter events", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).EventNs = 10 }},
 		{"long events", "01-allreduce-2p", func(l []*jobLog, _ *archive) {
 			for _, one := range l {
 				for _, c := range one.calls {
 					c.EventNs = 1e9
 				}
 			}
-		}, "of 18 operations between CUDA events only 0"},
+		}},
 		{"members apart", "01-allreduce-2p", func(_ []*jobLog, a *archive) {
 			o := a.comms[0].rows[0][3]
 			o.begin, o.end = o.begin+1e9, o.end+1e9
-		}, "AllReduce number 3 ended on one rank"},
-		{"no GPU time", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.comms[0].rows[1][0].source = "network" },
-			"1 of 18 operations have no GPU time"},
-		{"no source", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.comms[0].rows[1][0].source = "" },
-			"1 operations do not say"},
-		{"a loss", "01-allreduce-2p", func(_ []*jobLog,
-			a *archive) {
+		}},
+		{"no GPU time", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.comms[0].rows[1][0].source = "network" }},
+		{"no source", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.comms[0].rows[1][0].source = "" }},
+		{"a loss", "01-allreduce-2p", func(_ []*jobLog, a *archive) {
 			a.properties["NCCL_OTF2::LOST::RING::COLL"] = "3"
-		}, "NCCL_OTF2::LOST::RING::COLL: 3"},
-		{"a process less", "01-allreduce-2p", func(
-			_ []*jobLog, a *archive) {
+		}},
+		{"a process less", "01-allreduce-2p", func(_ []*jobLog, a *archive) {
 			a.properties["NCCL_OTF2::PROCESSES"] = "1"
-		}, `PROCESSES is "1", want 2`},
-		{"a process more", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.shards++ }, "3 processes left data"},
-		{"a phase", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[0].phases["step 1"] = 2 },
-			`phase "step 1" is not 2 times`},
+		}},
+		{"a process more", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.shards++ }},
+		{"a phase", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[0].phases["step 1"] = 2 }},
+		unreported(1, "1"), unreported(1), unreported(2, "1"), unreported(9, "9"),
+		kernelsOf("all", func(*archive) {}),
+		kernelsOf("none", func(a *archive) { a.kernels = nil }),
+		kernelsOf("one is missing", func(a *archive) { a.kernels = a.kernels[1:] }),
+		kernelsOf("one without plan", func(a *archive) { a.kernels[3].ids = nil }),
+		kernelsOf("of another process's plan", func(a *archive) { a.kernels[3].ids = a.kernels[12].ids }),
+		kernelsOf("plans exchanged", func(a *archive) {
+			a.kernels[1].ids, a.kernels[5].ids = a.kernels[5].ids, a.kernels[1].ids
+		}),
+		kernelsOf("a replay that nobody knows the kernel of", func(a *archive) {
+			a.kernels[3].ids, a.comms[0].rows[0][3].graph = nil, true
+			a.properties["NCCL_OTF2::CUPTI::NCCL_KERNELS_UNLINKED"] = "1"
+		}),
+		kernelsOf("of which only the launch is known", func(a *archive) {
+			a.kernels[3].ids, a.kernels[3].launched, a.comms[0].rows[0][3].graph = nil, true, true
+		}),
+		kernelsOf("of which nothing is said", func(a *archive) {
+			a.kernels[3].ids, a.comms[0].rows[0][3].graph = nil, true
+		}),
+		kernelsOf("at other times, as the archive says", func(a *archive) {
+			a.kernels[3].end += 1e9
+			a.properties["NCCL_OTF2::ODDITIES::GPU_TIMES_DIFFER"] = "1"
+		}),
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			v := checkedRecording(t, test.recording, test.change, nil)
-			if !slices.ContainsFunc(v.failures, func(f string) bool { return strings.Contains(f, test.says) }) {
-				t.Errorf("nothing says %q: %q", test.says, v.failures)
+		c := caseOf(d.recording, 0)
+		c.more = func(v *verdict, logs []*jobLog, a *archive) {
+			if len(a.kernels) > 0 {
+				linked(v, logs, a)
 			}
-		})
+		}
+		var v verdict
+		if played[d.recording] == "" {
+			f := newFakeJob(t, d.recording)
+			played[d.recording] = t.TempDir()
+			f.harness(t).play(context.Background(), caseOf(d.recording, f.ranks), played[d.recording], &v)
+			testkit.Require(t, v.passed(), "%v", v.failures)
+		}
+		a := testkit.Value(readArchive(filepath.Join(played[d.recording], "experiment")))(t)
+		var logs []*jobLog
+		for c.ranks = range a.shards {
+			logs = append(logs, testkit.Value(readJobLog(logFile(played[d.recording], c.ranks)))(t))
+		}
+		c.ranks = len(logs)
+		d.change(logs, a)
+		v = verdict{}
+		v.check(c, logs, a)
+		fmt.Fprintf(&said, "%s:\n%s\n\n", d.name, strings.Join(v.failures, "\n"))
 	}
+	golden.Text(t, "testdata/differences.txt", said.String())
 }
 
-// NCCL may leave a kernel out. That is allowed if the archive says so, and seldom.
-func TestOperationsThatNCCLDoesNotReport(t *testing.T) {
-	for _, test := range []struct {
-		missing int
-		stated  string
-		says    string // "": nothing to find
-	}{
-		{1, "1", ""}, {1, "", "1 of "}, {2, "1", "2 of "}, {9, "9", "9 of "},
-	} {
-		v := checkedRecording(t, "12-gpu-few-2p", func(_ []*jobLog, a *archive) {
-			for _, o := range a.comms[0].rows[1][:test.missing] {
-				o.source = "network"
-			}
-			if test.stated != "" {
-				a.properties["NCCL_OTF2::ODDITIES::INCOMPLETE_OPERATIONS"] = test.stated
-			}
-		}, nil)
-		said := strings.Join(v.failures, "\n")
-		testkit.Check(t, (test.says == "") == (said == "") && (test.says == "" || strings.Contains(said, test.says)),
-			"%d operations without GPU time, the archive says %q: %q", test.missing, test.stated, v.failures)
-	}
-}
-
-// checkedRecording plays a recording, changes log or archive, and checks one against the other.
-func checkedRecording(t *testing.T, name string, change func([]*jobLog, *archive),
-	more func(*verdict, []*jobLog, *archive)) *verdict {
-	t.Helper()
-	f, dir := newFakeJob(t, name), t.TempDir()
-	c := &testCase{mode: "collectives", events: "gpu", ranks: f.ranks, more: more}
+// caseOf is how a recording is played.
+func caseOf(name string, ranks int) *testCase {
+	c := &testCase{mode: "collectives", events: "gpu", ranks: ranks}
 	if name == "10-graph-3p" {
 		c.mode = "graphs"
 	}
-	v := new(verdict)
-	logs := f.harness(t).play(context.Background(), &testCase{mode: c.mode, events: "gpu", ranks: f.ranks}, dir, v)
-	testkit.Require(t, v.passed(), "%v", v.failures)
-	a := testkit.Value(readArchive(filepath.Join(dir, "experiment")))(t)
-	change(logs, a)
-	v = new(verdict)
-	v.check(c, logs, a)
-	return v
-}
-
-func TestKernelsThatCUPTISaw(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		change func(a *archive)
-		says   string // "": nothing to find
-	}{
-		{"all", func(*archive) {}, ""},
-		{"none", func(a *archive) { a.kernels = nil },
-			"rank 1: 0 kernels of NCCL's name no plan, 9 plans have no kernel"},
-		{"one is missing", func(a *archive) { a.kernels = a.kernels[1:] },
-			"rank 0: 0 kernels of NCCL's name no plan, 1 plans have no kernel"},
-		{"one without plan", func(a *archive) { a.kernels[3].ids = nil },
-			"rank 0: 1 kernels of NCCL's name no plan, 1 plans have no kernel"},
-		{"of another process's plan", func(a *archive) { a.kernels[3].ids = a.kernels[12].ids },
-			"rank 0: 1 kernels of NCCL's name plans that are not on the rank's rows"},
-		{"plans exchanged", func(a *archive) {
-			a.kernels[1].ids, a.kernels[5].ids = a.kernels[5].ids, a.kernels[1].ids
-		}, "AllReduce of count"},
-		{"a replay that nobody knows the kernel of", func(a *archive) {
-			a.kernels[3].ids, a.comms[0].rows[0][3].graph = nil, true
-			a.properties["NCCL_OTF2::CUPTI::NCCL_KERNELS_UNLINKED"] = "1"
-		}, ""},
-		{"of which only the launch is known", func(a *archive) {
-			a.kernels[3].ids, a.kernels[3].launched, a.comms[0].rows[0][3].graph = nil, true, true
-		}, ""},
-		{"of which nothing is said", func(a *archive) {
-			a.kernels[3].ids, a.comms[0].rows[0][3].graph = nil, true
-		}, "UNLINKED is 0; 1 kernels"},
-		{"at other times, as the archive says", func(a *archive) {
-			a.kernels[3].end += 1e9
-			a.properties["NCCL_OTF2::ODDITIES::GPU_TIMES_DIFFER"] = "1"
-		}, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			v := checkedRecording(t, "01-allreduce-2p", func(_ []*jobLog, a *archive) {
-				a.kernels = nil
-				for rank, row := range a.comms[0].rows {
-					for i, o := range row {
-						o.ids = []uint64{uint64(100*rank + i + 1)}
-						a.kernels = append(a.kernels, kernel{"ncclDevKernel_AllReduce_Sum_f32_RING_LL", rank,
-							o.begin - 5000, o.end + 5000, false, o.ids})
-					}
-				}
-				test.change(a)
-				a.kernels = append(a.kernels, kernel{name: "vectorized_elementwise_kernel"})
-			}, linked)
-			found := slices.ContainsFunc(v.failures, func(f string) bool { return strings.Contains(f, test.says) })
-			testkit.Check(t, (test.says != "" || v.passed()) && (test.says == "" || found),
-				"want %q: %q", test.says, v.failures)
-		})
-	}
+	return c
 }
 
 // The program from end to end: cases, cost, report, and what is kept.
@@ -407,8 +378,7 @@ func TestAnswers(t *testing.T) {
 		})
 	}
 	if got := ofGPUs(append(both, culprit(0, diagnosis.GPULate)...)); !slices.EqualFunc(
-		got, culprit(0, diagnosis.GPULate), func(
-			a, b diagnosis.Culprit) bool {
+		got, culprit(0, diagnosis.GPULate), func(a, b diagnosis.Culprit) bool {
 			return a.Rank == b.Rank && a.Kind == b.Kind
 		}) {
 		t.Errorf("%+v are named for what their GPUs did", got)

@@ -197,8 +197,7 @@ func (h *harness) collect(ctx context.Context, v *verdict, directory string, arc
 		if err != nil {
 			return err
 		}
-		working := slices.ContainsFunc(entries, func(
-			e experiment.Entry) bool {
+		working := slices.ContainsFunc(entries, func(e experiment.Entry) bool {
 			return e.State == experiment.Writing || e.State == experiment.Starting
 		})
 		if len(entries) > 0 && !working && made() {

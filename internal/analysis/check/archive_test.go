@@ -54,8 +54,7 @@ func TestEachDefectIsFound(t *testing.T) {
 		{"undefined region in an event", func(s *jobtest.Sample) {
 			s.Find(jobtest.Thread(2), otf2.EventEnter, 1).Args[0] = 77
 		}},
-		{"undefined communicator in an event", func(
-			s *jobtest.Sample) {
+		{"undefined communicator in an event", func(s *jobtest.Sample) {
 			s.Find(jobtest.Stream(2), otf2.EventMpiCollectiveEnd, 1).Args[1] = 9
 		}},
 		{"undefined attribute", func(s *jobtest.Sample) {
@@ -72,16 +71,14 @@ func TestEachDefectIsFound(t *testing.T) {
 		{"string that is not defined", func(s *jobtest.Sample) { s.Defs.Regions[0].Name = 7777 }},
 		{"parent after child", func(s *jobtest.Sample) { s.Defs.SystemTreeNodes[1].Parent = 3 }},
 		{"group member out of range", func(s *jobtest.Sample) { s.Group(otf2.GroupTypeCommGroup).Members[1] = 17 }},
-		{"communicator of a group of regions", func(
-			s *jobtest.Sample) {
+		{"communicator of a group of regions", func(s *jobtest.Sample) {
 			s.Defs.Comms[0].Group = s.Group(otf2.GroupTypeRegions).Self
 		}},
 		{"location that is not defined in COMM_LOCATIONS",
 			func(s *jobtest.Sample) { s.Group(otf2.GroupTypeCommLocations).Members[0] = 999 }},
 		{"process without a thread", func(s *jobtest.Sample) { s.Defs.Locations[0].Type = otf2.LocationTypeMetric }},
 		{"stream in a process", func(s *jobtest.Sample) { s.Location(jobtest.Stream(1)).Group = 1 }},
-		{"accelerator that nobody created", func(
-			s *jobtest.Sample) {
+		{"accelerator that nobody created", func(s *jobtest.Sample) {
 			s.Defs.LocationGroups[4].Creator = otf2.UndefinedLocationGroup
 		}},
 		{"wrong number of events in a definition", func(s *jobtest.Sample) { s.Location(jobtest.Stream(1)).Events++ }},

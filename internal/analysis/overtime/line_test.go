@@ -58,8 +58,7 @@ func TestWindowsHaveAllWaits(t *testing.T) {
 		}
 		slices.Reverse(waits)
 		other := lineOf(waits).Windows(begin, begin+otf2.Timestamp(length), 3)
-		if !slices.EqualFunc(all, other, func(a,
-			b Window) bool {
+		if !slices.EqualFunc(all, other, func(a, b Window) bool {
 			return a.Begin == b.Begin && a.Waited == b.Waited && a.Waits == b.Waits
 		}) {
 			t.Fatal("the order of the waits matters")

@@ -260,8 +260,7 @@ func TestBrokenInstallation(t *testing.T) {
 		status  Status
 		words   string
 	}{
-		{"no plugin beside the tool", func(t *testing.T,
-			f *installationFixture) {
+		{"no plugin beside the tool", func(t *testing.T, f *installationFixture) {
 			os.Remove(filepath.Join(f.bin, PluginName))
 		}, "plugin", Fail, "is missing"},
 		{"a plugin that is no library", func(t *testing.T, f *installationFixture) {
@@ -273,8 +272,7 @@ func TestBrokenInstallation(t *testing.T) {
 		{"a plugin newer than NCCL", func(t *testing.T, f *installationFixture) {
 			compile(t, filepath.Join(f.bin, PluginName), newSource)
 		}, "libnccl.so.2", Fail, "but the plugin has v7"},
-		{"a collector that is not there", func(t *testing.T,
-			f *installationFixture) {
+		{"a collector that is not there", func(t *testing.T, f *installationFixture) {
 			f.settings.Collector = "/nowhere/collector"
 		}, "collector", Fail, "is missing"},
 		{"a collector that is a folder", func(t *testing.T, f *installationFixture) { f.settings.Collector = f.bin },
@@ -290,12 +288,10 @@ func TestBrokenInstallation(t *testing.T) {
 		{"a file in the way of the directory", func(t *testing.T, f *installationFixture) {
 			f.settings.Directory = filepath.Join(f.bin, "nccl-otf2", "exp")
 		}, "experiment directory", Fail, "not a folder"},
-		{"settings that are refused", func(t *testing.T,
-			f *installationFixture) {
+		{"settings that are refused", func(t *testing.T, f *installationFixture) {
 			f.settingsErr = errors.New("no such key")
 		}, "values", Fail, "no such key"},
-		{"settings with a doubtful value", func(
-			t *testing.T, f *installationFixture) {
+		{"settings with a doubtful value", func(t *testing.T, f *installationFixture) {
 			f.settings.Warnings = []string{"unknown name"}
 		}, "values", Warn,
 			"unknown name"},
