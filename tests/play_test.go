@@ -52,8 +52,7 @@ func recordings(t *testing.T, names ...string) (out []*replay.Recording) {
 // kernelRecordings are those of which it is known what the GPU ran.
 func kernelRecordings(t *testing.T) []*replay.Recording {
 	t.Helper()
-	return slices.DeleteFunc(recordings(t), func(
-		rec *replay.Recording) bool {
+	return slices.DeleteFunc(recordings(t), func(rec *replay.Recording) bool {
 		return len(rec.Processes[0].Kernels) == 0
 	})
 }

@@ -317,8 +317,7 @@ func testPowerCuts(t *testing.T, job *recordedJob) {
 func TestPowerCutsAreNoticed(t *testing.T) {
 	t.Parallel()
 	t.Run("backlogs", func(t *testing.T) {
-		needTracedJob(t, "on").noticed(t, func(_,
-			path string) bool {
+		needTracedJob(t, "on").noticed(t, func(_, path string) bool {
 			return filepath.Base(path) == experiment.BacklogFile
 		})
 	})

@@ -411,8 +411,7 @@ func TestScorepStateIsVisible(t *testing.T) {
 				t.Errorf("the archive says %+v", self.Recording)
 			}
 			for _, name := range tc.counts {
-				if !slices.ContainsFunc(self.Counts, func(
-					c analysis.SelfCount) bool {
+				if !slices.ContainsFunc(self.Counts, func(c analysis.SelfCount) bool {
 					return c.Kind == "SCOREP" && c.Name == name && c.Count > 0
 				}) {
 					t.Errorf("the archive does not count %s: %+v", name, self.Counts)

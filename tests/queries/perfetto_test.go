@@ -136,8 +136,7 @@ func ofArchive(t *testing.T, a *otf2.Archive) traced {
 	}
 	out.Realtime = a.Defs.Clock.Realtime - (a.Defs.Clock.Offset - begin)
 	world, _ := analysis.Ranks(a.Defs, facts.Communicators(a.Defs))
-	problems := operations.EachMatch(a, &operations.Matches{Wait: func(
-		w *waits.Wait) {
+	problems := operations.EachMatch(a, &operations.Matches{Wait: func(w *waits.Wait) {
 		add("wait", "waits for "+world[w.For].Name, float64(w.Waited))
 	}})
 	regions := make(map[place]*operations.Part) // that operations ended in, one of each: those of one size

@@ -41,8 +41,7 @@ func main() {
 
 func addTo(path, except string) error {
 	skipped, err := relay(os.Stdin, os.Stdout)
-	skipped = slices.DeleteFunc(skipped, func(
-		line string) bool {
+	skipped = slices.DeleteFunc(skipped, func(line string) bool {
 		return except != "" && strings.Contains(line, except)
 	})
 	if len(skipped) == 0 {
