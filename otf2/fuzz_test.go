@@ -114,16 +114,37 @@ func archiveAt(dir string) *Archive {
 	}
 }
 
-// Snapshot files.
-func FuzzSnapshots(f *testing.F) {
-	seeds(f, "testdata/*/*/*.snap")
+// fuzzFile has a file of an archive read, whatever is in it: with as many records as the walker finds that count.
+func fuzzFile(f *testing.F, pattern, name string, walk frames, counts func(raw []byte) bool,
+	read func(t *testing.T, dir string) int) {
+	f.Helper()
+	seeds(f, pattern)
 	dir := f.TempDir()
-	path := filepath.Join(dir, "a", "0.snap")
-	testkit.Must(f, os.Mkdir(filepath.Dir(path), 0o755))
+	path := filepath.Join(dir, name)
+	testkit.Must(f, os.MkdirAll(filepath.Dir(path), 0o755))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		testkit.Must(t, os.WriteFile(path, b, 0o644))
-		n := uint64(0)
-		bounded(t, len(b), func() {
+		testkit.Write(t, path, b)
+		n, want, w := 0, 0, walk
+		bounded(t, len(b), func() { n = read(t, dir) })
+		w.record = func(_ bool, raw []byte, _ int) {
+			if counts(raw) {
+				want++
+			}
+		}
+		testkit.Value(w.walk(path, false))(t)
+		testkit.Check(t, n == want, "%d records, the file has %d", n, want)
+	})
+}
+
+// hasName says that a record is one of a table's.
+func hasName(table *recordTable) func(raw []byte) bool {
+	return func(raw []byte) bool { return table[raw[0]].Name != "" }
+}
+
+func FuzzSnapshots(f *testing.F) {
+	walk := frames{table: snapshotTable(), stamped: true, chunk: DefaultEventChunkSize}
+	fuzzFile(f, "testdata/*/*/*.snap", "a/0.snap", walk, func([]byte) bool { return true },
+		func(t *testing.T, dir string) (n int) {
 			for s, err := range archiveAt(dir).SnapshotsOf(0) {
 				expected(t, err)
 				if err == nil {
@@ -131,84 +152,46 @@ func FuzzSnapshots(f *testing.F) {
 					_ = s.Kind.UpperName()
 				}
 			}
+			return n
 		})
-		want := wholeRecords(t, path, snapshotTable(), true, DefaultEventChunkSize)
-		testkit.Check(t, n == want, "%d records, the file has %d", n, want)
-	})
 }
 
-// Global definitions.
 func FuzzGlobalDefs(f *testing.F) {
-	seeds(f, "testdata/*/*.def")
-	path := filepath.Join(f.TempDir(), "a.def")
-	f.Fuzz(func(t *testing.T, b []byte) {
-		testkit.Must(t, os.WriteFile(path, b, 0o644))
-		var defs *Definitions
-		bounded(t, len(b), func() {
-			var err error
-			defs, err = ReadGlobalDefs(path, 0)
+	walk := frames{table: globalDefTable(), chunk: DefaultDefChunkSize}
+	fuzzFile(f, "testdata/*/*.def", "a.def", walk, func([]byte) bool { return true },
+		func(t *testing.T, dir string) int {
+			defs, err := ReadGlobalDefs(filepath.Join(dir, "a.def"), 0)
 			expected(t, err)
-		})
-		n := wholeRecords(t, path, globalDefTable(), false, DefaultDefChunkSize)
-		testkit.Check(t, uint64(len(defs.Order)) == n, "%d definitions, the file has %d", len(defs.Order), n)
-		for i := range defs.Regions {
-			testkit.Require(t, defs.Region(defs.Regions[i].Self) != nil, "region %d is not found", defs.Regions[i].Self)
-		}
-		for i := range defs.Locations {
-			testkit.Require(t, defs.Location(defs.Locations[i].Self) != nil,
-				"location %d is not found", defs.Locations[i].Self)
-		}
-	})
-}
-
-// Markers.
-func FuzzMarkers(f *testing.F) {
-	seeds(f, "testdata/*/*.marker")
-	dir := f.TempDir()
-	path := filepath.Join(dir, "a.marker")
-	f.Fuzz(func(t *testing.T, b []byte) {
-		testkit.Must(t, os.WriteFile(path, b, 0o644))
-		n := uint64(0)
-		bounded(t, len(b), func() {
-			defs, markers, err := archiveAt(dir).Markers()
-			expected(t, err)
-			n = uint64(len(defs) + len(markers))
-		})
-		walk := frames{table: markerTable(), chunk: DefaultDefChunkSize}
-		want := uint64(0)
-		walk.record = func(_ bool, raw []byte, _ int) {
-			if markerTable()[raw[0]].Name != "" {
-				want++
+			for i := range defs.Regions {
+				self := defs.Regions[i].Self
+				testkit.Require(t, defs.Region(self) != nil, "region %d is not found", self)
 			}
-		}
-		testkit.Value(walk.walk(path, false))(t)
-		testkit.Check(t, n == want, "%d markers, the file has %d", n, want)
+			for i := range defs.Locations {
+				self := defs.Locations[i].Self
+				testkit.Require(t, defs.Location(self) != nil, "location %d is not found", self)
+			}
+			return len(defs.Order)
+		})
+}
+
+func FuzzMarkers(f *testing.F) {
+	walk := frames{table: markerTable(), chunk: DefaultDefChunkSize}
+	fuzzFile(f, "testdata/*/*.marker", "a.marker", walk, hasName(markerTable()), func(t *testing.T, dir string) int {
+		defs, markers, err := archiveAt(dir).Markers()
+		expected(t, err)
+		return len(defs) + len(markers)
 	})
 }
 
-// Thumbnails.
 func FuzzThumbnails(f *testing.F) {
-	seeds(f, "testdata/*/*.thumb")
-	dir := f.TempDir()
-	path := filepath.Join(dir, "a.0.thumb")
-	f.Fuzz(func(t *testing.T, b []byte) {
-		testkit.Must(t, os.WriteFile(path, b, 0o644))
-		n := 0
-		bounded(t, len(b), func() {
+	const sample = 11
+	walk := frames{table: thumbnailTable(), chunk: ThumbnailChunkSize}
+	fuzzFile(f, "testdata/*/*.thumb", "a.0.thumb", walk, func(raw []byte) bool { return raw[0] == sample },
+		func(t *testing.T, dir string) int {
 			thumbnail, err := archiveAt(dir).Thumbnail(0)
 			expected(t, err)
-			n = len(thumbnail.Samples)
+			return len(thumbnail.Samples)
 		})
-		walk := frames{table: thumbnailTable(), chunk: ThumbnailChunkSize}
-		want := 0
-		walk.record = func(_ bool, raw []byte, _ int) {
-			if raw[0] == 11 {
-				want++
-			}
-		}
-		testkit.Value(walk.walk(path, false))(t)
-		testkit.Check(t, n == want, "%d samples, the file has %d", n, want)
-	})
 }
 
 // Whatever an archive's files hold: recovered, it is read without an error, and a second recovery changes nothing.
