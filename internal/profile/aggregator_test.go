@@ -5,12 +5,14 @@ package profile
 import (
 	"bytes"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -118,11 +120,10 @@ func paths(a *Aggregate) string {
 	return strings.Join(lines, "\n")
 }
 
-func expect(t *testing.T, got, want string) {
-	t.Helper()
-	if want = strings.TrimSpace(want); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+// keeps compares the values of all locations with what is kept under the test's name.
+func (p *process) keeps() {
+	p.t.Helper()
+	golden.Text(p.t, filepath.Join("testdata", p.t.Name()+".txt"), paths(p.to.Aggregate())+"\n")
 }
 
 // Regions of a thread: phases of one name but for their numbers are one, calls are told apart by the sizes they ask
@@ -147,16 +148,7 @@ func TestThreads(t *testing.T) {
 	cut.Uint8(regions.AttrUnfinished, 1)
 	p.check(w.Enter(5200, nil, call))
 	p.check(w.Leave(5250, cut, call))
-	expect(t, paths(p.to.Aggregate()), `
-host/epoch/ncclKernelLaunch/ncclAllReduce: 1 in 50 ns, at most 0, 1 unfinished
-host/epoch/ncclKernelLaunch: 1 in 100 ns, at most 0, 1 unfinished
-host/epoch: 1 in 100 ns, at most 0, 1 unfinished
-host/step */ncclAllReduce/ncclAllReduce 16 KiB to 256 KiB/ncclKernelLaunch: 1 in 10 ns, at most 10
-host/step */ncclAllReduce/ncclAllReduce 16 KiB to 256 KiB: 1 in 90 ns, at most 100
-host/step */ncclAllReduce/ncclAllReduce below 1 KiB/ncclKernelLaunch: 1 in 10 ns, at most 10
-host/step */ncclAllReduce/ncclAllReduce below 1 KiB: 1 in 90 ns, at most 100
-host/step *: 2 in 400 ns, at most 300
-host: 1 in 3400 ns, at most 4250`)
+	p.keeps()
 	p.check(w.Leave(6000, nil, open)) // a snapshot changes nothing
 	text := paths(p.to.Aggregate())
 	testkit.Check(t, strings.Contains(text, "host/epoch: 1 in 100 ns, at most 1000"), "got\n%s", text)
@@ -198,21 +190,14 @@ func TestOperations(t *testing.T) {
 	p.check(w.Leave(570, nil, group))
 	p.check(w.CommDestroy(600, nil, 0))
 	got := p.to.Aggregate()
-	expect(t, paths(got), `
-by-duration/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 1 in 40 ns, at most 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
-by-enqueue/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 1 in 40 ns, at most 40, bytes 1600 1600 0
-by-network/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 1 in 40 ns, at most 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
-kernels/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 3 in 120 ns, at most 40, bytes 3200 3200 0, 400 and 600 bytes in 40 ns
-kernels/Group/AllReduce/AllReduce TREE/LL/AllReduce TREE/LL below 1 KiB: 1 in 0 ns, at most 0, bytes 1600 1600 0
-kernels/Group/Send/Send 1 KiB to 16 KiB: 1 in 0 ns, at most 0, bytes 2000 0 0
-kernels/Group: 1 in 70 ns, at most 70`)
+	p.keeps()
 	r := got.Rows[0]
 	testkit.Check(t, r.Ended && r.Ranks == 4 && r.Rank == 1 && len(r.Stats) == 7, "row %+v", r)
 	var text bytes.Buffer
 	p.check(got.Write(&text))
 	back, err := Read(&text)
 	p.check(err)
-	expect(t, paths(back), paths(got))
+	testkit.Same(t, paths(back), paths(got))
 	for _, damage := range []string{`{"version":1}`, `{"version":2,"nodes":[{"parent":0}]}`,
 		`{"version":2,"rows":[{"cells":[{"node":0}]}]}`, `{`} {
 		_, err := Read(strings.NewReader(damage))
@@ -239,7 +224,7 @@ func TestGPUTimeCountsOnce(t *testing.T) {
 	r := p.region("AllReduce", regions.GroupCollectives)
 	p.check(channel.Enter(100, nil, r))
 	p.check(channel.Leave(200, nil, r))
-	expect(t, paths(p.to.Aggregate()), `kernels/gemm: 1 in 10 ns, at most 10`)
+	p.keeps()
 }
 
 func TestNetwork(t *testing.T) {
@@ -252,10 +237,7 @@ func TestNetwork(t *testing.T) {
 	p.check(w.RmaPut(130, nil, 0, 1, 4096, 1))
 	p.check(w.RmaOpCompleteNonBlocking(140, nil, 0, 1))
 	p.check(w.Leave(200, nil, wait))
-	expect(t, paths(p.to.Aggregate()), `
-network/send/Send GPU wait/Proxy append: 1 in 10 ns, at most 10
-network/send/Send GPU wait: 1 in 90 ns, at most 100
-network/send/transfer: 1 in 0 ns, at most 0, bytes 0 0 4096`)
+	p.keeps()
 }
 
 // What has been summed up does not grow with events, names, threads that end, or communicators that come and go.
@@ -371,11 +353,5 @@ func TestRegionsThatOverlap(t *testing.T) {
 			p.check(w.Leave(22900, nil, around))
 		}
 	}
-	expect(t, paths(p.to.Aggregate()), `
-host/a: 20 in 4600 ns, at most 230
-host/around/a: 20 in 4600 ns, at most 230
-host/around/b: 20 in 6400 ns, at most 320
-host/around: 1 in 15400 ns, at most 22000
-host/b: 20 in 6400 ns, at most 320
-host: 2 in 12730 ns, at most 22000`)
+	p.keeps()
 }
