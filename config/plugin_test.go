@@ -265,10 +265,9 @@ func TestPluginWithholdsStampsWhereTheTableSays(t *testing.T) {
 		asked, _ = hidden.Stamps(api, func(name string) string {
 			return map[string]string{hidden.AllGatherV: allgatherv, hidden.Rearch: rearch}[name]
 		})
-		if got := p.ask(t, "stamps", fmt.Sprint(api), hidden.AllGatherV, allgatherv, hidden.Rearch,
-			rearch); got != fmt.Sprint(bit(asked)) {
-			t.Errorf("v%d, %q, %q: the plugin says %s, the table %v", api, allgatherv, rearch, got, asked)
-		}
+		got := p.ask(t, "stamps", fmt.Sprint(api), hidden.AllGatherV, allgatherv, hidden.Rearch, rearch)
+		testkit.Check(t, got == fmt.Sprint(bit(asked)),
+			"v%d, %q, %q: the plugin says %s, the table %v", api, allgatherv, rearch, got, asked)
 		return asked
 	}
 	count := map[bool]int{}

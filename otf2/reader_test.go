@@ -146,10 +146,9 @@ func TestSeek(t *testing.T) {
 		}
 		r := a.eventReader(1, maxWindow)
 		testkit.Must(t, r.seek(times[len(times)-1]))
-		if last := int64(
-			len(w.Bytes())-1) / DefaultEventChunkSize * DefaultEventChunkSize; r.win.chunkEnd != last+DefaultEventChunkSize || last == 0 {
-			t.Errorf("sought to the chunk that ends at %d, want the last one, at %d", r.win.chunkEnd, last)
-		}
+		last := int64(len(w.Bytes())-1) / DefaultEventChunkSize * DefaultEventChunkSize
+		testkit.Check(t, r.win.chunkEnd == last+DefaultEventChunkSize && last != 0,
+			"sought to the chunk that ends at %d, want the last one, at %d", r.win.chunkEnd, last)
 		r.close()
 	}
 }

@@ -177,9 +177,8 @@ func TestBigEndian(t *testing.T) {
 		}
 		return list
 	}
-	if a, b := collect(big), collect(little); !reflect.DeepEqual(a, b) || len(a) != 10 {
-		t.Errorf("events differ, or are not 10: %d and %d", len(a), len(b))
-	}
+	a, b := collect(big), collect(little)
+	testkit.Check(t, reflect.DeepEqual(a, b) && len(a) == 10, "events differ, or are not 10: %d and %d", len(a), len(b))
 }
 
 // Snapshot and thumbnail files of libotf2, read and written again, have the same bytes.

@@ -76,9 +76,8 @@ func TestLargestRecord(t *testing.T) {
 	testkit.Check(t, fits >= 52_000 && DefaultEventChunkSize-5*fits <= 60,
 		"at most %d arguments in a chunk of %d bytes", fits, DefaultEventChunkSize)
 	events := testkit.Value(readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize))(t)
-	if n := len(events); uint64(n) != w.Events() || len(events[n-2].Args) != fits+2 {
-		t.Errorf("read %d events of %d", n, w.Events())
-	}
+	n := len(events)
+	testkit.Check(t, uint64(n) == w.Events() && len(events[n-2].Args) == fits+2, "read %d events of %d", n, w.Events())
 }
 
 func bigStrings(n int) []StringRef {

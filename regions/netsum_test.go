@@ -274,9 +274,8 @@ func TestSumsAreThoseOfTheRows(t *testing.T) {
 				w := modelsOf(Options{RecordMask: 0xffff, Metrics: true})
 				for _, m := range []*Model{w.rowsModel, w.sumsModel} {
 					feed(m, p)
-					if err := m.Finish(); err != nil {
-						t.Error(err)
-					}
+					err := m.Finish()
+					testkit.Check(t, err == nil, "%v", err)
 				}
 				w.same(t)
 				transfers := w.sums.p.Counts.Starts["PROXY_STEP"]

@@ -34,9 +34,8 @@ func (s *scene) underWay() string {
 
 func (s *scene) expectUnderWay(want string) {
 	s.t.Helper()
-	if got := s.underWay(); got != want {
-		s.t.Errorf("under way: %s\nwant: %s", got, want)
-	}
+	got := s.underWay()
+	testkit.Check(s.t, got == want, "under way: %s\nwant: %s", got, want)
 }
 
 // From the call to the end: what a reader of a hang sees of operations.

@@ -85,12 +85,10 @@ func newSceneOfHeir(t *testing.T, nranks, api int, o *Options) *scene {
 
 func (s *scene) give(ring int, us uint64, r shm.Record) {
 	s.t.Helper()
-	if err := s.m.Record(ring, micros(us), &r); err != nil {
-		s.t.Error(err)
-	}
-	if err := s.m.Advance(micros(us)); err != nil {
-		s.t.Error(err)
-	}
+	err := s.m.Record(ring, micros(us), &r)
+	testkit.Check(s.t, err == nil, "%v", err)
+	err = s.m.Advance(micros(us))
+	testkit.Check(s.t, err == nil, "%v", err)
 	s.checkFinished()
 }
 
@@ -323,9 +321,8 @@ func (s *scene) expect(got []string, want string) {
 	for line := range strings.SplitSeq(strings.TrimSpace(want), "\n") {
 		lines = append(lines, wholeEvents(strings.TrimSpace(line))...)
 	}
-	if diff := cmp.Diff(lines, got); diff != "" {
-		s.t.Errorf("want (−), got (+):\n%s", diff)
-	}
+	diff := cmp.Diff(lines, got)
+	testkit.Check(s.t, diff == "", "want (−), got (+):\n%s", diff)
 }
 
 var regionLine = regexp.MustCompile(`^(\d+)…(\d+) (.*?)( \[[^\]]*\])?((?: [A-Z][A-Z_]*=\S+)*)$`)

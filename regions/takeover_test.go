@@ -108,9 +108,8 @@ func (w *placed) note(a *otf2.AttributeList) {
 		return
 	}
 	w.with = cmp.Or(w.with, id)
-	if was, twice := w.to.at[id]; twice {
-		w.to.t.Errorf("%s is there twice, as %v and as %v", id, was.ordinal, ordinal)
-	}
+	was, twice := w.to.at[id]
+	testkit.Check(w.to.t, !twice, "%s is there twice, as %v and as %v", id, was.ordinal, ordinal)
 	w.to.at[id] = place{ordinal, w.with}
 }
 

@@ -189,9 +189,8 @@ with otf2.reader.open(sys.argv[1]) as trace:
 	all := make(map[uint64][]uint64)
 	for line := range strings.Lines(string(out)) {
 		var l, at uint64
-		if _, err := fmt.Sscan(line, &l, &at); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
+		_, err := fmt.Sscan(line, &l, &at)
+		testkit.Require(t, err == nil, "%q: %v", line, err)
 		all[l] = append(all[l], at)
 	}
 	return all

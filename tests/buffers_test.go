@@ -51,10 +51,9 @@ func TestClassesOfBuffers(t *testing.T) {
 			}
 		}
 	})
-	if want := []string{"device", "host", "managed", "pinned", "unknown"}; !slices.Equal(
-		slices.Sorted(maps.Keys(all.classes)), want) {
-		t.Errorf("there were the classes %v, want %v", slices.Sorted(maps.Keys(all.classes)), want)
-	}
+	want := []string{"device", "host", "managed", "pinned", "unknown"}
+	testkit.Check(t, slices.Equal(slices.Sorted(maps.Keys(all.classes)), want),
+		"there were the classes %v, want %v", slices.Sorted(maps.Keys(all.classes)), want)
 	testkit.Check(t, all.changed != 0, "no operation came when its memory had been another kind before")
 }
 

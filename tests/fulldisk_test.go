@@ -75,16 +75,14 @@ func TestRawFilesOnAFullDisk(t *testing.T) {
 				testkit.Check(t, p.End.Called && len(p.Counts.Uncounted) == 0,
 					"end %+v, not counted %q", p.End, p.Counts.Uncounted)
 				for _, kind := range []string{"Coll", "CollApi", "Group", "GroupApi"} {
-					if kept, lost := p.Counts.Starts[kind],
-						p.Counts.Lost["disk"][kind]; kept+lost != calls || full != (lost > 0) {
-						t.Errorf("%s: %d kept and %d lost of %d", kind, kept, lost, calls)
-					}
+					kept, lost := p.Counts.Starts[kind], p.Counts.Lost["disk"][kind]
+					testkit.Check(t, kept+lost == calls && full == (lost > 0),
+						"%s: %d kept and %d lost of %d", kind, kept, lost, calls)
 				}
 				lost := fmt.Sprintf("%d disk coll api", p.Counts.Lost["disk"]["CollApi"])
 				for _, command := range []string{"report", "check"} {
-					if said, _ := toolSays(t, command, exp); full != strings.Contains(said, lost) {
-						t.Errorf("%s says of %s:\n%s", command, lost, said)
-					}
+					said, _ := toolSays(t, command, exp)
+					testkit.Check(t, full == strings.Contains(said, lost), "%s says of %s:\n%s", command, lost, said)
 				}
 			})
 		}

@@ -86,9 +86,8 @@ var graphHazards = []hazard{
 		check: func(o *outcome) {
 			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 4)
 			o.want("calls", o.entered("ncclAllReduce", "Thread"), 6)
-			if keys := o.properties()["NCCL_OTF2::HIDDEN"]; !strings.HasPrefix(keys, "graph-replays, ") {
-				o.t.Errorf("not visible: %q", keys)
-			}
+			keys := o.properties()["NCCL_OTF2::HIDDEN"]
+			testkit.Check(o.t, strings.HasPrefix(keys, "graph-replays, "), "not visible: %q", keys)
 			o.want("markers", o.markers("Graph replays not seen"), 2)
 		},
 	},

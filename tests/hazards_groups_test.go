@@ -39,9 +39,8 @@ var groupHazards = []hazard{
 			o.want("gathers", len(o.operationsOf("AllGather")), 2)
 			o.want("enqueued", o.entered("ncclKernelLaunch", "NCCL enqueue"), 12)
 			o.want("calls", o.entered("ncclAllReduce", "Thread"), 0)
-			if keys := o.properties()["NCCL_OTF2::HIDDEN"]; !strings.HasPrefix(keys, "application-calls, ") {
-				o.t.Errorf("not visible: %q", keys)
-			}
+			keys := o.properties()["NCCL_OTF2::HIDDEN"]
+			testkit.Check(o.t, strings.HasPrefix(keys, "application-calls, "), "not visible: %q", keys)
 		},
 	},
 	{
@@ -218,9 +217,8 @@ var groupHazards = []hazard{
 			properties := o.properties()
 			testkit.Equal(o.t, properties["NCCL_OTF2::PAUSED::OPERATIONS_BY_RAS"], "6", "paused by RAS")
 			for _, name := range []string{"NCCL_OTF2::SEQUENCES_DIFFER", "OTF2::MPI_COMMUNICATION_COMPLETE"} {
-				if got := properties[name]; got != "false" && got != "" && got != "0" {
-					o.t.Errorf("%s is %s", name, got)
-				}
+				got := properties[name]
+				testkit.Check(o.t, got == "false" || got == "" || got == "0", "%s is %s", name, got)
 			}
 			ordinals := make(map[int64]int)
 			for _, op := range o.operationsOf("AllReduce") {

@@ -324,9 +324,8 @@ var handleHazards = []hazard{
 		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 4)
-			if n := len(o.shards[0].Locations); n > 8 {
-				o.t.Errorf("%d locations in a process of one communicator", n)
-			}
+			n := len(o.shards[0].Locations)
+			testkit.Check(o.t, n <= 8, "%d locations in a process of one communicator", n)
 		},
 	},
 }

@@ -138,9 +138,8 @@ func (j *job) ready() {
 		_ = j.cmd.Wait()
 		j.t.Fatalf("the host is not ready: %v\n%s", err, j.stderr.String())
 	}
-	if _, err := fmt.Sscanf(line, "ready %d %d", &j.pid, &j.collector); err != nil {
-		j.t.Fatalf("the host says %q: %v", line, err)
-	}
+	_, err = fmt.Sscanf(line, "ready %d %d", &j.pid, &j.collector)
+	testkit.Require(j.t, err == nil, "the host says %q: %v", line, err)
 }
 
 // settle waits until the spool files have stopped growing: what comes after a sudden end is not promised, what

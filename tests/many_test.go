@@ -74,9 +74,8 @@ func (c *crowd) recorded(calls int) {
 		for _, name := range []string{"LATE_RECORDS", "UNANSWERED"} { // on a busy machine
 			delete(p.Counts.Oddities, name)
 		}
-		if n := p.Counts.Starts["CollApi"]; n != uint64(calls) {
-			c.t.Errorf("%d calls are in the shard, want %d", n, calls)
-		}
+		n := p.Counts.Starts["CollApi"]
+		testkit.Check(c.t, n == uint64(calls), "%d calls are in the shard, want %d", n, calls)
 		if n := p.Counts.Lost["comm"]["CollApi"]; n != uint64(c.beyond) || len(p.Counts.Lost) > min(c.beyond, 1) ||
 			len(p.Counts.Oddities) > 0 {
 			c.t.Errorf("losses %v, want %d; oddities %v", p.Counts.Lost, c.beyond, p.Counts.Oddities)
@@ -120,9 +119,8 @@ func (c *crowd) archive(calls, rows int) *otf2.Archive {
 	slices.Sort(called)
 	holds(c.t, "the process", called, calls)
 	testkit.Equal(c.t, operations, calls, "operations are in the archive")
-	if n := len(a.Defs.Locations); n > rows {
-		c.t.Errorf("%d rows, want at most %d", n, rows)
-	}
+	n := len(a.Defs.Locations)
+	testkit.Check(c.t, n <= rows, "%d rows, want at most %d", n, rows)
 	need.Reference(c.t, "otf2-print")
 	if out, err := exec.Command("otf2-print", "-Werror", "--silent", anchor).CombinedOutput(); err != nil ||
 		bytes.Contains(out, []byte("INVALID")) {

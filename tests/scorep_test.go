@@ -255,9 +255,8 @@ func TestScorepGetsTheCallsOfRecordings(t *testing.T) {
 				t.Parallel()
 				got, _ := playInstrumented(t, rec, model, clock(c))
 				for i, p := range rec.Processes {
-					if calls := compareUserRegions(t, p, model, got[i]); calls == 0 {
-						t.Errorf("process %d made no calls", i)
-					}
+					calls := compareUserRegions(t, p, model, got[i])
+					testkit.Check(t, calls != 0, "process %d made no calls", i)
 				}
 			})
 		}
@@ -391,9 +390,8 @@ func TestScorepStateIsVisible(t *testing.T) {
 				for name, n := range p.Counts.Scorep {
 					names = append(names, name)
 					// Plain calls and calls in groups: no more than calls there are.
-					if calls := p.Counts.Starts["CollApi"] + p.Counts.Starts["P2pApi"]; n == 0 || n > calls {
-						t.Errorf("%s: %d of %d calls", name, n, calls)
-					}
+					calls := p.Counts.Starts["CollApi"] + p.Counts.Starts["P2pApi"]
+					testkit.Check(t, n != 0 && n <= calls, "%s: %d of %d calls", name, n, calls)
 				}
 				testkit.Check(t, slices.Equal(names, tc.counts), "calls %v, want %v", p.Counts.Scorep, tc.counts)
 			}

@@ -123,9 +123,8 @@ func driveTogether(tb *tab) {
 	height := `document.querySelector("iframe").clientHeight`
 	before := eval[float64](tb, height)
 	tb.do(chromedp.Click("#columns", chromedp.ByQuery))
-	if after := eval[float64](tb, height); after < 1.5*before {
-		tb.Errorf("side by side a run is %v px high, before %v", after, before)
-	}
+	after := eval[float64](tb, height)
+	testkit.Check(tb, after >= 1.5*before, "side by side a run is %v px high, before %v", after, before)
 }
 
 // driveAlone: each run has all its ranks in one picture, and its waits by rank.

@@ -50,10 +50,9 @@ func TestTimelineBeforeItIsUnpacked(t *testing.T) {
 		tab := openTab(t, url, browser.Options{Width: 800, Height: 600})
 		n := eval[int](tab, `document.querySelectorAll("style").length`)
 		testkit.Check(t, n == 1, "the page has %d styles: the one of its first moment goes", n)
-		if color := eval[string](
-			tab, `getComputedStyle(document.body).backgroundColor`); color != "rgb(255, 255, 255)" {
-			t.Errorf("the page has the background %q: its policy kept its style from it", color)
-		}
+		color := eval[string](tab, `getComputedStyle(document.body).backgroundColor`)
+		testkit.Check(t, color == "rgb(255, 255, 255)",
+			"the page has the background %q: its policy kept its style from it", color)
 		tab.noErrors()
 	})
 }

@@ -78,9 +78,8 @@ func (t *tab) part(name string, run func(t *tab)) {
 // eval evaluates an expression; "app" in it is the page's state.
 func eval[T any](t *tab, expression string) (value T) {
 	t.Helper()
-	if err := t.page.Eval("(async (app) => "+expression+")(window.__timeline)", &value); err != nil {
-		t.Fatalf("%s: %v", expression, err)
-	}
+	err := t.page.Eval("(async (app) => "+expression+")(window.__timeline)", &value)
+	testkit.Require(t, err == nil, "%s: %v", expression, err)
 	return value
 }
 
@@ -144,9 +143,8 @@ func (t *tab) text(id string) string {
 
 func (t *tab) noErrors() {
 	t.Helper()
-	if errs := append(t.page.Errors(), eval[[]string](t, "app.state.errors")...); len(errs) > 0 {
-		t.Errorf("the page complains: %q", errs)
-	}
+	errs := append(t.page.Errors(), eval[[]string](t, "app.state.errors")...)
+	testkit.Check(t, len(errs) <= 0, "the page complains: %q", errs)
 }
 
 // box is where a bar is in the window: the first that is wide enough on the first row with a name that fits.
@@ -310,9 +308,8 @@ func TestTimelinePage(t *testing.T) {
 		span := func() float64 { return eval[float64](t, "app.state.view.to - app.state.view.from") }
 		whole := span()
 		t.key("+")
-		if s := span(); s > 0.7*whole {
-			t.Errorf("+ shows %.0f ns of %.0f", s, whole)
-		}
+		s := span()
+		testkit.Check(t, s <= 0.7*whole, "+ shows %.0f ns of %.0f", s, whole)
 		at := eval[float64](t, "app.state.view.time(300)")
 		base := eval[[]float64](
 			t, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top]; }`)
@@ -320,25 +317,21 @@ func TestTimelinePage(t *testing.T) {
 		t.mouse(input.MouseWheel, base[0]+300, base[1]+200,
 			func(e *input.DispatchMouseEventParams) { e.DeltaY, e.Modifiers = -60, input.ModifierCtrl })
 		t.settle()
-		if now := eval[float64](t, "app.state.view.time(300)"); span() >= before || now-at > whole/1e6 || at-now > whole/1e6 {
-			t.Errorf("the wheel does not zoom at the pointer: %.0f ns, then %.0f; at %.0f, then %.0f", before, span(),
-				at, now)
-		}
+		now := eval[float64](t, "app.state.view.time(300)")
+		testkit.Check(t, span() < before && now-at <= whole/1e6 && at-now <= whole/1e6,
+			"the wheel does not zoom at the pointer: %.0f ns, then %.0f; at %.0f, then %.0f", before, span(), at, now)
 		from := eval[float64](t, "app.state.view.from")
 		t.drag(base[0]+500, base[1]+200, base[0]+400, base[1]+200, 0)
-		if now := eval[float64](t, "app.state.view.from"); now <= from {
-			t.Errorf("dragging to the left shows what is before %.0f: %.0f", from, now)
-		}
+		now = eval[float64](t, "app.state.view.from")
+		testkit.Check(t, now > from, "dragging to the left shows what is before %.0f: %.0f", from, now)
 		from = eval[float64](t, "app.state.view.from")
 		t.do(chromedp.KeyEvent("\u0303")) // kb.ArrowRight
 		t.settle()
-		if now := eval[float64](t, "app.state.view.from"); now <= from {
-			t.Errorf("the right arrow does not move on")
-		}
+		now = eval[float64](t, "app.state.view.from")
+		testkit.Check(t, now > from, "the right arrow does not move on")
 		t.key("0")
-		if s := span(); s != whole {
-			t.Errorf("0 shows %.0f ns, want %.0f", s, whole)
-		}
+		s = span()
+		testkit.Check(t, s == whole, "0 shows %.0f ns, want %.0f", s, whole)
 	})
 
 	tb.part("hover and select", func(t *tab) {
@@ -351,9 +344,8 @@ func TestTimelinePage(t *testing.T) {
 		t.do(chromedp.MouseClickXY(b.X, b.Y))
 		t.await(`document.querySelector("#details table")`)
 		t.settle()
-		if bar := eval[int](t, "app.state.selected.bar"); bar != b.Bar {
-			t.Errorf("bar %d is selected, want %d", bar, b.Bar)
-		}
+		bar := eval[int](t, "app.state.selected.bar")
+		testkit.Check(t, bar == b.Bar, "bar %d is selected, want %d", bar, b.Bar)
 		details := t.text("details")
 		testkit.Contains(t, details, "AllReduce", "COLLECTIVE", "ncclComm 0xa9f8e48f364795bd", "1 (this)", "CAUSED BY",
 			"ncclAllReduce · Thread 0", "CAUSED (", "Send network")
@@ -373,10 +365,8 @@ func TestTimelinePage(t *testing.T) {
 			t.Error("nothing is drawn between the ranks")
 		}
 		t.key("u")
-		if got := eval[string](
-			t, "app.store.head.regions[app.store.peekBar(app.state.selected.bar).region].name"); got != "ncclAllReduce" {
-			t.Errorf("u selects %s", got)
-		}
+		got := eval[string](t, "app.store.head.regions[app.store.peekBar(app.state.selected.bar).region].name")
+		testkit.Check(t, got == "ncclAllReduce", "u selects %s", got)
 		t.key("\x1b")
 		if eval[bool](t, "app.state.selected !== undefined") {
 			t.Error("Escape leaves something selected")
@@ -398,20 +388,17 @@ func TestTimelinePage(t *testing.T) {
 				want++
 			}
 		}
-		if hits := t.text("hits"); hits != fmt.Sprint(want) || want == 0 {
-			t.Errorf("%s are found, want %d", hits, want)
-		}
+		hits := t.text("hits")
+		testkit.Check(t, hits == fmt.Sprint(want) && want != 0, "%s are found, want %d", hits, want)
 		t.key("\r")
 		t.await(`app.state.selected`)
 		first := eval[float64](t, "app.store.peekBar(app.state.selected.bar).start")
 		eval[any](t, "app.finder.step(true)")
-		if second := eval[float64](t, "app.store.peekBar(app.state.selected.bar).start"); second <= first {
-			t.Errorf("the next match is at %.0f, after %.0f", second, first)
-		}
+		second := eval[float64](t, "app.store.peekBar(app.state.selected.bar).start")
+		testkit.Check(t, second > first, "the next match is at %.0f, after %.0f", second, first)
 		eval[any](t, `app.finder.search("nothing of this name")`)
-		if hits := t.text("hits"); hits != "none" {
-			t.Errorf("found %s of nothing", hits)
-		}
+		hits = t.text("hits")
+		testkit.Check(t, hits == "none", "found %s of nothing", hits)
 		eval[any](t, `app.finder.search("")`)
 		t.key("\x1b")
 	})
@@ -446,9 +433,8 @@ func TestTimelinePage(t *testing.T) {
 				t.Errorf("the lines of %s are not to be seen", kind)
 			}
 		}
-		if n := eval[int](t, `{ const b = app.stage.painted.boxes.filter((b) => b.wait > 0).length; return b; }`); n == 0 {
-			t.Error("no waiting in the picture")
-		}
+		n := eval[int](t, `{ const b = app.stage.painted.boxes.filter((b) => b.wait > 0).length; return b; }`)
+		testkit.Check(t, n != 0, "no waiting in the picture")
 		// A transfer tells of itself where nothing else is.
 		wire := eval[[]float64](t, `{
 			const at = document.getElementById("base").getBoundingClientRect();
@@ -505,17 +491,13 @@ func TestTimelinePage(t *testing.T) {
 		for _, f := range matrix.Read(a, nil).Ranks {
 			want += f.Bytes
 		}
-		if sum := eval[uint64](t, "app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)"); sum != want ||
-			want == 0 {
-			t.Errorf("the matrix has %d bytes, want %d", sum, want)
-		}
-		if n := eval[int](t, `document.querySelectorAll("#matrix td").length`); n != 16 {
-			t.Errorf("the matrix has %d cells", n)
-		}
-		if n := eval[int](t, "[...app.store.head.rows].reduce((n, r) => n + r.transfers.count, 0)"); n != int(
-			report.Summary.Network["PUTS"]) {
-			t.Errorf("%d transfers, want %d", n, report.Summary.Network["PUTS"])
-		}
+		sum := eval[uint64](t, "app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)")
+		testkit.Check(t, sum == want && want != 0, "the matrix has %d bytes, want %d", sum, want)
+		n := eval[int](t, `document.querySelectorAll("#matrix td").length`)
+		testkit.Check(t, n == 16, "the matrix has %d cells", n)
+		n = eval[int](t, "[...app.store.head.rows].reduce((n, r) => n + r.transfers.count, 0)")
+		testkit.Check(t, n == int(report.Summary.Network["PUTS"]),
+			"%d transfers, want %d", n, report.Summary.Network["PUTS"])
 		t.do(chromedp.Click("#tab-details", chromedp.ByQuery))
 	})
 
@@ -525,10 +507,8 @@ func TestTimelinePage(t *testing.T) {
 		t.key("\u0301\u0301\u0301\u0301") // kb.ArrowDown: host, process, thread, rank
 		t.key(".")
 		t.await("app.state.selected")
-		if got := eval[string](
-			t, "app.store.head.rows[app.store.laneOf(app.state.selected.bar).row].name"); got != "comm a9f8e48f rank 0" {
-			t.Errorf("a bar on %s is selected", got)
-		}
+		got := eval[string](t, "app.store.head.rows[app.store.laneOf(app.state.selected.bar).row].name")
+		testkit.Check(t, got == "comm a9f8e48f rank 0", "a bar on %s is selected", got)
 		bar := eval[int](t, "app.state.selected.bar")
 		t.key(".")
 		t.await(fmt.Sprintf("app.state.selected.bar === %d", bar+1))
@@ -576,9 +556,8 @@ func TestTimelinePage(t *testing.T) {
 		t := &tab{st, tb.page}
 		paper := eval[string](t, "app.state.colors.paper")
 		t.key("l")
-		if now := eval[string](t, "app.state.colors.paper"); now == paper {
-			t.Error("l does not change the colors")
-		}
+		now := eval[string](t, "app.state.colors.paper")
+		testkit.Check(t, now != paper, "l does not change the colors")
 		var pdf []byte
 		t.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
 			pdf, _, err = cdppage.PrintToPDF().WithPrintBackground(true).Do(ctx)
@@ -587,9 +566,8 @@ func TestTimelinePage(t *testing.T) {
 		if len(pdf) < 10_000 {
 			t.Errorf("the printed page has %d bytes only", len(pdf))
 		}
-		if now := eval[string](t, "app.state.colors.paper"); now == paper {
-			t.Error("after printing the colors are not what they were")
-		}
+		now = eval[string](t, "app.state.colors.paper")
+		testkit.Check(t, now != paper, "after printing the colors are not what they were")
 		t.key("l")
 		t.key("?")
 		if !eval[bool](t, `document.getElementById("help").open`) {

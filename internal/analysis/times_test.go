@@ -2,7 +2,11 @@
 
 package analysis
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
 
 func TestPercentilesAreNearestRank(t *testing.T) {
 	d := Durations{Keep: KeptTimes}
@@ -10,10 +14,8 @@ func TestPercentilesAreNearestRank(t *testing.T) {
 		d.Add(float64(200 - i))
 	}
 	want := Times{Total: 20100, Avg: 100.5, Min: 1, P50: 100, P99: 198, Max: 200}
-	if got, approximate := TimesOf(&d); got != want || approximate {
-		t.Errorf("%+v", got)
-	}
-	if got, _ := TimesOf(new(Durations)); got != (Times{}) {
-		t.Errorf("%+v", got)
-	}
+	got, approximate := TimesOf(&d)
+	testkit.Check(t, got == want && !approximate, "%+v", got)
+	got, _ = TimesOf(new(Durations))
+	testkit.Check(t, got == (Times{}), "%+v", got)
 }

@@ -78,9 +78,8 @@ func (c *crowd) end(rows int) *experiment.Process {
 	c.flush()
 	testkit.Must(c.t, c.r.finish(true))
 	p := onlyShard(c.t, c.dir).Process
-	if n := p.Counts.Starts["CollApi"]; n != c.calls {
-		c.t.Errorf("%d calls in the shard, want %d", n, c.calls)
-	}
+	n := p.Counts.Starts["CollApi"]
+	testkit.Check(c.t, n == c.calls, "%d calls in the shard, want %d", n, c.calls)
 	events := uint64(0)
 	for _, l := range p.Locations {
 		if l.Kind == experiment.KindThread {
@@ -88,9 +87,8 @@ func (c *crowd) end(rows int) *experiment.Process {
 		}
 	}
 	// A call is a region with a launch in it, and one with the enqueueing of its plan.
-	if least := 4 * c.calls; events < least {
-		c.t.Errorf("%d events on rows of threads, want at least %d", events, least)
-	}
+	least := 4 * c.calls
+	testkit.Check(c.t, events >= least, "%d events on rows of threads, want at least %d", events, least)
 	if len(p.Counts.Lost) > 0 {
 		c.t.Errorf("losses: %v", p.Counts.Lost)
 	}
@@ -98,21 +96,15 @@ func (c *crowd) end(rows int) *experiment.Process {
 		c.t.Errorf("%d rows, want at most %d", n, rows)
 	}
 	// Two to begin and to end with, and one where a chunk is full.
-	if most := uint64(c.flushes + 4 + int(c.r.shard.store.EventBytes()/chunkSize)); c.r.shard.descriptions > most {
-		c.t.Errorf(
-			"shard.json was written %d times in %d flushes, want at most %d",
-			c.r.shard.descriptions,
-			c.flushes,
-			most,
-		)
-	}
+	most := uint64(c.flushes + 4 + int(c.r.shard.store.EventBytes()/chunkSize))
+	testkit.Check(c.t, c.r.shard.descriptions <= most,
+		"shard.json was written %d times in %d flushes, want at most %d", c.r.shard.descriptions, c.flushes, most)
 	const syncing = 32 // beside them, by threads that bring files to the disk
 	if most := c.r.shard.store.FilesOpenAtOnce() + syncing; c.open > most {
 		c.t.Errorf("%d event files were open at one time, want at most %d", c.open, most)
 	}
-	if n, most := c.r.shard.store.FilesOpened(), uint64(rows*(2+c.flushes)); n > most {
-		c.t.Errorf("event files were opened %d times, want at most %d", n, most)
-	}
+	n, most = c.r.shard.store.FilesOpened(), uint64(rows*(2+c.flushes))
+	testkit.Check(c.t, n <= most, "event files were opened %d times, want at most %d", n, most)
 	return p
 }
 

@@ -69,9 +69,8 @@ func TestTimelineNeverDecreases(t *testing.T) {
 			last = got
 		}
 		if len(line.knots) > 1 {
-			if got, want := line.time(line.last.ticks), real0+line.last.raw-raw0; got != want {
-				t.Fatalf("at the last tuple: %d, want %d", got, want)
-			}
+			got, want := line.time(line.last.ticks), real0+line.last.raw-raw0
+			testkit.Require(t, got == want, "at the last tuple: %d, want %d", got, want)
 		}
 	})
 }
@@ -107,9 +106,8 @@ func TestTimelineMarksJumps(t *testing.T) {
 		testkit.Check(t, len(line.jumps) == 1 && strings.Contains(line.jumps[0].Text, tc.want),
 			"%s: %v", tc.name, line.jumps)
 		// The new stretch is as exact as the old one.
-		if got, want := line.time(tc.tuple.Ticks+25e6), real0+tc.tuple.Raw-raw0+10e6; got != want {
-			t.Errorf("%s: %d, want %d", tc.name, got, want)
-		}
+		got, want := line.time(tc.tuple.Ticks+25e6), real0+tc.tuple.Raw-raw0+10e6
+		testkit.Check(t, got == want, "%s: %d, want %d", tc.name, got, want)
 	}
 }
 

@@ -21,14 +21,10 @@ func TestMatchesTakesTheFolderAsItIsCalled(t *testing.T) {
 			testkit.Must(t, os.MkdirAll(dir, Folder))
 			testkit.Write(t, filepath.Join(dir, "x.spool"), nil)
 		}
-		if got, want := Matches(folder, "*.spool"),
-			[]string{filepath.Join(folder, "x.spool")}; !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-		if got, want := Matches(folder, "run-*/x.*"),
-			[]string{filepath.Join(folder, "run-2", "x.spool")}; !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		got, want := Matches(folder, "*.spool"), []string{filepath.Join(folder, "x.spool")}
+		testkit.Check(t, slices.Equal(got, want), "%s: %q, want %q", name, got, want)
+		got, want = Matches(folder, "run-*/x.*"), []string{filepath.Join(folder, "run-2", "x.spool")}
+		testkit.Check(t, slices.Equal(got, want), "%s: %q, want %q", name, got, want)
 	}
 	got := Matches(filepath.Join(t.TempDir(), "nowhere"), "*")
 	testkit.Check(t, len(got) == 0, "of no folder: %q", got)

@@ -246,9 +246,8 @@ func (c *comparison) handles() {
 					continue
 				}
 				content, at := fmt.Sprint(h.D[f.name]), fmt.Sprint(h.D[f.name+"@"])
-				if was, ok := addresses[content]; ok && was != at {
-					c.t.Errorf("string %q at %s and at %s", content, was, at)
-				}
+				was, ok := addresses[content]
+				testkit.Check(c.t, !ok || was == at, "string %q at %s and at %s", content, was, at)
 				addresses[content] = at
 			}
 		}

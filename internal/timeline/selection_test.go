@@ -70,10 +70,9 @@ func TestSelection(t *testing.T) {
 				cmp.Diff(c.waited, waited)} {
 				testkit.Equal(t, diff, "", "diff")
 			}
-			if begin, end := (d.begin+uint64(d.origin)-t0)/us,
-				(d.duration+uint64(d.origin)-t0)/us; begin != c.begin || end != c.end {
-				t.Errorf("from %d to %d µs, want %d to %d", begin, end, c.begin, c.end)
-			}
+			begin, end := (d.begin+uint64(d.origin)-t0)/us, (d.duration+uint64(d.origin)-t0)/us
+			testkit.Check(t, begin == c.begin && end == c.end,
+				"from %d to %d µs, want %d to %d", begin, end, c.begin, c.end)
 			testkit.Check(t, h.Selection == c.spec.String() && h.Begin == d.begin, "%q from %d", h.Selection, h.Begin)
 		})
 	}

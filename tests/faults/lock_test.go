@@ -43,8 +43,7 @@ func TestUnifyLocksOnce(t *testing.T) {
 	text := testkit.Value(os.ReadFile(log))(t)
 	n := strings.Count(string(text), "call ")
 	testkit.Check(t, n == 1, "the lock was taken %d times:\n%s", n, text)
-	if done, _ := filepath.Glob(filepath.Join(
-		dir, experiment.Folder, fmt.Sprintf("*%s.done", experiment.SpoolSuffix))); len(done) != len(rec.Processes) {
-		t.Errorf("%d of %d raw files were converted", len(done), len(rec.Processes))
-	}
+	done, _ := filepath.Glob(filepath.Join(dir, experiment.Folder, fmt.Sprintf("*%s.done", experiment.SpoolSuffix)))
+	testkit.Check(t, len(done) == len(rec.Processes),
+		"%d of %d raw files were converted", len(done), len(rec.Processes))
 }

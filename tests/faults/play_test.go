@@ -315,9 +315,8 @@ func (p *play) tool(args ...string) (status int, said string) {
 // end waits for a program; −1 if a signal ended it.
 func (p *play) end(cmd *exec.Cmd) (status int, said string) {
 	tmp := filepath.Join(p.own, "tmp")
-	if err := os.MkdirAll(tmp, 0o700); err != nil {
-		p.t.Error(err)
-	}
+	err := os.MkdirAll(tmp, 0o700)
+	testkit.Check(p.t, err == nil, "%v", err)
 	if cmd.Env == nil {
 		cmd.Env = os.Environ()
 	}
@@ -331,9 +330,8 @@ func (p *play) end(cmd *exec.Cmd) (status int, said string) {
 	})
 	defer killer.Stop()
 	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
-		p.t.Fatal(err)
-	}
+	err = cmd.Run()
+	testkit.Require(p.t, err == nil || errors.As(err, &exit), "%v", err)
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
@@ -409,9 +407,8 @@ func (p *play) nothingIsLeft() {
 	left := p.temporaries()
 	if len(left) > 0 { // unify removes them when they are old
 		for _, path := range left {
-			if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
-				p.t.Error(err)
-			}
+			err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour))
+			testkit.Check(p.t, err == nil, "%v", err)
 		}
 		p.tool("unify", p.dir)
 		left = p.temporaries()

@@ -260,9 +260,8 @@ func (j *job) holds(want ...archive) {
 			_, err := os.Stat(filepath.Join(j.dir, name, "traces.otf2"))
 			return err == nil
 		})
-		if hosts := j.hosts(name); j.placement(hosts) != w.placed {
-			j.t.Errorf("%s: ranks on %v, want %s", name, hosts, w.placed)
-		}
+		hosts := j.hosts(name)
+		testkit.Check(j.t, j.placement(hosts) == w.placed, "%s: ranks on %v, want %s", name, hosts, w.placed)
 		testkit.Equal(j.t, j.must("nccl-otf2", "check", name), all(j.t), "%s", name)
 	}
 	entries := testkit.Value(os.ReadDir(j.dir))(j.t)
@@ -285,9 +284,8 @@ func (j *job) hosts(name string) (hosts []string) {
 		if g.Type != otf2.LocationGroupTypeProcess {
 			continue
 		}
-		if name, want := a.Defs.String(g.Name), fmt.Sprintf("Rank %d", len(hosts)); name != want {
-			j.t.Errorf("process %q, want %q", name, want)
-		}
+		name, want := a.Defs.String(g.Name), fmt.Sprintf("Rank %d", len(hosts))
+		testkit.Check(j.t, name == want, "process %q, want %q", name, want)
 		hosts = append(hosts, nodes[g.SystemTreeParent])
 	}
 	return hosts

@@ -73,9 +73,8 @@ func play(t testing.TB, s *Scenario, opt replay.Options) *heard {
 			l := new(line)
 			dec := json.NewDecoder(bytes.NewReader(text))
 			dec.UseNumber()
-			if err := dec.Decode(l); err != nil {
-				t.Fatalf("%v in %s", err, text)
-			}
+			err := dec.Decode(l)
+			testkit.Require(t, err == nil, "%v in %s", err, text)
 			if l.F != "unload" {
 				h.lines[k] = append(h.lines[k], l)
 			}

@@ -38,9 +38,8 @@ func TestRandomJobs(t *testing.T) {
 			calls := 0
 			for k, p := range rec.Processes {
 				calls += len(p.Calls)
-				if _, err := replay.Compile(rec, k); err != nil {
-					t.Fatalf("seed %d: %v", seed, err)
-				}
+				_, err := replay.Compile(rec, k)
+				testkit.Require(t, err == nil, "seed %d: %v", seed, err)
 				for _, e := range p.Events {
 					types[e.Type] = true
 					if !hazards && (e.Stop == nil || e.Context == nil && e.ForeignContext == nil) {
