@@ -108,49 +108,7 @@ func (c *crowd) end(rows int) *experiment.Process {
 	return p
 }
 
-// Threads that come and go cost neither a row each, nor a file, nor a description.
-func TestManyShortThreads(t *testing.T) {
-	threads := fewUnderRace(10_000, 1000)
-	c := newCrowd(t)
-	for i := range threads {
-		c.thread.Own(c.now(), 2000+i, "short")
-		c.call()
-	}
-	p := c.end(regions.OwnRows + 1)
-	owners := 0
-	for _, l := range p.Locations {
-		if l.Kind == experiment.KindThread {
-			owners += max(1, l.Owners)
-		}
-	}
-	testkit.Check(t, owners == threads, "the rows say that %d threads had them, want %d", owners, threads)
-}
-
-// So do communicators, of any number.
-func TestManyCommunicators(t *testing.T) {
-	comms := fewUnderRace(5000, 1000)
-	c := newCrowd(t)
-	first := c.comm
-	for i := range comms {
-		c.comm = uint32(c.job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(i), NRanks: 2, Rank: i % 2,
-			NNodes: 1, InitTicks: c.now()}, nil))
-		c.write(shm.Record{Kind: shm.RecordInit, Aux: c.comm})
-		c.call()
-		c.job.FinishComm(int(c.comm), c.now())
-		c.write(shm.Record{Kind: shm.RecordFinalize, Aux: c.comm})
-	}
-	c.comm = first
-	c.call()
-	p := c.end(regions.OwnRows + 1 + 1)
-	n := len(p.Comms)
-	testkit.Require(t, n == comms+1, "%d communicators, want %d", n, comms+1)
-	for i, k := range p.Comms {
-		testkit.Require(t, k.Sequences["AllReduce"].Count == 1 && k.Location >= 0 && (k.FinalTime == 0) == (i == 0),
-			"communicator %d: %+v", i, k)
-	}
-}
-
-// Those that are there together have a row each, and few of them have a file open.
+// Communicators that are there together have a row each, and few of them have a file open.
 func TestManyCommunicatorsAtOneTime(t *testing.T) {
 	const comms = 1000
 	c := newCrowd(t)
