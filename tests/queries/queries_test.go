@@ -238,43 +238,6 @@ func changed[T any](t *testing.T, dir, file string, change func(*T)) string {
 	return to
 }
 
-// A figure that is changed by hand is found, by the smallest step that it has.
-func TestChangedFiguresAreFound(t *testing.T) {
-	if *engine != "duckdb" {
-		t.Skip("what is compared does not depend on the engine")
-	}
-	dir := play(t, "../../testdata/nccl-causes/c09-link-slow-4p", "all")
-	r := reports(t, dir)
-	cases := []struct{ query, dir string }{
-		{"waits", changed(t, dir, export.WaitsFile, func(w *export.WaitRow) { w.Waited++ })},
-		{"lateness", changed(t, dir, export.WaitsFile, func(w *export.WaitRow) { w.Waited++ })},
-		{"arrivals", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Begin++ })},
-		{"arrivals", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Consistent = false })},
-		{"bandwidths", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Duration++ })},
-		{"bandwidths", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Size++ })},
-		{"matrix", changed(t, dir, export.TransfersFile, func(x *export.TransferRow) { x.Bytes++ })},
-		{"runs", changed(t, dir, export.RunsFile, func(x *export.RunRow) { x.Duration++ })},
-	}
-	phases := withPhases(t)
-	all := asks(dir)
-	for _, c := range cases {
-		all = append(all, asks(c.dir)...)
-	}
-	all = append(all, asks(changed(t, phases, export.PhasesFile, func(p *export.PhaseRow) { p.Duration++ }))...)
-	results := answers(t, all)
-	found, _ := disagreements(r, byQuery(results, ""))
-	testkit.Require(t, len(found) == 0, "before anything is changed: %q", found)
-	for i, c := range cases {
-		found, _ := disagreements(r, byQuery(results[(i+1)*len(compared):], ""))
-		testkit.Check(t, slices.ContainsFunc(found, func(d string) bool { return strings.HasPrefix(d, c.query+": ") }),
-			"case %d: a changed figure of %s is not found: %q", i, c.query, found)
-	}
-	last := byQuery(results[(len(cases)+1)*len(compared):], "")
-	found, _ = disagreements(reports(t, phases), last)
-	testkit.Check(t, len(found) != 0 && strings.HasPrefix(found[0], "phases: "), "a changed phase is not found: %q",
-		found)
-}
-
 // The slow link of a labeled recording is the first of slow-links; of two runs compare has the medians of both, and
 // weeks adds them up.
 func TestQueriesOfLinksAndRuns(t *testing.T) {

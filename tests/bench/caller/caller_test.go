@@ -5,7 +5,6 @@ package caller
 import (
 	"errors"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
@@ -46,28 +45,4 @@ func TestJobIsCountedTheSame(t *testing.T) {
 		"recorded %+v of %d callbacks", recorded, j.Calls())
 	anchor, err := awaitArchive(t.Context(), dir)
 	testkit.Check(t, err == nil, "%v %v", anchor, err)
-}
-
-func TestFailuresAreNamed(t *testing.T) {
-	h := build(t)
-	for _, test := range []struct {
-		name, plugin, mode string
-		args               []any
-		want               string
-	}{
-		{"no such plugin", "/nowhere.so", "start", []any{1}, "dlopen"},
-		{"no such mode", h.Empty, "dance", nil, "no such mode with as many arguments: dance"},
-		{"an argument too few", h.Empty, "cost", []any{"proxy"}, "no such mode with as many arguments: cost"},
-		{"no such piece", h.Empty, "cost", []any{"pie", 1, 0, 10, 0}, "no such piece: pie"},
-		{"no sequences", h.Empty, "cost", []any{"proxy", 1, 0, 0, 0}, "too few sequences: 0"},
-		{"no threads", h.Empty, "cost", []any{"proxy", 0, 0, 10, 0}, "number: 1 to 1024 wanted"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			run := testkit.Value(h.Start(t.Context(), test.plugin, nil, test.mode, test.args...))(t)
-			_, err := run.Wait(new(Cost))
-			testkit.Check(t, err != nil && strings.Contains(err.Error(), test.want), "got %v, want %q", err, test.want)
-		})
-	}
-	_, err := Build("../../..", t.TempDir(), t.TempDir())
-	testkit.Check(t, errors.Is(err, ErrUnavailable), "without make build: %v", err)
 }
