@@ -244,9 +244,8 @@ func FuzzPlugin(f *testing.F) {
 		text = strings.ReplaceAll(text, "\x00", "")
 		text = text[:min(len(text), 1<<18)] // the host's lines are bounded
 		key := keys[int(n)%len(keys)]
-		if want, got := goReads(key, text), p.reads(t, key, text); got != want {
-			t.Errorf("%s=%q: the plugin reads %+v, the collector %+v", variable(key), text, got, want)
-		}
+		want, got := goReads(key, text), p.reads(t, key, text)
+		testkit.Check(t, got == want, "%s=%q: the plugin reads %+v, the collector %+v", variable(key), text, got, want)
 	})
 }
 

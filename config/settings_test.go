@@ -191,9 +191,8 @@ func TestRunTimeSettings(t *testing.T) {
 		"%+v, %v", s, err)
 	// What the plugin reads itself must get into its environment.
 	s, err = Load(env("NCCL_OTF2_CONFIG=" + file(t, "a.yaml", "ring: shm\nmode: record\n")))
-	if err != nil || !slices.Equal(s.Environment(), []string{"NCCL_OTF2_RING=shm"}) {
-		t.Errorf("%v, %v", s.Environment(), err)
-	}
+	testkit.Check(t, err == nil && slices.Equal(s.Environment(), []string{"NCCL_OTF2_RING=shm"}),
+		"%v, %v", s.Environment(), err)
 }
 
 func TestActivities(t *testing.T) {

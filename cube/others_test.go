@@ -94,9 +94,8 @@ func TestSystemTreeOfMachines(t *testing.T) {
 	testkit.Check(t, places[0].Of == PlaceOfLocation && places[0].ID == 1 && places[1].Of == PlaceOfGroup, "places %+v",
 		places)
 	var row Row
-	if _, err := p.Row(0, 0, &row); err != nil || row.At(0).Bits() != 1 {
-		t.Errorf("%v, %v", row.At(0), err)
-	}
+	_, err = p.Row(0, 0, &row)
+	testkit.Check(t, err == nil && row.At(0).Bits() == 1, "%v, %v", row.At(0), err)
 }
 
 // A metric that cannot be read, as its type is none of numbers or its values are damaged, keeps no other from being

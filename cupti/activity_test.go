@@ -89,13 +89,10 @@ func TestTablesMatchEveryRelease(t *testing.T) {
 						"%s of %s: %s at %d is not within %s %v", name, release.CUDA, f.name, f.offset, outer, in)
 					continue
 				}
-				if ok != (release.Version >= f.since) {
-					t.Errorf("%s of %s (version %d): %s is there: %v", name, release.CUDA, release.Version, f.name, ok)
-				}
-				if ok && at != [2]int{f.offset, f.size} {
-					t.Errorf("%s of %s: %s lies at %v, not at [%d %d]", name, release.CUDA, f.name, at, f.offset,
-						f.size)
-				}
+				testkit.Check(t, ok == (release.Version >= f.since),
+					"%s of %s (version %d): %s is there: %v", name, release.CUDA, release.Version, f.name, ok)
+				testkit.Check(t, !ok || at == [2]int{f.offset, f.size},
+					"%s of %s: %s lies at %v, not at [%d %d]", name, release.CUDA, f.name, at, f.offset, f.size)
 			}
 		}
 	}

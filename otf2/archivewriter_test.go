@@ -368,9 +368,8 @@ func TestSnapshotWriter(t *testing.T) {
 		if r.Time != 6 || r.Kind == otf2.SnapshotStart || r.Kind == otf2.SnapshotEnd {
 			continue
 		}
-		if r.Kind != kinds[n] || !reflect.DeepEqual(append([]uint64(nil), r.Args...), want[n]) {
-			t.Errorf("%v %v, want %v %v", r.Kind, r.Args, kinds[n], want[n])
-		}
+		testkit.Check(t, r.Kind == kinds[n] && reflect.DeepEqual(append([]uint64(nil), r.Args...), want[n]),
+			"%v %v, want %v %v", r.Kind, r.Args, kinds[n], want[n])
 		n++
 	}
 	testkit.Equal(t, n, 18, "records")

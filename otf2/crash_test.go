@@ -127,9 +127,8 @@ func TestCrashLeavesWholeFile(t *testing.T) {
 		done = i + 1
 		inspect(false)
 	}
-	if len(states) != 0 || last.Events != w.Events() || crashes < 200 {
-		t.Errorf("%d events of %d, %d flushes not seen, %d crashes", last.Events, w.Events(), len(states), crashes)
-	}
+	testkit.Check(t, len(states) == 0 && last.Events == w.Events() && crashes >= 200,
+		"%d events of %d, %d flushes not seen, %d crashes", last.Events, w.Events(), len(states), crashes)
 }
 
 // faulty fails from a write on, having written a part of it.

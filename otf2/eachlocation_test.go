@@ -124,9 +124,8 @@ func TestSelection(t *testing.T) {
 				}
 				for i := range got[loc] {
 					g, w := &got[loc][i], &want[loc][i]
-					if g.Time != w.Time || g.Kind != w.Kind || !slices.Equal(g.Args, w.Args) {
-						t.Fatalf("%s %+v: location %d: event %d is %v, want %v", how, sel, loc, i, g, w)
-					}
+					testkit.Require(t, g.Time == w.Time && g.Kind == w.Kind && slices.Equal(g.Args, w.Args),
+						"%s %+v: location %d: event %d is %v, want %v", how, sel, loc, i, g, w)
 				}
 			}
 		}

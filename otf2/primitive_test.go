@@ -55,9 +55,8 @@ func TestCompressedNumbers(t *testing.T) {
 				}
 				for _, more := range [][]byte{nil, make([]byte, 16)} {
 					size, got, err := compressedAt(append(b[:len(b):len(b)], more...), c.max, d.big)
-					if err != nil || got != c.want || size != len(b) {
-						t.Fatalf("%s(%#x) read as %#x in %d bytes, %v", c.name, v, got, size, err)
-					}
+					testkit.Require(t, err == nil && got == c.want && size == len(b),
+						"%s(%#x) read as %#x in %d bytes, %v", c.name, v, got, size, err)
 				}
 				for cut := range b {
 					d := fieldDecoder{buf: b[:cut], big: d.big}

@@ -131,9 +131,7 @@ func TestSeek(t *testing.T) {
 			n := 0
 			for e, err := range a.Events(&Selection{From: from}) {
 				testkit.Must(t, err)
-				if e.Time < from {
-					t.Fatalf("event at %d, wanted from %d", e.Time, from)
-				}
+				testkit.Require(t, e.Time >= from, "event at %d, wanted from %d", e.Time, from)
 				n++
 			}
 			want := 0
@@ -229,9 +227,8 @@ func TestDamagedLocation(t *testing.T) {
 		var fe *FormatError
 		testkit.Check(t, len(errs) == 1 && errors.Is(errs[0], c.cause) && errors.As(errs[0], &fe) && fe.Location == 2 &&
 			fe.File == a.EventFile(2), "%s: errors %v, want %v at location 2", c.name, errs, c.cause)
-		if events[1] != 100 || events[2] != c.events {
-			t.Errorf("%s: %v events, want 100 and %d", c.name, events[1:], c.events)
-		}
+		testkit.Check(t, events[1] == 100 && events[2] == c.events,
+			"%s: %v events, want 100 and %d", c.name, events[1:], c.events)
 	}
 	a := testkit.Value(Open(archiveOf(t, map[LocationRef][]byte{1: good.Bytes(), 77: good.Bytes()}, nil), nil))(t)
 	testkit.Must(t, os.Remove(a.EventFile(77)))

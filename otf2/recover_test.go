@@ -128,9 +128,7 @@ func mustRecover(t testing.TB, anchor string) *otf2.RecoverResult {
 	sameTree(t, "recovery", after, want)
 	again, err := otf2.Recover(anchor, nil)
 	ok(t, err)
-	if again.Changed() || again.Failed() != res.Failed() {
-		t.Errorf("second recovery:\n%s", lines(again))
-	}
+	testkit.Check(t, !again.Changed() && again.Failed() == res.Failed(), "second recovery:\n%s", lines(again))
 	sameTree(t, "second recovery", tree(t, dir), after)
 	return res
 }
@@ -144,9 +142,7 @@ func TestRecoverLeavesWholeArchives(t *testing.T) {
 	for _, anchor := range anchors {
 		path := copyArchive(t, anchor)
 		res := mustRecover(t, path)
-		if res.Changed() || res.Failed() || len(res.Lost) > 0 {
-			t.Errorf("%s:\n%s", anchor, lines(res))
-		}
+		testkit.Check(t, !res.Changed() && !res.Failed() && len(res.Lost) == 0, "%s:\n%s", anchor, lines(res))
 		for _, f := range res.Files {
 			testkit.Equal(t, f.Action, otf2.RecoverWhole, "%s: %v", anchor, f)
 		}
@@ -271,9 +267,7 @@ func TestRecoverCutDefinitions(t *testing.T) {
 			continue
 		}
 		if cut == len(b)-1 {
-			if res.Changed() {
-				t.Errorf("end mark without its second byte:\n%s", lines(res))
-			}
+			testkit.Check(t, !res.Changed(), "end mark without its second byte:\n%s", lines(res))
 			continue
 		}
 		seen[f.Records] = true
@@ -377,9 +371,8 @@ func TestRecoverAnchor(t *testing.T) {
 				"%s, %d bytes: %+v, want %+v", path, keep, got, want)
 			after := eventsIn(t, anchor)
 			for loc, n := range all {
-				if after[loc] != n {
-					t.Errorf("%s, %d bytes: location %d has %d events, want %d", path, keep, loc, after[loc], n)
-				}
+				testkit.Check(t, after[loc] == n,
+					"%s, %d bytes: location %d has %d events, want %d", path, keep, loc, after[loc], n)
 			}
 		}
 	}
@@ -439,9 +432,8 @@ func TestRecoverNumbersAndMissingFiles(t *testing.T) {
 		}
 		testkit.Equal(t, eventsIn(t, anchor)[loc.Self], loc.Events-1, "%s: events", name)
 		ok(t, os.Remove(path))
-		if res := mustRecover(t, anchor); res.Failed() || file(t, res, path).Action != otf2.RecoverCreated {
-			t.Errorf("%s:\n%s", name, lines(res))
-		}
+		res := mustRecover(t, anchor)
+		testkit.Check(t, !res.Failed() && file(t, res, path).Action == otf2.RecoverCreated, "%s:\n%s", name, lines(res))
 		eventsIn(t, anchor)
 		referenceReads(t, anchor)
 	}
@@ -455,9 +447,8 @@ func TestRecoverNumbersAndMissingFiles(t *testing.T) {
 	res := mustRecover(t, anchor)
 	after, _, err := a.LocalDefs(4294967296)
 	ok(t, err)
-	if res.Failed() || len(res.Lost) != 1 || len(after) == 0 {
-		t.Errorf("%d tables, then %d\n%s", len(before), len(after), lines(res))
-	}
+	testkit.Check(t, !res.Failed() && len(res.Lost) == 1 && len(after) != 0,
+		"%d tables, then %d\n%s", len(before), len(after), lines(res))
 }
 
 // Where the originals are not wanted they go.

@@ -35,9 +35,8 @@ func TestEventFilesRoundTrip(t *testing.T) {
 			}
 			testkit.Must(t, w.Close())
 			equalBytes(t, path, w.Bytes(), testkit.Read(t, path))
-			if w.Events() != uint64(len(events)) || w.Size() != int64(len(w.Bytes())) {
-				t.Errorf("%s: counts %d events in %d bytes", path, w.Events(), w.Size())
-			}
+			testkit.Check(t, w.Events() == uint64(len(events)) && w.Size() == int64(len(w.Bytes())),
+				"%s: counts %d events in %d bytes", path, w.Events(), w.Size())
 		}
 	}
 	testkit.Check(t, files >= 60, "only %d event files", files)

@@ -53,9 +53,8 @@ func TestRefusedEvents(t *testing.T) {
 	err = w.Close()
 	testkit.Check(t, errors.Is(err, ErrClosed), "second close: %v", err)
 	events := testkit.Value(readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize))(t)
-	if len(events) != 3 || w.Events() != 3 || w.LastTime() != 103 {
-		t.Errorf("%d events in the file, %d counted, last time %d", len(events), w.Events(), w.LastTime())
-	}
+	testkit.Check(t, len(events) == 3 && w.Events() == 3 && w.LastTime() == 103,
+		"%d events in the file, %d counted, last time %d", len(events), w.Events(), w.LastTime())
 }
 
 // The largest record that fits a chunk is written and read; one more argument is refused.
@@ -143,9 +142,8 @@ func TestRecordLeavingOneByte(t *testing.T) {
 	}
 	base := w.base
 	testkit.Must(t, w.MpiIsendComplete(at+1, nil, 1<<63))
-	if w.base != base+int64(full) || w.pos != headerSize+stampSize+10 {
-		t.Errorf("record stands at %d of chunk %d, want the start of the next chunk", w.pos, w.base/int64(full))
-	}
+	testkit.Check(t, w.base == base+int64(full) && w.pos == headerSize+stampSize+10,
+		"record stands at %d of chunk %d, want the start of the next chunk", w.pos, w.base/int64(full))
 	n := w.Events()
 	testkit.Must(t, w.Close())
 	s, err := ScanEventFile(tempFile(t, w.Bytes()), DefaultEventChunkSize)

@@ -40,9 +40,8 @@ func TestGPUTimeOfShortRuns(t *testing.T) {
 					testkit.Must(t, a.add(kernels, shown))
 				}
 				t.Log(name + ": " + a.String())
-				if bad := a.bad(); bad != "" || a.gpu < a.operations {
-					t.Errorf("%s: %s: %v", name, bad, a.String())
-				}
+				bad := a.bad()
+				testkit.Check(t, bad == "" && a.gpu >= a.operations, "%s: %s: %v", name, bad, a.String())
 			}
 		}
 	}

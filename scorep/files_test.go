@@ -108,9 +108,8 @@ func TestWhoReadsArchives(t *testing.T) {
 				mode := info.Mode().Perm()
 				closed := strings.HasPrefix(path, filepath.Join(dir, "shards"))
 				events := strings.HasSuffix(path, ".evt") // linked into the archive as their writer made them
-				if mode&0o022 != 0 || !events && closed == (mode&0o044 != 0) {
-					t.Errorf("%s: %v", path, info.Mode())
-				}
+				testkit.Check(t, mode&0o022 == 0 && (events || closed != (mode&0o044 != 0)),
+					"%s: %v", path, info.Mode())
 			}
 			files++
 			return err

@@ -306,9 +306,8 @@ func (tr *trace) checkTimes(t testing.TB, dir string, theirs, merged *otf2.Archi
 			}
 		}
 	}
-	if checked == 0 || worst.Cmp(big.NewRat(1, 1)) >= 0 {
-		t.Errorf("the worst of %d events is %s ticks off", checked, worst.FloatString(3))
-	}
+	testkit.Check(t, checked != 0 && worst.Cmp(big.NewRat(1, 1)) < 0,
+		"the worst of %d events is %s ticks off", checked, worst.FloatString(3))
 	t.Logf("%d events, the worst %s ticks off the exact time, %d have the nearest tick", checked, worst.FloatString(3),
 		nearest)
 }
@@ -836,9 +835,7 @@ func TestMergeOfDamagedTraces(t *testing.T) {
 				measurement := linkable(t, mpiTSC.dir)
 				testkit.Must(t, os.WriteFile(filepath.Join(measurement, name), damage(slices.Clone(whole)), 0o600))
 				_, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil)
-				if err != nil && strings.Contains(err.Error(), "\n") {
-					t.Errorf("%s at %d: %v", name, at, err)
-				}
+				testkit.Check(t, err == nil || !strings.Contains(err.Error(), "\n"), "%s at %d: %v", name, at, err)
 			}
 		}
 	}

@@ -54,9 +54,7 @@ func transferPuts(t *testing.T, a *otf2.Archive) []put {
 				from = i
 			}
 		}
-		if from < 0 {
-			t.Errorf("%s is no member of %s", name(ev.Location), a.Defs.String(win.Name))
-		}
+		testkit.Check(t, from >= 0, "%s is no member of %s", name(ev.Location), a.Defs.String(win.Name))
 		if ev.Args[1] >= uint64(len(members)) {
 			t.Errorf("put to rank %d of %d", ev.Args[1], len(members))
 			continue

@@ -79,9 +79,7 @@ func TestADiskThatFailsLeavesAnArchive(t *testing.T) {
 				a := open(t, anchor)
 				for _, l := range a.Defs.Locations {
 					for _, err := range a.EventsOf(l.Self) {
-						if err != nil {
-							t.Error(err)
-						}
+						testkit.Check(t, err == nil, "%v", err)
 						events++
 					}
 				}

@@ -180,9 +180,7 @@ func clockBounds(t *testing.T, a *archive, processes int) (most []float64, when 
 							}
 							other = fmt.Sprintf("Recv %d", r)
 						}
-						if i >= len(ops[s][other]) {
-							t.Fatalf("%s %d has no counterpart at rank %d", key, i, s)
-						}
+						testkit.Require(t, i < len(ops[s][other]), "%s %d has no counterpart at rank %d", key, i, s)
 						y := ops[s][other][i] // does y's end wait for x's begin?
 						net := x.Name == "AllReduce" || x.Name == "Send"
 						waits := x.Root < 0 || x.Name == "Send" ||

@@ -637,9 +637,7 @@ func TestContainersWithEqualNames(t *testing.T) {
 					j.ready()
 				}
 				for _, j := range jobs {
-					if j.pid != jobs[0].pid {
-						t.Fatalf("process ids %d and %d are not equal", jobs[0].pid, j.pid)
-					}
+					testkit.Require(t, j.pid == jobs[0].pid, "process ids %d and %d are not equal", jobs[0].pid, j.pid)
 				}
 				if way == "killed" && k.name != inShm.name {
 					// The first process of a container takes all others with it, also the collector.

@@ -78,9 +78,8 @@ func TestHostAndPluginAreCleanUnderCheckers(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/spool=%v", rec.Name, spool), func(t *testing.T) {
 						t.Parallel()
 						for _, p := range c.play(t, rec, replay.Options{Host: host, Plugin: plugin, Spool: spool}) {
-							if p.Report.Warnings > 0 {
-								t.Errorf("process %d: nothing was tested: %+v\n%s", p.Rank, p.Report, p.Stderr)
-							}
+							testkit.Check(t, p.Report.Warnings == 0,
+								"process %d: nothing was tested: %+v\n%s", p.Rank, p.Report, p.Stderr)
 						}
 					})
 				}

@@ -315,12 +315,9 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 					}
 					for i := range o.result.Processes {
 						p := &o.result.Processes[i]
-						if strings.Contains(p.Stderr, "NCCL_OTF2: ") {
-							t.Errorf("process %d: %s", p.Rank, p.Stderr)
-						}
-						if p.Report.Errors > 0 {
-							t.Errorf("process %d: %d callbacks answered an error", p.Rank, p.Report.Errors)
-						}
+						testkit.Check(t, !strings.Contains(p.Stderr, "NCCL_OTF2: "), "process %d: %s", p.Rank, p.Stderr)
+						testkit.Check(t, p.Report.Errors == 0,
+							"process %d: %d callbacks answered an error", p.Rank, p.Report.Errors)
 					}
 					compareCounts(t, o.dir, o.result)
 					entries := testkit.Value(experiment.List(o.dir))(t)

@@ -78,9 +78,8 @@ func TestTimeServicesOfPretendedHosts(t *testing.T) {
 						u = stated(knots, clocks[p].shows(e.Time))
 					}
 					worst, uncertain = max(worst, off), max(uncertain, u)
-					if off > u+1 {
-						t.Fatalf("an event of location %d is %.0f ns off, and %.0f ns are stated", l, off, u)
-					}
+					testkit.Require(t, off <= u+1,
+						"an event of location %d is %.0f ns off, and %.0f ns are stated", l, off, u)
 				}
 			}
 			t.Logf("off by %.0f ns at most, %.0f ns are stated at most", worst, uncertain)

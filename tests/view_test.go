@@ -40,9 +40,8 @@ func TestViewsOfRecordings(t *testing.T) {
 				} {
 					found := testkit.Value(check(res.Archive, nil))(t)
 					for _, f := range found.Findings {
-						if c != replay.ClockLive || f.Rule != scoutrules.RuleScoutClock {
-							t.Errorf("%s: %v", name, f)
-						}
+						testkit.Check(t, c == replay.ClockLive && f.Rule == scoutrules.RuleScoutClock,
+							"%s: %v", name, f)
 					}
 				}
 				otf2Print(t, res.Archive)

@@ -127,9 +127,7 @@ func TestEnvironmentHoldsEachNameOnce(t *testing.T) {
 	e := newEnvironment([]string{"A=1", "B=2", "A=3", "=C:=x", "broken"})
 	e.set("B", "x=y")
 	testkit.Equal(t, strings.Join(e.list(), " "), "A=3 B=x=y", "strings.Join")
-	if e.get("A") != "3" || e.get("B") != "x=y" || e.get("AB") != "" {
-		t.Errorf("A=%q B=%q", e.get("A"), e.get("B"))
-	}
+	testkit.Check(t, e.get("A") == "3" && e.get("B") == "x=y" && e.get("AB") == "", "A=%q B=%q", e.get("A"), e.get("B"))
 }
 
 func TestArchiveIsDueWhenTheLastProcessIsDone(t *testing.T) {

@@ -221,9 +221,7 @@ func TestMergeOfRecordings(t *testing.T) {
 				rank := int(uint32(l.Self))
 				wantTexts, _ := streamOf(t, alone, l.Self)
 				gotTexts, gotTimes := streamOf(t, merged, self)
-				if !slices.Equal(gotTexts, wantTexts) {
-					t.Errorf("row %q differs", merged.Defs.String(rows[i].Name))
-				}
+				testkit.Check(t, slices.Equal(gotTexts, wantTexts), "row %q differs", merged.Defs.String(rows[i].Name))
 				linked(t, alone.EventFile(l.Self), merged.EventFile(self))
 				raw := testkit.Value(otf2.Open(merged.Path(), &otf2.ReadOptions{Raw: true}))(t)
 				_, rawTimes := streamOf(t, raw, self)

@@ -175,13 +175,10 @@ func TestMissingCallIsInEveryAnswer(t *testing.T) {
 			want = "3 left out: recorded differently by the members"
 		case args[0] == "check":
 			code = exitInput
-			if strings.Contains(got.out, "Broadcast 1") || strings.Contains(got.out, "Broadcast 2") {
-				t.Errorf("%q takes another call for it: %s", args[:2], got.out)
-			}
+			testkit.Check(t, !strings.Contains(got.out, "Broadcast 1") && !strings.Contains(got.out, "Broadcast 2"),
+				"%q takes another call for it: %s", args[:2], got.out)
 		}
-		if !strings.Contains(got.out+got.errs, want) || got.code != code {
-			t.Errorf("%q ends with exit code %d and says %.600s %.300s", args[:len(args)-1], got.code, got.out,
-				got.errs)
-		}
+		testkit.Check(t, strings.Contains(got.out+got.errs, want) && got.code == code,
+			"%q ends with exit code %d and says %.600s %.300s", args[:len(args)-1], got.code, got.out, got.errs)
 	}
 }

@@ -71,7 +71,5 @@ func TestProgressShowsOneLineAndTakesItAway(t *testing.T) {
 	p.showWorking("reading")()
 	p.clearLine()
 	st, err := file.Stat()
-	if err != nil || st.Size() != 0 {
-		t.Errorf("a file got %d bytes of progress, %v", st.Size(), err)
-	}
+	testkit.Check(t, err == nil && st.Size() == 0, "a file got %d bytes of progress, %v", st.Size(), err)
 }

@@ -140,9 +140,8 @@ func TestCallsOfDifferentClocks(t *testing.T) {
 				if of.location == 1 {
 					was.end -= otf2.Timestamp(by)
 				}
-				if n != want[was] && !(lost && facts.Excluded(left, of.comm, of.function, n)) {
-					t.Errorf("clocks differ by %d ns, lost %v: %+v has number %d, not %d", by, lost, of, n, want[was])
-				}
+				testkit.Check(t, n == want[was] || lost && facts.Excluded(left, of.comm, of.function, n),
+					"clocks differ by %d ns, lost %v: %+v has number %d, not %d", by, lost, of, n, want[was])
 			}
 		}
 	}

@@ -173,9 +173,8 @@ func TestOutputFollowsTheUsersLinks(t *testing.T) {
 		testkit.Must(t, output(t, filepath.Join(dir, link), link))
 		info, err := os.Lstat(filepath.Join(dir, link))
 		testkit.Check(t, err == nil && info.Mode()&fs.ModeSymlink != 0, "%s is a link no more: %v, %v", link, info, err)
-		if content(t, target) != link || content(t, kept) != "old" {
-			t.Errorf("%s: %q, and a second name of the old file %q", link, content(t, target), content(t, kept))
-		}
+		testkit.Check(t, content(t, target) == link && content(t, kept) == "old",
+			"%s: %q, and a second name of the old file %q", link, content(t, target), content(t, kept))
 		testkit.Must(t, os.Remove(kept))
 	}
 	testkit.Must(t, os.Remove(target)) // links may lead to what is not there yet

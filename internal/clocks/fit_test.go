@@ -398,9 +398,8 @@ func TestClocksOfSparseRuns(t *testing.T) {
 								t.Fatalf("%s, seed %d: off by %.1f µs ± %.1f", c.name, seed, off/1e3, u/1e3)
 							}
 						}
-						if fit.Broken > 0 {
-							t.Errorf("%s, seed %d: %d exchanges are not kept", c.name, seed, fit.Broken)
-						}
+						testkit.Check(t, fit.Broken == 0,
+							"%s, seed %d: %d exchanges are not kept", c.name, seed, fit.Broken)
 						sum, runs = sum+worst/1e3, runs+1
 					}
 				}

@@ -46,9 +46,7 @@ func TestTimeServicesBindClocks(t *testing.T) {
 				time := testOrigin + otf2.Timestamp(shown)
 				offset, u := with.Hosts[h].At(time)
 				off := math.Abs(shown + float64(offset) - r.clocks[0].shows(at))
-				if off > u+1 {
-					t.Errorf("seed %d: host %d is %.0f ns off, uncertainty %.0f", seed, h, off, u)
-				}
+				testkit.Check(t, off <= u+1, "seed %d: host %d is %.0f ns off, uncertainty %.0f", seed, h, off, u)
 				if _, before := without.Hosts[h].At(time); h < 3 && (u > 5_000 || before < 100_000) {
 					t.Errorf("seed %d: host %d: uncertainty %.0f ns, without readings %.0f", seed, h, u, before)
 				}

@@ -359,9 +359,8 @@ func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
 	lazily(t, time.Hour, mostBacklog)
 	now := time.Now()
 	b := &backlog{when: "auto"}
-	if b.wanted(false, now) || !b.wanted(true, now) {
-		t.Errorf("wanted: %v where there are processors, %v where there are none", b.wanted(false, now), b.wanted(true, now))
-	}
+	testkit.Check(t, !b.wanted(false, now) && b.wanted(true, now),
+		"wanted: %v where there are processors, %v where there are none", b.wanted(false, now), b.wanted(true, now))
 	if b.asked = now; b.wanted(true, now) || !b.wanted(true, now.Add(lookedFor)) {
 		t.Errorf("wanted while somebody looks: %v; after that: %v", b.wanted(true, now),
 			b.wanted(true, now.Add(lookedFor)))

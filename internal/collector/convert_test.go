@@ -102,9 +102,8 @@ func TestConvert(t *testing.T) {
 			testkit.Must(t, convert(file, dir))
 			e := onlyShard(t, dir)
 			p := e.Process
-			if e.State != experiment.Done || !p.Finished || starts(p) != calls*perCall {
-				t.Errorf("state %v, finished %v, %d starts of %d", e.State, p.Finished, starts(p), calls*perCall)
-			}
+			testkit.Check(t, e.State == experiment.Done && p.Finished && starts(p) == calls*perCall,
+				"state %v, finished %v, %d starts of %d", e.State, p.Finished, starts(p), calls*perCall)
 			testkit.Check(t, len(p.Counts.Oddities) == 0 && len(p.Markers) == 0,
 				"oddities %v, markers %v", p.Counts.Oddities, p.Markers)
 			testkit.Check(t, p.Settings["COLLECTOR"] == "spool" && p.Settings["EVENTS"] == "light" &&
@@ -124,9 +123,8 @@ func TestConvertWhatIsWhole(t *testing.T) {
 		file, dir := writeSpool(t, content[:size])
 		testkit.Must(t, convert(file, dir))
 		e := onlyShard(t, dir)
-		if e.State != experiment.Done || starts(e.Process) > calls*perCall {
-			t.Errorf("%d bytes: state %v, %d starts", size, e.State, starts(e.Process))
-		}
+		testkit.Check(t, e.State == experiment.Done && starts(e.Process) <= calls*perCall,
+			"%d bytes: state %v, %d starts", size, e.State, starts(e.Process))
 		marked := len(e.Process.Markers) > 0 && strings.HasPrefix(
 			e.Process.Markers[0].Text, "the raw file ends early: ")
 		want := size != shm.HeaderSize+32
@@ -144,9 +142,8 @@ func TestConvertNothing(t *testing.T) {
 	held := testkit.Value(os.Open(file))(t)
 	defer held.Close()
 	testkit.Must(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
-	if err := convert(file, dir); err != nil || len(shards(t, dir)) != 0 {
-		t.Errorf("while its process lives: %v, %v", err, shards(t, dir))
-	}
+	err := convert(file, dir)
+	testkit.Check(t, err == nil && len(shards(t, dir)) == 0, "while its process lives: %v, %v", err, shards(t, dir))
 }
 
 func TestConvertRefuses(t *testing.T) {

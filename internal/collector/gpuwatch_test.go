@@ -227,9 +227,8 @@ func TestWithoutNVMLNothingIsRead(t *testing.T) {
 		defer d.mu.Unlock()
 		return len(d.wanted) == 2
 	})
-	if message != "" || len(p.Markers) != 0 || d.count(0, gpu.Power) > 0 || p.GPUs[1].Facts == nil {
-		t.Errorf("message %q, markers %v, %d readings, %+v", message, p.Markers, d.count(0, gpu.Power), p.GPUs[1])
-	}
+	testkit.Check(t, message == "" && len(p.Markers) == 0 && d.count(0, gpu.Power) == 0 && p.GPUs[1].Facts != nil,
+		"message %q, markers %v, %d readings, %+v", message, p.Markers, d.count(0, gpu.Power), p.GPUs[1])
 	for _, l := range p.Locations {
 		testkit.Check(t, l.Kind != experiment.KindGPUMetrics, "%+v", l)
 	}
@@ -291,9 +290,7 @@ func TestProblemsOfSensorsAreReported(t *testing.T) {
 					func() bool { return c.done(d) }, vars...)
 				var reported []string
 				for _, m := range p.Markers {
-					if m.Category != "NCCL GPU sensors" || m.Time == 0 {
-						t.Errorf("marker %+v", m)
-					}
+					testkit.Check(t, m.Category == "NCCL GPU sensors" && m.Time != 0, "marker %+v", m)
 					reported = append(reported, strings.TrimPrefix(m.Text, "NCCL_OTF2_NVML: "))
 				}
 				want := c.reported
@@ -309,10 +306,9 @@ func TestProblemsOfSensorsAreReported(t *testing.T) {
 				n := d.count(0, gpu.Power)
 				testkit.Check(t, n == 3, "the sensor that was lost has been read %d times", n)
 				// The failed reading, and the one that had nothing to say, are missing; the others are there.
-				if values, _ := samples(t, e, 1, gpu.Temperature); uint64(len(values)) != d.count(
-					1, gpu.Temperature)-2 || values[0] != 3 {
-					t.Errorf("values %v of %d readings", values, d.count(1, gpu.Temperature))
-				}
+				values, _ := samples(t, e, 1, gpu.Temperature)
+				testkit.Check(t, uint64(len(values)) == d.count(1, gpu.Temperature)-2 && values[0] == 3,
+					"values %v of %d readings", values, d.count(1, gpu.Temperature))
 			})
 		}
 	}

@@ -58,10 +58,9 @@ func TestSignalWhileDecoding(t *testing.T) {
 			got := allStarts(t, dir)
 			testkit.Check(t, got < calls*perCall, "%d starts of %d are in the shard", got, calls*perCall)
 			saved := testkit.Value(Salvage(dir))(t)
-			if got := allStarts(t, dir); saved != 1 || got != calls*perCall || backlogs(t, dir) != nil {
-				t.Errorf("%d starts of %d, of %d processes; backlogs of %v bytes", got, calls*perCall, saved,
-					backlogs(t, dir))
-			}
+			got = allStarts(t, dir)
+			testkit.Check(t, saved == 1 && got == calls*perCall && backlogs(t, dir) == nil,
+				"%d starts of %d, of %d processes; backlogs of %v bytes", got, calls*perCall, saved, backlogs(t, dir))
 		})
 	}
 }

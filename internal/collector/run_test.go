@@ -334,9 +334,8 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	testkit.Require(t, shmtest.Await(func() bool { return job.Answered(request) }), "the request is not answered")
 	// All that was recorded before the request is on disk, while the process lives.
 	e := onlyShard(t, dir)
-	if e.State != experiment.Writing || e.Process.Finished || starts(e.Process) != 2*calls*perCall {
-		t.Errorf("after the request: state %v, %d starts", e.State, starts(e.Process))
-	}
+	testkit.Check(t, e.State == experiment.Writing && !e.Process.Finished && starts(e.Process) == 2*calls*perCall,
+		"after the request: state %v, %d starts", e.State, starts(e.Process))
 	onDisk := eventsOf(t, e)
 	testkit.Check(t, onDisk >= 2*calls*4, "%d events on disk after %d calls", onDisk, 2*calls)
 
@@ -349,9 +348,8 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	out := testkit.Value(wait())(t)
 	e = onlyShard(t, dir)
 	p := e.Process
-	if e.State != experiment.Done || !p.Finished || starts(p) != 4*calls*perCall || len(p.Pending) != 0 {
-		t.Errorf("at the end: state %v, finished %v, %d starts, pending %v", e.State, p.Finished, starts(p), p.Pending)
-	}
+	testkit.Check(t, e.State == experiment.Done && p.Finished && starts(p) == 4*calls*perCall && len(p.Pending) == 0,
+		"at the end: state %v, finished %v, %d starts, pending %v", e.State, p.Finished, starts(p), p.Pending)
 	delete(p.Counts.Oddities, "LATE_RECORDS") // the scheduler's doing
 	testkit.Check(t, len(p.Counts.Lost) == 0 && len(p.Counts.Oddities) == 0 && len(p.Markers) == 0,
 		"lost %v, oddities %v, markers %v", p.Counts.Lost, p.Counts.Oddities, p.Markers)

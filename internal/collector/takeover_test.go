@@ -210,9 +210,8 @@ func TestTakeoverAtEveryRecord(t *testing.T) {
 			findings := testkit.Value(check.Archive(archive, nil))(t)
 			single := 0
 			for _, f := range findings.Findings {
-				if f.Severity == check.Error {
-					t.Errorf("takeover at records %d and %d, settled %v: %v", a, b, settled, f)
-				}
+				testkit.Check(t, f.Severity != check.Error,
+					"takeover at records %d and %d, settled %v: %v", a, b, settled, f)
 				if f.Rule == check.RuleMessage {
 					single++
 				}

@@ -115,10 +115,7 @@ func TestTimelineOfTheHostIsIdentity(t *testing.T) {
 	line := newTimeline(&shm.Header{ClockSource: shm.ClockHost,
 		Created: shm.ClockTuple{Ticks: 1000, Raw: raw0, Real: real0}})
 	line.add(shm.ClockTuple{Ticks: 5000, Raw: raw0 + 99})
-	if line.time(1000) != real0 || line.time(1_000_001_000) != real0+1e9 || line.time(0) != real0-1000 {
-		t.Errorf("%v %v", line.time(1000)-real0, line.time(1_000_001_000)-real0)
-	}
-	if line.before(1000, 50e6) != 0 || line.before(60e6, 50e6) != 10e6 {
-		t.Errorf("%v", line.before(60e6, 50e6))
-	}
+	testkit.Check(t, line.time(1000) == real0 && line.time(1_000_001_000) == real0+1e9 && line.time(0) == real0-1000,
+		"%v %v", line.time(1000)-real0, line.time(1_000_001_000)-real0)
+	testkit.Check(t, line.before(1000, 50e6) == 0 && line.before(60e6, 50e6) == 10e6, "%v", line.before(60e6, 50e6))
 }

@@ -29,9 +29,8 @@ func TestEndWords(t *testing.T) {
 		{&End{Status: status(6)}, "killed by SIGABRT", true},
 		{&End{Status: status(40)}, "killed by signal 40", true},
 	} {
-		if tc.end.String() != tc.text || tc.end.Died() != tc.died {
-			t.Errorf("%+v: %q, died %v; want %q, %v", tc.end, tc.end, tc.end.Died(), tc.text, tc.died)
-		}
+		testkit.Check(t, tc.end.String() == tc.text && tc.end.Died() == tc.died,
+			"%+v: %q, died %v; want %q, %v", tc.end, tc.end, tc.end.Died(), tc.text, tc.died)
 	}
 }
 

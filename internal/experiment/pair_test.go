@@ -14,9 +14,8 @@ func TestPairsAreFoundByTheKeysOfBothEnds(t *testing.T) {
 		got, ok := PairOf(key, rank)
 		testkit.Check(t, ok && got == p, "%s on rank %d: %v, %t", key, rank, got, ok)
 	}
-	if p.SendKey() != "Send>11" || p.RecvKey() != "Recv<3" || p.Name() != "Send 3>11" {
-		t.Errorf("%v %v %v", p.SendKey(), p.RecvKey(), p.Name())
-	}
+	testkit.Check(t, p.SendKey() == "Send>11" && p.RecvKey() == "Recv<3" && p.Name() == "Send 3>11",
+		"%v %v %v", p.SendKey(), p.RecvKey(), p.Name())
 	for _, key := range []string{"AllReduce", "Send", "Recv", "Send>", "Recv<-1", "Recv<1x", "Send<1", "Put>1"} {
 		got, ok := PairOf(key, 0)
 		testkit.Check(t, !ok, "%s: %v", key, got)

@@ -112,9 +112,8 @@ func TestTimesOfOperations(t *testing.T) {
 	testkit.Check(t, s.Count == 5 && s.StartUp == 1 && s.Mixed == 1 && s.Times.Count == 3 && s.Transfers.Count == 3,
 		"of %d operations %d are of start-up, %d mixed, %d timed, of %d the transfer is known", s.Count, s.StartUp,
 		s.Mixed, s.Times.Count, s.Transfers.Count)
-	if s.Median() != 95 || s.NobodyLate() != 90 || s.Total() != 9000+80+100+95+1000 {
-		t.Errorf("median %g, nobody late %g, total %g", s.Median(), s.NobodyLate(), s.Total())
-	}
+	testkit.Check(t, s.Median() == 95 && s.NobodyLate() == 90 && s.Total() == 9000+80+100+95+1000,
+		"median %g, nobody late %g, total %g", s.Median(), s.NobodyLate(), s.Total())
 	testkit.Check(t, shared.HasBandwidth() && !timing(member(0, 1, SourceEnqueue)).HasBandwidth(),
 		"equal operations of a launch have a bandwidth, enqueueing has none")
 	var kept Speed

@@ -40,22 +40,18 @@ func TestEachRecordingLoads(t *testing.T) {
 					case CallState:
 						states[c.State.String()]++
 					}
-					if c.Index != n || c.T == 0 || c.Thread == nil {
-						t.Fatalf("process %d: call %d is %+v", i, n, c)
-					}
+					testkit.Require(t, c.Index == n && c.T != 0 && c.Thread != nil,
+						"process %d: call %d is %+v", i, n, c)
 				}
 				for n, e := range p.Events {
-					if e.Index != n+1 || e.Context == nil || e.Stop == nil || e.Start.Event != e {
-						t.Fatalf("process %d: event %d is %+v", i, n, e)
-					}
-					if e.Type != TypeProxyCtrl && e.Type != TypeGroup && e.Root() == nil {
-						t.Errorf("process %d: %s %d belongs to no call", i, e.Type, e.ID)
-					}
+					testkit.Require(t, e.Index == n+1 && e.Context != nil && e.Stop != nil && e.Start.Event == e,
+						"process %d: event %d is %+v", i, n, e)
+					testkit.Check(t, e.Type == TypeProxyCtrl || e.Type == TypeGroup || e.Root() != nil,
+						"process %d: %s %d belongs to no call", i, e.Type, e.ID)
 				}
 				for _, x := range p.Contexts {
-					if x.Finalize == nil || x.CommID == 0 || x.Rank < 0 || x.Rank >= x.NRanks {
-						t.Errorf("process %d: context %+v", i, x)
-					}
+					testkit.Check(t, x.Finalize != nil && x.CommID != 0 && x.Rank >= 0 && x.Rank < x.NRanks,
+						"process %d: context %+v", i, x)
 				}
 			}
 			// The number of thread lines is not kept: a thread introduced twice is still one.

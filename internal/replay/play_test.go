@@ -74,10 +74,9 @@ func (c *comparison) inits(rec *Recording) {
 	// made the recordings on GPUs, does not record it.
 	if len(c.p.Threads) > 0 && rec.Run.RanksPerProcess == 1 && !onGPU(rec.Name) {
 		for _, x := range c.p.Contexts {
-			if h := c.of[x.Init]; h.MaskBefore != x.MaskBefore {
-				c.t.Errorf("process %d: mask %d before init of %s, recorded %d", c.p.Index, h.MaskBefore, x.Name(),
-					x.MaskBefore)
-			}
+			h := c.of[x.Init]
+			testkit.Check(c.t, h.MaskBefore == x.MaskBefore,
+				"process %d: mask %d before init of %s, recorded %d", c.p.Index, h.MaskBefore, x.Name(), x.MaskBefore)
 		}
 	}
 }

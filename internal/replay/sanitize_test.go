@@ -37,9 +37,7 @@ func TestTheHostIsCleanUnderSanitizers(t *testing.T) {
 					opt.Env = append(opt.Env, env...)
 					res, _ := mustPlay(t, load(t, name), opt)
 					for _, p := range res.Processes {
-						if p.Stderr != "" {
-							t.Errorf("process %d says %s", p.Rank, p.Stderr)
-						}
+						testkit.Check(t, p.Stderr == "", "process %d says %s", p.Rank, p.Stderr)
 					}
 				})
 			}

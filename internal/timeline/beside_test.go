@@ -23,9 +23,8 @@ func TestBesideHasBothPages(t *testing.T) {
 	frames := regexp.MustCompile(`<iframe title="([^"]*)" srcdoc="([^"]*)"></iframe>`).FindAllStringSubmatch(
 		both.String(), -1)
 	testkit.Require(t, len(frames) == 2 && html.UnescapeString(frames[0][1]) == a.Title, "%d frames", len(frames))
-	if got := html.UnescapeString(frames[0][2]); got != alone.String() {
-		t.Errorf("a page of %d bytes is %d in its frame", alone.Len(), len(got))
-	}
+	got := html.UnescapeString(frames[0][2])
+	testkit.Check(t, got == alone.String(), "a page of %d bytes is %d in its frame", alone.Len(), len(got))
 	s := both.String()
 	testkit.Check(t, !strings.Contains(s, "<b>") &&
 		strings.Contains(s, "<pre tabindex=\"0\">1 &lt; 2 &amp; &#34;3&#34;</pre>"), "names or text got in as markup")

@@ -358,9 +358,7 @@ func TestMetricBlocksHoldAllValues(t *testing.T) {
 			for i := range 2 {
 				at = 0
 				got := varints(columns[1+i])
-				if len(got) != to-from {
-					t.Fatalf("block %d: %d values of %d", k, len(got), to-from)
-				}
+				testkit.Require(t, len(got) == to-from, "block %d: %d values of %d", k, len(got), to-from)
 				for j, z := range got {
 					if at += z>>1 ^ -(z & 1); at != values[i][from+j] {
 						t.Fatalf("block %d: value %d of member %d is %d", k, j, i, at)

@@ -140,9 +140,8 @@ func TestPutOff(t *testing.T) {
 	putOff(t, m, b)
 	testkit.Check(t, m.Stored(), "nothing is stored")
 	r.read(m, 1<<20)
-	if got := r.next[0]; got != w.n || m.Stored() {
-		t.Errorf("%d records were given of %d; more is stored: %v", got, w.n, m.Stored())
-	}
+	got := r.next[0]
+	testkit.Check(t, got == w.n && !m.Stored(), "%d records were given of %d; more is stored: %v", got, w.n, m.Stored())
 	w.write(10)
 	testkit.Equal(t, r.read(m, 1<<20), 0, "records that came and have not been put off")
 	m.TakeLive()
@@ -168,9 +167,8 @@ func TestPutOffFails(t *testing.T) {
 	_, err := m.PutOff(b, round.Clock)
 	testkit.Require(t, errors.Is(err, errFaulty), "%v", err)
 	info, err := file.Stat()
-	if err != nil || info.Size() != size || b.Size() != size {
-		t.Errorf("the file has %d bytes, the backlog says %d, want %d: %v", info.Size(), b.Size(), size, err)
-	}
+	testkit.Check(t, err == nil && info.Size() == size && b.Size() == size,
+		"the file has %d bytes, the backlog says %d, want %d: %v", info.Size(), b.Size(), size, err)
 	m.TakeLive()
 	r.read(m, 500)
 	file.write = false
@@ -192,9 +190,8 @@ func TestBacklogCannotBeRead(t *testing.T) {
 		t.Errorf("%d records, %v", got, m.Rings()[0].Stalled())
 	}
 	file.read = false
-	if got := r.read(m, 1<<20); got != 200 || m.Rings()[0].Stalled() != nil {
-		t.Errorf("%d records, %v", got, m.Rings()[0].Stalled())
-	}
+	got := r.read(m, 1<<20)
+	testkit.Check(t, got == 200 && m.Rings()[0].Stalled() == nil, "%d records, %v", got, m.Rings()[0].Stalled())
 }
 
 // Another reader of the memory goes on with the files of those before it, however far they had come, and is given
@@ -257,9 +254,8 @@ func TestBacklogIsASpoolFile(t *testing.T) {
 		ended = round.Ended
 	}
 	r.read(spool, 1<<20)
-	if r.next[0] != w.n || r.next[1] != w.n || spool.Lacking() != 0 || spool.Cut() != "" {
-		t.Errorf("%v records were given of %d, %d bytes are lacking, cut %q", r.next, w.n, spool.Lacking(), spool.Cut())
-	}
+	testkit.Check(t, r.next[0] == w.n && r.next[1] == w.n && spool.Lacking() == 0 && spool.Cut() == "",
+		"%v records were given of %d, %d bytes are lacking, cut %q", r.next, w.n, spool.Lacking(), spool.Cut())
 	h := spool.Header()
 	testkit.Check(t, h.Host() == "far" && h.PID == job.Header().PID, "host %q, process %d", h.Host(), h.PID)
 	comm.FinalTicks = 77

@@ -142,10 +142,9 @@ func TestHeaderIsCopiedWhole(t *testing.T) {
 	}
 	copied := m.Header()
 	for i := range h.NumField() {
-		if got := reflect.ValueOf(copied).Field(i); plugins(i) &&
-			!reflect.DeepEqual(got.Interface(), h.Field(i).Interface()) {
-			t.Errorf("%s is %v, want %v", h.Type().Field(i).Name, got, h.Field(i))
-		}
+		got := reflect.ValueOf(copied).Field(i)
+		testkit.Check(t, !plugins(i) || reflect.DeepEqual(got.Interface(), h.Field(i).Interface()),
+			"%s is %v, want %v", h.Type().Field(i).Name, got, h.Field(i))
 	}
 	for reason := range shm.LossReason(shm.LossReasons) {
 		for e := range shm.EventType(shm.TypeCount) {
@@ -203,9 +202,8 @@ func TestIdleMemoryIsReturned(t *testing.T) {
 		for range 30 {
 			m.Release()
 		}
-		if less := size() < before; less != returned {
-			t.Errorf("kind %d: %d blocks, and %d after a while", kind, before, size())
-		}
+		less := size() < before
+		testkit.Check(t, less == returned, "kind %d: %d blocks, and %d after a while", kind, before, size())
 	}
 }
 
@@ -350,9 +348,8 @@ func TestBrokenRingsEnd(t *testing.T) {
 			}
 			err := m.Rings()[0].Err()
 			testkit.Check(t, err != nil && strings.HasPrefix(err.Error(), "ring 0: "), "broken ring: %v", err)
-			if !m.Rings()[1].Next(&r) || r.ThreadName != "good" || m.Rings()[1].Err() != nil {
-				t.Errorf("good ring: %+v, %v", r, m.Rings()[1].Err())
-			}
+			testkit.Check(t, m.Rings()[1].Next(&r) && r.ThreadName == "good" && m.Rings()[1].Err() == nil,
+				"good ring: %+v, %v", r, m.Rings()[1].Err())
 		})
 	}
 }
@@ -441,9 +438,8 @@ func TestSpoolFile(t *testing.T) {
 	// The first round has what lies before the first clock frame: nothing but the header.
 	testkit.Check(t, len(rounds) == 4 && rounds[1].Clock.Ticks == 1 && rounds[2].Clock.Ticks == 50 &&
 		rounds[3].Clock.Ticks == 250 && rounds[3].Ended, "rounds: %+v", rounds)
-	if !s.Orderly() || s.Cut() != "" || s.Lacking() != 0 || s.Strings().Missing != 0 {
-		t.Errorf("orderly %v, cut %q, lacking %d, missing %d", s.Orderly(), s.Cut(), s.Lacking(), s.Strings().Missing)
-	}
+	testkit.Check(t, s.Orderly() && s.Cut() == "" && s.Lacking() == 0 && s.Strings().Missing == 0,
+		"orderly %v, cut %q, lacking %d, missing %d", s.Orderly(), s.Cut(), s.Lacking(), s.Strings().Missing)
 	c, ok := s.Comm(0)
 	testkit.Check(t, ok && c.Name == "dp" && c.NRanks == 2, "communicator: %+v", c)
 	h := s.Header()
@@ -541,7 +537,6 @@ func TestPositions(t *testing.T) {
 		}
 		ended = round.Ended
 	}
-	if n < records-2000 || n == records || s.Lacking() > 0 {
-		t.Errorf("%d records in the spool file, %d bytes lack", n, s.Lacking())
-	}
+	testkit.Check(t, n >= records-2000 && n != records && s.Lacking() == 0,
+		"%d records in the spool file, %d bytes lack", n, s.Lacking())
 }

@@ -184,9 +184,7 @@ func TestNames(t *testing.T) {
 	testkit.Check(t, EventKernelLaunch.String() == "KernelLaunch" && EventType(77).String() == "EventType(77)",
 		"%v %v", EventKernelLaunch, EventType(77))
 	h := uint64(0x1234)<<TagShift | uint64(EventCeSync)<<TypeShift | 99
-	if Tag(h) != 0x1234 || TypeOf(h) != EventCeSync {
-		t.Errorf("%#x: tag %#x, type %s", h, Tag(h), TypeOf(h))
-	}
+	testkit.Check(t, Tag(h) == 0x1234 && TypeOf(h) == EventCeSync, "%#x: tag %#x, type %s", h, Tag(h), TypeOf(h))
 }
 
 func FuzzDecode(f *testing.F) {

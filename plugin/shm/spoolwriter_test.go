@@ -53,14 +53,12 @@ func TestSpoolWriter(t *testing.T) {
 	if got := s.Header(); got.PID != 4711 || got.Host() != "far" || got.Created != h.Created {
 		t.Errorf("header: pid %d, host %q, created %v", got.PID, got.Host(), got.Created)
 	}
-	if !s.Orderly() || s.Cut() != "" || s.Lacking() != 0 {
-		t.Errorf("orderly %v, cut %q, lacking %d", s.Orderly(), s.Cut(), s.Lacking())
-	}
+	testkit.Check(t, s.Orderly() && s.Cut() == "" && s.Lacking() == 0,
+		"orderly %v, cut %q, lacking %d", s.Orderly(), s.Cut(), s.Lacking())
 	_, ready := s.Comm(0)
 	testkit.Check(t, !ready, "entry 0 is ready")
-	if got, _ := s.Comm(1); !cmp.Equal(got, comm) {
-		t.Errorf("communicator: %s", cmp.Diff(comm, got))
-	}
+	got, _ := s.Comm(1)
+	testkit.Check(t, cmp.Equal(got, comm), "communicator: %s", cmp.Diff(comm, got))
 	for ring := range rings {
 		var got []Record
 		for r := new(Record); s.Rings()[ring].Next(r); {

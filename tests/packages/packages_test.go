@@ -76,9 +76,7 @@ func TestOldSystemsLoadAll(t *testing.T) {
 				needs, err := f.DynamicVersionNeeds()
 				for _, library := range needs {
 					for _, version := range library.Needs {
-						if newer(version.Dep) {
-							t.Errorf("%s needs %s of %s", path, version.Dep, library.Name)
-						}
+						testkit.Check(t, !newer(version.Dep), "%s needs %s of %s", path, version.Dep, library.Name)
 					}
 				}
 				return err

@@ -25,9 +25,8 @@ func TestSoundArchivesHaveNoFindings(t *testing.T) {
 	if res := jobtest.Check(t, path); len(res.Findings) > 0 || res.Events == 0 {
 		t.Errorf("as unified, %d events:\n%s", res.Events, jobtest.Lines(res))
 	}
-	if res := jobtest.Check(t, jobtest.Load(t, path).Write()); len(res.Findings) > 0 {
-		t.Errorf("written again:\n%s", jobtest.Lines(res))
-	}
+	res := jobtest.Check(t, jobtest.Load(t, path).Write())
+	testkit.Check(t, len(res.Findings) == 0, "written again:\n%s", jobtest.Lines(res))
 }
 
 const incomplete = "OTF2::MPI_COMMUNICATION_COMPLETE"
@@ -241,9 +240,7 @@ func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
 	out := testkit.Value(scorep.Unify(dir, nil))(t)
 	testkit.Check(t, out.Runs[0].Crashed == 3 && out.Runs[0].Missing == 1, "%+v", out.Runs[0])
 	res := jobtest.Check(t, out.Runs[0].Archive)
-	if res.Errors() > 0 {
-		t.Errorf("findings:\n%s", jobtest.Lines(res))
-	}
+	testkit.Check(t, res.Errors() == 0, "findings:\n%s", jobtest.Lines(res))
 	rep := jobtest.Operations(t, out.Runs[0].Archive)
 	testkit.Check(t, !rep.Summary.Complete && rep.Summary.Crashed == 3 && rep.Summary.Missing == 1 &&
 		rep.Summary.Differences == 1, "%+v", rep.Summary)
@@ -256,9 +253,8 @@ func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
 func TestArchivesOfOthersAreSound(t *testing.T) {
 	for _, name := range []string{"scorep-mpi/traces.otf2", "scalasca-min/traces.otf2", "collectives/nccl.otf2"} {
 		res := jobtest.Check(t, filepath.Join("..", "..", "..", "tests", "jobtest", "testdata", name))
-		if len(res.Findings) > 0 || res.Events == 0 {
-			t.Errorf("%s, %d events:\n%s", name, res.Events, jobtest.Lines(res))
-		}
+		testkit.Check(t, len(res.Findings) == 0 && res.Events != 0,
+			"%s, %d events:\n%s", name, res.Events, jobtest.Lines(res))
 	}
 }
 

@@ -5,6 +5,7 @@ package check_test
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -18,12 +19,10 @@ func TestMetricsAreChecked(t *testing.T) {
 		row, power := p.GPUMetrics(0, shardtest.Power)
 		p.Measure(row, power, t0, 300_000)
 	})
-	if res := jobtest.Check(t, path); len(res.Findings) > 0 {
-		t.Errorf("findings:\n%s", jobtest.Lines(res))
-	}
+	res := jobtest.Check(t, path)
+	testkit.Check(t, len(res.Findings) == 0, "findings:\n%s", jobtest.Lines(res))
 	s := jobtest.Load(t, path)
 	s.Find(s.Defs.MetricInstances[0].Recorder, otf2.EventMetric, 0).Args[0] = 99
-	if res := jobtest.Check(t, s.Write()); res.Errors() != 1 {
-		t.Errorf("findings:\n%s", jobtest.Lines(res))
-	}
+	res = jobtest.Check(t, s.Write())
+	testkit.Check(t, res.Errors() == 1, "findings:\n%s", jobtest.Lines(res))
 }

@@ -30,9 +30,8 @@ func networks(a *otf2.Archive) ([]matrix.NetworkMatrix, []string) {
 
 func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 	path := jobtest.WithNetwork(t)
-	if res := jobtest.Check(t, path); len(res.Findings) > 0 {
-		t.Errorf("findings:\n%s", jobtest.Lines(res))
-	}
+	res := jobtest.Check(t, path)
+	testkit.Check(t, len(res.Findings) == 0, "findings:\n%s", jobtest.Lines(res))
 	got, problems := networks(jobtest.Open(t, path))
 	want := []matrix.NetworkMatrix{{
 		Communicator: "world", Comm: 1, Ranks: 3, Total: matrix.Traffic{13, 3*1000 + 3*1001 + 3*1002 + 21 + 500},
@@ -109,9 +108,8 @@ func TestNetworkMatrixOfAnyJob(t *testing.T) {
 			p.Finish()
 		}
 		anchor := jobtest.Unify(t, dir)
-		if res := jobtest.Check(t, anchor); res.Errors() > 0 {
-			rt.Errorf("findings:\n%s", jobtest.Lines(res))
-		}
+		res := jobtest.Check(t, anchor)
+		testkit.Check(rt, res.Errors() == 0, "findings:\n%s", jobtest.Lines(res))
 		got := make(map[[2]int]matrix.Traffic)
 		matrices, _ := networks(jobtest.Open(t, anchor))
 		for _, m := range matrices {
@@ -163,9 +161,8 @@ func TestContinuedProcessesAreSound(t *testing.T) {
 	if err != nil || len(out.Runs) != 1 || !out.Runs[0].Complete { // nothing was in the memory of the one that died
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if res := jobtest.Check(t, out.Runs[0].Archive); res.Errors() > 0 || len(res.Findings) > 0 {
-		t.Errorf("findings:\n%s", jobtest.Lines(res))
-	}
+	res := jobtest.Check(t, out.Runs[0].Archive)
+	testkit.Check(t, res.Errors() == 0 && len(res.Findings) == 0, "findings:\n%s", jobtest.Lines(res))
 	matrices, _ := networks(jobtest.Open(t, out.Runs[0].Archive))
 	want := []matrix.Cell{{0, 1, matrix.Traffic{130, 130 * 40}}, {1, 0, matrix.Traffic{130, 130 * 40}}}
 	testkit.Check(t, len(matrices) == 1 && cmp.Diff(want, matrices[0].Cells) == "", "%+v", matrices)

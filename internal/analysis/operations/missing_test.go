@@ -37,10 +37,8 @@ func TestMissingCollectivesAccuseNobodyElse(t *testing.T) {
 				}
 				v := jobtest.Operations(t, s.Write()).Verdict
 				for _, c := range v.Culprits {
-					if c.Rank != want {
-						t.Errorf("%v %d of rank %d is missing: rank %d is accused, not %d", kind, nth, rank, c.Rank,
-							want)
-					}
+					testkit.Check(t, c.Rank == want,
+						"%v %d of rank %d is missing: rank %d is accused, not %d", kind, nth, rank, c.Rank, want)
 				}
 			}
 		}

@@ -100,9 +100,7 @@ func TestJobsWhateverTheClocksSay(t *testing.T) {
 					for name, n := range count {
 						got = append(got, fmt.Sprintf("%s×%d", name, n))
 					}
-					if len(count) > 1 {
-						t.Errorf("of several jobs: %v", count)
-					}
+					testkit.Check(t, len(count) <= 1, "of several jobs: %v", count)
 				}
 				want := strings.Fields(tc.want)
 				slices.Sort(got)

@@ -52,11 +52,9 @@ func TestIDsOfRecordedChildren(t *testing.T) {
 			parent, id := hex(t, *c.ParentCommID), hex(t, c.CommID)
 			testkit.Equal(t, commid.Child(parent, commid.Birth{Count: c.ChildCount, Color: *c.Color}), id,
 				"%s: child %d of color %d of %#x", file, c.ChildCount, *c.Color, parent)
-			if b, ok := commid.Find(parent, id, 1, c.ChildCount); !ok ||
-				b != (commid.Birth{Count: c.ChildCount, Color: *c.Color}) {
-				t.Errorf("%s: %#x was born as %v (%v), want color %d of split %d", file, id, b, ok, *c.Color,
-					c.ChildCount)
-			}
+			b, ok := commid.Find(parent, id, 1, c.ChildCount)
+			testkit.Check(t, ok && b == (commid.Birth{Count: c.ChildCount, Color: *c.Color}),
+				"%s: %#x was born as %v (%v), want color %d of split %d", file, id, b, ok, *c.Color, c.ChildCount)
 		}
 	}
 	testkit.Check(t, children >= 16, "%d children in %d recordings", children, len(files))

@@ -134,7 +134,5 @@ func TestMemoryIsLinearInRanks(t *testing.T) {
 	}
 	testkit.Check(t, perRank[2000] <= 1.3*perRank[200],
 		"%.0f bytes per rank of 200, %.0f of 2000", perRank[200], perRank[2000])
-	if perRank[2000]/paths > 2000 {
-		t.Errorf("%.0f bytes per rank and call path", perRank[2000]/paths)
-	}
+	testkit.Check(t, perRank[2000]/paths <= 2000, "%.0f bytes per rank and call path", perRank[2000]/paths)
 }

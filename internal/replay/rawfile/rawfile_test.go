@@ -126,9 +126,8 @@ func TestTranscriptsComeBack(t *testing.T) {
 	testkit.Require(t, rec.numbers.own, "the plugin's handles are not known as such")
 	s := write(t, rec, 0)
 	h := s.Header()
-	if h.Host() != "testhost" || h.Boot() == "" || h.Tag != 0x1234 {
-		t.Errorf("host %q, boot %q, tag %#x", h.Host(), h.Boot(), h.Tag)
-	}
+	testkit.Check(t, h.Host() == "testhost" && h.Boot() != "" && h.Tag == 0x1234,
+		"host %q, boot %q, tag %#x", h.Host(), h.Boot(), h.Tag)
 
 	dir := t.TempDir()
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, experiment.Folder), 0o700))
@@ -206,9 +205,8 @@ func TestHandlesOfOtherProcesses(t *testing.T) {
 func TestGuessedRelease(t *testing.T) {
 	line := `{"seq":0,"f":"open","pid":4,"api":6,"mask":65535,"t":1000,"mono":1000,"real":5000}` + "\n"
 	for run, want := range map[string]int32{`{"nccl":"2.29.2"}`: 22902, `{"nccl":"2.29.2","ncclGuessed":true}`: 0} {
-		if h := write(t, lay(t, run, line), 0).Header(); h.LibraryVersion != want || h.Library != shm.LibraryNCCL ||
-			h.Host() != units.UnknownHost {
-			t.Errorf("%s: library %v %d of host %q", run, h.Library, h.LibraryVersion, h.Host())
-		}
+		h := write(t, lay(t, run, line), 0).Header()
+		testkit.Check(t, h.LibraryVersion == want && h.Library == shm.LibraryNCCL && h.Host() == units.UnknownHost,
+			"%s: library %v %d of host %q", run, h.Library, h.LibraryVersion, h.Host())
 	}
 }

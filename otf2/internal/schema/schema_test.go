@@ -35,9 +35,7 @@ func TestTables(t *testing.T) {
 				"%s: %s has no length field but %d fields", name, r.Name, len(r.Fields))
 			appended := false
 			for k, f := range r.Fields {
-				if !encodings[f.Encoding] {
-					t.Errorf("%s: %s.%s: encoding %q", name, r.Name, f.Name, f.Encoding)
-				}
+				testkit.Check(t, encodings[f.Encoding], "%s: %s.%s: encoding %q", name, r.Name, f.Name, f.Encoding)
 				if strings.Contains(f.Type, "/") || f.Type != "" && !enumNames[f.Type] &&
 					!strings.HasSuffix(f.Type, "Ref") && f.Type != "Timestamp" && f.Type != "Value" {
 					t.Errorf("%s: %s.%s: type %q is no enumeration, reference, time or value", name, r.Name, f.Name,
@@ -47,16 +45,13 @@ func TestTables(t *testing.T) {
 					!strings.HasPrefix(r.Fields[k-1].Name, "numberOf")) {
 					t.Errorf("%s: %s.%s is repeated without a count before it", name, r.Name, f.Name)
 				}
-				if appended && f.Since == "" {
-					t.Errorf("%s: %s.%s stands behind an appended field", name, r.Name, f.Name)
-				}
+				testkit.Check(t, !appended || f.Since != "",
+					"%s: %s.%s stands behind an appended field", name, r.Name, f.Name)
 				appended = f.Since != ""
-				if f.Encoding == "val" && r.Fields[k-1].Type != "Type" {
-					t.Errorf("%s: %s.%s has no type before it", name, r.Name, f.Name)
-				}
-				if f.Space != "" && !hasValue("MappingType", f.Space) {
-					t.Errorf("%s: %s.%s: no id space %s", name, r.Name, f.Name, f.Space)
-				}
+				testkit.Check(t, f.Encoding != "val" || r.Fields[k-1].Type == "Type",
+					"%s: %s.%s has no type before it", name, r.Name, f.Name)
+				testkit.Check(t, f.Space == "" || hasValue("MappingType", f.Space),
+					"%s: %s.%s: no id space %s", name, r.Name, f.Name, f.Space)
 			}
 		}
 	}

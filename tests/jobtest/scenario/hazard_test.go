@@ -196,9 +196,7 @@ func TestOneProcessCarriesOutAnothersSends(t *testing.T) {
 				fmt.Sprint(op.D["pid"]) == fmt.Sprint(h.Processes[0].PID),
 				"%s: %+v, want context %#x, parent %#x, pid %d", clock, op, origin, task, h.Processes[0].PID)
 			for _, step := range h.of(1, replay.TypeProxyStep) {
-				if step.ParentObj == op.H && (step.Ctx != origin || step.Rank != 0) {
-					t.Errorf("%s: %+v", clock, step)
-				}
+				testkit.Check(t, step.ParentObj != op.H || step.Ctx == origin && step.Rank == 0, "%s: %+v", clock, step)
 			}
 		}
 		if found != 1 || len(h.of(0, replay.TypeProxyOp)) != 0 {

@@ -123,9 +123,8 @@ func (m *Profile) Sound(t testing.TB) {
 			for _, k := range m.below[c] {
 				below += m.values["time"][k][l]
 			}
-			if below > total*(1+1e-12)+1e-12 {
-				t.Errorf("%s at location %d: %g s below it, %g in all", m.Name(c), l, below, total)
-			}
+			testkit.Check(t, below <= total*(1+1e-12)+1e-12,
+				"%s at location %d: %g s below it, %g in all", m.Name(c), l, below, total)
 			own, in := 0.0, 0
 			for _, name := range shares {
 				if v := m.values[name][c][l]; v != 0 {
