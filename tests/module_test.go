@@ -34,7 +34,9 @@ func outside(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(need.Program(t, name, "to build a module"), args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0")
+	// With the flags of this test, else all of Go would be compiled anew.
+	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOPROXY=off", "GOWORK=off",
+		"CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	testkit.Require(t, err == nil, "%s %v: %v\n%s", name, args, err, out)
 	return string(out)
