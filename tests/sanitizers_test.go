@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -115,10 +115,7 @@ func TestHazardsUnderCheckers(t *testing.T) {
 func (c *checker) prepare(t *testing.T) (host, plugin string) {
 	if c.wrapper == "" {
 		dir := filepath.Join("build", c.build)
-		make := exec.Command("make", "--no-print-directory", "BUILD="+dir, "SANITIZE="+c.flags,
-			dir+"/"+replay.HostFile, dir+"/libnccl-profiler-otf2.so")
-		make.Dir = ".."
-		testkit.Output(t, make)
+		testkit.Value(replaytest.Make(c.flags, dir+"/"+replay.HostFile, dir+"/libnccl-profiler-otf2.so"))(t)
 		return builtFile(t, c.build+"/"+replay.HostFile), builtFile(t, c.build+"/libnccl-profiler-otf2.so")
 	}
 	name := strings.Fields(c.wrapper)[0]

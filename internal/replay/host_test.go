@@ -32,8 +32,6 @@ func load(t testing.TB, name string) *Recording {
 	return rec
 }
 
-func TestMain(m *testing.M) { replaytest.Main(m) }
-
 // play plays a recording to the recording plugin. It also returns the plugin's output folder.
 func play(t testing.TB, rec *Recording, opt Options) (*Result, string) {
 	t.Helper()

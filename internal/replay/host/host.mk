@@ -16,7 +16,7 @@ HOST_CALLERS := $(HOST_OUT)/callers/libnccl.so.2 $(HOST_OUT)/callers/librccl.so.
 HOST_DIR := internal/replay/host
 HOST_SOURCES := $(filter-out $(HOST_DIR)/library.c,$(wildcard $(HOST_DIR)/*.c))
 HOST_HEADERS := $(wildcard $(HOST_DIR)/*.h) plugin/shm.h
-HOST_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror -fvisibility=hidden \
+HOST_CFLAGS := -std=c11 -D_GNU_SOURCE $(if $(SANITIZE),-O1,-O2) -g -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror -fvisibility=hidden \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 
 .PHONY: replay-host

@@ -11,30 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
-
-var (
-	builds     = map[string]error{} // by sanitizer
-	buildsLock sync.Mutex
-	buildsDir  string
-)
-
-// Main runs the tests of a package, and then removes what Build has made for them.
-func Main(m *testing.M) {
-	var err error
-	if buildsDir, err = os.MkdirTemp("", "replay-test-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(buildsDir)
-	os.Exit(code)
-}
 
 // root returns the module's folder: the nearest one at or above the package under test that has a go.mod.
 func root() string {
@@ -45,43 +28,59 @@ func root() string {
 	}
 }
 
-// Build returns the folder with the host (replay.HostFile) and the recording plugins, built once for each sanitizer
-// ("": none). It requires Main.
+var builds sync.Map // by sanitizer, func() (folder string, err error)
+
+// Build returns the folder with the host (replay.HostFile) and the recording plugins, for each sanitizer ("": none).
 func Build(t testing.TB, sanitizer string) string {
 	t.Helper()
 	for _, tool := range []string{"make", "cc"} {
 		need.Program(t, tool, "to build the host")
 	}
-	buildsLock.Lock()
-	defer buildsLock.Unlock()
-	dir := filepath.Join(buildsDir, "build-"+sanitizer)
 	testkit.Watch(t, root()+"/internal/replay/host", root()+"/tests/recorder", root()+"/plugin")
-	err, done := builds[sanitizer]
-	if !done {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, "make", "-f", "tests/recorder/recorder.mk", "recorder", "BUILD="+dir,
-			"SANITIZE="+sanitizer)
-		cmd.Dir = root()
-		// Do not pass on variables and jobs of a make that runs these tests.
-		for _, kv := range os.Environ() {
-			if !strings.HasPrefix(kv, "MAKE") && !strings.HasPrefix(kv, "MFLAGS=") {
-				cmd.Env = append(cmd.Env, kv)
-			}
-		}
-		var out []byte
-		if out, err = cmd.CombinedOutput(); err != nil {
-			err = fmt.Errorf("%w\n%s", err, out)
-		}
-		builds[sanitizer] = err
+	build, _ := builds.LoadOrStore(sanitizer, sync.OnceValues(func() (string, error) {
+		return Make(sanitizer, "-f", "tests/recorder/recorder.mk", "recorder")
+	}))
+	dir, err := build.(func() (string, error))()
+	if err != nil && sanitizer != "" && strings.Contains(err.Error(), "cannot find") {
+		need.NoError(t, "the library of -fsanitize="+sanitizer, err)
 	}
-	if err != nil {
-		if sanitizer != "" && strings.Contains(err.Error(), "cannot find") {
-			need.NoError(t, "the library of -fsanitize="+sanitizer, err)
-		}
-		t.Fatalf("building the host: %v", err)
-	}
+	testkit.Require(t, err == nil, "building the host: %v", err)
 	return dir
+}
+
+// folders are those below build/ that have what is built with a sanitizer; `make sanitize` builds there, too.
+var folders = map[string]string{"": "recorder", "address,undefined": "asan", "thread": "tsan"}
+
+// Make makes something in the folder of a sanitizer ("": none), which it returns: what one package's tests have built
+// others find. It waits for those of another package that build there.
+func Make(sanitizer string, args ...string) (dir string, err error) {
+	dir = filepath.Join(root(), "build", folders[sanitizer])
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return "", err
+	}
+	lock, err := os.Open(dir)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "make", append([]string{"BUILD=" + filepath.Join("build", folders[sanitizer]),
+		"SANITIZE=" + sanitizer}, args...)...)
+	cmd.Dir = root()
+	// Do not pass on variables and jobs of a make that runs these tests.
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "MAKE") && !strings.HasPrefix(kv, "MFLAGS=") {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return dir, nil
 }
 
 // Sanitizers calls test with each sanitizer's build, and with the environment that makes the host abort at its first

@@ -22,8 +22,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-func TestMain(m *testing.M) { replaytest.Main(m) }
-
 // line is what the recording plugin wrote down of one call.
 type line struct {
 	F, Thread, Library, TypeName            string
