@@ -53,7 +53,7 @@ longest="./tests ./tests/faults ./internal/collector ./cmd/nccl-otf2 ./otf2 ./in
 # shellcheck disable=SC2086 # lists of packages
 raced() { # packages that the race detector's step tests as well as this one would: they are the same there, no test is left out, or counts allocations
   "$GO" list -f '{{.ImportPath}} {{.Dir}}' $RACE_PACKAGES | while read -r package folder; do
-    grep -qsE 'underRace|go:build.*(race|cgo)|AllocsPerRun|testing\.Short|replaytest\.' "$folder"/*.go || echo "$package"
+    grep -qsE 'UnderRace|go:build.*(race|cgo)|AllocsPerRun|testing\.Short|replaytest\.' "$folder"/*.go || echo "$package"
   done
 }
 # shellcheck disable=SC2086 # lists of packages

@@ -49,7 +49,7 @@ func TestKillsAtAnyMoment(t *testing.T) {
 }
 
 func TestCutEvents(t *testing.T) {
-	oneGoroutine(t)
+	testkit.SkipUnderRace(t)
 	for _, chunk := range []int64{chunkSize, scorepChunkSize} {
 		path := filepath.Join(t.TempDir(), "0.evt")
 		w := testkit.Value(otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: uint64(chunk)}))(t)

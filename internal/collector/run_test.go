@@ -146,18 +146,10 @@ func killedAgain(t *testing.T, kills, calls int, chunks int, vars ...string) (n 
 // fewUnderRace is how many of something a test tries: some under the race detector, where it is their number that needs
 // as many and little runs at a time.
 func fewUnderRace(usual, some int) int {
-	if underRace {
+	if testkit.UnderRace {
 		return some
 	}
 	return usual
-}
-
-// oneGoroutine ends a test in which nothing runs at a time, under the race detector.
-func oneGoroutine(t *testing.T) {
-	t.Helper()
-	if underRace {
-		t.Skip("-short leaves out what is done in one goroutine, where the race detector has nothing to see")
-	}
 }
 
 func newApplication(job *shmtest.Job, index int, now func() uint64) *application {

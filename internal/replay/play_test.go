@@ -82,6 +82,7 @@ func (c *comparison) inits(rec *Recording) {
 }
 
 func TestDumpSaysWhatIsPlayed(t *testing.T) {
+	testkit.SkipUnderRace(t)
 	host := filepath.Join(replaytest.Build(t, ""), HostFile)
 	for _, name := range names {
 		rec := load(t, name)
@@ -148,6 +149,7 @@ func only(all map[string]int, types ...EventType) map[string]int {
 }
 
 func TestTheMaskDecidesWhatIsStarted(t *testing.T) {
+	testkit.SkipUnderRace(t)
 	rec := load(t, "02-allcoll-4p-net")
 	null := 0 // stops that NCCL made with NULL
 	for _, p := range rec.Processes {
@@ -196,6 +198,7 @@ func TestTheMaskDecidesWhatIsStarted(t *testing.T) {
 }
 
 func TestChildrenOfDeclinedEventsHaveNoParent(t *testing.T) {
+	testkit.SkipUnderRace(t)
 	rec := load(t, "02-allcoll-4p-net")
 	res, out := mustPlay(t, rec, Options{Env: []string{fmt.Sprintf(
 		"RECORDER_DECLINE=%d", TypeColl.Bit()|TypeNetPlugin.Bit()|TypeGroup.Bit())}})
@@ -244,6 +247,7 @@ func (r *Report) stops() int {
 }
 
 func TestCollApiIsStoppedAgainWhenTheMaskIsTakenAway(t *testing.T) {
+	testkit.SkipUnderRace(t)
 	// NCCL keeps the CollApi handle after its stop; if the mask excludes the next start, NCCL stops the old event
 	// again.
 	rec := load(t, "01-allreduce-2p")
@@ -275,6 +279,7 @@ func TestCollApiIsStoppedAgainWhenTheMaskIsTakenAway(t *testing.T) {
 }
 
 func TestAHandleThatThePluginDoesNotWriteIsReported(t *testing.T) {
+	testkit.SkipUnderRace(t)
 	rec := load(t, "01-allreduce-2p")
 	res, _ := play(t, rec, Options{Clock: ClockRecorded,
 		Env: []string{fmt.Sprintf("RECORDER_UNWRITTEN=%d", TypeProxyCtrl.Bit())}})

@@ -335,11 +335,15 @@ func TestLargeArchive(t *testing.T) {
 		used[1] = int64(half.used - before)
 		return a, d, used
 	}
-	a, d, few := measure(50_000)
+	size := uint64(200_000)
+	if testkit.UnderRace {
+		size = 60_000
+	}
+	a, d, few := measure(size / 4)
 	small := d.layout.total
 	d.Close()
 	a.Close()
-	a, d, many := measure(200_000)
+	a, d, many := measure(size)
 	defer d.Close()
 	defer a.Close()
 	for i, c := range []struct {

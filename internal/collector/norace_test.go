@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build !race
-
-package collector
-
-// underRace reports whether the race detector watches, with which all takes several times as long.
-const underRace = false
