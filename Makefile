@@ -142,11 +142,14 @@ test: ## install the reference tools if possible, build, and run every test
 test-loaded: ## make test beside LOOPS (8) busy loops, then what failed: the suite must pass there, too
 	@LOOPS='$(LOOPS)' scripts/loaded.sh $(MAKE) --no-print-directory test
 
-# Each session is three virtual machines, which live for a minute: most of their time would go into compiling well.
+# What does not depend on the engine make test has asked.
+SPARK_TESTS := ^Test(Queries(AgreeWithReports|OfManyRanks|OfLinksAndRuns)|PartsAnswerAsWholeTables|FoldersOfAnyName)$$
+# A session is three virtual machines, which live for minutes: most of their time would go into compiling well.
 SHORT_JVM := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-spark-test: test-build ## the queries of sql/ on Spark, on two executors, of recordings and of 1000 ranks; fetches PySpark (460 MB) the first time, needs Java 17
+SPARK_RANKS ?= 64,1000
+spark-test: test-build ## the queries of sql/ on Spark, on two executors, of recordings and of SPARK_RANKS (64,1000) ranks; fetches PySpark (460 MB) the first time, needs Java 17
 	@BUILD='$(BUILD)' CI=true scripts/engines.sh spark
-	JAVA_TOOL_OPTIONS='$(SHORT_JVM)' $(GO) test -count=1 -v -timeout 60m ./tests/queries -engine spark -ranks 64,1000
+	JAVA_TOOL_OPTIONS='$(SHORT_JVM)' $(GO) test -count=1 -v -timeout 60m -run '$(SPARK_TESTS)' ./tests/queries -engine spark -ranks $(SPARK_RANKS)
 
 slurm-test: test-build ## jobs on a real Slurm of three nodes on this machine, time limits too (2 min); root, Debian's slurm-wlm
 	$(GO) test -count=1 -v -timeout 30m ./tests/slurm -long

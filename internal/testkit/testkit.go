@@ -136,6 +136,6 @@ func Watch(t testing.TB, folders ...string) {
 func SkipUnderRace(t testing.TB) {
 	t.Helper()
 	if UnderRace {
-		t.Skip("-short leaves out what has one goroutine, or those of another test: the race detector sees no more in it")
+		t.Skip("-short leaves out what has one goroutine, or those of another test: a race detector sees no more in it")
 	}
 }

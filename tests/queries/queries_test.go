@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,31 +94,66 @@ type ask struct {
 	Query string   `json:"query"`
 }
 
-// answers runs queries on the engine, all in one process.
-func answers(t *testing.T, all []ask) [][]row {
+// session is a run.py: one session of the engine, which all tests ask. Those of Spark are three virtual machines.
+type session struct {
+	cmd    *exec.Cmd
+	asks   io.WriteCloser
+	rows   *json.Decoder
+	folder string // of what the engine and its log need
+}
+
+var opened *session
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if opened != nil {
+		_ = opened.asks.Close()
+		_ = opened.cmd.Wait()
+		_ = os.RemoveAll(opened.folder)
+	}
+	os.Exit(code)
+}
+
+func openSession(t *testing.T) *session {
 	t.Helper()
 	packages, err := filepath.Abs(filepath.Join("../../build/engines", *engine))
 	if err == nil {
 		_, err = os.Stat(filepath.Join(packages, "complete"))
 	}
 	need.NoError(t, *engine+" for Python (make engines, make spark-test)", err)
-	in := testkit.Value(json.Marshal(all))(t)
-	testkit.Watch(t, ".")
-	cmd := exec.Command("python3", "-B", "run.py", *engine)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "SPARK_LOCAL_DIRS="+t.TempDir())
-	cmd.Stdin = bytes.NewReader(in)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		text := stderr.String()
-		t.Fatalf("%s: %v: %s", *engine, err, text[:min(len(text), 4000)])
+	if opened != nil {
+		return opened
 	}
+	s := &session{cmd: exec.Command("python3", "-B", "run.py", *engine)}
+	s.folder = testkit.Value(os.MkdirTemp("", "asked-"))(t)
+	s.cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "SPARK_LOCAL_DIRS="+s.folder)
+	log := testkit.Value(os.Create(filepath.Join(s.folder, "log")))(t)
+	defer log.Close()
+	s.cmd.Stderr = log
+	s.asks = testkit.Value(s.cmd.StdinPipe())(t)
+	s.rows = json.NewDecoder(testkit.Value(s.cmd.StdoutPipe())(t))
+	s.rows.UseNumber()
+	testkit.Must(t, s.cmd.Start())
+	opened = s
+	return s
+}
+
+// answers runs queries on the engine.
+func answers(t *testing.T, all []ask) [][]row {
+	t.Helper()
+	testkit.Watch(t, ".")
+	s := openSession(t)
 	var results [][]row
-	decode := json.NewDecoder(bytes.NewReader(out))
-	decode.UseNumber()
-	if err := decode.Decode(&results); err != nil || len(results) != len(all) {
-		t.Fatalf("%d results of %d queries: %v", len(results), len(all), err)
+	err := json.NewEncoder(s.asks).Encode(all)
+	if err == nil {
+		err = s.rows.Decode(&results)
+	}
+	if err != nil || len(results) != len(all) {
+		opened = nil // the next test has a session of its own
+		_ = s.asks.Close()
+		text := testkit.Read(t, filepath.Join(s.folder, "log"))
+		t.Fatalf("%s: %d results of %d queries: %v: %s", *engine, len(results), len(all), err,
+			text[:min(len(text), 4000)])
 	}
 	return results
 }

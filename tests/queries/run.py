@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.py ENGINE: reads questions from standard input, a JSON list of {"dirs": [...], "query": ...}, and writes a list of their rows."""
+"""run.py ENGINE: of each line of standard input, a JSON list of {"dirs": [...], "query": ...}, it writes a list of their rows."""
 import json
 import os
 import sys
@@ -24,10 +24,11 @@ def spark():
 
 engine = sys.argv[1]
 session = spark() if engine == "spark" else None
-results = []
-for ask in json.load(sys.stdin):
-    tables = nccl_otf2.open(*ask["dirs"], engine=engine, session=session)
-    results.append(tables.rows(ask["query"]))
-    if engine == "duckdb":
-        tables.session.close()
-json.dump(results, sys.stdout, default=str)
+for line in sys.stdin:
+    results = []
+    for ask in json.loads(line):
+        tables = nccl_otf2.open(*ask["dirs"], engine=engine, session=session)
+        results.append(tables.rows(ask["query"]))
+        if engine == "duckdb":
+            tables.session.close()
+    print(json.dumps(results, default=str), flush=True)
