@@ -3,7 +3,7 @@
 #
 # All tests, step by step; goes on after a failed step and says at the end what was skipped, what passed and what failed.
 # Called by `make test`, which sets MAKE, GO, BUILD, RACE_PACKAGES and LAZY. LINTED=true: `make lint` runs, too, which checks the timeline's page
-# and vets the code.
+# and has golangci-lint vet all code but what is generated.
 set -uo pipefail
 self=$(realpath "$0")
 cd "$(dirname "$self")/.."
@@ -42,11 +42,18 @@ beside "query program" query_program # links for long, with one processor
 # Fetches the published library the first time; where it is not to be had one line says NOT CHECKED, and why, here and in the step that plays on it.
 beside "real NCCL's library" "$MAKE" --no-print-directory real-nccl-bed
 step "C tests" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test
-vet() { "$GO" vet ./... && CGO_ENABLED=1 "$GO" vet ./internal/gpu; } # and the files that there are with cgo only
-[ "${LINTED:-}" = true ] || step "go vet" vet
+vet() { # and the files that there are with cgo only
+  if [ "${LINTED:-}" = true ]; then
+    # shellcheck disable=SC2046 # a list of packages
+    "$GO" vet $(git grep -l '^// Code generated' -- '*.go' | sed 's,^,./,; s,/[^/]*$,,' | sort -u)
+  else
+    "$GO" vet ./... && CGO_ENABLED=1 "$GO" vet ./internal/gpu
+  fi
+}
+step "go vet" vet
 # Tests of whole jobs wait much of their time: for recordings that are played as slowly as they were made, for collectors, for disks. So one
 # package more than there are CPUs is at work, those first that take longest, and the race detector beside them. The limits are for what
-# hangs: a busy machine may take as long as it needs. go vet sees everything: go test need not do a part of it again. One test
+# hangs: a busy machine may take as long as it needs. go vet has seen everything by now: go test need not do a part of it again. One test
 # has a step of its own, below.
 at_once=$(($(nproc) + 1))
 longest="./tests ./tests/faults ./internal/collector ./cmd/nccl-otf2 ./otf2 ./internal/replay"
