@@ -195,7 +195,7 @@ func (s *slowness) settle(p *messagePlan) {
 // message adds a message whose ends' times are comparable. GPU figures of a launch are in its first message. A GPU's
 // work for a message waits for no other GPU.
 func (s *slowness) message(a, b *MessageEnd) {
-	members := make([]transfers.Member, 0, 2)
+	s.members = s.members[:0]
 	begin, end := max(a.Begin, b.Begin), otf2.Timestamp(0)
 	for _, e := range [...]*MessageEnd{a, b} {
 		m := transfers.Member{Rank: e.Plan.Rank, Peer: transfers.Nobody, Node: s.hosts[e.Plan.Rank],
@@ -207,13 +207,13 @@ func (s *slowness) message(a, b *MessageEnd) {
 			m.Peer = other.Plan.Rank
 		}
 		end = max(end, e.Begin+otf2.Timestamp(e.Plan.Time))
-		members = append(members, m)
+		s.members = append(s.members, m)
 	}
 	m := message{
 		Operation: transfers.Operation{
 			Sort: transfers.Sort{Comm: a.Plan.Comm.Ref, Function: "Send", Size: max(a.size, b.size),
 				Algo: otf2.UndefinedString},
-			Ordinal: a.Ordinal, Members: members, Transfer: uint64(max(end, begin) - begin), Network: true,
+			Ordinal: a.Ordinal, Members: s.members, Transfer: uint64(max(end, begin) - begin), Network: true,
 		},
 		plans: [...]*messagePlan{a.Plan, b.Plan},
 		left:  [...]uint64{uint64(end-a.Begin) - a.Plan.Time, uint64(end-b.Begin) - b.Plan.Time},
@@ -222,6 +222,7 @@ func (s *slowness) message(a, b *MessageEnd) {
 		s.judge(&m)
 		return
 	}
+	m.Members = slices.Clone(m.Members)
 	for _, p := range m.plans {
 		p.unjudged++
 	}
