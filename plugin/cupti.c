@@ -55,7 +55,7 @@ static struct ncclotf2_header *header(void) { return ncclotf2_header_at(ncclotf2
 
 /* `why`: one line, or "". */
 static void set_state(enum ncclotf2_cupti_state state, int error, const char *why) {
-  snprintf(header()->cupti_why, sizeof header()->cupti_why, "%s", why);
+  ncclotf2_store_reason(&header()->cupti_why, why);
   __atomic_store_n(&header()->cupti_error, error, __ATOMIC_RELAXED);
   __atomic_store_n(&header()->cupti_state, state, __ATOMIC_RELEASE);
 }

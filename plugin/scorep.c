@@ -242,7 +242,7 @@ void ncclotf2_scorep_stopped(uint8_t *base, uint64_t handle) {
 /* ---- once in a process ---- */
 
 static void set_state(enum ncclotf2_scorep_state state, const char *why) {
-  snprintf(header()->scorep_why, sizeof header()->scorep_why, "%s", why);
+  ncclotf2_store_reason(&header()->scorep_why, why);
   __atomic_store_n(&header()->scorep_state, state, __ATOMIC_RELEASE);
   if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "NCCL's calls are not forwarded to Score-P: %s", why);
 }

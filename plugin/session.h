@@ -97,4 +97,12 @@ static inline void ncclotf2_count(uint64_t *counter) {
   __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
+/* A reason in the header: one line, cut where it is too long, or "". By words, because the thread of a spool may copy the header meanwhile. */
+static inline void ncclotf2_store_reason(char (*to)[NCCLOTF2_REASON_SIZE], const char *line) {
+  uint64_t words[NCCLOTF2_REASON_SIZE / sizeof(uint64_t)] = {0};
+  for (size_t i = 0; i < NCCLOTF2_REASON_SIZE - 1 && line[i]; i++) ((char *)words)[i] = line[i];
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    __atomic_store_n((uint64_t *)(void *)*to + i, words[i], __ATOMIC_RELAXED);
+}
+
 #endif

@@ -30,6 +30,7 @@
 #define NCCLOTF2_STRING_SIZE (4u << 20)
 #define NCCLOTF2_SPARE_MAX   128u    /* most free chunks that the collector keeps at hand */
 #define NCCLOTF2_UNIT        32u     /* records are multiples of this */
+#define NCCLOTF2_REASON_SIZE 512     /* of a line that says why something is not recorded */
 #define NCCLOTF2_NONE        0xffffffffu
 
 /* ---- handles and contexts ------------------------------------------------------------------
@@ -212,12 +213,12 @@ struct ncclotf2_header {
   uint64_t cupti_buffers_out;         /* with records, that CUPTI had not given back when it was switched off */
   uint64_t cupti_buffers_strange;     /* that it gave back and had not been given */
   uint64_t cupti_buffers_overwritten; /* for which there was no memory: their records are gone */
-  char cupti_why[512];         /* one line, if it was asked for and is not on, or failed; else empty. Written before the state */
+  char cupti_why[NCCLOTF2_REASON_SIZE];  /* one line, if it was asked for and is not on, or failed; else empty. Written before the state */
   uint32_t scorep_state;       /* enum ncclotf2_scorep_state */
   uint32_t scorep_model;       /* enum ncclotf2_scorep_model */
   uint64_t scorep_forwarded;   /* regions begun in Score-P */
   uint64_t scorep_kept[NCCLOTF2_SCOREP_KEPT_REASONS]; /* calls, by why they were not forwarded */
-  char scorep_why[512];        /* one line, if calls cannot be forwarded; else empty. Written before the state */
+  char scorep_why[NCCLOTF2_REASON_SIZE]; /* one line, if calls cannot be forwarded; else empty. Written before the state */
   uint32_t scorep_measured;    /* 1: our substrate plugin is loaded in the Score-P measurement */
   int32_t scorep_rank;         /* then: Score-P's number of this process, -1 if it is not known */
   uint32_t scorep_points;      /* 1: forwarded calls are regions without duration */

@@ -17,9 +17,11 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // figure is a number as a product shows it, and by how much the shown one may differ, relatively, from what it is of.
@@ -130,6 +132,10 @@ func TestProductsAgree(t *testing.T) {
 	}
 }
 
+func endsAreMoved(a *otf2.Archive) bool {
+	return slices.ContainsFunc(a.Anchor.Properties, func(p otf2.Property) bool { return p.Name == facts.PropEndsMoved.Key() })
+}
+
 // productsAgree compares what products show of one recording, and gives it.
 func productsAgree(t *testing.T, rec *replay.Recording, events, channels string) figures {
 	dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS="+events, "NCCL_OTF2_CHANNELS="+channels))
@@ -151,10 +157,11 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 		err = readSummary(f, "profile mode", map[string][]byte{"": text})
 	}
 	testkit.Must(t, err)
+	a := openArchive(t, filepath.Join(dir, "traces.otf2"))
+	f.compareStampedEnds(t, endsAreMoved(a))
 	for _, what := range f.disagreements() {
 		t.Error(what)
 	}
-	a := openArchive(t, filepath.Join(dir, "traces.otf2"))
 	report := testkit.Value(operations.Observe(a, new(operations.Observer)))(t)
 	made := cubextest.Load(t, filepath.Join(dir, "profile.cubex"))
 	made.Sound(t)

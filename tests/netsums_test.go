@@ -127,6 +127,7 @@ func TestProductsAgreeOnNetSums(t *testing.T) {
 				}
 				testkit.Check(t, len(f[what]) >= 3, "%s are shown by %d products", what, len(f[what]))
 			}
+			f.compareStampedEnds(t, endsAreMoved(openArchive(t, filepath.Join(dir, "traces.otf2"))))
 			for _, what := range f.disagreements() {
 				t.Error(what)
 			}
