@@ -15,7 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -88,7 +88,7 @@ func TestAbsentRanksAreKnown(t *testing.T) {
 	a := open(t, unify(t, dir, nil).Runs[0].Archive)
 	ranksOf := make(map[otf2.LocationGroupRef]string)
 	for _, p := range a.Defs.LocationGroupProperties {
-		if a.Defs.String(p.Name) == facts.PropNoData.Key() {
+		if a.Defs.String(p.Name) == property.NoData.Key() {
 			ranksOf[p.LocationGroup] = a.Defs.String(otf2.StringRef(p.Value))
 		}
 	}

@@ -2,7 +2,7 @@
 
 package scorep
 
-import "github.com/nccl-otf2/nccl-otf2/internal/facts"
+import "github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 
 // maxBirths limits how many births are listed in properties. Definitions of communicators name all parents.
 const maxBirths = 4096
@@ -15,10 +15,10 @@ func (r *roster) describeBirths(ps *properties) {
 			continue
 		}
 		if births < maxBirths {
-			b := facts.Birth{Comm: in.Ref, Parent: in.Parent.Ref, Split: in.Birth.Count, Color: in.Birth.Color}
-			ps.add(facts.PropParents.Nth(int(births)), b.String())
+			b := property.Birth{Comm: in.Ref, Parent: in.Parent.Ref, Split: in.Birth.Count, Color: in.Birth.Color}
+			ps.add(property.Parents.Nth(int(births)), b.String())
 		}
 		births++
 	}
-	ps.positive(facts.PropParents, births)
+	ps.positive(property.Parents, births)
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -51,7 +51,7 @@ func TestCommunicatorsHaveTheirParents(t *testing.T) {
 	for name, anchor := range map[string]string{"unified": unified.Runs[0].Archive, "merged": merged.Archive} {
 		t.Run(name, func(t *testing.T) {
 			a, printed := open(t, anchor), accept(t, anchor)
-			births := facts.Births(a.Anchor)
+			births := property.Births(a.Anchor)
 			testkit.Check(t, len(births) == len(made)-1, "%d births: %v", len(births), births)
 			names := make(map[otf2.CommRef]string)
 			seen := 0

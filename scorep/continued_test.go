@@ -70,8 +70,8 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 			a := open(t, run.Archive)
 			want := []string{"Rank 0", "Rank 1", "Rank 2"}
 			testkit.Same(t, want, processNames(a))
-			testkit.Equal(t, property(a, "NCCL_OTF2::PROCESSES_CONTINUED"), "2", "processes continued")
-			testkit.Equal(t, property(a, "NCCL_OTF2::LOST::COLLECTOR_DIED::ALL_REDUCE"), "2",
+			testkit.Equal(t, propertyText(a, "NCCL_OTF2::PROCESSES_CONTINUED"), "2", "processes continued")
+			testkit.Equal(t, propertyText(a, "NCCL_OTF2::LOST::COLLECTOR_DIED::ALL_REDUCE"), "2",
 				"AllReduces died with a collector")
 			if want :=
 				`comm 0 AllReduce 4-5 "world": Rank 1 lacks them: they were in the memory of a collector that died`; len(run.Differences) != 1 || run.Differences[0].String() != want {

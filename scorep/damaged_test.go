@@ -136,8 +136,8 @@ func TestDamagedShards(t *testing.T) {
 		a := open(t, run.Archive)
 		fmt.Fprintf(&said, "%s: %d damaged, %d processes, %d of %d events, %d lost, %d from the disk, complete: %q\n", c.name,
 			res.Damaged, run.Processes(), run.Events, whole, run.Lost, run.LostFromDisk,
-			property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"))
-		for _, problem := range append(append(res.Problems, run.Problems...), property(a, "NCCL_OTF2::DAMAGED::0")) {
+			propertyText(a, "OTF2::MPI_COMMUNICATION_COMPLETE"))
+		for _, problem := range append(append(res.Problems, run.Problems...), propertyText(a, "NCCL_OTF2::DAMAGED::0")) {
 			fmt.Fprintf(&said, "  %s\n", hide.Replace(problem))
 		}
 	}

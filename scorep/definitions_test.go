@@ -187,10 +187,10 @@ func TestSequencesThatDifferAreReported(t *testing.T) {
 	diff := cmp.Diff(want, run.Differences)
 	testkit.Check(t, diff == "" && !run.Complete, "%v %v", run.Complete, diff)
 	a := open(t, run.Archive)
-	got := property(a, "NCCL_OTF2::SEQUENCES_DIFFER::1")
+	got := propertyText(a, "NCCL_OTF2::SEQUENCES_DIFFER::1")
 	testkit.Check(t, got == `comm 0 Send 0>1 1-1 "world": rank 0 has 2 operations, rank 1 has 1 operation`,
 		"property: %s", got)
-	testkit.Equal(t, property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"), "false", "complete")
+	testkit.Equal(t, propertyText(a, "OTF2::MPI_COMMUNICATION_COMPLETE"), "false", "complete")
 	_, markers, err := a.Markers()
 	testkit.Check(t, err == nil && len(markers) == 2 && markers[0].ScopeType == otf2.MarkerScopeComm &&
 		strings.Contains(markers[0].Text, "AllReduce 2-2"), "%+v, %v", markers, err)

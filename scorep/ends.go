@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/ends"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
@@ -75,7 +75,7 @@ func (a *archive) comparable() *ends.Clocks {
 		}
 	}
 	if a.sync != nil {
-		if h := facts.HostClocksOf(&otf2.Anchor{Properties: a.properties}); h != nil && h.Bounded() {
+		if h := property.HostClocksOf(&otf2.Anchor{Properties: a.properties}); h != nil && h.Bounded() {
 			c.Between, c.Known = 2*h.Most, true // Most is each clock's uncertainty against the common reference
 		}
 	}

@@ -9,6 +9,9 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -91,7 +94,7 @@ func TestEarlyEndsAreMoved(t *testing.T) {
 				"problems: %q, %q", res.Problems, res.Runs[0].Problems)
 			a := open(t, res.Runs[0].Archive)
 			testkit.Equal(t, fmt.Sprint(lastDurations(t, a)), test.ends, "the operations take")
-			testkit.Equal(t, property(a, facts.PropEndsMoved.Key()), test.moved, "%s", facts.PropEndsMoved.Key())
+			testkit.Equal(t, propertyText(a, property.EndsMoved.Key()), test.moved, "%s", property.EndsMoved.Key())
 			again := unify(t, dir, nil)
 			testkit.Equal(t, fmt.Sprint(lastDurations(t, open(t, again.Runs[0].Archive))), test.ends,
 				"unified once more, the operations take")
@@ -102,9 +105,9 @@ func TestEarlyEndsAreMoved(t *testing.T) {
 // lastDurations are those of the last operation of each rank's row, µs.
 func lastDurations(t *testing.T, a *otf2.Archive) (all []uint64) {
 	t.Helper()
-	comms := facts.Communicators(a.Defs)
+	comms := membership.Communicators(a.Defs)
 	last := make(map[otf2.LocationRef]uint64)
-	reader := facts.NewReader(facts.ArchiveNames(a.Defs, comms), facts.FindAttributes(a.Defs))
+	reader := facts.NewReader(facts.ArchiveNames(a.Defs, comms), attribute.Find(a.Defs))
 	reader.Operation = func(o *facts.Operation) { last[o.Location] = o.Duration() / 1000 }
 	for ev, err := range a.Events(nil) {
 		testkit.Must(t, err)
@@ -139,7 +142,7 @@ func TestMovedEndsKeepTheOrder(t *testing.T) {
 	res := unify(t, dir, nil)
 	a := open(t, res.Runs[0].Archive)
 	var times []uint64
-	for _, c := range facts.Communicators(a.Defs) {
+	for _, c := range membership.Communicators(a.Defs) {
 		for ev, err := range a.EventsOf(c.Members[1]) {
 			testkit.Must(t, err)
 			if ev.Kind == otf2.EventEnter || ev.Kind == otf2.EventLeave {

@@ -10,32 +10,32 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // evidence lists the properties that describe how each process was recorded. value returns "" if the value is unknown.
 var evidence = []struct {
-	name  facts.Property
+	name  property.Name
 	value func(p *experiment.Process) string
 	usual string // if all processes have this value, the property is omitted
 }{
-	{facts.PropLibrary, func(p *experiment.Process) string { return p.Library }, ""},
-	{facts.PropLibraryVersion, func(p *experiment.Process) string { return libraryVersion(p.LibraryVersion) }, ""},
-	{facts.PropLibraryPath, func(p *experiment.Process) string { return p.LibraryPath }, ""},
-	{facts.PropAPIVersion, func(p *experiment.Process) string { return strconv.Itoa(p.APIVersion) }, ""},
-	{facts.PropEventMask, func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }, ""},
-	{facts.PropWithheld, withheld, nothingWithheld},
-	{facts.PropRecordMask, func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }, ""},
-	{facts.PropNetSteps, netSteps, eachStep},
-	{facts.PropClockSource, func(p *experiment.Process) string { return p.Clock.Source }, ""},
-	{facts.PropMemoryKind, func(p *experiment.Process) string { return p.Memory.Kind }, ""},
-	{facts.PropCUPTIState, cuptiState, cuptiOff},
-	{facts.PropCUPTIVersion, cuptiVersion, unknownValue},
-	{facts.PropScorepState, scorepState, scorepOff},
-	{facts.PropImportedFrom, func(p *experiment.Process) string { return importOf(p).From }, notImported},
-	{facts.PropImportMissing, func(p *experiment.Process) string { return strings.Join(importOf(p).Missing, "; ") },
+	{property.Library, func(p *experiment.Process) string { return p.Library }, ""},
+	{property.LibraryVersion, func(p *experiment.Process) string { return libraryVersion(p.LibraryVersion) }, ""},
+	{property.LibraryPath, func(p *experiment.Process) string { return p.LibraryPath }, ""},
+	{property.APIVersion, func(p *experiment.Process) string { return strconv.Itoa(p.APIVersion) }, ""},
+	{property.EventMask, func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }, ""},
+	{property.Withheld, withheld, nothingWithheld},
+	{property.RecordMask, func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }, ""},
+	{property.NetSteps, netSteps, eachStep},
+	{property.ClockSource, func(p *experiment.Process) string { return p.Clock.Source }, ""},
+	{property.MemoryKind, func(p *experiment.Process) string { return p.Memory.Kind }, ""},
+	{property.CUPTIState, cuptiState, cuptiOff},
+	{property.CUPTIVersion, cuptiVersion, unknownValue},
+	{property.ScorepState, scorepState, scorepOff},
+	{property.ImportedFrom, func(p *experiment.Process) string { return importOf(p).From }, notImported},
+	{property.ImportMissing, func(p *experiment.Process) string { return strings.Join(importOf(p).Missing, "; ") },
 		notImported},
 }
 
@@ -63,7 +63,7 @@ const eachStep = "one by one"
 
 func netSteps(p *experiment.Process) string {
 	if p.Masks.NetSums {
-		return facts.NetStepsSummed
+		return property.NetStepsSummed
 	}
 	return eachStep
 }
@@ -196,9 +196,9 @@ func (r *roster) describeCosts(ps *properties) {
 		return cmp.Or(cmp.Compare(x.callback, y.callback), cmp.Compare(x.typ, y.typ))
 	})
 	for _, k := range keys {
-		name, c := facts.PropCost.Below(k.callback).Below(k.typ), all[k]
-		ps.addNumber(name.Below(string(facts.PropCostSamples)), c.samples)
-		ps.add(name.Below(string(facts.PropCostMean)), strconv.FormatFloat(c.sum/float64(c.samples), 'f', 1, 64))
-		ps.add(name.Below(string(facts.PropCostMost)), strconv.FormatFloat(c.most, 'f', 1, 64))
+		name, c := property.Cost.Below(k.callback).Below(k.typ), all[k]
+		ps.addNumber(name.Below(string(property.CostSamples)), c.samples)
+		ps.add(name.Below(string(property.CostMean)), strconv.FormatFloat(c.sum/float64(c.samples), 'f', 1, 64))
+		ps.add(name.Below(string(property.CostMost)), strconv.FormatFloat(c.most, 'f', 1, 64))
 	}
 }

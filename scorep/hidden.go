@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -20,7 +20,7 @@ func (r *roster) describeHidden(ps *properties) {
 		keys = append(keys, t.Key)
 	}
 	if len(keys) > 0 {
-		ps.add(facts.PropHidden, strings.Join(keys, ", "))
+		ps.add(property.Hidden, strings.Join(keys, ", "))
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -26,17 +26,17 @@ func (d *definer) defineLocations(t *systemTree) {
 		group := d.locationGroup(pl.Name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
 		if pl.Process != nil {
 			d.LocationGroupProperties = append(d.LocationGroupProperties, otf2.LocationGroupProperty{
-				LocationGroup: group, Name: d.text(facts.PropPID.Key()), Type: otf2.TypeUint64,
+				LocationGroup: group, Name: d.text(property.PID.Key()), Type: otf2.TypeUint64,
 				Value: otf2.Value(pl.Process.Shard.PID),
 			})
 			continue
 		}
-		ranks := facts.UnknownRanks
+		ranks := property.UnknownRanks
 		if pl.Ranks != nil {
 			ranks = units.Ranks(pl.Ranks)
 		}
 		d.LocationGroupProperties = append(d.LocationGroupProperties, otf2.LocationGroupProperty{
-			LocationGroup: group, Name: d.text(facts.PropNoData.Key()), Type: otf2.TypeString,
+			LocationGroup: group, Name: d.text(property.NoData.Key()), Type: otf2.TypeString,
 			Value: otf2.Value(d.text(ranks)),
 		})
 	}
@@ -81,29 +81,29 @@ func (d *definer) defineLocations(t *systemTree) {
 // process's pid namespace) and the thread's name, or the commId and number of nodes of a rank's communicator. A row
 // that several owners share has the number of owners instead.
 //
-// The location group of processes without data has the property facts.PropNoData: their ranks in the world, such as
-// "4-15,20", or facts.UnknownRanks. All their communicator ranks share one location, which COMM_LOCATIONS lists once
+// The location group of processes without data has the property property.NoData: their ranks in the world, such as
+// "4-15,20", or property.UnknownRanks. All their communicator ranks share one location, which COMM_LOCATIONS lists once
 // for each of them, in ascending order of their world ranks.
 func (d *definer) identify(l *location) {
 	switch s := l.source; {
 	case s == nil:
 	case s.Shared():
-		d.locationProperty(l, facts.PropOwners, otf2.TypeUint64, otf2.Value(s.Owners))
+		d.locationProperty(l, property.Owners, otf2.TypeUint64, otf2.Value(s.Owners))
 	case s.TID != 0:
-		d.locationProperty(l, facts.PropTID, otf2.TypeUint64, otf2.Value(s.TID))
+		d.locationProperty(l, property.TID, otf2.TypeUint64, otf2.Value(s.TID))
 		if s.Thread != "" {
-			d.locationProperty(l, facts.PropThread, otf2.TypeString, otf2.Value(d.text(s.Thread)))
+			d.locationProperty(l, property.Thread, otf2.TypeString, otf2.Value(d.text(s.Thread)))
 		}
 	case s.Kind == experiment.KindRank && s.Comm >= 0 && s.Comm < len(l.part.Shard.Comms):
 		c := &l.part.Shard.Comms[s.Comm]
-		d.locationProperty(l, facts.PropCommID, otf2.TypeUint64, otf2.Value(c.ID))
+		d.locationProperty(l, property.CommID, otf2.TypeUint64, otf2.Value(c.ID))
 		if c.NNodes > 0 {
-			d.locationProperty(l, facts.PropNNodes, otf2.TypeUint64, otf2.Value(c.NNodes))
+			d.locationProperty(l, property.NNodes, otf2.TypeUint64, otf2.Value(c.NNodes))
 		}
 	}
 }
 
-func (d *definer) locationProperty(l *location, name facts.Property, typ otf2.Type, value otf2.Value) {
+func (d *definer) locationProperty(l *location, name property.Name, typ otf2.Type, value otf2.Value) {
 	d.LocationProperties = append(d.LocationProperties,
 		otf2.LocationProperty{Location: l.Self, Name: d.text(name.Key()), Type: typ, Value: value})
 }

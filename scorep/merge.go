@@ -17,7 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -132,7 +132,7 @@ func mayReplace(out string) error {
 		return err
 	}
 	if _, err := os.Lstat(filepath.Join(out, files.ArchiveName+".otf2")); err != nil ||
-		files.MayReplace(out, facts.PropMerged.Key()) != nil {
+		files.MayReplace(out, property.Merged.Key()) != nil {
 		return fmt.Errorf("%s exists and is not a merged archive: give a new folder", out)
 	}
 	return nil
@@ -539,10 +539,10 @@ func (g *merger) localDefsFit() error {
 // "false": it is true only if it holds for both parts.
 func (g *merger) properties(ours properties) properties {
 	all := slices.Clone(properties(g.Archive.Anchor.Properties))
-	all.add(facts.PropMerged, g.Archive.Anchor.Creator)
-	all.addNumber(facts.PropMergedPairs, uint64(len(g.pairs)))
-	all.positive(facts.PropMergedLeft, uint64(g.threadsLeftOut))
-	all.positive(facts.PropMergedMarked, uint64(g.threadsMarked))
+	all.add(property.Merged, g.Archive.Anchor.Creator)
+	all.addNumber(property.MergedPairs, uint64(len(g.pairs)))
+	all.positive(property.MergedLeft, uint64(g.threadsLeftOut))
+	all.positive(property.MergedMarked, uint64(g.threadsMarked))
 	for _, p := range ours {
 		i := slices.IndexFunc(all, func(q otf2.Property) bool { return q.Name == p.Name })
 		switch {

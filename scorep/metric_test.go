@@ -68,7 +68,7 @@ func TestGPUsAndMetrics(t *testing.T) {
 
 	// Of the GPU that two processes measured, those who did so more often are taken; nothing of the others is there.
 	a := open(t, run.Archive)
-	testkit.Equal(t, property(a, "NCCL_OTF2::GPU_METRICS_LEFT_OUT"), "1", "left out")
+	testkit.Equal(t, propertyText(a, "NCCL_OTF2::GPU_METRICS_LEFT_OUT"), "1", "left out")
 	type row struct {
 		events int
 		metric []uint64

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -22,7 +22,7 @@ import (
 //   - the locations that show what the ranks send, by rank
 //   - the locations of processes that send on behalf of other processes' ranks (PXN), by rank and process
 //
-// The location property facts.PropRank is the rank whose transfers a sending or receiving location shows. Event files
+// The location property property.Rank is the rank whose transfers a sending or receiving location shows. Event files
 // have no RmaWinCreate and RmaWinDestroy, as the window's flags state.
 type network struct {
 	of    *jobs.Communicator // nil if the communicator is unknown
@@ -242,7 +242,7 @@ func (ns *networks) members(n *network) []seat {
 	return all
 }
 
-// nameRanks adds facts.PropRank to each network location that shows the transfers of only one rank.
+// nameRanks adds property.Rank to each network location that shows the transfers of only one rank.
 func (d *definer) nameRanks() {
 	for _, p := range d.ordered() {
 		several := make(map[uint32]bool) // ranks, on a location
@@ -260,7 +260,7 @@ func (d *definer) nameRanks() {
 		for i := range p.Shard.Locations {
 			if _, e, ok := endpointOf(p, &p.Shard.Locations[i]); ok && e.rank >= 0 && !several[e.number] {
 				d.LocationProperties = append(d.LocationProperties, otf2.LocationProperty{
-					Location: e.location(), Name: d.text(facts.PropRank.Key()), Type: otf2.TypeUint32,
+					Location: e.location(), Name: d.text(property.Rank.Key()), Type: otf2.TypeUint32,
 					Value: otf2.Value(e.rank),
 				})
 			}

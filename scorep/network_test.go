@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -165,7 +165,7 @@ func TestWorkForOtherProcessesIsTheirs(t *testing.T) {
 	testkit.Same(t, want, transferPuts(t, a))
 	ranks := make(map[string]uint64)
 	for _, p := range a.Defs.LocationProperties {
-		if a.Defs.String(p.Name) == facts.PropRank.Key() {
+		if a.Defs.String(p.Name) == property.Rank.Key() {
 			ranks[a.Defs.String(a.Defs.Location(p.Location).Name)+fmt.Sprint(uint32(p.Location))] = uint64(p.Value)
 		}
 	}
@@ -174,7 +174,7 @@ func TestWorkForOtherProcessesIsTheirs(t *testing.T) {
 		"world net send3": 3, "world net recv3": 3, fmt.Sprintf("PXN %04x.1 send3", originTag(t, "uuid-2")): 2,
 	}
 	testkit.Same(t, wantRanks, ranks)
-	testkit.Check(t, property(a, "NCCL_OTF2::PXN") == "2" && property(a, "NCCL_OTF2::PXN_UNRESOLVED") == "",
+	testkit.Check(t, propertyText(a, "NCCL_OTF2::PXN") == "2" && propertyText(a, "NCCL_OTF2::PXN_UNRESOLVED") == "",
 		"properties: %+v", a.Anchor.Properties)
 }
 
@@ -251,7 +251,7 @@ func TestOriginatorsThatAreNotCertainAreNotGuessed(t *testing.T) {
 		accept(t, run.Archive)
 		a := open(t, run.Archive)
 		fmt.Fprintf(&said, "%s: complete: %t, unresolved: %q\n", c.name, run.Complete,
-			property(a, "NCCL_OTF2::PXN_UNRESOLVED"))
+			propertyText(a, "NCCL_OTF2::PXN_UNRESOLVED"))
 		_, markers, err := a.Markers()
 		testkit.Must(t, err)
 		for _, m := range markers {
@@ -285,7 +285,7 @@ func TestCommunicatorsOfUnknownSize(t *testing.T) {
 		"%+v", run)
 	golden.Text(t, "testdata/unsized.defs.txt", accept(t, run.Archive))
 	a := open(t, run.Archive)
-	got := property(a, "NCCL_OTF2::RANKS_OF_UNKNOWN_SIZE")
+	got := propertyText(a, "NCCL_OTF2::RANKS_OF_UNKNOWN_SIZE")
 	testkit.Check(t, got == "6", "%q ranks of communicators of unknown size", got)
 	nowhere := "Unknown ranks (no data)/no data"
 	want := []put{

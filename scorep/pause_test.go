@@ -102,7 +102,7 @@ func TestPausesAreDrawnWhereTheyAre(t *testing.T) {
 	testkit.Check(t, err == nil && len(markers) == 1 && markers[0].Time == t0+600_000 &&
 		markers[0].Duration == 301_000 && markers[0].Text == "world: operations 1-8 were not recorded", "%+v, %v",
 		markers, err)
-	testkit.Equal(t, property(a, "NCCL_OTF2::PAUSED::KERNEL_CH"), "64", "paused")
+	testkit.Equal(t, propertyText(a, "NCCL_OTF2::PAUSED::KERNEL_CH"), "64", "paused")
 	accept(t, run.Archive)
 }
 

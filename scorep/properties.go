@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -52,7 +52,7 @@ import (
 //	GAPS_DIFFER, GAPS_DIFFER::<n>   communicators whose members paused at different operations
 //	GPU_METRICS_LEFT_OUT      rows of GPU metrics left out because the archive has another process's for
 //	                          the same GPU
-//	PARENTS, PARENTS::<n>     communicators created from others, and how (facts.Birth): comm 5 of 2 split 1 color
+//	PARENTS, PARENTS::<n>     communicators created from others, and how (property.Birth): comm 5 of 2 split 1 color
 //	                          0; comm 6 of 2 shrink
 //	PXN, PXN_UNRESOLVED       communicator ranks whose network work another process did, and those of them
 //	                          whose process is not certain
@@ -81,16 +81,16 @@ import (
 // or message is missing.
 type properties []otf2.Property
 
-func (ps *properties) add(name facts.Property, value string) {
+func (ps *properties) add(name property.Name, value string) {
 	*ps = append(*ps, otf2.Property{Name: name.Key(), Value: clean(value)})
 }
 
-func (ps *properties) addNumber(name facts.Property, n uint64) {
+func (ps *properties) addNumber(name property.Name, n uint64) {
 	ps.add(name, strconv.FormatUint(n, 10))
 }
 
 // positive adds a number unless it is 0.
-func (ps *properties) positive(name facts.Property, n uint64) {
+func (ps *properties) positive(name property.Name, n uint64) {
 	if n > 0 {
 		ps.addNumber(name, n)
 	}
@@ -117,13 +117,13 @@ func (d *description) properties() (all properties) {
 	d.describeDifferences(ps)
 	d.describeGaps(ps)
 	d.describeBirths(ps)
-	ps.positive(facts.PropMetricsLeft, d.repeated.rows())
-	ps.positive(facts.PropPXN, uint64(len(d.origins.of)+len(d.origins.unknown)))
-	ps.positive(facts.PropPXNUnresolved, uint64(len(d.origins.unknown)))
+	ps.positive(property.MetricsLeft, d.repeated.rows())
+	ps.positive(property.PXN, uint64(len(d.origins.of)+len(d.origins.unknown)))
+	ps.positive(property.PXNUnresolved, uint64(len(d.origins.unknown)))
 	d.describeSync(ps)
-	ps.positive(facts.PropEndsMoved, d.movedEnds)
-	ps.positive(facts.PropTagCollisions, uint64(len(slices.Concat(d.origins.collisions...))))
-	*ps = append(*ps, otf2.Property{Name: facts.CompleteProperty, Value: strconv.FormatBool(d.complete(sum))})
+	ps.positive(property.EndsMoved, d.movedEnds)
+	ps.positive(property.TagCollisions, uint64(len(slices.Concat(d.origins.collisions...))))
+	*ps = append(*ps, otf2.Property{Name: property.Complete, Value: strconv.FormatBool(d.complete(sum))})
 	return all
 }
 
@@ -133,80 +133,80 @@ func (d *description) describeProcesses(ps *properties) {
 	for _, p := range d.run.Processes {
 		states[slices.Index([]jobs.State{jobs.Finished, jobs.Running, jobs.Crashed}, p.State)]++
 	}
-	ps.addNumber(facts.PropProcesses, uint64(len(d.run.Processes)))
-	ps.addNumber(facts.PropProcessesFinished, states[0])
-	ps.addNumber(facts.PropProcessesRunning, states[1])
-	ps.addNumber(facts.PropProcessesCrashed, states[2])
-	ps.positive(facts.PropProcessesContinued, d.continuedProcesses())
+	ps.addNumber(property.Processes, uint64(len(d.run.Processes)))
+	ps.addNumber(property.ProcessesFinished, states[0])
+	ps.addNumber(property.ProcessesRunning, states[1])
+	ps.addNumber(property.ProcessesCrashed, states[2])
+	ps.positive(property.ProcessesContinued, d.continuedProcesses())
 	dead := jobs.Deaths(d.ordered())
-	ps.positive(facts.PropProcessesDied, uint64(len(dead)))
+	ps.positive(property.ProcessesDied, uint64(len(dead)))
 	for i, line := range jobs.DeathWords(dead) {
-		ps.add(facts.PropDied.Nth(i), line)
+		ps.add(property.Died.Nth(i), line)
 	}
 	if d.silent != "" {
-		ps.add(facts.PropSilent, d.silent)
+		ps.add(property.Silent, d.silent)
 	}
-	ps.addNumber(facts.PropProcessesMissing, uint64(d.missingProcesses()))
-	ps.addNumber(facts.PropRanksMissing, uint64(d.missingRanks()))
-	ps.addNumber(facts.PropCommunicators, uint64(len(d.instances)))
+	ps.addNumber(property.ProcessesMissing, uint64(d.missingProcesses()))
+	ps.addNumber(property.RanksMissing, uint64(d.missingRanks()))
+	ps.addNumber(property.Communicators, uint64(len(d.instances)))
 }
 
 // describeLosses adds what was lost, by reason and by process, and what was damaged. sum has the counts of all
 // processes.
 func (d *description) describeLosses(ps *properties, sum *counts) {
-	ps.addNumber(facts.PropLost, sum.total(facts.PropLost))
+	ps.addNumber(property.Lost, sum.total(property.Lost))
 	sum.list(ps)
 	losers := 0
 	for _, p := range d.ordered() {
 		own := newCounts()
 		own.add(&p.Shard.Counts)
-		if n := own.total(facts.PropLost); n > 0 && losers < maxDifferences {
-			ps.addNumber(facts.PropLostByProcess.Nth(p.Index), n)
+		if n := own.total(property.Lost); n > 0 && losers < maxDifferences {
+			ps.addNumber(property.LostByProcess.Nth(p.Index), n)
 			losers++
 		}
 	}
 	uncounted := d.uncounted()
-	ps.positive(facts.PropUncounted, uint64(len(uncounted)))
+	ps.positive(property.Uncounted, uint64(len(uncounted)))
 	for i, text := range uncounted[:min(len(uncounted), maxDifferences)] {
-		ps.add(facts.PropUncounted.Nth(i), text)
+		ps.add(property.Uncounted.Nth(i), text)
 	}
-	ps.positive(facts.PropRanksUnsized, d.ranksOfUnknownSize())
+	ps.positive(property.RanksUnsized, d.ranksOfUnknownSize())
 	damaged := slices.Concat(d.run.Damaged, d.damaged)
-	ps.positive(facts.PropDamaged, uint64(len(damaged)))
+	ps.positive(property.Damaged, uint64(len(damaged)))
 	for i, text := range damaged[:min(len(damaged), maxDifferences)] {
-		ps.add(facts.PropDamaged.Nth(i), text)
+		ps.add(property.Damaged.Nth(i), text)
 	}
 }
 
 // describeDifferences adds where members of communicators differ, and which members stopped the job.
 func (d *description) describeDifferences(ps *properties) {
-	ps.addNumber(facts.PropDiffer, uint64(len(d.differences)))
+	ps.addNumber(property.Differ, uint64(len(d.differences)))
 	for i, d := range d.differences[:min(len(d.differences), maxDifferences)] {
-		ps.add(facts.PropDiffer.Nth(i), d.String())
+		ps.add(property.Differ.Nth(i), d.String())
 	}
-	ps.positive(facts.PropStopped, uint64(len(d.stopped)))
+	ps.positive(property.Stopped, uint64(len(d.stopped)))
 	for i, value := range waitfor.Values(d.stopped) {
-		ps.add(facts.PropStopped.Nth(i), value)
+		ps.add(property.Stopped.Nth(i), value)
 	}
 }
 
 // describeGaps adds which operations were not recorded, and the communicators whose members differ in that.
 func (d *description) describeGaps(ps *properties) {
-	ps.positive(facts.PropGaps, uint64(len(d.pauses)))
+	ps.positive(property.Gaps, uint64(len(d.pauses)))
 	for i := range d.pauses[:min(len(d.pauses), maxDifferences)] {
-		ps.add(facts.PropGaps.Nth(i), d.pauses[i].String())
+		ps.add(property.Gaps.Nth(i), d.pauses[i].String())
 	}
 	parted := 0
 	for _, in := range d.instances {
 		if in.Parted != nil {
 			if parted < maxDifferences {
-				ps.add(facts.PropGapsDiffer.Nth(parted),
+				ps.add(property.GapsDiffer.Nth(parted),
 					fmt.Sprintf("comm %d %q: %s", in.Ref, in.Name, in.Parted.Detail))
 			}
 			parted++
 		}
 	}
-	ps.positive(facts.PropGapsDiffer, uint64(parted))
+	ps.positive(property.GapsDiffer, uint64(parted))
 }
 
 // complete reports whether the archive contains all communication of the job, by definitions and counts alone.
@@ -218,27 +218,27 @@ func (d *description) complete(sum *counts) bool {
 	}
 	return !slices.ContainsFunc(d.instances, func(in *jobs.Communicator) bool {
 		return len(in.Missing()) > 0
-	}) && sum.total(facts.PropLost) == 0 && len(d.uncounted()) == 0 && sum.total(facts.PropPaused) == 0 &&
+	}) && sum.total(property.Lost) == 0 && len(d.uncounted()) == 0 && sum.total(property.Paused) == 0 &&
 		len(d.pauses) == 0 &&
 		len(d.differences) == 0 && len(d.problems) == 0 && len(d.origins.unknown) == 0 && d.ranksOfUnknownSize() == 0
 }
 
 // counts holds sums over processes, by property.
-type counts struct{ byName map[facts.Property]uint64 }
+type counts struct{ byName map[property.Name]uint64 }
 
-func newCounts() *counts { return &counts{make(map[facts.Property]uint64)} }
+func newCounts() *counts { return &counts{make(map[property.Name]uint64)} }
 
 func (c *counts) add(of *experiment.Counts) {
 	for _, kind := range []struct {
-		of facts.Property
+		of property.Name
 		n  map[string]uint64
 	}{
-		{facts.PropStarts, of.Starts}, {facts.PropStops, of.Stops}, {facts.PropStates, of.States},
-		{facts.PropFiltered, of.Filtered},
-		{facts.PropPaused, of.Paused}, {facts.PropOddities, of.Oddities}, {facts.PropTiming, of.Timing},
-		{facts.PropEnds, of.Ends}, {facts.PropNetwork, of.Network}, {facts.PropCUPTI, of.CUPTI},
-		{facts.PropScorep, of.Scorep}, {facts.PropImport, of.Import},
-		{facts.PropNullHandles, map[string]uint64{"": of.NullHandles}},
+		{property.Starts, of.Starts}, {property.Stops, of.Stops}, {property.States, of.States},
+		{property.Filtered, of.Filtered},
+		{property.Paused, of.Paused}, {property.Oddities, of.Oddities}, {property.Timing, of.Timing},
+		{property.Ends, of.Ends}, {property.Network, of.Network}, {property.CUPTI, of.CUPTI},
+		{property.Scorep, of.Scorep}, {property.Import, of.Import},
+		{property.NullHandles, map[string]uint64{"": of.NullHandles}},
 	} {
 		for key, n := range kind.n {
 			name := kind.of
@@ -252,13 +252,13 @@ func (c *counts) add(of *experiment.Counts) {
 	}
 	for reason, types := range of.Lost {
 		for typ, n := range types {
-			c.byName[facts.PropLost.Below(component(reason)).Below(component(typ))] += n
+			c.byName[property.Lost.Below(component(reason)).Below(component(typ))] += n
 		}
 	}
 }
 
 // total returns the sum of all counts of a kind.
-func (c *counts) total(kind facts.Property) uint64 {
+func (c *counts) total(kind property.Name) uint64 {
 	total := uint64(0)
 	for name, n := range c.byName {
 		if strings.HasPrefix(string(name), string(kind.Below(""))) {

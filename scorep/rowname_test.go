@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -28,7 +29,7 @@ func TestRowsOfSeveralRanksHaveNamesOfTheirOwn(t *testing.T) {
 	p.Finish()
 	a := jobtest.Open(t, jobtest.Unify(t, dir))
 	var names []string
-	kinds := facts.RowsOf(a.Defs, facts.Communicators(a.Defs))
+	kinds := naming.RowsOf(a.Defs, membership.Communicators(a.Defs))
 	for _, l := range a.Defs.Locations {
 		if kind := kinds.Kind(l.Self); kind == experiment.KindNetSend || kind == experiment.KindNetRecv ||
 			kind == experiment.KindEnqueue {
@@ -42,7 +43,7 @@ func TestRowsOfSeveralRanksHaveNamesOfTheirOwn(t *testing.T) {
 	for name, want := range map[string][2]string{"world r1 net send": {"world", "1"}, "half net recv": {"half", ""},
 		"world rank 12":         {"world", "12"},
 		"NCCL enqueue world r0": {"world", "0"}, "world ch 03": {"world", ""}, "Thread 0": {"Thread 0", ""}} {
-		label, rank := facts.RowLabel(name)
+		label, rank := naming.Label(name)
 		testkit.Check(t, label == want[0] && rank == want[1], "%q is of %q, rank %q", name, label, rank)
 	}
 }

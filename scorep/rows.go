@@ -10,7 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -222,7 +222,7 @@ func (r *rows) distinguishRanks() {
 	}
 	for _, l := range r.locations {
 		if at, rank, ok := rank(l); ok && rows[at] > 1 {
-			l.name = facts.OwnedRow(l.name, rank)
+			l.name = naming.AddOwner(l.name, rank)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/clocks"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -183,11 +183,11 @@ func (f *findings) describeSync(ps *properties) {
 	if s == nil {
 		return
 	}
-	ps.add(facts.PropClockSync, s.Method)
-	ps.addNumber(facts.PropSyncHosts, uint64(len(s.Hosts)))
-	ps.addNumber(facts.PropSyncExchange, uint64(s.Exchanges))
-	ps.positive(facts.PropSyncReadings, uint64(s.Readings))
-	ps.addNumber(facts.PropSyncBroken, uint64(s.Broken))
+	ps.add(property.ClockSync, s.Method)
+	ps.addNumber(property.SyncHosts, uint64(len(s.Hosts)))
+	ps.addNumber(property.SyncExchange, uint64(s.Exchanges))
+	ps.positive(property.SyncReadings, uint64(s.Readings))
+	ps.addNumber(property.SyncBroken, uint64(s.Broken))
 	states := make(map[string]uint64)
 	most := 0.0
 	for _, h := range s.Hosts {
@@ -197,11 +197,11 @@ func (f *findings) describeSync(ps *properties) {
 		}
 	}
 	for _, state := range []string{SyncReference, SyncCorrected, SyncOneSided, SyncUntied} {
-		ps.positive(facts.PropClockSync.Below(component(state)), states[state])
+		ps.positive(property.ClockSync.Below(component(state)), states[state])
 	}
-	ps.addNumber(facts.PropSyncMost, uint64(most))
+	ps.addNumber(property.SyncMost, uint64(most))
 	for i := range s.Hosts[:min(len(s.Hosts), maxDifferences)] {
-		ps.add(facts.PropSyncHost.Nth(i), s.Hosts[i].String())
+		ps.add(property.SyncHost.Nth(i), s.Hosts[i].String())
 	}
 }
 

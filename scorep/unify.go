@@ -17,7 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -210,8 +210,8 @@ func MayUnify(dir string) error {
 	}
 	ours := false
 	for _, p := range a.Properties {
-		ours = ours || strings.HasPrefix(p.Name, facts.PropertyPrefix)
-		if p.Name == facts.PropView.Key() || p.Name == facts.PropMerged.Key() {
+		ours = ours || strings.HasPrefix(p.Name, property.Prefix)
+		if p.Name == property.View.Key() || p.Name == property.Merged.Key() {
 			ours = false
 			break
 		}
@@ -370,7 +370,7 @@ func (a *archive) result(placed *files.Events) *RunResult {
 		}
 	}
 	r.Uncounted = a.uncounted()
-	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total(facts.PropLost),
+	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total(property.Lost),
 		(&description{roster: a.roster, findings: a.findings}).complete(sum)
 	r.MissingRanks = a.missingRanks()
 	for _, l := range a.locations {
@@ -385,7 +385,7 @@ func (a *archive) result(placed *files.Events) *RunResult {
 
 // PropertyOfLoss returns the common prefix of the properties that count losses for a reason, a key of
 // experiment.Counts.Lost.
-func PropertyOfLoss(reason string) facts.Property { return facts.PropLost.Below(component(reason)) }
+func PropertyOfLoss(reason string) property.Name { return property.Lost.Below(component(reason)) }
 
 // eventChunkSize returns the event chunk size of the archive, in bytes: the size with the most bytes in files of
 // several chunks, because files with another size must be rewritten. Files of a single chunk are readable with any

@@ -75,7 +75,7 @@ func open(t testing.TB, path string) *otf2.Archive {
 	return a
 }
 
-func property(a *otf2.Archive, name string) string {
+func propertyText(a *otf2.Archive, name string) string {
 	for _, p := range a.Anchor.Properties {
 		if p.Name == name {
 			return p.Value
@@ -157,8 +157,8 @@ func TestAFinishedJobBecomesAnArchive(t *testing.T) {
 	testkit.Same(t, want, run)
 	golden.Text(t, "testdata/finished.defs.txt", accept(t, filepath.Join(dir, "traces.otf2")))
 	a := open(t, res.Runs[0].Archive)
-	testkit.Equal(t, property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"), "true", "communication complete")
-	testkit.Equal(t, property(a, "NCCL_OTF2::TIMING::GPU"), "24", "operations timed on the GPU")
+	testkit.Equal(t, propertyText(a, "OTF2::MPI_COMMUNICATION_COMPLETE"), "true", "communication complete")
+	testkit.Equal(t, propertyText(a, "NCCL_OTF2::TIMING::GPU"), "24", "operations timed on the GPU")
 	evt := testkit.Value(os.Stat(a.EventFile(1<<32 | 3)))(t)
 	n := evt.Sys().(*syscall.Stat_t).Nlink
 	testkit.Check(t, n == 2, "event file has %d links, want 2", n)
@@ -214,7 +214,7 @@ func TestARunningJobCanBeUnifiedAndAgainWhenItHasEnded(t *testing.T) {
 	testkit.Check(t, run.Events == want, "%d events, want %d", run.Events, want)
 	testkit.Check(t, run.Last == t0+3_500_000, "last event at %d", run.Last-t0)
 	accept(t, run.Archive)
-	got := property(open(t, run.Archive), "NCCL_OTF2::PROCESSES_RUNNING")
+	got := propertyText(open(t, run.Archive), "NCCL_OTF2::PROCESSES_RUNNING")
 	testkit.Check(t, got == "2", "%q processes run", got)
 
 	finish(procs)
@@ -408,8 +408,8 @@ func TestMissingMembersKeepTheirPlaces(t *testing.T) {
 	testkit.Check(t, run.Finished == 3 && run.Missing == 1 && run.MissingRanks == 2 && !run.Complete, "%+v", run)
 	golden.Text(t, "testdata/missing.defs.txt", accept(t, run.Archive))
 	a := open(t, run.Archive)
-	testkit.Check(t, property(a, "NCCL_OTF2::PROCESSES_MISSING") == "1" &&
-		property(a, "NCCL_OTF2::RANKS_MISSING") == "2", "properties: %+v", a.Anchor.Properties)
+	testkit.Check(t, propertyText(a, "NCCL_OTF2::PROCESSES_MISSING") == "1" &&
+		propertyText(a, "NCCL_OTF2::RANKS_MISSING") == "2", "properties: %+v", a.Anchor.Properties)
 	_, markers, err := a.Markers()
 	testkit.Must(t, err)
 	var texts []string

@@ -17,7 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -182,7 +182,7 @@ func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 		usual(t, dir, clock(replay.ClockRecorded), env("NCCL_OTF2_EVENTS=gpu"))))(t)
 	collectors.Await(t, dir)
 	a := openArchive(t, unified(t, dir))
-	stretches, unnamed := facts.Stretches(a.Anchor)
+	stretches, unnamed := property.Stretches(a.Anchor)
 	testkit.Check(t, len(stretches) == 1 && unnamed <= 0 && stretches[0].First == 7 && stretches[0].Last == 7 &&
 		stretches[0].Detail == "Rank 1 asked for 10000 elements, Ranks 0,2 asked for 20000 elements", "%+v", stretches)
 	c := waitfor.OfArchive(a.Anchor)

@@ -17,7 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -44,8 +44,8 @@ func networkOf(t *testing.T, dir string) (n ofNetwork) {
 			n.tally = g.Rows
 		}
 	}
-	ps := facts.PropertiesOf(a.Anchor)
-	n.summed, n.oddities = ps.NetStepsSummed(), ps.Below(facts.PropOddities)
+	ps := property.Read(a.Anchor)
+	n.summed, n.oddities = ps.NetStepsSummed(), ps.Below(property.Oddities)
 	for _, l := range a.Defs.Locations {
 		n.events += l.Events
 	}

@@ -36,6 +36,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/export"
 	"github.com/nccl-otf2/nccl-otf2/internal/export/tracetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
@@ -359,7 +361,7 @@ func diffKind(operation string, size uint64, source string, equal int) string {
 // topSum adds up operations of a name as top shows them: for the bandwidth each with the median of its size.
 type topSum struct {
 	count, timed, time, bytes float64
-	bus                       facts.Moved
+	bus                       timing.Moved
 	comm                      string
 	sizes                     map[uint64]bool
 	mixed                     bool // not of one communicator, or several rows of one size
@@ -747,7 +749,7 @@ func readPerfetto(f figures, name string, outputs map[string][]byte) error {
 		case "answer", "marker", "measurement":
 		default:
 			group := s.Category
-			if _, channel := facts.RowChannel(row); channel {
+			if _, channel := naming.Channel(row); channel {
 				group = "NCCL channels"
 			}
 			if s.Args["unfinished"] == nil { // the tally counts them apart

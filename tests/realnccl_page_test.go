@@ -20,7 +20,7 @@ type releaseResults struct {
 	mu   sync.Mutex
 	api  int                          // version of the profiler API that it chose; 0: not known
 	of   map[string]map[string]string // by program and way
-	gpu  timing
+	gpu  stepTiming
 }
 
 func (c *releaseResults) set(r *realRun, says string) {

@@ -125,7 +125,7 @@ type realRun struct {
 	dir     string
 	result  *suite.Result
 	shards  []*experiment.Process
-	times   *timing // nil: not looked at
+	times   *stepTiming // nil: not looked at
 }
 
 func (r *realRun) ours() bool { return r.way != withoutPlugin && r.way != emptyPlugin }

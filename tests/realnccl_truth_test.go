@@ -66,7 +66,7 @@ func offs(plans []*operation, runs []*launch, raw func(uint64) int64) (all []tim
 }
 
 // timing is how GPU intervals lie to what ran.
-type timing struct {
+type stepTiming struct {
 	errors        []time.Duration // of both ends of each
 	uncertainties []time.Duration // as the archive states them
 	covered       int             // errors that these cover
@@ -75,7 +75,7 @@ type timing struct {
 	other         int             // plans with another time
 }
 
-func (m *timing) String() string {
+func (m *stepTiming) String() string {
 	slices.Sort(m.errors)
 	slices.Sort(m.uncertainties)
 	return fmt.Sprintf(
@@ -86,7 +86,7 @@ func (m *timing) String() string {
 		quantile(m.uncertainties, .5), quantile(m.uncertainties, 1), m.covered, m.far, byFar, m.between, m.other)
 }
 
-func (m *timing) add(o *timing) {
+func (m *stepTiming) add(o *stepTiming) {
 	m.errors, m.uncertainties = append(m.errors, o.errors...), append(m.uncertainties, o.uncertainties...)
 	m.covered, m.far, m.between, m.other = m.covered+o.covered, m.far+o.far, m.between+o.between, m.other+o.other
 }
@@ -103,10 +103,10 @@ const (
 // timesAgainstTruth wants GPU intervals to be those of the kernels that ran, plan by plan: where these may go on when
 // their end was stamped, they end between the two.
 func timesAgainstTruth(t *testing.T, logs map[int]*suite.Process, rows map[calledRank]*row,
-	shards []*experiment.Process) *timing {
+	shards []*experiment.Process) *stepTiming {
 	t.Helper()
 	partsAgree(t, logs)
-	m := &timing{}
+	m := &stepTiming{}
 	if len(shards) == 0 {
 		return m
 	}

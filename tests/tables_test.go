@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/export"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
@@ -351,7 +352,7 @@ func (r *timedRow) show(f figures, name string, k kind) {
 			f.near(name, key+": "+what, nearestRank(all, 0.5), 1e-9)
 		}
 	}
-	if r.factor == 0 || !facts.HasBandwidth(facts.SourceOf(k.source), k.grouped, k.equal) {
+	if r.factor == 0 || !timing.HasBandwidth(facts.SourceOf(k.source), k.grouped, k.equal) {
 		return
 	}
 	f.near(name, key+": algbw", r.size/median, 1e-9)
@@ -393,7 +394,7 @@ func addProfiles(f figures, name string, all []export.Operation) {
 		if len(comms[key]) > 1 {
 			continue
 		}
-		var moved facts.Moved
+		var moved timing.Moved
 		for c, times := range cells {
 			moved.Add(uint64(len(times)), float64(c.size)*factors[key], nearestRank(times, 0.5))
 		}

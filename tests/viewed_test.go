@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 )
 
 // shownAlone is the members' time of an operation that was so often launched alone. A view has no groups: where it has
@@ -20,7 +21,7 @@ func shownAlone(operation string, calls float64) string {
 }
 
 // altered are the properties by which a view says that it is not all that was recorded.
-var altered = []string{facts.PropView.Below("CLIPPED").Key(), facts.PropView.Below("DROPPED").Key()}
+var altered = []string{property.View.Below("CLIPPED").Key(), property.View.Below("DROPPED").Key()}
 
 // enterOrLeave is such an event as print writes it: its location, its time, the region's name.
 var enterOrLeave = regexp.MustCompile(`^(ENTER|LEAVE) +(\d+) +(\d+)  Region: "(.*)" <`)

@@ -7,7 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -73,7 +73,7 @@ func NewAssembly(finish, abandon func([]Operation)) *Assembly {
 }
 
 // MembersWithData counts the members of each communicator whose locations have events.
-func MembersWithData(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) map[otf2.CommRef]int {
+func MembersWithData(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator) map[otf2.CommRef]int {
 	n := make(map[otf2.CommRef]int, len(comms))
 	for ref, c := range comms {
 		for _, l := range c.Members {

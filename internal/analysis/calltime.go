@@ -4,6 +4,8 @@ package analysis
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -37,7 +39,7 @@ type apiCall struct {
 // known or can no longer become known.
 func newCallTimes(defs *otf2.Definitions, done func(*Operation)) *callTimes {
 	return &callTimes{
-		api: facts.CallRegions(defs), defs: defs, threads: make(map[otf2.LocationRef]*apiThread),
+		api: naming.CallRegions(defs), defs: defs, threads: make(map[otf2.LocationRef]*apiThread),
 		waiting:       make(map[*apiCall]bool),
 		operationDone: done,
 	}
@@ -114,7 +116,7 @@ func (c *callTimes) end() {
 
 // ReadOperations passes each operation of an archive's members to take, with the time of its call if known, on the
 // caller's goroutine. An operation is valid until take returns. problems names files that cannot be read to their end.
-func ReadOperations(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator, take func(*Operation)) (
+func ReadOperations(a *otf2.Archive, comms map[otf2.CommRef]*membership.Communicator, take func(*Operation)) (
 	problems []string) {
 	lanes := LanesOf(a.Defs)
 	readers := make([]*callReader, len(lanes))
@@ -144,7 +146,7 @@ type callReader struct {
 	found      []Operation
 }
 
-func newCallReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *callReader {
+func newCallReader(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator) *callReader {
 	r := new(callReader)
 	r.calls = newCallTimes(defs, func(o *Operation) { r.found = append(r.found, *o) })
 	r.operations = NewOperationReader(defs, comms, r.calls.operation)

@@ -5,7 +5,8 @@ package analysis
 import (
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -24,10 +25,10 @@ type Device struct {
 
 // Devices lists the ranks of an archive in world order, without ranks that have no data.
 func Devices(defs *otf2.Definitions) []Device {
-	ranks, _ := Ranks(defs, facts.Communicators(defs))
+	ranks, _ := Ranks(defs, membership.Communicators(defs))
 	pids := make(map[otf2.LocationGroupRef]uint64)
 	for _, p := range defs.LocationGroupProperties {
-		if defs.String(p.Name) == facts.PropPID.Key() {
+		if defs.String(p.Name) == property.PID.Key() {
 			pids[p.LocationGroup] = uint64(p.Value)
 		}
 	}

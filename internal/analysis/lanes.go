@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -167,7 +169,7 @@ func ReadLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i 
 
 // ReadRegions reads the lanes of an archive with readers of package facts; want sets the hooks of a lane's reader.
 func ReadRegions(a *otf2.Archive, lanes [][]otf2.LocationRef, want func(i int, r *facts.Reader)) (problems []string) {
-	names, attributes := facts.ArchiveNames(a.Defs, facts.Communicators(a.Defs)), facts.FindAttributes(a.Defs)
+	names, attributes := facts.ArchiveNames(a.Defs, membership.Communicators(a.Defs)), attribute.Find(a.Defs)
 	readers := make([]*facts.Reader, len(lanes))
 	for i := range readers {
 		readers[i] = facts.NewReader(names, attributes)

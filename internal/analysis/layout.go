@@ -6,14 +6,14 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // WorldRanks returns the ranks of an archive in world order, and the rank of each communicator location. For a
 // location that represents several ranks without data, it is the first of them.
 func WorldRanks(defs *otf2.Definitions) ([]Rank, map[otf2.LocationRef]int) {
-	return Ranks(defs, facts.Communicators(defs))
+	return Ranks(defs, membership.Communicators(defs))
 }
 
 // Communicator describes a communicator of NCCL.
@@ -28,7 +28,7 @@ type Communicator struct {
 // Communicators lists an archive's communicators by id, without those of networks.
 func Communicators(defs *otf2.Definitions) []Communicator {
 	var all []Communicator
-	comms := facts.Communicators(defs)
+	comms := membership.Communicators(defs)
 	_, of := Ranks(defs, comms)
 	for _, c := range comms {
 		if c.Self {

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -43,8 +45,8 @@ func Open(path string, opts *otf2.ReadOptions) (*otf2.Archive, error) {
 // definitions and properties: they are counted on all members and compared on none. The same holds for calls that
 // cannot be decided. Call it before anything else is read from the archive's events. It does not report files that
 // cannot be read to their end; the next reader of the events does.
-func FindMissingCalls(a *otf2.Archive) []facts.Stretch {
-	comms := facts.Communicators(a.Defs)
+func FindMissingCalls(a *otf2.Archive) []property.Stretch {
+	comms := membership.Communicators(a.Defs)
 	members := make(map[otf2.CommRef][][]calledOnce)
 	for ref, c := range comms {
 		if c.Calls && !c.Self && len(c.Members) > 1 {
@@ -68,8 +70,8 @@ func FindMissingCalls(a *otf2.Archive) []facts.Stretch {
 		return none
 	}, func(*struct{}) {})
 
-	var missing []facts.Missing
-	var stretches []facts.Stretch
+	var missing []membership.Missing
+	var stretches []property.Stretch
 	for _, d := range a.Defs.Comms {
 		if of := members[d.Self]; of != nil {
 			m := matchCalls(of)
@@ -80,7 +82,7 @@ func FindMissingCalls(a *otf2.Archive) []facts.Stretch {
 	if len(stretches) == 0 {
 		return nil
 	}
-	facts.DefineMissing(a.Defs, missing)
+	membership.DefineMissing(a.Defs, missing)
 	addStretches(a.Anchor, stretches)
 	return stretches
 }
@@ -97,18 +99,18 @@ func isTogether(o *Operation) bool {
 }
 
 // addStretches adds stretches to those that the archive's properties report as recorded differently.
-func addStretches(a *otf2.Anchor, all []facts.Stretch) {
-	ps := facts.PropertiesOf(a)
-	known := len(ps.Numbered(facts.PropDiffer))
-	n, _ := ps.Number(facts.PropDiffer)
-	replaced := []string{facts.PropDiffer.Key(), facts.CompleteProperty}
+func addStretches(a *otf2.Anchor, all []property.Stretch) {
+	ps := property.Read(a)
+	known := len(ps.Numbered(property.Differ))
+	n, _ := ps.Number(property.Differ)
+	replaced := []string{property.Differ.Key(), property.Complete}
 	a.Properties = slices.DeleteFunc(slices.Clone(a.Properties),
 		func(p otf2.Property) bool { return slices.Contains(replaced, p.Name) })
-	a.Properties = append(a.Properties, otf2.Property{Name: facts.CompleteProperty, Value: "false"},
-		otf2.Property{Name: facts.PropDiffer.Key(), Value: strconv.FormatUint(n+uint64(len(all)), 10)})
+	a.Properties = append(a.Properties, otf2.Property{Name: property.Complete, Value: "false"},
+		otf2.Property{Name: property.Differ.Key(), Value: strconv.FormatUint(n+uint64(len(all)), 10)})
 	for i, s := range all {
 		text := fmt.Sprintf("comm %d %s %d-%d %q: %s", s.Comm, s.Function, s.First, s.Last, s.Name, s.Detail)
-		a.Properties = append(a.Properties, otf2.Property{Name: facts.PropDiffer.Nth(known + i).Key(), Value: text})
+		a.Properties = append(a.Properties, otf2.Property{Name: property.Differ.Nth(known + i).Key(), Value: text})
 	}
 }
 
@@ -124,7 +126,7 @@ type callMatch struct {
 
 	counted map[string]uint64 // calls, by function
 	lost    []lostCall
-	unsure  []facts.Stretch // it is uncertain which members' calls belong together
+	unsure  []property.Stretch // it is uncertain which members' calls belong together
 }
 
 // callStep is one call with the members that made it and those that did not.
@@ -161,26 +163,26 @@ func matchCalls(members [][]calledOnce) *callMatch {
 	}
 	m.mergeSteps()
 	all, lost, early := 0, 0, 0
-	segment := make(map[string]*facts.Stretch) // calls since the last one that is made together, by function
-	lacking := make(map[string]bool)           // functions in segment with calls that some members lack
+	segment := make(map[string]*property.Stretch) // calls since the last one that is made together, by function
+	lacking := make(map[string]bool)              // functions in segment with calls that some members lack
 	for _, s := range m.steps {
 		function, n := s.call.function, m.counted[s.call.function]
 		m.counted[function]++
 		all += len(s.with)
 		switch {
 		case !s.call.together && segment[function] == nil:
-			segment[function] = &facts.Stretch{Function: function, First: n, Last: n,
+			segment[function] = &property.Stretch{Function: function, First: n, Last: n,
 				Detail: "ranks did not record as many, and which they lack cannot be told"}
 		case !s.call.together:
 			segment[function].Last = n
 		case s.early:
 			early++
-			m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n, Last: n,
+			m.unsure = append(m.unsure, property.Stretch{Function: function, First: n, Last: n,
 				Detail: "ranks' times contradict each other", Unsure: true})
 		case len(s.without) == 0:
 			m.settle(segment, lacking, false)
 		case s.vague > 0:
-			m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n - min(n, s.vague), Last: n,
+			m.unsure = append(m.unsure, property.Stretch{Function: function, First: n - min(n, s.vague), Last: n,
 				Detail: "one of these is " + detailOf(s.without)})
 		}
 		if len(s.without) > 0 {
@@ -225,7 +227,7 @@ func (m *callMatch) isShifted() bool {
 
 // settle ends a segment of calls that are not made together. If members lack one of several calls of a function, all
 // these calls are unsure; with all, the calls of every function are.
-func (m *callMatch) settle(segment map[string]*facts.Stretch, lacking map[string]bool, all bool) {
+func (m *callMatch) settle(segment map[string]*property.Stretch, lacking map[string]bool, all bool) {
 	for _, function := range slices.Sorted(maps.Keys(segment)) {
 		if s := segment[function]; all || lacking[function] && s.First < s.Last {
 			m.unsure = append(m.unsure, *s)
@@ -357,8 +359,8 @@ func (m *callMatch) giveUp(all bool) {
 	} else if steps := len(m.steps); steps > 0 {
 		function := m.steps[steps-1].call.function
 		n := m.counted[function]
-		m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n - min(n, slices.Max(m.vague)), Last: n,
-			Detail: "which of these ranks lack cannot be told"})
+		m.unsure = append(m.unsure, property.Stretch{Function: function, First: n - min(n, slices.Max(m.vague)),
+			Last: n, Detail: "which of these ranks lack cannot be told"})
 	}
 	most := make(map[string]uint64)
 	for rank, calls := range m.members {
@@ -370,12 +372,12 @@ func (m *callMatch) giveUp(all bool) {
 	}
 	for function, n := range most {
 		first := m.counted[function]
-		m.unsure = append(m.unsure, facts.Stretch{
+		m.unsure = append(m.unsure, property.Stretch{
 			Function: function, First: first, Last: first + min(2*n, math.MaxUint32),
 			Detail: "members made different calls: from here on none are compared",
 		})
 	}
-	slices.SortFunc(m.unsure, func(a, b facts.Stretch) int {
+	slices.SortFunc(m.unsure, func(a, b property.Stretch) int {
 		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Function, b.Function))
 	})
 }
@@ -396,7 +398,7 @@ func (m *callMatch) equal() bool {
 }
 
 // missing lists the calls that members lack.
-func (m *callMatch) missing(c *facts.Communicator) (all []facts.Missing) {
+func (m *callMatch) missing(c *membership.Communicator) (all []membership.Missing) {
 	type sequence struct {
 		rank     int
 		function string
@@ -407,7 +409,7 @@ func (m *callMatch) missing(c *facts.Communicator) (all []facts.Missing) {
 			of := sequence{rank, l.function}
 			if _, known := at[of]; !known {
 				at[of] = len(all)
-				all = append(all, facts.Missing{Location: c.Members[rank], Comm: c.Ref, Function: l.function})
+				all = append(all, membership.Missing{Location: c.Members[rank], Comm: c.Ref, Function: l.function})
 			}
 			all[at[of]].Ordinals = append(all[at[of]].Ordinals, l.ordinal)
 		}
@@ -416,9 +418,9 @@ func (m *callMatch) missing(c *facts.Communicator) (all []facts.Missing) {
 }
 
 // stretches lists the calls that are not to be compared, with the reason.
-func (m *callMatch) stretches(c *facts.Communicator) (all []facts.Stretch) {
+func (m *callMatch) stretches(c *membership.Communicator) (all []property.Stretch) {
 	for _, l := range m.lost {
-		all = append(all, facts.Stretch{Function: l.function, First: l.ordinal, Last: l.ordinal,
+		all = append(all, property.Stretch{Function: l.function, First: l.ordinal, Last: l.ordinal,
 			Detail: detailOf(l.ranks)})
 	}
 	all = append(all, m.unsure...)

@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -23,12 +24,12 @@ type numbered struct {
 }
 
 // numbersOf returns the numbers of an archive's collectives, and the stretches that are not to be compared.
-func numbersOf(t *testing.T, path string) (numbers map[numbered]uint64, left []facts.Stretch) {
+func numbersOf(t *testing.T, path string) (numbers map[numbered]uint64, left []property.Stretch) {
 	t.Helper()
 	a := testkit.Value(analysis.Open(path, nil))(t)
 	defer a.Close()
 	numbers = make(map[numbered]uint64)
-	r := analysis.NewOperationReader(a.Defs, facts.Communicators(a.Defs), func(o *analysis.Operation) {
+	r := analysis.NewOperationReader(a.Defs, membership.Communicators(a.Defs), func(o *analysis.Operation) {
 		if !o.Message {
 			numbers[numbered{o.Location, o.Comm, o.Function, o.End}] = o.Ordinal
 		}
@@ -37,7 +38,7 @@ func numbersOf(t *testing.T, path string) (numbers map[numbered]uint64, left []f
 		testkit.Must(t, err)
 		r.Event(ev)
 	}
-	left, _ = facts.Stretches(a.Anchor)
+	left, _ = property.Stretches(a.Anchor)
 	return numbers, left
 }
 
@@ -84,7 +85,7 @@ func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 		wrong, compared := 0, 0
 		for of, n := range got {
 			switch {
-			case facts.Excluded(left, of.comm, of.function, n):
+			case property.Excluded(left, of.comm, of.function, n):
 			case n != want[of]:
 				wrong++
 			default:
@@ -140,7 +141,7 @@ func TestCallsOfDifferentClocks(t *testing.T) {
 				if of.location == 1 {
 					was.end -= otf2.Timestamp(by)
 				}
-				testkit.Check(t, n == want[was] || lost && facts.Excluded(left, of.comm, of.function, n),
+				testkit.Check(t, n == want[was] || lost && property.Excluded(left, of.comm, of.function, n),
 					"clocks differ by %d ns, lost %v: %+v has number %d, not %d", by, lost, of, n, want[was])
 			}
 		}

@@ -8,7 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -22,7 +23,7 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 		gaps := rapid.SampledFrom([]uint64{2, 50, 1000}).Draw(rt, "gaps")
 		functions := rapid.SampledFrom([][]string{{"AllReduce"}, {"AllReduce", "BARRIER"},
 			{"AllReduce", "Broadcast", "Reduce"}, {"Broadcast"}}).Draw(rt, "functions")
-		comm := &facts.Communicator{Ref: 3}
+		comm := &membership.Communicator{Ref: 3}
 		for r := range n {
 			comm.Members = append(comm.Members, otf2.LocationRef(r))
 		}
@@ -106,7 +107,7 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 					ordinal++
 				}
 				next[c.function] = ordinal + 1
-				if facts.Excluded(stretches, comm.Ref, c.function, ordinal) {
+				if property.Excluded(stretches, comm.Ref, c.function, ordinal) {
 					continue
 				}
 				compared++

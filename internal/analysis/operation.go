@@ -8,13 +8,15 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Operation is one member's part in a collective, or one end of a message, with what is known about the member.
 type Operation struct {
 	facts.Operation
-	Communicator *facts.Communicator
+	Communicator *membership.Communicator
 	Rank         int          // in the communicator
 	During       Occasion     // the phase that it was called in; nil: none, or unknown
 	CallTime     uint64       // how long the call that led to it took, ns; see callTimes
@@ -40,7 +42,7 @@ func (op *Operation) Sequence() string { return op.PairName(op.Rank) }
 // OperationReader finds the operations of communicators' members in events.
 type OperationReader struct {
 	*facts.Reader
-	Comms  map[otf2.CommRef]*facts.Communicator
+	Comms  map[otf2.CommRef]*membership.Communicator
 	Member map[otf2.LocationRef]bool // members of any communicator; in an archive only those looked up so far
 	whole  bool                      // Comms has all communicators
 	emit   func(*Operation)
@@ -50,16 +52,16 @@ type OperationReader struct {
 
 // NewOperationReader returns a reader of an archive's events that passes each operation of a member to emit when it
 // ends. An operation is valid until emit returns.
-func NewOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator,
+func NewOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator,
 	emit func(*Operation)) *OperationReader {
-	r := NewOperationsOf(facts.ArchiveNames(defs, comms), facts.FindAttributes(defs), comms, emit)
+	r := NewOperationsOf(facts.ArchiveNames(defs, comms), attribute.Find(defs), comms, emit)
 	r.whole = true
 	return r
 }
 
 // NewOperationsOf is like NewOperationReader for events whose names do not come from an archive; the caller sets
 // Member.
-func NewOperationsOf(names facts.Names, attributes *facts.Attributes, comms map[otf2.CommRef]*facts.Communicator,
+func NewOperationsOf(names facts.Names, attributes *attribute.Table, comms map[otf2.CommRef]*membership.Communicator,
 	emit func(*Operation)) *OperationReader {
 	r := &OperationReader{Reader: facts.NewReader(names, attributes), Comms: comms,
 		Member: make(map[otf2.LocationRef]bool), emit: emit}

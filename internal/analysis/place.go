@@ -3,7 +3,8 @@
 package analysis
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -15,9 +16,9 @@ type NetworkRow struct {
 
 // NetworkRows returns, for the rows of proxies, whose transfers they show, if known.
 func NetworkRows(defs *otf2.Definitions) map[otf2.LocationRef]NetworkRow {
-	ranks := facts.NetworkRanks(defs)
+	ranks := property.NetworkRanks(defs)
 	all := make(map[otf2.LocationRef]NetworkRow)
-	for _, c := range facts.AllCommunicators(defs) {
+	for _, c := range membership.AllCommunicators(defs) {
 		if !c.Network || c.Parent == otf2.UndefinedComm {
 			continue
 		}

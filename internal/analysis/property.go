@@ -8,17 +8,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Properties has the properties of an archive. Their names are listed in package facts, and explained in package
 // scorep.
-type Properties struct{ facts.Properties }
+type Properties struct{ property.Properties }
 
 // PropertiesOf reads an archive's properties.
-func PropertiesOf(a *otf2.Anchor) Properties { return Properties{facts.PropertiesOf(a)} }
+func PropertiesOf(a *otf2.Anchor) Properties { return Properties{property.Read(a)} }
 
 // diedPrefix begins the names, below LOST, of the counters of operations lost with collectors that died, by function.
 const diedPrefix = "COLLECTOR_DIED::"
@@ -26,7 +26,7 @@ const diedPrefix = "COLLECTOR_DIED::"
 // Hidden reads the property HIDDEN: key, key.
 func (ps Properties) Hidden() []hidden.Traffic {
 	all := []hidden.Traffic{}
-	for key := range strings.SplitSeq(ps.Text(facts.PropHidden), ", ") {
+	for key := range strings.SplitSeq(ps.Text(property.Hidden), ", ") {
 		if key != "" {
 			all = append(all, hidden.Keyed(key))
 		}
@@ -35,11 +35,11 @@ func (ps Properties) Hidden() []hidden.Traffic {
 }
 
 // Merged reports whether the archive also contains processes and communicators of another tool.
-func (ps Properties) Merged() bool { return ps.Has(facts.PropMerged) }
+func (ps Properties) Merged() bool { return ps.Has(property.Merged) }
 
 // StretchesOf returns the operations that the archive's members recorded differently.
-func StretchesOf(a *otf2.Anchor) []facts.Stretch {
-	all, _ := facts.Stretches(a)
+func StretchesOf(a *otf2.Anchor) []property.Stretch {
+	all, _ := property.Stretches(a)
 	return all
 }
 
@@ -47,7 +47,7 @@ func StretchesOf(a *otf2.Anchor) []facts.Stretch {
 // operations are excluded from comparisons.
 func Differing(a *otf2.Anchor) (lines []string) {
 	const most = 16
-	all, unnamed := facts.Stretches(a)
+	all, unnamed := property.Stretches(a)
 	for _, s := range all[:min(len(all), most)] {
 		lines = append(lines, "ranks differ: "+s.String())
 	}
@@ -60,7 +60,7 @@ func Differing(a *otf2.Anchor) (lines []string) {
 // Gaps reads the properties GAPS::<n>: comm 3 10-19 "name", comm 3 replayed 10- "name".
 func (ps Properties) Gaps() []Gap {
 	all := []Gap{}
-	for _, value := range ps.Numbered(facts.PropGaps) {
+	for _, value := range ps.Numbered(property.Gaps) {
 		head, _, _ := strings.Cut(value, " \"")
 		g := Gap{}
 		rest, ok := strings.CutPrefix(head, "comm ")

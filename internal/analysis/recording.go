@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -60,22 +60,22 @@ type SelfText struct {
 
 // The properties in a Self, in the order of reports.
 var (
-	selfValues = []facts.Property{facts.PropLibrary, facts.PropLibraryVersion, facts.PropLibraryPath,
-		facts.PropAPIVersion, facts.PropEventMask, facts.PropWithheld, facts.PropRecordMask, facts.PropNetSteps,
-		facts.PropClockSource, facts.PropMemoryKind,
-		facts.PropCUPTIState, facts.PropCUPTIVersion, facts.PropScorepState, facts.PropImportedFrom,
-		facts.PropImportMissing}
-	selfCounts = []facts.Property{
-		facts.PropProcessesFinished, facts.PropProcessesRunning, facts.PropProcessesCrashed,
-		facts.PropProcessesContinued, facts.PropProcessesDied, facts.PropProcessesMissing, facts.PropCommunicators,
-		facts.PropRanksMissing, facts.PropRanksUnsized,
-		facts.PropStarts, facts.PropStops, facts.PropStates, facts.PropFiltered, facts.PropPaused, facts.PropLost,
-		facts.PropLostByProcess, facts.PropNullHandles, facts.PropOddities, facts.PropTiming, facts.PropCUPTI,
-		facts.PropScorep, facts.PropImport,
-		facts.PropPXN, facts.PropPXNUnresolved, facts.PropTagCollisions,
+	selfValues = []property.Name{property.Library, property.LibraryVersion, property.LibraryPath,
+		property.APIVersion, property.EventMask, property.Withheld, property.RecordMask, property.NetSteps,
+		property.ClockSource, property.MemoryKind,
+		property.CUPTIState, property.CUPTIVersion, property.ScorepState, property.ImportedFrom,
+		property.ImportMissing}
+	selfCounts = []property.Name{
+		property.ProcessesFinished, property.ProcessesRunning, property.ProcessesCrashed,
+		property.ProcessesContinued, property.ProcessesDied, property.ProcessesMissing, property.Communicators,
+		property.RanksMissing, property.RanksUnsized,
+		property.Starts, property.Stops, property.States, property.Filtered, property.Paused, property.Lost,
+		property.LostByProcess, property.NullHandles, property.Oddities, property.Timing, property.CUPTI,
+		property.Scorep, property.Import,
+		property.PXN, property.PXNUnresolved, property.TagCollisions,
 	}
-	selfRemarks = []facts.Property{facts.PropDied, facts.PropUncounted, facts.PropGaps, facts.PropGapsDiffer,
-		facts.PropDiffer}
+	selfRemarks = []property.Name{property.Died, property.Uncounted, property.Gaps, property.GapsDiffer,
+		property.Differ}
 )
 
 // SelfReport collects what an archive's properties say about its recording. An archive of another tool has none.
@@ -85,7 +85,7 @@ func SelfReport(a *otf2.Archive) *Self {
 		Archive: a.Path(), Creator: a.Anchor.Creator, Complete: !ps.Incomplete(),
 		Recording: []SelfValue{}, Costs: ps.costs(), Counts: []SelfCount{}, Remarks: []SelfText{},
 	}
-	s.Processes, _ = ps.Number(facts.PropProcesses)
+	s.Processes, _ = ps.Number(property.Processes)
 	for _, name := range selfValues {
 		s.Recording = append(s.Recording, ps.Values(name)...)
 	}
@@ -116,7 +116,7 @@ func SelfReport(a *otf2.Archive) *Self {
 }
 
 // Values lists the values of a property, and which processes have each.
-func (ps Properties) Values(name facts.Property) (all []SelfValue) {
+func (ps Properties) Values(name property.Name) (all []SelfValue) {
 	if ps.Has(name) {
 		all = append(all, SelfValue{string(name), ps.Text(name), "all"})
 	}
@@ -133,15 +133,15 @@ func (ps Properties) Values(name facts.Property) (all []SelfValue) {
 func (ps Properties) costs() []SelfCost {
 	all := []SelfCost{}
 	for name := range ps.Properties {
-		words := strings.Split(strings.TrimPrefix(name, facts.PropertyPrefix), "::")
-		if len(words) != 4 || words[0] != string(facts.PropCost) || words[3] != string(facts.PropCostSamples) {
+		words := strings.Split(strings.TrimPrefix(name, property.Prefix), "::")
+		if len(words) != 4 || words[0] != string(property.Cost) || words[3] != string(property.CostSamples) {
 			continue
 		}
 		c := SelfCost{Callback: words[1], Type: words[2]}
-		of := facts.PropCost.Below(c.Callback).Below(c.Type)
-		c.Samples, _ = ps.Number(of.Below(string(facts.PropCostSamples)))
-		c.MeanNs, _ = strconv.ParseFloat(ps.Text(of.Below(string(facts.PropCostMean))), 64)
-		c.MostNs, _ = strconv.ParseFloat(ps.Text(of.Below(string(facts.PropCostMost))), 64)
+		of := property.Cost.Below(c.Callback).Below(c.Type)
+		c.Samples, _ = ps.Number(of.Below(string(property.CostSamples)))
+		c.MeanNs, _ = strconv.ParseFloat(ps.Text(of.Below(string(property.CostMean))), 64)
+		c.MostNs, _ = strconv.ParseFloat(ps.Text(of.Below(string(property.CostMost))), 64)
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b SelfCost) int {

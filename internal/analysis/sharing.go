@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -26,7 +26,7 @@ type SharedGPU struct {
 // SharedGPUs finds GPUs that several of an archive's ranks share; ranks and of are the results of Ranks. It goes by
 // the UUIDs that CUDA reported. GPUs that were guessed are never reported as shared, nor are divided ones (MIG) if it
 // is unknown which part a rank has.
-func SharedGPUs(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, ranks []Rank,
+func SharedGPUs(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator, ranks []Rank,
 	of map[otf2.LocationRef]int) []SharedGPU {
 	devices, repeated := devicesOf(defs, ranks)
 	if !repeated {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -75,7 +75,7 @@ func TestSharedGPUs(t *testing.T) {
 				InitTime: shardtest.Epoch + 1_000_000})
 			members[d.comm]++
 		}))
-		comms := facts.Communicators(a.Defs)
+		comms := membership.Communicators(a.Defs)
 		ranks, of := analysis.Ranks(a.Defs, comms)
 		got := analysis.SharedGPUs(a.Defs, comms, ranks, of)
 		for i := range got {

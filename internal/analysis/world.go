@@ -6,7 +6,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -49,12 +50,12 @@ type Rank struct {
 type unit struct{ process, group otf2.LocationGroupRef }
 
 // Ranks returns the ranks of the archive in world order, and the rank of each communicator location. For a location
-// that represents several ranks without data it is the first of them, see facts.Communicator.Place.
-func Ranks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) ([]Rank, map[otf2.LocationRef]int) {
+// that represents several ranks without data it is the first of them, see membership.Communicator.Place.
+func Ranks(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator) ([]Rank, map[otf2.LocationRef]int) {
 	units, gpus := unitsOf(defs, comms)
 	seen := make(map[unit]bool)
 	var ranks []Rank
-	absent := facts.AbsentRanks(defs)
+	absent := property.AbsentRanks(defs)
 	for _, u := range units {
 		if !seen[u] {
 			seen[u] = true
@@ -78,7 +79,7 @@ func Ranks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) (
 }
 
 // unitsOf returns the unit of each communicator location, and for each process its GPUs that are in communicators.
-func unitsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) (
+func unitsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator) (
 	units map[otf2.LocationRef]unit, gpus map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool) {
 	units = make(map[otf2.LocationRef]unit)
 	gpus = make(map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool)

@@ -9,6 +9,10 @@ import (
 	"sync/atomic"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -125,7 +129,7 @@ func sampleOf(o *facts.Operation, rank int, origin otf2.Timestamp) (s opSample, 
 type exchangeReader struct {
 	archive   *otf2.Archive
 	hosts     Hosts
-	stretches []facts.Stretch
+	stretches []property.Stretch
 	out       *exchanges
 	workers   int
 	window    int // operations read per member and round
@@ -139,8 +143,8 @@ type exchangeReader struct {
 // read goes through the communicators one after the other. The members of a communicator advance together by number of
 // operations, not by time, so the number of pending operations is bounded however far the clocks are apart.
 func (r *exchangeReader) read() {
-	comms := facts.Communicators(r.archive.Defs)
-	var spanning []*facts.Communicator
+	comms := membership.Communicators(r.archive.Defs)
+	var spanning []*membership.Communicator
 	for _, d := range r.archive.Defs.Comms {
 		c := comms[d.Self]
 		if c == nil || len(c.Members) < 2 {
@@ -193,7 +197,7 @@ func (m *memberStream) readOperations(n int) {
 }
 
 // readCommunicator reads all members of a communicator in step and matches their parts of each operation.
-func (r *exchangeReader) readCommunicator(c *facts.Communicator) {
+func (r *exchangeReader) readCommunicator(c *membership.Communicator) {
 	members := r.openMembers(c)
 	for _, m := range members {
 		defer m.events.Close()
@@ -241,12 +245,12 @@ func (r *exchangeReader) fillMembers(members []*memberStream) {
 }
 
 // openMembers opens the members of a communicator that have events. The caller closes them.
-func (r *exchangeReader) openMembers(c *facts.Communicator) (members []*memberStream) {
+func (r *exchangeReader) openMembers(c *membership.Communicator) (members []*memberStream) {
 	origin := otf2.Timestamp(r.archive.Defs.Clock.Offset)
-	comms := map[otf2.CommRef]*facts.Communicator{c.Ref: c}
+	comms := map[otf2.CommRef]*membership.Communicator{c.Ref: c}
 	rows := networkRows(r.archive.Defs, c, r.hosts)
-	names, attributes := facts.ArchiveNames(r.archive.Defs, comms), facts.FindAttributes(r.archive.Defs)
-	phases, wins := facts.NetPhaseRegions(r.archive.Defs), facts.Windows(r.archive.Defs)
+	names, attributes := facts.ArchiveNames(r.archive.Defs, comms), attribute.Find(r.archive.Defs)
+	phases, wins := naming.NetPhaseRegions(r.archive.Defs), membership.Windows(r.archive.Defs)
 	for rank, l := range c.Members {
 		if d := r.archive.Defs.Location(l); d == nil || d.Events == 0 {
 			continue
@@ -300,10 +304,10 @@ type hostPart struct {
 }
 
 type exchangeMatcher struct {
-	comm      *facts.Communicator
+	comm      *membership.Communicator
 	members   int
 	hosts     map[int]int32 // by rank
-	stretches []facts.Stretch
+	stretches []property.Stretch
 	out       *exchanges
 	open      map[exchangeKey]*openExchange
 	queue     []exchangeKey // keys in the order in which they were opened; closed ones may still be listed
@@ -324,7 +328,7 @@ func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
 	case opArrival:
 		key.src, key.dst, key.channel = s.peer, from.rank, s.channel
 	default:
-		if facts.Excluded(m.stretches, m.comm.Ref, s.function, s.ordinal) {
+		if property.Excluded(m.stretches, m.comm.Ref, s.function, s.ordinal) {
 			return
 		}
 	}
@@ -337,7 +341,7 @@ func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
 			if opKinds[key.function] != opOther {
 				function = key.function
 			}
-			if facts.Excluded(m.stretches, m.comm.Ref, function, s.ordinal) {
+			if property.Excluded(m.stretches, m.comm.Ref, function, s.ordinal) {
 				return
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -150,7 +150,7 @@ func Fit(path string, hosts Hosts, opts *Options) (*Fitted, error) {
 		progress = func(int, int) {}
 	}
 	found := newExchanges(maxInstants)
-	stretches, _ := facts.Stretches(a.Anchor)
+	stretches, _ := property.Stretches(a.Anchor)
 	r := &exchangeReader{
 		archive: a, hosts: hosts, stretches: stretches, out: found, workers: workers,
 		window: min(1024, max(32, (1<<18)/largest)), pending: 1 << 16, progress: progress,

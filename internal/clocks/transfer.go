@@ -4,6 +4,10 @@ package clocks
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -17,9 +21,9 @@ import (
 //
 // Network rows identify an operation by its event id; the communicator rank's row gives its name, earlier or later.
 type transferReader struct {
-	regions map[otf2.RegionRef]facts.NetPhase
-	windows map[otf2.RmaWinRef]*facts.Communicator
-	comm    *facts.Communicator
+	regions map[otf2.RegionRef]naming.NetPhase
+	windows map[otf2.RmaWinRef]*membership.Communicator
+	comm    *membership.Communicator
 
 	ready    map[stepKey]float64 // when the oldest step entered its last phase before the transfer
 	open     map[uint64][]transferEnd
@@ -39,8 +43,9 @@ const (
 )
 
 // newTransferReader makes a reader of rows with these names, attributes and phases.
-func newTransferReader(names facts.Names, attributes *facts.Attributes, phases map[otf2.RegionRef]facts.NetPhase,
-	windows map[otf2.RmaWinRef]*facts.Communicator, comm *facts.Communicator, emit func(opSample)) *transferReader {
+func newTransferReader(names facts.Names, attributes *attribute.Table, phases map[otf2.RegionRef]naming.NetPhase,
+	windows map[otf2.RmaWinRef]*membership.Communicator, comm *membership.Communicator,
+	emit func(opSample)) *transferReader {
 	r := &transferReader{
 		regions: phases, windows: windows, comm: comm, emit: emit, reader: facts.NewReader(names, attributes),
 		ready: make(map[stepKey]float64), open: make(map[uint64][]transferEnd), seen: make(map[stepKey]bool),
@@ -176,10 +181,10 @@ func (r *transferReader) emitSample(op opName, end transferEnd) {
 
 // networkRows lists the network rows of each rank of a communicator: the rows where it receives, and those where
 // processes of its own host send for it.
-func networkRows(defs *otf2.Definitions, c *facts.Communicator, hosts Hosts) [][]otf2.LocationRef {
-	ranks := facts.NetworkRanks(defs)
+func networkRows(defs *otf2.Definitions, c *membership.Communicator, hosts Hosts) [][]otf2.LocationRef {
+	ranks := property.NetworkRanks(defs)
 	rows := make([][]otf2.LocationRef, len(c.Members))
-	for _, n := range facts.AllCommunicators(defs) {
+	for _, n := range membership.AllCommunicators(defs) {
 		if !n.Network || n.Parent != c.Ref {
 			continue
 		}

@@ -7,7 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -30,11 +31,11 @@ func TestFirstTransfers(t *testing.T) {
 		attrParent, attrChannel                 = regions.AttrParentID, regions.AttrChannel
 		attrPeer, attrStep                      = regions.AttrPeer, regions.AttrStep
 	)
-	comm := &facts.Communicator{Ref: 5}
+	comm := &membership.Communicator{Ref: 5}
 	newReader := func(out *[]opSample) *transferReader {
-		windows := map[otf2.RmaWinRef]*facts.Communicator{window: {Parent: 5, Network: true},
+		windows := map[otf2.RmaWinRef]*membership.Communicator{window: {Parent: 5, Network: true},
 			otherWindow: {Parent: 6, Network: true}}
-		phases := map[otf2.RegionRef]facts.NetPhase{regionReady: facts.NetSendPeer, regionArrived: facts.NetRecvFlush}
+		phases := map[otf2.RegionRef]naming.NetPhase{regionReady: naming.NetSendPeer, regionArrived: naming.NetRecvFlush}
 		return newTransferReader(noNames{}, nil, phases, windows, comm, func(s opSample) { *out = append(*out, s) })
 	}
 	at := func(kind otf2.EventKind, args []uint64, parent, channel uint64, more ...otf2.AttributeValue) *otf2.Event {

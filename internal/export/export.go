@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -60,7 +61,7 @@ type exporter struct {
 }
 
 func newExporter(a *otf2.Archive, opts *Options) *exporter {
-	e := &exporter{archive: a, rows: newRows(a.Defs, facts.Births(a.Anchor)),
+	e := &exporter{archive: a, rows: newRows(a.Defs, property.Births(a.Anchor)),
 		result: Result{Files: []string{}, Records: make(map[string]uint64), LeftOut: make(map[string]uint64),
 			Differing: analysis.Differing(a.Anchor)}}
 	if opts != nil {

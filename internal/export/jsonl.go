@@ -16,6 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -117,9 +119,9 @@ func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 	l.parts.Selection = e.opts.Selection
 	r := l.parts.Reader()
 	r.Enter, r.Leave, r.Life, r.Sums = l.enterRegion, l.leaveRegion, l.writeLife, e.countNetSums
-	ps := facts.PropertiesOf(e.archive.Anchor)
+	ps := property.Read(e.archive.Anchor)
 	l.incomplete = ps.Incomplete() || e.opts.Selection != nil
-	l.mask, l.api = ps.Text(facts.PropEventMask), ps.Text(facts.PropAPIVersion)
+	l.mask, l.api = ps.Text(property.EventMask), ps.Text(property.APIVersion)
 	return l
 }
 
@@ -319,7 +321,7 @@ func (l *lines) writeExtensions(j *jsonWriter, p *operations.Part) {
 
 // writeChannel writes the record of a kernel on a channel's row.
 func (l *lines) writeChannel(one *record, name string) {
-	channel, ok := facts.RowChannel(one.row.name)
+	channel, ok := naming.Channel(one.row.name)
 	if !ok {
 		l.countLeftOut("regions of unknown channels")
 		return

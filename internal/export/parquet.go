@@ -19,6 +19,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -242,7 +245,7 @@ func textOrNone(s string) *string { return valueIfKnown(s, s != "") }
 func (e *exporter) writeOperations(w io.Writer, codec compress.Codec) error {
 	t := newTable[Operation](e, w, "operations", codec)
 	r, clock := e.rows, &e.rows.clock
-	present := analysis.MembersWithData(e.archive.Defs, facts.Communicators(e.archive.Defs))
+	present := analysis.MembersWithData(e.archive.Defs, membership.Communicators(e.archive.Defs))
 	problems, err := operations.EachPart(e.archive, e.opts.Selection, e.slice, func(p *operations.Part) error {
 		row := r.rowOn(p.Location, p.Comm)
 		o := Operation{
@@ -285,14 +288,14 @@ func partBandwidth(p *operations.Part, duration int64) (algbw float64, ok bool) 
 	if duration <= 0 || !p.HasBandwidth() {
 		return 0, false
 	}
-	return facts.Bandwidth(float64(p.Size), float64(duration)/float64(max(p.Equal, 1))), true
+	return timing.Bandwidth(float64(p.Size), float64(duration)/float64(max(p.Equal, 1))), true
 }
 
 func (e *exporter) writeTransfers(w io.Writer, codec compress.Codec) error {
 	t := newTable[TransferRow](e, w, "transfers", codec)
 	r, clock := e.rows, &e.rows.clock
-	if ps := facts.PropertiesOf(e.archive.Anchor); ps.NetStepsSummed() && e.opts.Selection == nil {
-		e.result.LeftOut[summedTransfers], _ = ps.Number(facts.PropNetwork.Below(regions.NetPuts))
+	if ps := property.Read(e.archive.Anchor); ps.NetStepsSummed() && e.opts.Selection == nil {
+		e.result.LeftOut[summedTransfers], _ = ps.Number(property.Network.Below(regions.NetPuts))
 	}
 	problems, err := matrix.EachTransfer(e.archive, e.slice, func(x *matrix.Transfer) error {
 		if !e.opts.Selection.At(x.Location, x.Begin) {

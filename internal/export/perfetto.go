@@ -11,6 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/quantity"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -330,7 +331,7 @@ func (p *perfettoWriter) writeInstant(l *row, name string, t otf2.Timestamp) {
 	p.countRecord("instants")
 }
 
-func (p *perfettoWriter) writeValue(l *row, q *facts.Quantity, t otf2.Timestamp, v float64) {
+func (p *perfettoWriter) writeValue(l *row, q *quantity.Member, t otf2.Timestamp, v float64) {
 	key := counterKey{l, q.Member}
 	if p.counters[key] == 0 {
 		p.counters[key] = p.newTrack(p.tracks[l], q.Name, "", countersPlace+len(p.counters), &q.Unit)

@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -27,7 +28,7 @@ const promFormat = 1
 
 // promVersion returns the value of the label "version"; "" if the version of the profiler interface is unknown.
 func promVersion(properties []otf2.Property) string {
-	api := facts.PropertiesOf(&otf2.Anchor{Properties: properties}).Text(facts.PropAPIVersion)
+	api := property.Read(&otf2.Anchor{Properties: properties}).Text(property.APIVersion)
 	if api == "" {
 		return ""
 	}
@@ -107,7 +108,7 @@ func sizeTimesOf[T uint64 | float64](speeds map[promKey]map[uint64]*sizeTimes[T]
 // sumSizes combines the sizes of a bucket. Inspector computes means; here each operation counts with the median of its
 // size, as in the report, but for one GPU.
 func sumSizes[T uint64 | float64](sizes map[uint64]*sizeTimes[T]) (b promBucket) {
-	var moved facts.Moved
+	var moved timing.Moved
 	for _, size := range slices.Sorted(maps.Keys(sizes)) {
 		s := sizes[size]
 		moved.Add(s.times.Count, s.bus, s.times.Percentile(50))

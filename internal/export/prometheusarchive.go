@@ -9,7 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -38,7 +38,7 @@ func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (
 		k := e.promKey(p)
 		s := sizeTimesOf(speeds, k, p.Size)
 		if s.times.Count == 0 {
-			*s = sizeTimes[float64]{float64(p.Size) * p.BusFactor, facts.NewSpeed().Times}
+			*s = sizeTimes[float64]{float64(p.Size) * p.BusFactor, timing.NewSpeed().Times}
 		}
 		s.times.Add(float64(duration) / float64(max(p.Equal, 1)))
 		e.countRecord("operations")

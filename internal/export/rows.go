@@ -11,7 +11,8 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -19,7 +20,7 @@ import (
 // rows holds the processes, rows and communicators that an archive defines.
 type rows struct {
 	defs       *otf2.Definitions
-	attributes *facts.Attributes
+	attributes *attribute.Table
 	processes  []*process // in world order
 	of         map[otf2.LocationRef]*row
 	members    map[memberKey]*row // see rowOn
@@ -62,14 +63,14 @@ func (l *row) label() string { return cmp.Or(l.name, unnamed) }
 
 type comm struct {
 	analysis.Communicator
-	parent *comm       // nil if none is known
-	birth  facts.Birth // how it was created from its parent; zero if unknown
-	nodes  int         // number of nodes, as NCCL reports it; 0: unknown
+	parent *comm          // nil if none is known
+	birth  property.Birth // how it was created from its parent; zero if unknown
+	nodes  int            // number of nodes, as NCCL reports it; 0: unknown
 }
 
-func newRows(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth) *rows {
+func newRows(defs *otf2.Definitions, births map[otf2.CommRef]property.Birth) *rows {
 	r := &rows{
-		defs: defs, attributes: facts.FindAttributes(defs), of: make(map[otf2.LocationRef]*row),
+		defs: defs, attributes: attribute.Find(defs), of: make(map[otf2.LocationRef]*row),
 		members: make(map[memberKey]*row), comms: make(map[otf2.CommRef]*comm),
 		group: make(map[otf2.RegionRef]string),
 		clock: clock(defs.Clock),
@@ -83,7 +84,7 @@ func newRows(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth) *rows 
 		}
 	}
 	r.addProcesses()
-	nodes := facts.NodesOf(defs)
+	nodes := property.NodesOf(defs)
 	for _, c := range analysis.Communicators(defs) {
 		one := &comm{Communicator: c}
 		for rank, l := range c.Members {
@@ -149,7 +150,7 @@ func (r *rows) addProcesses() {
 	index := make(map[otf2.LocationGroupRef]*process)
 	pids := make(map[otf2.LocationGroupRef]uint64)
 	for _, p := range r.defs.LocationGroupProperties {
-		if r.defs.String(p.Name) == facts.PropPID.Key() && p.Type == otf2.TypeUint64 {
+		if r.defs.String(p.Name) == property.PID.Key() && p.Type == otf2.TypeUint64 {
 			pids[p.LocationGroup] = uint64(p.Value)
 		}
 	}
@@ -185,14 +186,14 @@ func (r *rows) addProcesses() {
 			continue
 		}
 		switch r.defs.String(p.Name) {
-		case facts.PropTID.Key():
+		case property.TID.Key():
 			row.tid = uint64(p.Value)
-		case facts.PropCommID.Key():
+		case property.CommID.Key():
 			row.commID, row.hasID = uint64(p.Value), true
 		}
 	}
 	r.size = len(r.processes)
-	for _, ranks := range facts.AbsentRanks(r.defs) {
+	for _, ranks := range property.AbsentRanks(r.defs) {
 		r.size += max(len(ranks), 1) - 1
 	}
 	slices.SortFunc(r.processes, func(a, b *process) int { return cmp.Compare(a.number, b.number) })

@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
@@ -76,7 +77,7 @@ func (m *Meter) Write(jobs []RunningJob, now time.Time, ended bool) []byte {
 		j := &jobs[i]
 		sumJob(j, sums, speeds)
 		x.version = max(x.version, promVersion(j.Properties))
-		for what, n := range facts.PropertiesOf(&otf2.Anchor{Properties: j.Properties}).Below(facts.PropLost) {
+		for what, n := range property.Read(&otf2.Anchor{Properties: j.Properties}).Below(property.Lost) {
 			x.lost[what] += n
 		}
 		for state, n := range j.Processes {

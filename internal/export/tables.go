@@ -11,7 +11,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/phases"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 )
 
 // PhaseRow is a row of the table of phases: one time that the application ran through a phase on one thread.
@@ -75,9 +76,9 @@ func (e *exporter) writeRuns(w io.Writer, codec compress.Codec) error {
 	for _, p := range e.rows.processes {
 		hosts[p.host] = true
 	}
-	ranks, _ := analysis.Ranks(a.Defs, facts.Communicators(a.Defs))
-	ps := facts.PropertiesOf(a.Anchor)
-	missing, _ := ps.Number(facts.PropProcessesMissing)
+	ranks, _ := analysis.Ranks(a.Defs, membership.Communicators(a.Defs))
+	ps := property.Read(a.Anchor)
+	missing, _ := ps.Number(property.ProcessesMissing)
 	row := RunRow{
 		Run: e.runName(), Job: textOrNone(e.opts.Job), Begin: c.since1970(e.span.Begin),
 		Duration:  c.nanoseconds(int64(e.span.Last - e.span.First)),
@@ -88,7 +89,7 @@ func (e *exporter) writeRuns(w io.Writer, codec compress.Codec) error {
 		row.Hosts--
 		row.Processes -= int32(analysis.AbsentGroups(a.Defs, missing))
 	}
-	if hc := facts.HostClocksOf(a.Anchor); hc != nil {
+	if hc := property.HostClocksOf(a.Anchor); hc != nil {
 		row.Clocks = valueIfKnown(int64(hc.Most), hc.Groups <= 1)
 	}
 	return errors.Join(t.add(row), t.close())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/quantity"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -105,14 +106,14 @@ type walker struct {
 	parents recent
 	last    otf2.Timestamp
 
-	quantities map[otf2.MetricRef][]facts.Quantity // nil: the metric's values are not numbers
-	stored     []uint64                            // buffer for the values of an event
+	quantities map[otf2.MetricRef][]quantity.Member // nil: the metric's values are not numbers
+	stored     []uint64                             // buffer for the values of an event
 }
 
 // walkProcess writes the rows of a process.
 func (p *perfettoWriter) walkProcess(of *process) {
 	w := &walker{perfettoWriter: p, rows: make(map[otf2.LocationRef]*walkRow),
-		quantities: make(map[otf2.MetricRef][]facts.Quantity)}
+		quantities: make(map[otf2.MetricRef][]quantity.Member)}
 	locations := make([]otf2.LocationRef, len(of.rows))
 	for i, l := range of.rows {
 		w.rows[l.location] = &walkRow{row: l}
@@ -298,12 +299,12 @@ func (w *walker) handleEvent(ev *otf2.Event) {
 func (w *walker) writeMetric(l *row, ev *otf2.Event) {
 	m := ev.Metric()
 	quantities := keyed.EntryMade(w.quantities, m.Metric,
-		func() []facts.Quantity { return facts.Quantities(w.exporter.rows.defs, m.Metric) })
+		func() []quantity.Member { return quantity.Members(w.exporter.rows.defs, m.Metric) })
 	if quantities == nil {
 		w.countLeftOut("values of metrics that are not defined as numbers")
 		return
 	}
-	values, fits := facts.StoredValues(w.stored[:0], quantities, m)
+	values, fits := quantity.StoredValues(w.stored[:0], quantities, m)
 	if w.stored = values; !fits {
 		w.countLeftOut("values of metrics that are not as their metrics are defined")
 		return

@@ -3,6 +3,8 @@
 package facts
 
 import (
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lookup"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -10,19 +12,19 @@ import (
 // Kernels classifies an archive's regions: compute kernels are the application's, as CUPTI recorded them on rows of
 // streams.
 type Kernels struct {
-	own    ByRegion[bool] // kernels whose names are not NCCL's
-	graphs ByRegion[bool] // CUDA graphs whose kernels are unknown
+	own    lookup.ByRegion[bool] // kernels whose names are not NCCL's
+	graphs lookup.ByRegion[bool] // CUDA graphs whose kernels are unknown
 	known  bool
 }
 
 // KernelsOf builds the table of an archive.
 func KernelsOf(defs *otf2.Definitions) *Kernels {
 	k := new(Kernels)
-	for ref, name := range regionsOf(defs, regions.GroupCUDAKernels, otf2.ParadigmCUDA, otf2.ParadigmHIP) {
+	for ref, name := range naming.RegionsOf(defs, regions.GroupCUDAKernels, otf2.ParadigmCUDA, otf2.ParadigmHIP) {
 		switch {
 		case name == regions.NameCUDAGraph:
 			k.graphs.Set(ref, true)
-		case !IsNCCLKernel(name):
+		case !naming.IsNCCLKernel(name):
 			k.own.Set(ref, true)
 			k.known = true
 		}

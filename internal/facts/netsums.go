@@ -4,8 +4,8 @@ package facts
 
 import (
 	"slices"
-	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -25,31 +25,25 @@ type NetSums struct {
 	Transfers uint64 // steps with bytes; sent ones would be a Transfer each
 	Bytes     uint64
 	// Phases of the row are those of the oldest transfer under way: ns of those that have ended, and how many of them.
-	Times  [NumNetPhases]uint64
-	Phases [NumNetPhases]uint64
+	Times  [naming.NumNetPhases]uint64
+	Phases [naming.NumNetPhases]uint64
 	// Unfinished is set if a phase was open when the data ended: OpenPhase, for OpenTime ns, which are in no sum.
 	Unfinished bool
-	OpenPhase  NetPhase
+	OpenPhase  naming.NetPhase
 	OpenTime   uint64
 	Busy       uint64 // ns with a transfer under way from this row to the peer, since its previous record
 	// Longest is the longest time (ns) of a single step in one phase, 0: none is known; LongestPhase and LongestChannel
 	// are of that step.
 	Longest        uint64
-	LongestPhase   NetPhase
+	LongestPhase   naming.NetPhase
 	LongestChannel int
 }
-
-// sumRegions are the names of regions that record sums.
-var sumRegions = []string{regions.NameSendSums, regions.NameRecvSums}
-
-// IsNetSums reports whether a region name of the network group marks records of sums.
-func IsNetSums(name string) bool { return slices.Contains(sumRegions, name) }
 
 // isSums reports whether a region records sums, and for which direction.
 func (r *Reader) isSums(region otf2.RegionRef) (send, is bool) {
 	known := r.sums.Get(region)
 	if known == 0 {
-		known = 2 + slices.Index(sumRegions, r.Names.RegionName(region)) // 1: none of them
+		known = 2 + slices.Index(naming.SumNames, r.Names.RegionName(region)) // 1: none of them
 		r.sums.Set(region, known)
 	}
 	return known == 2, known > 1
@@ -63,9 +57,9 @@ func (row *Row) readNetSums(ev *otf2.Event) {
 		return
 	}
 	s := NetSums{Location: ev.Location, Time: ev.Time, Send: send, Peer: -1, Window: otf2.UndefinedRmaWin}
-	phases := [3]NetPhase{NetRecvGPU, NetRecvFlush, NetRecv}
+	phases := [3]naming.NetPhase{naming.NetRecvGPU, naming.NetRecvFlush, naming.NetRecv}
 	if send {
-		phases = [3]NetPhase{NetSendGPU, NetSendPeer, NetSend}
+		phases = [3]naming.NetPhase{naming.NetSendGPU, naming.NetSendPeer, naming.NetSend}
 	}
 	is, stated := false, false
 	for i := range ev.Attributes {
@@ -124,27 +118,6 @@ func (row *Row) readNetSums(ev *otf2.Event) {
 }
 
 // phaseNamed returns the phase that an attribute names; the first one if the name is unknown.
-func (r *Reader) phaseNamed(a *otf2.AttributeValue) NetPhase {
-	return NetPhase(max(slices.Index(netPhaseNames[:], r.Names.String(otf2.StringRef(a.Bits))), 0))
-}
-
-// Name returns the name of the phase's regions.
-func (p NetPhase) Name() string { return netPhaseNames[p] }
-
-// NetSumRegions returns the regions that record sums.
-func NetSumRegions(defs *otf2.Definitions) map[otf2.RegionRef]bool {
-	all := make(map[otf2.RegionRef]bool)
-	for ref, name := range regionsOf(defs, regions.GroupNetwork, hostParadigms...) {
-		if IsNetSums(name) {
-			all[ref] = true
-		}
-	}
-	return all
-}
-
-// NetStepsSummed reports whether some processes recorded network steps in sums.
-func (ps Properties) NetStepsSummed() bool {
-	return slices.ContainsFunc(append(ps.Numbered(PropNetSteps), ps.Text(PropNetSteps)), func(value string) bool {
-		return strings.HasPrefix(value, NetStepsSummed)
-	})
+func (r *Reader) phaseNamed(a *otf2.AttributeValue) naming.NetPhase {
+	return naming.NetPhase(max(slices.Index(naming.NetPhaseNames[:], r.Names.String(otf2.StringRef(a.Bits))), 0))
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/effect"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lookup"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -124,13 +127,13 @@ type Reader struct {
 	// Lacks, if set, reports whether the archive lacks a call, see Communicator.Lacks.
 	Lacks func(comm otf2.CommRef, l otf2.LocationRef, function string, ordinal uint64) bool
 
-	attributes *Attributes
-	nested     bool // regions of a row nest, see NewestOpen
-	rows       ByLocation[*Row]
+	attributes *attribute.Table
+	nested     bool // regions of a row nest, see effect.NewestOpen
+	rows       lookup.ByLocation[*Row]
 	sources    map[otf2.StringRef]Source
 	sizes      map[otf2.StringRef]uint64
-	launched   ByRegion[uint64] // number of operations by the region's name, plus one
-	sums       ByRegion[int]    // place in sumRegions, and two; 1: none
+	launched   lookup.ByRegion[uint64] // number of operations by the region's name, plus one
+	sums       lookup.ByRegion[int]    // place in naming.SumNames, and two; 1: none
 	op         Operation
 	done       Transfer
 	left       Region  // that ends while others that began in it are open
@@ -142,7 +145,7 @@ type Reader struct {
 }
 
 // NewReader returns a reader of events whose ids names resolves. attributes is nil for the events of a process.
-func NewReader(names Names, attributes *Attributes) *Reader {
+func NewReader(names Names, attributes *attribute.Table) *Reader {
 	return &Reader{
 		Names: names, attributes: attributes, nested: attributes.Has(regions.AttrTimingSource),
 		sources: make(map[otf2.StringRef]Source),
@@ -154,7 +157,7 @@ func NewReader(names Names, attributes *Attributes) *Reader {
 type Row struct {
 	reader   *Reader
 	open     []Region
-	puts     map[PutName]Transfer // that have not ended
+	puts     map[effect.PutName]Transfer // that have not ended
 	launches uint64
 	enters   uint64
 	blocking *started         // the open collective without a request
@@ -218,7 +221,7 @@ func (r *Reader) Row(l otf2.LocationRef) *Row {
 }
 
 // Forget drops the state of a location.
-func (r *Reader) Forget(l otf2.LocationRef) { r.rows.delete(l) }
+func (r *Reader) Forget(l otf2.LocationRef) { r.rows.Delete(l) }
 
 // Event takes the next event of the location.
 func (row *Row) Event(ev *otf2.Event) {
@@ -307,7 +310,7 @@ func (row *Row) enterRegion(ev *otf2.Event) {
 }
 
 func (row *Row) leaveRegion(ev *otf2.Event) {
-	at := NewestOpen(row.open, otf2.RegionRef(ev.Args[0]), func(l *Region) otf2.RegionRef { return l.Region })
+	at := effect.NewestOpen(row.open, otf2.RegionRef(ev.Args[0]), func(l *Region) otf2.RegionRef { return l.Region })
 	if at < 0 {
 		return // its Enter is missing
 	}
@@ -587,3 +590,15 @@ func IsMessage(function string) bool { return function == "Send" || function == 
 
 // SendAndRecv is the function of messages that were launched together and share one time.
 const SendAndRecv = "Send and Recv"
+
+// TimeOf is the time of one member's part, ns: of one of several equal operations of a launch its part of the launch's.
+func (o *Operation) TimeOf() float64 { return float64(o.Duration()) / float64(max(o.Equal, 1)) }
+
+// BusFactor turns algorithm bandwidth into bus bandwidth, for an operation on a communicator of so many ranks; 1 of
+// messages, and of collectives that NCCL does not have.
+func (o *Operation) BusFactor(ranks int) float64 {
+	if o.Collective == nil {
+		return 1
+	}
+	return o.Collective.BusFactor(float64(ranks))
+}

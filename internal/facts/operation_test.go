@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -210,7 +211,7 @@ func FuzzReader(f *testing.F) {
 func TestRegionsOverlap(t *testing.T) {
 	reduce, group, send := named.of("AllReduce"), named.of("Group (2 ops)"), named.of("Send")
 	got := listedBy(
-		NewReader(named, FindAttributes(new(otf2.Definitions))),
+		NewReader(named, attribute.Find(new(otf2.Definitions))),
 		event(1, otf2.EventEnter, nil, reduce), event(2, otf2.EventEnter, nil, group),
 		event(3, otf2.EventEnter, nil, reduce), event(4, otf2.EventLeave, nil, group),
 		event(5, otf2.EventLeave, nil, send), event(6, otf2.EventLeave, nil, reduce),

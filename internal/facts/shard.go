@@ -4,6 +4,7 @@ package facts
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -35,4 +36,15 @@ func described[E any, R ~uint32](all []E, ref R) *E {
 		return &all[ref]
 	}
 	return new(E)
+}
+
+// archiveNames implements Names for an archive.
+type archiveNames struct {
+	*otf2.Definitions
+	membership.CommTable
+}
+
+// ArchiveNames returns the Names of an archive with these definitions and communicators.
+func ArchiveNames(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator) Names {
+	return archiveNames{defs, comms}
 }

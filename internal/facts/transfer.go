@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/effect"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -25,7 +26,7 @@ type Transfer struct {
 }
 
 func (row *Row) beginTransfer(ev *otf2.Event) {
-	step := StepOf(ev)
+	step := effect.StepOf(ev)
 	t := Transfer{
 		Details: NoDetails, Location: ev.Location, Window: step.Put.Window, To: int(step.To), Bytes: step.Bytes,
 		Matching: step.Put.Matching,
@@ -45,7 +46,7 @@ func (row *Row) beginTransfer(ev *otf2.Event) {
 		r.Transfer(&old)
 	}
 	if row.puts == nil {
-		row.puts = make(map[PutName]Transfer)
+		row.puts = make(map[effect.PutName]Transfer)
 	}
 	row.puts[step.Put] = t
 }
@@ -54,7 +55,7 @@ func (row *Row) endTransfer(ev *otf2.Event) {
 	if len(row.puts) == 0 {
 		return
 	}
-	key, done := StepOf(ev).Put, &row.reader.done
+	key, done := effect.StepOf(ev).Put, &row.reader.done
 	var ok bool
 	if *done, ok = row.puts[key]; ok {
 		delete(row.puts, key)

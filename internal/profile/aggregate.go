@@ -10,7 +10,7 @@ import (
 	"io"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -79,7 +79,7 @@ type Cell struct {
 // WaitStartUp is the row of waits in a communicator's first collective, when processes start up; they count separately
 // from the waits by the causes of package facts.
 const (
-	WaitStartUp  = facts.NumWaitKinds
+	WaitStartUp  = lateness.NumWaitKinds
 	NumWaitKinds = WaitStartUp + 1
 )
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -127,7 +129,7 @@ type leafKey struct {
 }
 
 // NewAggregator returns an empty aggregator. attributes is nil for events of a process.
-func NewAggregator(names Names, attributes *facts.Attributes) *Aggregator {
+func NewAggregator(names Names, attributes *attribute.Table) *Aggregator {
 	g := &Aggregator{
 		names: names, reader: facts.NewReader(names, attributes), tree: newTree(),
 		rows: make(map[otf2.LocationRef]*row), others: make(map[experiment.LocationKind]*row),
@@ -246,14 +248,14 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 		r.kind = Call
 	case regions.GroupApplication:
 		r.kind = Phase
-		if stem, numbered := facts.Numbered(r.Name); numbered {
+		if stem, numbered := naming.Numbered(r.Name); numbered {
 			r.title = stem + "*"
 		}
 	case regions.GroupProxy:
 		r.kind = Proxy
 	case regions.GroupNetwork:
 		r.kind = NetPhase
-		r.sums = facts.IsNetSums(r.Name)
+		r.sums = naming.IsNetSums(r.Name)
 	case regions.GroupAPI:
 		r.kind = Call
 		r.sizeNode = r.Name
@@ -264,7 +266,7 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 	if r.kind == Other {
 		r.paradigm = strings.ToLower(r.Paradigm.String())
 	}
-	r.nccl = facts.IsNCCLKernel(r.Name)
+	r.nccl = naming.IsNCCLKernel(r.Name)
 	const direct = 1 << 16
 	if ref >= direct {
 		g.further[ref] = r
@@ -364,11 +366,11 @@ func (g *Aggregator) leaveRegion(l *facts.Region) {
 func (g *Aggregator) addNetSums(s *facts.NetSums) {
 	r := g.at
 	for phase, n := range s.Phases {
-		open := s.Unfinished && s.OpenPhase == facts.NetPhase(phase)
+		open := s.Unfinished && s.OpenPhase == naming.NetPhase(phase)
 		if n == 0 && !open {
 			continue
 		}
-		c := r.cell(g.tree.child(r.base, NetPhase, facts.NetPhase(phase).Name(), otf2.RegionRoleDataTransfer))
+		c := r.cell(g.tree.child(r.base, NetPhase, naming.NetPhase(phase).Name(), otf2.RegionRoleDataTransfer))
 		c.Visits += n
 		c.Time += s.Times[phase]
 		if open {

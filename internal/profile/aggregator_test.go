@@ -11,7 +11,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -321,8 +322,8 @@ func TestMembersSampleTheSame(t *testing.T) {
 
 // Estimated waits stay within the time in which was waited.
 func TestWaitsAreWithinTime(t *testing.T) {
-	c := Cell{Time: 100, Waits: WaitsByKind{facts.WaitCollective: 150, WaitStartUp: 50}}
-	if c.LimitWaits(); c.Waits != (WaitsByKind{facts.WaitCollective: 75, WaitStartUp: 25}) {
+	c := Cell{Time: 100, Waits: WaitsByKind{lateness.WaitCollective: 150, WaitStartUp: 50}}
+	if c.LimitWaits(); c.Waits != (WaitsByKind{lateness.WaitCollective: 75, WaitStartUp: 25}) {
 		t.Errorf("waits %v", c.Waits)
 	}
 	if c.LimitWaits(); c.Waits.Total() != 100 {
@@ -335,7 +336,7 @@ func TestWaitsAreWithinTime(t *testing.T) {
 func TestRegionsThatOverlap(t *testing.T) {
 	p := newProcess(t)
 	// of an archive of another tool
-	p.to.Aggregator = NewAggregator(p.to.names, facts.FindAttributes(new(otf2.Definitions)))
+	p.to.Aggregator = NewAggregator(p.to.names, attribute.Find(new(otf2.Definitions)))
 	a, b, around := p.region("a", "other"), p.region("b", "other"), p.region("around", "other")
 	for _, outer := range []bool{false, true} {
 		w := p.writer(experiment.KindThread, -1)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -22,7 +24,7 @@ func (g *Aggregator) addOperation(o *facts.Operation) {
 // addSpeed counts an operation with a bandwidth, except in start-up as package facts defines it.
 func (g *Aggregator) addSpeed(c *Cell, s *Stats, o *facts.Operation) {
 	took := o.TimeOf()
-	if o.StartUp || took <= 0 || !facts.HasBandwidth(o.Source, o.Grouped, o.Equal) {
+	if o.StartUp || took <= 0 || !timing.HasBandwidth(o.Source, o.Grouped, o.Equal) {
 		return
 	}
 	bus := float64(o.Size) * o.BusFactor(g.names.CommSize(o.Comm))
@@ -173,7 +175,7 @@ type Place struct {
 }
 
 // Wait adds ns of waiting in an operation.
-func (g *Aggregator) Wait(p *Place, kind facts.WaitKind, ns uint64) {
+func (g *Aggregator) Wait(p *Place, kind lateness.WaitKind, ns uint64) {
 	root := g.tree.root(sourceTrees[p.Source])
 	var node int32
 	if p.Grouped {

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 )
 
 // Bandwidths are derived from the number of operations of each size and their durations on one member. As in package
@@ -23,7 +23,7 @@ const mostSizes = 64
 type Speeds struct {
 	bySize map[uint64]*speed
 	others speedOthers
-	sums   *[2]facts.Moved // cached results of Sums; nil after an addition
+	sums   *[2]timing.Moved // cached results of Sums; nil after an addition
 }
 
 // speed is the operations of one size.
@@ -89,7 +89,7 @@ func (s *Speeds) Merge(o *Speeds) {
 
 // Sums returns bytes and ns for both bandwidths: bytes as nccl-tests counts sizes, the same times its factor for the
 // bus, and each operation's duration as the median of its size. Bandwidths are the ratios.
-func (s *Speeds) Sums() (alg, bus facts.Moved) {
+func (s *Speeds) Sums() (alg, bus timing.Moved) {
 	if s.sums != nil {
 		return s.sums[0], s.sums[1]
 	}
@@ -101,7 +101,7 @@ func (s *Speeds) Sums() (alg, bus facts.Moved) {
 		alg.Add(x.Time.Count, float64(size), median)
 		bus.Add(x.Time.Count, x.Bus, median)
 	}
-	s.sums = &[2]facts.Moved{alg, bus}
+	s.sums = &[2]timing.Moved{alg, bus}
 	return alg, bus
 }
 

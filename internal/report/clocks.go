@@ -5,13 +5,13 @@ package report
 import (
 	"fmt"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // clocksRemark states how well the clocks of several hosts agree; inexact: the figures state an uncertainty, which does
 // not include the clocks'.
-func clocksRemark(hosts int, c *facts.HostClocks, inexact bool) string {
+func clocksRemark(hosts int, c *property.HostClocks, inexact bool) string {
 	but := "."
 	if inexact {
 		but = ", but not in their stated uncertainty."

@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 )
 
 // hints return the command to run next for one kind of problem each, the most serious first; "" if it does not apply.
@@ -61,7 +62,7 @@ func hintMessages(r *operations.Report) string {
 	}
 	in := uint64(0)
 	for _, kind := range r.WaitStates.Kinds {
-		if kind.Name == facts.WaitLateSender.String() || kind.Name == facts.WaitLateReceiver.String() {
+		if kind.Name == lateness.WaitLateSender.String() || kind.Name == lateness.WaitLateReceiver.String() {
 			in += kind.Waited
 		}
 	}

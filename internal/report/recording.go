@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
@@ -112,7 +112,7 @@ func WriteRecordingCSV(s *analysis.Self, w io.Writer) error {
 		_ = c.Write(cells) // the writer keeps its error
 	}
 	row("section", "kind", "name", "processes", "value")
-	row("archive", string(facts.PropProcesses), "", "all", strconv.FormatUint(s.Processes, 10))
+	row("archive", string(property.Processes), "", "all", strconv.FormatUint(s.Processes, 10))
 	row("archive", "COMPLETE", "", "all", strconv.FormatBool(s.Complete))
 	for _, v := range s.Recording {
 		row("recording", v.Name, "", v.Processes, v.Value)
@@ -124,7 +124,7 @@ func WriteRecordingCSV(s *analysis.Self, w io.Writer) error {
 	}
 	for _, n := range s.Counts {
 		name, processes := n.Name, "all"
-		if n.Kind == string(facts.PropLostByProcess) {
+		if n.Kind == string(property.LostByProcess) {
 			name, processes = "", n.Name
 		}
 		row("counts", n.Kind, name, processes, strconv.FormatUint(n.Count, 10))

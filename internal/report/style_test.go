@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -131,8 +131,8 @@ func TestWhatToLookAtNext(t *testing.T) {
 	late := verdict.Verdict{Culprits: []verdict.Culprit{{Kind: verdict.HostLate,
 		Worst: &verdict.Worst{At: 7_333_500_000, Late: 167_600_000}}}}
 	inMessages := func(percent uint64) *waits.States {
-		s := &waits.States{Kinds: []waits.Group{{Name: facts.WaitLateSender.String()},
-			{Name: facts.WaitCollective.String()}}}
+		s := &waits.States{Kinds: []waits.Group{{Name: lateness.WaitLateSender.String()},
+			{Name: lateness.WaitCollective.String()}}}
 		s.Kinds[0].Waited, s.Kinds[1].Waited, s.Total.Waited = percent, 100-percent, 100
 		return s
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/folding"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
@@ -152,7 +153,7 @@ func (l *summaryLines) addTiming(counts map[string]uint64) {
 
 // addEnds adds the number of operations whose end NCCL reports when only a part of them has ended.
 func (l *summaryLines) addEnds(n map[string]uint64) {
-	early, moved := n[facts.EndsEarly], n[facts.EndsMoved]
+	early, moved := n[property.EarlyEnds], n[property.MovedEnds]
 	if early == 0 {
 		return
 	}
@@ -288,7 +289,7 @@ func (l *summaryLines) addOperations(s *operations.Summary) {
 }
 
 func deviationText(d *operations.Deviation) string {
-	s := facts.Stretch{Function: d.Function, First: d.First, Last: d.Last, Name: d.Communicator, Detail: d.Detail}
+	s := property.Stretch{Function: d.Function, First: d.First, Last: d.Last, Name: d.Communicator, Detail: d.Detail}
 	return s.String()
 }
 

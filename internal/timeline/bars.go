@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/effect"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -52,7 +52,7 @@ type bars struct {
 	transfers     stream // see reader.beginTransfer
 	transferCount uint32
 	transferStart uint64 // of the last transfer
-	puts          map[facts.PutName]put
+	puts          map[effect.PutName]put
 	operations    int
 
 	process *process
@@ -94,7 +94,7 @@ const noRow = math.MaxUint32
 
 func newBars(row uint32, to *spool, piece int) *bars {
 	empty := stream{to: to, piece: piece}
-	return &bars{row: row, depths: empty, transfers: empty, puts: make(map[facts.PutName]put), first: math.MaxUint64}
+	return &bars{row: row, depths: empty, transfers: empty, puts: make(map[effect.PutName]put), first: math.MaxUint64}
 }
 
 // hiddenDepth is the depth of regions that are not shown.
@@ -116,7 +116,7 @@ func (b *bars) inner() bool { return len(b.under) == 0 || b.under[len(b.under)-1
 // ends notes that a region ends, and returns its index among the open regions that are shown, −1 for a hidden one.
 // found is false for an end without a begin.
 func (b *bars) ends(ref otf2.RegionRef) (place int, found bool) {
-	at := facts.NewestOpen(b.under, ref, func(u *underway) otf2.RegionRef { return u.ref })
+	at := effect.NewestOpen(b.under, ref, func(u *underway) otf2.RegionRef { return u.ref })
 	if at < 0 {
 		b.cut++
 		return -1, false

@@ -59,7 +59,7 @@ func WriteBeside(w io.Writer, runs [2]Beside, text string) error {
 	}
 	for _, r := range runs {
 		fmt.Fprintf(out, "<iframe title=\"%s\" srcdoc=\"", html.EscapeString(r.Title))
-		if err := r.WritePage(attribute{out}, r.Options); err != nil {
+		if err := r.WritePage(htmlAttribute{out}, r.Options); err != nil {
 			return err
 		}
 		out.WriteString("\"></iframe>\n")
@@ -68,11 +68,11 @@ func WriteBeside(w io.Writer, runs [2]Beside, text string) error {
 	return out.Flush()
 }
 
-// attribute writes the quoted value of an HTML attribute.
-type attribute struct{ to *bufio.Writer }
+// htmlAttribute writes the quoted value of an HTML attribute.
+type htmlAttribute struct{ to *bufio.Writer }
 
 // Write writes text and escapes characters that have a meaning in attributes.
-func (a attribute) Write(b []byte) (n int, err error) {
+func (a htmlAttribute) Write(b []byte) (n int, err error) {
 	for n < len(b) {
 		i := bytes.IndexAny(b[n:], "&\"")
 		if i < 0 {

@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/quantity"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -51,7 +51,7 @@ type sum struct {
 
 // add adds an interval between two values. last: it lies after the last value, where only values that hold until the
 // next one apply.
-func (s *sum) add(q *facts.Quantity, from, to, length uint64, last bool) {
+func (s *sum) add(q *quantity.Member, from, to, length uint64, last bool) {
 	v, area := 0.0, 0.0
 	timing := timingOf(q.Mode)
 	switch timing {
@@ -89,7 +89,7 @@ const metricLeaf = 32
 // series is the values that a location recorded of a metric. Blocks are made as soon as they are full.
 type series struct {
 	metric     otf2.MetricRef
-	quantities []facts.Quantity
+	quantities []quantity.Member
 	rows       []int // by quantity
 
 	time   []uint64   // ns, of the points of the present block
@@ -104,7 +104,7 @@ type series struct {
 }
 
 func newSeries(defs *otf2.Definitions, ref otf2.MetricRef, to *spool) *series {
-	s := &series{metric: ref, to: to, quantities: facts.Quantities(defs, ref)}
+	s := &series{metric: ref, to: to, quantities: quantity.Members(defs, ref)}
 	if s.quantities == nil {
 		return nil
 	}
@@ -238,7 +238,7 @@ func (r *reader) addMetric(time uint64, ev *otf2.Event) {
 		rec.undefined++
 		return
 	}
-	values, fits := facts.StoredValues(rec.values[:0], s.quantities, m)
+	values, fits := quantity.StoredValues(rec.values[:0], s.quantities, m)
 	if rec.values = values; !fits {
 		rec.unlike++
 		return

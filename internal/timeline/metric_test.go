@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/quantity"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -313,7 +313,7 @@ func TestMetricBlocksHoldAllValues(t *testing.T) {
 	for _, n := range []int{1, 2, metricLeaf - 1, metricLeaf, metricLeaf + 1, chunk - 1, chunk, chunk + 1,
 		2*chunk + 40} {
 		temporary := &spool{temp: new(temp)}
-		s := &series{to: temporary, quantities: []facts.Quantity{
+		s := &series{to: temporary, quantities: []quantity.Member{
 			{Type: otf2.TypeUint64, Mode: otf2.MetricAccumulatedStart, Factor: 1, Divisor: 1},
 			{Type: otf2.TypeInt64, Mode: otf2.MetricAbsoluteLast, Factor: 1, Divisor: 1000},
 			{Type: otf2.TypeDouble, Mode: otf2.MetricAbsolutePoint, Factor: 1, Divisor: 1},

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/phases"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -112,7 +112,7 @@ func later(path, than string) bool {
 }
 
 func numberAt(name string) uint64 {
-	stem, _ := facts.Numbered(name)
+	stem, _ := naming.Numbered(name)
 	n, _ := strconv.ParseUint(name[len(stem):], 10, 64) // 0: there is none, or it is too large
 	return n
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/effect"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -212,7 +214,7 @@ type reader struct {
 	rowOf    map[otf2.LocationRef]uint32
 	regionOf map[otf2.RegionRef]uint32
 	launched map[otf2.RegionRef]uint32 // regions of operations of which only the launch is known
-	ids      *facts.Attributes
+	ids      *attribute.Table
 	lanes    []*laneReader
 	windows  map[otf2.RmaWinRef][]uint32 // rows by rank
 	scale    func(uint64) uint64         // ticks to ns
@@ -268,7 +270,7 @@ type process struct {
 func newReader(d *Data) *reader {
 	r := &reader{
 		Data: d, rowOf: make(map[otf2.LocationRef]uint32), regionOf: make(map[otf2.RegionRef]uint32),
-		ids:     facts.FindAttributes(d.defs),
+		ids:     attribute.Find(d.defs),
 		windows: make(map[otf2.RmaWinRef][]uint32), commOf: make(map[otf2.CommRef]uint32),
 		functionOf: make(map[string]uint16),
 		open:       make(map[instanceKey]openInstance), names: d.newSorter(), found: feed{to: d.newSorter()},
@@ -423,32 +425,32 @@ func (r *reader) readEvent(lane *laneReader, ev *otf2.Event) {
 	row := &r.rows[at]
 	b := row.bars
 	time := r.scale(uint64(ev.Time - min(ev.Time, r.origin)))
-	step, ended := facts.StepOf(ev), -1
+	step, ended := effect.StepOf(ev), -1
 	switch step.Kind {
-	case facts.StepEnter:
+	case effect.Enter:
 		shown = b.begins(step.Region, shown)
-	case facts.StepLeave:
+	case effect.Leave:
 		found := false
 		ended, found = b.ends(step.Region)
 		shown = ended >= 0 || !found && r.selected == nil
-	case facts.StepRequest:
+	case effect.Request:
 		shown = b.inner()
-	case facts.StepPutDone:
+	case effect.PutDone:
 		_, open := b.puts[step.Put]
 		shown = open || r.selected == nil
-	case facts.StepPut:
+	case effect.Put:
 	default: // the run lasts from its first to its last event, a selection from the first item shown
 		shown = r.selected == nil
 	}
 	if !shown {
 		return
 	}
-	if step.Kind != facts.StepLeave {
+	if step.Kind != effect.Leave {
 		b.first = min(b.first, time)
 	}
 	b.last = time
 	switch step.Kind {
-	case facts.StepEnter:
+	case effect.Enter:
 		region, known := r.regionOf[step.Region]
 		if !known {
 			region = r.unknownRegion()
@@ -467,15 +469,15 @@ func (r *reader) readEvent(lane *laneReader, ev *otf2.Event) {
 			lane.kids.add(uint64(f.enclosing), numbered(at, f.number), uint64(f.at))
 		}
 		r.register(lane, p, ev, f.at)
-	case facts.StepLeave:
+	case effect.Leave:
 		if ended >= 0 {
 			b.leaveRegion(ended, time, ev.Attributes, &lane.deep)
 		}
-	case facts.StepRequest:
+	case effect.Request:
 		r.beginRequest(lane, row, ev)
-	case facts.StepPut:
+	case effect.Put:
 		r.beginTransfer(lane, row, time, ev, &step)
-	case facts.StepPutDone:
+	case effect.PutDone:
 		if put, ok := b.puts[step.Put]; ok {
 			delete(b.puts, step.Put)
 			lane.ends.add(numbered(at, put.number), 0, time-min(time, put.start))
@@ -508,7 +510,7 @@ func (r *reader) beginRequest(lane *laneReader, row *row, ev *otf2.Event) {
 }
 
 // beginTransfer begins a transfer. Its record: start (difference), bytes, row + 1 (0: unknown), attributes.
-func (r *reader) beginTransfer(lane *laneReader, row *row, time uint64, ev *otf2.Event, step *facts.Step) {
+func (r *reader) beginTransfer(lane *laneReader, row *row, time uint64, ev *otf2.Event, step *effect.Step) {
 	b := row.bars
 	to := uint32(noRow)
 	if members := r.windows[step.Put.Window]; step.To < uint64(len(members)) {

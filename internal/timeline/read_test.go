@@ -19,7 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/effect"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -275,7 +275,7 @@ func randomArchive(t *rapid.T, dir string) *otf2.Archive {
 			}
 			region := open[l][at]
 			must(writers[l].Leave(time, &list, region))
-			at = facts.NewestOpen(open[l], region, func(r *otf2.RegionRef) otf2.RegionRef { return *r })
+			at = effect.NewestOpen(open[l], region, func(r *otf2.RegionRef) otf2.RegionRef { return *r })
 			open[l] = slices.Delete(open[l], at, at+1)
 		}
 	}

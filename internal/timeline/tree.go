@@ -11,7 +11,9 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -47,9 +49,9 @@ type row struct {
 // makeRows arranges the locations of an archive: hosts, their processes, and in these threads, each communicator rank
 // with its channels and network rows below it, then all others.
 func makeRows(defs *otf2.Definitions) []row {
-	t := tree{defs: defs, kinds: facts.RowsOf(defs, facts.Communicators(defs)),
+	t := tree{defs: defs, kinds: naming.RowsOf(defs, membership.Communicators(defs)),
 		ranks: make(map[otf2.LocationRef]string), seen: make(map[otf2.LocationRef]bool)}
-	for l, rank := range facts.NetworkRanks(defs) {
+	for l, rank := range property.NetworkRanks(defs) {
 		t.ranks[l] = strconv.Itoa(rank)
 	}
 	byProcess := make(map[otf2.LocationGroupRef][]*otf2.Location)
@@ -115,7 +117,7 @@ func selectRows(rows []row, selected *selection.Selection) []row {
 
 type tree struct {
 	defs  *otf2.Definitions
-	kinds *facts.Rows
+	kinds *naming.Rows
 	rows  []row
 	ranks map[otf2.LocationRef]string // of network locations
 	seen  map[otf2.LocationRef]bool
@@ -139,7 +141,7 @@ func (t *tree) addLocation(parent int, l *otf2.Location, kind rowKind) int {
 // communicator or the location's name states it.
 func (t *tree) eventName(name string, l *otf2.Location) string {
 	label, what, _ := strings.Cut(name, regions.EventRow)
-	comm, rank := facts.RowLabel(label)
+	comm, rank := naming.Label(label)
 	if rank == "" {
 		rank = t.rankIn(t.process(l.Group), comm)
 	}
@@ -187,7 +189,7 @@ func (t *tree) placeOf(l *otf2.Location) (kind rowKind, comm, rank string) {
 	kind = cmp.Or(pageKinds[t.kinds.Kind(l.Self)], kindThread)
 	switch name := t.defs.String(l.Name); kind {
 	case kindRank, kindChannel, kindNetwork:
-		comm, rank = facts.RowLabel(name)
+		comm, rank = naming.Label(name)
 	}
 	return kind, comm, rank
 }

@@ -5,7 +5,7 @@ package view
 import (
 	"math"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -22,7 +22,7 @@ func (j *job) compareTimes() {
 		if len(c.present) < 2 {
 			continue
 		}
-		members := make([]facts.Arrival, len(c.present))
+		members := make([]lateness.Arrival, len(c.present))
 		c.eachCollective(func(parts []*part) { c.compareMembers(parts, members, placed) })
 		for _, r := range c.present {
 			j.compareMessages(r)
@@ -35,14 +35,14 @@ func (j *job) compareTimes() {
 
 // compareMembers compares the members of a collective and notes in placed when those without comparable times arrive.
 // members is scratch space.
-func (c *comm) compareMembers(parts []*part, members []facts.Arrival, placed map[*part]otf2.Timestamp) {
+func (c *comm) compareMembers(parts []*part, members []lateness.Arrival, placed map[*part]otf2.Timestamp) {
 	f, fused := parts[0].function(), false
 	for i, p := range parts {
 		fused = fused || p.is(flagFused)
-		members[i] = facts.Arrival{Rank: c.present[i].rank, Begin: p.begin, End: p.end, Source: p.source,
+		members[i] = lateness.Arrival{Rank: c.present[i].rank, Begin: p.begin, End: p.end, Source: p.source,
 			Root: f.Rooted() && int(p.peer) == c.present[i].rank}
 	}
-	l, ok := facts.Arrive(facts.WaitKindOf(&f.Collective), members, false)
+	l, ok := lateness.Compare(lateness.WaitKindOf(&f.Collective), members, false)
 	if !ok {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -21,7 +21,7 @@ type job struct {
 	comms     []*comm
 	rows      []*row
 	phases    phases
-	stretches map[stretchKey][]facts.Stretch
+	stretches map[stretchKey][]property.Stretch
 	count     *Result
 }
 
@@ -32,8 +32,8 @@ type stretchKey struct {
 
 // newJob finds the ranks of the view and the communicators among them.
 func newJob(a *otf2.Archive, count *Result) *job {
-	j := &job{archive: a, count: count, stretches: make(map[stretchKey][]facts.Stretch)}
-	stretches, unnamed := facts.Stretches(a.Anchor)
+	j := &job{archive: a, count: count, stretches: make(map[stretchKey][]property.Stretch)}
+	stretches, unnamed := property.Stretches(a.Anchor)
 	for _, s := range stretches {
 		key := stretchKey{s.Comm, s.Function}
 		j.stretches[key] = append(j.stretches[key], s)
@@ -115,7 +115,7 @@ func (j *job) addComm(def *analysis.Communicator, locate func(otf2.LocationRef) 
 
 // differs reports whether, according to the archive, the members recorded the operation differently.
 func (j *job) differs(c *comm, function string, ordinal uint64) bool {
-	return slices.ContainsFunc(j.stretches[stretchKey{c.ref, function}], func(s facts.Stretch) bool {
+	return slices.ContainsFunc(j.stretches[stretchKey{c.ref, function}], func(s property.Stretch) bool {
 		return s.First <= ordinal && ordinal <= s.Last
 	})
 }

@@ -11,6 +11,10 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -45,14 +49,14 @@ const maxNames = 100
 // readPhases finds the phases in which operations were called, if there are any. Damage of the files is reported when
 // the operations are read.
 func (j *job) readPhases(workers int) error {
-	marked, calls := facts.PhaseRegions(j.archive.Defs), facts.CallRegions(j.archive.Defs)
+	marked, calls := naming.PhaseRegions(j.archive.Defs), naming.CallRegions(j.archive.Defs)
 	if len(calls) == 0 {
 		return nil
 	}
-	attributes := facts.FindAttributes(j.archive.Defs)
-	archive := facts.ArchiveNames(j.archive.Defs, facts.Communicators(j.archive.Defs))
-	processes, network := analysis.Processes(j.archive.Defs), facts.NetworkRanks(j.archive.Defs)
-	sel := &otf2.Selection{Kinds: facts.RegionKinds}
+	attributes := attribute.Find(j.archive.Defs)
+	archive := facts.ArchiveNames(j.archive.Defs, membership.Communicators(j.archive.Defs))
+	processes, network := analysis.Processes(j.archive.Defs), property.NetworkRanks(j.archive.Defs)
+	sel := &otf2.Selection{Kinds: regionKinds}
 	for _, l := range j.archive.Defs.Locations {
 		if _, is := network[l.Self]; l.Type == otf2.LocationTypeCPUThread && !is {
 			sel.Locations = append(sel.Locations, l.Self)
@@ -160,10 +164,10 @@ func (p *phases) defineRegions(d *definitions, j *job) {
 			}
 		}
 	}
-	names, calls := facts.PhaseRegions(j.archive.Defs), facts.CallRegions(j.archive.Defs)
+	names, calls := naming.PhaseRegions(j.archive.Defs), naming.CallRegions(j.archive.Defs)
 	kinds := make(map[string]int)
 	for ref := range used {
-		if stem, numbered := facts.Numbered(names[ref]); numbered {
+		if stem, numbered := naming.Numbered(names[ref]); numbered {
 			kinds[stem]++
 		}
 	}
@@ -171,7 +175,7 @@ func (p *phases) defineRegions(d *definitions, j *job) {
 	shown := make(map[otf2.RegionRef]otf2.RegionRef)
 	for _, ref := range slices.Sorted(maps.Keys(used)) {
 		name, text := names[ref], phaseText
-		if stem, numbered := facts.Numbered(name); numbered && kinds[stem] > maxNames {
+		if stem, numbered := naming.Numbered(name); numbered && kinds[stem] > maxNames {
 			name = stem + "*"
 		} else if call, is := calls[ref]; is {
 			name, text = callPrefix+call, callText

@@ -12,13 +12,15 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // attributes finds the native archive's attributes; it fails if one that the view needs is missing.
-func (j *job) attributes() (*facts.Attributes, error) {
-	found := facts.FindAttributes(j.archive.Defs)
+func (j *job) attributes() (*attribute.Table, error) {
+	found := attribute.Find(j.archive.Defs)
 	for _, want := range []otf2.AttributeRef{regions.AttrTimingSource, regions.AttrOrdinal} {
 		if !found.Has(want) {
 			return nil, fmt.Errorf("it has no attribute %s: views are made of archives that `nccl-otf2 unify` made",
@@ -35,7 +37,7 @@ func (j *job) read(workers int, progress func(done, total int)) error {
 	if err != nil {
 		return err
 	}
-	names := facts.ArchiveNames(j.archive.Defs, facts.Communicators(j.archive.Defs))
+	names := facts.ArchiveNames(j.archive.Defs, membership.Communicators(j.archive.Defs))
 	// A location stands for one rank of a communicator. But a collector that took over others' data has a communicator
 	// of its own, of which the others' locations are members, too.
 	rows := make(map[otf2.LocationRef][]*row)
@@ -153,3 +155,7 @@ func (p *part) setPeer(r *row, peer int32) bool {
 	p.peer = peer
 	return peer >= 0 && int(peer) < len(r.comm.rows)
 }
+
+// regionKinds are the kinds of events for reading regions alone: those of threads, and launches without their
+// operations.
+var regionKinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave)

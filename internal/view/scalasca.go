@@ -13,7 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
@@ -129,7 +129,7 @@ func (opts *Options) complete(anchor, dir string) (*Options, error) {
 	} else if same {
 		return nil, fmt.Errorf("the view would replace the archive %s itself: give another folder", anchor)
 	}
-	return &o, files.MayReplace(dir, facts.PropView.Key())
+	return &o, files.MayReplace(dir, property.View.Key())
 }
 
 func stage(o *Options, name string) func(done, total int) {
@@ -153,7 +153,7 @@ func replaceView(dir string, write func(staging string) error) error {
 	if err := atomicfile.MakeFolder(dir); err != nil {
 		return err
 	}
-	if err := files.MayReplace(dir, facts.PropView.Key()); err != nil { // a link may lead elsewhere by now
+	if err := files.MayReplace(dir, property.View.Key()); err != nil { // a link may lead elsewhere by now
 		return err
 	}
 	staging, err := files.NewStaging(dir)
@@ -170,9 +170,9 @@ func replaceView(dir string, write func(staging string) error) error {
 // properties describe on the archive what the view holds and lacks.
 func (j *job) properties() []otf2.Property {
 	r := j.count
-	ps := []otf2.Property{{Name: facts.PropView.Key(), Value: "scalasca"}}
+	ps := []otf2.Property{{Name: property.View.Key(), Value: "scalasca"}}
 	number := func(name string, n uint64) {
-		ps = append(ps, otf2.Property{Name: facts.PropView.Below(name).Key(), Value: strconv.FormatUint(n, 10)})
+		ps = append(ps, otf2.Property{Name: property.View.Below(name).Key(), Value: strconv.FormatUint(n, 10)})
 	}
 	number("COLLECTIVES", r.Collectives)
 	number("MESSAGES", r.Messages)
@@ -185,5 +185,5 @@ func (j *job) properties() []otf2.Property {
 	number("DROPPED", r.Lost())
 	number("MEMBERS_WITHOUT_DATA", uint64(r.MembersWithoutData))
 	// Every operation in the view has all its parts.
-	return append(ps, otf2.Property{Name: facts.CompleteProperty, Value: "true"})
+	return append(ps, otf2.Property{Name: property.Complete, Value: "true"})
 }

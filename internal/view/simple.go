@@ -15,7 +15,8 @@ import (
 	"sync/atomic"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -55,8 +56,8 @@ type simple struct {
 	defs       *otf2.Definitions
 	ranks      []analysis.Rank
 	worldRanks map[otf2.LocationRef]int // the world's rank that a communicator's location belongs to
-	comms      map[otf2.CommRef]*facts.Communicator
-	windows    map[otf2.RmaWinRef]*facts.Communicator
+	comms      map[otf2.CommRef]*membership.Communicator
+	windows    map[otf2.RmaWinRef]*membership.Communicator
 	covered    map[otf2.CommRef]bool // whose transfers were recorded
 
 	processes []simpleProcess
@@ -108,13 +109,14 @@ func Simple(anchor, dir string, opts *Options) (*SimpleResult, error) {
 
 // assignProcesses finds the processes of the view and the process of each location.
 func (s *simple) assignProcesses() error {
-	s.comms, s.windows, s.covered = facts.AllCommunicators(s.defs), facts.Windows(s.defs), make(map[otf2.CommRef]bool)
+	s.comms, s.windows = membership.AllCommunicators(s.defs), membership.Windows(s.defs)
+	s.covered = make(map[otf2.CommRef]bool)
 	for _, c := range s.windows {
 		if c.Network {
 			s.covered[c.Parent] = true
 		}
 	}
-	s.ranks, s.worldRanks = analysis.Ranks(s.defs, facts.Communicators(s.defs))
+	s.ranks, s.worldRanks = analysis.Ranks(s.defs, membership.Communicators(s.defs))
 	absent := 0
 	groups, processes := make(map[otf2.LocationGroupRef]int), make(map[otf2.LocationGroupRef]int)
 	for i, r := range s.ranks {
@@ -198,7 +200,7 @@ func (s *simple) assignRows(groups, processes map[otf2.LocationGroupRef]int) {
 }
 
 // worldRank returns the rank in the world of a communicator's rank.
-func (s *simple) worldRank(c *facts.Communicator, rank uint64) (int, bool) {
+func (s *simple) worldRank(c *membership.Communicator, rank uint64) (int, bool) {
 	if c != nil && c.Network {
 		c = s.comms[c.Parent]
 	}
@@ -211,11 +213,11 @@ func (s *simple) worldRank(c *facts.Communicator, rank uint64) (int, bool) {
 // write writes the archive into a folder that has none.
 func (s *simple) write(a *otf2.Archive, dir string, o *Options) error {
 	s.world = s.newComm()
-	properties := []otf2.Property{{Name: facts.PropView.Key(), Value: "simple"},
-		{Name: facts.CompleteProperty, Value: strconv.FormatBool(!analysis.PropertiesOf(a.Anchor).Incomplete())}}
+	properties := []otf2.Property{{Name: property.View.Key(), Value: "simple"},
+		{Name: property.Complete, Value: strconv.FormatBool(!analysis.PropertiesOf(a.Anchor).Incomplete())}}
 	if len(s.covered) > 0 {
 		s.network = s.world + 1
-		properties = append(properties, otf2.Property{Name: facts.PropTransfers.Key(),
+		properties = append(properties, otf2.Property{Name: property.Transfers.Key(),
 			Value: strconv.FormatUint(uint64(s.network), 10)})
 	}
 	w, err := otf2.Create(dir, archiveName, &otf2.ArchiveOptions{

@@ -3,7 +3,7 @@
 package view
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/effect"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -180,7 +180,7 @@ func (sw *simpleWriter) writeReceive(ev *otf2.Event) {
 
 // writeTransfer writes a transfer as a message.
 func (sw *simpleWriter) writeTransfer(ev *otf2.Event) {
-	step := facts.StepOf(ev)
+	step := effect.StepOf(ev)
 	c := sw.windows[step.Put.Window]
 	if c == nil || !c.Network {
 		sw.res.Others++

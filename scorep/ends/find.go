@@ -20,6 +20,9 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -91,9 +94,9 @@ type operation struct {
 }
 
 type finder struct {
-	comms     map[otf2.CommRef]*facts.Communicator
+	comms     map[otf2.CommRef]*membership.Communicator
 	expected  map[otf2.CommRef]int
-	stretches []facts.Stretch
+	stretches []property.Stretch
 	clocks    *Clocks
 	rows      map[otf2.LocationRef]*row
 	open      map[opName]*pending
@@ -109,11 +112,11 @@ func Find(anchor string, clocks *Clocks, progress func(done, total int)) (*Found
 	}
 	defer a.Close()
 	f := &finder{
-		comms: facts.Communicators(a.Defs), expected: make(map[otf2.CommRef]int), clocks: clocks,
+		comms: membership.Communicators(a.Defs), expected: make(map[otf2.CommRef]int), clocks: clocks,
 		rows: make(map[otf2.LocationRef]*row), open: make(map[opName]*pending),
 		out: &Found{Moves: make(map[otf2.LocationRef][]Move)},
 	}
-	f.stretches, _ = facts.Stretches(a.Anchor)
+	f.stretches, _ = property.Stretches(a.Anchor)
 	total := 0
 	for ref, c := range f.comms {
 		for _, l := range c.Members {
@@ -126,7 +129,7 @@ func Find(anchor string, clocks *Clocks, progress func(done, total int)) (*Found
 			}
 		}
 	}
-	reader := facts.NewReader(facts.ArchiveNames(a.Defs, f.comms), facts.FindAttributes(a.Defs))
+	reader := facts.NewReader(facts.ArchiveNames(a.Defs, f.comms), attribute.Find(a.Defs))
 	reader.Operation, reader.Enter, reader.Leave = f.operation, f.entered, f.leaveLaunch
 	rows := slices.Sorted(maps.Keys(f.rows))
 	if len(rows) == 0 {
@@ -185,7 +188,7 @@ func (f *finder) operation(o *facts.Operation) {
 	case o.Function != "AllReduce":
 		op.comm = otf2.UndefinedComm // other members' ends prove nothing
 	}
-	if facts.Excluded(f.stretches, o.Comm, f.sequence(o, me), o.Ordinal) {
+	if property.Excluded(f.stretches, o.Comm, f.sequence(o, me), o.Ordinal) {
 		op.comm = otf2.UndefinedComm
 	}
 	w.ops = append(w.ops, op)

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -93,7 +93,7 @@ func Open(dir string) (*Trace, error) {
 		return nil, fmt.Errorf("read Score-P's trace: %w", err)
 	}
 	for _, p := range a.Anchor.Properties {
-		if strings.HasPrefix(p.Name, facts.PropertyPrefix) {
+		if strings.HasPrefix(p.Name, property.Prefix) {
 			return nil, fmt.Errorf("%s holds an archive of nccl-otf2, not one of Score-P", dir)
 		}
 	}

@@ -12,6 +12,9 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -62,7 +65,7 @@ type archive struct {
 	comms      []*communicator
 	phases     []map[string]int // regions entered on the threads of each process, by name
 	kernels    []kernel
-	properties facts.Properties
+	properties property.Properties
 	shards     int
 	sensors    map[string]*sensor
 	memory     map[string]int // operations by the kind of memory of their send buffer; none where that was not recorded
@@ -87,9 +90,9 @@ func readArchive(dir string) (*archive, error) {
 		return nil, err
 	}
 	defer a.Close()
-	r := &reader{archive: &archive{properties: facts.PropertiesOf(a.Anchor), sensors: make(map[string]*sensor),
+	r := &reader{archive: &archive{properties: property.Read(a.Anchor), sensors: make(map[string]*sensor),
 		memory: make(map[string]int)}, defs: a.Defs, rows: make(map[otf2.LocationRef]*row),
-		attributes: facts.FindAttributes(a.Defs)}
+		attributes: attribute.Find(a.Defs)}
 	if err := r.clock(dir); err != nil {
 		return nil, err
 	}
@@ -118,7 +121,7 @@ func readArchive(dir string) (*archive, error) {
 type reader struct {
 	*archive
 	defs       *otf2.Definitions
-	attributes *facts.Attributes
+	attributes *attribute.Table
 	events     *facts.Reader
 	rows       map[otf2.LocationRef]*row // also those of kernels
 	origin     int64                     // archive's time at which the raw clock read 0
@@ -158,7 +161,7 @@ func (r *reader) clock(dir string) error {
 func (r *reader) raw(t otf2.Timestamp) int64 { return int64(t) - r.origin }
 
 func (r *reader) communicators() error {
-	comms := facts.Communicators(r.defs)
+	comms := membership.Communicators(r.defs)
 	r.events = facts.NewReader(facts.ArchiveNames(r.defs, comms), r.attributes)
 	r.events.Keep, r.events.Operation, r.events.Leave, r.events.Enter = true, r.operation, r.launch, r.phase
 	for _, d := range r.defs.Comms {

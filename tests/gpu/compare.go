@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 )
 
 // pair is a call's operation and what the archive shows of it.
@@ -327,7 +327,7 @@ func (a *archive) unreported() int {
 			all += len(row)
 		}
 	}
-	n, _ := a.properties.Number(facts.PropOddities.Below("INCOMPLETE_OPERATIONS"))
+	n, _ := a.properties.Number(property.Oddities.Below("INCOMPLETE_OPERATIONS"))
 	return min(int(n), all/50)
 }
 
@@ -364,8 +364,8 @@ func before(release string, major, minor int) bool {
 
 // complete demands that nothing is missing, by what the archive says of itself.
 func (v *verdict) complete(a *archive, ranks int) {
-	for name, want := range map[facts.Property]int{facts.PropProcesses: ranks, facts.PropProcessesFinished: ranks,
-		facts.PropProcessesMissing: 0, facts.PropRanksMissing: 0, facts.PropLost: 0, facts.PropDiffer: 0} {
+	for name, want := range map[property.Name]int{property.Processes: ranks, property.ProcessesFinished: ranks,
+		property.ProcessesMissing: 0, property.RanksMissing: 0, property.Lost: 0, property.Differ: 0} {
 		if got := a.properties.Text(name); got != strconv.Itoa(want) {
 			v.fail("%s is %q, want %d", name.Key(), got, want)
 		}
@@ -374,16 +374,16 @@ func (v *verdict) complete(a *archive, ranks int) {
 		v.fail("%d processes left data, want %d", a.shards, ranks)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.properties)) {
-		short, ours := strings.CutPrefix(name, facts.PropertyPrefix)
+		short, ours := strings.CutPrefix(name, property.Prefix)
 		kind, _, of := strings.Cut(short, "::")
-		switch p := facts.Property(kind); {
-		case ours && (of && (p == facts.PropDiffer || p == facts.PropLost) || p == facts.PropGaps ||
-			p == facts.PropGapsDiffer):
+		switch p := property.Name(kind); {
+		case ours && (of && (p == property.Differ || p == property.Lost) || p == property.Gaps ||
+			p == property.GapsDiffer):
 			v.fail("%s: %s", name, a.properties[name])
-		case ours && (of && (p == facts.PropOddities || p == facts.PropCost || p == facts.PropCUPTI ||
-			p == facts.PropEnds) || p == facts.PropLibraryVersion || p == facts.PropAPIVersion):
+		case ours && (of && (p == property.Oddities || p == property.Cost || p == property.CUPTI ||
+			p == property.Ends) || p == property.LibraryVersion || p == property.APIVersion):
 			v.note("%s: %s", short, a.properties[name])
-		case name == facts.CompleteProperty && a.properties[name] == "false":
+		case name == property.Complete && a.properties[name] == "false":
 			v.fail("the archive says that communication is missing in it")
 		}
 	}
@@ -439,7 +439,7 @@ func (v *verdict) kernelsLinked(a *archive) {
 			r.byID[id] = k
 		}
 	}
-	differ := a.properties.Has(facts.PropOddities.Below("GPU_TIMES_DIFFER"))
+	differ := a.properties.Has(property.Oddities.Below("GPU_TIMES_DIFFER"))
 	var most time.Duration
 	for _, c := range a.comms {
 		for i, row := range c.rows {
@@ -480,7 +480,7 @@ func (v *verdict) kernelsLinked(a *archive) {
 			v.fail("rank %d: %d kernels of NCCL's name no plan, %d plans have no kernel", rank, r.planless, r.without)
 		}
 	}
-	property := facts.PropCUPTI.Below("NCCL_KERNELS_UNLINKED")
+	property := property.CUPTI.Below("NCCL_KERNELS_UNLINKED")
 	if stated := cmp.Or(a.properties.Text(property), "0"); stated != strconv.Itoa(unlinked) {
 		v.fail("%s is %s; %d kernels of NCCL's name neither plan nor launch", property.Key(), stated, unlinked)
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	diagnosis "github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -492,7 +492,7 @@ func TestTreesOfAGPU(t *testing.T) {
 	c := &testCase{mode: "trees", events: "gpu", ranks: f.ranks,
 		answer: &answer{rank: lateRank, kind: diagnosis.HostLate, first: true},
 		more: func(v *verdict, _ []*jobLog, a *archive) {
-			moved, _ = a.properties.Number(facts.PropEndsMoved)
+			moved, _ = a.properties.Number(property.EndsMoved)
 			kinds := make(map[bool]int)
 			for _, row := range a.comms[0].rows {
 				for _, o := range row {

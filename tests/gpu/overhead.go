@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
 
@@ -94,7 +94,7 @@ func (h *harness) overhead(ctx context.Context, rounds int, until time.Time) (al
 					v.fail("%s: %v", name, err)
 				} else if a, err := readArchive(experiment); err != nil {
 					v.fail("%s: %v", name, err)
-				} else if lost := a.properties.Text(facts.PropLost); lost != "0" {
+				} else if lost := a.properties.Text(property.Lost); lost != "0" {
 					v.fail("%s: %s events were lost", name, lost)
 				}
 				_ = os.RemoveAll(experiment) // it is the work folder's end anyway

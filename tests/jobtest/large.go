@@ -8,7 +8,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -49,7 +49,7 @@ func (s *Large) Transfers() uint64 { return s.each(putsEach) }
 var texts = []string{
 	"", "node", "host0", regions.GroupAPI, regions.GroupCollectives, regions.GroupNetwork, regions.GroupEnqueue,
 	"world", "world network", "ncclAllReduce", "AllReduce", regions.NameKernelLaunch,
-	regions.NameSendNetwork, regions.TimingGPU, "RING", "SIMPLE", "ncclFloat32", facts.PropRank.Key(),
+	regions.NameSendNetwork, regions.TimingGPU, "RING", "SIMPLE", "ncclFloat32", property.Rank.Key(),
 }
 
 func text(s string) otf2.StringRef {
@@ -141,7 +141,7 @@ func (s *Large) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
 		must(d.Location(location(1, p), name("world rank %d", p), otf2.LocationTypeAcceleratorStream, 0, g))
 		must(d.Location(location(2, p), name("world net send"), otf2.LocationTypeCPUThread, 0,
 			otf2.LocationGroupRef(p)))
-		must(d.LocationProperty(location(2, p), text(facts.PropRank.Key()), otf2.TypeUint32, otf2.Value(p)))
+		must(d.LocationProperty(location(2, p), text(property.Rank.Key()), otf2.TypeUint32, otf2.Value(p)))
 		members, network = append(members, uint64(location(1, p))), append(network, uint64(location(2, p)))
 	}
 	region := func(r otf2.RegionRef, of string, role otf2.RegionRole) {

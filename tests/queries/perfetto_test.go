@@ -16,6 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -113,7 +115,7 @@ func ofArchive(t *testing.T, a *otf2.Archive) traced {
 		sums[[2]string{category, name}] = [2]float64{s[0] + 1, s[1] + ns}
 	}
 	var out traced
-	reader := facts.NewReader(facts.ArchiveNames(a.Defs, nil), facts.FindAttributes(a.Defs))
+	reader := facts.NewReader(facts.ArchiveNames(a.Defs, nil), attribute.Find(a.Defs))
 	launched := make(map[otf2.LocationRef][]bool) // whether only the launch of open regions is known
 	reader.Enter = func(r *facts.Region) {
 		launched[r.Location] = append(launched[r.Location], r.Source == facts.SourceEnqueue)
@@ -135,7 +137,7 @@ func ofArchive(t *testing.T, a *otf2.Archive) traced {
 		}
 	}
 	out.Realtime = a.Defs.Clock.Realtime - (a.Defs.Clock.Offset - begin)
-	world, _ := analysis.Ranks(a.Defs, facts.Communicators(a.Defs))
+	world, _ := analysis.Ranks(a.Defs, membership.Communicators(a.Defs))
 	problems := operations.EachMatch(a, &operations.Matches{Wait: func(w *waits.Wait) {
 		add("wait", "waits for "+world[w.For].Name, float64(w.Waited))
 	}})

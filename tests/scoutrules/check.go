@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -73,7 +73,7 @@ func Check(anchorPath string, opts *check.Options) (*check.Result, error) {
 type scoutCheck struct {
 	*check.Findings
 	defs   *otf2.Definitions
-	comms  map[otf2.CommRef]*facts.Communicator
+	comms  map[otf2.CommRef]*membership.Communicator
 	tracks map[otf2.LocationRef]*scoutTrack
 	order  []*scoutTrack
 	// canonical names without "MPI_", in small letters, of regions that scout takes for MPI's
@@ -117,7 +117,7 @@ func (t *scoutTrack) here() check.Place {
 
 func newScoutCheck(fs *check.Findings, a *otf2.Archive) *scoutCheck {
 	c := &scoutCheck{
-		Findings: fs, defs: a.Defs, comms: facts.AllCommunicators(a.Defs),
+		Findings: fs, defs: a.Defs, comms: membership.AllCommunicators(a.Defs),
 		tracks: make(map[otf2.LocationRef]*scoutTrack),
 		mpi:    make(map[otf2.RegionRef]string), clock: newScoutClock(),
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -104,7 +104,7 @@ func takeFirst(all map[replayMessage][]clockTime, m replayMessage) (first clockT
 }
 
 // collective takes a member's end of a collective that began at the time.
-func (c *scoutClock) collective(t *scoutTrack, comm *facts.Communicator, ev *otf2.Event, begin otf2.Timestamp) {
+func (c *scoutClock) collective(t *scoutTrack, comm *membership.Communicator, ev *otf2.Event, begin otf2.Timestamp) {
 	s := c.collectives[comm.Ref]
 	if s == nil {
 		s = &clockSequence{counts: make(map[otf2.LocationRef]uint64)}

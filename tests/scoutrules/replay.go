@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -63,7 +63,7 @@ func newScoutReplay(c *scoutCheck) *scoutReplay {
 
 // comm gives the communicator of a record and the location's rank in it; nil, with a finding, if scout would not take
 // it.
-func (r *scoutReplay) comm(t *scoutTrack, ref uint64) (*facts.Communicator, int) {
+func (r *scoutReplay) comm(t *scoutTrack, ref uint64) (*membership.Communicator, int) {
 	d, c := r.defs.Comm(otf2.CommRef(ref)), r.comms[otf2.CommRef(ref)]
 	switch {
 	case d == nil || c == nil:
@@ -101,7 +101,7 @@ func (r *scoutReplay) collective(t *scoutTrack, ev *otf2.Event) {
 }
 
 // peer reports whether the other end of a message is one of the communicator's ranks.
-func (r *scoutReplay) peer(t *scoutTrack, c *facts.Communicator, peer uint64) bool {
+func (r *scoutReplay) peer(t *scoutTrack, c *membership.Communicator, peer uint64) bool {
 	if peer < uint64(c.Size()) {
 		return true
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -48,7 +48,7 @@ func Curves(rows []Row) []Curve {
 	type sums struct {
 		size             uint64
 		n                uint64
-		late, nobodyLate facts.Moved
+		late, nobodyLate timing.Moved
 		factor           float64
 	}
 	all := []Curve{}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -191,7 +192,7 @@ func (r *Row) side() *Side {
 func (r *Row) figure(ns float64) *Figure {
 	f := &Figure{Time: ns}
 	if r.AlgBW > 0 {
-		f.AlgBW = facts.Bandwidth(float64(r.Size), ns)
+		f.AlgBW = timing.Bandwidth(float64(r.Size), ns)
 		f.BusBW = f.AlgBW * (r.BusBW / r.AlgBW)
 	}
 	return f

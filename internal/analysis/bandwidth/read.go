@@ -6,6 +6,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -14,11 +17,11 @@ import (
 // as well, or have no interest in waits. The operations are those in the report of package operations. With first,
 // start-up operations count like the others. problems names files that cannot be read to their end.
 func Read(a *otf2.Archive, first bool, selected *selection.Selection) (rows []Row, problems []string) {
-	comms := facts.Communicators(a.Defs)
+	comms := membership.Communicators(a.Defs)
 	r := &reading{selected: selected, rows: NewRows(), expected: analysis.MembersWithData(a.Defs, comms),
 		stretches: analysis.StretchesOf(a.Anchor)}
 	r.rows.First = first
-	r.rows.Unstated = !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource)
+	r.rows.Unstated = !attribute.Find(a.Defs).Has(regions.AttrTimingSource)
 	r.assembly = analysis.NewAssembly(r.finish, func([]analysis.Operation) {})
 	problems = analysis.ReadOperations(a, comms, r.add)
 	return r.rows.Table(&Names{Defs: a.Defs, Comms: comms}, nil), problems
@@ -29,7 +32,7 @@ type reading struct {
 	selected  *selection.Selection
 	rows      *Rows
 	expected  map[otf2.CommRef]int
-	stretches []facts.Stretch
+	stretches []property.Stretch
 	assembly  *analysis.Assembly
 }
 
@@ -40,7 +43,7 @@ func (r *reading) add(op *analysis.Operation) {
 	case facts.IsMessage(op.Function):
 		r.member(op)
 		r.rows.End()
-	case !facts.Excluded(r.stretches, op.Communicator.Ref, op.Function, op.Ordinal):
+	case !property.Excluded(r.stretches, op.Communicator.Ref, op.Function, op.Ordinal):
 		r.assembly.Add(analysis.PartKey{Comm: op.Communicator.Ref, Sequence: op.Function, Ordinal: op.Ordinal}, op,
 			r.expected[op.Communicator.Ref])
 	}

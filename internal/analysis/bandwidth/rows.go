@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -36,7 +37,7 @@ type Key struct {
 // sum is what is kept of the operations of a key.
 type sum struct {
 	collective *regions.Collective
-	speed      facts.Speed
+	speed      timing.Speed
 	rank0      stats.Distribution[float64] // time on the communicator's first rank
 	least      stats.Distribution[float64] // least and greatest time on any rank
 	most       stats.Distribution[float64]
@@ -50,7 +51,7 @@ const keptOfRanks = 1024
 
 func newSum(c *regions.Collective) *sum {
 	kept := stats.Distribution[float64]{Keep: keptOfRanks}
-	return &sum{collective: c, speed: facts.NewSpeed(), rank0: kept, least: kept, most: kept, called: kept,
+	return &sum{collective: c, speed: timing.NewSpeed(), rank0: kept, least: kept, most: kept, called: kept,
 		min: math.MaxUint32}
 }
 
@@ -90,7 +91,7 @@ func NewRows() *Rows { return &Rows{sums: make(map[sumKey]*sum)} }
 // instance is the operation that is being added.
 type instance struct {
 	key         Key
-	timing      facts.Timing
+	timing      timing.Whole
 	collective  *regions.Collective
 	members     []int // their ranks
 	algoOf      int   // rank that algorithm and protocol are taken from
@@ -239,7 +240,7 @@ type classKey struct {
 type classSum struct {
 	*sum
 	bytes             float64 // sum over all operations
-	late, nobodyLate  facts.Moved
+	late, nobodyLate  timing.Moved
 	smallest, largest uint64
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -92,7 +94,7 @@ type MemberTimes struct {
 // Names resolves what events only refer to.
 type Names struct {
 	Defs  *otf2.Definitions
-	Comms map[otf2.CommRef]*facts.Communicator
+	Comms map[otf2.CommRef]*membership.Communicator
 	Roles map[otf2.CommRef]string
 }
 
@@ -211,7 +213,7 @@ func (s *classSum) countCalls(out *Row, ranks int) {
 }
 
 func (s *classSum) bandwidths(out *Row, key *Key, ranks int) {
-	if !facts.HasBandwidth(key.Source, key.Grouped, int(key.Equal)) {
+	if !timing.HasBandwidth(key.Source, key.Grouped, int(key.Equal)) {
 		return
 	}
 	factor := (&facts.Operation{Collective: s.collective}).BusFactor(ranks)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -50,8 +51,8 @@ func (e *Engine) collective(op *Operation, members []Member) {
 	startUp := e.begun.AddCollective(op.Comm, op.Ordinal)
 	c := e.comms[op.Comm]
 	met := c != nil && c.met
-	var compared *facts.Lateness
-	late, ok := facts.Arrive(op.Kind, e.came, op.Unstated)
+	var compared *lateness.Result
+	late, ok := lateness.Compare(op.Kind, e.came, op.Unstated)
 	if e.lateness = late; ok {
 		compared = &e.lateness
 		e.compared(op, members, compared, startUp)
@@ -81,7 +82,7 @@ func (e *Engine) slowed(op *Operation, s *state, took float64, earlier uint64) (
 	for i := range op.Slow {
 		all += op.Slow[i].Excess
 	}
-	held := min(float64(facts.HeldUp(all, earlier)), took)
+	held := min(float64(lateness.HeldUp(all, earlier)), took)
 	if held <= 0 {
 		return took
 	}
@@ -102,7 +103,7 @@ func (e *Engine) slowed(op *Operation, s *state, took float64, earlier uint64) (
 }
 
 // compared analyzes a collective whose members' times are comparable, and adds their waits to their states on arrival.
-func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness, startUp bool) {
+func (e *Engine) compared(op *Operation, members []Member, late *lateness.Result, startUp bool) {
 	e.order = e.order[:0]
 	for i := range members {
 		if e.came[i].Source == late.Source && members[i].Local.Rank >= 0 {
@@ -158,7 +159,7 @@ func (e *Engine) goOnLate(op *Operation, members []Member, first bool) {
 
 // connect takes the first operation of a communicator that is compared: there is no earlier one to compare it with.
 // Its waits are caused by start-up. If recording began later, their cause is unknown.
-func (e *Engine) connect(c *comm, late *facts.Lateness, members []Member, startUp bool) {
+func (e *Engine) connect(c *comm, late *lateness.Result, members []Member, startUp bool) {
 	begin, why := e.came[e.order[0]].Begin, e.causes.startUp()
 	if !startUp {
 		why = e.causes.unknown()
@@ -203,7 +204,7 @@ func (e *Engine) scaled(all amounts, factor float64) amounts {
 }
 
 // blame charges the waits to members: at each instant, in equal parts to all members that have not arrived.
-func (e *Engine) blame(op *Operation, late *facts.Lateness) {
+func (e *Engine) blame(op *Operation, late *lateness.Result) {
 	last, n := e.came[late.Last].Begin, len(e.order)
 	e.blames = e.blames[:0]
 	var charge, delay float64 // over all later arrivals
@@ -238,8 +239,8 @@ func (e *Engine) awaited(op *Operation, waits int32) int {
 	for k := len(e.order) - 1; k >= 0; k-- {
 		m := &e.came[e.order[k]]
 		switch {
-		case op.Kind == facts.WaitLateBroadcast && m.Root,
-			op.Kind == facts.WaitEarlyReduce && m.Begin <= until && !m.Root, op.Kind == facts.WaitCollective:
+		case op.Kind == lateness.WaitLateBroadcast && m.Root,
+			op.Kind == lateness.WaitEarlyReduce && m.Begin <= until && !m.Root, op.Kind == lateness.WaitCollective:
 			return k
 		}
 	}
@@ -425,7 +426,7 @@ func (e *Engine) why(b *blame) amounts {
 }
 
 // pass adds the waits, by cause, to the members' states on arrival, and stores their meetings.
-func (e *Engine) pass(c *comm, late *facts.Lateness, members []Member) {
+func (e *Engine) pass(c *comm, late *lateness.Result, members []Member) {
 	first, last := e.came[e.order[0]].Begin, e.came[late.Last].Begin
 	for _, i := range e.order {
 		c.members[e.came[i].Rank].meet(&e.arrived[i], &members[i].Local)

@@ -5,6 +5,7 @@ package causes
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overtime"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -19,7 +20,7 @@ type Operation struct {
 	Members  int // number of members of the communicator
 	Function string
 	Ordinal  uint64
-	Kind     facts.WaitKind
+	Kind     lateness.WaitKind
 	Unstated bool // the archive does not state sources of times, so all count as one source
 	Slow     []Slow
 }
@@ -34,7 +35,7 @@ type Slow struct {
 
 // Member is one member's part in an operation.
 type Member struct {
-	facts.Arrival
+	lateness.Arrival
 	// There is when a message was ready for its other end; Begin is when its rank was ready for this message alone.
 	There       otf2.Timestamp
 	Uncertainty uint64 // of Begin and End, ns
@@ -65,11 +66,11 @@ type Engine struct {
 	orders    map[functions]*order
 	followers []Follower // receive what is analyzed
 	others    []Other    // passed to them
-	lateness  facts.Lateness
+	lateness  lateness.Result
 
 	// State of the operation that is being analyzed, by member:
 	arrived []state // states on arrival
-	came    []facts.Arrival
+	came    []lateness.Arrival
 	order   []int32      // indices of members with comparable times, in the order of arrival
 	blames  []blame      // in that order
 	struck  []lateMember // who was late by itself
@@ -350,7 +351,7 @@ func (e *Engine) alone(l *Local, begin, end otf2.Timestamp) {
 	}
 	var s state
 	e.arrive(&s, l, begin, series{})
-	m := Member{Arrival: facts.Arrival{Begin: begin, End: end}, There: begin, Local: *l, Work: e.work(l, &s)}
+	m := Member{Arrival: lateness.Arrival{Begin: begin, End: end}, There: begin, Local: *l, Work: e.work(l, &s)}
 	for _, f := range e.followers {
 		f.Alone(&m)
 	}

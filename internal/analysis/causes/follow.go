@@ -3,7 +3,7 @@
 package causes
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -12,7 +12,7 @@ import (
 type Follower interface {
 	// Collective takes a collective. came has its members' arrivals with their waits; late is nil if their times are
 	// not comparable. startUp: it is the communicator's first one, see facts.StartUps.
-	Collective(op *Operation, members []Member, came []facts.Arrival, late *facts.Lateness, startUp bool)
+	Collective(op *Operation, members []Member, came []lateness.Arrival, late *lateness.Result, startUp bool)
 	// Launch takes a launch of messages, all with the operation's function. others are the launches at the other ends,
 	// in the order of their begins; room is nil if the launch did not wait for it.
 	Launch(op *Operation, l *Member, others []Other, room *Room)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -147,7 +148,7 @@ func (j *job) collective(what string, members []int) {
 	j.ordinals[key]++
 	root := -1
 	if r, ok := strings.CutPrefix(what, "rd"); ok {
-		op.Function, op.Kind, root = "Reduce", facts.WaitEarlyReduce, slices.Index(members, number(r))
+		op.Function, op.Kind, root = "Reduce", lateness.WaitEarlyReduce, slices.Index(members, number(r))
 	}
 	took := float64(transferTime)
 	if slow, ok := strings.CutPrefix(what, "sl"); ok {
@@ -204,7 +205,7 @@ func (j *job) begin(r, member int) Member {
 	j.seq[r]++
 	l.Seq = j.seq[r]
 	j.host[r], j.gpu[r], j.beside[r], j.uncalled[r], j.began[r] = 0, 0, 0, false, begin
-	return Member{There: at(begin), Arrival: facts.Arrival{Rank: member, Begin: at(begin), Source: facts.SourceGPU},
+	return Member{There: at(begin), Arrival: lateness.Arrival{Rank: member, Begin: at(begin), Source: facts.SourceGPU},
 		Local: l}
 }
 

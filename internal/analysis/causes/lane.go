@@ -4,6 +4,8 @@ package causes
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lookup"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -63,9 +65,9 @@ const KeptEnds = 64
 // Lane follows the calls and operations of some processes. It takes all regions, and the operations of members, of
 // each process in the order of time.
 type Lane struct {
-	calls   *facts.ByRegion[bool] // of NCCL's API
+	calls   *lookup.ByRegion[bool] // of NCCL's API
 	kernels *facts.Kernels
-	places  facts.ByLocation[*place]
+	places  lookup.ByLocation[*place]
 }
 
 // place is the state of a location.
@@ -107,7 +109,7 @@ type timeline struct {
 // Lanes makes lanes for an archive's locations. ranks has the rank of the world of each member location; process
 // returns the process of any location.
 type Lanes struct {
-	calls   facts.ByRegion[bool]
+	calls   lookup.ByRegion[bool]
 	kernels *facts.Kernels
 	groups  map[otf2.LocationRef]otf2.LocationGroupRef // groups of rows that may have kernels, or ranks on their GPU
 	ranks   map[otf2.LocationRef]int
@@ -121,7 +123,7 @@ func NewLanes(defs *otf2.Definitions, ranks map[otf2.LocationRef]int,
 	if l.kernels.Known() {
 		l.groups = acceleratorRows(defs)
 	}
-	for ref := range facts.CallRegions(defs) {
+	for ref := range naming.CallRegions(defs) {
 		l.calls.Set(ref, true)
 	}
 	return l

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -47,7 +48,7 @@ func carried(operations int, behind float64, from int) *Result {
 			}
 			called[r] = l.Returned
 			all = append(all, Member{There: begin,
-				Arrival: facts.Arrival{Rank: r, Begin: begin, Source: facts.SourceGPU}, Local: l})
+				Arrival: lateness.Arrival{Rank: r, Begin: begin, Source: facts.SourceGPU}, Local: l})
 			last = max(last, begin)
 		}
 		for r := range all {

@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -74,11 +74,11 @@ func TestCostsAreTheWaits(t *testing.T) {
 		r := j.engine.Result()
 		waits, costs := j.sent, r.Unknown+r.StartUp
 		for i := range j.ops {
-			var all []facts.Arrival
+			var all []lateness.Arrival
 			for _, m := range j.members[i] {
 				all = append(all, m.Arrival)
 			}
-			l, _ := facts.Arrive(j.ops[i].Kind, all, false)
+			l, _ := lateness.Compare(j.ops[i].Kind, all, false)
 			waits += float64(l.Caused)
 		}
 		for i := range r.Ranks {

@@ -15,7 +15,8 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -68,15 +69,15 @@ func Archive(anchorPath string, opts *Options) (*Result, error) {
 	ps := fs.said
 	(&definitionCheck{Findings: fs, anchor: a.Anchor, defs: a.Defs}).run()
 
-	for _, died := range ps.Numbered(facts.PropDied) {
+	for _, died := range ps.Numbered(property.Died) {
 		fs.Add(Finding{Severity: Note, Rule: RuleProcess, Text: died})
 	}
 
-	for _, damaged := range ps.Numbered(facts.PropDamaged) {
+	for _, damaged := range ps.Numbered(property.Damaged) {
 		fs.Add(Finding{Severity: Error, Rule: RuleFile, Text: "when the archive was made: " + damaged})
 	}
 
-	for _, differ := range ps.Numbered(facts.PropDiffer) { // matching leaves these operations out
+	for _, differ := range ps.Numbered(property.Differ) { // matching leaves these operations out
 		rule := RuleCollectiveMate
 		if strings.Contains(differ, " Send ") {
 			rule = RuleMessage
@@ -84,11 +85,11 @@ func Archive(anchorPath string, opts *Options) (*Result, error) {
 		fs.Add(Finding{Severity: Note, Rule: rule, Text: saidToDiffer + differ})
 	}
 
-	for _, uncounted := range ps.Numbered(facts.PropUncounted) {
+	for _, uncounted := range ps.Numbered(property.Uncounted) {
 		fs.Add(Finding{Severity: Note, Rule: RuleLoss, Text: "missing, an unknown number: " + uncounted})
 	}
 
-	if lost := ps.Below(facts.PropLost); len(lost) > 0 {
+	if lost := ps.Below(property.Lost); len(lost) > 0 {
 		fs.Add(Finding{Severity: Note, Rule: RuleLoss, Text: "missing: " + analysis.CountersText(lost)})
 	}
 
@@ -105,7 +106,7 @@ const saidToDiffer = "not compared, as members differ: "
 
 // counters compares the archive's counters with its contents.
 func (c *eventCheck) counters(ps analysis.Properties) {
-	compare := func(name facts.Property, want uint64, what string) {
+	compare := func(name property.Name, want uint64, what string) {
 		if n, ok := ps.Number(name); ok && n != want {
 			c.Add(Finding{Severity: c.pairing(), Rule: RuleCounter,
 				Text: fmt.Sprintf("%s is %d, but there are %d %s", name.Key(), n, want, what)})
@@ -117,27 +118,27 @@ func (c *eventCheck) counters(ps analysis.Properties) {
 			processes++
 		}
 	}
-	if missing, ok := ps.Number(facts.PropProcessesMissing); ok && !ps.Merged() {
-		compare(facts.PropProcesses, processes-analysis.AbsentGroups(c.defs, missing), "processes with data")
+	if missing, ok := ps.Number(property.ProcessesMissing); ok && !ps.Merged() {
+		compare(property.Processes, processes-analysis.AbsentGroups(c.defs, missing), "processes with data")
 	}
 	networks := 0
-	for _, comm := range facts.AllCommunicators(c.defs) {
+	for _, comm := range membership.AllCommunicators(c.defs) {
 		networks += int(analysis.BoolCount(comm.Network))
 	}
 	if !ps.Merged() {
-		compare(facts.PropCommunicators, uint64(len(c.defs.Comms)-networks), "communicators")
+		compare(property.Communicators, uint64(len(c.defs.Comms)-networks), "communicators")
 	}
-	if _, ok := ps.Number(facts.PropProcesses); !ok {
+	if _, ok := ps.Number(property.Processes); !ok {
 		return // another tool wrote the archive
 	}
-	timing := ps.Below(facts.PropTiming)
+	timing := ps.Below(property.Timing)
 	names := slices.AppendSeq(slices.Collect(maps.Keys(timing)), maps.Keys(c.timed))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if timing[name] != c.timed[name] {
 			c.Add(Finding{Severity: c.pairing(), Rule: RuleCounter,
 				Text: fmt.Sprintf("%s is %d, but %d operations have that timing source",
-					facts.PropTiming.Below(name).Key(), timing[name], c.timed[name])})
+					property.Timing.Below(name).Key(), timing[name], c.timed[name])})
 		}
 	}
 }

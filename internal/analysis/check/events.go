@@ -9,7 +9,10 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/effect"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -21,10 +24,10 @@ type eventCheck struct {
 	archive  *otf2.Archive
 	defs     *otf2.Definitions
 	refs     *references
-	comms    map[otf2.CommRef]*facts.Communicator
-	windows  map[otf2.RmaWinRef]*facts.Communicator
-	memberOf map[otf2.LocationRef][]*facts.Communicator
-	ids      *facts.Attributes
+	comms    map[otf2.CommRef]*membership.Communicator
+	windows  map[otf2.RmaWinRef]*membership.Communicator
+	memberOf map[otf2.LocationRef][]*membership.Communicator
+	ids      *attribute.Table
 	tracks   map[otf2.LocationRef]*track
 	match    *matcher
 	events   uint64
@@ -88,14 +91,14 @@ type commUse struct {
 
 func newEventCheck(a *otf2.Archive, fs *Findings) *eventCheck {
 	c := &eventCheck{
-		Findings: fs, archive: a, defs: a.Defs, refs: newReferences(a.Defs), comms: facts.Communicators(a.Defs),
-		ids:     facts.FindAttributes(a.Defs),
+		Findings: fs, archive: a, defs: a.Defs, refs: newReferences(a.Defs), comms: membership.Communicators(a.Defs),
+		ids:     attribute.Find(a.Defs),
 		tracks:  make(map[otf2.LocationRef]*track, len(a.Defs.Locations)),
 		timed:   make(map[string]uint64),
 		perPlan: make(map[otf2.RegionRef]uint64),
 	}
-	c.memberOf = facts.Membership(a.Defs, c.comms)
-	c.windows = facts.Windows(a.Defs)
+	c.memberOf = membership.ByLocation(a.Defs, c.comms)
+	c.windows = membership.Windows(a.Defs)
 	silent := make(map[otf2.LocationRef]bool)
 	for i := range a.Defs.Locations {
 		l := &a.Defs.Locations[i]
@@ -104,11 +107,11 @@ func newEventCheck(a *otf2.Archive, fs *Findings) *eventCheck {
 		silent[l.Self] = l.Events == 0
 	}
 	ps := fs.said
-	_, ours := ps.Number(facts.PropProcesses)
+	_, ours := ps.Number(property.Processes)
 	c.match = newMatcher(fs, c.comms, silent, fs.apart, ours)
-	c.match.unreported, _ = ps.Number(facts.PropPaused.Below(analysis.ByRAS))
+	c.match.unreported, _ = ps.Number(property.Paused.Below(analysis.ByRAS))
 	c.match.merged, c.match.transfers = ps.Merged(), otf2.UndefinedComm
-	if ref, ok := ps.Number(facts.PropTransfers); ok {
+	if ref, ok := ps.Number(property.Transfers); ok {
 		c.match.transfers = otf2.CommRef(ref)
 	}
 	return c
@@ -339,7 +342,7 @@ func (c *eventCheck) leave(t *track, region otf2.RegionRef) {
 		c.report(t, RuleNesting, "region %q is left, but %q is open (event %d)", c.defs.RegionName(region),
 			c.defs.RegionName(top.region), top.at.Event)
 	}
-	if at := facts.NewestOpen(t.stack, region, func(o *openRegion) otf2.RegionRef { return o.region }); at >= 0 {
+	if at := effect.NewestOpen(t.stack, region, func(o *openRegion) otf2.RegionRef { return o.region }); at >= 0 {
 		t.stack = slices.Delete(t.stack, at, at+1)
 	}
 	if t.begun.open && len(t.stack) < t.begun.depth {
@@ -445,7 +448,7 @@ func (c *eventCheck) onOff(t *track, mode otf2.MeasurementMode) {
 }
 
 // use checks that the location may use the communicator now. It returns nil if that cannot be decided.
-func (c *eventCheck) use(t *track, ref otf2.CommRef) *facts.Communicator {
+func (c *eventCheck) use(t *track, ref otf2.CommRef) *membership.Communicator {
 	comm := c.comms[ref]
 	if comm == nil {
 		return nil // an inter-communicator, or a broken definition that has been reported

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -97,7 +97,7 @@ type Findings struct {
 	count   map[kind]uint64
 	limit   uint64
 	said    analysis.Properties // what the archive says about itself
-	apart   []facts.Stretch     // operations that members recorded differently
+	apart   []property.Stretch  // operations that members recorded differently
 	lenient bool                // the archive states that it is incomplete
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -20,12 +22,12 @@ import (
 // messages by (communicator, pair, ordinal).
 type matcher struct {
 	*Findings
-	stretches []facts.Stretch
+	stretches []property.Stretch
 	ours      bool // the archive follows the timeline model, so sizes can be compared
 	merged    bool // but only for communicators of NCCL: the archive has others as well
-	comms     map[otf2.CommRef]*facts.Communicator
+	comms     map[otf2.CommRef]*membership.Communicator
 
-	transfers  otf2.CommRef         // communicator whose messages nobody receives: facts.PropTransfers
+	transfers  otf2.CommRef         // communicator whose messages nobody receives: property.Transfers
 	unreported uint64               // parts of collectives that, according to the archive, were paused by RAS
 	expected   map[otf2.CommRef]int // members that are expected to have the collectives
 	pending    map[collectiveKey]*pendingCollective
@@ -75,8 +77,8 @@ type message struct {
 	length uint64
 }
 
-func newMatcher(fs *Findings, comms map[otf2.CommRef]*facts.Communicator, silent map[otf2.LocationRef]bool,
-	stretches []facts.Stretch, ours bool) *matcher {
+func newMatcher(fs *Findings, comms map[otf2.CommRef]*membership.Communicator, silent map[otf2.LocationRef]bool,
+	stretches []property.Stretch, ours bool) *matcher {
 	m := &matcher{
 		Findings: fs, comms: comms, stretches: stretches, ours: ours,
 		expected: make(map[otf2.CommRef]int), pending: make(map[collectiveKey]*pendingCollective),
@@ -93,7 +95,7 @@ func newMatcher(fs *Findings, comms map[otf2.CommRef]*facts.Communicator, silent
 }
 
 // collective takes the end of a collective on one member. Without a known ordinal it is the next one.
-func (m *matcher) collective(at Place, comm *facts.Communicator, rank int, op otf2.CollectiveOp, root uint32, sent,
+func (m *matcher) collective(at Place, comm *membership.Communicator, rank int, op otf2.CollectiveOp, root uint32, sent,
 	received, ordinal uint64, known bool) {
 	member := memberKey{comm.Ref, op, rank}
 	switch next := m.next[member]; {
@@ -107,7 +109,7 @@ func (m *matcher) collective(at Place, comm *facts.Communicator, rank int, op ot
 		return
 	}
 	m.next[member] = ordinal + 1
-	if facts.Excluded(m.stretches, comm.Ref, facts.FunctionName(op), ordinal) {
+	if property.Excluded(m.stretches, comm.Ref, facts.FunctionName(op), ordinal) {
 		return
 	}
 	key := collectiveKey{comm.Ref, op, ordinal}
@@ -149,7 +151,7 @@ func (m *matcher) take(ranks int) *pendingCollective {
 }
 
 // sizes checks that the member's sizes are possible for the operation and match the other members'.
-func (m *matcher) sizes(at Place, p *pendingCollective, comm *facts.Communicator, rank int, op otf2.CollectiveOp,
+func (m *matcher) sizes(at Place, p *pendingCollective, comm *membership.Communicator, rank int, op otf2.CollectiveOp,
 	root uint32, sent, received, ordinal uint64) {
 	c := regions.CollectiveOf(op)
 	if c == nil {
@@ -183,7 +185,7 @@ func RootName(root uint32) string {
 }
 
 // message takes one end of a message. Without a known ordinal it is the next one of its pair.
-func (m *matcher) message(at Place, comm *facts.Communicator, rank, peer int, tag, length uint64, send bool,
+func (m *matcher) message(at Place, comm *membership.Communicator, rank, peer int, tag, length uint64, send bool,
 	ordinal uint64, known bool) {
 	key := messageKey{comm.Ref, rank, peer, tag, noOrdinal}
 	if !send {

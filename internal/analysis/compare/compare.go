@@ -12,7 +12,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -173,11 +173,11 @@ func (s *samples) describeRun(a *otf2.Archive, problems []string) Run {
 		hosts[rank.Host], processes[rank.Process] = true, true
 	}
 	r.Hosts, r.Processes = len(hosts), len(processes)
-	for _, n := range ps.Below(facts.PropLost) {
+	for _, n := range ps.Below(property.Lost) {
 		r.Lost += n
 	}
 	for _, v := range analysis.SelfReport(a).Recording {
-		if v.Name == string(facts.PropLibraryVersion) && v.Value != "unknown" && v.Processes == "all" {
+		if v.Name == string(property.LibraryVersion) && v.Value != "unknown" && v.Processes == "all" {
 			r.Library = v.Value
 		}
 	}

@@ -12,6 +12,10 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -172,12 +176,12 @@ func (s *sampleSet) merge(o *sampleSet) {
 // samples is one run.
 type samples struct {
 	defs      *otf2.Definitions
-	comms     map[otf2.CommRef]*facts.Communicator
+	comms     map[otf2.CommRef]*membership.Communicator
 	number    map[otf2.CommRef]int32 // number among those of its shape, in the order of creation
 	shapes    map[otf2.CommRef]shape
 	counted   map[shape]int // communicators of a shape
 	expected  map[otf2.CommRef]int
-	stretches []facts.Stretch
+	stretches []property.Stretch
 	untimed   bool // there is no TIMING_SOURCE: times are taken as they are
 	warmUp    int
 	assembly  *analysis.Assembly
@@ -205,12 +209,12 @@ type messagesKey struct {
 
 // readSamples reads all events of an archive.
 func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
-	comms := facts.Communicators(a.Defs)
+	comms := membership.Communicators(a.Defs)
 	s := &samples{
 		defs: a.Defs, comms: comms, number: make(map[otf2.CommRef]int32), shapes: make(map[otf2.CommRef]shape),
 		counted:  make(map[shape]int),
 		expected: analysis.MembersWithData(a.Defs, comms), stretches: analysis.StretchesOf(a.Anchor),
-		untimed: !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource), warmUp: warmUp,
+		untimed: !attribute.Find(a.Defs).Has(regions.AttrTimingSource), warmUp: warmUp,
 		sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool),
 		begun: make(map[warmKey]int), plans: make(map[otf2.LocationRef]messagesKey),
 	}
@@ -252,7 +256,7 @@ func (s *samples) add(op *analysis.Operation) {
 	if message {
 		sequence, expected = op.Sequence(), 2
 	}
-	if facts.Excluded(s.stretches, op.Communicator.Ref, sequence, op.Ordinal) {
+	if property.Excluded(s.stretches, op.Communicator.Ref, sequence, op.Ordinal) {
 		s.leftOut++
 		return
 	}
@@ -268,7 +272,7 @@ func (s *samples) finish(members []analysis.Operation) {
 			op = &members[i]
 		}
 	}
-	var t facts.Timing
+	var t timing.Whole
 	x := observation{identity: identity{s.number[op.Communicator.Ref], -1, -1, op.Ordinal}, begin: op.Begin}
 	key := sampleKey{sampleFamily: sampleFamily{shape: s.shapes[op.Communicator.Ref], function: op.Function,
 		source: op.Source}}
@@ -370,7 +374,7 @@ func (s *samples) way(o *analysis.Operation) string {
 }
 
 // measure adds the figures of an operation to its set.
-func (s *samples) measure(x *observation, set *sampleSet, members []analysis.Operation, t *facts.Timing) {
+func (s *samples) measure(x *observation, set *sampleSet, members []analysis.Operation, t *timing.Whole) {
 	var last otf2.Timestamp
 	var calls, skew float64
 	called, comparable, by := 0, (t.Source.HasPlace() || s.untimed) && !t.Mixed, 0

@@ -4,7 +4,7 @@ package criticalpath
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -179,7 +179,7 @@ func (p *Path) leave(a *arrival, m *causes.Local, node, what int32) {
 }
 
 // Collective takes a collective; see causes.Follower.
-func (p *Path) Collective(op *causes.Operation, members []causes.Member, came []facts.Arrival, late *facts.Lateness,
+func (p *Path) Collective(op *causes.Operation, members []causes.Member, came []lateness.Arrival, late *lateness.Result,
 	first bool) {
 	what := p.name(op.Comm, op.Function)
 	if first {
@@ -219,7 +219,7 @@ func (p *Path) Collective(op *causes.Operation, members []causes.Member, came []
 }
 
 // early makes a member leave that was not held up by the last one.
-func (p *Path) early(i int, members []causes.Member, came []facts.Arrival, late *facts.Lateness, what int32,
+func (p *Path) early(i int, members []causes.Member, came []lateness.Arrival, late *lateness.Result, what int32,
 	first bool) {
 	a := &p.came[i]
 	by := -1
@@ -242,7 +242,7 @@ func (p *Path) early(i int, members []causes.Member, came []facts.Arrival, late 
 }
 
 // doubt counts how certain it is that the last arrival was the last.
-func (p *Path) doubt(node int32, late *facts.Lateness, members []causes.Member) {
+func (p *Path) doubt(node int32, late *lateness.Result, members []causes.Member) {
 	last := &members[late.Last]
 	x := &p.tree.nodes[node]
 	if !last.Stated {

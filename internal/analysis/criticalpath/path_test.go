@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/schedule"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -135,7 +136,7 @@ func (p *player) member(r, i int) causes.Member {
 	l.Ready, l.Returned = at, at
 	p.seq[r]++
 	l.Seq = p.seq[r]
-	return causes.Member{There: at, Arrival: facts.Arrival{Rank: i, Begin: at, Source: facts.SourceGPU}, Local: l}
+	return causes.Member{There: at, Arrival: lateness.Arrival{Rank: i, Begin: at, Source: facts.SourceGPU}, Local: l}
 }
 
 func (p *player) collective(s *step) {
@@ -146,7 +147,7 @@ func (p *player) collective(s *step) {
 	o := causes.Operation{Comm: p.comms[name], Members: len(s.members), Function: s.kind, Ordinal: p.ordinals[name]}
 	p.ordinals[name]++
 	if s.kind == reduce {
-		o.Kind = facts.WaitEarlyReduce
+		o.Kind = lateness.WaitEarlyReduce
 	}
 	var all []causes.Member
 	var last otf2.Timestamp

@@ -4,6 +4,8 @@ package efficiency
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lookup"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -21,7 +23,7 @@ type Places struct {
 // NewPlaces makes them from the ranks of the world that members' rows belong to.
 func NewPlaces(defs *otf2.Definitions, ranks map[otf2.LocationRef]int) *Places {
 	p := &Places{ranks: make(map[otf2.LocationRef]int), members: make(map[otf2.LocationRef]bool)}
-	p.unstated = !facts.FindAttributes(defs).Has(regions.AttrTimingSource)
+	p.unstated = !attribute.Find(defs).Has(regions.AttrTimingSource)
 	p.kernels = facts.KernelsOf(defs)
 	gpus := make(map[otf2.LocationGroupRef]int)
 	groups := make(map[otf2.LocationRef]otf2.LocationGroupRef, len(defs.Locations))
@@ -46,7 +48,7 @@ func NewPlaces(defs *otf2.Definitions, ranks map[otf2.LocationRef]int) *Places {
 type Counter struct {
 	places *Places
 	ranks  map[int]*rank
-	rows   facts.ByLocation[*row]
+	rows   lookup.ByLocation[*row]
 }
 
 // row is a location.

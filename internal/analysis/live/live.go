@@ -19,6 +19,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -186,7 +189,7 @@ const liveSizes = 64
 
 // liveComm is a communicator of the job.
 type liveComm struct {
-	facts.Communicator
+	membership.Communicator
 	expected int  // members with data
 	started  bool // its first collective has been seen
 	// only has the members of the first collective until a second follows: a communicator's only collective is not its
@@ -226,13 +229,13 @@ type liveBucket struct {
 type liveSum struct {
 	source          facts.Source // the weakest of all members
 	n, compared     uint64
-	bytes           float64                   // of all operations
-	timed           uint64                    // operations with a time
-	timedSource     facts.Source              // the weakest source of those
-	time            float64                   // sum of the operations' mean times, without start-up
-	busy            float64                   // time of all members together
-	speeds          map[liveSize]*facts.Speed // of the operations with a known bandwidth
-	inside, waiting float64                   // times of the compared members
+	bytes           float64                    // of all operations
+	timed           uint64                     // operations with a time
+	timedSource     facts.Source               // the weakest source of those
+	time            float64                    // sum of the operations' mean times, without start-up
+	busy            float64                    // time of all members together
+	speeds          map[liveSize]*timing.Speed // of the operations with a known bandwidth
+	inside, waiting float64                    // times of the compared members
 }
 
 type liveRankSum struct {
@@ -430,7 +433,7 @@ func (l *Follower) communicator(c *jobs.JobCommunicator) *liveComm {
 		}
 	}
 	lc := keyed.EntryMade(l.comms, ref, func() *liveComm {
-		return &liveComm{Communicator: facts.Communicator{Ref: ref, Members: make([]otf2.LocationRef, c.Size),
+		return &liveComm{Communicator: membership.Communicator{Ref: ref, Members: make([]otf2.LocationRef, c.Size),
 			Ranks: make(map[otf2.LocationRef]int)}}
 	})
 	lc.Name, lc.expected, lc.hosts = c.Name, 0, make(map[otf2.LocationRef]string)
@@ -456,7 +459,7 @@ func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.J
 	s := l.shards[p.Path]
 	if s == nil {
 		s = &liveShard{tails: make(map[otf2.LocationRef]*liveTail), number: uint64(len(l.shards))}
-		s.names.CommTable = make(map[otf2.CommRef]*facts.Communicator)
+		s.names.CommTable = make(map[otf2.CommRef]*membership.Communicator)
 		s.reader = analysis.NewOperationsOf(&s.names, nil, s.names.CommTable,
 			func(o *analysis.Operation) { l.add(s, o) })
 		l.shards[p.Path] = s
@@ -484,7 +487,7 @@ func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.J
 // process, it knows communicators with all their members, under the follower's own location ids.
 type liveNames struct {
 	process
-	facts.CommTable
+	membership.CommTable
 }
 
 // process resolves the names of regions and strings.
@@ -635,7 +638,7 @@ func (l *Follower) add(s *liveShard, o *analysis.Operation) {
 	switch o.Function {
 	case "Recv":
 	case "Send":
-		var t facts.Timing
+		var t timing.Whole
 		t.Add(&o.Operation)
 		t.Close(false)
 		l.count(o, liveRowKey{o.Communicator.Ref, analysis.SendRecv}, 1, &t)
@@ -648,7 +651,7 @@ func (l *Follower) add(s *liveShard, o *analysis.Operation) {
 // finish adds a collective that all members have ended.
 func (l *Follower) finish(members []analysis.Operation) {
 	o := members[0]
-	var t facts.Timing
+	var t timing.Whole
 	for i := range members {
 		m := &members[i]
 		o.End, o.Begin, o.Size = max(o.End, m.End), min(o.Begin, m.Begin), max(o.Size, m.Size)
@@ -724,7 +727,7 @@ func (c *liveComm) align(members []analysis.Operation) bool {
 	if !c.severalHosts {
 		return true
 	}
-	if members[0].Collective == nil || facts.WaitKindOf(members[0].Collective) != facts.WaitCollective {
+	if members[0].Collective == nil || lateness.WaitKindOf(members[0].Collective) != lateness.WaitCollective {
 		return false
 	}
 	ends, end := make(map[string]otf2.Timestamp), otf2.Timestamp(0)
@@ -742,7 +745,7 @@ func (c *liveComm) align(members []analysis.Operation) bool {
 }
 
 // count adds an operation of several members to its row.
-func (l *Follower) count(o *analysis.Operation, key liveRowKey, members int, t *facts.Timing) {
+func (l *Follower) count(o *analysis.Operation, key liveRowKey, members int, t *timing.Whole) {
 	if o.End > l.newest {
 		l.newest, l.moved = o.End, true
 	}
@@ -761,7 +764,7 @@ func (l *Follower) count(o *analysis.Operation, key liveRowKey, members int, t *
 
 // take adds a time as in the report: unless it belongs to start-up, has members with different sources, or is not the
 // operation's running time.
-func (s *liveSum) take(t *facts.Timing) {
+func (s *liveSum) take(t *timing.Whole) {
 	if t.StartUp || t.Mixed || !t.Source.HasLength() {
 		return
 	}
@@ -772,13 +775,13 @@ func (s *liveSum) take(t *facts.Timing) {
 }
 
 // speed returns the entry for a size. If there are too many sizes, the entry is new and is not kept.
-func (s *liveSum) speed(size liveSize) *facts.Speed {
+func (s *liveSum) speed(size liveSize) *timing.Speed {
 	x := s.speeds[size]
 	if x == nil {
-		speed := facts.NewSpeed()
+		speed := timing.NewSpeed()
 		x = &speed
 		if s.speeds == nil {
-			s.speeds = make(map[liveSize]*facts.Speed)
+			s.speeds = make(map[liveSize]*timing.Speed)
 		}
 		if len(s.speeds) < liveSizes {
 			s.speeds[size] = x
@@ -927,7 +930,7 @@ func (s *liveSum) row(c *liveComm, function string, seconds float64) Operation {
 	if s.timed > 0 {
 		row.Timed, row.Avg, row.TimingSource = s.timed, s.time/float64(s.timed), s.timedSource.String()
 	}
-	var bus facts.Moved
+	var bus timing.Moved
 	for size, x := range s.speeds {
 		bus.Add(x.Times.Count, float64(size.size)*size.factor, x.Median())
 	}

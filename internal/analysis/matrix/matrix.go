@@ -13,6 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -107,11 +109,11 @@ type transfer struct {
 // matrix sums up transfers.
 type matrix struct {
 	defs     *otf2.Definitions
-	windows  map[otf2.RmaWinRef]*facts.Communicator
+	windows  map[otf2.RmaWinRef]*membership.Communicator
 	ranks    map[otf2.LocationRef]int
 	networks map[otf2.CommRef]*networkCount
-	rows     map[otf2.CommRef]*facts.Communicator // communicators of the networks
-	comms    map[otf2.CommRef]*facts.Communicator
+	rows     map[otf2.CommRef]*membership.Communicator // communicators of the networks
+	comms    map[otf2.CommRef]*membership.Communicator
 	world    []analysis.Rank
 	worldOf  map[otf2.LocationRef]int
 	flows    map[[2]int]*flow // by index in world; −1: an unknown rank
@@ -146,17 +148,17 @@ func (f *flow) take(t *transfer) {
 type networkCount struct {
 	NetworkMatrix
 	cells  map[[2]int]*Traffic
-	parent *facts.Communicator // nil: unknown
+	parent *membership.Communicator // nil: unknown
 }
 
 func (n *networkCount) cell(from, to int) *Traffic { return keyed.Entry(n.cells, [2]int{from, to}) }
 
 func newMatrix(defs *otf2.Definitions) *matrix {
-	comms := facts.Communicators(defs)
+	comms := membership.Communicators(defs)
 	m := &matrix{
-		defs: defs, windows: facts.Windows(defs), ranks: facts.NetworkRanks(defs),
+		defs: defs, windows: membership.Windows(defs), ranks: property.NetworkRanks(defs),
 		networks: make(map[otf2.CommRef]*networkCount), comms: comms,
-		rows:  make(map[otf2.CommRef]*facts.Communicator),
+		rows:  make(map[otf2.CommRef]*membership.Communicator),
 		flows: make(map[[2]int]*flow), hosts: make(map[[2]string]*flow), channels: make(map[channelKey]*flow),
 		nominal: newNominal(),
 	}
@@ -166,7 +168,7 @@ func newMatrix(defs *otf2.Definitions) *matrix {
 			continue
 		}
 		n := &networkCount{
-			NetworkMatrix: NetworkMatrix{Communicator: c.Name[:len(c.Name)-len(facts.NetworkSuffix)], Comm: c.Ref,
+			NetworkMatrix: NetworkMatrix{Communicator: c.Name[:len(c.Name)-len(membership.NetworkSuffix)], Comm: c.Ref,
 				Cells: []Cell{}},
 			cells: make(map[[2]int]*Traffic), parent: comms[c.Parent],
 		}
@@ -340,13 +342,13 @@ func (m *matrix) result(ps analysis.Properties) *Report {
 		remark("Incomplete: the nominal matrix leaves out %s of %d or more ranks, which would have too many pairs.",
 			units.Count(tooLarge, "communicator", "communicators"), least)
 	}
-	if lost := analysis.CountersText(ps.Below(facts.PropLost)); lost != "none" {
+	if lost := analysis.CountersText(ps.Below(property.Lost)); lost != "none" {
 		remark("Incomplete: events were lost: %s.", lost)
 	}
-	if paused := analysis.CountersText(ps.Below(facts.PropPaused)); paused != "none" {
+	if paused := analysis.CountersText(ps.Below(property.Paused)); paused != "none" {
 		remark("Incomplete: not recorded on request: %s.", paused)
 	}
-	if missing, _ := ps.Number(facts.PropProcessesMissing); missing > 0 {
+	if missing, _ := ps.Number(property.ProcessesMissing); missing > 0 {
 		remark("Incomplete: %s without data.", units.Count(int(missing), "process", "processes"))
 	}
 	return r

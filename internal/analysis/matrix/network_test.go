@@ -15,7 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -54,7 +54,7 @@ func TestSendersThatAreNotReportedAreNotGuessed(t *testing.T) {
 	s := jobtest.Load(t, jobtest.WithNetwork(t))
 	reported := 0 // number of senders with sends: only rank 0
 	s.Defs.LocationProperties = slices.DeleteFunc(s.Defs.LocationProperties, func(p otf2.LocationProperty) bool {
-		if s.Defs.String(p.Name) == facts.PropRank.Key() {
+		if s.Defs.String(p.Name) == property.Rank.Key() {
 			reported++
 		}
 		return reported > 1

@@ -12,7 +12,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/schedule"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -33,7 +35,7 @@ type causing struct {
 
 // newCausing returns what passes an archive's operations on. whole: the analysis covers the whole run, so that it can
 // be played again.
-func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, whole bool) *causing {
+func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator, whole bool) *causing {
 	ranks, of := analysis.Ranks(defs, comms)
 	processes := analysis.Processes(defs)
 	engine, path := causes.NewEngine(len(ranks)), criticalpath.New(len(ranks))
@@ -52,7 +54,7 @@ func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 	return &causing{
 		shared: shared, sharing: sharing,
 		schedule: recorder, engine: engine, path: path, ranks: ranks,
-		unstated: !facts.FindAttributes(defs).Has(regions.AttrTimingSource),
+		unstated: !attribute.Find(defs).Has(regions.AttrTimingSource),
 		lanes:    causes.NewLanes(defs, of, func(l otf2.LocationRef) otf2.LocationGroupRef { return processes[l] }),
 	}
 }
@@ -84,7 +86,7 @@ func (c *causing) message(op *analysis.Operation, paired bool) {
 
 func (c *causing) member(m *analysis.Operation) causes.Member {
 	return causes.Member{
-		Arrival: facts.Arrival{Rank: m.Rank, Begin: m.Since, End: m.End, Source: m.Source,
+		Arrival: lateness.Arrival{Rank: m.Rank, Begin: m.Since, End: m.End, Source: m.Source,
 			Root:    int64(m.Root) == int64(m.Rank),
 			Certain: m.Certain()},
 		There:       m.Begin,
@@ -109,7 +111,7 @@ func (c *causing) collective(members []analysis.Operation, slowed []transfers.Ch
 	}
 	c.engine.Collective(&causes.Operation{
 		Comm: op.Communicator.Ref, Members: op.Communicator.Size(), Function: op.Function, Ordinal: op.Ordinal,
-		Kind: facts.WaitKindOf(op.Collective), Unstated: c.unstated,
+		Kind: lateness.WaitKindOf(op.Collective), Unstated: c.unstated,
 		Slow: slowBy(slowed),
 	}, c.members)
 }

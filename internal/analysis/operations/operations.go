@@ -17,6 +17,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -53,7 +56,7 @@ type Row = bandwidth.Row
 // comparisons of members. The error concerns the archive's definitions only.
 func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	ps := analysis.PropertiesOf(a.Anchor)
-	comms := facts.Communicators(a.Defs)
+	comms := membership.Communicators(a.Defs)
 	o := newOperations(a, comms)
 	o.see, o.seeWhole = see.Part, see.Operation
 	o.choose(see.Selection, see.Waited)
@@ -95,7 +98,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	o.assembly.End()
 	o.assembly, readers = nil, nil
 	analysis.HaveRead(a.Defs)
-	report.Communicators = describeCommunicators(a.Defs, facts.Births(a.Anchor), comms, o.rows.Functions())
+	report.Communicators = describeCommunicators(a.Defs, property.Births(a.Anchor), comms, o.rows.Functions())
 	o.roles = make(map[otf2.CommRef]string)
 	for _, c := range report.Communicators {
 		o.roles[c.Comm] = c.Role
@@ -125,14 +128,14 @@ func (o *operations) choose(s *selection.Selection, see func(*waits.Wait)) {
 	}
 }
 
-func newOperations(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator) *operations {
+func newOperations(a *otf2.Archive, comms map[otf2.CommRef]*membership.Communicator) *operations {
 	o := &operations{
 		defs: a.Defs, stretches: analysis.StretchesOf(a.Anchor), rows: bandwidth.NewRows(),
 		begin: otf2.UndefinedTimestamp, comms: comms, expected: analysis.MembersWithData(a.Defs, comms),
-		waits: waits.NewCounter(a.Defs, facts.HostClocksOf(a.Anchor), comms),
+		waits: waits.NewCounter(a.Defs, property.HostClocksOf(a.Anchor), comms),
 	}
 	o.assembly = analysis.NewAssembly(o.finish, o.abandon)
-	o.rows.Unstated = !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource)
+	o.rows.Unstated = !attribute.Find(a.Defs).Has(regions.AttrTimingSource)
 	return o
 }
 
@@ -149,7 +152,7 @@ type laneReader struct {
 	begin       otf2.Timestamp // of all events
 }
 
-func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, local *causes.Lane,
+func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator, local *causes.Lane,
 	times *efficiency.Counter, selected *selection.Selection) *laneReader {
 	r := &laneReader{times: times, selected: selected, begin: otf2.UndefinedTimestamp, phases: phases.NewCounter(defs),
 		network: waits.NewNetworkPhases(defs)}
@@ -217,8 +220,8 @@ func (r *laneReader) event(ev *otf2.Event, found []analysis.Operation) []analysi
 // operations collects operations into rows.
 type operations struct {
 	defs        *otf2.Definitions
-	comms       map[otf2.CommRef]*facts.Communicator
-	stretches   []facts.Stretch
+	comms       map[otf2.CommRef]*membership.Communicator
+	stretches   []property.Stretch
 	rows        *bandwidth.Rows
 	expected    map[otf2.CommRef]int // members with data
 	assembly    *analysis.Assembly
@@ -273,7 +276,7 @@ func (o *operations) add(op *analysis.Operation) {
 				o.open++
 			}
 		}
-		if len(o.stretches) > 0 && facts.Excluded(o.stretches, op.Communicator.Ref, op.Sequence(), op.Ordinal) {
+		if len(o.stretches) > 0 && property.Excluded(o.stretches, op.Communicator.Ref, op.Sequence(), op.Ordinal) {
 			o.causing.message(op, false)
 			o.waits.Inconsistent(op)
 		} else {
@@ -282,7 +285,7 @@ func (o *operations) add(op *analysis.Operation) {
 		}
 		return
 	}
-	if facts.Excluded(o.stretches, op.Communicator.Ref, op.Function, op.Ordinal) {
+	if property.Excluded(o.stretches, op.Communicator.Ref, op.Function, op.Ordinal) {
 		if inside {
 			o.leftOut++
 		}

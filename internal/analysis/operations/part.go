@@ -9,6 +9,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -68,7 +72,7 @@ type Part struct {
 
 // HasBandwidth reports whether the time is how long this operation alone ran.
 func (p *Part) HasBandwidth() bool {
-	return facts.HasBandwidth(facts.SourceOf(p.Source), p.Grouped, p.Equal)
+	return timing.HasBandwidth(facts.SourceOf(p.Source), p.Grouped, p.Equal)
 }
 
 // Message reports whether the part is one end of a message.
@@ -82,7 +86,7 @@ type PartReader struct {
 
 	reader    *analysis.OperationReader
 	defs      *otf2.Definitions
-	stretches []facts.Stretch
+	stretches []property.Stretch
 	emit      func(*Part)
 	part      Part
 }
@@ -90,7 +94,7 @@ type PartReader struct {
 // NewPartReader returns a reader that passes operations to emit when they end. A part is valid until emit returns.
 func NewPartReader(a *otf2.Archive, attributes bool, emit func(*Part)) *PartReader {
 	r := &PartReader{defs: a.Defs, stretches: analysis.StretchesOf(a.Anchor), emit: emit}
-	r.reader = analysis.NewOperationReader(a.Defs, facts.Communicators(a.Defs), r.take)
+	r.reader = analysis.NewOperationReader(a.Defs, membership.Communicators(a.Defs), r.take)
 	r.reader.Keep = attributes
 	return r
 }
@@ -109,7 +113,7 @@ func (r *PartReader) take(o *analysis.Operation) {
 	r.emit(&r.part)
 }
 
-func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches []facts.Stretch) {
+func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches []property.Stretch) {
 	*p = Part{
 		Comm: o.Communicator.Ref, Communicator: o.Communicator.Name, Ranks: o.Communicator.Size(), Rank: o.Rank,
 		Location: o.Location,
@@ -135,12 +139,12 @@ func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches 
 		p.Root = int(o.Root)
 	}
 	if !p.Message() {
-		p.WaitKind = facts.WaitKindOf(o.Collective).String()
+		p.WaitKind = lateness.WaitKindOf(o.Collective).String()
 	}
 	if o.Collective != nil {
 		p.Share = o.Collective.Share(o.Size, uint64(o.Communicator.Size()))
 	}
-	p.Consistent = !facts.Excluded(stretches, o.Communicator.Ref, sequence, o.Ordinal)
+	p.Consistent = !property.Excluded(stretches, o.Communicator.Ref, sequence, o.Ordinal)
 }
 
 // EachPart passes all selected operations of an archive to f, location by location in the order of their ids, and for
@@ -214,7 +218,7 @@ const matchLanes = 8
 // EachMatch reads all events, matches operations as the report does, and passes on what m asks for, in the same order
 // on every run and machine.
 func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
-	comms := facts.Communicators(a.Defs)
+	comms := membership.Communicators(a.Defs)
 	o := newOperations(a, comms)
 	var parts []Part
 	if m.Collective != nil {

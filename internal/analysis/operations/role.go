@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -42,8 +43,8 @@ type Parent struct {
 }
 
 // parentOf describes a communicator's parent.
-func parentOf(c *facts.Communicator, comms map[otf2.CommRef]*facts.Communicator,
-	births map[otf2.CommRef]facts.Birth) *Parent {
+func parentOf(c *membership.Communicator, comms map[otf2.CommRef]*membership.Communicator,
+	births map[otf2.CommRef]property.Birth) *Parent {
 	of := comms[c.Parent]
 	if of == nil || c.Calls {
 		return nil
@@ -142,8 +143,8 @@ type memberList struct {
 
 // describeCommunicators lists the communicators of more than one rank with their likely purposes. births says which
 // communicators others were made from; used has the functions seen on each.
-func describeCommunicators(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth,
-	comms map[otf2.CommRef]*facts.Communicator, used map[otf2.CommRef]map[string]bool) []CommunicatorRow {
+func describeCommunicators(defs *otf2.Definitions, births map[otf2.CommRef]property.Birth,
+	comms map[otf2.CommRef]*membership.Communicator, used map[otf2.CommRef]map[string]bool) []CommunicatorRow {
 	world, of := analysis.Ranks(defs, comms)
 	rows := []CommunicatorRow{}
 	for ref, c := range comms {

@@ -8,7 +8,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -102,7 +103,7 @@ type LostOf struct {
 
 // lostByProcess names the processes that have lost events or operations.
 func lostByProcess(defs *otf2.Definitions, ps analysis.Properties) (all []LostOf) {
-	lost := ps.Below(facts.PropLostByProcess)
+	lost := ps.Below(property.LostByProcess)
 	for i, g := range defs.LocationGroups {
 		if n := lost[strconv.Itoa(i)]; n > 0 && g.Type == otf2.LocationGroupTypeProcess {
 			all = append(all, LostOf{defs.String(g.Name), n})
@@ -116,7 +117,7 @@ const maxDeviations = 8
 
 func deviationsOf(a *otf2.Archive) []Deviation {
 	all := []Deviation{}
-	stretches, _ := facts.Stretches(a.Anchor)
+	stretches, _ := property.Stretches(a.Anchor)
 	for _, s := range stretches[:min(len(stretches), maxDeviations)] {
 		all = append(all, Deviation{Communicator: s.Name, Comm: s.Comm, Function: s.Function, First: s.First,
 			Last: s.Last, Detail: s.Detail})
@@ -125,28 +126,28 @@ func deviationsOf(a *otf2.Archive) []Deviation {
 }
 
 func (o *operations) summary(a *otf2.Archive, ps analysis.Properties,
-	comms map[otf2.CommRef]*facts.Communicator) Summary {
+	comms map[otf2.CommRef]*membership.Communicator) Summary {
 	defs := a.Defs
 	s := Summary{
 		Archive: a.Path(), Creator: a.Anchor.Creator, Locations: len(defs.Locations), Events: o.events,
 		Unfinished: o.unfinished, Open: o.open, Alone: o.alone, LeftOut: o.leftOut, Begin: o.begin,
 		Selection: o.selected.Describe(), Duration: uint64(o.last - o.first),
-		Complete: !ps.Incomplete(), Lost: ps.Below(facts.PropLost), LostUncounted: ps.Numbered(facts.PropUncounted),
-		Oddities: ps.Below(facts.PropOddities),
-		Timing:   ps.Below(facts.PropTiming), Ends: ps.Below(facts.PropEnds), Filtered: ps.Below(facts.PropFiltered),
-		Network: ps.Below(facts.PropNetwork), CUPTI: ps.Below(facts.PropCUPTI),
-		CUPTIStates: ps.Values(facts.PropCUPTIState), Withheld: ps.Values(facts.PropWithheld),
-		Untimed: ps.Untimed(), Paused: ps.Below(facts.PropPaused), Gaps: ps.Gaps(), Hidden: ps.Hidden(),
+		Complete: !ps.Incomplete(), Lost: ps.Below(property.Lost), LostUncounted: ps.Numbered(property.Uncounted),
+		Oddities: ps.Below(property.Oddities),
+		Timing:   ps.Below(property.Timing), Ends: ps.Below(property.Ends), Filtered: ps.Below(property.Filtered),
+		Network: ps.Below(property.Network), CUPTI: ps.Below(property.CUPTI),
+		CUPTIStates: ps.Values(property.CUPTIState), Withheld: ps.Values(property.Withheld),
+		Untimed: ps.Untimed(), Paused: ps.Below(property.Paused), Gaps: ps.Gaps(), Hidden: ps.Hidden(),
 	}
-	s.Missing, _ = ps.Number(facts.PropProcessesMissing)
-	s.Running, _ = ps.Number(facts.PropProcessesRunning)
-	s.Crashed, _ = ps.Number(facts.PropProcessesCrashed)
-	s.Died = append([]string{}, ps.Numbered(facts.PropDied)...)
-	s.Silent = ps.Text(facts.PropSilent)
-	s.Differences, _ = ps.Number(facts.PropDiffer)
+	s.Missing, _ = ps.Number(property.ProcessesMissing)
+	s.Running, _ = ps.Number(property.ProcessesRunning)
+	s.Crashed, _ = ps.Number(property.ProcessesCrashed)
+	s.Died = append([]string{}, ps.Numbered(property.Died)...)
+	s.Silent = ps.Text(property.Silent)
+	s.Differences, _ = ps.Number(property.Differ)
 	s.Deviations = deviationsOf(a)
 	s.LostByProcess = lostByProcess(defs, ps)
-	s.GapCount, _ = ps.Number(facts.PropGaps)
+	s.GapCount, _ = ps.Number(property.Gaps)
 	hosts := make(map[otf2.SystemTreeNodeRef]bool)
 	for _, g := range defs.LocationGroups {
 		if g.Type != otf2.LocationGroupTypeProcess {
@@ -194,7 +195,7 @@ func notRecorded(defs *otf2.Definitions, missing uint64) *NotRecorded {
 	}
 	n := &NotRecorded{Processes: int(missing)}
 	var all []int
-	for _, ranks := range facts.AbsentRanks(defs) {
+	for _, ranks := range property.AbsentRanks(defs) {
 		all = append(all, ranks...)
 	}
 	slices.Sort(all)

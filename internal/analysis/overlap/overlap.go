@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -68,7 +69,7 @@ type Communicator struct {
 // Read reads all events, and reports on the selected regions. Files that cannot be read to their end are named in
 // Problems; what was read from them counts.
 func Read(a *otf2.Archive, selected *selection.Selection) *Report {
-	comms := facts.Communicators(a.Defs)
+	comms := membership.Communicators(a.Defs)
 	lanes := analysis.LanesOf(a.Defs)
 	counters := make([]*overlapCounter, len(lanes))
 	problems := analysis.ReadRegions(a, lanes, func(i int, r *facts.Reader) {
@@ -131,7 +132,7 @@ type overlapState struct {
 	communication           uint64
 }
 
-func newOverlapCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *overlapCounter {
+func newOverlapCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator) *overlapCounter {
 	c := &overlapCounter{
 		defs:  defs,
 		group: make(map[otf2.LocationRef]otf2.LocationGroupRef), comm: make(map[otf2.LocationRef]otf2.CommRef),
@@ -249,7 +250,7 @@ func (o *Overlap) Add(p *Overlap) {
 	o.Exposed += p.Communication - p.Hidden
 }
 
-func (c *overlapCounter) result(comms map[otf2.CommRef]*facts.Communicator) *Report {
+func (c *overlapCounter) result(comms map[otf2.CommRef]*membership.Communicator) *Report {
 	r := &Report{GPUs: []GPU{}, Communicators: []Communicator{}, Problems: []string{}, Untimed: c.untimed,
 		WholeGraphs: c.whole}
 	type placed struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/efficiency"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -95,7 +96,7 @@ type phaseName struct {
 }
 
 func phaseNameOf(name string) (p phaseName) {
-	p.stem, p.numbered = facts.Numbered(name)
+	p.stem, p.numbered = naming.Numbered(name)
 	return p
 }
 
@@ -162,7 +163,7 @@ type phasePlan struct {
 // NewCounter returns a counter of the phases of some processes of an archive.
 func NewCounter(defs *otf2.Definitions) *Counter {
 	return &Counter{
-		defs: defs, phases: facts.PhaseRegions(defs), api: facts.CallRegions(defs),
+		defs: defs, phases: naming.PhaseRegions(defs), api: naming.CallRegions(defs),
 		root:    &phaseNode{children: make(map[phaseName]*phaseNode)},
 		threads: make(map[otf2.LocationRef]*phaseThread),
 		plans:   make(map[otf2.LocationRef]*phasePlan),

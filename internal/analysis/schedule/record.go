@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -166,8 +167,8 @@ func (r *recorded) mayHide(l *causes.Local, own uint64) bool {
 const hiddenPart = 8
 
 // Collective takes a collective; see causes.Follower.
-func (r *Recorder) Collective(op *causes.Operation, members []causes.Member, came []facts.Arrival,
-	late *facts.Lateness, startUp bool) {
+func (r *Recorder) Collective(op *causes.Operation, members []causes.Member, came []lateness.Arrival,
+	late *lateness.Result, startUp bool) {
 	of := r.seriesOf(op.Function, op.Members)
 	if _, known := r.groups[op.Comm]; !known {
 		group := make([]int32, 0, len(members))
@@ -201,21 +202,21 @@ func (r *Recorder) Collective(op *causes.Operation, members []causes.Member, cam
 }
 
 // awaited returns what the end of a member of a collective waits for.
-func awaited(late *facts.Lateness, came []facts.Arrival, i int) (how int) {
+func awaited(late *lateness.Result, came []lateness.Arrival, i int) (how int) {
 	m := &came[i]
 	if late == nil || m.Source != late.Source || m.End < m.Begin {
 		return untilItself
 	}
 	last := came[late.Last].Begin
 	switch {
-	case late.Kind == facts.WaitCollective: // also a member that ended before the last one began, by their clocks
+	case late.Kind == lateness.WaitCollective: // also a member that ended before the last one began, by their clocks
 		how = untilAll
 	case m.End < last: // it was not held up by the last one
 	case m.Wait > 0 && m.Begin+otf2.Timestamp(m.Wait) == last:
 		how = untilAll
-	case late.Kind == facts.WaitLateBroadcast:
+	case late.Kind == lateness.WaitLateBroadcast:
 		how = untilRoot
-	case late.Kind == facts.WaitEarlyReduce && m.Root:
+	case late.Kind == lateness.WaitEarlyReduce && m.Root:
 		how = untilOthers
 	}
 	if m.Root {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -69,10 +70,10 @@ func TestWorkBeforeSeveralOperations(t *testing.T) {
 
 // In a collective that waits for all, nobody ends before the last one begins; clocks may say so.
 func TestEndBeforeTheLastBegin(t *testing.T) {
-	at := func(begin, end otf2.Timestamp) facts.Arrival { return facts.Arrival{Begin: begin, End: end} }
-	came := []facts.Arrival{at(100, 190), at(200, 210)}
-	for kind, want := range map[facts.WaitKind]int{facts.WaitCollective: untilAll, facts.WaitLateBroadcast: untilItself} {
-		got := awaited(&facts.Lateness{Kind: kind, Last: 1}, came, 0)
+	at := func(begin, end otf2.Timestamp) lateness.Arrival { return lateness.Arrival{Begin: begin, End: end} }
+	came := []lateness.Arrival{at(100, 190), at(200, 210)}
+	for kind, want := range map[lateness.WaitKind]int{lateness.WaitCollective: untilAll, lateness.WaitLateBroadcast: untilItself} {
+		got := awaited(&lateness.Result{Kind: kind, Last: 1}, came, 0)
 		testkit.Equal(t, got&3, want, "kind %v: how long it waits", kind)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -38,10 +38,10 @@ func recordWork(t *testing.T, operations, before int, work func(n int) [2]uint64
 		most := max(both[0], both[1])
 		end += otf2.Timestamp(most + transfer)
 		members := make([]causes.Member, 2)
-		came := make([]facts.Arrival, 2)
-		late := &facts.Lateness{Kind: facts.WaitCollective}
+		came := make([]lateness.Arrival, 2)
+		late := &lateness.Result{Kind: lateness.WaitCollective}
 		for i, ns := range both {
-			came[i] = facts.Arrival{Rank: i, Begin: ended + otf2.Timestamp(ns), End: end, Wait: most - ns}
+			came[i] = lateness.Arrival{Rank: i, Begin: ended + otf2.Timestamp(ns), End: end, Wait: most - ns}
 			if ns == most {
 				late.Last = i
 			}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -206,7 +208,7 @@ func Resolve(a *otf2.Archive, spec Spec) (*Selection, error) {
 	if spec.Empty() {
 		return nil, nil
 	}
-	comms := facts.Communicators(a.Defs)
+	comms := membership.Communicators(a.Defs)
 	world, of := analysis.Ranks(a.Defs, comms)
 	s := &Selection{spec: spec, begin: analysis.FirstEvent(a), worldOf: of, processes: analysis.Processes(a.Defs),
 		rows: make(map[otf2.LocationRef]row)}
@@ -258,7 +260,7 @@ func fitting(pattern string, names []string) (fit []string, err error) {
 	return fit, nil
 }
 
-func (s *Selection) chooseComms(comms map[otf2.CommRef]*facts.Communicator) error {
+func (s *Selection) chooseComms(comms map[otf2.CommRef]*membership.Communicator) error {
 	if s.spec.Comm != "" {
 		id, noID := strconv.ParseUint(s.spec.Comm, 10, 32)
 		s.comms = make(map[otf2.CommRef]bool)
@@ -312,13 +314,13 @@ func list(names []string) string {
 
 // chooseRows determines the locations of selected ranks and communicators. Threads, kernels and sensors belong to no
 // communicator.
-func (s *Selection) chooseRows(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator,
+func (s *Selection) chooseRows(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator,
 	world []analysis.Rank) {
 	chosen := make(map[otf2.LocationGroupRef]bool)
 	for i, r := range world {
 		chosen[r.Process] = chosen[r.Process] || s.Rank(i)
 	}
-	owners, networks := facts.Membership(defs, comms), analysis.NetworkRows(defs)
+	owners, networks := membership.ByLocation(defs, comms), analysis.NetworkRows(defs)
 	type labeled struct {
 		process otf2.LocationGroupRef
 		label   string
@@ -326,7 +328,7 @@ func (s *Selection) chooseRows(defs *otf2.Definitions, comms map[otf2.CommRef]*f
 	of := make(map[labeled]otf2.CommRef)
 	for l, all := range owners {
 		if d := defs.Location(l); d != nil {
-			label, _ := facts.RowLabel(defs.String(d.Name))
+			label, _ := naming.Label(defs.String(d.Name))
 			of[labeled{s.processes[l], label}] = all[0].Ref
 		}
 	}
@@ -340,12 +342,12 @@ func (s *Selection) chooseRows(defs *otf2.Definitions, comms map[otf2.CommRef]*f
 			r.outside = s.ranks != nil && !chosen[r.process]
 		}
 		if s.comms != nil {
-			label, _ := facts.RowLabel(defs.String(d.Name))
+			label, _ := naming.Label(defs.String(d.Name))
 			beside, known := of[labeled{r.process, label}]
 			switch network, isNetwork := networks[d.Self]; {
 			case member:
 				r.outside = r.outside || !slices.ContainsFunc(
-					owners[d.Self], func(c *facts.Communicator) bool { return s.comms[c.Ref] })
+					owners[d.Self], func(c *membership.Communicator) bool { return s.comms[c.Ref] })
 			case isNetwork:
 				r.outside = r.outside || !s.comms[network.Comm]
 			case known:
@@ -391,7 +393,7 @@ func (s *Selection) chooseTimes(a *otf2.Archive) error {
 // choosePhases determines the intervals of phases, process by process.
 func (s *Selection) choosePhases(a *otf2.Archive, whole interval) error {
 	name, nth := parsePhase(s.spec.Phase)
-	regions := facts.PhaseRegions(a.Defs)
+	regions := naming.PhaseRegions(a.Defs)
 	names := slices.Collect(maps.Values(regions))
 	fit, _ := fitting(name, names) // an invalid pattern matches nothing
 	wanted := make(map[otf2.RegionRef]bool)
@@ -517,7 +519,7 @@ func (c *callBegins) of(process otf2.LocationGroupRef, o *analysis.Operation) ot
 // number finds the ordinals of the operations whose first member begins them in an interval. Members begin a
 // sequence's operations in order, so the operations that some member began before a point in time are all those up to
 // one ordinal.
-func (s *Selection) number(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator) error {
+func (s *Selection) number(a *otf2.Archive, comms map[otf2.CommRef]*membership.Communicator) error {
 	lanes := analysis.LanesOf(a.Defs)
 	sums := make([]map[sequence]*bounds, len(lanes))
 	readers := make([]*analysis.OperationReader, len(lanes))
@@ -532,7 +534,7 @@ func (s *Selection) number(a *otf2.Archive, comms map[otf2.CommRef]*facts.Commun
 				keyed.Entry(sums[i], sequenceOf(o)).note(all, calls[i].of(process, o), o.Ordinal)
 			}
 		})
-		calls[i].regions, calls[i].processes = facts.CallRegions(a.Defs), s.processes
+		calls[i].regions, calls[i].processes = naming.CallRegions(a.Defs), s.processes
 		if s.spec.Phase != "" { // the phase's operations may run later
 			readers[i].Enter = calls[i].enter
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -39,7 +40,7 @@ type joined struct {
 func newJoined(defs *otf2.Definitions, of map[otf2.LocationRef]otf2.LocationGroupRef) *joined {
 	j := &joined{of: of, device: make(map[callKey]bool)}
 	if slices.ContainsFunc(defs.Strings, func(s otf2.String) bool { return facts.OnGPU(s.Text) }) {
-		j.calls = facts.CallRegions(defs)
+		j.calls = naming.CallRegions(defs)
 	}
 	return j
 }

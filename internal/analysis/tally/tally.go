@@ -11,6 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -77,7 +79,7 @@ type Row struct {
 // Problems; what was read from them counts.
 func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	lanes := analysis.LanesOf(a.Defs)
-	kinds := facts.RowsOf(a.Defs, facts.Communicators(a.Defs))
+	kinds := naming.RowsOf(a.Defs, membership.Communicators(a.Defs))
 	tallies := make([]*tally, len(lanes))
 	processes := analysis.Processes(a.Defs)
 	problems := analysis.ReadRegions(a, lanes, func(i int, r *facts.Reader) {
@@ -97,15 +99,15 @@ func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 // tally sums up the regions of some locations.
 type tally struct {
 	defs  *otf2.Definitions
-	kinds *facts.Rows
+	kinds *naming.Rows
 	group map[otf2.RegionRef]int // index into names
 	names []string               // names of groups
 	sums  map[tallyKey]*Row
 	rows  map[otf2.LocationRef]*tallyRowState
 	calls *joined
 
-	phases [facts.NumNetPhases]otf2.RegionRef // of transfers
-	netSum map[otf2.RegionRef]bool            // regions that are records of sums
+	phases [naming.NumNetPhases]otf2.RegionRef // of transfers
+	netSum map[otf2.RegionRef]bool             // regions that are records of sums
 }
 
 type tallyKey struct {
@@ -131,13 +133,13 @@ type tallyFrame struct {
 	launched bool
 }
 
-func newTally(defs *otf2.Definitions, kinds *facts.Rows, processes map[otf2.LocationRef]otf2.LocationGroupRef) *tally {
+func newTally(defs *otf2.Definitions, kinds *naming.Rows, processes map[otf2.LocationRef]otf2.LocationGroupRef) *tally {
 	t := &tally{
 		defs: defs, kinds: kinds, group: make(map[otf2.RegionRef]int), sums: make(map[tallyKey]*Row),
 		rows:  make(map[otf2.LocationRef]*tallyRowState),
-		calls: newJoined(defs, processes), netSum: facts.NetSumRegions(defs),
+		calls: newJoined(defs, processes), netSum: naming.NetSumRegions(defs),
 	}
-	for ref, phase := range facts.NetPhaseRegions(defs) {
+	for ref, phase := range naming.NetPhaseRegions(defs) {
 		t.phases[phase] = ref
 	}
 	for _, g := range defs.Groups {

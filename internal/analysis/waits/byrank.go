@@ -3,7 +3,7 @@
 package waits
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -17,12 +17,12 @@ import (
 type ByRank struct {
 	Collectives uint64 `json:"collectives"` // collectives that were compared
 	// LeftOut counts collectives without comparable times of two members, or not ended by all.
-	LeftOut uint64            `json:"left_out"`
-	Hosts   int               `json:"hosts"`            // hosts whose clocks are compared
-	Clocks  *facts.HostClocks `json:"clocks,omitempty"` // how exact they are; nil: clocks are as recorded
-	Total   uint64            `json:"total_ns"`         // over all ranks
-	Ranks   []Rank            `json:"ranks"`
-	StartUp StartUp           `json:"start_up"`
+	LeftOut uint64               `json:"left_out"`
+	Hosts   int                  `json:"hosts"`            // hosts whose clocks are compared
+	Clocks  *property.HostClocks `json:"clocks,omitempty"` // how exact they are; nil: clocks are as recorded
+	Total   uint64               `json:"total_ns"`         // over all ranks
+	Ranks   []Rank               `json:"ranks"`
+	StartUp StartUp              `json:"start_up"`
 }
 
 // StartUp is the waiting in the first collectives of communicators; it is not part of the other figures.

@@ -10,6 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -44,7 +46,7 @@ type messagePlan struct {
 	local    causes.Local
 	Location otf2.LocationRef
 	number   uint64
-	Comm     *facts.Communicator
+	Comm     *membership.Communicator
 	function string
 	source   facts.Source
 	own      uint64 // uncertainty of its own begin
@@ -54,7 +56,7 @@ type messagePlan struct {
 	messages int
 	compared bool
 	sealed   bool // no more messages follow
-	kind     facts.WaitKind
+	kind     lateness.WaitKind
 	culprit  int
 	awaited  analysis.Occasion // phase in which the culprit called
 	at       otf2.Timestamp
@@ -137,9 +139,9 @@ func (w *Counter) match(a, b *MessageEnd) {
 		if !a.outside && a.source != facts.SourceCall {
 			w.slow.message(a, b)
 		}
-		kind := facts.WaitLateReceiver
+		kind := lateness.WaitLateReceiver
 		if b.Send {
-			kind = facts.WaitLateSender
+			kind = lateness.WaitLateSender
 		}
 		b.Plan.compared = true
 		a.Plan.waited(kind, a, b)
@@ -153,7 +155,7 @@ func (w *Counter) match(a, b *MessageEnd) {
 }
 
 // waited adds the wait of one of the plan's messages for its other end.
-func (p *messagePlan) waited(kind facts.WaitKind, own, other *MessageEnd) {
+func (p *messagePlan) waited(kind lateness.WaitKind, own, other *MessageEnd) {
 	p.compared = true
 	if other.Begin <= p.Begin {
 		return

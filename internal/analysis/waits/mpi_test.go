@@ -11,7 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -110,10 +110,10 @@ func TestRanksLateToNCCLByWaitsInMPI(t *testing.T) {
 		}
 	}))
 	paradigms := paradigmsOf(r.WaitStates.Paradigms)
-	if p := paradigms[facts.ParadigmMPI]; p.Waited != rounds*4000*us || p.Through > 0 {
+	if p := paradigms[membership.ParadigmMPI]; p.Waited != rounds*4000*us || p.Through > 0 {
 		t.Errorf("MPI: %d ns waited, %.0f for ranks that had waited in NCCL", p.Waited, p.Through)
 	}
-	if p := paradigms[facts.ParadigmNCCL]; p.Waited != (rounds-1)*4000*us || p.Through < 0.45*float64(p.Waited) ||
+	if p := paradigms[membership.ParadigmNCCL]; p.Waited != (rounds-1)*4000*us || p.Through < 0.45*float64(p.Waited) ||
 		p.Through > 0.55*float64(p.Waited) {
 		t.Errorf("NCCL: %d ns waited, %.0f for ranks that had waited in MPI", p.Waited, p.Through)
 	}
@@ -139,10 +139,10 @@ func TestRanksLateToMPIByWaitsInNCCL(t *testing.T) {
 		}
 	}))
 	paradigms := paradigmsOf(r.WaitStates.Paradigms)
-	if p := paradigms[facts.ParadigmMPI]; p.Waited != rounds*4500*us || p.Through < 0.75*float64(p.Waited) {
+	if p := paradigms[membership.ParadigmMPI]; p.Waited != rounds*4500*us || p.Through < 0.75*float64(p.Waited) {
 		t.Errorf("MPI: %d ns waited, %.0f for ranks that had waited in NCCL", p.Waited, p.Through)
 	}
-	if p := paradigms[facts.ParadigmNCCL]; p.Waited != (rounds-1)*4000*us || p.Through > 0 {
+	if p := paradigms[membership.ParadigmNCCL]; p.Waited != (rounds-1)*4000*us || p.Through > 0 {
 		t.Errorf("NCCL: %d ns waited, %.0f for ranks that had waited in MPI", p.Waited, p.Through)
 	}
 	blames(t, r.Causes, 0, causes.Own)

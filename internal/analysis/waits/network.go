@@ -8,6 +8,10 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lookup"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -31,15 +35,15 @@ type NetworkRow struct {
 	AwaitedBy uint64 `json:"awaited_by_ns"`
 }
 
-func (n *NetworkRow) phase(p facts.NetPhase) *uint64 {
-	return [facts.NumNetPhases]*uint64{&n.SendGPU, &n.SendPeer, &n.SendNetwork, &n.RecvNetwork, &n.RecvFlush,
+func (n *NetworkRow) phase(p naming.NetPhase) *uint64 {
+	return [naming.NumNetPhases]*uint64{&n.SendGPU, &n.SendPeer, &n.SendNetwork, &n.RecvNetwork, &n.RecvFlush,
 		&n.RecvGPU}[p]
 }
 
 // take adds the sums of a location.
 func (n *NetworkRow) take(r *rowState) {
 	for p := range r.times {
-		*n.phase(facts.NetPhase(p)) += r.times[p]
+		*n.phase(naming.NetPhase(p)) += r.times[p]
 	}
 	n.Phases += r.phases
 	n.Unfinished += r.unfinished
@@ -48,18 +52,18 @@ func (n *NetworkRow) take(r *rowState) {
 // NetworkPhases sums up the phases of network rows. A row is in one lane.
 type NetworkPhases struct {
 	defs    *otf2.Definitions
-	regions facts.ByRegion[phaseOf]
-	rows    facts.ByLocation[*rowState]
+	regions lookup.ByRegion[phaseOf]
+	rows    lookup.ByLocation[*rowState]
 }
 
 // phaseOf is the phase of a region.
 type phaseOf struct {
-	phase facts.NetPhase
+	phase naming.NetPhase
 	is    bool
 }
 
 type rowState struct {
-	times      [facts.NumNetPhases]uint64
+	times      [naming.NumNetPhases]uint64
 	phases     uint64
 	unfinished uint64
 	peerWaits  map[int]uint64 // by the rank that was waited for
@@ -69,7 +73,7 @@ type rowState struct {
 // NewNetworkPhases returns sums for an archive's network rows. It takes the regions of some of its processes.
 func NewNetworkPhases(defs *otf2.Definitions) *NetworkPhases {
 	n := &NetworkPhases{defs: defs}
-	for ref, phase := range facts.NetPhaseRegions(defs) {
+	for ref, phase := range naming.NetPhaseRegions(defs) {
 		n.regions.Set(ref, phaseOf{phase, true})
 	}
 	return n
@@ -108,7 +112,7 @@ func (n *NetworkPhases) Leave(r *facts.Region) {
 	took := uint64(r.End - r.Begin)
 	row.phases++
 	row.times[phase] += took
-	if phase == facts.NetSendPeer && r.Peer >= 0 {
+	if phase == naming.NetSendPeer && r.Peer >= 0 {
 		row.peerWaits[int(r.Peer)] += took
 	}
 }
@@ -123,7 +127,7 @@ func (n *NetworkPhases) Sums(s *facts.NetSums) {
 	if s.Unfinished {
 		row.unfinished++
 	}
-	if waited := s.Times[facts.NetSendPeer]; waited > 0 && s.Peer >= 0 {
+	if waited := s.Times[naming.NetSendPeer]; waited > 0 && s.Peer >= 0 {
 		row.peerWaits[s.Peer] += waited
 	}
 }
@@ -143,7 +147,7 @@ func (n *NetworkPhases) result() (all []NetworkRow, unknown uint64) {
 	if len(n.rows.All()) == 0 {
 		return all, 0
 	}
-	ranks, home := facts.NetworkRanks(n.defs), n.homes()
+	ranks, home := property.NetworkRanks(n.defs), n.homes()
 	index := make(map[networkKey]int)
 	awaited := make(map[networkKey]uint64)
 	for l, r := range n.rows.All() {
@@ -157,7 +161,7 @@ func (n *NetworkPhases) result() (all []NetworkRow, unknown uint64) {
 			if rank >= 0 {
 				unknown++
 			}
-			c = &facts.Communicator{Ref: otf2.UndefinedComm, Name: ""}
+			c = &membership.Communicator{Ref: otf2.UndefinedComm, Name: ""}
 		}
 		k := networkKey{c.Ref, rank, n.processOf(l)}
 		at, known := index[k]
@@ -191,9 +195,9 @@ type networkKey struct {
 
 // homes returns the communicators of the networks' locations; nil if a location served several communicators in turn,
 // because it is unknown which of them a phase belongs to.
-func (n *NetworkPhases) homes() map[otf2.LocationRef]*facts.Communicator {
-	home := make(map[otf2.LocationRef]*facts.Communicator)
-	for _, c := range facts.AllCommunicators(n.defs) {
+func (n *NetworkPhases) homes() map[otf2.LocationRef]*membership.Communicator {
+	home := make(map[otf2.LocationRef]*membership.Communicator)
+	for _, c := range membership.AllCommunicators(n.defs) {
 		if !c.Network {
 			continue
 		}
@@ -216,7 +220,7 @@ func (n *NetworkPhases) processOf(l otf2.LocationRef) otf2.LocationGroupRef {
 }
 
 // named returns a row without figures.
-func (n *NetworkPhases) named(c *facts.Communicator, k networkKey) NetworkRow {
+func (n *NetworkPhases) named(c *membership.Communicator, k networkKey) NetworkRow {
 	w := NetworkRow{Communicator: networkOf(n.defs, c), Comm: c.Ref, CommRank: k.rank,
 		Host: analysis.HostOf(n.defs, k.by)}
 	if g := n.defs.LocationGroup(k.by); g != nil {
@@ -226,7 +230,7 @@ func (n *NetworkPhases) named(c *facts.Communicator, k networkKey) NetworkRow {
 }
 
 // networkOf returns the name of the communicator that a network belongs to.
-func networkOf(defs *otf2.Definitions, c *facts.Communicator) string {
+func networkOf(defs *otf2.Definitions, c *membership.Communicator) string {
 	if parent := defs.Comm(c.Parent); parent != nil && c.Network {
 		return defs.String(parent.Name)
 	}

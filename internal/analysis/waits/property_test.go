@@ -10,6 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -20,7 +22,7 @@ import (
 type drawn struct {
 	*rapid.T
 	w       *waits.Counter
-	comm    *facts.Communicator
+	comm    *membership.Communicator
 	slow    int
 	clock   [3]otf2.Timestamp
 	launch  uint64
@@ -59,7 +61,7 @@ func (d *drawn) collective(c *regions.Collective) {
 	d.launch++
 	function, n := c.Name, d.next(c.Name)
 	root := uint32(otf2.CollectiveRootNone)
-	if facts.WaitKindOf(c) != facts.WaitCollective {
+	if lateness.WaitKindOf(c) != lateness.WaitCollective {
 		root = uint32(rapid.IntRange(0, 2).Draw(d.T, "root"))
 	}
 	var begin [3]otf2.Timestamp
@@ -97,8 +99,8 @@ func (d *drawn) shift() {
 // No rank is held up, by late ranks and slow links together, for longer than it was in operations.
 func TestWaitsAndSlowLinksTakeNoMoreThanOperations(t *testing.T) {
 	sample := jobtest.Load(t, jobtest.WithWaits(t))
-	comms := facts.Communicators(sample.Defs)
-	var comm *facts.Communicator
+	comms := membership.Communicators(sample.Defs)
+	var comm *membership.Communicator
 	for _, c := range comms {
 		if len(c.Members) == 3 {
 			comm = c

@@ -10,6 +10,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -56,7 +59,7 @@ type message struct {
 const mostEarly = 1 << 12
 
 func newSlowness(defs *otf2.Definitions, ranks []analysis.Rank, of map[otf2.LocationRef]int) *slowness {
-	s := &slowness{counter: transfers.New(), of: of, nodes: facts.NodesOf(defs), ring: otf2.UndefinedString}
+	s := &slowness{counter: transfers.New(), of: of, nodes: property.NodesOf(defs), ring: otf2.UndefinedString}
 	for i := range defs.Strings {
 		if defs.Strings[i].Text == "RING" {
 			s.ring = defs.Strings[i].Self
@@ -76,7 +79,7 @@ func newSlowness(defs *otf2.Definitions, ranks []analysis.Rank, of map[otf2.Loca
 }
 
 // member returns a member's transfers, if known; early is how much earlier than the last member it came.
-func (s *slowness) member(comm *facts.Communicator, l otf2.LocationRef, d *facts.Details,
+func (s *slowness) member(comm *membership.Communicator, l otf2.LocationRef, d *facts.Details,
 	early uint64) transfers.Member {
 	rank := s.of[l]
 	m := transfers.Member{Rank: rank, Peer: transfers.Nobody, Node: s.hosts[rank], Early: early, Carried: d.Carried}
@@ -90,7 +93,7 @@ func (s *slowness) member(comm *facts.Communicator, l otf2.LocationRef, d *facts
 
 // network reports whether NCCL saw each of a communicator's ranks on a node of its own, so that all their traffic uses
 // the network.
-func (s *slowness) network(comm *facts.Communicator, l otf2.LocationRef) bool {
+func (s *slowness) network(comm *membership.Communicator, l otf2.LocationRef) bool {
 	return s.nodes[l] == comm.Size()
 }
 
@@ -140,7 +143,7 @@ func (s *slowness) held(a *Arrival, charges []transfers.Charge) {
 		s.counter.Took(p.Time - p.Waits)
 		s.longer[p.Rank].all += float64(p.Time - p.Waits - least)
 		if left := p.Begin + otf2.Timestamp(p.Time); longer > 0 {
-			s.share(charges, longer, min(facts.HeldUp(longer, uint64(end-min(left, end))), p.Time-p.Waits))
+			s.share(charges, longer, min(lateness.HeldUp(longer, uint64(end-min(left, end))), p.Time-p.Waits))
 		}
 	}
 }
@@ -254,7 +257,7 @@ func (s *slowness) judge(m *message) {
 	charges := s.counter.Add(&m.Operation)
 	longer := longerBy(charges)
 	for k, p := range m.plans {
-		held := facts.HeldUp(longer, m.left[k])
+		held := lateness.HeldUp(longer, m.left[k])
 		for i := range charges {
 			if c := charges[i]; c.Kind != transfers.Unknown && held > 0 {
 				p.held = append(p.held, heldUp{c, float64(held) * float64(c.Excess) / float64(longer)})

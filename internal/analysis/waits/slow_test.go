@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -15,7 +16,7 @@ import (
 // only fill a buffer; on the link from rank 1 to 2 messages are on the way for long.
 func ringOf(s *slowness, times int) {
 	const us = 1000
-	comm := &facts.Communicator{Ref: 0}
+	comm := &membership.Communicator{Ref: 0}
 	for k := range 4 {
 		from, to := (1+k)%4, (2+k)%4
 		took := uint64(100 * us)

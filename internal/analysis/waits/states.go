@@ -16,6 +16,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -39,14 +43,14 @@ import (
 //
 // The first collective of each communicator is only in StartUp, as in ByRank.
 type States struct {
-	Collectives uint64            `json:"collectives"` // compared collectives
-	Messages    uint64            `json:"messages"`    // compared messages
-	Times       map[string]uint64 `json:"times"`       // compared operations, by the source of their times
-	NotCompared NotCompared       `json:"not_compared"`
-	Hosts       int               `json:"hosts"`            // hosts whose clocks are compared
-	Clocks      *facts.HostClocks `json:"clocks,omitempty"` // how exact they are; nil: clocks are as recorded
-	StartUp     StartUp           `json:"start_up"`
-	Total       Sums              `json:"total"`
+	Collectives uint64               `json:"collectives"` // compared collectives
+	Messages    uint64               `json:"messages"`    // compared messages
+	Times       map[string]uint64    `json:"times"`       // compared operations, by the source of their times
+	NotCompared NotCompared          `json:"not_compared"`
+	Hosts       int                  `json:"hosts"`            // hosts whose clocks are compared
+	Clocks      *property.HostClocks `json:"clocks,omitempty"` // how exact they are; nil: clocks are as recorded
+	StartUp     StartUp              `json:"start_up"`
+	Total       Sums                 `json:"total"`
 
 	Kinds         []Group    `json:"kinds"`
 	Paradigms     []Paradigm `json:"paradigms,omitempty"` // empty if there is only NCCL
@@ -180,11 +184,11 @@ type EnqueueRow struct {
 
 // waitMessages is the row of message launches in which nobody waited.
 const (
-	waitMessages = facts.NumWaitKinds
+	waitMessages = lateness.NumWaitKinds
 	numWaitKinds = waitMessages + 1
 )
 
-func waitKindName(k facts.WaitKind) string {
+func waitKindName(k lateness.WaitKind) string {
 	if k == waitMessages {
 		return "messages without waiting"
 	}
@@ -246,16 +250,16 @@ type pairOf struct {
 type Arrivals struct {
 	Of      map[otf2.LocationRef]int // rank of the world
 	unknown bool                     // there is no TIMING_SOURCE, so all times count as one kind
-	came    []facts.Arrival
+	came    []lateness.Arrival
 	work    Arrival
 }
 
 // Arrival describes how the members of one collective arrived.
 type Arrival struct {
-	comm      *facts.Communicator
+	comm      *membership.Communicator
 	function  string
 	ordinal   uint64
-	kind      facts.WaitKind
+	kind      lateness.WaitKind
 	source    facts.Source
 	Parts     []part
 	Culprit   int // rank of the world that the others waited for
@@ -281,10 +285,11 @@ type part struct {
 }
 
 // NewCounter returns a counter of the waits in an archive; clocks says how exact its hosts' clocks are.
-func NewCounter(defs *otf2.Definitions, clocks *facts.HostClocks, comms map[otf2.CommRef]*facts.Communicator) *Counter {
+func NewCounter(defs *otf2.Definitions, clocks *property.HostClocks,
+	comms map[otf2.CommRef]*membership.Communicator) *Counter {
 	ranks, of := analysis.Ranks(defs, comms)
 	w := &Counter{
-		Arrivals: Arrivals{Of: of, unknown: !facts.FindAttributes(defs).Has(regions.AttrTimingSource)},
+		Arrivals: Arrivals{Of: of, unknown: !attribute.Find(defs).Has(regions.AttrTimingSource)},
 		first:    make(map[otf2.CommRef]*Arrival), begun: make(facts.StartUps),
 		paradigms: make(map[string]*Group), comms: make(map[otf2.CommRef]*Group), operations: make(map[string]*Group),
 		phases: make(map[analysis.Phase]*Group),
@@ -309,7 +314,7 @@ func NewCounter(defs *otf2.Definitions, clocks *facts.HostClocks, comms map[otf2
 	w.out.Hosts, w.out.Clocks = len(hosts), clocks
 	w.out.Times = make(map[string]uint64)
 	for k := range w.kinds {
-		w.kinds[k].Name = waitKindName(facts.WaitKind(k))
+		w.kinds[k].Name = waitKindName(lateness.WaitKind(k))
 	}
 	return w
 }
@@ -329,7 +334,7 @@ func (w *Counter) Collective(members []analysis.Operation) {
 	}
 	if a == nil {
 		w.out.NotCompared.NoTimes++
-		if _, ok := facts.Comparable(w.came, w.unknown); !ok {
+		if _, ok := lateness.Comparable(w.came, w.unknown); !ok {
 			w.enqueued(members)
 		}
 		return
@@ -366,11 +371,11 @@ func (w *Arrivals) Arrive(members []analysis.Operation) *Arrival {
 	w.came = w.came[:0]
 	for i := range members {
 		m := &members[i]
-		w.came = append(w.came, facts.Arrival{Rank: m.Rank, Begin: m.Begin, End: m.End, Source: m.Source,
+		w.came = append(w.came, lateness.Arrival{Rank: m.Rank, Begin: m.Begin, End: m.End, Source: m.Source,
 			Root: int64(m.Root) == int64(m.Rank), Certain: m.Certain()})
 	}
 	op := &members[0]
-	l, ok := facts.Arrive(facts.WaitKindOf(op.Collective), w.came, w.unknown)
+	l, ok := lateness.Compare(lateness.WaitKindOf(op.Collective), w.came, w.unknown)
 	if !ok {
 		return nil
 	}
@@ -488,7 +493,7 @@ func (s *Sums) sum(o *Sums) {
 }
 
 // groups returns the sums for an operation. Consecutive operations often have the same function and communicator.
-func (w *Counter) groups(comm *facts.Communicator, function string, kind facts.WaitKind) *[5]*Group {
+func (w *Counter) groups(comm *membership.Communicator, function string, kind lateness.WaitKind) *[5]*Group {
 	if of := (pairOf{comm.Ref, function}); w.last[0] == nil || w.lastOf != of {
 		w.lastOf = of
 		w.last = [...]*Group{
@@ -777,7 +782,7 @@ func joined(all []Group) []Group {
 func (w *States) Explain(r *causes.Result) {
 	for i := range w.Paradigms {
 		p := &w.Paradigms[i]
-		if p.Through = r.Through.NCCL; p.Name != facts.ParadigmNCCL {
+		if p.Through = r.Through.NCCL; p.Name != membership.ParadigmNCCL {
 			p.Through = r.Through.MPI
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -66,7 +66,7 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 				ref = otf2.StringRef(100_001 + rank)
 				s.Defs.Strings = append(s.Defs.Strings, otf2.String{Self: ref, Text: name})
 			}
-			attributes := facts.FindAttributes(s.Defs)
+			attributes := attribute.Find(s.Defs)
 			for i := range s.Events[jobtest.Stream(rank)] {
 				for k := range s.Events[jobtest.Stream(rank)][i].Attributes {
 					if a := &s.Events[jobtest.Stream(rank)][i].Attributes[k]; isSource(attributes, a.ID) {
@@ -221,7 +221,7 @@ func TestMessagesWithoutTheOtherEnd(t *testing.T) {
 	testkit.Equal(t, w.Ranks[2].Waited, (10+5+10+10)*us, "rank 2 waited")
 }
 
-func isSource(attributes *facts.Attributes, id otf2.AttributeRef) bool {
+func isSource(attributes *attribute.Table, id otf2.AttributeRef) bool {
 	ref, ok := attributes.Resolve(id)
 	return ok && ref == regions.AttrTimingSource
 }

@@ -4,7 +4,7 @@ package waits
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -88,7 +88,7 @@ func (p *messagePlan) wait() *Wait {
 }
 
 // named returns a function's name in tables. Functions that are not NCCL's have their paradigm added.
-func named(c *facts.Communicator, function string) string {
+func named(c *membership.Communicator, function string) string {
 	if c.Calls {
 		return function + " (" + c.Paradigm() + ")"
 	}

@@ -7,6 +7,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -15,15 +19,15 @@ import (
 type archiveNames struct {
 	facts.Names
 	defs   *otf2.Definitions
-	rows   *facts.Rows
+	rows   *naming.Rows
 	groups map[otf2.RegionRef]string
 	ranks  map[otf2.LocationRef]profile.Location // of communicators
 }
 
 func newArchiveNames(defs *otf2.Definitions) *archiveNames {
-	comms := facts.Communicators(defs)
+	comms := membership.Communicators(defs)
 	n := &archiveNames{
-		Names: facts.ArchiveNames(defs, comms), defs: defs, rows: facts.RowsOf(defs, comms),
+		Names: facts.ArchiveNames(defs, comms), defs: defs, rows: naming.RowsOf(defs, comms),
 		groups: make(map[otf2.RegionRef]string), ranks: make(map[otf2.LocationRef]profile.Location),
 	}
 	for _, g := range defs.Groups {
@@ -70,7 +74,7 @@ func (n *archiveNames) LocationOf(ref otf2.LocationRef) profile.Location {
 // report's problems; what was read of them counts.
 func FromArchive(a *otf2.Archive) (*Profile, *operations.Report, error) {
 	names := newArchiveNames(a.Defs)
-	attributes := facts.FindAttributes(a.Defs)
+	attributes := attribute.Find(a.Defs)
 	var lanes []*profile.Aggregator
 	waited := profile.NewAggregator(names, attributes)
 	report, err := operations.Observe(a, &operations.Observer{
@@ -80,7 +84,7 @@ func FromArchive(a *otf2.Archive) (*Profile, *operations.Report, error) {
 			return g.Event
 		},
 		Waited: func(w *waits.Wait) {
-			kind, ok := facts.WaitKindNamed(w.Kind)
+			kind, ok := lateness.WaitKindNamed(w.Kind)
 			if !ok || names.LocationOf(w.Place.Location).Kind != experiment.KindRank {
 				return
 			}

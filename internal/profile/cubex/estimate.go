@@ -9,6 +9,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -57,7 +59,7 @@ type member struct {
 // collective is a sampled collective: its members, and their arrivals.
 type collective struct {
 	members []member
-	came    []facts.Arrival
+	came    []lateness.Arrival
 }
 
 // estimateSum is the waiting in the sampled collectives of a call path at a location.
@@ -75,7 +77,7 @@ type estimateKey struct {
 // estimator fills in the waits of the aggregates' cells.
 type estimator struct {
 	rows      map[otf2.LocationRef]*sampledRow
-	stretches []facts.Stretch
+	stretches []property.Stretch
 	out       Estimate
 }
 
@@ -138,7 +140,7 @@ func (e *estimator) estimateComm(ref otf2.CommRef, rows []*sampledRow, most uint
 		if len(one.members) < len(rows) || e.inconsistent(ref, k) {
 			continue
 		}
-		late, ok := facts.Arrive(facts.WaitKindOf(regions.CollectiveNamed(k.function)), one.came, false)
+		late, ok := lateness.Compare(lateness.WaitKindOf(regions.CollectiveNamed(k.function)), one.came, false)
 		if !ok {
 			continue
 		}
@@ -175,7 +177,7 @@ func sampledCollectives(rows []*sampledRow, first collectiveKey) map[collectiveK
 			k := collectiveKey{s.Function, s.Ordinal}
 			c := keyed.Entry(sampled, k)
 			c.members = append(c.members, member{r, node})
-			c.came = append(c.came, facts.Arrival{
+			c.came = append(c.came, lateness.Arrival{
 				Rank: r.Rank, Begin: otf2.Timestamp(r.at(s.Begin)), End: otf2.Timestamp(r.at(s.End)),
 				Source: facts.SourceOf(s.Source), Root: s.Root == int64(r.Rank),
 			})
@@ -224,7 +226,7 @@ func (r *sampledRow) extrapolate(sums map[estimateKey]*estimateSum, most uint64)
 
 // inconsistent reports whether the members' recordings of a collective are known to differ.
 func (e *estimator) inconsistent(ref otf2.CommRef, k collectiveKey) bool {
-	return slices.ContainsFunc(e.stretches, func(s facts.Stretch) bool {
+	return slices.ContainsFunc(e.stretches, func(s property.Stretch) bool {
 		return s.Comm == ref && s.Function == k.function && s.First <= k.ordinal && k.ordinal <= s.Last
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 )
 
@@ -30,7 +30,7 @@ func ratio(bytes string) string {
 		"() / ${s}; }; return ${v}; }"
 }
 
-func waitMetric(unique, display, description string, kind facts.WaitKind) metric {
+func waitMetric(unique, display, description string, kind lateness.WaitKind) metric {
 	return metric{wait: true, above: "nccl_wait_time",
 		seconds: func(_ *node, c *profile.Cell) uint64 { return c.Waits[kind] },
 		Metric: cube.Metric{UniqueName: unique, DisplayName: display, Type: cube.Double, Unit: "sec",
@@ -60,16 +60,17 @@ var metrics = []metric{
 			Unit: "sec", Kind: cube.Exclusive,
 			Description: "Time in operations of NCCL spent waiting for other ranks"}},
 	waitMetric("nccl_wait_nxn", "NCCL Wait at N x N",
-		"In an AllReduce, AllGather, ReduceScatter or AlltoAll, until the last member begins", facts.WaitCollective),
+		"In an AllReduce, AllGather, ReduceScatter or AlltoAll, until the last member begins", lateness.WaitCollective),
 	waitMetric("nccl_late_broadcast", "NCCL Late Broadcast",
 		"In a Broadcast or Scatter, until the root begins, or the last member that holds it up",
-		facts.WaitLateBroadcast),
+		lateness.WaitLateBroadcast),
 	waitMetric("nccl_early_reduce", "NCCL Early Reduce",
 		"In a Reduce or Gather: of the root until the last of the others begins, of others until the member begins "+
-			"that holds them up", facts.WaitEarlyReduce),
-	waitMetric("nccl_late_sender", "NCCL Late Sender", "Of a receiver, until the sender begins", facts.WaitLateSender),
+			"that holds them up", lateness.WaitEarlyReduce),
+	waitMetric("nccl_late_sender", "NCCL Late Sender", "Of a receiver, until the sender begins",
+		lateness.WaitLateSender),
 	waitMetric("nccl_late_receiver", "NCCL Late Receiver", "Of a sender, until the receiver begins",
-		facts.WaitLateReceiver),
+		lateness.WaitLateReceiver),
 	waitMetric("nccl_startup_wait", "NCCL start-up",
 		"In the first of several collectives of a communicator: who starts late is waited for there",
 		profile.WaitStartUp),

@@ -9,28 +9,28 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // keptProperties are the archive properties that a profile keeps as attributes: what is missing, and how the job was
 // recorded.
-var keptProperties = []facts.Property{
-	facts.PropProcesses, facts.PropRanksMissing, facts.PropRanksUnsized, facts.PropLibrary, facts.PropLibraryVersion,
-	facts.PropLost, facts.PropUncounted, facts.PropPaused, facts.PropNullHandles, facts.PropOddities,
-	facts.PropDiffer, facts.PropGaps, facts.PropGapsDiffer,
+var keptProperties = []property.Name{
+	property.Processes, property.RanksMissing, property.RanksUnsized, property.Library, property.LibraryVersion,
+	property.Lost, property.Uncounted, property.Paused, property.NullHandles, property.Oddities,
+	property.Differ, property.Gaps, property.GapsDiffer,
 }
 
 // Keep keeps the properties that concern a profile.
 func (p *Profile) Keep(all ...otf2.Property) {
-	for _, property := range all {
-		own, ok := strings.CutPrefix(property.Name, facts.PropertyPrefix)
+	for _, kept := range all {
+		own, ok := strings.CutPrefix(kept.Name, property.Prefix)
 		head, _, _ := strings.Cut(own, "::")
-		if property.Name == facts.CompleteProperty || ok &&
-			(slices.Contains(keptProperties, facts.Property(head)) ||
-				strings.HasPrefix(head, string(facts.PropProcesses)+"_")) {
-			p.properties = append(p.properties, cube.Attribute{Key: clean(property.Name), Value: clean(property.Value)})
+		if kept.Name == property.Complete || ok &&
+			(slices.Contains(keptProperties, property.Name(head)) ||
+				strings.HasPrefix(head, string(property.Processes)+"_")) {
+			p.properties = append(p.properties, cube.Attribute{Key: clean(kept.Name), Value: clean(kept.Value)})
 		}
 	}
 	slices.SortFunc(p.properties, func(a, b cube.Attribute) int { return cmp.Compare(a.Key, b.Key) })
@@ -44,21 +44,21 @@ func (p *Profile) property(name string) string {
 	return ""
 }
 
-func (p *Profile) propertyNumber(name facts.Property) uint64 {
+func (p *Profile) propertyNumber(name property.Name) uint64 {
 	n, _ := strconv.ParseUint(p.property(name.Key()), 10, 64)
 	return n
 }
 
 // complete reports whether, as far as known, all operations of the job are in the profile.
-func (p *Profile) complete() bool { return p.property(facts.CompleteProperty) != "false" }
+func (p *Profile) complete() bool { return p.property(property.Complete) != "false" }
 
 // Lost returns the number of events that were not recorded.
-func (p *Profile) Lost() uint64 { return p.propertyNumber(facts.PropLost) }
+func (p *Profile) Lost() uint64 { return p.propertyNumber(property.Lost) }
 
 // LostUncounted names the processes that lost an unknown number of further events.
 func (p *Profile) LostUncounted() (lines []string) {
 	for _, a := range p.properties {
-		if strings.HasPrefix(a.Key, facts.PropUncounted.Below("").Key()) {
+		if strings.HasPrefix(a.Key, property.Uncounted.Below("").Key()) {
 			lines = append(lines, a.Value)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -79,7 +79,7 @@ type summedUp struct {
 func sumUp(d *scorep.Description, open func(s *scorep.DescribedShard) (a *profile.Aggregate, instead, err error),
 	left *jobs.Unused) (s summedUp, broken error) {
 	e := &estimator{rows: make(map[otf2.LocationRef]*sampledRow), out: Estimate{Hosts: d.Hosts}}
-	e.stretches, _ = facts.Stretches(&otf2.Anchor{Properties: d.Properties})
+	e.stretches, _ = property.Stretches(&otf2.Anchor{Properties: d.Properties})
 	s.estimator = e
 	for i := range d.Shards {
 		one := &d.Shards[i]

@@ -6,7 +6,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -70,9 +71,9 @@ func distributionOf(h *profile.Histogram) Distribution {
 
 // waitNames are the names of the metrics of waits.
 var waitNames = [profile.NumWaitKinds]string{
-	facts.WaitCollective: "nccl_wait_nxn", facts.WaitLateBroadcast: "nccl_late_broadcast",
-	facts.WaitEarlyReduce: "nccl_early_reduce",
-	facts.WaitLateSender:  "nccl_late_sender", facts.WaitLateReceiver: "nccl_late_receiver",
+	lateness.WaitCollective: "nccl_wait_nxn", lateness.WaitLateBroadcast: "nccl_late_broadcast",
+	lateness.WaitEarlyReduce: "nccl_early_reduce",
+	lateness.WaitLateSender:  "nccl_late_sender", lateness.WaitLateReceiver: "nccl_late_receiver",
 	profile.WaitStartUp: "nccl_startup_wait",
 }
 
@@ -89,7 +90,7 @@ func (p *Profile) Summary() *Summary {
 		comm, function, source string
 		grouped                bool
 	}
-	sums, alg, bus := make(map[key]*profile.Stats), make(map[key]facts.Moved), make(map[key]facts.Moved)
+	sums, alg, bus := make(map[key]*profile.Stats), make(map[key]timing.Moved), make(map[key]timing.Moved)
 	comm := func(ref otf2.LocationRef) string {
 		return cmp.Or(p.system.comms[ref], "NCCL")
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -277,7 +277,7 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profil
 	case comm == "":
 		comm = "NCCL"
 	}
-	_, rank := facts.RowLabel(name)
+	_, rank := naming.Label(name)
 	if r.Kind == experiment.KindRank {
 		if r.Others > 0 || rank == "" {
 			return comm
@@ -291,7 +291,7 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profil
 	case experiment.KindEnqueue:
 		return comm + " enqueue"
 	case experiment.KindNetSend:
-		if facts.IsPXN(name) {
+		if naming.IsPXN(name) {
 			return "PXN send"
 		}
 		return comm + regions.SendRow
@@ -341,7 +341,7 @@ func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum
 		if d == nil {
 			return l
 		}
-		l.text, _ = facts.RowLabel(defs.String(d.Name))
+		l.text, _ = naming.Label(defs.String(d.Name))
 		return l
 	}
 	for ref, name := range names {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -100,7 +100,7 @@ func (p *Profile) definitions() *cube.Definitions {
 	d.Attributes = append(d.Attributes, cube.Attribute{Key: cube.AttributeCreator, Value: clean(p.Creator)})
 	d.Attributes = append(d.Attributes, p.properties...)
 	if p.Folded > 0 {
-		d.Attributes = append(d.Attributes, cube.Attribute{Key: facts.PropFoldedNames.Key(),
+		d.Attributes = append(d.Attributes, cube.Attribute{Key: property.FoldedNames.Key(),
 			Value: fmt.Sprint(p.Folded)})
 	}
 	d.Attributes = append(d.Attributes, p.waitAttributes()...)
@@ -144,7 +144,7 @@ func (p *Profile) metrics() []cube.Metric {
 		case def.UniqueName == "nccl_late_sender" || def.UniqueName == "nccl_late_receiver":
 			def.Description += " (not looked for in profile mode)"
 		default:
-			def.Description += " (estimated, see " + facts.PropWaitStates.Key() + ")"
+			def.Description += " (estimated, see " + property.WaitStates.Key() + ")"
 		}
 		def.Parent = cube.None
 		if above := metrics[i].above; above != "" {
@@ -160,11 +160,11 @@ func (p *Profile) metrics() []cube.Metric {
 func (p *Profile) waitAttributes() []cube.Attribute {
 	switch {
 	case p.Estimate != nil:
-		return []cube.Attribute{{Key: facts.PropWaitStates.Key(), Value: p.Estimate.String()}}
+		return []cube.Attribute{{Key: property.WaitStates.Key(), Value: p.Estimate.String()}}
 	case p.WaitsKnown:
 		return nil
 	}
-	return []cube.Attribute{{Key: facts.PropWaitStates.Key(), Value: "not looked for"}}
+	return []cube.Attribute{{Key: property.WaitStates.Key(), Value: "not looked for"}}
 }
 
 // Write writes the profile to a file, whose name must end in .cubex. An older one is replaced once the new one is

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -16,7 +16,7 @@ import (
 // maxProperties limits the number of culprits in an archive.
 const maxProperties = 64
 
-// Values returns the values of an archive's facts.PropStopped properties.
+// Values returns the values of an archive's property.Stopped properties.
 func Values(culprits []verdict.Culprit) (values []string) {
 	for i := range culprits[:min(len(culprits), maxProperties)] {
 		if text, err := json.Marshal(&culprits[i]); err == nil {
@@ -30,8 +30,8 @@ func Values(culprits []verdict.Culprit) (values []string) {
 // or that called an operation with arguments that do not match.
 func OfArchive(a *otf2.Anchor) []verdict.Culprit {
 	all := []verdict.Culprit{}
-	ps := facts.PropertiesOf(a)
-	for _, value := range ps.Numbered(facts.PropStopped) {
+	ps := property.Read(a)
+	for _, value := range ps.Numbered(property.Stopped) {
 		var c verdict.Culprit
 		if json.Unmarshal([]byte(value), &c) == nil {
 			all = append(all, c)

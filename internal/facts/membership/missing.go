@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package membership
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // MPI calls carry no ordinals: the reader counts the calls of each function on a communicator. A call that the archive
-// lacks on one member would shift the ordinals of its later calls. PropMissing lists missing calls by member, so that
+// lacks on one member would shift the ordinals of its later calls. property.Missing lists missing calls by member, so that
 // they are counted too.
 
 // Missing lists the ordinals, ascending, of calls of a function on a communicator that the archive lacks on a location.
@@ -33,7 +34,7 @@ func DefineMissing(defs *otf2.Definitions, all []Missing) {
 		defs.Strings = append(defs.Strings, otf2.String{Self: ref, Text: s})
 		return ref
 	}
-	key := text(PropMissing.Key())
+	key := text(property.Missing.Key())
 	for _, m := range all {
 		value := fmt.Sprintf("%d %s", m.Comm, m.Function)
 		for _, n := range m.Ordinals {
@@ -49,7 +50,7 @@ func DefineMissing(defs *otf2.Definitions, all []Missing) {
 // readMissing sets the missing calls of communicators from the definitions.
 func readMissing(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) {
 	for _, p := range defs.LocationProperties {
-		if defs.String(p.Name) != PropMissing.Key() {
+		if defs.String(p.Name) != property.Missing.Key() {
 			continue
 		}
 		var ref otf2.CommRef

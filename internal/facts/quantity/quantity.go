@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package quantity
 
 import (
 	"cmp"
@@ -9,9 +9,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Quantity is a member of a metric class. Events store its values as integers or doubles that are to be multiplied
+// Member is a member of a metric class. Events store its values as integers or doubles that are to be multiplied
 // with a power of ten or two to have its unit.
-type Quantity struct {
+type Member struct {
 	Member                  otf2.MetricMemberRef
 	Name, Description, Unit string
 	Mode                    otf2.MetricMode
@@ -19,9 +19,9 @@ type Quantity struct {
 	Factor, Divisor         float64   // of stored values, to get the unit; one of them is 1
 }
 
-// Quantities are the members of a metric class, or of the class of a metric instance. There are none if the archive
+// Members are the members of a metric class, or of the class of a metric instance. There are none if the archive
 // does not define all of them, or defines values that are no numbers.
-func Quantities(defs *otf2.Definitions, ref otf2.MetricRef) []Quantity {
+func Members(defs *otf2.Definitions, ref otf2.MetricRef) []Member {
 	class := defs.MetricClass(ref)
 	if in := defs.MetricInstance(ref); class == nil && in != nil {
 		class = defs.MetricClass(in.MetricClass)
@@ -29,7 +29,7 @@ func Quantities(defs *otf2.Definitions, ref otf2.MetricRef) []Quantity {
 	if class == nil {
 		return nil
 	}
-	all := make([]Quantity, 0, len(class.Members))
+	all := make([]Member, 0, len(class.Members))
 	for _, m := range class.Members {
 		member := defs.MetricMember(m)
 		if member == nil || member.ValueType != otf2.TypeUint64 && member.ValueType != otf2.TypeInt64 &&
@@ -44,8 +44,8 @@ func Quantities(defs *otf2.Definitions, ref otf2.MetricRef) []Quantity {
 // maxExponent bounds the powers of ten (and of two) that units are multiplied with, so that they are numbers.
 const maxExponent = 300
 
-func newQuantity(defs *otf2.Definitions, m *otf2.MetricMember) Quantity {
-	q := Quantity{
+func newQuantity(defs *otf2.Definitions, m *otf2.MetricMember) Member {
+	q := Member{
 		Member: m.Self, Name: cmp.Or(defs.String(m.Name), "(no name)"), Description: defs.String(m.Description),
 		Unit: defs.String(m.Unit),
 		Mode: m.Mode, Type: m.ValueType, Factor: 1, Divisor: 1,
@@ -65,7 +65,7 @@ func newQuantity(defs *otf2.Definitions, m *otf2.MetricMember) Quantity {
 
 // StoredValues appends to list the values that an event stores of quantities. ok is false if their number or types are
 // not those of the quantities.
-func StoredValues(list []uint64, quantities []Quantity, m otf2.Metric) (values []uint64, ok bool) {
+func StoredValues(list []uint64, quantities []Member, m otf2.Metric) (values []uint64, ok bool) {
 	if m.Len() != len(quantities) {
 		return list, false
 	}
@@ -80,7 +80,7 @@ func StoredValues(list []uint64, quantities []Quantity, m otf2.Metric) (values [
 }
 
 // Number is a stored value in the quantity's unit.
-func (q *Quantity) Number(bits uint64) float64 {
+func (q *Member) Number(bits uint64) float64 {
 	v := float64(bits)
 	switch q.Type {
 	case otf2.TypeInt64:
@@ -92,7 +92,7 @@ func (q *Quantity) Number(bits uint64) float64 {
 }
 
 // Growth is the difference of two stored values in the quantity's unit. That of integers is exact, also of large ones.
-func (q *Quantity) Growth(from, to uint64) float64 {
+func (q *Member) Growth(from, to uint64) float64 {
 	if q.Type == otf2.TypeDouble {
 		return q.Number(to) - q.Number(from)
 	}

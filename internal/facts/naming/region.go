@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package naming
 
 import (
 	"slices"
@@ -10,8 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// regionsOf lists the regions of a region group that are of one of the paradigms, with their names.
-func regionsOf(defs *otf2.Definitions, group string, paradigms ...otf2.Paradigm) map[otf2.RegionRef]string {
+// RegionsOf lists the regions of a region group that are of one of the paradigms, with their names.
+func RegionsOf(defs *otf2.Definitions, group string, paradigms ...otf2.Paradigm) map[otf2.RegionRef]string {
 	all := make(map[otf2.RegionRef]string)
 	for _, g := range defs.Groups {
 		if g.Type != otf2.GroupTypeRegions || defs.String(g.Name) != group {
@@ -33,12 +33,12 @@ var hostParadigms = []otf2.Paradigm{otf2.ParadigmUser, otf2.ParadigmCUDA, otf2.P
 // (Details.Counted); calls for groups, and functions that NCCL implements by sends and receives, have none. Operations
 // refer to their call by its event (Details.Parent).
 func CallRegions(defs *otf2.Definitions) map[otf2.RegionRef]string {
-	return regionsOf(defs, regions.GroupAPI, hostParadigms...)
+	return RegionsOf(defs, regions.GroupAPI, hostParadigms...)
 }
 
 // PhaseRegions lists the regions of phases that the application marked on its threads, with their names.
 func PhaseRegions(defs *otf2.Definitions) map[otf2.RegionRef]string {
-	return regionsOf(defs, regions.GroupApplication, otf2.ParadigmUser)
+	return RegionsOf(defs, regions.GroupApplication, otf2.ParadigmUser)
 }
 
 // Numbered removes the number at the end of a name: phases whose names differ in it only are of one kind.
@@ -49,10 +49,6 @@ func Numbered(name string) (stem string, numbered bool) {
 
 // IsNCCLKernel reports whether a kernel's name is one of NCCL's.
 func IsNCCLKernel(name string) bool { return strings.HasPrefix(name, regions.NameCall) }
-
-// RegionKinds are the kinds of events for reading regions alone: those of threads, and launches without their
-// operations.
-var RegionKinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave)
 
 // NetPhase is the phase of the oldest transfer of a network's row.
 type NetPhase uint8
@@ -68,7 +64,7 @@ const (
 	NumNetPhases
 )
 
-var netPhaseNames = [NumNetPhases]string{
+var NetPhaseNames = [NumNetPhases]string{
 	regions.NameSendGPUWait, regions.NameSendPeerWait, regions.NameSendNetwork, regions.NameRecvNetwork,
 	regions.NameRecvFlush, regions.NameRecvGPUWait,
 }
@@ -82,9 +78,29 @@ func (p NetPhase) Arrived() bool { return p == NetRecvFlush || p == NetRecvGPU }
 // NetPhaseRegions returns the phases of the regions on networks' rows.
 func NetPhaseRegions(defs *otf2.Definitions) map[otf2.RegionRef]NetPhase {
 	all := make(map[otf2.RegionRef]NetPhase)
-	for ref, name := range regionsOf(defs, regions.GroupNetwork, hostParadigms...) {
-		if i := slices.Index(netPhaseNames[:], name); i >= 0 {
+	for ref, name := range RegionsOf(defs, regions.GroupNetwork, hostParadigms...) {
+		if i := slices.Index(NetPhaseNames[:], name); i >= 0 {
 			all[ref] = NetPhase(i)
+		}
+	}
+	return all
+}
+
+// SumNames are the names of regions that record sums.
+var SumNames = []string{regions.NameSendSums, regions.NameRecvSums}
+
+// IsNetSums reports whether a region name of the network group marks records of sums.
+func IsNetSums(name string) bool { return slices.Contains(SumNames, name) }
+
+// Name returns the name of the phase's regions.
+func (p NetPhase) Name() string { return NetPhaseNames[p] }
+
+// NetSumRegions returns the regions that record sums.
+func NetSumRegions(defs *otf2.Definitions) map[otf2.RegionRef]bool {
+	all := make(map[otf2.RegionRef]bool)
+	for ref, name := range RegionsOf(defs, regions.GroupNetwork, hostParadigms...) {
+		if IsNetSums(name) {
+			all[ref] = true
 		}
 	}
 	return all

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package lookup
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
@@ -56,7 +56,7 @@ func (b *ByLocation[V]) Set(l otf2.LocationRef, v V) {
 }
 
 // delete removes the value of a location.
-func (b *ByLocation[V]) delete(l otf2.LocationRef) {
+func (b *ByLocation[V]) Delete(l otf2.LocationRef) {
 	delete(b.all, l)
 	if b.recent != nil {
 		*b.slot(l) = recentLocation[V]{}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package lateness
 
 import (
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -27,10 +28,10 @@ func TestTimesThatContradictEachOther(t *testing.T) {
 		{"a root that nobody waits for", WaitEarlyReduce, 1000, true, 0, true},
 	} {
 		members := []Arrival{
-			{Rank: 0, Begin: 100, End: 110, Source: SourceGPU, Certain: tc.certain},
-			{Rank: 1, Begin: tc.begin, End: tc.begin + 10, Source: SourceGPU, Certain: tc.certain, Root: true},
+			{Rank: 0, Begin: 100, End: 110, Source: facts.SourceGPU, Certain: tc.certain},
+			{Rank: 1, Begin: tc.begin, End: tc.begin + 10, Source: facts.SourceGPU, Certain: tc.certain, Root: true},
 		}
-		_, ok := Arrive(tc.kind, members, false)
+		_, ok := Compare(tc.kind, members, false)
 		testkit.Check(t, ok == tc.ok && members[0].Wait == tc.waits && members[1].Wait == 0,
 			"%s: compared %v, waits %d and %d", tc.name, ok, members[0].Wait, members[1].Wait)
 	}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package lateness
 
 import (
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -50,18 +51,18 @@ func WaitKindOf(c *regions.Collective) WaitKind {
 type Arrival struct {
 	Rank       int // in the communicator
 	Begin, End otf2.Timestamp
-	Source     Source // of these times
-	Root       bool   // it is the collective's root
-	Certain    bool   // its end is by a GPU's times, and not that of a part of the kernel: NCCL's operation had ended
-	Wait       uint64 // ns that it waited; Arrive sets it
+	Source     facts.Source // of these times
+	Root       bool         // it is the collective's root
+	Certain    bool         // its end is by a GPU's times, and not that of a part of the kernel: NCCL's operation had ended
+	Wait       uint64       // ns that it waited; Arrive sets it
 }
 
-// Lateness describes how late the members of a collective arrived.
-type Lateness struct {
+// Result describes how late the members of a collective arrived.
+type Result struct {
 	Kind     WaitKind
-	Source   Source // the kind of times in which members were compared
-	Compared int    // members that have such times; the others have no wait
-	Last     int    // index of the member that came last, of equal ones that of the lowest rank
+	Source   facts.Source // the kind of times in which members were compared
+	Compared int          // members that have such times; the others have no wait
+	Last     int          // index of the member that came last, of equal ones that of the lowest rank
 	// index of the member that the others waited for: the root or the last of the others in a rooted collective, but
 	// the last member if it held up any of them
 	Awaited    int
@@ -71,17 +72,17 @@ type Lateness struct {
 
 // Comparable chooses the kind of times in which members are compared: the best kind that at least two members have. If
 // the archive does not state sources (unstated), all times count as one kind.
-func Comparable(members []Arrival, unstated bool) (Source, bool) {
-	var n [NumSources]int
+func Comparable(members []Arrival, unstated bool) (facts.Source, bool) {
+	var n [facts.NumSources]int
 	for i := range members {
 		n[members[i].Source]++
 	}
-	for s := NumSources - 1; s > SourceUnknown; s-- {
+	for s := facts.NumSources - 1; s > facts.SourceUnknown; s-- {
 		if s.HasPlace() && n[s] > 1 {
 			return s, true
 		}
 	}
-	return SourceUnknown, unstated && n[SourceUnknown] > 1
+	return facts.SourceUnknown, unstated && n[facts.SourceUnknown] > 1
 }
 
 // contradicts reports whether the member ended so long before `by`, the begin of the member that it had to wait for,
@@ -95,14 +96,14 @@ func (a *Arrival) contradicts(by otf2.Timestamp) bool {
 // it `earlier` ns before the last member.
 func HeldUp(longer, earlier uint64) uint64 { return longer - min(longer, earlier) }
 
-// Arrive finds the member that arrived last, and sets the wait of each member: from its own begin to the begin of the
+// Compare finds the member that arrived last, and sets the wait of each member: from its own begin to the begin of the
 // member that it had to wait for, but not beyond its own end. In a Broadcast or Scatter that is the root; the root of a
 // Reduce or Gather waits for the last of the others. NCCL passes data from member to member, so that in its rooted
 // collectives a member that has not ended yet also waits for the last arrival of all. The paths inside MPI's
 // collectives are unknown: only the root waits, or is waited for. ok is false if the members' times cannot be compared,
 // or contradict each other.
-func Arrive(kind WaitKind, members []Arrival, unstated bool) (l Lateness, ok bool) {
-	l = Lateness{Kind: kind, Last: -1, Awaited: -1}
+func Compare(kind WaitKind, members []Arrival, unstated bool) (l Result, ok bool) {
+	l = Result{Kind: kind, Last: -1, Awaited: -1}
 	if l.Source, ok = Comparable(members, unstated); !ok {
 		return l, false
 	}
@@ -149,7 +150,7 @@ func Arrive(kind WaitKind, members []Arrival, unstated bool) (l Lateness, ok boo
 		switch {
 		case m.Source != l.Source:
 			continue
-		case kind != WaitCollective && m.Source != SourceCall && i != l.Last && m.Begin < last && m.End >= last:
+		case kind != WaitCollective && m.Source != facts.SourceCall && i != l.Last && m.Begin < last && m.End >= last:
 			m.Wait, held = uint64(last-m.Begin), true
 		case i != l.Awaited && m.Begin < by && (kind != WaitEarlyReduce || i == root):
 			if m.contradicts(by) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package membership
 
 import (
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -98,7 +100,7 @@ func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 			absent[g.Paradigm] = absentOf(defs, g.Members)
 		}
 	}
-	ours := FindAttributes(defs).Has(regions.AttrTimingSource)
+	ours := attribute.Find(defs).Has(regions.AttrTimingSource)
 	isNCCL := func(g *otf2.Group) bool { return ours && regions.IsParadigmNCCL(g.Paradigm) }
 	markedNCCL := ours && !slices.ContainsFunc(defs.Groups, func(g otf2.Group) bool { return isNCCL(&g) })
 	all := make(map[otf2.CommRef]*Communicator, len(defs.Comms))
@@ -173,8 +175,8 @@ func (c *Communicator) Paradigm() string {
 	return ParadigmNCCL
 }
 
-// Membership lists the communicators that each location is a member of, in the order of their ids.
-func Membership(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) map[otf2.LocationRef][]*Communicator {
+// lookup.ByLocation lists the communicators that each location is a member of, in the order of their ids.
+func ByLocation(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) map[otf2.LocationRef][]*Communicator {
 	of := make(map[otf2.LocationRef][]*Communicator)
 	for _, d := range defs.Comms {
 		if c := comms[d.Self]; c != nil {
@@ -186,18 +188,7 @@ func Membership(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) ma
 	return of
 }
 
-// archiveNames implements Names for an archive.
-type archiveNames struct {
-	*otf2.Definitions
-	CommTable
-}
-
-// ArchiveNames returns the Names of an archive with these definitions and communicators.
-func ArchiveNames(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) Names {
-	return archiveNames{defs, comms}
-}
-
-// CommTable has communicators by their definitions; what they say of sizes and ranks is part of [Names].
+// CommTable has communicators by their definitions; what they say of sizes and ranks is part of [facts.Names].
 type CommTable map[otf2.CommRef]*Communicator
 
 // CommSize is the number of a communicator's ranks; 0 if it is not known.
@@ -214,4 +205,30 @@ func (cs CommTable) Rank(ref otf2.CommRef, l otf2.LocationRef) int {
 		return c.RankOf(l)
 	}
 	return -1
+}
+
+// absentOf returns, for each entry of a list of all locations, the index (from 0) of the rank without data that the
+// entry stands for. It returns nil if there are no such ranks.
+func absentOf(defs *otf2.Definitions, list []uint64) []int32 {
+	ranks := property.AbsentRanks(defs)
+	if len(ranks) == 0 {
+		return nil
+	}
+	entries, seen := make(map[uint64]int), make(map[uint64]int)
+	for _, l := range list {
+		entries[l]++
+	}
+	nth := make([]int32, len(list))
+	for i, l := range list {
+		if entries[l] < 2 {
+			continue
+		}
+		if d := defs.Location(otf2.LocationRef(l)); d != nil {
+			if n := len(ranks[d.Group]); n > 0 && entries[l]%n == 0 {
+				nth[i] = int32(seen[l] / (entries[l] / n))
+			}
+		}
+		seen[l]++
+	}
+	return nth
 }

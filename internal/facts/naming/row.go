@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package naming
 
 import (
 	"regexp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -29,7 +30,7 @@ type Rows struct {
 }
 
 // RowsOf builds the table of an archive with these communicators.
-func RowsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) *Rows {
+func RowsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator) *Rows {
 	r := &Rows{defs: defs, ranks: make(map[otf2.LocationRef]bool)}
 	for _, c := range comms {
 		for _, l := range c.Members {
@@ -72,9 +73,9 @@ func (r *Rows) Kind(l otf2.LocationRef) experiment.LocationKind {
 // IsPXN reports whether a row shows what its process sent for ranks of other processes.
 func IsPXN(name string) bool { return strings.HasPrefix(name, regions.PXNRow) }
 
-// RowLabel splits the name of a row of a communicator rank, or beside it, into the communicator's label and the rank
+// Label splits the name of a row of a communicator rank, or beside it, into the communicator's label and the rank
 // ("" without one).
-func RowLabel(name string) (label, rank string) {
+func Label(name string) (label, rank string) {
 	label = strings.TrimPrefix(name, regions.EnqueueRow)
 	if m := rankRow.FindStringSubmatch(label); m != nil {
 		return strings.TrimSuffix(label, m[0]), m[1]
@@ -89,8 +90,8 @@ func RowLabel(name string) (label, rank string) {
 	return label, ""
 }
 
-// RowChannel returns the channel of a channel's row.
-func RowChannel(name string) (channel int, ok bool) {
+// Channel returns the channel of a channel's row.
+func Channel(name string) (channel int, ok bool) {
 	m := channelRow.FindStringSubmatch(name)
 	if m == nil {
 		return 0, false
@@ -99,9 +100,9 @@ func RowChannel(name string) (channel int, ok bool) {
 	return channel, err == nil
 }
 
-// OwnedRow returns the name of a row for one of several ranks that a process has on a communicator. name is its name
+// AddOwner returns the name of a row for one of several ranks that a process has on a communicator. name is its name
 // for a single rank.
-func OwnedRow(name string, rank int) string {
+func AddOwner(name string, rank int) string {
 	owner := " r" + strconv.Itoa(rank)
 	for _, suffix := range []string{regions.SendRow, regions.RecvRow} {
 		if label, ok := strings.CutSuffix(name, suffix); ok {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package property
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
@@ -15,13 +15,13 @@ type HostClocks struct {
 
 // HostClocksOf returns nil if the hosts' clocks are as recorded.
 func HostClocksOf(a *otf2.Anchor) *HostClocks {
-	ps := PropertiesOf(a)
-	if !ps.Has(PropClockSync) {
+	ps := Read(a)
+	if !ps.Has(ClockSync) {
 		return nil
 	}
 	c := new(HostClocks)
-	for p, to := range map[Property]*uint64{
-		PropSyncMost: &c.Most, PropSyncOneSided: &c.OneSided, PropSyncUntied: &c.Untied, PropSyncReference: &c.Groups,
+	for p, to := range map[Name]*uint64{
+		SyncMost: &c.Most, SyncOneSided: &c.OneSided, SyncUntied: &c.Untied, SyncReference: &c.Groups,
 	} {
 		*to, _ = ps.Number(p)
 	}

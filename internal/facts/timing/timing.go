@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package timing
 
 import (
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -11,8 +12,8 @@ import (
 // the operation, from many operations to their median, and from a time to bandwidths as nccl-tests defines them
 // (doc/PERFORMANCE.md there).
 
-// Timing is the time of one operation, combined from its members. The zero value has no members.
-type Timing struct {
+// Whole is the time of one operation, combined from its members. The zero value has no members.
+type Whole struct {
 	// Time is the mean of the members' intervals, ns; for equal operations of one launch each one's share of the
 	// launch.
 	Time float64
@@ -20,11 +21,11 @@ type Timing struct {
 	// a share as Time is.
 	Transfer      float64
 	TransferKnown bool
-	Source        Source // of the times, the weakest of the members'
-	Mixed         bool   // members' sources differ: their times are of different things
-	StartUp       bool   // it is the first launch of the communicator for a member, see Operation.StartUp
-	Grouped       bool   // launched together with others
-	Equal         int    // number of operations that share the launch's time; 0: they differ, and Time is that of all
+	Source        facts.Source // of the times, the weakest of the members'
+	Mixed         bool         // members' sources differ: their times are of different things
+	StartUp       bool         // it is the first launch of the communicator for a member, see Operation.StartUp
+	Grouped       bool         // launched together with others
+	Equal         int          // number of operations that share the launch's time; 0: they differ, and Time is that of all
 
 	members   int
 	sum       float64
@@ -33,7 +34,7 @@ type Timing struct {
 }
 
 // Add takes what a member says. After the last one Close works out the times.
-func (t *Timing) Add(o *Operation) {
+func (t *Whole) Add(o *facts.Operation) {
 	if t.members++; t.members == 1 {
 		t.Source, t.Equal, t.lastBegin = o.Source, o.Equal, o.Begin
 	}
@@ -49,7 +50,7 @@ func (t *Timing) Add(o *Operation) {
 }
 
 // Close works out the times. unstated: the archive does not state sources, so that all times are of one kind.
-func (t *Timing) Close(unstated bool) {
+func (t *Whole) Close(unstated bool) {
 	part := float64(max(t.Equal, 1))
 	t.Time = t.sum / float64(max(t.members, 1)) / part
 	if t.TransferKnown = t.members > 1 && !t.Mixed && (unstated || t.Source.HasPlace()); t.TransferKnown {
@@ -58,24 +59,12 @@ func (t *Timing) Close(unstated bool) {
 }
 
 // HasBandwidth reports whether the time is how long this operation ran, and no other.
-func (t *Timing) HasBandwidth() bool { return HasBandwidth(t.Source, t.Grouped, t.Equal) }
+func (t *Whole) HasBandwidth() bool { return HasBandwidth(t.Source, t.Grouped, t.Equal) }
 
 // HasBandwidth reports whether a time is how long an operation ran: that of its launch alone, or its part of one with
 // equal ones.
-func HasBandwidth(s Source, grouped bool, equal int) bool {
+func HasBandwidth(s facts.Source, grouped bool, equal int) bool {
 	return s.HasLength() && (!grouped || equal > 0)
-}
-
-// TimeOf is the time of one member's part, ns: of one of several equal operations of a launch its part of the launch's.
-func (o *Operation) TimeOf() float64 { return float64(o.Duration()) / float64(max(o.Equal, 1)) }
-
-// BusFactor turns algorithm bandwidth into bus bandwidth, for an operation on a communicator of so many ranks; 1 of
-// messages, and of collectives that NCCL does not have.
-func (o *Operation) BusFactor(ranks int) float64 {
-	if o.Collective == nil {
-		return 1
-	}
-	return o.Collective.BusFactor(float64(ranks))
 }
 
 // Bandwidth is bytes in a time, GB/s (10⁹ bytes); 0 if the time is none.
@@ -107,7 +96,7 @@ func NewSpeed() Speed {
 }
 
 // Add takes an operation. first: those of start-up count as others do.
-func (s *Speed) Add(t *Timing, first bool) {
+func (s *Speed) Add(t *Whole, first bool) {
 	s.Count++
 	startUp := t.StartUp && !first
 	if startUp || t.Mixed {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package property
 
 import (
 	"cmp"
@@ -32,11 +32,11 @@ func (s Stretch) String() string {
 	return fmt.Sprintf("%s of %s: %s", which, cmp.Or(s.Name, "–"), s.Detail)
 }
 
-// Stretches reads these ranges from the archive's properties (PropDiffer): comm 3 AllReduce 64-127 "name": …. unnamed
+// Stretches reads these ranges from the archive's properties (Differ): comm 3 AllReduce 64-127 "name": …. unnamed
 // is the number of further ranges, which the archive does not list.
 func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
-	ps := PropertiesOf(a)
-	for _, value := range ps.Numbered(PropDiffer) {
+	ps := Read(a)
+	for _, value := range ps.Numbered(Differ) {
 		head, rest, _ := strings.Cut(value, " \"")
 		words := strings.Fields(head)
 		if len(words) < 4 || words[0] != "comm" {
@@ -57,7 +57,7 @@ func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
 		s.Comm, s.Function = otf2.CommRef(comm), strings.Join(words[2:len(words)-1], " ")
 		all = append(all, s)
 	}
-	n, _ := ps.Number(PropDiffer)
+	n, _ := ps.Number(Differ)
 	return all, n - min(n, uint64(len(all)))
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package property
 
 import (
 	"fmt"
@@ -32,7 +32,7 @@ func (b Birth) Words() string {
 // Births reads how the communicators of an archive came from their parents.
 func Births(a *otf2.Anchor) map[otf2.CommRef]Birth {
 	all := make(map[otf2.CommRef]Birth)
-	for _, value := range PropertiesOf(a).Numbered(PropParents) {
+	for _, value := range Read(a).Numbered(Parents) {
 		var b Birth
 		head, how, _ := strings.Cut(value, " s")
 		if n, err := fmt.Sscanf(head, "comm %d of %d", &b.Comm, &b.Parent); n != 2 || err != nil {
