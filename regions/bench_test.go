@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -16,7 +16,7 @@ import (
 // files makes event files that are not read.
 type files struct{ dir string }
 
-func (d files) EventWriter(l experiment.Location) (EventWriter, error) {
+func (d files) EventWriter(l description.Location) (EventWriter, error) {
 	return otf2.CreateEventWriter(filepath.Join(d.dir, fmt.Sprint(l.Number)), nil)
 }
 
@@ -29,8 +29,8 @@ func BenchmarkTransfers(b *testing.B) {
 }
 
 func benchmarkTransfers(b *testing.B, metrics bool) {
-	m := New(files{b.TempDir()}, &experiment.Process{}, &Options{RecordMask: 1 << shm.EventProxyStep, Metrics: metrics})
-	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
+	m := New(files{b.TempDir()}, &description.Process{}, &Options{RecordMask: 1 << shm.EventProxyStep, Metrics: metrics})
+	m.Comm(0, description.Comm{ID: 1, NRanks: 2}, description.GPU{})
 	op := shm.Record{Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: 1, Flags: shm.FlagSend, Peer: 1}
 	testkit.Must(b, m.Record(0, base, &op))
 	b.ReportAllocs()
@@ -70,9 +70,9 @@ func BenchmarkOperations(b *testing.B) {
 }
 
 func benchmarkOperations(b *testing.B, metrics bool) {
-	m := New(files{b.TempDir()}, &experiment.Process{},
+	m := New(files{b.TempDir()}, &description.Process{},
 		&Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventGroup | 1<<shm.EventKernelCh, Metrics: metrics})
-	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
+	m.Comm(0, description.Comm{ID: 1, NRanks: 2}, description.GPU{})
 	m.Record(0, base, &shm.Record{Kind: shm.RecordInit})
 	b.ReportAllocs()
 	n := uint64(0)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -117,7 +117,7 @@ func TestInPlaceNeedsNoCUPTI(t *testing.T) {
 			Func: tc.function, Count: 256, Datatype: "ncclFloat32", SendBuff: tc.send, RecvBuff: tc.recv, NChannels: 1,
 		})
 		s.kernel(110, 120, "c")
-		got := s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, attrInPlace)
+		got := s.lines(description.KindRank, AttrSendBuffClass, AttrRecvBuffClass, attrInPlace)
 		testkit.Check(t, len(got) >= 2 && strings.HasSuffix(got[1], "Enter "+tc.function+tc.want),
 			"%q, want %s", got, tc.want)
 	}
@@ -128,6 +128,6 @@ func TestNoBufferClasses(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
 	s.allReduce(100, "a")
-	got := strings.Join(s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, attrInPlace), "\n")
+	got := strings.Join(s.lines(description.KindRank, AttrSendBuffClass, AttrRecvBuffClass, attrInPlace), "\n")
 	testkit.Check(t, !strings.Contains(got, "CLASS") && !strings.Contains(got, "PLACE"), "%v", got)
 }

@@ -5,7 +5,7 @@ package regions
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -19,11 +19,11 @@ var callPlace = []otf2.AttributeRef{AttrDevice, AttrComm, AttrRank, AttrRoot}
 func TestCallsSayOnWhichCommunicatorAndRankTheyAre(t *testing.T) {
 	s := newScene(t, 4)
 	for i, c := range []struct {
-		comm experiment.Comm
+		comm description.Comm
 		gpu  int
-	}{{experiment.Comm{ID: 0xabcd, Name: "world", NRanks: 4, Rank: 3}, 5}, {experiment.Comm{ID: 0xbcde, NRanks: 1}, 2},
-		{experiment.Comm{Rank: -1}, -1}} {
-		s.m.Comm(i+1, c.comm, experiment.GPU{Device: c.gpu})
+	}{{description.Comm{ID: 0xabcd, Name: "world", NRanks: 4, Rank: 3}, 5}, {description.Comm{ID: 0xbcde, NRanks: 1}, 2},
+		{description.Comm{Rank: -1}, -1}} {
+		s.m.Comm(i+1, c.comm, description.GPU{Device: c.gpu})
 	}
 	call := func(us uint64, name string, comm uint32, function string, root int32) {
 		s.start(0, us, shm.EventCollApi, name, "g",
@@ -66,7 +66,7 @@ func TestCallsUnderWayAreNotGivenUp(t *testing.T) {
 		r = shm.Record{Kind: shm.RecordStop, Type: shm.EventCollApi, Handle: 2 + i}
 		testkit.Must(t, s.m.Record(0, micros(101+2*i), &r))
 	}
-	n := len(s.lines(experiment.KindThread))
+	n := len(s.lines(description.KindThread))
 	testkit.Check(t, n == 2*calls, "%d events of %d calls, want two of each", n, calls)
 	s.oddities(nil)
 }

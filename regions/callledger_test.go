@@ -9,7 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -136,7 +137,7 @@ func (c *caller) drawn() map[uint64]int {
 	defer a.Close()
 	regions := make(map[uint64]int)
 	for _, l := range c.p.Locations {
-		if l.Kind != experiment.KindThread {
+		if l.Kind != description.KindThread {
 			continue
 		}
 		for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {
@@ -165,7 +166,7 @@ func TestEveryCallIsOneRegionOrOneLoss(t *testing.T) {
 		if rapid.IntRange(0, 4).Draw(rt, "few rows") == 0 {
 			s.m.rows.most = 2
 		}
-		s.m.Comm(1, experiment.Comm{ID: 0xabce, NRanks: 2, Rank: 0}, experiment.GPU{Device: 1})
+		s.m.Comm(1, description.Comm{ID: 0xabce, NRanks: 2, Rank: 0}, description.GPU{Device: 1})
 		c := &caller{scene: s, rt: rt, us: 1}
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			c.us += uint64(rapid.SampledFrom([]int{0, 0, 1, 1, 5, 3_000_000}).Draw(rt, "pause"))
@@ -185,7 +186,7 @@ func TestEveryCallIsOneRegionOrOneLoss(t *testing.T) {
 				rt.Fatalf("call %#x has %d regions", h, regions[h])
 			}
 		}
-		lost := s.p.Counts.Lost[experiment.LostUndrawn]
+		lost := s.p.Counts.Lost[loss.Undrawn]
 		if n := lost[shm.EventCollApi.String()] + lost[shm.EventP2pApi.String()]; n != missing {
 			rt.Fatalf("%d of %d calls have no region, and %d are counted as lost", missing, len(c.begun), n)
 		}

@@ -60,7 +60,7 @@ func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
 func (ts *threads) newCE(handle uint64, comm *commRank, function string, t, parent uint64) *ceCall {
 	region := ts.defs.regionRef("Enqueue CE "+function, GroupEnqueue, otf2.RegionRoleFunction)
 	return &ceCall{handle: handle, comm: comm,
-		spans: []span{{start: t, stop: t, region: region, by: description(func(a *otf2.AttributeList) {
+		spans: []span{{start: t, stop: t, region: region, by: describerFunc(func(a *otf2.AttributeList) {
 			a.Uint64(AttrEventID, handle)
 			if parent != 0 {
 				a.Uint64(AttrParentID, parent)
@@ -109,7 +109,7 @@ func (ts *threads) startCEPart(th *thread, t uint64, r *shm.Record) {
 	}
 	region := ts.defs.regionRef(name, GroupEnqueue, otf2.RegionRoleFunction)
 	ce.open = append(ce.open, cePart{r.Handle, len(ce.spans)})
-	ce.spans = append(ce.spans, span{start: t, stop: t, region: region, by: description(func(a *otf2.AttributeList) {
+	ce.spans = append(ce.spans, span{start: t, stop: t, region: region, by: describerFunc(func(a *otf2.AttributeList) {
 		if bytes != 0 {
 			a.Uint64(AttrBytes, bytes)
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
@@ -19,7 +19,7 @@ import (
 
 // commRank is one communicator rank of this process, from its init to its finalize.
 type commRank struct {
-	experiment.Comm
+	description.Comm
 	index int    // in the shard's list; the local communicator id
 	label string // short name, for rows of the timeline
 
@@ -35,8 +35,8 @@ type commRank struct {
 	ordinals ordinals
 
 	outstanding outstanding
-	begun       uint64               // when the latest operation or call began
-	overtaken   []experiment.Pending // operations written before their end, see rememberOvertaken
+	begun       uint64                // when the latest operation or call began
+	overtaken   []description.Pending // operations written before their end, see rememberOvertaken
 }
 
 // rankReports is what a communicator rank reported so far, which shows what else is to be expected of it.
@@ -56,18 +56,18 @@ const maxCaptured = 65536
 // ranks holds the communicator ranks of the process, and the GPUs that they run on.
 type ranks struct {
 	*board
-	all      []*commRank          // by index
-	live     []*commRank          // ranks that are not closed, in order
-	left     []experiment.Pending // incomplete operations of finalized communicator ranks
-	clocks   []*gpuclock.Clock    // by index into process.GPUs
-	reported []experiment.GPU     // what CUDA reported of the GPUs, by their indices
-	family   family               // relations of all announced ranks
-	bytes    int                  // memory of all queues
-	masked   bool                 // something else than the plugin has changed the activation mask
+	all      []*commRank           // by index
+	live     []*commRank           // ranks that are not closed, in order
+	left     []description.Pending // incomplete operations of finalized communicator ranks
+	clocks   []*gpuclock.Clock     // by index into process.GPUs
+	reported []description.GPU     // what CUDA reported of the GPUs, by their indices
+	family   family                // relations of all announced ranks
+	bytes    int                   // memory of all queues
+	masked   bool                  // something else than the plugin has changed the activation mask
 }
 
 // announceRank adds the description of a communicator rank.
-func (rs *ranks) announceRank(i int, c experiment.Comm, gpu experiment.GPU) *commRank {
+func (rs *ranks) announceRank(i int, c description.Comm, gpu description.GPU) *commRank {
 	r := rs.rankOf(uint32(i))
 	r.Comm, r.life.announced = c, true
 	switch {
@@ -98,16 +98,16 @@ func (rs *ranks) rankOf(aux uint32) *commRank {
 	}
 	for len(rs.all) <= int(aux) {
 		rs.all = append(rs.all, nil)
-		rs.process.Comms = append(rs.process.Comms, experiment.Comm{Location: -1})
+		rs.process.Comms = append(rs.process.Comms, description.Comm{Location: -1})
 	}
 	c := rs.all[aux]
 	if c == nil {
 		c = &commRank{
-			Comm: experiment.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux),
+			Comm: description.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux),
 			gpu:      rankGPU{stamps: gpuclock.Filter{Clock: gpuclock.New(false)}},
 			captured: bounded.New[*call](maxCaptured), queue: planQueue{allBytes: &rs.bytes},
-			ordinals: ordinals{sequences: make(map[string]*sequence), lasting: rs.opts.Lasting,
-				order: sequence{lasting: rs.opts.Lasting}},
+			ordinals: ordinals{sequences: make(map[string]*numbering), lasting: rs.opts.Lasting,
+				order: numbering{lasting: rs.opts.Lasting}},
 		}
 		rs.all[aux] = c
 		at, _ := slices.BinarySearchFunc(rs.live, c.index,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
@@ -99,7 +99,7 @@ func (s *scene) launched(t uint64, correlation uint32, launchedAt uint64, name s
 func (s *scene) cupti(want map[string]uint64) {
 	s.t.Helper()
 	if !s.ended {
-		s.lines(experiment.KindThread)
+		s.lines(description.KindThread)
 	}
 	s.cuptiNow(want)
 }
@@ -144,7 +144,7 @@ func TestCUPTIIsTheSecondSourceOfGPUTimes(t *testing.T) {
 			name: allReduceKernel}.record())
 		s.reading(500_000)
 		s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-		s.expect(s.lines(experiment.KindRank, AttrTimingSource, attrGPUSource), `
+		s.expect(s.lines(description.KindRank, AttrTimingSource, attrGPUSource), `
 			0 CommCreate
 			100020…100090 AllReduce [11 0 4294967295 4096 4096] TIMING_SOURCE=gpu GPU_SOURCE=cupti
 			9000000 CommDestroy`)
@@ -176,7 +176,7 @@ func TestKernelsBeforeTheirLaunch(t *testing.T) {
 		s.activity(400_001, gpuKernel{begin: tc.begin, end: tc.end, stream: 7, correlation: 3,
 			name: allReduceKernel}.record())
 		s.reading(500_000)
-		got := s.lines(experiment.KindRank, AttrTimingSource, attrGPUSource)
+		got := s.lines(description.KindRank, AttrTimingSource, attrGPUSource)
 		testkit.Equal(t, got[1], tc.want, "%s", name)
 		s.cupti(map[string]uint64{"KERNELS": 1, "KERNELS_LINKED": 1, "KERNELS_BEFORE_LAUNCH": tc.count})
 	}
@@ -314,7 +314,7 @@ func TestLinksWithUnevenReadings(t *testing.T) {
 		for _, at := range tc.after {
 			s.reading(at)
 		}
-		s.lines(experiment.KindStream)
+		s.lines(description.KindStream)
 		testkit.Check(t, s.p.Counts.CUPTI["KERNELS_LINKED"] == 1, "%s: %v", name, s.p.Counts.CUPTI)
 	}
 }
@@ -383,7 +383,7 @@ func TestNamesOfKernels(t *testing.T) {
 		s.activity(500, gpuKernel{begin: 100 + 10*float64(i), end: 105 + 10*float64(i), stream: 7, name: name}.record())
 	}
 	s.reading(1000)
-	got := s.lines(experiment.KindStream)
+	got := s.lines(description.KindStream)
 	testkit.Require(t, len(got) == 10, "%q", got)
 	for i, want := range []string{unnamedKernel, "axpy", "näh::näh", "k?", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"} {
 		name := strings.SplitN(got[2*i], " ", 3)[2]
@@ -463,7 +463,7 @@ func TestRowsAreBounded(t *testing.T) {
 	s.reading(10_000_000)
 	rows := 0
 	for _, l := range s.m.locations {
-		if l.Kind == experiment.KindStream {
+		if l.Kind == description.KindStream {
 			rows++
 		}
 	}

@@ -5,7 +5,7 @@ package regions
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -105,7 +105,7 @@ func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 // only later can, by the nodes of the graph.
 func TestNodesOfAGraphAreRemembered(t *testing.T) {
 	s := newScene(t, 4)
-	s.m.Comm(1, experiment.Comm{ID: 0xdcba, Name: "other", NRanks: 4, Rank: 1}, experiment.GPU{Device: 0})
+	s.m.Comm(1, description.Comm{ID: 0xdcba, Name: "other", NRanks: 4, Rank: 1}, description.GPU{Device: 0})
 	s.give(0, 0, shm.Record{Kind: shm.RecordInit, Aux: 1})
 	s.reading(1)
 	s.capture(100, "a")

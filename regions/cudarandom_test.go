@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -155,7 +155,7 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 		defer a.Close()
 		drawn := uint64(0)
 		for _, l := range s.p.Locations {
-			if l.Kind != experiment.KindStream {
+			if l.Kind != description.KindStream {
 				continue
 			}
 			for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {
@@ -192,7 +192,7 @@ func FuzzActivities(f *testing.F) {
 	f.Add(memoryRecord(1, 3, 4096, 100, 5).Activity, memoryRecord(2, 3, 4096, 100, 5).Activity, []byte{},
 		uint32(130400))
 	f.Fuzz(func(t *testing.T, a, b, c []byte, version uint32) {
-		p := &experiment.Process{}
+		p := &description.Process{}
 		m := New(&memorySink{}, p, nil)
 		for i, activity := range [][]byte{a, b, c, a} {
 			now := base + uint64(i)*1e9

@@ -22,7 +22,7 @@ var (
 	HIP  = Platform{"HIP", otf2.ParadigmHIP}
 )
 
-// PlatformOf returns the platform of a library as experiment.Process.Library names it: HIP for RCCL, else CUDA.
+// PlatformOf returns the platform of a library as description.Process.Library names it: HIP for RCCL, else CUDA.
 func PlatformOf(library string) Platform {
 	if library == "RCCL" {
 		return HIP

@@ -5,7 +5,7 @@
 //
 // Input are the records of one process, ordered per ring, with times on the process's time line in nanoseconds (package
 // experiment). Output are the events of each location, written to a [Sink], and the description of the process
-// (experiment.Process) with its definitions, counts and pending operations.
+// (description.Process) with its definitions, counts and pending operations.
 //
 // NCCL's events are not regions. A call (CollApi) ends before the work that it asks for (Coll) begins, the work "stops"
 // when it has been enqueued, another thread reports the GPU's share (KernelCh) later and by another clock, and later

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -60,13 +60,13 @@ func TestEndsOfParts(t *testing.T) {
 		}
 		s.reading(500_000)
 		s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-		lines := strings.Join(s.lines(experiment.KindRank, attrGPUSource, attrGPUDifference, AttrEndsEarly), "\n")
+		lines := strings.Join(s.lines(description.KindRank, attrGPUSource, attrGPUDifference, AttrEndsEarly), "\n")
 		want, early := "1020 Enter AllReduce GPU_SOURCE=cupti\n", uint64(0)
 		if !cupti {
 			want, early = "1020 Enter AllReduce END_IS_EARLY=1 GPU_SOURCE=kernelch\n", 1
 		}
 		testkit.Check(t, strings.Contains(lines, want), "CUPTI %v: no %q in:\n%s", cupti, want, lines)
-		got := s.p.Counts.Ends[experiment.EarlyEnds]
+		got := s.p.Counts.Ends[description.EarlyEnds]
 		testkit.Check(t, got == early, "CUPTI %v: %d ends are counted as early, want %d", cupti, got, early)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -253,7 +253,7 @@ func (s *scene) shown() []shown {
 	defer a.Close()
 	var out []shown
 	for _, l := range s.p.Locations {
-		if l.Kind != experiment.KindRank {
+		if l.Kind != description.KindRank {
 			continue
 		}
 		for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -101,7 +101,7 @@ func FuzzRecords(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, channels bool) {
 		strings, _ := fuzzHeap()
-		p := &experiment.Process{}
+		p := &description.Process{}
 		sink := &memorySink{}
 		m := New(sink, p, &Options{RecordMask: 0xffff, Channels: channels, Raw: channels, Metrics: !channels,
 			Lasting: channels})
@@ -118,8 +118,8 @@ func FuzzRecords(f *testing.F) {
 			now = max(now, r.Ticks)
 			if r.Aux < 8 && head[1]%numThen == thenAnnounce && !announced[int(r.Aux)] {
 				announced[int(r.Aux)] = true
-				m.Comm(int(r.Aux), experiment.Comm{ID: 7, NRanks: int(head[2]), Rank: int(int8(head[3])),
-					InitTime: r.Ticks}, experiment.GPU{Device: int(head[3] % 4)})
+				m.Comm(int(r.Aux), description.Comm{ID: 7, NRanks: int(head[2]), Rank: int(int8(head[3])),
+					InitTime: r.Ticks}, description.GPU{Device: int(head[3] % 4)})
 			}
 			if err := m.Record(int(head[0]%4), r.Ticks, &r); err != nil {
 				t.Fatalf("%v: %+v", err, r)

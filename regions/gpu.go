@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
@@ -22,12 +22,12 @@ type rankGPU struct {
 }
 
 // gpuOf finds or adds the device on which a communicator rank runs.
-func (rs *ranks) gpuOf(c *commRank, gpu experiment.GPU) int {
+func (rs *ranks) gpuOf(c *commRank, gpu description.GPU) int {
 	if gpu.UUID == "" && gpu.Device < 0 && c.ID != 0 {
 		return rs.unknownGPU(c, gpu)
 	}
 	for i, g := range rs.reported {
-		if g == (experiment.GPU{Device: gpu.Device}) && gpu.Device >= 0 { // known by its kernels only so far
+		if g == (description.GPU{Device: gpu.Device}) && gpu.Device >= 0 { // known by its kernels only so far
 			known := &rs.process.GPUs[i]
 			rs.reported[i], known.UUID, known.PCI = gpu, cmp.Or(gpu.UUID, known.UUID), cmp.Or(gpu.PCI, known.PCI)
 			return i
@@ -42,7 +42,7 @@ func (rs *ranks) gpuOf(c *commRank, gpu experiment.GPU) int {
 // unknownGPU returns a device for a communicator rank for which CUDA reported nothing. Ranks of one communicator are on
 // different devices, and so are those of all children of a split, because each rank of the parent is in one of them.
 // Among the remaining devices, the rank gets the one that it had before, as far as that is known.
-func (rs *ranks) unknownGPU(c *commRank, gpu experiment.GPU) int {
+func (rs *ranks) unknownGPU(c *commRank, gpu description.GPU) int {
 	parents := rs.findParent(c)
 	taken := make(map[int]bool)
 	for _, o := range rs.family.instances[c.ID].ranks {
@@ -85,7 +85,7 @@ func (rs *ranks) findParent(c *commRank) (parents []*commRank) {
 	return parents
 }
 
-func (rs *ranks) addGPU(gpu experiment.GPU) int {
+func (rs *ranks) addGPU(gpu description.GPU) int {
 	rs.reported = append(rs.reported, gpu)
 	rs.process.GPUs = append(rs.process.GPUs, gpu)
 	// of AMD's stamps the unit is not documented
@@ -100,5 +100,5 @@ func (rs *ranks) deviceNumber(device int) int {
 			return i
 		}
 	}
-	return rs.addGPU(experiment.GPU{Device: device})
+	return rs.addGPU(description.GPU{Device: device})
 }

@@ -5,8 +5,8 @@ package regions
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -40,7 +40,7 @@ func TestGPUsThatCUDADoesNotTell(t *testing.T) {
 			s := newScene(t, 2)
 			var got []int
 			for i, r := range append(worldRanks, c.made...) {
-				s.m.Comm(i+1, experiment.Comm{ID: r.id, NRanks: r.nranks, Rank: r.rank}, experiment.GPU{Device: -1})
+				s.m.Comm(i+1, description.Comm{ID: r.id, NRanks: r.nranks, Rank: r.rank}, description.GPU{Device: -1})
 				if i >= len(worldRanks) {
 					got = append(got, s.p.Comms[i+1].GPU-s.p.Comms[1].GPU)
 				}
@@ -64,7 +64,7 @@ func TestManyCommunicatorsOfUnknownGPUs(t *testing.T) {
 			n := 1
 			announce := func(id uint64) {
 				for rank := range 2 {
-					s.m.Comm(n, experiment.Comm{ID: id, NRanks: 2, Rank: rank}, experiment.GPU{Device: -1})
+					s.m.Comm(n, description.Comm{ID: id, NRanks: 2, Rank: rank}, description.GPU{Device: -1})
 					n++
 				}
 			}

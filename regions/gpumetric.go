@@ -5,7 +5,8 @@ package regions
 import (
 	"cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -23,7 +24,7 @@ func (m *Model) GPUs() int { return len(m.process.GPUs) }
 
 // Identify sets what the driver reported of a GPU; gpu is an index below GPUs. What the process learned from CUDA
 // itself stays.
-func (m *Model) Identify(gpu int, uuid, pci string, facts *experiment.GPUFacts) {
+func (m *Model) Identify(gpu int, uuid, pci string, facts *provenance.GPUFacts) {
 	g := &m.process.GPUs[gpu]
 	if g.UUID == "" || facts.MIG != nil { // CUDA does not say that a UUID is a part's
 		g.UUID = uuid
@@ -34,12 +35,12 @@ func (m *Model) Identify(gpu int, uuid, pci string, facts *experiment.GPUFacts) 
 
 // Sample writes a measurement of a GPU, at a time on the process's time line. Samples of one GPU come in order; their
 // order against NCCL's records is free.
-func (m *Model) Sample(gpu int, q *experiment.MetricMember, t, value uint64) error {
+func (m *Model) Sample(gpu int, q *description.MetricMember, t, value uint64) error {
 	m.metrics.addGPUSample(gpu, q, t, value)
 	return m.err
 }
 
-func (ms *metrics) addGPUSample(gpu int, q *experiment.MetricMember, t, value uint64) {
+func (ms *metrics) addGPUSample(gpu int, q *description.MetricMember, t, value uint64) {
 	for len(ms.gpus) <= gpu {
 		ms.gpus = append(ms.gpus, nil)
 	}
@@ -49,7 +50,7 @@ func (ms *metrics) addGPUSample(gpu int, q *experiment.MetricMember, t, value ui
 		if ordinal < 0 {
 			ordinal = gpu
 		}
-		loc, err := ms.newLocation(experiment.KindGPUMetrics, otf2.LocationTypeMetric, gpuMetricsName(ordinal), -1, -1)
+		loc, err := ms.newLocation(description.KindGPUMetrics, otf2.LocationTypeMetric, gpuMetricsName(ordinal), -1, -1)
 		if ms.keepError(err) {
 			return
 		}
@@ -57,8 +58,8 @@ func (ms *metrics) addGPUSample(gpu int, q *experiment.MetricMember, t, value ui
 		ms.gpus[gpu] = g
 	}
 	ref := keyed.EntryMade(g.refs, q.Name, func() otf2.MetricRef {
-		ms.process.Metrics = append(ms.process.Metrics, experiment.Metric{
-			Members: []experiment.MetricMember{*q}, Recorder: otf2.RecorderKindAbstract, Location: int(g.loc.Number),
+		ms.process.Metrics = append(ms.process.Metrics, description.Metric{
+			Members: []description.MetricMember{*q}, Recorder: otf2.RecorderKindAbstract, Location: int(g.loc.Number),
 			GPU: gpu,
 		})
 		return otf2.MetricRef(len(ms.process.Metrics) - 1)

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -49,18 +49,18 @@ func (d *discard) LastTime() otf2.Timestamp { return d.last }
 // discards is a sink of them.
 type discards struct{}
 
-func (discards) EventWriter(experiment.Location) (EventWriter, error) { return &discard{}, nil }
-func (discards) Finished(uint32)                                      {}
+func (discards) EventWriter(description.Location) (EventWriter, error) { return &discard{}, nil }
+func (discards) Finished(uint32)                                       {}
 
 // burst feeds operations of communicators in turn, all within a second of record time: none of them has waited for the
 // GPU's clock as long as it should by then. Every kernel of the last communicator lacks its end if hung is set. It
 // returns the most bytes that the queues took, and the largest heap.
 func burst(t *testing.T, operations uint64, comms int, hung bool) (m *Model, held int, heap uint64) {
 	t.Helper()
-	m = New(discards{}, &experiment.Process{},
+	m = New(discards{}, &description.Process{},
 		&Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventGroup | 1<<shm.EventKernelCh})
 	for c := range comms {
-		m.Comm(c, experiment.Comm{ID: uint64(c + 1), NRanks: 2}, experiment.GPU{})
+		m.Comm(c, description.Comm{ID: uint64(c + 1), NRanks: 2}, description.GPU{})
 		testkit.Must(t, m.Record(0, base, &shm.Record{Kind: shm.RecordInit, Aux: uint32(c)}))
 	}
 	for n := range operations {

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -114,7 +115,7 @@ func TestChannelsOfABatch(t *testing.T) {
 func TestCommunicatorOfUnknownSize(t *testing.T) {
 	s := newSceneWith(t, 4, 3, &Options{RecordMask: 0xff})
 	s.start(2, 90, shm.EventGroup, "p", "", shm.Record{Aux: 1})
-	s.m.Comm(1, experiment.Comm{ID: 0x1234567800000000, Rank: 2}, experiment.GPU{Device: 0})
+	s.m.Comm(1, description.Comm{ID: 0x1234567800000000, Rank: 2}, description.GPU{Device: 0})
 	s.give(2, 91, shm.Record{Kind: shm.RecordInit, Aux: 1})
 	s.start(2, 91, shm.EventColl, "a", "p", shm.Record{
 		Aux: 1, ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Algo: "RING",
@@ -140,7 +141,7 @@ func TestPlansWithoutCallsShareARow(t *testing.T) {
 		s.give(2, 100+10*i, shm.Record{Kind: shm.RecordThread, TID: int32(i)})
 		s.plan(2, 101+10*i, fmt.Sprint("p", i), "AllReduce", fmt.Sprint("a", i))
 	}
-	s.lines(experiment.KindEnqueue)
+	s.lines(description.KindEnqueue)
 	expectCount(t, "locations", len(s.p.Locations), 3)
 }
 
@@ -177,7 +178,7 @@ func TestCompositeCallsKeepTheirNames(t *testing.T) {
 			}
 			s.stop(0, 133, shm.EventGroup, "p")
 			s.stop(0, 140, shm.EventGroupApi, "g")
-			got := s.lines(experiment.KindRank)
+			got := s.lines(description.KindRank)
 			testkit.Check(t, len(got) == 3+2*len(calls) && got[1] == "130 Enter "+c.want,
 				"got %q, want region %q with %d messages", got, c.want, len(calls))
 		})
@@ -219,7 +220,7 @@ func TestPhasesThatDoNotMatch(t *testing.T) {
 	for i := range maxNames + 10 {
 		s.mark(12, shm.MarkPoint, fmt.Sprint("point ", i))
 	}
-	if got := s.lines(experiment.KindThread); len(got) != 2*maxPhases+2*(maxNames+10) || got[0] != "10 Enter "+noName {
+	if got := s.lines(description.KindThread); len(got) != 2*maxPhases+2*(maxNames+10) || got[0] != "10 Enter "+noName {
 		t.Errorf("%d events, the first is %q", len(got), got[0])
 	}
 	s.oddities(map[string]uint64{"STRAY_PHASE_ENDS": 1, "DEEP_PHASES": 2})
@@ -347,7 +348,7 @@ func TestCommunicatorOfAnEarlierCollector(t *testing.T) {
 func TestLastingProcessesStaySmall(t *testing.T) {
 	for _, lasting := range []bool{false, true} {
 		sink := new(memorySink)
-		m := New(sink, &experiment.Process{APIVersion: 6}, &Options{Lasting: lasting})
+		m := New(sink, &description.Process{APIVersion: 6}, &Options{Lasting: lasting})
 		const threads = 1000
 		at := uint64(1000)
 		for i := range threads {
@@ -363,11 +364,11 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 			"lasting %v: %d rows with %d events, want %d with %d", lasting, len(sink.writers), events, OwnRows,
 			2*threads)
 		s := (&commRank{ordinals: ordinals{lasting: lasting,
-			sequences: make(map[string]*sequence)}}).ordinals.sequenceOf("AllReduce")
-		for range 10 * experiment.DigestStep {
+			sequences: make(map[string]*numbering)}}).ordinals.sequenceOf("AllReduce")
+		for range 10 * sequence.DigestStep {
 			s.addOperation(1)
 		}
-		testkit.Check(t, s.Count == 10*experiment.DigestStep && s.Last != 0 && (len(s.Digests) == 0) == lasting,
+		testkit.Check(t, s.Count == 10*sequence.DigestStep && s.Last != 0 && (len(s.Digests) == 0) == lasting,
 			"lasting %v: %d operations, %d digests", lasting, s.Count, len(s.Digests))
 	}
 }
@@ -380,7 +381,7 @@ func TestDescriptionsReferToRowsThatAreThere(t *testing.T) {
 		t.Helper()
 		for i, c := range s.p.Comms {
 			if c.Location >= 0 && !slices.ContainsFunc(
-				s.p.Locations, func(l experiment.Location) bool { return int(l.Number) == c.Location }) {
+				s.p.Locations, func(l description.Location) bool { return int(l.Number) == c.Location }) {
 				t.Fatalf("after %d µs communicator %d refers to location %d, of %d", us, i, c.Location,
 					len(s.p.Locations))
 			}

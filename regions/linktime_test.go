@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -59,7 +59,7 @@ func TestGPUAtWorkAfterItsEnd(t *testing.T) {
 		s.stop(1, 176, shm.EventProxyOp, "from")
 		s.kernel(110, c.end, "a")
 		s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-		lines := strings.Join(s.lines(experiment.KindRank, AttrEndsEarly, AttrGPULast), "\n")
+		lines := strings.Join(s.lines(description.KindRank, AttrEndsEarly, AttrGPULast), "\n")
 		testkit.Check(t, strings.Contains(lines, " Enter AllReduce "+c.want+"\n"), "%s:\n%s", c.name, lines)
 	}
 }

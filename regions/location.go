@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -15,7 +15,7 @@ import (
 
 // location is one row of the timeline and the end of its event file.
 type location struct {
-	experiment.Location
+	description.Location
 	w        EventWriter
 	over     bool // it takes no more events
 	class    rowClass
@@ -97,17 +97,17 @@ const maxRows = 4 * shm.CommMax
 
 // newLocation makes the next location. Number 0 is always the first application thread, because readers expect every
 // process to have one (OTF2 3.0: a PROCESS group holds at least one CPU_THREAD).
-func (b *board) newLocation(kind experiment.LocationKind, typ otf2.LocationType, name string, comm, foreign int) (
+func (b *board) newLocation(kind description.LocationKind, typ otf2.LocationType, name string, comm, foreign int) (
 	*location, error) {
-	if len(b.locations) == 0 && kind != experiment.KindThread {
-		if _, err := b.newLocation(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1, -1); err != nil {
+	if len(b.locations) == 0 && kind != description.KindThread {
+		if _, err := b.newLocation(description.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1, -1); err != nil {
 			return nil, err
 		}
 	}
 	if len(b.locations) >= b.rows.most {
 		return nil, errRows
 	}
-	l := &location{Location: experiment.Location{
+	l := &location{Location: description.Location{
 		Number: uint32(len(b.locations)), Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: foreign,
 	}}
 	w, err := b.sink.EventWriter(l.Location)
@@ -129,7 +129,7 @@ func (b *board) threadLocation(t *thread) *location {
 	if t.loc != nil {
 		return t.loc
 	}
-	who := experiment.Owner{TID: t.tid, Comm: -1, Name: fmt.Sprintf("Thread %d", b.rows.made[threadRows])}
+	who := description.Owner{TID: t.tid, Comm: -1, Name: fmt.Sprintf("Thread %d", b.rows.made[threadRows])}
 	if b.rows.made[threadRows] == 0 && len(b.locations) > 0 {
 		t.loc = b.locations[0] // made when a location of another kind came first
 		t.loc.TID, t.loc.Thread = t.tid, t.name
@@ -153,12 +153,12 @@ func (b *board) rowOf(c *commRank, class rowClass, typ otf2.LocationType, name s
 	if c.life.closed {
 		return b.gone
 	}
-	return b.findRow(class, typ, experiment.Owner{Comm: c.index, Name: name}, -1, c.InitTime)
+	return b.findRow(class, typ, description.Owner{Comm: c.index, Name: name}, -1, c.InitTime)
 }
 
 func (b *board) rankLocation(c *commRank) *location {
 	if c.rows.rank == nil {
-		c.rows.rank = b.rowOf(c, rowClass{kind: experiment.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream,
+		c.rows.rank = b.rowOf(c, rowClass{kind: description.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream,
 			fmt.Sprintf("%s"+RankRow+"%d", c.label, c.Rank))
 	}
 	return c.rows.rank
@@ -166,7 +166,7 @@ func (b *board) rankLocation(c *commRank) *location {
 
 func (b *board) enqueueLocation(c *commRank) *location {
 	if c.rows.enqueue == nil {
-		c.rows.enqueue = b.rowOf(c, rowClass{kind: experiment.KindEnqueue}, otf2.LocationTypeCPUThread,
+		c.rows.enqueue = b.rowOf(c, rowClass{kind: description.KindEnqueue}, otf2.LocationTypeCPUThread,
 			EnqueueRow+c.label)
 	}
 	return c.rows.enqueue
@@ -178,7 +178,7 @@ func (b *board) channelLocation(c *commRank, channel uint8) *location {
 		if c.rows.channels == nil {
 			c.rows.channels = make(map[uint8]*location)
 		}
-		c.rows.channels[channel] = b.rowOf(c, rowClass{kind: experiment.KindChannel, gpu: c.GPU, channel: channel},
+		c.rows.channels[channel] = b.rowOf(c, rowClass{kind: description.KindChannel, gpu: c.GPU, channel: channel},
 			otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s"+ChannelRow+"%02d", c.label, channel))
 	}
 	return c.rows.channels[channel]

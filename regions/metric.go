@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -27,23 +27,23 @@ const (
 
 // derivedMetrics defines them. Rows record them among their other events: asynchronous classes without instances, as
 // Score-P records user metrics. A value holds until the next one.
-var derivedMetrics = [numDerivedMetrics]experiment.Metric{
-	metricBandwidth: {Recorder: otf2.RecorderKindGPU, Members: []experiment.MetricMember{
+var derivedMetrics = [numDerivedMetrics]description.Metric{
+	metricBandwidth: {Recorder: otf2.RecorderKindGPU, Members: []description.MetricMember{
 		{Name: "NCCL algbw", Type: otf2.TypeDouble, Unit: "B/s",
 			Description: "Algorithm bandwidth of the operation: nccl-tests' size over its duration"},
 		{Name: "NCCL busbw", Type: otf2.TypeDouble, Unit: "B/s",
 			Description: "Bus bandwidth of the operation: algbw times nccl-tests' factor for the function and the " +
 				"number of ranks"},
 	}},
-	metricOutstanding: {Recorder: otf2.RecorderKindGPU, Members: []experiment.MetricMember{
+	metricOutstanding: {Recorder: otf2.RecorderKindGPU, Members: []description.MetricMember{
 		{Name: "NCCL outstanding", Type: otf2.TypeUint64, Unit: "#",
 			Description: "Operations of the communicator rank that are enqueued and have not ended"},
 	}},
-	metricSending: {Recorder: otf2.RecorderKindCPU, Members: []experiment.MetricMember{
+	metricSending: {Recorder: otf2.RecorderKindCPU, Members: []description.MetricMember{
 		{Name: "NCCL bytes in flight", Type: otf2.TypeUint64, Unit: "B",
 			Description: "Handed to the network and not known to be sent"},
 	}},
-	metricReceiving: {Recorder: otf2.RecorderKindCPU, Members: []experiment.MetricMember{
+	metricReceiving: {Recorder: otf2.RecorderKindCPU, Members: []description.MetricMember{
 		{Name: "NCCL bytes arrived", Type: otf2.TypeUint64, Unit: "B",
 			Description: "Arrived from the network and not taken by the GPU"},
 	}},

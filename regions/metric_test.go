@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -45,7 +46,7 @@ func TestBandwidths(t *testing.T) {
 			s.plan(0, 106, "p", function, "a")
 			s.stop(0, 110, shm.EventGroupApi, "g")
 			s.kernel(120, 152, "a")
-			got := only(s.lines(experiment.KindRank), "NCCL algbw")
+			got := only(s.lines(description.KindRank), "NCCL algbw")
 			if want == "" {
 				testkit.Check(t, len(got) == 0, "got %q", got)
 				return
@@ -59,12 +60,12 @@ func TestBandwidths(t *testing.T) {
 func TestBandwidthsThatAreNotKnown(t *testing.T) {
 	s := newMetricScene(t, 4)
 	s.allReduce(100, "a") // no stamps
-	got := only(s.lines(experiment.KindRank), "NCCL algbw")
+	got := only(s.lines(description.KindRank), "NCCL algbw")
 	testkit.Check(t, len(got) == 0, "of an enqueue: %q", got)
 	s = newMetricScene(t, 1)
 	s.allReduce(100, "a")
 	s.kernel(120, 152, "a")
-	got = s.lines(experiment.KindRank)
+	got = s.lines(description.KindRank)
 	testkit.Check(t, !strings.Contains(strings.Join(got, "\n"), "Metric"), "of one rank: %q", got)
 }
 
@@ -144,33 +145,33 @@ func TestWithoutMetrics(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
 	s.kernel(120, 150, "a")
-	got := s.lines(experiment.KindRank)
+	got := s.lines(description.KindRank)
 	testkit.Check(t, len(got) == 5 && len(s.p.Metrics) == 0, "%q, %v", got, s.p.Metrics)
 }
 
 func TestSamplesOfGPUs(t *testing.T) {
 	s := newScene(t, 4)
-	s.m.Comm(1, experiment.Comm{ID: 2, NRanks: 2}, experiment.GPU{Device: 1, UUID: "GPU-told", PCI: "0000:02:00.0"})
-	s.m.Comm(2, experiment.Comm{ID: 3, NRanks: 2}, experiment.GPU{Device: 0}) // the first again
+	s.m.Comm(1, description.Comm{ID: 2, NRanks: 2}, description.GPU{Device: 1, UUID: "GPU-told", PCI: "0000:02:00.0"})
+	s.m.Comm(2, description.Comm{ID: 3, NRanks: 2}, description.GPU{Device: 0}) // the first again
 	n := s.m.GPUs()
 	testkit.Require(t, n == 2, "%d GPUs", n)
-	facts := &experiment.GPUFacts{Name: "Test"}
-	part := &experiment.GPUFacts{Name: "Test", MIG: &experiment.MIG{Parent: "GPU-told"}}
+	facts := &provenance.GPUFacts{Name: "Test"}
+	part := &provenance.GPUFacts{Name: "Test", MIG: &provenance.MIG{Parent: "GPU-told"}}
 	s.m.Identify(0, "GPU-found", "0000:01:00.0", facts)
 	s.m.Identify(1, "MIG-told", "0000:09:00.0", part)
 	// What has been found out does not make another GPU of one that is known.
-	s.m.Comm(3, experiment.Comm{ID: 4, NRanks: 2}, experiment.GPU{Device: 0})
-	want := []experiment.GPU{
+	s.m.Comm(3, description.Comm{ID: 4, NRanks: 2}, description.GPU{Device: 0})
+	want := []description.GPU{
 		{Device: 0, UUID: "GPU-found", PCI: "0000:01:00.0", Facts: facts},
 		{Device: 1, UUID: "MIG-told", PCI: "0000:02:00.0", Facts: part},
 	}
 	testkit.Same(t, want, s.p.GPUs)
-	power := experiment.MetricMember{Name: "power", Type: otf2.TypeUint64, Unit: "W", Exponent: -3,
+	power := description.MetricMember{Name: "power", Type: otf2.TypeUint64, Unit: "W", Exponent: -3,
 		Mode: otf2.MetricAbsolutePoint}
-	rate := experiment.MetricMember{Name: "rate", Type: otf2.TypeDouble, Unit: "B/s", Mode: otf2.MetricAbsoluteLast}
+	rate := description.MetricMember{Name: "rate", Type: otf2.TypeDouble, Unit: "B/s", Mode: otf2.MetricAbsoluteLast}
 	for _, v := range []struct {
 		gpu       int
-		q         *experiment.MetricMember
+		q         *description.MetricMember
 		us, value uint64
 	}{
 		{1, &power, 50, 7}, {0, &power, 51, 8}, {1, &rate, 52, math.Float64bits(1.5)}, {1, &power, 60, 9},

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
@@ -15,7 +15,7 @@ import (
 // Sink makes the event files of new locations.
 type Sink interface {
 	// EventWriter opens the event file of a location. Numbers are 0, 1, 2, … in order of creation.
-	EventWriter(loc experiment.Location) (EventWriter, error)
+	EventWriter(loc description.Location) (EventWriter, error)
 	// Finished reports that a location takes no more events.
 	Finished(number uint32)
 }
@@ -58,7 +58,7 @@ type Options struct {
 	Source Source
 	// Resume is the description that an earlier model left of the same process, nil if this is the first: ordinals, and
 	// calls without operations, continue from there. What that model had in memory is missing.
-	Resume *experiment.Process
+	Resume *description.Process
 	// NetSums asks for sums of the network's transfers by operation, direction and peer, instead of rows with their
 	// phases.
 	NetSums bool
@@ -99,11 +99,11 @@ type Model struct {
 // setup is the configuration of a model, and the description that it fills in.
 type setup struct {
 	opts    Options
-	process *experiment.Process
+	process *description.Process
 }
 
 // New makes the model of a process. It appends to the lists of p; Snapshot updates the rest of p.
-func New(sink Sink, p *experiment.Process, opts *Options) *Model {
+func New(sink Sink, p *description.Process, opts *Options) *Model {
 	o := Options{}
 	if opts != nil {
 		o = *opts

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -101,7 +101,7 @@ const (
 	maxProxyOps = 16384
 	maxForeign  = 1024
 
-	maxRank = experiment.MaxRanks // ranks from here on are invalid
+	maxRank = description.MaxRanks // ranks from here on are invalid
 )
 
 // netPhase is the phase of the oldest step of a direction.
@@ -221,7 +221,7 @@ func (net *network) netOf(r *shm.Record) *netRank {
 	}
 	n := newNetRank(fmt.Sprintf(PXNRow+"%04x.%d", tag, index), nil, len(net.process.Foreign))
 	net.process.Foreign = append(net.process.Foreign,
-		experiment.ForeignComm{Tag: tag, Index: index, Rank: int(r.Rank), PID: int(r.PID)})
+		description.ForeignComm{Tag: tag, Index: index, Rank: int(r.Rank), PID: int(r.PID)})
 	net.foreign[r.Context] = n
 	net.foreignNets = append(net.foreignNets, n)
 	return n
@@ -269,9 +269,9 @@ func (net *network) netLocation(n *netRank, s *netSide, send bool) {
 	if s.loc != nil || net.err != nil {
 		return
 	}
-	kind, name := experiment.KindNetRecv, RecvRow
+	kind, name := description.KindNetRecv, RecvRow
 	if send {
-		kind, name = experiment.KindNetSend, SendRow
+		kind, name = description.KindNetSend, SendRow
 	}
 	if c := n.comm; c != nil {
 		s.loc = net.rowOf(c, rowClass{kind: kind}, otf2.LocationTypeCPUThread, n.label+name)
@@ -380,7 +380,7 @@ func (net *network) phaseRegion(p netPhase) otf2.RegionRef {
 func (net *network) windowOf(n *netRank, peer int32) otf2.RmaWinRef {
 	if n.window < 0 {
 		n.window = len(net.process.Wins)
-		w := experiment.Win{Comm: -1, Foreign: n.foreign}
+		w := description.Win{Comm: -1, Foreign: n.foreign}
 		if n.comm != nil {
 			w.Comm = n.comm.index
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -35,7 +35,7 @@ type carriedSum struct {
 
 // netWatch adds up what a model writes onto its networks' rows, of both forms.
 type netWatch struct {
-	p    *experiment.Process
+	p    *description.Process
 	sums map[carriedKey]carriedSum
 	busy map[carriedKey]uint64 // by row and peer
 	// further figures of records
@@ -43,17 +43,17 @@ type netWatch struct {
 }
 
 func newNetWatch() *netWatch {
-	return &netWatch{p: &experiment.Process{}, sums: make(map[carriedKey]carriedSum), busy: make(map[carriedKey]uint64)}
+	return &netWatch{p: &description.Process{}, sums: make(map[carriedKey]carriedSum), busy: make(map[carriedKey]uint64)}
 }
 
 func (w *netWatch) Finished(uint32) {}
 
-func (w *netWatch) EventWriter(l experiment.Location) (EventWriter, error) {
+func (w *netWatch) EventWriter(l description.Location) (EventWriter, error) {
 	events := otf2.NewMemoryEventWriter(&otf2.EventWriterOptions{CheckNesting: true})
-	if l.Kind != experiment.KindNetSend && l.Kind != experiment.KindNetRecv {
+	if l.Kind != description.KindNetSend && l.Kind != description.KindNetRecv {
 		return events, nil
 	}
-	return &netRow{EventWriter: events, watch: w, row: l.Number, send: l.Kind == experiment.KindNetSend,
+	return &netRow{EventWriter: events, watch: w, row: l.Number, send: l.Kind == description.KindNetSend,
 		links: make(map[int64]*netRowLink), puts: make(map[uint64]int64)}, nil
 }
 
@@ -301,7 +301,7 @@ func TestSumsOfAnyStreamAreThoseOfTheRows(t *testing.T) {
 		w.rows.p.APIVersion, w.sums.p.APIVersion = version, version
 		w.rows.p.Tag, w.sums.p.Tag = 0x1111, 0x1111
 		each(func(m *Model) error {
-			m.Comm(0, experiment.Comm{ID: 0xabcd, Name: "world", NRanks: 4, Rank: 1}, experiment.GPU{Device: 0})
+			m.Comm(0, description.Comm{ID: 0xabcd, Name: "world", NRanks: 4, Rank: 1}, description.GPU{Device: 0})
 			return m.Record(0, micros(0), &shm.Record{Kind: shm.RecordInit})
 		})
 		in := stream{t: rt, us: 1}
@@ -310,7 +310,7 @@ func TestSumsOfAnyStreamAreThoseOfTheRows(t *testing.T) {
 			r, ring := in.next(), rapid.IntRange(0, 2).Draw(rt, "ring")
 			each(func(m *Model) error {
 				if i == 40 {
-					m.Comm(2, experiment.Comm{ID: 7, NRanks: 2, Rank: 1}, experiment.GPU{Device: -1})
+					m.Comm(2, description.Comm{ID: 7, NRanks: 2, Rank: 1}, description.GPU{Device: -1})
 				}
 				of := r
 				if err := m.Record(ring, micros(in.us), &of); err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -134,7 +134,7 @@ func TestSilentProxyOpsHoldNothing(t *testing.T) {
 	}
 	s.passTo(3_000_000)
 	expectCount(t, "operations wait", len(s.m.ranks.all[0].queue.plans), 0)
-	got := s.lines(experiment.KindNetRecv)
+	got := s.lines(description.KindNetRecv)
 	testkit.Check(t, got == nil, "a row for nothing: %q", got)
 	for range maxProxyOps + 10 {
 		s.proxyOp(3_000_001, fmt.Sprint("more ", len(s.handle)), "", false, 0)
@@ -289,7 +289,7 @@ func TestOpenStepsAreBounded(t *testing.T) {
 	}
 	n := len(s.m.net.steps)
 	testkit.Check(t, n <= maxSteps, "%d steps are kept", n)
-	s.lines(experiment.KindNetSend)
+	s.lines(description.KindNetSend)
 	testkit.Check(t, s.p.Counts.Oddities["FORGOTTEN_EVENTS"] == 1000, "oddities: %v", s.p.Counts.Oddities)
 	expectCount(t, "steps are kept at the end", len(s.m.net.steps), 0)
 }

@@ -3,7 +3,7 @@
 package regions
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -58,7 +58,7 @@ const (
 // report.
 const OddityCaptureOnly = "CAPTURE_ONLY_PLANS"
 
-// oddityNames are the keys of experiment.Counts.Oddities and the last parts of the archive's properties.
+// oddityNames are the keys of description.Counts.Oddities and the last parts of the archive's properties.
 var oddityNames = [numOddities]string{
 	"STRAY_STOPS", "STRAY_STATES", "LATE_CHILDREN", "FOREIGN_CONTEXTS", "UNFINISHED_CALLS",
 	"INCOMPLETE_OPERATIONS", "IMPLAUSIBLE_GPU_TIMES", "DROPPED_MESSAGES", "UNKNOWN_FUNCTIONS", "LATE_RECORDS",
@@ -87,7 +87,7 @@ type ledger struct {
 	starts, stops [shm.TypeCount]uint64
 	states        [stateCount]uint64
 	oddities      [numOddities]uint64
-	undrawn       [shm.TypeCount]uint64 // see experiment.LostUndrawn
+	undrawn       [shm.TypeCount]uint64 // see loss.Undrawn
 	sources       map[string]uint64     // operations by timing source
 	early         uint64                // operations whose end stamps are those of a part of the kernel
 	changes       uint64                // see Model.Changes
@@ -145,5 +145,5 @@ func (l *ledger) addMarker(loc *location, t uint64, s otf2.MarkerSeverity, categ
 		number = int(loc.Number)
 	}
 	l.process.Markers = append(l.process.Markers,
-		experiment.Marker{Time: t, Severity: s, Category: category, Text: text, Location: number})
+		description.Marker{Time: t, Severity: s, Category: category, Text: text, Location: number})
 }

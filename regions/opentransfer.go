@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 )
 
 // The network state of an operation at a moment, from its open ProxySteps: it shows which transfer of a hanging job is
@@ -16,7 +16,7 @@ import (
 const maxPendingTransfers = 16
 
 // openTransfers lists the first open transfer of each channel, peer and direction.
-func (op *operation) openTransfers() (all []experiment.Transfer) {
+func (op *operation) openTransfers() (all []description.Transfer) {
 	for _, o := range op.plan.net.proxies {
 		var first *proxyStep
 		for _, s := range o.steps {
@@ -27,12 +27,12 @@ func (op *operation) openTransfers() (all []experiment.Transfer) {
 		if o.op != op || first == nil {
 			continue
 		}
-		all = append(all, experiment.Transfer{
+		all = append(all, description.Transfer{
 			Peer: int(o.peer), Send: o.send, Channel: int(o.channel), Step: int(first.number),
 			Phase: netPhases[first.phase].name,
 			Bytes: uint64(max(first.bytes, 0)), Since: first.since,
 		})
 	}
-	slices.SortStableFunc(all, func(a, b experiment.Transfer) int { return cmp.Compare(a.Since, b.Since) })
+	slices.SortStableFunc(all, func(a, b description.Transfer) int { return cmp.Compare(a.Since, b.Since) })
 	return all[:min(len(all), maxPendingTransfers)]
 }

@@ -6,21 +6,22 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/takeover"
 )
 
 // Operations that have begun and not ended, for shard.json: what `report --hang` asks for, and what is left of a
 // communicator rank that is finalized before its operations end.
 
 // listPending lists what has begun and not ended, communicator by communicator in issue order.
-func (rs *ranks) listPending() []experiment.Pending {
+func (rs *ranks) listPending() []description.Pending {
 	out := slices.Clone(rs.left)
 	for _, c := range rs.live {
 		if !c.life.final {
 			out = c.underWay(append(out, c.overtaken...))
 		}
 	}
-	slices.SortStableFunc(out, func(a, b experiment.Pending) int { return cmp.Compare(a.Comm, b.Comm) })
+	slices.SortStableFunc(out, func(a, b description.Pending) int { return cmp.Compare(a.Comm, b.Comm) })
 	return out
 }
 
@@ -39,7 +40,7 @@ func (c *commRank) ordinalCounter() func(key string) uint64 {
 }
 
 // underWay adds what a communicator rank has begun and not ended, in issue order.
-func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
+func (c *commRank) underWay(out []description.Pending) []description.Pending {
 	number := c.ordinalCounter()
 	for _, p := range c.queue.plans {
 		if p.captureOnly {
@@ -47,7 +48,7 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 		}
 		if p.gone != nil {
 			for key, marks := range p.gone.operations {
-				for range len(marks) / experiment.MarkSize {
+				for range len(marks) / takeover.MarkSize {
 					number(key)
 				}
 			}
@@ -65,7 +66,7 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 		if !call.hasReturned() {
 			state = "calling"
 		}
-		out = append(out, experiment.Pending{
+		out = append(out, description.Pending{
 			Comm: c.index, Function: call.name, Ordinal: number(call.name), Since: call.start, State: state,
 			Count: call.count, Datatype: call.datatype, Root: int(call.root), Stream: call.stream,
 		})
@@ -73,7 +74,7 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 	return out
 }
 
-func (op *operation) describePending(ordinal uint64) experiment.Pending {
+func (op *operation) describePending(ordinal uint64) description.Pending {
 	p := op.plan
 	since, state := p.enqueue.start, "enqueued"
 	if op.call != nil && !op.call.graph {
@@ -87,7 +88,7 @@ func (op *operation) describePending(ordinal uint64) experiment.Pending {
 		stream = op.call.stream
 	}
 	count, datatype := op.requestedElements()
-	return experiment.Pending{
+	return description.Pending{
 		Comm: p.comm.index, Function: op.sequenceKey(), Ordinal: ordinal, Since: since, State: state,
 		Begun: p.gpu.stamps.Reported > 0, LastNet: op.net.lastPhase,
 		Count: count, Datatype: datatype, Root: int(op.root), Stream: stream, Transfers: op.openTransfers(),

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -103,5 +103,5 @@ func TestPendingOperationsThatWereWrittenBeforeTheirEnd(t *testing.T) {
 	s.kernel(30_000_120, 30_000_130, "c")
 	s.passTo(60_000_000)
 	s.expectUnderWay("")
-	testkit.Check(t, len(s.lines(experiment.KindRank)) != 0, "no events")
+	testkit.Check(t, len(s.lines(description.KindRank)) != 0, "no events")
 }

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/cupti"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -169,7 +169,7 @@ func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 			in.us += uint64(rapid.SampledFrom([]int{0, 1, 1, 1, 1, 5, 5, 3_000_000}).Draw(rt, "pause"))
 			r, us := in.next(), in.us
 			if i == 40 {
-				s.m.Comm(2, experiment.Comm{ID: 7, NRanks: 2, Rank: 1}, experiment.GPU{Device: -1})
+				s.m.Comm(2, description.Comm{ID: 7, NRanks: 2, Rank: 1}, description.GPU{Device: -1})
 			}
 			s.give(rapid.IntRange(0, 2).Draw(rt, "ring"), us, r)
 			if i%50 == 49 {

@@ -4,7 +4,7 @@ package regions
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
@@ -24,7 +24,7 @@ type rankLife struct {
 
 // Comm announces communicator rank i, before any record that names it; up to API v3, where NCCL reports the
 // communicator with its first operation, before the first Coll or P2p. Each rank is announced once.
-func (m *Model) Comm(i int, c experiment.Comm, gpu experiment.GPU) {
+func (m *Model) Comm(i int, c description.Comm, gpu description.GPU) {
 	m.changed = true
 	r := m.ranks.announceRank(i, c, gpu)
 	m.resumeComm(r)

@@ -7,7 +7,7 @@ import (
 	"reflect"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -69,14 +69,14 @@ type rawEvent struct {
 // raw draws the events as they were reported.
 type raw struct {
 	*board
-	process *experiment.Process
+	process *description.Process
 	ranks   *ranks
 	open    bounded.Map[*rawEvent]
 	rows    map[rawKind][]*rawRow
 	free    []*rawEvent
 }
 
-func newRaw(b *board, p *experiment.Process, rs *ranks) *raw {
+func newRaw(b *board, p *description.Process, rs *ranks) *raw {
 	return &raw{board: b, process: p, ranks: rs, open: bounded.New[*rawEvent](maxRawOpen),
 		rows: make(map[rawKind][]*rawRow)}
 }
@@ -149,7 +149,7 @@ func (w *raw) findRow(p rawKind, t uint64) *rawRow {
 		w.countOddity(oddNoRow)
 		return nil
 	}
-	loc, err := w.newLocation(experiment.KindEvent, otf2.LocationTypeCPUThread, w.rowName(p, n), p.comm, -1)
+	loc, err := w.newLocation(description.KindEvent, otf2.LocationTypeCPUThread, w.rowName(p, n), p.comm, -1)
 	if w.board.keepError(err) {
 		return nil
 	}
@@ -318,7 +318,7 @@ type rawMember struct {
 
 // isReported reports whether the descriptors of the process's NCCL have the member: records of others have a
 // meaningless 0.
-func (m *rawMember) isReported(p *experiment.Process) bool {
+func (m *rawMember) isReported(p *description.Process) bool {
 	return p.APIVersion == 0 || len(m.of.At) == 0 || m.of.Delivered(p.APIVersion)
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -47,9 +47,9 @@ func TestRawEvents(t *testing.T) {
 // Events that never stop take a number of rows and not more; the others are drawn.
 func TestRawEventsThatNeverStop(t *testing.T) {
 	sink := &memorySink{}
-	p := &experiment.Process{}
+	p := &description.Process{}
 	m := New(sink, p, &Options{RecordMask: 0xffff, Raw: true})
-	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
+	m.Comm(0, description.Comm{ID: 1, NRanks: 2}, description.GPU{})
 	for i := range uint64(2 * maxRawRows) {
 		testkit.Must(t, m.Record(0, base+i, &shm.Record{Kind: shm.RecordStart, Type: shm.EventKernelCh, Handle: i + 1,
 			Channel: 1}))
@@ -59,7 +59,7 @@ func TestRawEventsThatNeverStop(t *testing.T) {
 	m.Snapshot()
 	rows := 0
 	for _, l := range p.Locations {
-		if l.Kind == experiment.KindEvent {
+		if l.Kind == description.KindEvent {
 			rows++
 		}
 	}
@@ -89,7 +89,7 @@ func TestRawEventsShowWhatNCCLReported(t *testing.T) {
 		s := newSceneWith(t, 4, 0, &Options{RecordMask: 0xffff, Raw: true})
 		s.p.APIVersion = version
 		s.event(1, 10, 11, shm.EventColl, "coll", "", shm.Record{Func: "AllReduce", Count: 8, NChannels: 2})
-		lines := strings.Join(s.lines(experiment.KindEvent, AttrCount, AttrChannels, AttrUserTag), "\n")
+		lines := strings.Join(s.lines(description.KindEvent, AttrCount, AttrChannels, AttrUserTag), "\n")
 		testkit.Check(t, strings.Contains(lines, "USER_TAG=0") == tagged && strings.Contains(lines, "COUNT=8") &&
 			strings.Contains(lines, "CHANNELS=2"), "version %d:\n%s", version, lines)
 	}
@@ -103,25 +103,25 @@ func TestRawEventsOfRecordings(t *testing.T) {
 	for _, d := range dirs {
 		rec := testkit.Value(replay.Load(filepath.Dir(d)))(t)
 		for i, p := range rec.Processes {
-			description := &experiment.Process{}
+			text := &description.Process{}
 			sink := &countingSink{}
-			m := New(sink, description, &Options{RecordMask: 0xffff, Raw: true})
+			m := New(sink, text, &Options{RecordMask: 0xffff, Raw: true})
 			feed(m, p)
 			testkit.Must(t, m.Finish())
 			m.Snapshot()
 			drawn := make(map[string]uint64)
-			for n, l := range description.Locations {
+			for n, l := range text.Locations {
 				for region, times := range sink.entered[n] {
-					if l.Kind == experiment.KindEvent {
-						drawn[description.Regions[region].Name] += times
+					if l.Kind == description.KindEvent {
+						drawn[text.Regions[region].Name] += times
 					}
 				}
 			}
 			want := make(map[string]uint64)
-			for name, n := range description.Counts.Starts {
+			for name, n := range text.Counts.Starts {
 				want[EventPrefix+name] = n
 			}
-			for name, n := range description.Counts.States {
+			for name, n := range text.Counts.States {
 				want[StatePrefix+name] = n
 				total += n
 			}
@@ -138,7 +138,7 @@ type countingSink struct {
 	entered []map[otf2.RegionRef]uint64
 }
 
-func (s *countingSink) EventWriter(l experiment.Location) (EventWriter, error) {
+func (s *countingSink) EventWriter(l description.Location) (EventWriter, error) {
 	w, err := s.memorySink.EventWriter(l)
 	counts := make(map[otf2.RegionRef]uint64)
 	s.entered = append(s.entered, counts)

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -26,7 +26,7 @@ type memorySink struct {
 
 func (s *memorySink) Finished(uint32) {}
 
-func (s *memorySink) EventWriter(experiment.Location) (EventWriter, error) {
+func (s *memorySink) EventWriter(description.Location) (EventWriter, error) {
 	w := otf2.NewMemoryEventWriter(&otf2.EventWriterOptions{CheckNesting: true})
 	s.writers = append(s.writers, w)
 	return w, nil
@@ -57,8 +57,8 @@ func feed(m *Model, p *replay.Process) {
 		}
 		if c.Kind == replay.CallInit {
 			x := c.Context
-			m.Comm(x.Index-1, experiment.Comm{ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank,
-				NNodes: x.NNodes}, experiment.GPU{Device: x.Rank})
+			m.Comm(x.Index-1, description.Comm{ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank,
+				NNodes: x.NNodes}, description.GPU{Device: x.Rank})
 		}
 		r, ok := recordOf(c)
 		if !ok {
@@ -181,7 +181,7 @@ func TestRecordings(t *testing.T) {
 			var out bytes.Buffer
 			sent, received := uint64(0), uint64(0)
 			for i, p := range rec.Processes {
-				description := &experiment.Process{}
+				description := &description.Process{}
 				sink := &memorySink{}
 				m := New(sink, description, &Options{RecordMask: 0xffff})
 				feed(m, p)
@@ -203,7 +203,7 @@ func TestRecordings(t *testing.T) {
 }
 
 // summarize writes one line for each definition and count.
-func summarize(out *bytes.Buffer, p *experiment.Process, network map[string]uint64) {
+func summarize(out *bytes.Buffer, p *description.Process, network map[string]uint64) {
 	line := func(kind string, v any) {
 		b, _ := json.Marshal(v) // these types can always be marshaled
 		fmt.Fprintf(out, "  %s %s\n", kind, b)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -41,10 +41,10 @@ func (rs *ranks) switchRecording(t uint64, r *shm.Record) {
 	case on && open:
 		c.Gaps[last].To, c.Gaps[last].ToTime = r.Arg, t
 	case on && last < 0 && r.Arg > 0: // off from the start
-		c.Gaps = append(c.Gaps, experiment.Gap{Replays: replays, To: r.Arg, FromTime: c.InitTime, ToTime: t})
+		c.Gaps = append(c.Gaps, description.Gap{Replays: replays, To: r.Arg, FromTime: c.InitTime, ToTime: t})
 		c.life.off = true
 	case !on && !open:
-		c.Gaps = append(c.Gaps, experiment.Gap{Replays: replays, From: r.Arg, FromTime: t})
+		c.Gaps = append(c.Gaps, description.Gap{Replays: replays, From: r.Arg, FromTime: t})
 	default:
 		return // nothing changes
 	}
@@ -59,7 +59,7 @@ func (rs *ranks) switchRecording(t uint64, r *shm.Record) {
 	rs.addMarker(c.rows.rank, t, SeverityLow, CategoryRecording,
 		fmt.Sprintf("%s rank %d: %srecorded from %s %d on", c.label, c.Rank, not, what, r.Arg))
 	// The row is off while neither calls nor replays are recorded, as far as they could be distinguished.
-	off := slices.ContainsFunc(c.Gaps, func(g experiment.Gap) bool { return g.ToTime == 0 })
+	off := slices.ContainsFunc(c.Gaps, func(g description.Gap) bool { return g.ToTime == 0 })
 	mode := otf2.MeasurementOn
 	if off {
 		mode = otf2.MeasurementOff
@@ -79,7 +79,7 @@ func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 	if c == nil || c.life.final || c.life.off {
 		return m.err
 	}
-	c.Gaps = append(c.Gaps, experiment.Gap{Lost: true, From: from, To: to, FromTime: begin, ToTime: end})
+	c.Gaps = append(c.Gaps, description.Gap{Lost: true, From: from, To: to, FromTime: begin, ToTime: end})
 	m.addMarker(c.rows.rank, begin, SeverityHigh, CategoryRecording,
 		fmt.Sprintf("%s rank %d: operations %d-%d were lost", c.label, c.Rank, from, to-1))
 	c.queueSwitch(begin, otf2.MeasurementOff)

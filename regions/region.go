@@ -5,7 +5,7 @@ package regions
 import (
 	"cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -70,7 +70,7 @@ const (
 // definitions collects the strings and regions of this process's events. A local id is an index into the slices of the
 // shard's description.
 type definitions struct {
-	process  *experiment.Process
+	process  *description.Process
 	paradigm otf2.Paradigm
 	strings  map[string]otf2.StringRef
 	regions  map[regionKey]otf2.RegionRef
@@ -91,7 +91,7 @@ const (
 	noName   = "(unnamed)"
 )
 
-func newDefinitions(p *experiment.Process, paradigm otf2.Paradigm) *definitions {
+func newDefinitions(p *description.Process, paradigm otf2.Paradigm) *definitions {
 	return &definitions{
 		process:  p,
 		paradigm: paradigm,
@@ -109,7 +109,7 @@ func (d *definitions) stringRef(s string) otf2.StringRef {
 
 func (d *definitions) regionRef(name, group string, role otf2.RegionRole) otf2.RegionRef {
 	return keyed.EntryMade(d.regions, regionKey{name, group, role}, func() otf2.RegionRef {
-		d.process.Regions = append(d.process.Regions, experiment.Region{
+		d.process.Regions = append(d.process.Regions, description.Region{
 			Name: name, Canonical: name, Role: role, Paradigm: d.paradigmOf(group), Group: group,
 		})
 		return otf2.RegionRef(len(d.process.Regions) - 1)

@@ -7,7 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/takeover"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 )
 
@@ -19,14 +21,14 @@ import (
 
 // gone describes operations of a plan that an earlier model had in memory.
 type gone struct {
-	operations map[string][]byte // by the keys of sequences, see experiment.Plan
+	operations map[string][]byte // by the keys of sequences, see takeover.Plan
 	group      int64             // the latest group of their calls
 }
 
 // heritage is the state that an earlier model left of a communicator rank.
 type heritage struct {
-	calls []experiment.Call
-	plans []experiment.Plan
+	calls []takeover.Call
+	plans []takeover.Plan
 }
 
 // resumeThreads takes over the state that an earlier model left of the process.
@@ -38,7 +40,7 @@ func (ts *threads) resumeThreads() {
 	application := make(map[int]bool)
 	for _, l := range last.Locations {
 		tid := l.Present().TID
-		application[tid] = application[tid] || l.Kind == experiment.KindThread && tid != 0
+		application[tid] = application[tid] || l.Kind == description.KindThread && tid != 0
 	}
 	left := &last.Resume
 	for ring, tid := range left.Threads {
@@ -132,7 +134,7 @@ func (m *Model) resumeComm(c *commRank) {
 	m.ops.writeQueue(c, last.LastTime, drainDue)
 }
 
-func (m *Model) resumePlan(c *commRank, l *experiment.Plan, t uint64) {
+func (m *Model) resumePlan(c *commRank, l *takeover.Plan, t uint64) {
 	p := &plan{comm: c, handle: l.Handle, enqueue: enqueueing{start: l.Start}, captureOnly: l.Captured,
 		gone: &gone{maps.Clone(l.Gone), m.threads.earlierGroup(l.Group)}}
 	appendOperations(&p.gone.operations, l.Ops)
@@ -149,12 +151,12 @@ func (m *Model) resumePlan(c *commRank, l *experiment.Plan, t uint64) {
 }
 
 // resumeState returns the state from which another model could resume.
-func (m *Model) resumeState() (r experiment.Resume) {
+func (m *Model) resumeState() (r takeover.State) {
 	copying := make(map[*plan]int) // rings of threads that enqueue copies
 	for ring, th := range m.threads.byRing {
 		r.Threads = append(r.Threads, th.tid)
 		if g := th.group; g != nil {
-			r.Groups = append(r.Groups, experiment.Group{Ring: ring, Handle: g.handle, Number: g.number,
+			r.Groups = append(r.Groups, takeover.Group{Ring: ring, Handle: g.handle, Number: g.number,
 				Graph: g.graph})
 		}
 		if th.ce != nil && th.ce.plan != nil {
@@ -171,7 +173,7 @@ func (m *Model) resumeState() (r experiment.Resume) {
 			continue
 		}
 		for call := range c.calls.allCalls() {
-			r.Calls = append(r.Calls, experiment.Call{
+			r.Calls = append(r.Calls, takeover.Call{
 				Comm: c.index, Handle: call.handle, Parent: call.parent, P2P: call.p2p, Function: call.name,
 				Count: call.count, Datatype: call.datatype,
 				Root: call.root, Stream: call.stream, Tag: call.tag, Start: call.start, Stop: call.stop,
@@ -186,7 +188,7 @@ func (m *Model) resumeState() (r experiment.Resume) {
 // the last: calls can only come between the last two.
 type leftPlans struct {
 	copying map[*plan]int // rings of threads that enqueue copies
-	plans   []experiment.Plan
+	plans   []takeover.Plan
 	last    *plan // the last plan that has been enqueued
 }
 
@@ -208,15 +210,15 @@ func (l *leftPlans) addPlan(p *plan) {
 }
 
 // describeAll returns the descriptions of the added plans.
-func (l *leftPlans) describeAll() []experiment.Plan {
+func (l *leftPlans) describeAll() []takeover.Plan {
 	if l.last != nil {
 		l.plans, l.last = append(l.plans, l.describePlan(l.last)), nil
 	}
 	return l.plans
 }
 
-func (l *leftPlans) describePlan(p *plan) experiment.Plan {
-	d := experiment.Plan{Comm: p.comm.index, Group: describedGroup(p.latestGroup()), Open: !p.enqueue.stopped}
+func (l *leftPlans) describePlan(p *plan) takeover.Plan {
+	d := takeover.Plan{Comm: p.comm.index, Group: describedGroup(p.latestGroup()), Open: !p.enqueue.stopped}
 	p.joinInto(&d)
 	if d.Open {
 		d.Captured, d.Handle, d.Start = p.captureOnly, p.handle, p.enqueue.start
@@ -229,12 +231,12 @@ func (l *leftPlans) describePlan(p *plan) experiment.Plan {
 
 // canJoin reports whether a plan can share a description with those before it, without losing the order of their
 // operations.
-func (p *plan) canJoin(before *experiment.Plan) bool {
+func (p *plan) canJoin(before *takeover.Plan) bool {
 	return !before.Open && (len(before.Ops) == 0 || p.gone == nil || len(p.gone.operations) == 0)
 }
 
 // joinInto adds a plan's operations to a description.
-func (p *plan) joinInto(d *experiment.Plan) {
+func (p *plan) joinInto(d *takeover.Plan) {
 	d.Group = max(d.Group, describedGroup(p.latestGroup()))
 	if p.gone != nil {
 		for key, marks := range p.gone.operations {
@@ -245,7 +247,7 @@ func (p *plan) joinInto(d *experiment.Plan) {
 		return
 	}
 	for _, op := range p.ops {
-		var mark [experiment.MarkSize]byte
+		var mark [takeover.MarkSize]byte
 		binary.LittleEndian.PutUint32(mark[:], op.agreementHash())
 		appendMarks(&d.Ops, op.sequenceKey(), mark[:]...)
 	}
@@ -279,7 +281,7 @@ func (p *plan) copiedFunction() string {
 	if p.gone == nil || len(p.gone.operations) == 0 {
 		return ""
 	}
-	return experiment.FunctionOf(slices.Min(slices.Collect(maps.Keys(p.gone.operations))))
+	return sequence.FunctionOf(slices.Min(slices.Collect(maps.Keys(p.gone.operations))))
 }
 
 // loseGone advances the sequences over the lost operations of a plan.
@@ -288,7 +290,7 @@ func (c *commRank) loseGone(p *plan) {
 		return
 	}
 	for key, marks := range p.gone.operations {
-		for ; len(marks) >= experiment.MarkSize; marks = marks[experiment.MarkSize:] {
+		for ; len(marks) >= takeover.MarkSize; marks = marks[takeover.MarkSize:] {
 			c.ordinals.sequenceOf(key).skipLost(binary.LittleEndian.Uint32(marks))
 		}
 	}

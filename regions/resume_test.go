@@ -9,7 +9,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/takeover"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -22,7 +23,7 @@ func TestLeftPlansAreJoined(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		c := &commRank{index: int(seed % 3), queue: planQueue{allBytes: new(int)}}
 		left := leftPlans{copying: make(map[*plan]int)}
-		var want []experiment.Plan
+		var want []takeover.Plan
 		for range r.IntN(9) {
 			p := madeUpPlan(r, c)
 			if r.IntN(8) == 0 {
@@ -69,13 +70,13 @@ func madeUpPlan(r *rand.Rand, c *commRank) *plan {
 
 // joinedInTwos makes one of the third to last and the one before the last, where all three have been enqueued and their
 // order would be known.
-func joinedInTwos(all []experiment.Plan) []experiment.Plan {
+func joinedInTwos(all []takeover.Plan) []takeover.Plan {
 	n := len(all)
 	if n < 3 || all[n-1].Open || all[n-2].Open || all[n-3].Open || len(all[n-3].Ops) > 0 && len(all[n-2].Gone) > 0 {
 		return all
 	}
-	into := experiment.Plan{Comm: all[n-3].Comm, Group: max(all[n-3].Group, all[n-2].Group)}
-	for _, of := range []experiment.Plan{all[n-3], all[n-2]} {
+	into := takeover.Plan{Comm: all[n-3].Comm, Group: max(all[n-3].Group, all[n-2].Group)}
+	for _, of := range []takeover.Plan{all[n-3], all[n-2]} {
 		for _, m := range []struct {
 			to   *map[string][]byte
 			from map[string][]byte
@@ -90,8 +91,8 @@ func joinedInTwos(all []experiment.Plan) []experiment.Plan {
 
 // A description is not made of what waits again when nothing has come since the last: each flush wants two.
 func TestSnapshotsOfTheSame(t *testing.T) {
-	m := New(files{t.TempDir()}, &experiment.Process{}, nil)
-	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
+	m := New(files{t.TempDir()}, &description.Process{}, nil)
+	m.Comm(0, description.Comm{ID: 1, NRanks: 2}, description.GPU{})
 	c := m.ranks.all[0]
 	for range 1000 {
 		p := &plan{comm: c, enqueue: enqueueing{stopped: true}, completion: completion{at: 1}}
@@ -100,7 +101,7 @@ func TestSnapshotsOfTheSame(t *testing.T) {
 	}
 	m.Snapshot()
 	first := m.process.Resume
-	if n := len(first.Plans); n != 2 || len(first.Plans[0].Ops["AllReduce"]) != 999*experiment.MarkSize {
+	if n := len(first.Plans); n != 2 || len(first.Plans[0].Ops["AllReduce"]) != 999*takeover.MarkSize {
 		t.Fatalf("%d plans: %+v", n, first.Plans)
 	}
 	m.Snapshot()
@@ -110,7 +111,7 @@ func TestSnapshotsOfTheSame(t *testing.T) {
 		func() error { return m.Advance(1) },
 		func() error { return m.Settle(1) },
 		func() error { return m.Outage(0, 5, 6, 7, 8) },
-		func() error { m.Comm(1, experiment.Comm{ID: 2, NRanks: 2}, experiment.GPU{}); return nil },
+		func() error { m.Comm(1, description.Comm{ID: 2, NRanks: 2}, description.GPU{}); return nil },
 		func() error { m.Import(7, Imported{}); return nil },
 		func() error { return m.Record(0, 9, &shm.Record{Kind: shm.RecordInit}) },
 		m.Finish,

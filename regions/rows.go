@@ -3,7 +3,7 @@
 package regions
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -16,12 +16,12 @@ const OwnRows = 64
 
 // rowClass is the key of rows that can replace one another.
 type rowClass struct {
-	kind    experiment.LocationKind
+	kind    description.LocationKind
 	gpu     int
 	channel uint8
 }
 
-var threadRows = rowClass{kind: experiment.KindThread}
+var threadRows = rowClass{kind: description.KindThread}
 
 // rows holds the locations of a process by their state.
 type rows struct {
@@ -40,7 +40,7 @@ const lookedAt = 16
 
 // findRow returns a location for an owner whose life began at a time: a new one, or one whose last event was before
 // that. It returns nil if there are too many.
-func (b *board) findRow(class rowClass, typ otf2.LocationType, who experiment.Owner, foreign int,
+func (b *board) findRow(class rowClass, typ otf2.LocationType, who description.Owner, foreign int,
 	begin uint64) *location {
 	idle := b.rows.idle[class]
 	if b.rows.made[class] >= OwnRows {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -20,7 +20,7 @@ import (
 type parade struct {
 	t       *testing.T
 	m       *Model
-	p       *experiment.Process
+	p       *description.Process
 	sink    *memorySink
 	now     uint64
 	handles uint64
@@ -29,7 +29,7 @@ type parade struct {
 }
 
 func newParade(t *testing.T) *parade {
-	d := &parade{t: t, p: &experiment.Process{APIVersion: 6, Tag: 0x1111}, sink: new(memorySink), now: base,
+	d := &parade{t: t, p: &description.Process{APIVersion: 6, Tag: 0x1111}, sink: new(memorySink), now: base,
 		lives: make(map[int][2]uint64)}
 	d.m = New(d.sink, d.p, &Options{RecordMask: 1<<shm.EventProxyOp | 1<<shm.EventProxyStep, Channels: true,
 		Metrics: true})
@@ -57,8 +57,8 @@ func (d *parade) stop(typ shm.EventType, h uint64) {
 func (d *parade) begin() (comm int) {
 	comm = d.comms
 	d.comms++
-	d.m.Comm(comm, experiment.Comm{ID: uint64(comm + 1), NRanks: 2, Rank: comm % 2, InitTime: d.now},
-		experiment.GPU{Device: 0})
+	d.m.Comm(comm, description.Comm{ID: uint64(comm + 1), NRanks: 2, Rank: comm % 2, InitTime: d.now},
+		description.GPU{Device: 0})
 	d.give(shm.Record{Kind: shm.RecordInit, Aux: uint32(comm)})
 	d.lives[comm] = [2]uint64{d.now, 0}
 	return comm
@@ -97,10 +97,10 @@ func (d *parade) finish() {
 		owners[uint32(c.Location)] = append(owners[uint32(c.Location)], i)
 		send, recv := -1, -1
 		for _, l := range d.p.Locations {
-			if l.Comm == i && l.Kind == experiment.KindNetSend {
+			if l.Comm == i && l.Kind == description.KindNetSend {
 				send = int(l.Number)
 			}
-			if l.Comm == i && l.Kind == experiment.KindNetRecv {
+			if l.Comm == i && l.Kind == description.KindNetRecv {
 				recv = int(l.Number)
 			}
 		}
@@ -112,8 +112,8 @@ func (d *parade) finish() {
 		}
 		for _, row := range []struct {
 			number int
-			kind   experiment.LocationKind
-		}{{c.Location, experiment.KindRank}, {send, experiment.KindNetSend}, {recv, experiment.KindNetRecv}} {
+			kind   description.LocationKind
+		}{{c.Location, description.KindRank}, {send, description.KindNetSend}, {recv, description.KindNetRecv}} {
 			if kind := d.p.Locations[row.number].Kind; kind != row.kind {
 				d.t.Fatalf("communicator %d: a row of kind %s is the one of %s", i, kind, row.kind)
 			}
@@ -126,13 +126,13 @@ func (d *parade) finish() {
 				d.t.Errorf("row %d: communicator %d began before %d had ended", row, all[k], all[k-1])
 			}
 		}
-		if l := d.p.Locations[row]; l.Kind == experiment.KindRank && max(1, l.Owners) != len(all) {
+		if l := d.p.Locations[row]; l.Kind == description.KindRank && max(1, l.Owners) != len(all) {
 			d.t.Errorf("row %d: %d owners, want %d", row, l.Owners, len(all))
 		}
 	}
 	// Each communicator rank's events stand together on its row: from its CommCreate to its CommDestroy.
 	for n, w := range d.sink.writers {
-		if d.p.Locations[n].Kind != experiment.KindRank {
+		if d.p.Locations[n].Kind != description.KindRank {
 			continue
 		}
 		open := -1
@@ -198,7 +198,7 @@ func TestRowsOfCommunicatorsAreUsedAgain(t *testing.T) {
 			d.work(c)
 		}
 		d.finish()
-		kinds := make(map[experiment.LocationKind]int)
+		kinds := make(map[description.LocationKind]int)
 		for _, l := range d.p.Locations {
 			kinds[l.Kind]++
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -26,7 +26,7 @@ import (
 type scene struct {
 	t      *testing.T
 	m      *Model
-	p      *experiment.Process
+	p      *description.Process
 	dir    string
 	handle map[string]uint64
 	ended  bool
@@ -44,7 +44,7 @@ func micros(us uint64) uint64 { return base + us*1000 }
 func gpu(us uint64) uint64    { return micros(us) - gpuShift }
 
 // EventWriter makes the files of an archive.
-func (s *scene) EventWriter(l experiment.Location) (EventWriter, error) {
+func (s *scene) EventWriter(l description.Location) (EventWriter, error) {
 	return otf2.CreateEventWriter(filepath.Join(s.dir, "traces", fmt.Sprintf("%d.evt", l.Number)),
 		&otf2.EventWriterOptions{CheckNesting: true})
 }
@@ -74,11 +74,11 @@ func newSceneWith(t *testing.T, nranks, api int, o *Options) *scene {
 
 // newSceneOfHeir is what a collector sees that takes over: the communicator is known, its init is past.
 func newSceneOfHeir(t *testing.T, nranks, api int, o *Options) *scene {
-	s := &scene{t: t, p: &experiment.Process{APIVersion: api, Tag: 0x1111}, dir: t.TempDir(),
+	s := &scene{t: t, p: &description.Process{APIVersion: api, Tag: 0x1111}, dir: t.TempDir(),
 		handle: make(map[string]uint64), finished: make(map[uint32]uint64)}
 	testkit.Must(t, os.Mkdir(filepath.Join(s.dir, "traces"), 0o777))
 	s.m = New(s, s.p, o)
-	s.m.Comm(0, experiment.Comm{ID: 0xabcd, Name: "world", NRanks: nranks, Rank: 1}, experiment.GPU{Device: 0})
+	s.m.Comm(0, description.Comm{ID: 0xabcd, Name: "world", NRanks: nranks, Rank: 1}, description.GPU{Device: 0})
 	s.give(0, 0, shm.Record{Kind: shm.RecordThread, TID: 100})
 	return s
 }
@@ -198,7 +198,7 @@ func (s *scene) allReduce(us uint64, name string) {
 
 // lines ends the scene and gives the events of the first location of a kind, one a line:
 // time in µs, event, what it is about, and attributes named in show.
-func (s *scene) lines(kind experiment.LocationKind, show ...otf2.AttributeRef) []string {
+func (s *scene) lines(kind description.LocationKind, show ...otf2.AttributeRef) []string {
 	s.t.Helper()
 	anchor := filepath.Join(s.dir, "traces.otf2")
 	if !s.ended {
@@ -307,7 +307,7 @@ func (s *scene) golden() {
 func (s *scene) oddities(want map[string]uint64) {
 	s.t.Helper()
 	if !s.ended {
-		s.lines(experiment.KindThread)
+		s.lines(description.KindThread)
 	}
 	expectSame(s.t, "oddities", want, s.p.Counts.Oddities, cmpopts.EquateEmpty())
 }
@@ -393,7 +393,7 @@ func TestCallsWaitForTheirPlansHoweverLong(t *testing.T) {
 		n := s.m.ranks.all[0].calls.count
 		testkit.Require(t, n <= maxUnseen+1, "%d calls wait", n)
 	}
-	got := len(s.lines(experiment.KindRank))
+	got := len(s.lines(description.KindRank))
 	testkit.Check(t, got == 1+4*calls, "%d events of %d broadcasts, want 4 for each and one more", got, calls)
 }
 
@@ -517,7 +517,7 @@ func TestBufferOfAMessage(t *testing.T) {
 		s := newScene(t, 4)
 		s.planOf(0, 10, "p", shm.EventP2p, "m", "",
 			shm.Record{Func: function, Count: 1, Datatype: "ncclInt8", Peer: 2, SendBuff: 4096})
-		got := s.lines(experiment.KindRank, AttrSendBuff, AttrRecvBuff)
+		got := s.lines(description.KindRank, AttrSendBuff, AttrRecvBuff)
 		testkit.Check(t, len(got) >= 2 && strings.HasSuffix(got[1], want), "%s: %q", function, got)
 	}
 }

@@ -5,16 +5,16 @@ package regions
 import (
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 )
 
 // Ordinals: the n-th collective of a function on a communicator is the n-th on all its members (docs/architecture.md,
 // "Windows"). NCCL's own numbers only check it (docs/nccl-profiler-api.md §4.3).
 
-// sequence numbers the operations of one function on one communicator rank and keeps the running hash by which unify
+// numbering numbers the operations of one function on one communicator rank and keeps the running hash by which unify
 // compares the members without reading their events.
-type sequence struct {
-	experiment.Sequence
+type numbering struct {
+	sequence.Sequence
 	lasting bool // keeps only the last digest
 	blank   bool // operations are missing in it
 
@@ -22,11 +22,11 @@ type sequence struct {
 	graph    bool   // some were of graphs, whose replays NCCL may or may not count
 }
 
-// ordinals are the sequences of a communicator rank by their keys, see experiment.Comm.
+// ordinals are the sequences of a communicator rank by their keys, see description.Comm.
 type ordinals struct {
-	sequences map[string]*sequence // nil: the rank is gone, and its numbers have been reported
-	order     sequence             // see experiment.Comm.Order
-	lasting   bool                 // Options.Lasting
+	sequences map[string]*numbering // nil: the rank is gone, and its numbers have been reported
+	order     numbering             // see description.Comm.Order
+	lasting   bool                  // Options.Lasting
 }
 
 // FNV-1a, 64 bits.
@@ -69,12 +69,12 @@ func (op *operation) agreementHash() uint32 {
 }
 
 // addOperation takes the next operation and returns its ordinal.
-func (s *sequence) addOperation(mark uint32) uint64 {
+func (s *numbering) addOperation(mark uint32) uint64 {
 	if s.Count == 0 {
 		s.Last = hashStart
 	}
 	s.Count++
-	switch full := s.Count%experiment.DigestStep == 0; {
+	switch full := s.Count%sequence.DigestStep == 0; {
 	case s.blank:
 		if full && !s.lasting {
 			s.Digests = append(s.Digests, 0)
@@ -93,33 +93,33 @@ func (s *sequence) addOperation(mark uint32) uint64 {
 }
 
 // skipLost skips the next operation, whose record is lost.
-func (s *sequence) skipLost(mark uint32) {
+func (s *numbering) skipLost(mark uint32) {
 	at := s.addOperation(mark)
 	s.Holes = slices.Clone(s.Holes)
 	if last := len(s.Holes) - 1; last >= 0 && s.Holes[last].To == at {
 		s.Holes[last].To++
 	} else {
-		s.Holes = append(s.Holes, experiment.Hole{From: at, To: at + 1})
+		s.Holes = append(s.Holes, sequence.Hole{From: at, To: at + 1})
 	}
 }
 
 // addNumbered takes an operation with a given ordinal; ordinals ascend. Ordinals between it and the previous one are
 // holes, and digests cannot be compared after the first hole.
-func (s *sequence) addNumbered(ordinal uint64, mark uint32) uint64 {
+func (s *numbering) addNumbered(ordinal uint64, mark uint32) uint64 {
 	s.Numbered = true
 	if ordinal > s.Count {
 		// other users of the list keep its present content
-		s.Holes = append(s.Holes, experiment.Hole{From: s.Count, To: ordinal})
+		s.Holes = append(s.Holes, sequence.Hole{From: s.Count, To: ordinal})
 		s.blank, s.Last, s.Recent, s.Count = true, 0, nil, ordinal
 	}
 	return s.addOperation(mark)
 }
 
 // skipOperations skips operations that were not reported. Their marks are unknown, so digests are 0 from there on.
-func (s *sequence) skipOperations(n uint64) {
+func (s *numbering) skipOperations(n uint64) {
 	s.blank, s.Last, s.Recent = true, 0, nil
 	if !s.lasting {
-		s.Digests = append(s.Digests, make([]uint64, (s.Count%experiment.DigestStep+n)/experiment.DigestStep)...)
+		s.Digests = append(s.Digests, make([]uint64, (s.Count%sequence.DigestStep+n)/sequence.DigestStep)...)
 	}
 	s.Count += n
 }
@@ -127,7 +127,7 @@ func (s *sequence) skipOperations(n uint64) {
 // countUnreported returns how many collectives NCCL has counted but not reported since the previous one, by the number
 // of the one that is to be written. Since API v7 (NCCL 2.31) that happens after RAS has changed the activation mask, or
 // after a loss of events. With graphs, and if the settings leave operations out, the numbers are no evidence.
-func (rs *ranks) countUnreported(c *commRank, s *sequence, op *operation) (n uint64) {
+func (rs *ranks) countUnreported(c *commRank, s *numbering, op *operation) (n uint64) {
 	if !op.task || op.copies.byEngines || rs.process.APIVersion < 7 {
 		return 0
 	}
@@ -140,10 +140,10 @@ func (rs *ranks) countUnreported(c *commRank, s *sequence, op *operation) (n uin
 }
 
 // sequenceOf finds or adds the sequence of a key.
-func (o *ordinals) sequenceOf(key string) *sequence {
+func (o *ordinals) sequenceOf(key string) *numbering {
 	s := o.sequences[key]
 	if s == nil {
-		s = &sequence{lasting: o.lasting}
+		s = &numbering{lasting: o.lasting}
 		if o.sequences == nil {
 			return s
 		}

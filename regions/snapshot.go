@@ -5,7 +5,9 @@ package regions
 import (
 	"maps"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -47,12 +49,12 @@ func (m *Model) Snapshot() {
 		if lost == nil {
 			lost = make(map[string]map[string]uint64)
 		}
-		lost[experiment.LostUndrawn] = undrawn
+		lost[loss.Undrawn] = undrawn
 		p.Counts.Lost = lost
 	}
 	p.Counts.Timing = maps.Clone(m.sources)
 	if m.early > 0 {
-		p.Counts.Ends = map[string]uint64{experiment.EarlyEnds: m.early}
+		p.Counts.Ends = map[string]uint64{description.EarlyEnds: m.early}
 	}
 	p.Counts.CUPTI = m.cuda.Counts()
 }
@@ -69,9 +71,9 @@ func (rs *ranks) snapshotComm(c *commRank) {
 	}
 	if n := c.net; n != nil && n.send.loc != nil && n.recv.loc != nil &&
 		(n.send.loc.Comm != c.index || n.recv.loc.Comm != c.index) {
-		s.Network = &experiment.NetworkRows{Send: n.send.loc.Number, Recv: n.recv.loc.Number}
+		s.Network = &description.NetworkRows{Send: n.send.loc.Number, Recv: n.recv.loc.Number}
 	}
-	s.Sequences = make(map[string]experiment.Sequence, len(c.ordinals.sequences))
+	s.Sequences = make(map[string]sequence.Sequence, len(c.ordinals.sequences))
 	for k, q := range c.ordinals.sequences {
 		s.Sequences[k] = q.Sequence
 	}

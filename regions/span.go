@@ -24,10 +24,10 @@ type describer interface {
 	addAttributes(b *board, a *otf2.AttributeList, unfinished bool)
 }
 
-// description is a function that implements describer.
-type description func(a *otf2.AttributeList)
+// describerFunc is a function that implements describer.
+type describerFunc func(a *otf2.AttributeList)
 
-func (d description) addAttributes(_ *board, a *otf2.AttributeList, _ bool) { d(a) }
+func (d describerFunc) addAttributes(_ *board, a *otf2.AttributeList, _ bool) { d(a) }
 
 // writeNested writes regions of one thread in order of their starts, each inside the region in which it starts; of
 // equal starts the first one given is outside. A region that exceeds its outer one ends with it: the calls of one

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/cupti"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
@@ -30,7 +30,7 @@ type streamRow struct {
 func (s *streams) GPUOfDevice(ordinal int) int { return s.ranks.deviceNumber(ordinal) }
 
 func (s *streams) NewRow(id cuda.Stream, n, gpu int, further bool) cuda.Row {
-	loc, err := s.newLocation(experiment.KindStream, otf2.LocationTypeAcceleratorStream, s.rowName(id, n, further), -1,
+	loc, err := s.newLocation(description.KindStream, otf2.LocationTypeAcceleratorStream, s.rowName(id, n, further), -1,
 		-1)
 	if s.keepError(err) {
 		return nil
@@ -115,7 +115,7 @@ func (s *streams) kernelRegion(mangled string) otf2.RegionRef {
 	name := cupti.FunctionName(mangled)
 	name = valid(name[:min(len(name), maxKernelNameLen)])
 	ref = otf2.RegionRef(len(s.process.Regions))
-	s.process.Regions = append(s.process.Regions, experiment.Region{
+	s.process.Regions = append(s.process.Regions, description.Region{
 		Name: name, Canonical: valid(mangled), Role: otf2.RegionRoleFunction, Paradigm: s.defs.paradigm,
 		Group: GroupCUDAKernels,
 	})

@@ -15,7 +15,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -59,8 +59,8 @@ func recordsOf(p *replay.Process) (all []given) {
 
 func (g *given) announce(m *Model) {
 	if x := g.comm; x != nil {
-		m.Comm(x.Index-1, experiment.Comm{ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank,
-			NNodes: x.NNodes, InitTime: g.t}, experiment.GPU{Device: x.Rank})
+		m.Comm(x.Index-1, description.Comm{ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank,
+			NNodes: x.NNodes, InitTime: g.t}, description.GPU{Device: x.Rank})
 	}
 }
 
@@ -88,7 +88,7 @@ func newPlaces(t *testing.T) *places { return &places{t: t, at: make(map[string]
 
 func (s *places) Finished(uint32) {}
 
-func (s *places) EventWriter(experiment.Location) (EventWriter, error) {
+func (s *places) EventWriter(description.Location) (EventWriter, error) {
 	return &placed{EventWriter: otf2.NewMemoryEventWriter(nil), to: s}, nil
 }
 
@@ -198,9 +198,9 @@ func mixedRelease(seed uint64) (release string, api int) {
 }
 
 // heir is a model that notes places, and goes on where another one died if resume is not nil.
-func (s *places) heir(api int, resume *experiment.Process) *Model {
+func (s *places) heir(api int, resume *description.Process) *Model {
 	s.first = math.MaxUint64
-	return New(s, &experiment.Process{APIVersion: api}, &Options{RecordMask: 0xffff, Resume: resume})
+	return New(s, &description.Process{APIVersion: api}, &Options{RecordMask: 0xffff, Resume: resume})
 }
 
 // take gives records to a model.
@@ -214,11 +214,11 @@ func take(m *Model, all []given, behind func(*given)) {
 }
 
 // leave is what a model leaves when its collector dies.
-func leave(t *testing.T, m *Model) *experiment.Process {
+func leave(t *testing.T, m *Model) *description.Process {
 	t.Helper()
 	m.Snapshot()
 	text, err := json.Marshal(m.process)
-	last := new(experiment.Process)
+	last := new(description.Process)
 	if err == nil {
 		err = json.Unmarshal(text, last)
 	}

@@ -5,7 +5,7 @@ package regions
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -30,7 +30,7 @@ func TestVagueStampsGiveWayToTheNetwork(t *testing.T) {
 			s.stop(1, c.until, shm.EventProxyOp, "op")
 			s.start(1, c.report, shm.EventKernelCh, "k", "a", shm.Record{PTimer: gpu(130)})
 			s.endKernel(c.report, "k", gpu(175))
-			got := s.lines(experiment.KindRank, AttrTimingSource)
+			got := s.lines(description.KindRank, AttrTimingSource)
 			testkit.Check(t, got[1] == c.want, "%v, want %s", got, c.want)
 		})
 	}

@@ -5,7 +5,7 @@ package regions
 import (
 	"fmt"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
@@ -328,16 +328,16 @@ func (op *operation) eventType() shm.EventType {
 	return shm.EventColl
 }
 
-// sequenceKey returns the key of the sequence in which the operation is numbered, see experiment.Comm.
+// sequenceKey returns the key of the sequence in which the operation is numbered, see description.Comm.
 func (op *operation) sequenceKey() string {
 	peer := int(op.peer)
 	switch {
 	case !op.p2p:
 		return op.name
 	case op.name == "Send":
-		return experiment.Pair{To: peer}.SendKey()
+		return sequence.Pair{To: peer}.SendKey()
 	}
-	return experiment.Pair{From: peer}.RecvKey()
+	return sequence.Pair{From: peer}.RecvKey()
 }
 
 // numberOperation returns the ordinal of an operation in its sequence. It is called once for each, in order.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -29,8 +29,8 @@ func recordOf(t testing.TB, dir string, size int, ranks ...int) {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r/8), 1000+r).Launched("slurm", r, size)
 		p.GPU(r%8, fmt.Sprint("GPU-", r), "")
 		world := p.World()
-		p.Comm(experiment.Comm{ID: 2 + uint64(r/8), Name: "tp", NRanks: 8, Rank: r % 8, InitTime: t0 + 2_000_000})
-		p.Comm(experiment.Comm{ID: 1<<40 + uint64(r%4096), Name: "pp", NRanks: size / 4096, Rank: r / 4096,
+		p.Comm(description.Comm{ID: 2 + uint64(r/8), Name: "tp", NRanks: 8, Rank: r % 8, InitTime: t0 + 2_000_000})
+		p.Comm(description.Comm{ID: 1<<40 + uint64(r%4096), Name: "pp", NRanks: size / 4096, Rank: r / 4096,
 			InitTime: t0 + 3_000_000})
 		p.AllReduce(world, t0+10_000_000, t0+20_000_000, 64)
 		p.AllReduce(1, t0+30_000_000, t0+40_000_000, 64)
@@ -61,7 +61,7 @@ func TestAbsentRanksAreCounted(t *testing.T) {
 		dir := t.TempDir()
 		p := shardtest.New(t, dir, "p0").On("node", 1000).Launched("slurm", 0, c.world)
 		p.GPU(0, "", "")
-		p.Comm(experiment.Comm{ID: 1, NRanks: c.ranks, Rank: 0, InitTime: t0})
+		p.Comm(description.Comm{ID: 1, NRanks: c.ranks, Rank: 0, InitTime: t0})
 		p.Finish()
 		if run := unify(t, dir, nil).Runs[0]; run.Missing != c.missing || run.MissingRanks != c.ranks-1 {
 			t.Errorf("%+v: %d processes are missing, %d ranks", c, run.Missing, run.MissingRanks)
@@ -78,10 +78,10 @@ func TestAbsentRanksAreKnown(t *testing.T) {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node", 1000+r).Launched("slurm", r, size)
 		p.GPU(r, fmt.Sprint("GPU-", r), "")
 		p.World()
-		p.Comm(experiment.Comm{ID: 2, Name: "of two GPUs each", NRanks: 2 * size, Rank: 2 * r,
+		p.Comm(description.Comm{ID: 2, Name: "of two GPUs each", NRanks: 2 * size, Rank: 2 * r,
 			InitTime: t0 + 2_000_000})
 		gpu := p.GPU(100+r, fmt.Sprint("GPU-b", r), "")
-		p.Comm(experiment.Comm{ID: 2, Name: "of two GPUs each", NRanks: 2 * size, Rank: 2*r + 1, GPU: gpu,
+		p.Comm(description.Comm{ID: 2, Name: "of two GPUs each", NRanks: 2 * size, Rank: 2*r + 1, GPU: gpu,
 			InitTime: t0 + 2_000_000})
 		p.Finish()
 	}
@@ -134,7 +134,7 @@ func TestUnusedCommunicatorsShareARow(t *testing.T) {
 		p.GPU(r, fmt.Sprint("GPU-", r), "")
 		p.AllReduce(p.World(), t0+10_000_000, t0+20_000_000, 64)
 		for c := range comms {
-			p.Shard.Comms = append(p.Shard.Comms, experiment.Comm{ID: 100 + uint64(c), NRanks: 2, Rank: r,
+			p.Shard.Comms = append(p.Shard.Comms, description.Comm{ID: 100 + uint64(c), NRanks: 2, Rank: r,
 				InitTime: t0 + 2_000_000 + uint64(c), Location: -1})
 		}
 		p.Finish()
@@ -149,14 +149,14 @@ func TestUnusedCommunicatorsShareARow(t *testing.T) {
 func TestSizesOfCommunicatorsAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		spoil func(p *experiment.Process)
+		spoil func(p *description.Process)
 		want  string
 	}{
-		{"communicator", func(p *experiment.Process) { p.Comms[0].NRanks = 1 << 31 },
+		{"communicator", func(p *description.Process) { p.Comms[0].NRanks = 1 << 31 },
 			"shard uuid-00 is left out: shard.json: communicator 0: rank 0 of 2147483648 (of at most 262144)"},
-		{"of unknown size", func(p *experiment.Process) { p.Comms[0].NRanks, p.Comms[0].Rank = 0, 1<<30 },
+		{"of unknown size", func(p *description.Process) { p.Comms[0].NRanks, p.Comms[0].Rank = 0, 1<<30 },
 			"shard uuid-00 is left out: shard.json: communicator 0: rank 1073741824, of at most 262144 ranks"},
-		{"window", func(p *experiment.Process) { p.Wins = []experiment.Win{{Comm: 0, Foreign: -1, Ranks: 1 << 30}} },
+		{"window", func(p *description.Process) { p.Wins = []description.Win{{Comm: 0, Foreign: -1, Ranks: 1 << 30}} },
 			"shard uuid-00 is left out: shard.json: window 0 has 1073741824 ranks, of at most 262144"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestAbsentRanksAreBounded(t *testing.T) {
 	p := shardtest.New(t, dir, "p0").On("node", 1)
 	p.GPU(0, "", "")
 	for c := range 3 {
-		p.Comm(experiment.Comm{ID: 1 + uint64(c), NRanks: 40, Rank: 1, InitTime: t0})
+		p.Comm(description.Comm{ID: 1 + uint64(c), NRanks: 40, Rank: 1, InitTime: t0})
 	}
 	p.Finish()
 	_, err := Unify(dir, nil)

@@ -83,7 +83,7 @@ func (a *archive) define() {
 
 // describe turns the findings into properties and markers.
 func (a *archive) describe() {
-	d := &description{roster: a.roster, findings: a.findings, repeated: a.repeated}
+	d := &jobText{roster: a.roster, findings: a.findings, repeated: a.repeated}
 	a.properties = d.properties()
 	r := &remarks{roster: a.roster, extent: a.extent, findings: a.findings, rows: a.rows}
 	a.markers = r.all()

@@ -3,7 +3,7 @@
 package scorep
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -21,12 +21,12 @@ type base interface {
 	has(p *jobs.Process) bool
 	standsFor(p *jobs.Process) otf2.LocationRef
 	// row returns whether, and how, a location is included, and its name in the archive. note counts a decision.
-	row(p *jobs.Process, l *experiment.Location) (treatment, string)
+	row(p *jobs.Process, l *description.Location) (treatment, string)
 	note(do treatment)
 	// marks reports whether any row of the process gets its forwarded calls marked; forwarded reports whether a region
 	// consists of such calls.
 	marks(p *jobs.Process) bool
-	forwarded(r *experiment.Region) bool
+	forwarded(r *description.Region) bool
 	// calls returns the base's regions for forwarded NCCL calls that are in no group yet.
 	calls() []otf2.RegionRef
 	// paradigm reports whether the base defines the paradigm.
@@ -61,12 +61,12 @@ func (alone) has(*jobs.Process) bool                   { return false }
 func (alone) standsFor(*jobs.Process) otf2.LocationRef { return otf2.UndefinedLocation }
 func (alone) note(treatment)                           {}
 func (alone) marks(*jobs.Process) bool                 { return false }
-func (alone) forwarded(*experiment.Region) bool        { return false }
+func (alone) forwarded(*description.Region) bool       { return false }
 func (alone) calls() []otf2.RegionRef                  { return nil }
 func (alone) paradigm(otf2.Paradigm) bool              { return false }
 func (alone) empty(r *jobs.Run) (first, last uint64)   { return r.Begin(), r.Begin() }
 
-func (alone) row(_ *jobs.Process, l *experiment.Location) (treatment, string) {
+func (alone) row(_ *jobs.Process, l *description.Location) (treatment, string) {
 	return keepRow, rowName(l)
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -37,7 +37,7 @@ func TestCommunicatorsHaveTheirParents(t *testing.T) {
 	dir := mpiTSC.job(t, func(rank int, p *shardtest.Process) {
 		for _, c := range made {
 			if r := slices.Index(c.ranks, rank); r >= 0 {
-				p.Comm(experiment.Comm{ID: c.id, Name: c.name, NRanks: len(c.ranks), Rank: r, NNodes: 1,
+				p.Comm(description.Comm{ID: c.id, Name: c.name, NRanks: len(c.ranks), Rank: r, NNodes: 1,
 					InitTime: p.Shard.Comms[0].InitTime + c.earliest + uint64(rank)})
 			}
 		}

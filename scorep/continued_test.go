@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -19,7 +21,7 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 		t.Run(fmt.Sprint("launched ", launched), func(t *testing.T) {
 			dir := t.TempDir()
 			for r := range 3 {
-				var before map[string]experiment.Sequence
+				var before map[string]sequence.Sequence
 				shards := 1
 				if r == 1 {
 					shards = 3
@@ -36,11 +38,11 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 						p.Launched("slurm", r, 3)
 					}
 					p.GPU(0, fmt.Sprint("GPU-", r), "")
-					p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: 3, Rank: r, InitTime: t0, Sequences: before})
+					p.Comm(description.Comm{ID: 1, Name: "world", NRanks: 3, Rank: r, InitTime: t0, Sequences: before})
 					p.Network(0)
 					if k == 2 { // of what the one before held in memory it is known what it was
 						p.Shard.Counts.Lost =
-							map[string]map[string]uint64{experiment.LostWithCollector: {"AllReduce": 2}}
+							map[string]map[string]uint64{loss.WithCollector: {"AllReduce": 2}}
 						p.Lose(0, 2, shardtest.Op{Function: "AllReduce", Count: 10})
 					}
 					n := uint64(6 / shards)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -24,14 +24,14 @@ func halfFlushed(t *testing.T, dir string) (checkpoint []byte, bytes int64) {
 	testkit.Must(t, err)
 	for r := range 2 {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(host, 100+r).Launched("slurm", r, 2)
-		world := p.Comm(experiment.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000})
+		world := p.Comm(description.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000})
 		p.AllReduce(world, shardtest.Epoch+2000, shardtest.Epoch+3000, 8)
 		p.Flush()
 		if r == 0 {
 			checkpoint = testkit.Value(os.ReadFile(filepath.Join(p.Dir, "shard.json")))(t)
 			bytes = p.Shard.Locations[1].Bytes
 		}
-		other := p.Comm(experiment.Comm{ID: 8, Name: "other", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 4000})
+		other := p.Comm(description.Comm{ID: 8, Name: "other", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 4000})
 		p.AllReduce(other, shardtest.Epoch+5000, shardtest.Epoch+6000, 8)
 		p.AllReduce(world, shardtest.Epoch+7000, shardtest.Epoch+8000, 8)
 		p.Call("ncclBroadcast", shardtest.Epoch+7000, shardtest.Epoch+7500)
@@ -151,7 +151,7 @@ func TestAFailedEndIsCutBack(t *testing.T) {
 	checkpoint, bytes := halfFlushed(t, dir)
 	shard := filepath.Join(dir, "shards", "p0")
 	testkit.Must(t, os.WriteFile(filepath.Join(shard, "shard.json"), checkpoint, 0o600))
-	var p experiment.Process
+	var p description.Process
 	testkit.Must(t, json.Unmarshal(checkpoint, &p))
 	if info, err := os.Stat(filepath.Join(shard, "1.evt")); err != nil || info.Size() <= bytes || p.Finished {
 		t.Fatalf("the event file has %d bytes, of which %d are vouched for: %v", info.Size(), bytes, err)

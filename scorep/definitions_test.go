@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -91,10 +91,10 @@ func TestProcessesAreInWorldOrder(t *testing.T) {
 				}
 				p.GPU(0, "", "")
 				if d.comm > 0 {
-					p.Comm(experiment.Comm{ID: uint64(d.comm), NRanks: d.of, Rank: d.rank, InitTime: t0})
+					p.Comm(description.Comm{ID: uint64(d.comm), NRanks: d.of, Rank: d.rank, InitTime: t0})
 				}
 				if d.comm2 > 0 {
-					p.Comm(experiment.Comm{ID: uint64(d.comm2), NRanks: d.of2, Rank: d.rank2, InitTime: t0})
+					p.Comm(description.Comm{ID: uint64(d.comm2), NRanks: d.of2, Rank: d.rank2, InitTime: t0})
 				}
 				p.Finish()
 			}
@@ -140,7 +140,7 @@ func TestRuns(t *testing.T) {
 				}
 				p.Shard.FirstTime, p.Shard.LastTime = t0+d.begin*second, t0+d.end*second
 				if d.comm > 0 {
-					p.Comm(experiment.Comm{ID: uint64(d.comm), NRanks: d.of, Rank: d.rank,
+					p.Comm(description.Comm{ID: uint64(d.comm), NRanks: d.of, Rank: d.rank,
 						InitTime: t0 + d.begin*second, FinalTime: t0 + d.end*second})
 				}
 				p.Finish()
@@ -207,7 +207,7 @@ func TestCountsAndMarkersOfProcessesAreInTheArchive(t *testing.T) {
 		c.Oddities = map[string]uint64{"STRAY_STOPS": uint64(rank)}
 		if rank == 1 {
 			c.Lost = map[string]map[string]uint64{"ring full": {"ProxyOp": 4, "Coll": 2}, "memory-cap": {"KernelCh": 1}}
-			p.Shard.Markers = []experiment.Marker{
+			p.Shard.Markers = []description.Marker{
 				{Time: t0 + 400_000, Duration: 1000, Severity: otf2.MarkerSeverityHigh, Category: "Loss",
 					Text: "7 events", Location: 1},
 				{Time: 0, Duration: 1 << 60, Severity: otf2.MarkerSeverityLow, Category: "Loss",
@@ -263,11 +263,11 @@ func TestDevices(t *testing.T) {
 		case 2:
 			p.GPU(-1, "", "")
 			gpu = p.GPU(-1, "", "") // two that nothing is known of
-			p.Comm(experiment.Comm{ID: 2, NRanks: 1, GPU: 0, InitTime: t0})
+			p.Comm(description.Comm{ID: 2, NRanks: 1, GPU: 0, InitTime: t0})
 		case 3:
 			gpu = -1 // and none described at all
 		}
-		p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: i, GPU: gpu, InitTime: t0})
+		p.Comm(description.Comm{ID: 1, NRanks: 4, Rank: i, GPU: gpu, InitTime: t0})
 		p.Region("AllReduce", "NCCL collectives", otf2.RegionRoleCollAll2All)
 		p.Shard.Regions[0].Paradigm, p.Shard.Library = otf2.ParadigmHIP, "RCCL"
 		p.Finish()
@@ -289,7 +289,7 @@ func TestDevicesAreInOrder(t *testing.T) {
 	p := shardtest.New(t, dir, "0").On("a", 1).Launched("slurm", 0, 1)
 	for rank, device := range []int{3, 0, 2, 1} {
 		gpu := p.GPU(device, "", "")
-		p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: rank, GPU: gpu, InitTime: t0})
+		p.Comm(description.Comm{ID: 1, NRanks: 4, Rank: rank, GPU: gpu, InitTime: t0})
 	}
 	p.Finish()
 	var names []string
@@ -332,7 +332,7 @@ func TestManyLocations(t *testing.T) {
 		p := shardtest.New(t, dir, fmt.Sprintf("%03d", r)).On(fmt.Sprint("n", r/8), r).Launched("slurm", r, size)
 		p.GPU(r%8, fmt.Sprint("GPU-", r), "")
 		for c := range uint64(9) {
-			comm := p.Comm(experiment.Comm{ID: 100 + c, Name: fmt.Sprint("c", c), NRanks: size, Rank: r,
+			comm := p.Comm(description.Comm{ID: 100 + c, Name: fmt.Sprint("c", c), NRanks: size, Rank: r,
 				InitTime: t0 + c})
 			p.AllReduce(comm, t0+1000, t0+2000, 1)
 		}

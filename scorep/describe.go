@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
@@ -31,7 +32,7 @@ type Description struct {
 // DescribedShard is a process's shard, with the mapping of its locations and times to the job's.
 type DescribedShard struct {
 	Dir      string
-	Process  *experiment.Process
+	Process  *description.Process
 	Location func(number uint64) (otf2.LocationRef, bool)
 	At       func(uint64) uint64 // converts the process's times to the job's, whose hosts' clocks are not synchronized
 }

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -25,7 +25,7 @@ func TestDescribe(t *testing.T) {
 			if profile {
 				p.Shard.Settings = map[string]string{"MODE": "profile"}
 			}
-			p.Comm(experiment.Comm{ID: id, Name: name, NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000*id})
+			p.Comm(description.Comm{ID: id, Name: name, NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000*id})
 			p.Finish()
 		}
 	}

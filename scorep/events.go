@@ -10,8 +10,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
@@ -60,7 +60,7 @@ func (a *archive) placeEvents(dir string) (*files.Events, error) {
 			if lost == nil {
 				lost = make(map[string]map[string]uint64)
 			}
-			lost[experiment.LostFromDisk] = map[string]uint64{experiment.LostRecords: n}
+			lost[loss.FromDisk] = map[string]uint64{loss.Records: n}
 			p.Shard.Counts.Lost = lost
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -18,24 +19,24 @@ import (
 // evidence lists the properties that describe how each process was recorded. value returns "" if the value is unknown.
 var evidence = []struct {
 	name  property.Name
-	value func(p *experiment.Process) string
+	value func(p *description.Process) string
 	usual string // if all processes have this value, the property is omitted
 }{
-	{property.Library, func(p *experiment.Process) string { return p.Library }, ""},
-	{property.LibraryVersion, func(p *experiment.Process) string { return libraryVersion(p.LibraryVersion) }, ""},
-	{property.LibraryPath, func(p *experiment.Process) string { return p.LibraryPath }, ""},
-	{property.APIVersion, func(p *experiment.Process) string { return strconv.Itoa(p.APIVersion) }, ""},
-	{property.EventMask, func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }, ""},
+	{property.Library, func(p *description.Process) string { return p.Library }, ""},
+	{property.LibraryVersion, func(p *description.Process) string { return libraryVersion(p.LibraryVersion) }, ""},
+	{property.LibraryPath, func(p *description.Process) string { return p.LibraryPath }, ""},
+	{property.APIVersion, func(p *description.Process) string { return strconv.Itoa(p.APIVersion) }, ""},
+	{property.EventMask, func(p *description.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }, ""},
 	{property.Withheld, withheld, nothingWithheld},
-	{property.RecordMask, func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }, ""},
+	{property.RecordMask, func(p *description.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }, ""},
 	{property.NetSteps, netSteps, eachStep},
-	{property.ClockSource, func(p *experiment.Process) string { return p.Clock.Source }, ""},
-	{property.MemoryKind, func(p *experiment.Process) string { return p.Memory.Kind }, ""},
+	{property.ClockSource, func(p *description.Process) string { return p.Clock.Source }, ""},
+	{property.MemoryKind, func(p *description.Process) string { return p.Memory.Kind }, ""},
 	{property.CUPTIState, cuptiState, cuptiOff},
 	{property.CUPTIVersion, cuptiVersion, unknownValue},
 	{property.ScorepState, scorepState, scorepOff},
-	{property.ImportedFrom, func(p *experiment.Process) string { return importOf(p).From }, notImported},
-	{property.ImportMissing, func(p *experiment.Process) string { return strings.Join(importOf(p).Missing, "; ") },
+	{property.ImportedFrom, func(p *description.Process) string { return importOf(p).From }, notImported},
+	{property.ImportMissing, func(p *description.Process) string { return strings.Join(importOf(p).Missing, "; ") },
 		notImported},
 }
 
@@ -44,15 +45,15 @@ const nothingWithheld = "nothing"
 
 // withheld names the event types that a process wanted but could not safely request from NCCL, and the reason. At
 // present these can only be GPU times.
-func withheld(p *experiment.Process) string {
+func withheld(p *description.Process) string {
 	if p.Masks.Withheld == 0 {
 		return nothingWithheld
 	}
 	const what = "GPU times (KernelCh): "
 	switch p.Masks.WithheldWhy {
-	case experiment.WithheldRoom:
+	case provenance.WithheldRoom:
 		return what + hidden.NoRoom
-	case experiment.WithheldLate:
+	case provenance.WithheldLate:
 		return what + "the collector was ready late, and NCCL cannot begin with them later"
 	}
 	return what + hidden.Danger + "; " + hidden.AllGatherV + "=0 in all processes makes them safe"
@@ -61,7 +62,7 @@ func withheld(p *experiment.Process) string {
 // eachStep is the value for processes whose network steps were recorded one by one, or not at all.
 const eachStep = "one by one"
 
-func netSteps(p *experiment.Process) string {
+func netSteps(p *description.Process) string {
 	if p.Masks.NetSums {
 		return property.NetStepsSummed
 	}
@@ -76,7 +77,7 @@ const cuptiOff = "off"
 
 // cuptiState returns the state of CUPTI in a process, as package shm names it, with the reason or error if there is
 // one.
-func cuptiState(p *experiment.Process) string {
+func cuptiState(p *description.Process) string {
 	switch c := p.Cupti; {
 	case c == nil:
 		return cuptiOff
@@ -93,7 +94,7 @@ func cuptiState(p *experiment.Process) string {
 const scorepOff = "off"
 
 // scorepState returns the state of forwarding to Score-P, with the reason if it is off, else the thread model.
-func scorepState(p *experiment.Process) string {
+func scorepState(p *description.Process) string {
 	switch s := p.Scorep; {
 	case s == nil:
 		return scorepOff
@@ -107,14 +108,14 @@ func scorepState(p *experiment.Process) string {
 // notImported is the value for processes that our own plugin recorded.
 const notImported = "nothing"
 
-func importOf(p *experiment.Process) *experiment.Import {
+func importOf(p *description.Process) *description.Import {
 	if p.Import == nil {
-		return &experiment.Import{From: notImported, Missing: []string{notImported}}
+		return &description.Import{From: notImported, Missing: []string{notImported}}
 	}
 	return p.Import
 }
 
-func cuptiVersion(p *experiment.Process) string {
+func cuptiVersion(p *description.Process) string {
 	if p.Cupti == nil || p.Cupti.Version == 0 {
 		return ""
 	}

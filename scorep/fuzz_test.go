@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
@@ -20,7 +20,7 @@ import (
 func FuzzShardDescription(f *testing.F) {
 	dir := f.TempDir()
 	for _, p := range job(f, dir, 2, 2, func(rank int, p *shardtest.Process) {
-		p.Shard.Markers = []experiment.Marker{{Time: t0, Category: "Loss", Text: "some", Location: 1}}
+		p.Shard.Markers = []description.Marker{{Time: t0, Category: "Loss", Text: "some", Location: 1}}
 		p.Shard.Counts.Lost = map[string]map[string]uint64{"ring": {"Coll": 1}}
 	}) {
 		p.Finish()

@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -23,7 +24,7 @@ import (
 //	NVLINK_PEERS      the other ends, by PCI address: "6 x 0000:07:00.0 (switch)"
 //	MIG               the part of a divided GPU: "GPU-…, GPU instance 1, compute instance 0"; "on" if it is divided
 //	FOUND_BY          how the GPU was identified, if not by CUDA
-func (d *definitions) describeGPU(node otf2.SystemTreeNodeRef, g *experiment.GPU) {
+func (d *definitions) describeGPU(node otf2.SystemTreeNodeRef, g *description.GPU) {
 	d.property(node, "UUID", g.UUID)
 	d.property(node, "PCI", g.PCI)
 	f := g.Facts
@@ -66,19 +67,19 @@ func (d *definitions) describeGPU(node otf2.SystemTreeNodeRef, g *experiment.GPU
 
 // identityOf returns the GPU's UUID, or "" if the GPU was guessed without the process's own CUDA. A guess does not
 // prove that two processes use the same GPU.
-func identityOf(g *experiment.GPU) string {
+func identityOf(g *description.GPU) string {
 	if guessed(g) {
 		return ""
 	}
 	return g.UUID
 }
 
-func guessed(g *experiment.GPU) bool { return g.Facts != nil && g.Facts.Guess != "" }
+func guessed(g *description.GPU) bool { return g.Facts != nil && g.Facts.Guess != "" }
 
 // divided reports whether the GPU is a MIG partition, so that other partitions share its PCI address.
-func divided(g *experiment.GPU) bool { return g.Facts != nil && g.Facts.MIG != nil }
+func divided(g *description.GPU) bool { return g.Facts != nil && g.Facts.MIG != nil }
 
-func migText(f *experiment.GPUFacts) string {
+func migText(f *provenance.GPUFacts) string {
 	if f.MIG == nil {
 		if f.MIGMode {
 			return "on"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -50,7 +50,7 @@ func (r *roster) hidden() []hidden.Traffic {
 
 // placeOf returns the facts about a process from which package hidden concludes what its library does not report.
 // requests: at least one process has recorded requests of a network plugin.
-func placeOf(p *experiment.Process, requests bool) hidden.Place {
+func placeOf(p *description.Process, requests bool) hidden.Place {
 	place := hidden.Place{
 		Library: p.Library, Version: p.LibraryVersion, GPUs: p.Architectures,
 		Network: !requests && p.Masks.Record&(1<<shm.EventNetPlugin) != 0,
@@ -68,7 +68,7 @@ func placeOf(p *experiment.Process, requests bool) hidden.Place {
 
 // callsUnseen reports whether a process recorded collectives but no API calls, although its profiler API has them and
 // they were to be recorded.
-func callsUnseen(p *experiment.Process) bool {
+func callsUnseen(p *description.Process) bool {
 	n := p.Counts.Starts
 	return p.APIVersion > 4 && p.Masks.Record&(1<<shm.EventCollApi) != 0 && n[shm.EventColl.String()] > 0 &&
 		n[shm.EventCollApi.String()]+n[shm.EventGroupApi.String()] == 0

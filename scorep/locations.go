@@ -5,7 +5,7 @@ package scorep
 import (
 	"fmt"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -94,7 +94,7 @@ func (d *definer) identify(l *location) {
 		if s.Thread != "" {
 			d.locationProperty(l, property.Thread, otf2.TypeString, otf2.Value(d.text(s.Thread)))
 		}
-	case s.Kind == experiment.KindRank && s.Comm >= 0 && s.Comm < len(l.part.Shard.Comms):
+	case s.Kind == description.KindRank && s.Comm >= 0 && s.Comm < len(l.part.Shard.Comms):
 		c := &l.part.Shard.Comms[s.Comm]
 		d.locationProperty(l, property.CommID, otf2.TypeUint64, otf2.Value(c.ID))
 		if c.NNodes > 0 {

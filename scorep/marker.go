@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -70,7 +70,7 @@ func (r *remarks) all() markers {
 
 // markerOf converts a process's own marker to the archive's time. It is clipped to the range of events, because readers
 // draw markers only there.
-func (r *remarks) markerOf(p *jobs.Process, m *experiment.Marker) marker {
+func (r *remarks) markerOf(p *jobs.Process, m *description.Marker) marker {
 	out := marker{
 		time: p.At(m.Time), duration: m.Duration, severity: m.Severity, category: m.Category, text: m.Text,
 		scope: otf2.MarkerScopeLocationGroup, ref: uint64(p.Index),

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -264,10 +264,10 @@ func (g *merger) plant(t *systemTree, w *jobs.World) {
 }
 
 // row returns how a location is included, and its name.
-func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string) {
+func (g *merger) row(p *jobs.Process, l *description.Location) (treatment, string) {
 	fit := g.pairs[p]
 	// without a single owner, it is not known which thread made which call
-	if fit == nil || l.Kind != experiment.KindThread || l.TID == 0 || l.Shared() {
+	if fit == nil || l.Kind != description.KindThread || l.TID == 0 || l.Shared() {
 		return keepRow, rowName(l)
 	}
 	thread := fit.Thread(p, l.TID)
@@ -281,7 +281,7 @@ func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string
 	case p.Shard.Scorep.Points:
 		return markRow, name
 	case slices.ContainsFunc(p.Shard.Regions,
-		func(r experiment.Region) bool { return r.Group == regions.GroupAPI && !g.forwarded(&r) }):
+		func(r description.Region) bool { return r.Group == regions.GroupAPI && !g.forwarded(&r) }):
 		return markRow, name
 	}
 	return leaveRow, name
@@ -290,7 +290,7 @@ func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string
 // forwards reports whether all calls of a thread were forwarded to Score-P and recorded by it. Calls that were not
 // forwarded are counted by process and reason, not by thread, so any such call makes it uncertain for every thread. An
 // exception is the reason "other threads", which never applies to the main thread.
-func (g *merger) forwards(p *jobs.Process, l *experiment.Location) bool {
+func (g *merger) forwards(p *jobs.Process, l *description.Location) bool {
 	s, calls := p.Shard.Scorep, p.Shard.Counts.Scorep
 	if s == nil || s.State != shm.ScorepOn.String() || calls[shm.ScorepForwarded] == 0 || len(g.Regions) == 0 {
 		return false
@@ -305,7 +305,7 @@ func (g *merger) forwards(p *jobs.Process, l *experiment.Location) bool {
 }
 
 // forwarded reports whether a region consists of NCCL calls that the measurement also has.
-func (g *merger) forwarded(r *experiment.Region) bool {
+func (g *merger) forwarded(r *description.Region) bool {
 	return r.Group == regions.GroupAPI && g.Regions[r.Name]
 }
 
@@ -334,7 +334,7 @@ func (g *merger) calls() (all []otf2.RegionRef) {
 
 // marks reports whether any row of the process gets its forwarded calls marked.
 func (g *merger) marks(p *jobs.Process) bool {
-	return slices.ContainsFunc(p.Shard.Locations, func(l experiment.Location) bool {
+	return slices.ContainsFunc(p.Shard.Locations, func(l description.Location) bool {
 		do, _ := g.row(p, &l)
 		return do == markRow
 	})

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -62,10 +64,10 @@ func (tr *trace) processIDs(t testing.TB, a *otf2.Archive) []int {
 func (tr *trace) raw(tick uint64) uint64 { return uint64(float64(tick) / tr.ticksPerNs) }
 
 // tuples are readings of the clocks every so many nanoseconds, which are off the true line by some nanoseconds.
-func (tr *trace) tuples(first, last uint64, every uint64) (all []experiment.ClockTuple) {
+func (tr *trace) tuples(first, last uint64, every uint64) (all []provenance.ClockTuple) {
 	for i, raw := 0, first; ; i, raw = i+1, raw+every {
 		ticks := uint64(2.5*float64(raw)) + uint64(i*37%101)
-		all = append(all, experiment.ClockTuple{Ticks: ticks, Raw: raw, Mono: raw - 12345,
+		all = append(all, provenance.ClockTuple{Ticks: ticks, Raw: raw, Mono: raw - 12345,
 			Real: shardtest.Epoch + raw - first + uint64(i)})
 		if raw > last {
 			return all
@@ -86,12 +88,12 @@ func (tr *trace) job(t testing.TB, change func(rank int, p *shardtest.Process)) 
 		p := shardtest.New(t, dir, fmt.Sprintf("uuid-%d", rank)).On(tr.host, pid).Launched("openmpi", rank, len(pids))
 		p.Shard.PIDStart = uint64(100 + rank)
 		anchor := begin - 3_000_000 + uint64(rank)*1000
-		p.Shard.Clock = experiment.Clock{Source: "tsc", AnchorRaw: anchor,
+		p.Shard.Clock = provenance.Clock{Source: "tsc", AnchorRaw: anchor,
 			AnchorReal: shardtest.Epoch + uint64(rank)*777, Tuples: tr.tuples(anchor, end, (end-begin)/23)}
 		p.Shard.Locations[0].TID = pid
 		at := func(raw uint64) uint64 { return raw - p.Shard.Clock.AnchorRaw + p.Shard.Clock.AnchorReal }
 		p.GPU(0, fmt.Sprintf("GPU-%04d", rank), fmt.Sprintf("0000:%02x:00.0", rank))
-		p.Comm(experiment.Comm{ID: 0xabcdef, Name: "world", NRanks: len(pids), Rank: rank, NNodes: 1,
+		p.Comm(description.Comm{ID: 0xabcdef, Name: "world", NRanks: len(pids), Rank: rank, NNodes: 1,
 			InitTime: at(begin + 1_000_000)})
 		const calls = 40
 		step := (end - begin - 2_000_000) / (calls + 1)
@@ -121,12 +123,12 @@ func integer(v uint64) *big.Rat {
 
 // expected is the exact time, in the measurement's clock, of a time of a process: by its readings of the clocks, and on
 // by the measurement's corrections of the rank. It is computed here in another way than by transfer.
-func (tr *trace) expected(p *experiment.Process, offsets []otf2.ClockOffset, at uint64) *big.Rat {
+func (tr *trace) expected(p *description.Process, offsets []otf2.ClockOffset, at uint64) *big.Rat {
 	rat := func(v uint64) *big.Rat { r, _ := new(big.Rat).SetString(strconv.FormatUint(v, 10)); return r }
 	raw := rat(at - p.Clock.AnchorReal + p.Clock.AnchorRaw)
 	ticks := raw
 	if tr.ticksPerNs != 1 {
-		k := slices.IndexFunc(p.Clock.Tuples, func(c experiment.ClockTuple) bool { return rat(c.Raw).Cmp(raw) >= 0 })
+		k := slices.IndexFunc(p.Clock.Tuples, func(c provenance.ClockTuple) bool { return rat(c.Raw).Cmp(raw) >= 0 })
 		if k < 0 {
 			k = len(p.Clock.Tuples) - 1
 		}
@@ -342,7 +344,7 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 	measurement, filtered := withForwarded(t, mpiTSC.dir, "ncclAllReduce"), linkable(t, mpiTSC.dir)
 	forwarded := func(more func(rank int, p *shardtest.Process)) func(int, *shardtest.Process) {
 		return func(rank int, p *shardtest.Process) {
-			p.Shard.Scorep = &experiment.Scorep{State: "on", Model: "none"}
+			p.Shard.Scorep = &provenance.Scorep{State: "on", Model: "none"}
 			p.Shard.Counts.Scorep = map[string]uint64{"FORWARDED": 40}
 			if more != nil {
 				more(rank, p)
@@ -378,8 +380,8 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 		}), false},
 		{"from another thread that the substrate plugin names", forwarded(func(rank int, p *shardtest.Process) {
 			p.Shard.Locations[0].TID++
-			p.Shard.Scorep.Substrate = &experiment.ScorepSubstrate{Rank: rank,
-				Threads: []experiment.ScorepThread{{TID: p.Shard.Locations[0].TID}}}
+			p.Shard.Scorep.Substrate = &provenance.ScorepSubstrate{Rank: rank,
+				Threads: []provenance.ScorepThread{{TID: p.Shard.Locations[0].TID}}}
 		}), true},
 		{"without durations in Score-P", forwarded(
 			func(rank int, p *shardtest.Process) { p.Shard.Scorep.Points = true }), false},
@@ -507,7 +509,7 @@ func TestMergeByRealTime(t *testing.T) {
 		}
 	})
 	mergeByReadings(t, measurement, dir, "gettimeofday",
-		func(c *experiment.ClockTuple) float64 { return float64(c.Real) / 1000 })
+		func(c *provenance.ClockTuple) float64 { return float64(c.Real) / 1000 })
 }
 
 // From release 9 on, Score-P's "clock_gettime" is the clock that the machine's time service steers.
@@ -523,12 +525,12 @@ func TestMergeBySteeredClock(t *testing.T) {
 		}
 	})
 	mergeByReadings(t, measurement, dir, "clock_gettime",
-		func(c *experiment.ClockTuple) float64 { return float64(c.Mono) })
+		func(c *provenance.ClockTuple) float64 { return float64(c.Mono) })
 }
 
 // mergeByReadings merges four processes, and compares the first one's times with the lines through its readings of a
 // clock.
-func mergeByReadings(t *testing.T, measurement, dir, timer string, clock func(c *experiment.ClockTuple) float64) {
+func mergeByReadings(t *testing.T, measurement, dir, timer string, clock func(c *provenance.ClockTuple) float64) {
 	t.Helper()
 	res, merged := merge(t, measurement, dir, nil)
 	accept(t, res.Archive)
@@ -623,7 +625,7 @@ func TestMergeKeepsWhatItDoesNotKnow(t *testing.T) {
 	testkit.Must(t, w.Close())
 	dir := mpiTSC.job(t, func(rank int, p *shardtest.Process) {
 		p.Shard.Markers = append(p.Shard.Markers,
-			experiment.Marker{Time: p.Shard.Clock.AnchorReal + 200_000_000, Duration: 1_000_000,
+			description.Marker{Time: p.Shard.Clock.AnchorReal + 200_000_000, Duration: 1_000_000,
 				Severity: otf2.MarkerSeverityLow, Category: "Remark", Text: "of NCCL", Location: 0})
 	})
 	res, merged := merge(t, measurement, dir, nil)
@@ -657,11 +659,11 @@ func TestMergeOfContinuedAndMissingProcesses(t *testing.T) {
 	p := shardtest.New(t, dir, "uuid-9").On("vm", 13575).Launched("openmpi", 0, 5)
 	p.Shard.PIDStart, p.Shard.Clock, p.Shard.Tag = zero.PIDStart, zero.Clock, zero.Tag
 	p.Shard.BootID = zero.BootID
-	p.Shard.Settings = map[string]string{experiment.SettingContinues: "uuid-0"}
+	p.Shard.Settings = map[string]string{description.SettingContinues: "uuid-0"}
 	p.Shard.Locations[0].TID = 13575
 	p.GPU(0, "GPU-0000", "0000:00:00.0")
 	at := zero.Clock.AnchorReal + 600_000_000
-	p.Comm(experiment.Comm{ID: 0xabcdef, Name: "world", NRanks: 5, Rank: 0, NNodes: 1, InitTime: at})
+	p.Comm(description.Comm{ID: 0xabcdef, Name: "world", NRanks: 5, Rank: 0, NNodes: 1, InitTime: at})
 	p.Call("ncclAllReduce", at+1, at+2)
 	p.Finish()
 
@@ -739,12 +741,12 @@ func TestMergeRefusals(t *testing.T) {
 func TestMergeOfSeveralJobsAndDoubles(t *testing.T) {
 	dir := mpiTSC.job(t, nil)
 	other := shardtest.New(t, dir, "uuid-other").On("vm", 99)
-	other.Comm(experiment.Comm{ID: 7, NRanks: 1, InitTime: shardtest.Epoch + 1e15})
+	other.Comm(description.Comm{ID: 7, NRanks: 1, InitTime: shardtest.Epoch + 1e15})
 	other.Finish()
 	twin := shardtest.New(t, dir, "uuid-twin").On("vm", 13578).Launched("openmpi", 3, 4)
 	three := testkit.Value(experiment.Read(filepath.Join(dir, "shards", "uuid-3")))(t)
 	twin.Shard.Clock, twin.Shard.PIDStart = three.Clock, 4711
-	twin.Comm(experiment.Comm{ID: 8, NRanks: 1, InitTime: three.FirstTime})
+	twin.Comm(description.Comm{ID: 8, NRanks: 1, InitTime: three.FirstTime})
 	twin.Finish()
 	res, _ := merge(t, linkable(t, mpiTSC.dir), dir, nil)
 	accept(t, res.Archive)

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -32,7 +32,7 @@ func repeatedMetrics(of *roster) repeated {
 	rows := make(map[gpu][]row)
 	for _, p := range of.ordered() {
 		for _, l := range p.Shard.Locations {
-			if l.Kind != experiment.KindGPUMetrics {
+			if l.Kind != description.KindGPUMetrics {
 				continue
 			}
 			g := gpuOfMetrics(p, l.Number)
@@ -76,11 +76,11 @@ func gpuOfMetrics(p *jobs.Process, number uint32) int {
 // defineMetrics defines each metric member and each class once, whichever processes use it. Measurements of GPUs become
 // one instance per row: recorded by the row, with the device as its scope.
 func (d *definer) defineMetrics(t *systemTree) {
-	members := make(map[experiment.MetricMember]otf2.MetricMemberRef)
+	members := make(map[description.MetricMember]otf2.MetricMemberRef)
 	classes := make(map[string]otf2.MetricRef)
 	next := d.from.metric // classes and instances share one range of ids
 	global := make(map[*jobs.Process][]uint64)
-	class := func(m *experiment.Metric) otf2.MetricRef {
+	class := func(m *description.Metric) otf2.MetricRef {
 		refs := make([]otf2.MetricMemberRef, len(m.Members))
 		var key strings.Builder
 		fmt.Fprintf(&key, "%d", m.Recorder)

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -23,9 +24,9 @@ func measuredJob(t *testing.T, dir string) []*shardtest.Process {
 	return job(t, dir, 6, 2, func(rank int, p *shardtest.Process) {
 		p.On("node0", 1000+rank)
 		g := &p.Shard.GPUs[0]
-		facts := &experiment.GPUFacts{
+		facts := &provenance.GPUFacts{
 			Index: 0, Name: "Test GPU", Memory: 80 << 30, Driver: "570.1", PCIeGeneration: 5, PCIeWidth: 16,
-			NVLinks: []experiment.NVLink{
+			NVLinks: []provenance.NVLink{
 				{Link: 0, Version: "4.0", Speed: 26562, Peer: "0000:80:00.0", Switch: true},
 				{Link: 1, Version: "4.0", Speed: 26562, Peer: "0000:80:00.0", Switch: true},
 				{Link: 2, Speed: 20000, Peer: "0000:81:00.0"}, {Link: 3},
@@ -38,7 +39,7 @@ func measuredJob(t *testing.T, dir string) []*shardtest.Process {
 		case 2, 3:
 			g.UUID, g.PCI = fmt.Sprintf("MIG-%d", rank), "0000:02:00.0"
 			facts.Index, facts.MIGMode, facts.MIG = 1, true,
-				&experiment.MIG{Parent: "GPU-second", GPUInstance: rank, ComputeInstance: 0}
+				&provenance.MIG{Parent: "GPU-second", GPUInstance: rank, ComputeInstance: 0}
 		case 4, 5:
 			facts.Guess = "ordinal"
 		}
@@ -119,9 +120,9 @@ func TestMetricsOfDamagedShards(t *testing.T) {
 		if rank == 1 {
 			p.Shard.Metrics[0].GPU = 7
 			p.Shard.Metrics = append(p.Shard.Metrics,
-				experiment.Metric{Members: []experiment.MetricMember{shardtest.Power}, Location: 99, GPU: -3,
+				description.Metric{Members: []description.MetricMember{shardtest.Power}, Location: 99, GPU: -3,
 					Recorder: otf2.RecorderKindAbstract},
-				experiment.Metric{Members: []experiment.MetricMember{shardtest.Outstanding}, Location: -1, GPU: -1,
+				description.Metric{Members: []description.MetricMember{shardtest.Outstanding}, Location: -1, GPU: -1,
 					Locations: []uint32{1, 77}})
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -154,11 +154,11 @@ func (ns *networks) collect(of func(owner) *network) error {
 }
 
 // endpointOf returns the owner and endpoint of a location; false if the location shows no transfers.
-func endpointOf(p *jobs.Process, l *experiment.Location) (owner, *endpoint, bool) {
+func endpointOf(p *jobs.Process, l *description.Location) (owner, *endpoint, bool) {
 	switch {
 	case jobs.ForeignWork(l):
 		return owner{p, -1, l.Foreign}, &endpoint{p, l.Number, p.Shard.Foreign[l.Foreign].Rank, 1}, true
-	case l.Comm >= 0 && (l.Kind == experiment.KindNetSend || l.Kind == experiment.KindNetRecv):
+	case l.Comm >= 0 && (l.Kind == description.KindNetSend || l.Kind == description.KindNetRecv):
 		return owner{p, l.Comm, -1}, &endpoint{p, l.Number, p.Shard.Comms[l.Comm].Rank, 0}, true
 	}
 	return owner{}, nil, false
@@ -167,7 +167,7 @@ func endpointOf(p *jobs.Process, l *experiment.Location) (owner, *endpoint, bool
 // sharedEndpoint is a location that showed transfers of other communicator ranks before.
 type sharedEndpoint struct {
 	*endpoint
-	kind experiment.LocationKind
+	kind description.LocationKind
 }
 
 // laterEndpoints yields the network locations that the process's communicator ranks took over from earlier ones.
@@ -180,8 +180,8 @@ func laterEndpoints(p *jobs.Process) func(yield func(owner, sharedEndpoint) bool
 			}
 			for _, row := range []struct {
 				number uint32
-				kind   experiment.LocationKind
-			}{{c.Network.Send, experiment.KindNetSend}, {c.Network.Recv, experiment.KindNetRecv}} {
+				kind   description.LocationKind
+			}{{c.Network.Send, description.KindNetSend}, {c.Network.Recv, description.KindNetRecv}} {
 				if !yield(owner{p, i, -1}, sharedEndpoint{&endpoint{p, row.number, c.Rank, 0}, row.kind}) {
 					return
 				}
@@ -204,9 +204,9 @@ func newNetwork(in *jobs.Communicator, o owner) *network {
 	return n
 }
 
-func (n *network) add(e *endpoint, kind experiment.LocationKind) {
+func (n *network) add(e *endpoint, kind description.LocationKind) {
 	n.ranks = max(n.ranks, e.rank+1)
-	if kind == experiment.KindNetSend {
+	if kind == description.KindNetSend {
 		n.send = append(n.send, e)
 	} else if n.recv[e.rank] == nil {
 		n.recv[e.rank] = e

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -68,7 +68,7 @@ func transferPuts(t *testing.T, a *otf2.Archive) []put {
 func TestTransfersNameTheirReceivers(t *testing.T) {
 	dir := t.TempDir()
 	procs := job(t, dir, 4, 1, func(rank int, p *shardtest.Process) {
-		p.Comm(experiment.Comm{ID: 7, Name: "pp", NRanks: 2, Rank: rank / 2, InitTime: t0 + uint64(rank%2)})
+		p.Comm(description.Comm{ID: 7, Name: "pp", NRanks: 2, Rank: rank / 2, InitTime: t0 + uint64(rank%2)})
 		p.Shard.Comms[1].ID += uint64(rank % 2) // ranks 0, 2 and 1, 3
 		if rank == 3 {
 			return // no network events of it: its operations' location stands for it
@@ -126,15 +126,15 @@ func pxnJob(t *testing.T, dir string, change func(rank int, p *shardtest.Process
 			"slurm", r, 4) // all have pid 1
 		p.GPU(r%2, "", "")
 		if r%2 == 0 {
-			p.Comm(experiment.Comm{ID: 99, NRanks: 1, InitTime: t0}) // so that the number is not 0
+			p.Comm(description.Comm{ID: 99, NRanks: 1, InitTime: t0}) // so that the number is not 0
 		}
-		p.Comm(experiment.Comm{ID: 5, Name: "world", NRanks: 4, Rank: r, InitTime: t0})
+		p.Comm(description.Comm{ID: 5, Name: "world", NRanks: 4, Rank: r, InitTime: t0})
 		procs[r] = p
 	}
 	for r, p := range procs {
 		if r%2 == 1 {
 			p.Network(0)
-			f := p.Foreign(experiment.ForeignComm{Tag: procs[r-1].Shard.Tag, Index: 1, Rank: r - 1, PID: 1})
+			f := p.Foreign(description.ForeignComm{Tag: procs[r-1].Shard.Tag, Index: 1, Rank: r - 1, PID: 1})
 			p.Put(0, 3-r+1, t0+1_000_000, t0+1_000_100, 11)
 			p.Put(-1-f, (r+1)%4, t0+2_000_000, t0+2_000_100, 22)
 		}
@@ -223,10 +223,10 @@ func TestOriginatorsThatAreNotCertainAreNotGuessed(t *testing.T) {
 				q := shardtest.New(t, strings.TrimSuffix(p.Dir, "/shards/uuid-0"), "stranger").On("node0", 77)
 				q.Shard.Tag = p.Shard.Tag
 				q.GPU(5, "", "")
-				q.Comm(experiment.Comm{ID: 42, NRanks: 1, InitTime: t0})
-				q.Comm(experiment.Comm{ID: 43, NRanks: 2, InitTime: t0})
+				q.Comm(description.Comm{ID: 42, NRanks: 1, InitTime: t0})
+				q.Comm(description.Comm{ID: 43, NRanks: 2, InitTime: t0})
 				q.Finish()
-				p.Comm(experiment.Comm{ID: 43, NRanks: 2, Rank: 1, InitTime: t0})
+				p.Comm(description.Comm{ID: 43, NRanks: 2, Rank: 1, InitTime: t0})
 			}
 		}},
 		{"two members of one number with one tag", func(rank int, p *shardtest.Process) {
@@ -234,12 +234,12 @@ func TestOriginatorsThatAreNotCertainAreNotGuessed(t *testing.T) {
 				q := shardtest.New(t, strings.TrimSuffix(p.Dir, "/shards/uuid-0"), "twin").On("node0", 77)
 				q.Shard.Tag = p.Shard.Tag
 				q.GPU(5, "", "")
-				q.Comm(experiment.Comm{ID: 42, NRanks: 1, InitTime: t0})
-				q.Comm(experiment.Comm{ID: 43, NRanks: 2, InitTime: t0})
+				q.Comm(description.Comm{ID: 42, NRanks: 1, InitTime: t0})
+				q.Comm(description.Comm{ID: 43, NRanks: 2, InitTime: t0})
 				q.Finish()
 			}
 			if rank == 1 {
-				p.Comm(experiment.Comm{ID: 43, NRanks: 2, Rank: 1, InitTime: t0})
+				p.Comm(description.Comm{ID: 43, NRanks: 2, Rank: 1, InitTime: t0})
 			}
 		}},
 	} {
@@ -270,10 +270,10 @@ func TestCommunicatorsOfUnknownSize(t *testing.T) {
 		p := shardtest.New(t, dir, fmt.Sprint(r)).On("node0", 10+r).Launched("slurm", r, 3)
 		p.Shard.APIVersion = 2
 		p.GPU(r, "", "")
-		p.Comm(experiment.Comm{ID: 0x77, Rank: r, InitTime: t0}) // by its commHash
-		p.Comm(experiment.Comm{Rank: -1, InitTime: t0})          // nothing was said
-		p.Comm(experiment.Comm{ID: 0x88, NRanks: 3, Rank: r, InitTime: t0})
-		p.Shard.Comms = append(p.Shard.Comms, experiment.Comm{Location: -1}) // not announced yet
+		p.Comm(description.Comm{ID: 0x77, Rank: r, InitTime: t0}) // by its commHash
+		p.Comm(description.Comm{Rank: -1, InitTime: t0})          // nothing was said
+		p.Comm(description.Comm{ID: 0x88, NRanks: 3, Rank: r, InitTime: t0})
+		p.Shard.Comms = append(p.Shard.Comms, description.Comm{Location: -1}) // not announced yet
 		for c := range 2 {
 			p.Network(c)
 			p.Put(c, (r+1)%3, t0+10_000+uint64(10*c+r), t0+20_000, uint64(10*c+r))

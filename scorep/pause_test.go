@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -17,15 +18,15 @@ import (
 
 func TestPauses(t *testing.T) {
 	var said strings.Builder
-	type gaps = []experiment.Gap
-	at := func(from, to uint64) experiment.Gap {
-		g := experiment.Gap{From: from, To: to, FromTime: t0 + 1_000_000 + from, ToTime: t0 + 1_000_000 + to}
+	type gaps = []description.Gap
+	at := func(from, to uint64) description.Gap {
+		g := description.Gap{From: from, To: to, FromTime: t0 + 1_000_000 + from, ToTime: t0 + 1_000_000 + to}
 		if to == 0 {
 			g.ToTime = 0
 		}
 		return g
 	}
-	lost := func(from, to uint64) experiment.Gap {
+	lost := func(from, to uint64) description.Gap {
 		g := at(from, to)
 		g.Lost = true
 		return g
@@ -92,7 +93,7 @@ func TestPausesAreDrawnWhereTheyAre(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 2, 4, func(rank int, p *shardtest.Process) {
 		skew := uint64(rank) * 1000
-		p.Shard.Comms[0].Gaps = []experiment.Gap{{From: 1, To: 9, FromTime: t0 + 600_000 + skew,
+		p.Shard.Comms[0].Gaps = []description.Gap{{From: 1, To: 9, FromTime: t0 + 600_000 + skew,
 			ToTime: t0 + 900_000 + skew}}
 		p.Shard.Counts.Paused = map[string]uint64{"Coll": 8, "KernelCh": 32}
 	}))
@@ -138,7 +139,7 @@ func TestEqualIDs(t *testing.T) {
 				p.GPU(0, "", "")
 				p.GPU(1, "", "")
 				for _, r := range ranks {
-					p.Comm(experiment.Comm{ID: 5, NRanks: 2, Rank: r.rank, GPU: r.gpu,
+					p.Comm(description.Comm{ID: 5, NRanks: 2, Rank: r.rank, GPU: r.gpu,
 						InitTime: t0 + (r.at+c.skew[i])*ms})
 				}
 				p.Finish()
@@ -164,19 +165,19 @@ func TestEvidenceOfTheRecording(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 4, 1, func(rank int, p *shardtest.Process) {
 		if rank < 2 {
-			p.Shard.Cupti = &experiment.Cupti{State: "ended", Version: 130000}
+			p.Shard.Cupti = &provenance.Cupti{State: "ended", Version: 130000}
 		}
 		if rank == 2 {
-			p.Shard.Cupti = &experiment.Cupti{State: "busy", Error: 39, Why: "another profiler uses CUPTI"}
+			p.Shard.Cupti = &provenance.Cupti{State: "busy", Error: 39, Why: "another profiler uses CUPTI"}
 			p.Shard.LibraryVersion = 22803
-			p.Shard.Memory = experiment.Memory{Kind: "shm", Path: "/dev/shm/x"}
+			p.Shard.Memory = provenance.Memory{Kind: "shm", Path: "/dev/shm/x"}
 		}
 		if rank == 3 {
 			p.Shard.Library, p.Shard.LibraryVersion, p.Shard.Clock.Source = "RCCL", 0, "monotonic"
 			p.Shard.Counts.NullHandles = 5
 			p.Shard.Counts.Lost = map[string]map[string]uint64{"disk": {"Coll": 2}, "memory": {"ProxyStep": 7}}
 		}
-		p.Shard.Costs = []experiment.Cost{
+		p.Shard.Costs = []provenance.Cost{
 			{Callback: "start", Type: "ProxyStep", Samples: uint64(10 * (rank + 1)), MeanNs: float64(20 + rank),
 				MostNs: float64(100 * rank)},
 			{Callback: "stop", Type: "Coll", Samples: 1, MeanNs: 1.25, MostNs: 2},

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -96,15 +96,15 @@ func (ps *properties) positive(name property.Name, n uint64) {
 	}
 }
 
-// description makes the properties of an archive.
-type description struct {
+// jobText makes the properties of an archive.
+type jobText struct {
 	*roster
 	*findings
 	repeated repeated
 }
 
 // properties returns all properties of the archive.
-func (d *description) properties() (all properties) {
+func (d *jobText) properties() (all properties) {
 	ps := &all
 	sum := newCounts()
 	for _, p := range d.run.Processes {
@@ -128,7 +128,7 @@ func (d *description) properties() (all properties) {
 }
 
 // describeProcesses adds the numbers of processes and communicators, and how processes died.
-func (d *description) describeProcesses(ps *properties) {
+func (d *jobText) describeProcesses(ps *properties) {
 	var states [3]uint64
 	for _, p := range d.run.Processes {
 		states[slices.Index([]jobs.State{jobs.Finished, jobs.Running, jobs.Crashed}, p.State)]++
@@ -153,7 +153,7 @@ func (d *description) describeProcesses(ps *properties) {
 
 // describeLosses adds what was lost, by reason and by process, and what was damaged. sum has the counts of all
 // processes.
-func (d *description) describeLosses(ps *properties, sum *counts) {
+func (d *jobText) describeLosses(ps *properties, sum *counts) {
 	ps.addNumber(property.Lost, sum.total(property.Lost))
 	sum.list(ps)
 	losers := 0
@@ -179,7 +179,7 @@ func (d *description) describeLosses(ps *properties, sum *counts) {
 }
 
 // describeDifferences adds where members of communicators differ, and which members stopped the job.
-func (d *description) describeDifferences(ps *properties) {
+func (d *jobText) describeDifferences(ps *properties) {
 	ps.addNumber(property.Differ, uint64(len(d.differences)))
 	for i, d := range d.differences[:min(len(d.differences), maxDifferences)] {
 		ps.add(property.Differ.Nth(i), d.String())
@@ -191,7 +191,7 @@ func (d *description) describeDifferences(ps *properties) {
 }
 
 // describeGaps adds which operations were not recorded, and the communicators whose members differ in that.
-func (d *description) describeGaps(ps *properties) {
+func (d *jobText) describeGaps(ps *properties) {
 	ps.positive(property.Gaps, uint64(len(d.pauses)))
 	for i := range d.pauses[:min(len(d.pauses), maxDifferences)] {
 		ps.add(property.Gaps.Nth(i), d.pauses[i].String())
@@ -210,7 +210,7 @@ func (d *description) describeGaps(ps *properties) {
 }
 
 // complete reports whether the archive contains all communication of the job, by definitions and counts alone.
-func (d *description) complete(sum *counts) bool {
+func (d *jobText) complete(sum *counts) bool {
 	for _, p := range d.run.Processes {
 		if p.State != jobs.Finished || p.Shard.End.Died() || p.Shard.Import != nil && p.Shard.Import.Partial {
 			return false
@@ -228,7 +228,7 @@ type counts struct{ byName map[property.Name]uint64 }
 
 func newCounts() *counts { return &counts{make(map[property.Name]uint64)} }
 
-func (c *counts) add(of *experiment.Counts) {
+func (c *counts) add(of *description.Counts) {
 	for _, kind := range []struct {
 		of property.Name
 		n  map[string]uint64

@@ -5,17 +5,17 @@ package scorep
 import (
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // defineRegions defines each region once, whichever processes use it, and the groups of regions.
 func (d *definer) defineRegions() {
-	known := make(map[experiment.Region]otf2.RegionRef)
+	known := make(map[description.Region]otf2.RegionRef)
 	grouped := make(map[string][]uint64)
 	var order []string
-	define := func(r experiment.Region) uint64 {
+	define := func(r description.Region) uint64 {
 		ref, ok := known[r]
 		if !ok {
 			ref = d.from.region + otf2.RegionRef(len(d.Regions))
@@ -71,7 +71,7 @@ var onThreads = []string{
 
 // paradigmOf returns the paradigm of a region. Regions on threads are USER, not CUDA or HIP, as Score-P also defines
 // forwarded calls.
-func paradigmOf(r *experiment.Region) otf2.Paradigm {
+func paradigmOf(r *description.Region) otf2.Paradigm {
 	if slices.Contains(onThreads, r.Group) {
 		return otf2.ParadigmUser
 	}

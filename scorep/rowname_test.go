@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -21,18 +21,18 @@ func TestRowsOfSeveralRanksHaveNamesOfTheirOwn(t *testing.T) {
 	dir := t.TempDir()
 	p := shardtest.New(t, dir, "a").Launched("slurm", 0, 1)
 	for rank := range 2 {
-		p.Network(p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: shardtest.Epoch,
+		p.Network(p.Comm(description.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: shardtest.Epoch,
 			GPU: p.GPU(rank, "", "")}))
-		p.Location(experiment.KindEnqueue, otf2.LocationTypeCPUThread, "NCCL enqueue world", rank)
+		p.Location(description.KindEnqueue, otf2.LocationTypeCPUThread, "NCCL enqueue world", rank)
 	}
-	p.Network(p.Comm(experiment.Comm{ID: 2, Name: "half", NRanks: 2, InitTime: shardtest.Epoch}))
+	p.Network(p.Comm(description.Comm{ID: 2, Name: "half", NRanks: 2, InitTime: shardtest.Epoch}))
 	p.Finish()
 	a := jobtest.Open(t, jobtest.Unify(t, dir))
 	var names []string
 	kinds := naming.RowsOf(a.Defs, membership.Communicators(a.Defs))
 	for _, l := range a.Defs.Locations {
-		if kind := kinds.Kind(l.Self); kind == experiment.KindNetSend || kind == experiment.KindNetRecv ||
-			kind == experiment.KindEnqueue {
+		if kind := kinds.Kind(l.Self); kind == description.KindNetSend || kind == description.KindNetRecv ||
+			kind == description.KindEnqueue {
 			names = append(names, a.Defs.String(l.Name))
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
@@ -30,8 +30,8 @@ type rows struct {
 type location struct {
 	otf2.Location
 	number uint32
-	part   *jobs.Process        // nil: stands for processes without data
-	source *experiment.Location // nil: the row has no events
+	part   *jobs.Process         // nil: stands for processes without data
+	source *description.Location // nil: the row has no events
 	typ    otf2.LocationType
 	name   string
 	gpu    int
@@ -166,19 +166,19 @@ func (r *rows) add(p *jobs.Process, number uint32, name string, typ otf2.Locatio
 
 // rowName returns the name of a row. A row that several communicator ranks shared is called "shared" with its number.
 // Threads keep their numbered names.
-func rowName(l *experiment.Location) string {
-	if !l.Shared() || l.Kind == experiment.KindThread {
+func rowName(l *description.Location) string {
+	if !l.Shared() || l.Kind == description.KindThread {
 		return l.Name
 	}
 	shared := fmt.Sprintf("shared %d", l.Number)
 	switch l.Kind {
-	case experiment.KindEnqueue:
+	case description.KindEnqueue:
 		return regions.EnqueueRow + shared
-	case experiment.KindNetSend:
+	case description.KindNetSend:
 		return shared + regions.SendRow
-	case experiment.KindNetRecv:
+	case description.KindNetRecv:
 		return shared + regions.RecvRow
-	case experiment.KindChannel:
+	case description.KindChannel:
 		return shared + l.Name[max(0, strings.LastIndex(l.Name, regions.ChannelRow)):]
 	}
 	return shared
@@ -209,7 +209,7 @@ func (r *rows) distinguishRanks() {
 			return row{}, 0, false
 		}
 		switch s.Kind {
-		case experiment.KindNetSend, experiment.KindNetRecv, experiment.KindEnqueue:
+		case description.KindNetSend, description.KindNetRecv, description.KindEnqueue:
 			return row{l.part, l.name}, l.part.Shard.Comms[s.Comm].Rank, true
 		}
 		return row{}, 0, false

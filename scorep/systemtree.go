@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -65,7 +65,7 @@ func (t *systemTree) gpus(w *jobs.World) {
 		host    otf2.SystemTreeNodeRef
 		name    string
 		class   string
-		shard   experiment.GPU
+		shard   description.GPU
 		devices []jobs.Device
 	}
 	type identity struct {
@@ -132,14 +132,14 @@ func (t *systemTree) gpus(w *jobs.World) {
 // gpu is one of a process's GPUs: its index in the shard, and its description.
 type gpu struct {
 	index int
-	shard experiment.GPU
+	shard description.GPU
 }
 
 // gpusOf returns the process's GPUs, sorted by device number. If the process ran on a GPU but describes none, it
 // returns one unknown GPU.
 func gpusOf(p *jobs.Process) []gpu {
 	if len(p.Shard.GPUs) == 0 && slices.ContainsFunc(p.Shard.Locations, onGPU) {
-		return []gpu{{shard: experiment.GPU{Device: -1}}}
+		return []gpu{{shard: description.GPU{Device: -1}}}
 	}
 	all := make([]gpu, len(p.Shard.GPUs))
 	for i, g := range p.Shard.GPUs {
@@ -149,15 +149,15 @@ func gpusOf(p *jobs.Process) []gpu {
 	return all
 }
 
-func onGPU(l experiment.Location) bool { return l.Type == otf2.LocationTypeAcceleratorStream }
+func onGPU(l description.Location) bool { return l.Type == otf2.LocationTypeAcceleratorStream }
 
 // gpuOfLocation returns the index of the GPU that a location is on: the location's own if it has one, otherwise its
 // communicator rank's.
-func gpuOfLocation(p *jobs.Process, l *experiment.Location) int {
+func gpuOfLocation(p *jobs.Process, l *description.Location) int {
 	switch {
-	case l.Kind == experiment.KindGPUMetrics:
+	case l.Kind == description.KindGPUMetrics:
 		return max(0, gpuOfMetrics(p, l.Number))
-	case l.Kind == experiment.KindStream && l.GPU >= 0 && l.GPU < len(p.Shard.GPUs):
+	case l.Kind == description.KindStream && l.GPU >= 0 && l.GPU < len(p.Shard.GPUs):
 		return l.GPU
 	}
 	return gpuOf(p, l.Comm)

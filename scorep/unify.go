@@ -17,6 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -166,7 +167,7 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		res.Runs = append(res.Runs, *made)
 		res.Damaged += made.DamagedFiles
 		for _, p := range r.Processes {
-			if n := p.Shard.Counts.Oddities[experiment.BrokenRings]; n > 0 {
+			if n := p.Shard.Counts.Oddities[loss.BrokenRings]; n > 0 {
 				res.Damaged++
 				res.Problems = append(res.Problems, fmt.Sprintf(
 					"%s: the records of %s are damaged, and are missing from there on", p.ID(),
@@ -371,20 +372,20 @@ func (a *archive) result(placed *files.Events) *RunResult {
 	}
 	r.Uncounted = a.uncounted()
 	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total(property.Lost),
-		(&description{roster: a.roster, findings: a.findings}).complete(sum)
+		(&jobText{roster: a.roster, findings: a.findings}).complete(sum)
 	r.MissingRanks = a.missingRanks()
 	for _, l := range a.locations {
 		r.Events += l.Events
 	}
-	r.LostWith, r.LostFromDisk = sum.total(PropertyOfLoss(experiment.LostWithCollector)),
-		sum.total(PropertyOfLoss(experiment.LostFromDisk))
-	r.LostBefore = sum.total(PropertyOfLoss(experiment.LostByWriter)) +
-		sum.total(PropertyOfLoss(experiment.LostFromInput))
+	r.LostWith, r.LostFromDisk = sum.total(PropertyOfLoss(loss.WithCollector)),
+		sum.total(PropertyOfLoss(loss.FromDisk))
+	r.LostBefore = sum.total(PropertyOfLoss(loss.ByWriter)) +
+		sum.total(PropertyOfLoss(loss.FromInput))
 	return r
 }
 
 // PropertyOfLoss returns the common prefix of the properties that count losses for a reason, a key of
-// experiment.Counts.Lost.
+// jobText.Counts.Lost.
 func PropertyOfLoss(reason string) property.Name { return property.Lost.Below(component(reason)) }
 
 // eventChunkSize returns the event chunk size of the archive, in bytes: the size with the most bytes in files of

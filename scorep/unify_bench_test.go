@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -22,7 +22,7 @@ func BenchmarkUnify(b *testing.B) {
 					"slurm", r, c.processes)
 				p.GPU(r%8, fmt.Sprint("GPU-", r), "")
 				for i := range uint64(9) {
-					comm := p.Comm(experiment.Comm{ID: i, Name: fmt.Sprint("c", i), NRanks: c.processes, Rank: r,
+					comm := p.Comm(description.Comm{ID: i, Name: fmt.Sprint("c", i), NRanks: c.processes, Rank: r,
 						InitTime: t0 + i})
 					for k := range uint64(c.operations) {
 						p.AllReduce(comm, t0+1000*(k+1), t0+1000*(k+1)+900, 1)
@@ -50,7 +50,7 @@ func BenchmarkMovedEnds(b *testing.B) {
 			dir := b.TempDir()
 			for r := range ranks {
 				p := shardtest.New(b, dir, fmt.Sprintf("%05d", r)).Launched("slurm", r, ranks)
-				comm := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: ranks, Rank: r, InitTime: t0})
+				comm := p.Comm(description.Comm{ID: 1, Name: "world", NRanks: ranks, Rank: r, InitTime: t0})
 				for k := range uint64(operations) {
 					begin := t0 + 1_000_000*(k+1)
 					p.Collective(comm, shardtest.Op{Function: "AllReduce", Begin: begin,

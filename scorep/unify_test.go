@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
@@ -41,7 +42,7 @@ func job(t testing.TB, dir string, size, ops int, change func(rank int, p *shard
 		p := shardtest.New(t, dir, fmt.Sprintf("uuid-%02d", r)).On(fmt.Sprintf("node%d", r/4), 1000+r).Launched(
 			"slurm", r, size)
 		p.GPU(0, fmt.Sprintf("GPU-%04d", r), fmt.Sprintf("0000:%02x:00.0", r%4))
-		p.Comm(experiment.Comm{ID: 0xabcdef, Name: "world", NRanks: size, Rank: r, NNodes: 1 + (size-1)/4,
+		p.Comm(description.Comm{ID: 0xabcdef, Name: "world", NRanks: size, Rank: r, NNodes: 1 + (size-1)/4,
 			InitTime: t0})
 		for i := range uint64(ops) {
 			p.Call("ncclAllReduce", t0+i*1_000_000, t0+i*1_000_000+5000)
@@ -367,7 +368,7 @@ func TestRunsThatShareADirectoryAreSeparated(t *testing.T) {
 		p.Shard.Clock.AnchorReal += hour
 		p.Shard.Clock.AnchorRaw += hour
 		p.GPU(0, fmt.Sprintf("GPU-%04d", r), "")
-		p.Comm(experiment.Comm{ID: 0xabcdef, Name: "world", NRanks: 2, Rank: r, InitTime: t0 + hour})
+		p.Comm(description.Comm{ID: 0xabcdef, Name: "world", NRanks: 2, Rank: r, InitTime: t0 + hour})
 		p.AllReduce(0, t0+hour+10, t0+hour+20, 1)
 		p.Destroy(0, t0+hour+30)
 		p.Finish()
@@ -389,7 +390,7 @@ func TestRunsThatShareADirectoryAreSeparated(t *testing.T) {
 func TestMissingMembersKeepTheirPlaces(t *testing.T) {
 	dir := t.TempDir()
 	procs := job(t, dir, 4, 2, func(rank int, p *shardtest.Process) {
-		p.Comm(experiment.Comm{ID: 0x77, Name: "dp", NRanks: 2, Rank: rank / 2,
+		p.Comm(description.Comm{ID: 0x77, Name: "dp", NRanks: 2, Rank: rank / 2,
 			InitTime: t0 + 100_000_000 + uint64(rank%2)}) // 0,2 and 1,3: same id
 	})
 	// Different instances have different ids here, so that the pairs are certain.
@@ -425,9 +426,9 @@ func TestSeveralRanksPerProcess(t *testing.T) {
 		p := shardtest.New(t, dir, fmt.Sprintf("p%d", proc)).On("node0", 50-proc) // pid order is not rank order
 		for d := range 2 {
 			gpu := p.GPU(d, "", "")
-			p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: proc*2 + d, GPU: gpu, InitTime: t0})
+			p.Comm(description.Comm{ID: 1, NRanks: 4, Rank: proc*2 + d, GPU: gpu, InitTime: t0})
 		}
-		p.Comm(experiment.Comm{ID: 2, NRanks: 1, Rank: 0, GPU: 0, InitTime: t0 + 1000})
+		p.Comm(description.Comm{ID: 2, NRanks: 1, Rank: 0, GPU: 0, InitTime: t0 + 1000})
 		for c := range 2 {
 			p.AllReduce(c, t0+10_000, t0+20_000, 10)
 		}
@@ -445,15 +446,15 @@ func TestOneCommIDForSeveralCommunicators(t *testing.T) {
 	for r := range 4 {
 		p := shardtest.New(t, dir, fmt.Sprintf("p%d", r)).On("node0", 10+r).Launched("pmix", r, 4)
 		p.GPU(r, "", "")
-		p.Comm(experiment.Comm{ID: 9, NRanks: 4, Rank: r, InitTime: t0})
+		p.Comm(description.Comm{ID: 9, NRanks: 4, Rank: r, InitTime: t0})
 		// Made and destroyed twice, one after the other, under one id.
 		for i := range uint64(2) {
-			c := p.Comm(experiment.Comm{ID: 5, NRanks: 4, Rank: 3 - r, InitTime: t0 + 1_000_000 + i*1_000_000})
+			c := p.Comm(description.Comm{ID: 5, NRanks: 4, Rank: 3 - r, InitTime: t0 + 1_000_000 + i*1_000_000})
 			p.AllReduce(c, t0+1_100_000+i*1_000_000, t0+1_200_000+i*1_000_000, 10*(i+1))
 			p.Destroy(c, t0+1_500_000+i*1_000_000)
 		}
 		// Two of two ranks each at the same time under one id, begun 100 µs apart.
-		p.Comm(experiment.Comm{ID: 6, NRanks: 2, Rank: r % 2,
+		p.Comm(description.Comm{ID: 6, NRanks: 2, Rank: r % 2,
 			InitTime: t0 + 5_000_000 + uint64(r/2)*100_000 + uint64(r)})
 		procs = append(procs, p)
 	}
@@ -543,9 +544,9 @@ func TestUnifyRewritesChunksOfAnotherSize(t *testing.T) {
 	dir := t.TempDir()
 	p, q := shardtest.New(t, dir, "p").On("node0", 1), shardtest.New(t, dir, "q").On("node0", 2)
 	q.Shard.EventChunkSize = 1 << 20
-	q.Location(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 1", -1) // with the new size, unlike its first
-	p.Comm(experiment.Comm{ID: 1, NRanks: 2, Rank: 0, InitTime: t0})
-	q.Comm(experiment.Comm{ID: 1, NRanks: 2, Rank: 1, InitTime: t0})
+	q.Location(description.KindThread, otf2.LocationTypeCPUThread, "Thread 1", -1) // with the new size, unlike its first
+	p.Comm(description.Comm{ID: 1, NRanks: 2, Rank: 0, InitTime: t0})
+	q.Comm(description.Comm{ID: 1, NRanks: 2, Rank: 1, InitTime: t0})
 	const calls = 20_000
 	w := q.Writer(1)
 	r := q.Region("ncclAllReduce", regions.GroupAPI, otf2.RegionRoleFunction)

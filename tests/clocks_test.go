@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -102,7 +103,7 @@ func pretendHosts(t *testing.T, dir string, clocks []hostClock) {
 		}
 		for _, w := range all[process] {
 			number := uint32(w.location >> 32)
-			i := slices.IndexFunc(p.Locations, func(l experiment.Location) bool { return l.Number == number })
+			i := slices.IndexFunc(p.Locations, func(l description.Location) bool { return l.Number == number })
 			if i < 0 {
 				continue // made by unify
 			}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -414,7 +414,7 @@ func againstTruth(t *testing.T, rec *replay.Recording, changes ...change) *measu
 	}
 	for _, p := range shardsOf(t, dir) {
 		if slices.ContainsFunc(
-			p.Markers, func(m experiment.Marker) bool { return m.Category == "Implausible GPU times" }) {
+			p.Markers, func(m description.Marker) bool { return m.Category == "Implausible GPU times" }) {
 			m.marked++
 		}
 	}

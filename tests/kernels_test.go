@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
@@ -82,7 +82,7 @@ func playKernelsUnified(t *testing.T, rec *replay.Recording, changes ...change) 
 }
 
 // sumCUPTI adds up the counts of all processes.
-func sumCUPTI(processes map[int]*experiment.Process) map[string]uint64 {
+func sumCUPTI(processes map[int]*description.Process) map[string]uint64 {
 	sum := make(map[string]uint64)
 	for _, p := range processes {
 		for name, n := range p.Counts.CUPTI {
@@ -194,7 +194,7 @@ func TestKernelsOfBadRecords(t *testing.T) {
 }
 
 // checkCupti holds what a shard says of CUPTI against what CUPTI did.
-func checkCupti(t *testing.T, faults string, p *experiment.Process, gpu *fakegpu.Truth) {
+func checkCupti(t *testing.T, faults string, p *description.Process, gpu *fakegpu.Truth) {
 	t.Helper()
 	testkit.Check(t, strings.Contains(faults, "drop") == (gpu.Dropped > 0) &&
 		strings.Contains(faults, "unknown") == (gpu.Unreadable > 0), "the faults %q came out as %+v", faults, gpu)

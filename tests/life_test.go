@@ -24,6 +24,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -285,10 +286,10 @@ func holds(t *testing.T, process string, calls []int64, n int) {
 	}
 }
 
-func shards(t *testing.T, dir string) []*experiment.Process {
+func shards(t *testing.T, dir string) []*description.Process {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
-	var out []*experiment.Process
+	var out []*description.Process
 	for _, f := range files {
 		p := testkit.Value(experiment.Read(filepath.Dir(f)))(t)
 		out = append(out, p)
@@ -377,7 +378,7 @@ func TestCollectorIsHeldUp(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "experiment")
 		return begin(t, dir, k, count, "lives", further), dir
 	}
-	ends := func(t *testing.T, j *job, dir string) *experiment.Process {
+	ends := func(t *testing.T, j *job, dir string) *description.Process {
 		t.Helper()
 		gone(t, j.collector)
 		oneToN(t, dir, count+3*further)
@@ -699,7 +700,7 @@ func waitFlushed(t *testing.T, dir string, k keeper, processes int) {
 		// The checkpoint is written when the events are.
 		files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "checkpoint.json"))
 		for _, f := range files {
-			var p experiment.Process
+			var p description.Process
 			if text, err := os.ReadFile(f); err == nil && json.Unmarshal(text, &p) == nil &&
 				p.Counts.Stops["GroupApi"] == 300 {
 				n++

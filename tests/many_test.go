@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -222,7 +222,7 @@ func TestManyCommunicatorsAtOneTime(t *testing.T) {
 	c.recorded(crowdBegins + 2*comms)
 	c.archive(crowdBegins+2*comms, comms+3)
 	for _, p := range shards(t, c.dir) {
-		testkit.Check(t, !slices.ContainsFunc(p.Locations, func(l experiment.Location) bool { return l.Shared() }),
+		testkit.Check(t, !slices.ContainsFunc(p.Locations, func(l description.Location) bool { return l.Shared() }),
 			"communicators that were alive at one time share a row")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -22,7 +22,7 @@ type outcome struct {
 	t       *testing.T
 	dir     string
 	result  *replay.Result
-	shards  []*experiment.Process // in order of the processes' launcher ranks
+	shards  []*description.Process // in order of the processes' launcher ranks
 	archive *archive
 	said    string // by the plugin, to NCCL's log
 }
@@ -54,7 +54,7 @@ func (o *outcome) unify() {
 
 func (o *outcome) readShards() {
 	o.shards = shardsOf(o.t, o.dir)
-	slices.SortFunc(o.shards, func(a, b *experiment.Process) int { return a.Launcher.Rank - b.Launcher.Rank })
+	slices.SortFunc(o.shards, func(a, b *description.Process) int { return a.Launcher.Rank - b.Launcher.Rank })
 }
 
 // entered counts the regions of a name that were entered, on locations whose names contain a part.
@@ -135,14 +135,14 @@ func (o *outcome) markers(category string) (n int) {
 }
 
 // sum adds up a count per event type over the processes.
-func (o *outcome) sum(of func(*experiment.Counts) map[string]uint64, typ string) (n int) {
+func (o *outcome) sum(of func(*description.Counts) map[string]uint64, typ string) (n int) {
 	for _, p := range o.shards {
 		n += int(of(&p.Counts)[typ])
 	}
 	return n
 }
 
-func starts(c *experiment.Counts) map[string]uint64 { return c.Starts }
+func starts(c *description.Counts) map[string]uint64 { return c.Starts }
 
 // want compares a number, and says what it is.
 func (o *outcome) want(what string, got, want int) {

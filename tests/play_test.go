@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
@@ -182,7 +183,7 @@ func checkSound(t *testing.T, anchor string, mayBe ...check.Severity) {
 }
 
 // shardsOf are the shards of an experiment directory.
-func shardsOf(t *testing.T, dir string) (out []*experiment.Process) {
+func shardsOf(t *testing.T, dir string) (out []*description.Process) {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
 	for _, f := range files {
@@ -193,9 +194,9 @@ func shardsOf(t *testing.T, dir string) (out []*experiment.Process) {
 }
 
 // shardsByProcess are those of an experiment directory, by process id.
-func shardsByProcess(t *testing.T, dir string) map[int]*experiment.Process {
+func shardsByProcess(t *testing.T, dir string) map[int]*description.Process {
 	t.Helper()
-	byPID := make(map[int]*experiment.Process)
+	byPID := make(map[int]*description.Process)
 	for _, p := range shardsOf(t, dir) {
 		byPID[p.PID] = p
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -146,7 +147,7 @@ func (j *recordedJob) promises() error {
 		}
 		if text, ok := d.Content(filepath.Join(path, "durable.json")); ok && last[path] != string(text) {
 			last[path] = string(text)
-			var p experiment.Process
+			var p description.Process
 			if err := json.Unmarshal(text, &p); err != nil {
 				panic(err)
 			}
@@ -165,7 +166,7 @@ func (j *recordedJob) promises() error {
 }
 
 // putOffCalls counts the calls in a backlog that are in no event file yet.
-func putOffCalls(backlog string, p *experiment.Process) (n uint64) {
+func putOffCalls(backlog string, p *description.Process) (n uint64) {
 	if backlog == "" {
 		return 0
 	}

@@ -14,7 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
@@ -200,16 +200,16 @@ const pretendedDevices = 8
 var asCalled = cmpopts.IgnoreFields(operation{}, "Seq", "Algo", "Proto")
 
 // devicesKnown says whether the devices of ranks have been told: of RCCL's they have not.
-func devicesKnown(shards []*experiment.Process) bool {
-	return slices.ContainsFunc(shards, func(p *experiment.Process) bool {
-		return slices.ContainsFunc(p.GPUs, func(g experiment.GPU) bool { return g.Device >= 0 })
+func devicesKnown(shards []*description.Process) bool {
+	return slices.ContainsFunc(shards, func(p *description.Process) bool {
+		return slices.ContainsFunc(p.GPUs, func(g description.GPU) bool { return g.Device >= 0 })
 	})
 }
 
 // stamped says whether NCCL was asked for KernelCh. Where it was not, it reports no replays of graphs, unless these
 // need its proxies.
-func stamped(shards []*experiment.Process) bool {
-	return slices.ContainsFunc(shards, func(p *experiment.Process) bool {
+func stamped(shards []*description.Process) bool {
+	return slices.ContainsFunc(shards, func(p *description.Process) bool {
 		return p.Masks.Event&(1<<shm.EventKernelCh) != 0
 	})
 }

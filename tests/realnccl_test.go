@@ -14,6 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
@@ -124,7 +125,7 @@ type realRun struct {
 	way     string
 	dir     string
 	result  *suite.Result
-	shards  []*experiment.Process
+	shards  []*description.Process
 	times   *stepTiming // nil: not looked at
 }
 

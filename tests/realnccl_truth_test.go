@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
 
 // rawClock gives how CLOCK_MONOTONIC_RAW is had from an archive's times: all processes' times continue the real time at
 // which the first of them began.
-func rawClock(shards []*experiment.Process) func(uint64) int64 {
-	first := slices.MinFunc(shards, func(a, b *experiment.Process) int {
+func rawClock(shards []*description.Process) func(uint64) int64 {
+	first := slices.MinFunc(shards, func(a, b *description.Process) int {
 		return cmp.Compare(a.Clock.AnchorRaw, b.Clock.AnchorRaw)
 	}).Clock
 	return func(t uint64) int64 { return int64(t - first.AnchorReal + first.AnchorRaw) }
@@ -103,7 +103,7 @@ const (
 // timesAgainstTruth wants GPU intervals to be those of the kernels that ran, plan by plan: where these may go on when
 // their end was stamped, they end between the two.
 func timesAgainstTruth(t *testing.T, logs map[int]*suite.Process, rows map[calledRank]*row,
-	shards []*experiment.Process) *stepTiming {
+	shards []*description.Process) *stepTiming {
 	t.Helper()
 	partsAgree(t, logs)
 	m := &stepTiming{}

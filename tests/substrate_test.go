@@ -14,7 +14,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -23,7 +23,7 @@ const pauseCalls, pauseThreads = 5, 3
 
 // runPauses runs the program fakescorep/pauses with our substrate plugin in its measurement, and gives what the NCCL
 // plugin left and the tids of its threads, the main one's first.
-func runPauses(t *testing.T, program, dir string, env ...string) (*experiment.Process, []int) {
+func runPauses(t *testing.T, program, dir string, env ...string) (*description.Process, []int) {
 	t.Helper()
 	directory := filepath.Join(dir, "experiment")
 	out, errs := execPauses(t, []string{program}, append([]string{"NCCL_OTF2_DIR=" + directory, "NCCL_OTF2_UNIFY=off",
@@ -63,14 +63,14 @@ func tidsOf(t *testing.T, out string) (tids []int) {
 }
 
 // checkPauses wants the calls of the pause to be missing, and no others, and to be known to be.
-func checkPauses(t *testing.T, p *experiment.Process, dir string) {
+func checkPauses(t *testing.T, p *description.Process, dir string) {
 	t.Helper()
 	testkit.Require(t, len(p.Comms) == 1+pauseThreads, "%d communicators", len(p.Comms))
 	for _, c := range p.Comms {
-		want, gaps := uint64(pauseCalls), []experiment.Gap(nil)
+		want, gaps := uint64(pauseCalls), []description.Gap(nil)
 		if c.ID == 1 {
 			want = 2 * pauseCalls
-			gaps = []experiment.Gap{{From: pauseCalls, To: 2 * pauseCalls}}
+			gaps = []description.Gap{{From: pauseCalls, To: 2 * pauseCalls}}
 		}
 		testkit.Equal(t, c.Sequences["AllReduce"].Count, want, "communicator %d: operations", c.ID)
 		for i := range c.Gaps {

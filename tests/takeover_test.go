@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -68,7 +68,7 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 	}
 	got := make(map[string]int)
 	for _, e := range shardsOf(t, dir) {
-		for function, n := range e.Counts.Lost[experiment.LostWithCollector] {
+		for function, n := range e.Counts.Lost[loss.WithCollector] {
 			got[function] += int(n)
 		}
 	}

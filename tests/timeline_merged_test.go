@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -36,14 +37,14 @@ func mergedJob(t *testing.T) string {
 			"openmpi", rank, len(a.Defs.LocationGroups))
 		p.Shard.PIDStart, p.Shard.Locations[0].TID = uint64(100+rank), pid
 		anchor := begin - 3_000_000
-		p.Shard.Clock = experiment.Clock{Source: "tsc", AnchorRaw: anchor, AnchorReal: shardtest.Epoch}
+		p.Shard.Clock = provenance.Clock{Source: "tsc", AnchorRaw: anchor, AnchorReal: shardtest.Epoch}
 		for at := anchor; at < end+1_000_000; at += (end - begin) / 20 {
 			p.Shard.Clock.Tuples = append(p.Shard.Clock.Tuples,
-				experiment.ClockTuple{Ticks: uint64(ticksPerNs * float64(at)), Raw: at, Mono: at,
+				provenance.ClockTuple{Ticks: uint64(ticksPerNs * float64(at)), Raw: at, Mono: at,
 					Real: shardtest.Epoch + at - anchor})
 		}
 		at := func(raw uint64) uint64 { return raw - anchor + shardtest.Epoch }
-		world := p.Comm(experiment.Comm{ID: 7, Name: "nccl world", NRanks: len(a.Defs.LocationGroups), Rank: rank,
+		world := p.Comm(description.Comm{ID: 7, Name: "nccl world", NRanks: len(a.Defs.LocationGroups), Rank: rank,
 			NNodes: 1, InitTime: at(begin + 100_000)})
 		const calls = 10
 		step := (end - begin - 2_000_000) / (calls + 1)

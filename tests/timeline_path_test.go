@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -27,7 +27,7 @@ func steppedJob(t *testing.T) string {
 	return jobtest.Make(t, 4, 2, func(rank int, p *shardtest.Process) {
 		const ms, epoch = uint64(1_000_000), uint64(shardtest.Epoch)
 		world := p.World()
-		pair := p.Comm(experiment.Comm{ID: 2 + uint64(rank/2), Name: fmt.Sprint("host ", rank/2), NRanks: 2,
+		pair := p.Comm(description.Comm{ID: 2 + uint64(rank/2), Name: fmt.Sprint("host ", rank/2), NRanks: 2,
 			Rank: rank % 2, InitTime: epoch})
 		thread, event := p.Writer(0), uint64(0)
 		phase := func(name string) otf2.RegionRef {

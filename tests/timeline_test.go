@@ -20,7 +20,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -679,7 +679,7 @@ func hostileJob(t *testing.T, name string) string {
 		if name != "fine" {
 			comm = name
 		}
-		world := p.Comm(experiment.Comm{ID: 1, Name: comm, NRanks: 2, Rank: r, InitTime: t0})
+		world := p.Comm(description.Comm{ID: 1, Name: comm, NRanks: 2, Rank: r, InitTime: t0})
 		p.Call("nccl"+name, t0+50_000, t0+60_000)
 		p.AllReduce(world, t0+100_000+uint64(r)*20_000, t0+150_000, 1000)
 		if r == 0 {

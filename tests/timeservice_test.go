@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -49,7 +50,7 @@ func TestTimeServicesOfPretendedHosts(t *testing.T) {
 				const readings = 5
 				for n := range uint64(readings) {
 					at := from + (to-from)/(readings-1)*n
-					p.Clock.Readings = append(p.Clock.Readings, experiment.ClockReading{
+					p.Clock.Readings = append(p.Clock.Readings, provenance.ClockReading{
 						Source: "chrony", Time: clocks[host].shows(at),
 						Reference: at + 7_000_000 + random.Uint64N(2*bound+1) - bound, Bound: bound,
 					})

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -16,8 +18,8 @@ import (
 func TestRecordedByTask(t *testing.T) {
 	const here = "this boot"
 	of := func(boot, launcher string, rank int) experiment.Entry {
-		return experiment.Entry{Process: &experiment.Process{BootID: boot,
-			Launcher: experiment.Launcher{Name: launcher, Rank: rank, Size: 4}}}
+		return experiment.Entry{Process: &description.Process{BootID: boot,
+			Launcher: provenance.Launcher{Name: launcher, Rank: rank, Size: 4}}}
 	}
 	task := config.Launcher{Name: "slurm", Rank: 2, Size: 4}
 	for _, c := range []struct {
@@ -49,8 +51,8 @@ func TestShardsThatBeginAreWaitedFor(t *testing.T) {
 	testkit.Require(t, err == nil && len(entries) == 1 && entries[0].State == experiment.Starting, "%+v, %v", entries,
 		err)
 	written := time.AfterFunc(100*time.Millisecond, func() {
-		err := s.Write(&experiment.Process{Version: experiment.Version, UUID: "one",
-			Launcher: experiment.Launcher{Name: "slurm", Rank: 1}})
+		err := s.Write(&description.Process{Version: description.Version, UUID: "one",
+			Launcher: provenance.Launcher{Name: "slurm", Rank: 1}})
 		testkit.Check(t, err == nil, "%v", err)
 	})
 	defer written.Stop()

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -70,7 +72,7 @@ func shardOf(t *testing.T, dir string, pid int) (release func()) {
 		start = 1
 	}
 	host := testkit.Value(os.Hostname())(t)
-	text := testkit.Value(json.Marshal(experiment.Process{Version: experiment.Version, Host: host,
+	text := testkit.Value(json.Marshal(description.Process{Version: description.Version, Host: host,
 		BootID: experiment.BootID(), PID: pid, PIDStart: start}))(t)
 	write(t, filepath.Join(dir, "shard.json"), string(text))
 	f := testkit.Value(os.Create(filepath.Join(dir, "lock")))(t)
@@ -109,7 +111,7 @@ func TestARankDoesNotWaitForOtherMachines(t *testing.T) {
 	dir := t.TempDir()
 	at := filepath.Join(dir, "shards", "elsewhere")
 	defer shardOf(t, at, endedPID(t))()
-	var p experiment.Process
+	var p description.Process
 	testkit.Must(t, json.Unmarshal(testkit.Read(t, filepath.Join(at, "shard.json")), &p))
 	p.Host, p.BootID = "another", "another"
 	text := testkit.Value(json.Marshal(p))(t)
@@ -131,24 +133,24 @@ func TestEnvironmentHoldsEachNameOnce(t *testing.T) {
 }
 
 func TestArchiveIsDueWhenTheLastProcessIsDone(t *testing.T) {
-	part := func(rank, size, commRank int) experiment.Process {
-		return experiment.Process{Version: experiment.Version, Launcher: experiment.Launcher{Rank: rank, Size: size},
-			Comms: []experiment.Comm{{ID: 7, NRanks: 2, Rank: commRank}}}
+	part := func(rank, size, commRank int) description.Process {
+		return description.Process{Version: description.Version, Launcher: provenance.Launcher{Rank: rank, Size: size},
+			Comms: []description.Comm{{ID: 7, NRanks: 2, Rank: commRank}}}
 	}
 	for _, c := range []struct {
 		name    string
-		parts   []experiment.Process
+		parts   []description.Process
 		writing int           // index of one that is not done, -1: none
 		archive time.Duration // age against the last done marker; 0: there is none
 		want    bool
 	}{
-		{"all of the launcher's processes", []experiment.Process{part(0, 2, 0), part(1, 2, 1)}, -1, 0, true},
-		{"one of two", []experiment.Process{part(0, 2, 0)}, -1, 0, false},
-		{"one still writes", []experiment.Process{part(0, 2, 0), part(1, 2, 1)}, 1, 0, false},
-		{"without launcher, all ranks", []experiment.Process{part(-1, -1, 0), part(-1, -1, 1)}, -1, 0, true},
-		{"without launcher, a rank is missing", []experiment.Process{part(-1, -1, 0)}, -1, 0, false},
-		{"the archive is there", []experiment.Process{part(0, 2, 0), part(1, 2, 1)}, -1, time.Second, false},
-		{"the archive is old", []experiment.Process{part(0, 2, 0), part(1, 2, 1)}, -1, -time.Second, true},
+		{"all of the launcher's processes", []description.Process{part(0, 2, 0), part(1, 2, 1)}, -1, 0, true},
+		{"one of two", []description.Process{part(0, 2, 0)}, -1, 0, false},
+		{"one still writes", []description.Process{part(0, 2, 0), part(1, 2, 1)}, 1, 0, false},
+		{"without launcher, all ranks", []description.Process{part(-1, -1, 0), part(-1, -1, 1)}, -1, 0, true},
+		{"without launcher, a rank is missing", []description.Process{part(-1, -1, 0)}, -1, 0, false},
+		{"the archive is there", []description.Process{part(0, 2, 0), part(1, 2, 1)}, -1, time.Second, false},
+		{"the archive is old", []description.Process{part(0, 2, 0), part(1, 2, 1)}, -1, -time.Second, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/export"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -102,7 +103,7 @@ func processRows(a *otf2.Archive) map[string]otf2.LocationRef {
 
 // relateClock relates the real-time clock of a process's host to the archive's times, by the clock reading that is
 // closest to the middle of the archive; false if there is no reading in it, because the process belongs to another job.
-func relateClock(a *otf2.Archive, row otf2.LocationRef, p *experiment.Process) (hostClock, bool) {
+func relateClock(a *otf2.Archive, row otf2.LocationRef, p *description.Process) (hostClock, bool) {
 	c, of := &p.Clock, a.Defs.Clock
 	_, corrections, err := a.LocalDefs(row)
 	if err != nil || c.AnchorReal == 0 || c.AnchorRaw == 0 {

@@ -16,7 +16,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/export/tracetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -40,11 +41,11 @@ func twoClocks(t *testing.T) (anchor string) {
 		c := &p.Shard.Clock
 		c.AnchorReal += ahead
 		for k := range uint64(41) {
-			c.Tuples = append(c.Tuples, experiment.ClockTuple{Ticks: k * ms, Raw: c.AnchorRaw + k*ms, Mono: k * ms,
+			c.Tuples = append(c.Tuples, provenance.ClockTuple{Ticks: k * ms, Raw: c.AnchorRaw + k*ms, Mono: k * ms,
 				Real: c.AnchorReal + k*ms + slewed})
 		}
 		t0 := shardtest.Epoch + ms + ahead
-		world := p.Comm(experiment.Comm{ID: 7, NRanks: 2, Rank: r, NNodes: 2, InitTime: t0})
+		world := p.Comm(description.Comm{ID: 7, NRanks: 2, Rank: r, NNodes: 2, InitTime: t0})
 		for i := range uint64(30) {
 			p.Call("ncclAllReduce", t0+i*ms, t0+i*ms+5_000)
 			p.AllReduce(world, t0+i*ms+10_000, t0+i*ms+400_000, 1<<20)

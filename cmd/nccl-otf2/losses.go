@@ -3,7 +3,7 @@
 package main
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 )
 
@@ -20,9 +20,9 @@ type losses struct {
 // profileLosses returns the losses of a profile.
 func profileLosses(p *cubex.Profile) losses {
 	return losses{
-		all: p.Lost(), fromDisk: p.LostBy(experiment.LostFromDisk),
-		withCollector: p.LostBy(experiment.LostWithCollector), uncounted: p.LostUncounted(),
-		beforeImport: p.LostBy(experiment.LostByWriter) + p.LostBy(experiment.LostFromInput),
+		all: p.Lost(), fromDisk: p.LostBy(loss.FromDisk),
+		withCollector: p.LostBy(loss.WithCollector), uncounted: p.LostUncounted(),
+		beforeImport: p.LostBy(loss.ByWriter) + p.LostBy(loss.FromInput),
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -34,17 +36,17 @@ func played(t *testing.T, tool, recording string) string {
 
 // disguise gives the shards of a played job the hosts, process ids and clocks of the processes of a trace, whose timer
 // has the given number of ticks in a nanosecond and starts at first. Of those they get readings that scatter.
-func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat) []*experiment.Process {
+func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat) []*description.Process {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
 	testkit.Require(t, err == nil && len(files) == len(pids),
 		"%v: %d shards for %d processes", err, len(files), len(pids))
-	all := make([]*experiment.Process, len(files))
+	all := make([]*description.Process, len(files))
 	for i, f := range files {
 		all[i] = testkit.Value(experiment.Read(filepath.Dir(f)))(t)
 	}
-	slices.SortFunc(all, func(a, b *experiment.Process) int { return a.PID - b.PID })
-	begin := slices.MinFunc(all, func(a, b *experiment.Process) int {
+	slices.SortFunc(all, func(a, b *description.Process) int { return a.PID - b.PID })
+	begin := slices.MinFunc(all, func(a, b *description.Process) int {
 		return int(int64(a.FirstTime - b.FirstTime))
 	}).FirstTime
 	raw := new(big.Rat).Quo(new(big.Rat).SetFrac(new(big.Int).SetUint64(first), big.NewInt(1)), ticks)
@@ -66,7 +68,7 @@ func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat
 			v := new(big.Rat).Mul(new(big.Rat).SetFrac(new(big.Int).SetUint64(r), big.NewInt(1)), ticks)
 			at := new(big.Int).Quo(v.Num(), v.Denom()).Uint64() + n*37%53
 			p.Clock.Tuples = append(p.Clock.Tuples,
-				experiment.ClockTuple{Ticks: at, Raw: r, Mono: r, Real: p.Clock.AnchorReal + r - p.Clock.AnchorRaw})
+				provenance.ClockTuple{Ticks: at, Raw: r, Mono: r, Real: p.Clock.AnchorReal + r - p.Clock.AnchorRaw})
 		}
 		text := testkit.Value(json.Marshal(p))(t)
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, "shards", p.UUID, "shard.json"), text, 0o600))
@@ -120,7 +122,7 @@ func streamOf(t *testing.T, a *otf2.Archive, l otf2.LocationRef) (texts []string
 
 // exactTime is the time of an event of a process in the trace's clock: through the process's readings, or for ticks
 // that are those of CLOCK_MONOTONIC_RAW directly, and then by the trace's own corrections.
-func exactTime(p *experiment.Process, direct bool, offsets []otf2.ClockOffset, at uint64) *big.Rat {
+func exactTime(p *description.Process, direct bool, offsets []otf2.ClockOffset, at uint64) *big.Rat {
 	rat := func(v uint64) *big.Rat { return new(big.Rat).SetFrac(new(big.Int).SetUint64(v), big.NewInt(1)) }
 	line := func(x, x0, y0, x1, y1 *big.Rat) *big.Rat {
 		d := new(big.Rat).Quo(new(big.Rat).Sub(x, x0), new(big.Rat).Sub(x1, x0))
@@ -128,7 +130,7 @@ func exactTime(p *experiment.Process, direct bool, offsets []otf2.ClockOffset, a
 	}
 	local := rat(at - p.Clock.AnchorReal + p.Clock.AnchorRaw)
 	if !direct {
-		k := slices.IndexFunc(p.Clock.Tuples, func(c experiment.ClockTuple) bool { return rat(c.Raw).Cmp(local) >= 0 })
+		k := slices.IndexFunc(p.Clock.Tuples, func(c provenance.ClockTuple) bool { return rat(c.Raw).Cmp(local) >= 0 })
 		a, b := p.Clock.Tuples[max(k, 1)-1], p.Clock.Tuples[max(k, 1)]
 		local = line(local, rat(a.Raw), rat(a.Ticks), rat(b.Raw), rat(b.Ticks))
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -33,14 +33,14 @@ func lateJob(t *testing.T) (anchor string) {
 			testkit.Must(t, p.Writer(0).Enter(t0+50*us, nil, phase))
 			testkit.Must(t, p.Writer(0).Leave(t0+90*us, nil, phase))
 		}
-		world := p.Comm(experiment.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, NNodes: 2, InitTime: t0})
+		world := p.Comm(description.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, NNodes: 2, InitTime: t0})
 		for i := range uint64(20) {
 			begin := t0 + 100*us + 100*us*i
 			p.Call("ncclAllReduce", begin, begin+2*us)
 			p.AllReduce(world, begin+uint64(60*r)*us, begin+80*us, 1<<20)
 		}
 		p.Shard.Markers = append(p.Shard.Markers,
-			experiment.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: "c", Text: "t",
+			description.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: "c", Text: "t",
 				Location: -1})
 		p.Finish()
 	}

@@ -15,7 +15,7 @@ import (
 	"unicode"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -36,7 +36,7 @@ func evilJob(t *testing.T) (dir string) {
 		p.Shard.Executable, p.Shard.Library = "/bin/"+evil, evil
 		p.Shard.Settings = map[string]string{"MODE": "trace", "EVENTS": evil}
 		p.GPU(r, "GPU-"+evil, evil)
-		world := p.Comm(experiment.Comm{ID: 7, Name: evil, NRanks: 2, Rank: r, InitTime: t0})
+		world := p.Comm(description.Comm{ID: 7, Name: evil, NRanks: 2, Rank: r, InitTime: t0})
 		for i := range uint64(3) {
 			p.Call("ncclAllReduce"+evil, t0+(100+i*50)*us, t0+(105+i*50)*us)
 			p.Collective(world, shardtest.Op{Function: "AllReduce", Algo: evil, Proto: evil, Datatype: evil,
@@ -46,9 +46,9 @@ func evilJob(t *testing.T) (dir string) {
 		p.Writer(0).Enter(t0+400*us, nil, phase)
 		p.Writer(0).Leave(t0+500*us, nil, phase)
 		p.Shard.Markers = append(p.Shard.Markers,
-			experiment.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: evil, Text: evil,
+			description.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: evil, Text: evil,
 				Location: -1})
-		p.Shard.Pending = []experiment.Pending{{Comm: world, Function: "AllReduce", Ordinal: uint64(3 + r),
+		p.Shard.Pending = []description.Pending{{Comm: world, Function: "AllReduce", Ordinal: uint64(3 + r),
 			Since: t0 + 600*us, State: evil}}
 		if r == 0 {
 			p.Finish()

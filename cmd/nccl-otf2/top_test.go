@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/live"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -30,7 +30,7 @@ func runningShards(t *testing.T) string {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).Launched("slurm", r, 2)
 		p.GPU(r, fmt.Sprint("GPU-", r), "")
 		begin := uint64(time.Now().Add(-3 * time.Second).UnixNano())
-		world := p.Comm(experiment.Comm{ID: 1, Name: "world\x1b[31m", NRanks: 2, Rank: r, InitTime: begin})
+		world := p.Comm(description.Comm{ID: 1, Name: "world\x1b[31m", NRanks: 2, Rank: r, InitTime: begin})
 		for i := range uint64(20) {
 			at := begin + i*100_000_000
 			p.AllReduce(world, at+uint64(r)*10_000_000, at+50_000_000, 1<<20)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
@@ -63,7 +63,7 @@ func readers(anchor, out string) [][]string {
 func manifold(t *testing.T) (anchor string) {
 	const t0, us = shardtest.Epoch + 1_000_000, 1000
 	return jobtest.Make(t, 2, 1, func(r int, p *shardtest.Process) {
-		world := p.Comm(experiment.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, InitTime: t0})
+		world := p.Comm(description.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, InitTime: t0})
 		p.Call("ncclAllReduce", t0+100*us, t0+105*us)
 		p.AllReduce(world, t0+uint64(110+40*r)*us, t0+165*us, 1<<20)
 		p.Broadcast(world, 1, t0+210*us, t0+230*us, 200, "enqueue")
@@ -78,7 +78,7 @@ func manifold(t *testing.T) (anchor string) {
 		row, power := p.GPUMetrics(0, shardtest.Power)
 		p.Measure(row, power, t0+50*us, 300_000)
 		p.Shard.Markers = append(p.Shard.Markers,
-			experiment.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: "c", Text: "t",
+			description.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: "c", Text: "t",
 				Location: -1})
 		p.Destroy(world, t0+700*us)
 	})

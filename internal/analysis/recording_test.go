@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -29,8 +30,8 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 		if r > 0 {
 			c.Lost = map[string]map[string]uint64{"ring": {"ProxyStep": uint64(r)}}
 		}
-		p.Shard.Comms[0].Gaps = []experiment.Gap{{From: 2, To: 4, FromTime: t0 + 200*us, ToTime: t0 + 300*us}}
-		p.Shard.Costs = []experiment.Cost{{Callback: "start", Type: "ProxyStep", Samples: 10, MeanNs: 17.5, MostNs: 90}}
+		p.Shard.Comms[0].Gaps = []description.Gap{{From: 2, To: 4, FromTime: t0 + 200*us, ToTime: t0 + 300*us}}
+		p.Shard.Costs = []provenance.Cost{{Callback: "start", Type: "ProxyStep", Samples: 10, MeanNs: 17.5, MostNs: 90}}
 	})
 	a := jobtest.Open(t, path)
 	s := analysis.SelfReport(a)

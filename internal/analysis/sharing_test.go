@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -20,14 +21,14 @@ import (
 // device describes a rank's GPU, host and communicator.
 type device struct {
 	host, boot, uuid, pci string
-	facts                 *experiment.GPUFacts
+	facts                 *provenance.GPUFacts
 	comm                  uint64
 }
 
 func TestSharedGPUs(t *testing.T) {
-	guessed, divided := &experiment.GPUFacts{Guess: "ordinal"}, &experiment.GPUFacts{MIGMode: true}
-	part := func(n int) *experiment.GPUFacts {
-		return &experiment.GPUFacts{MIG: &experiment.MIG{Parent: "GPU-a", GPUInstance: n, ComputeInstance: 0}}
+	guessed, divided := &provenance.GPUFacts{Guess: "ordinal"}, &provenance.GPUFacts{MIGMode: true}
+	part := func(n int) *provenance.GPUFacts {
+		return &provenance.GPUFacts{MIG: &provenance.MIG{Parent: "GPU-a", GPUInstance: n, ComputeInstance: 0}}
 	}
 	one := []analysis.SharedGPU{{Host: "node0", GPU: "CUDA Device 0", UUID: "GPU-a", Ranks: []int{0, 1}}}
 	for _, c := range []struct {
@@ -70,8 +71,8 @@ func TestSharedGPUs(t *testing.T) {
 			if d.boot != "" {
 				p.Shard.BootID = d.boot
 			}
-			p.Shard.GPUs = []experiment.GPU{{UUID: d.uuid, PCI: d.pci, Facts: d.facts}}
-			p.Comm(experiment.Comm{ID: 1 + d.comm, Name: "comm", NRanks: size[d.comm], Rank: members[d.comm],
+			p.Shard.GPUs = []description.GPU{{UUID: d.uuid, PCI: d.pci, Facts: d.facts}}
+			p.Comm(description.Comm{ID: 1 + d.comm, Name: "comm", NRanks: size[d.comm], Rank: members[d.comm],
 				InitTime: shardtest.Epoch + 1_000_000})
 			members[d.comm]++
 		}))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -139,7 +140,7 @@ func (b *backlog) expectRequest(memory *shm.Memory, pending bool) {
 }
 
 // costs says how long records waited.
-func (b *backlog) costs() []experiment.Cost { return b.waited.cost("PutOff") }
+func (b *backlog) costs() []provenance.Cost { return b.waited.cost("PutOff") }
 
 // begins reports whether records are put off in this round. It begins to put them off where that is wanted and
 // possible.

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
@@ -46,7 +46,7 @@ func allStarts(t *testing.T, dir string) (n uint64) {
 }
 
 // threadNames are those of the threads with rows of their own.
-func threadNames(p *experiment.Process) (names []string) {
+func threadNames(p *description.Process) (names []string) {
 	for i := range p.Locations {
 		if l := &p.Locations[i]; l.Thread != "" && !slices.Contains(names, l.Thread) {
 			names = append(names, l.Thread)
@@ -107,7 +107,7 @@ func TestBacklogUntilTheEnd(t *testing.T) {
 }
 
 // timesPutOff is how often records waited, as the shard says.
-func timesPutOff(p *experiment.Process) (n uint64) {
+func timesPutOff(p *description.Process) (n uint64) {
 	for _, c := range p.Costs {
 		if c.Type == "PutOff" {
 			n += c.Samples

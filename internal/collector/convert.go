@@ -13,6 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -23,7 +24,7 @@ const convertedSuffix = ".done"
 // categoryRawFile is the category of markers, at the end of a shard, about missing parts of a raw file.
 const categoryRawFile = "NCCL raw file"
 
-// settingWhole is a key of experiment.Process.Settings in a shard made from a raw file: whether the raw file was
+// settingWhole is a key of description.Process.Settings in a shard made from a raw file: whether the raw file was
 // complete.
 const settingWhole = "SPOOLED_WHOLE"
 
@@ -91,10 +92,10 @@ func convert(spoolFile, directory string) (err error) {
 
 // convertedBefore returns the process of a finished shard that was made from the same number of bytes; nil if there is
 // none.
-func convertedBefore(directory, name, size string) *experiment.Process {
+func convertedBefore(directory, name, size string) *description.Process {
 	before := experiment.Find(directory, name)
 	if before.State != experiment.Done || before.Process == nil ||
-		before.Process.Settings[experiment.SettingSpooled] != size {
+		before.Process.Settings[description.SettingSpooled] != size {
 		return nil
 	}
 	// the earlier conversion may have been killed before it removed the memory
@@ -114,7 +115,7 @@ type conversion struct {
 
 // pause finishes the shard of a raw file that its process is still writing.
 func (c *conversion) pause(spoolFile string) error {
-	c.shard.process.Settings[experiment.SettingSpooled], c.shard.process.Settings[settingWhole] = c.size, "false"
+	c.shard.process.Settings[description.SettingSpooled], c.shard.process.Settings[settingWhole] = c.size, "false"
 	err := c.finish(false)
 	if err == nil {
 		// Sharing the raw file's lock shows that the process is still writing. If hard links are impossible, the
@@ -142,10 +143,10 @@ func (c *conversion) end() error {
 	}
 	h := c.drain.source.Header()
 	if called := orderly || h.Ended != 0; called || c.spool.Failed() == nil {
-		c.shard.end = &experiment.End{Called: called}
+		c.shard.end = &description.End{Called: called}
 	} // otherwise its exit may not be on the disk either
 	if saved { // otherwise the next conversion repeats it, with the memory's content
-		p.Settings[experiment.SettingSpooled] = c.size
+		p.Settings[description.SettingSpooled] = c.size
 	}
 	p.Settings[settingWhole] = strconv.FormatBool(orderly && saved)
 	if err := c.finish(true); err != nil {
@@ -210,7 +211,7 @@ func ConvertAll(hold *experiment.Hold) []experiment.RawFile {
 }
 
 // converted renames a complete raw file to show that it has been converted.
-func converted(spoolFile string, p *experiment.Process) error {
+func converted(spoolFile string, p *description.Process) error {
 	if p.Settings[settingWhole] != "true" {
 		return nil
 	}

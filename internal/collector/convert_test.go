@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -90,7 +91,7 @@ func TestConvertTakesTheLastWords(t *testing.T) {
 	if n := starts(e.Process); e.State != experiment.Done || n != calls*perCall {
 		t.Errorf("state %v, %d starts of %d", e.State, n, calls*perCall)
 	}
-	got, want := e.Process.Settings[experiment.SettingSpooled], strconv.Itoa(len(content)-frameHead)
+	got, want := e.Process.Settings[description.SettingSpooled], strconv.Itoa(len(content)-frameHead)
 	testkit.Check(t, got == want, "%s bytes of %s were converted", got, want)
 }
 

@@ -9,17 +9,19 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // Markers of the collector in one description are bounded, as a process may go on for ever. The model bounds its own.
 const maxMarkers = 4096
 
-// memoryShm is experiment.Memory.Kind of memory that is a file.
+// memoryShm is provenance.Memory.Kind of memory that is a file.
 const memoryShm = "shm"
 
-// settingTaken is the key of experiment.Process.Settings that says which records were in the shard, or pending, at its
+// settingTaken is the key of description.Process.Settings that says which records were in the shard, or pending, at its
 // last flush (see positions). It is no setting: a collector that takes over from a dead one needs it.
 const settingTaken = "TAKEN"
 
@@ -27,38 +29,38 @@ const settingTaken = "TAKEN"
 const allTypes = 1<<shm.TypeCount - 1
 
 // withheldWhy are the shard's words for why NCCL was not asked for all that was wanted.
-var withheldWhy = map[shm.WithheldWhy]string{shm.WithheldLate: experiment.WithheldLate,
-	shm.WithheldRoom: experiment.WithheldRoom}
+var withheldWhy = map[shm.WithheldWhy]string{shm.WithheldLate: provenance.WithheldLate,
+	shm.WithheldRoom: provenance.WithheldRoom}
 
 // newProcess describes a process by what its header and the settings say.
-func newProcess(h *shm.Header, s *config.Settings, launcher config.Launcher, name string) *experiment.Process {
-	p := &experiment.Process{
-		Version: experiment.Version, UUID: name,
+func newProcess(h *shm.Header, s *config.Settings, launcher config.Launcher, name string) *description.Process {
+	p := &description.Process{
+		Version: description.Version, UUID: name,
 		Host: h.Host(), BootID: h.Boot(), PID: int(h.PID), PIDStart: h.PIDStart, Tag: uint16(h.Tag),
 		Executable: h.Exe(), APIVersion: int(h.APIVersion),
 		Library: h.Library.String(), LibraryVersion: int(h.LibraryVersion), LibraryPath: h.CallerPath(),
-		Memory:   experiment.Memory{Kind: "memfd"},
-		Launcher: experiment.Launcher(launcher),
-		Clock: experiment.Clock{Source: h.ClockSource.String(), AnchorRaw: h.Created.Raw,
+		Memory:   provenance.Memory{Kind: "memfd"},
+		Launcher: provenance.Launcher(launcher),
+		Clock: provenance.Clock{Source: h.ClockSource.String(), AnchorRaw: h.Created.Raw,
 			AnchorReal: h.Created.Real},
-		Settings: s.Texts(), EventChunkSize: chunkSize, Masks: experiment.Masks{NetSums: s.NetSums && !s.Profile},
-		Markers: []experiment.Marker{},
+		Settings: s.Texts(), EventChunkSize: chunkSize, Masks: provenance.Masks{NetSums: s.NetSums && !s.Profile},
+		Markers: []description.Marker{},
 	}
 	if h.MemoryKind == shm.MemoryShm {
-		p.Memory = experiment.Memory{Kind: memoryShm, Path: h.File()}
+		p.Memory = provenance.Memory{Kind: memoryShm, Path: h.File()}
 	}
 	return p
 }
 
 // sameProcess reports whether two shards are of one job process.
-func sameProcess(a, b *experiment.Process) bool {
+func sameProcess(a, b *description.Process) bool {
 	return a.Host == b.Host && a.BootID == b.BootID && a.PID == b.PID && a.PIDStart == b.PIDStart && a.Tag == b.Tag
 }
 
 // otherRecorders are CUPTI and Score-P in the process, as far as their records tell.
 type otherRecorders struct {
 	activities map[uint32]uint64 // CUPTI's records, by kind
-	threads    []experiment.ScorepThread
+	threads    []provenance.ScorepThread
 }
 
 // note counts a record of theirs.
@@ -69,25 +71,25 @@ func (o *otherRecorders) note(rec *shm.Record) {
 			o.activities[binary.NativeEndian.Uint32(rec.Activity)]++
 		}
 	case shm.RecordScorepThread:
-		o.threads = append(o.threads, experiment.ScorepThread{TID: int(rec.Aux), Location: uint32(rec.Arg)})
+		o.threads = append(o.threads, provenance.ScorepThread{TID: int(rec.Aux), Location: uint32(rec.Arg)})
 	}
 }
 
 // describe states what became of them.
-func (o *otherRecorders) describe(p *experiment.Process, h *shm.Header) {
+func (o *otherRecorders) describe(p *description.Process, h *shm.Header) {
 	if h.CuptiKinds != 0 || h.CuptiState != shm.CuptiOff {
-		p.Cupti = &experiment.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError,
+		p.Cupti = &provenance.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError,
 			Why: h.CuptiReason(), Kinds: h.CuptiKinds, Records: o.activities}
 	}
 	if h.ScorepState != shm.ScorepOff {
-		p.Scorep = &experiment.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(),
+		p.Scorep = &provenance.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(),
 			Why: h.ScorepReason(), Points: h.ScorepPoints != 0}
 	}
 	if h.ScorepMeasured != 0 {
 		if p.Scorep == nil {
-			p.Scorep = &experiment.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String()}
+			p.Scorep = &provenance.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String()}
 		}
-		p.Scorep.Substrate = &experiment.ScorepSubstrate{Rank: int(h.ScorepRank), Threads: o.threads}
+		p.Scorep.Substrate = &provenance.ScorepSubstrate{Rank: int(h.ScorepRank), Threads: o.threads}
 	}
 }
 
@@ -107,7 +109,7 @@ func (r *recording) snapshot() {
 		p.Pending = s.pending
 	}
 	if p.Pending == nil {
-		p.Pending = []experiment.Pending{} // an empty list, not null
+		p.Pending = []description.Pending{} // an empty list, not null
 	}
 	r.drain.describeFinalized(p.Comms)
 	if !r.drain.line.host {
@@ -123,7 +125,7 @@ func (r *recording) snapshot() {
 	p.End = s.end
 
 	h := r.drain.source.Header()
-	p.Masks = experiment.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes,
+	p.Masks = provenance.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes,
 		Withheld: h.Withheld & h.EventMask, NetSums: p.Masks.NetSums}
 	if p.Masks.Withheld != 0 {
 		p.Masks.WithheldWhy = withheldWhy[h.WithheldWhy]
@@ -144,7 +146,7 @@ func (r *recording) snapshot() {
 }
 
 // describeFinalized states when communicators ended whose FINALIZE record may have found no room.
-func (d *drain) describeFinalized(comms []experiment.Comm) {
+func (d *drain) describeFinalized(comms []description.Comm) {
 	for i := range comms {
 		if c := &comms[i]; c.NRanks > 0 && c.FinalTime == 0 {
 			if e, ok := d.source.Comm(i); ok && e.FinalTicks != 0 && e.FinalTicks <= d.merge.taken.last {
@@ -157,26 +159,26 @@ func (d *drain) describeFinalized(comms []experiment.Comm) {
 // describeOddities states which counts of the collector and the plugin contradict the rules.
 func (r *recording) describeOddities(h *shm.Header) {
 	for name, n := range map[string]uint64{
-		oddDiskErrors:             r.disk.errors,
-		experiment.LostMarks:      h.LostMarks,
-		experiment.ForeignHandles: h.Foreign,
-		experiment.UnknownStrings: r.drain.source.Strings().Missing,
-		experiment.BrokenRings:    r.drain.brokenRings(),
-		"SENSOR_FAILURES":         r.sensors.failures,
-		"DISK_SYNC_FAILURES":      r.syncer.failures,
-		"SENSOR_LOSSES":           r.sensors.losses,
-		"DIED_CALLS":              r.dead.calls,
-		"BACKLOG_FULL":            r.backlog.filled,
-		experiment.Unanswered:     uint64(h.Unanswered),
-		"BROKEN_COMMS":            r.feed.brokenComms,
-		experiment.MissingBytes:   r.drain.missingBytes(),
-		experiment.CuptiLost:      h.CuptiLost,
-		experiment.CuptiDropped:   h.CuptiDropped,
-		experiment.CuptiUnknown:   h.CuptiUnknown,
+		oddDiskErrors:        r.disk.errors,
+		loss.LostMarks:       h.LostMarks,
+		loss.ForeignHandles:  h.Foreign,
+		loss.UnknownStrings:  r.drain.source.Strings().Missing,
+		loss.BrokenRings:     r.drain.brokenRings(),
+		"SENSOR_FAILURES":    r.sensors.failures,
+		"DISK_SYNC_FAILURES": r.syncer.failures,
+		"SENSOR_LOSSES":      r.sensors.losses,
+		"DIED_CALLS":         r.dead.calls,
+		"BACKLOG_FULL":       r.backlog.filled,
+		loss.Unanswered:      uint64(h.Unanswered),
+		"BROKEN_COMMS":       r.feed.brokenComms,
+		loss.MissingBytes:    r.drain.missingBytes(),
+		loss.CuptiLost:       h.CuptiLost,
+		loss.CuptiDropped:    h.CuptiDropped,
+		loss.CuptiUnknown:    h.CuptiUnknown,
 
-		experiment.CuptiBuffersOut:         h.CuptiBuffersOut,
-		experiment.CuptiBuffersStrange:     h.CuptiBuffersStrange,
-		experiment.CuptiBuffersOverwritten: h.CuptiBuffersOverwritten,
+		loss.CuptiBuffersOut:         h.CuptiBuffersOut,
+		loss.CuptiBuffersStrange:     h.CuptiBuffersStrange,
+		loss.CuptiBuffersOverwritten: h.CuptiBuffersOverwritten,
 	} {
 		if n > 0 {
 			r.shard.process.Counts.Oddities[name] = n
@@ -185,16 +187,16 @@ func (r *recording) describeOddities(h *shm.Header) {
 }
 
 // costs are the plugin's measurements of itself in nanoseconds.
-func (t *timeline) costs(h *shm.Header) []experiment.Cost {
+func (t *timeline) costs(h *shm.Header) []provenance.Cost {
 	rate := t.rate
 	if t.host || rate == 0 {
 		rate = 1
 	}
-	var out []experiment.Cost
+	var out []provenance.Cost
 	for c := range h.Cost {
 		for typ, cost := range h.Cost[c] {
 			if cost.Samples > 0 {
-				out = append(out, experiment.Cost{
+				out = append(out, provenance.Cost{
 					Callback: shm.Callback(c).String(), Type: shm.EventType(typ).String(), Samples: cost.Samples,
 					MeanNs: float64(cost.Ticks) / float64(cost.Samples) * rate, MostNs: float64(cost.Most) * rate,
 				})
@@ -208,7 +210,7 @@ func (t *timeline) costs(h *shm.Header) []experiment.Cost {
 type losses struct {
 	drain     *drain
 	unwritten [shm.TypeCount]uint64 // records taken after writing had ended for good
-	uncounted []string              // see experiment.Counts.Uncounted
+	uncounted []string              // see description.Counts.Uncounted
 }
 
 // collectives reports whether any collective has been lost so far.
@@ -226,7 +228,7 @@ func (l *losses) kernelParts() bool {
 }
 
 // describe states what was lost, by reason, beside what the model could not draw.
-func (l *losses) describe(counts *experiment.Counts, h *shm.Header, withCollector map[string]uint64) {
+func (l *losses) describe(counts *description.Counts, h *shm.Header, withCollector map[string]uint64) {
 	lost := maps.Clone(counts.Lost)
 	if lost == nil {
 		lost = make(map[string]map[string]uint64)
@@ -244,7 +246,7 @@ func (l *losses) describe(counts *experiment.Counts, h *shm.Header, withCollecto
 		lost[shm.LossDisk.String()] = n
 	}
 	if len(withCollector) > 0 {
-		lost[experiment.LostWithCollector] = withCollector
+		lost[loss.WithCollector] = withCollector
 	}
 	counts.Lost, counts.Uncounted = lost, l.uncounted
 }

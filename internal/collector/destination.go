@@ -4,7 +4,7 @@ package collector
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/config"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/record"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -28,7 +28,7 @@ type destination interface {
 	// checkpoint follows writeAll. It says for a later collector what is on disk.
 	checkpoint() error
 	// describe adds the destination's own part to the description of the process.
-	describe(p *experiment.Process)
+	describe(p *description.Process)
 	// close closes the files. All that was added is in them, or what is not is lost.
 	close()
 	// remove removes what is not in the shard's folder.
@@ -40,7 +40,7 @@ type destination interface {
 	// disk whatever has failed, so that no checkpoint is needed to know it.
 	startsTaken() (starts map[string]uint64, whole bool)
 	// cutBack brings the event files to what a description says of them. Where that fails `unify` finds the difference.
-	cutBack(p *experiment.Process)
+	cutBack(p *description.Process)
 
 	// size is how many bytes are on disk outside the shard's folder.
 	size() uint64

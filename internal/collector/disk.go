@@ -15,6 +15,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -39,7 +41,7 @@ var (
 
 const answerTries = 8
 
-// oddDiskErrors is the key of experiment.Counts.Oddities that counts how often the disk started to fail.
+// oddDiskErrors is the key of description.Counts.Oddities that counts how often the disk started to fail.
 const oddDiskErrors = "DISK_ERRORS"
 
 // disk is the state of writing a recording.
@@ -53,10 +55,10 @@ type disk struct {
 	next    time.Time // time of the next attempt
 	pause   time.Duration
 
-	end    time.Time           // deadline for retries after the process has ended
-	final  error               // error when retries were given up; nil: they were not
-	outage *outage             // nil: the plugin records
-	safe   *experiment.Process // what the last flush brought to disk; nil: no flush yet
+	end    time.Time            // deadline for retries after the process has ended
+	final  error                // error when retries were given up; nil: they were not
+	outage *outage              // nil: the plugin records
+	safe   *description.Process // what the last flush brought to disk; nil: no flush yet
 }
 
 // writes reports whether the model may write.
@@ -135,7 +137,7 @@ func (r *recording) outlives() bool {
 }
 
 // copyOf returns a copy of a description that does not change when the process continues.
-func copyOf(now *experiment.Process) *experiment.Process {
+func copyOf(now *description.Process) *description.Process {
 	p := *now
 	p.Comms, p.Locations, p.Settings = slices.Clone(p.Comms), slices.Clone(p.Locations), maps.Clone(p.Settings)
 	return &p
@@ -175,7 +177,7 @@ func (r *recording) describeLost() error {
 	if err != nil && len(p.Pending) > 0 {
 		// If files cannot grow, there may be no space for the numbers of losses. They matter more than operations in
 		// progress.
-		p.Pending = []experiment.Pending{}
+		p.Pending = []description.Pending{}
 		err = r.shard.store.Write(&p)
 	}
 	if err == nil {
@@ -186,7 +188,7 @@ func (r *recording) describeLost() error {
 
 // asOfFlush returns a description of the process in which the files are as of the last flush (safe; nil if there was
 // none) and everything else as of now.
-func asOfFlush(safe, now *experiment.Process) experiment.Process {
+func asOfFlush(safe, now *description.Process) description.Process {
 	if safe == nil {
 		p := *now
 		p.Counts.Starts, p.Counts.Stops, p.Counts.States = nil, nil, nil
@@ -215,7 +217,7 @@ func asOfFlush(safe, now *experiment.Process) experiment.Process {
 // moveToLost removes operations of a function from the counts of recorded ones, so that they count as lost.
 func moveToLost(recorded map[string]uint64, key string, n uint64) {
 	types := []shm.EventType{shm.EventColl, shm.EventCeColl}
-	if experiment.FunctionOf(key) != key {
+	if sequence.FunctionOf(key) != key {
 		types = []shm.EventType{shm.EventP2p}
 	}
 	for _, t := range types {

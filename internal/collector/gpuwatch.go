@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/gpu"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -73,7 +74,7 @@ type sensorCounts struct {
 	values           uint64 // values passed to the model
 }
 
-// gpuQuestion is a GPU of the process, by its index in experiment.Process.GPUs.
+// gpuQuestion is a GPU of the process, by its index in description.Process.GPUs.
 type gpuQuestion struct {
 	index  int
 	wanted gpu.Wanted
@@ -408,25 +409,25 @@ func (c *live) endWatches() {
 }
 
 // factsOf returns the part of an identity that a shard contains.
-func factsOf(id *gpu.Identity) *experiment.GPUFacts {
-	f := &experiment.GPUFacts{
+func factsOf(id *gpu.Identity) *provenance.GPUFacts {
+	f := &provenance.GPUFacts{
 		Index: id.Index, Name: id.Name, Memory: id.Memory, Driver: id.Driver,
 		PCIeGeneration: id.PCIeGeneration, PCIeWidth: id.PCIeWidth, MIGMode: id.MIGMode, Guess: id.Guess,
 	}
 	for _, l := range id.NVLinks {
-		f.NVLinks = append(f.NVLinks, experiment.NVLink(l))
+		f.NVLinks = append(f.NVLinks, provenance.NVLink(l))
 	}
 	if id.MIG != nil {
-		m := experiment.MIG(*id.MIG)
+		m := provenance.MIG(*id.MIG)
 		f.MIG = &m
 	}
 	return f
 }
 
 // gpuQuantities lists package gpu's quantities as metric members.
-var gpuQuantities = func() (members [len(gpu.Quantities)]experiment.MetricMember) {
+var gpuQuantities = func() (members [len(gpu.Quantities)]description.MetricMember) {
 	for i, q := range gpu.Quantities {
-		m := experiment.MetricMember{
+		m := description.MetricMember{
 			Name: q.Name, Description: q.Description, Unit: q.Unit, Exponent: int64(q.Exponent),
 			Type: otf2.TypeUint64, Mode: otf2.MetricAbsolutePoint,
 		}

@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/gpu"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -89,13 +91,13 @@ func (d *driven) Sensors() (list []gpu.Sensor) {
 
 // measured runs a job of two GPUs until done says so, and returns its shard and the last line for NCCL's log.
 func measured(t *testing.T, d *driver, done func() bool, vars ...string) (
-	p *experiment.Process, e experiment.Entry, message string) {
+	p *description.Process, e experiment.Entry, message string) {
 	t.Helper()
 	return measuredWith(t, d.open, done, vars...)
 }
 
 func measuredWith(t *testing.T, open func() (gpu.Library, error), done func() bool, vars ...string) (
-	p *experiment.Process, e experiment.Entry, message string) {
+	p *description.Process, e experiment.Entry, message string) {
 	t.Helper()
 	dir := t.TempDir()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
@@ -180,12 +182,12 @@ func TestGPUsAreIdentifiedAndMeasured(t *testing.T) {
 	role, set := d.wanted[0].Variable(roleVariable)
 	testkit.Check(t, role == "job" && set, "the environment is not that of the job's process: %q, %v", role, set)
 	for g := range 2 {
-		want := experiment.GPU{
+		want := description.GPU{
 			Device: g, UUID: fmt.Sprintf("GPU-%d", g), PCI: fmt.Sprintf("0000:0%d:00.0", g),
-			Facts: &experiment.GPUFacts{
+			Facts: &provenance.GPUFacts{
 				Index: g + 4, Name: "Test GPU", Memory: 1 << 30, Driver: "1.2", PCIeGeneration: 5, PCIeWidth: 16,
-				NVLinks: []experiment.NVLink{{Link: 1, Speed: 26562, Peer: "0000:09:00.0", Switch: true}},
-				MIG:     &experiment.MIG{Parent: "GPU-p", GPUInstance: 3}, Guess: "ordinal",
+				NVLinks: []provenance.NVLink{{Link: 1, Speed: 26562, Peer: "0000:09:00.0", Switch: true}},
+				MIG:     &provenance.MIG{Parent: "GPU-p", GPUInstance: 3}, Guess: "ordinal",
 			},
 		}
 		testkit.Same(t, want, p.GPUs[g])
@@ -212,7 +214,7 @@ func TestGPUsAreIdentifiedAndMeasured(t *testing.T) {
 	}
 	rows := 0
 	for _, l := range p.Locations {
-		if l.Kind == experiment.KindGPUMetrics {
+		if l.Kind == description.KindGPUMetrics {
 			rows++
 		}
 	}
@@ -230,7 +232,7 @@ func TestWithoutNVMLNothingIsRead(t *testing.T) {
 	testkit.Check(t, message == "" && len(p.Markers) == 0 && d.count(0, gpu.Power) == 0 && p.GPUs[1].Facts != nil,
 		"message %q, markers %v, %d readings, %+v", message, p.Markers, d.count(0, gpu.Power), p.GPUs[1])
 	for _, l := range p.Locations {
-		testkit.Check(t, l.Kind != experiment.KindGPUMetrics, "%+v", l)
+		testkit.Check(t, l.Kind != description.KindGPUMetrics, "%+v", l)
 	}
 }
 

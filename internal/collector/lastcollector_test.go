@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -58,11 +60,11 @@ func TestLastOfTheJob(t *testing.T) {
 				if p.state == experiment.Starting {
 					continue
 				}
-				d := &experiment.Process{Version: experiment.Version,
-					Launcher:  experiment.Launcher{Rank: p.rank, Size: tc.size},
-					Locations: make([]experiment.Location, p.locations)}
+				d := &description.Process{Version: description.Version,
+					Launcher:  provenance.Launcher{Rank: p.rank, Size: tc.size},
+					Locations: make([]description.Location, p.locations)}
 				for _, c := range p.comms {
-					d.Comms = append(d.Comms, experiment.Comm{ID: uint64(c[0]), NRanks: c[1], Rank: c[2]})
+					d.Comms = append(d.Comms, description.Comm{ID: uint64(c[0]), NRanks: c[1], Rank: c[2]})
 				}
 				testkit.Must(t, s.Write(d))
 				if p.state == experiment.Done {

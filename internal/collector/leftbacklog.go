@@ -17,6 +17,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -184,7 +185,7 @@ func laterBacklog(a, b string) bool {
 }
 
 // memoryIsLeft reports whether a process's memory is a file, which is there.
-func memoryIsLeft(p *experiment.Process) bool {
+func memoryIsLeft(p *description.Process) bool {
 	if p.Memory.Kind != memoryShm {
 		return false
 	}
@@ -194,7 +195,7 @@ func memoryIsLeft(p *experiment.Process) bool {
 
 // saveBacklog makes a shard of the last backlog of a process and of those before it. What the process recorded later is
 // gone with its memory, so the shard is not marked as finished.
-func saveBacklog(p *experiment.Process, path, directory string) error {
+func saveBacklog(p *description.Process, path, directory string) error {
 	file, size, err := openBacklog(path)
 	if err != nil || file == nil {
 		return err
@@ -231,7 +232,7 @@ func saveBacklog(p *experiment.Process, path, directory string) error {
 
 // keepLosses keeps in a dead collector's shard what that had counted as lost, without what has been saved from its
 // backlog since: the backlog has everything that the disk had not taken otherwise.
-func keepLosses(shard string, before *experiment.Counts, saved map[string]uint64) error {
+func keepLosses(shard string, before *description.Counts, saved map[string]uint64) error {
 	if len(before.Lost) == 0 {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -73,7 +73,7 @@ func (c *crowd) flush() {
 }
 
 // end finishes the shard and counts what it took. rows is how many locations there may be.
-func (c *crowd) end(rows int) *experiment.Process {
+func (c *crowd) end(rows int) *description.Process {
 	c.t.Helper()
 	c.flush()
 	testkit.Must(c.t, c.r.finish(true))
@@ -82,7 +82,7 @@ func (c *crowd) end(rows int) *experiment.Process {
 	testkit.Check(c.t, n == c.calls, "%d calls in the shard, want %d", n, c.calls)
 	events := uint64(0)
 	for _, l := range p.Locations {
-		if l.Kind == experiment.KindThread {
+		if l.Kind == description.KindThread {
 			events += l.Events
 		}
 	}

@@ -3,7 +3,7 @@
 package collector
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -62,14 +62,14 @@ func (f *modelFeed) announceComm(d *drain, i int) bool {
 		return false
 	}
 	f.comms[i] = true
-	if c.NRanks < 0 || c.NRanks > experiment.MaxRanks || c.Rank >= experiment.MaxRanks ||
+	if c.NRanks < 0 || c.NRanks > description.MaxRanks || c.Rank >= description.MaxRanks ||
 		c.NRanks > 0 && (c.Rank < 0 || c.Rank >= c.NRanks) {
 		c.NRanks, c.Rank = 0, -1 // treat both as unknown
 		f.brokenComms++
 	}
-	f.model.Comm(i, experiment.Comm{
+	f.model.Comm(i, description.Comm{
 		ID: c.ID, Name: c.Name, NRanks: c.NRanks, Rank: c.Rank, NNodes: c.NNodes, InitTime: d.line.time(c.InitTicks),
-	}, experiment.GPU{Device: c.Device, UUID: c.UUID, PCI: c.PCI})
+	}, description.GPU{Device: c.Device, UUID: c.UUID, PCI: c.PCI})
 	return true
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -150,7 +151,7 @@ func (l *listener) obey(c *live, o *control.File) {
 		types := *o.Events & chosen.event
 		if was := c.plugin.recorded(); types != was {
 			chosen.record = chosen.record&^allTypes | types
-			c.shard.markers = append(c.shard.markers, experiment.Marker{
+			c.shard.markers = append(c.shard.markers, description.Marker{
 				Time: c.drain.line.time(c.now.Ticks), Severity: regions.SeverityLow, Category: categoryChanged,
 				Location: -1, Text: fmt.Sprintf("from here on %s are recorded, before %s",
 					cmp.Or(c.plugin.eventList(types), "no events"), cmp.Or(c.plugin.eventList(was), "no events")),

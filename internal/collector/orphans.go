@@ -13,6 +13,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -98,10 +100,10 @@ func salvageUnlisted(directory string, entries []experiment.Entry, deadline time
 			o.header.Boot() != experiment.BootID() {
 			continue
 		}
-		p := &experiment.Process{PID: o.PID, PIDStart: o.header.PIDStart, Tag: uint16(o.header.Tag),
+		p := &description.Process{PID: o.PID, PIDStart: o.header.PIDStart, Tag: uint16(o.header.Tag),
 			BootID: o.header.Boot(), Host: o.header.Host(),
-			Memory: experiment.Memory{Kind: memoryShm, Path: o.Path}, Settings: statedSettings(&o.header),
-			Launcher: experiment.Launcher{Rank: -1, Size: -1}}
+			Memory: provenance.Memory{Kind: memoryShm, Path: o.Path}, Settings: statedSettings(&o.header),
+			Launcher: provenance.Launcher{Rank: -1, Size: -1}}
 		if spools(directory, p) {
 			continue // convert handles it with the raw file
 		}

@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -62,7 +62,7 @@ func (o *outage) note(c *live) {
 	for t, n := range h.Lost[shm.LossDisk] {
 		lost += n - o.lost[t]
 	}
-	c.shard.markers = append(c.shard.markers, experiment.Marker{
+	c.shard.markers = append(c.shard.markers, description.Marker{
 		Time: o.time, Duration: length, Severity: regions.SeverityHigh, Category: categoryStopped, Location: -1,
 		Text: fmt.Sprintf("nothing new was recorded for %v, as the disk could not be written; events lost: %d",
 			time.Duration(length).Round(time.Millisecond), lost),

@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -45,6 +45,6 @@ func Play(raw io.Reader, size int64, directory string, of *Played) (err error) {
 	if err := r.drainSpool(spool); err != nil {
 		return err
 	}
-	r.shard.end = &experiment.End{Called: spool.Orderly()}
+	r.shard.end = &description.End{Called: spool.Orderly()}
 	return r.finish(true)
 }

@@ -32,7 +32,7 @@ func (p *positions) has(ring int, at uint64) bool { return ring < len(p.rings) &
 
 func (p *positions) clone() positions { return positions{p.last, slices.Clone(p.rings)} }
 
-// String is the form in experiment.Process.Settings: "last ring0,ring1,…", or "last" alone.
+// String is the form in description.Process.Settings: "last ring0,ring1,…", or "last" alone.
 func (p *positions) String() string {
 	text := strconv.FormatUint(p.last, 10)
 	if len(p.rings) > 0 {

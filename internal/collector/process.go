@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -150,8 +150,8 @@ func tellsExits() bool {
 }
 
 // describe returns the end of the process for its shard. now is the time of the last round, which was later.
-func (e *ending) describe(memory *shm.Memory, line *timeline, now shm.ClockTuple) *experiment.End {
-	end := &experiment.End{Status: e.status, Called: memory.Ended()}
+func (e *ending) describe(memory *shm.Memory, line *timeline, now shm.ClockTuple) *description.End {
+	end := &description.End{Status: e.status, Called: memory.Ended()}
 	switch {
 	case line.host:
 		end.Time = line.time(now.Ticks)

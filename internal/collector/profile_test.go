@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -176,7 +177,7 @@ func TestProfileAheadOfItsCheckpoint(t *testing.T) {
 		testkit.Must(t, second.finish(true))
 
 		died := 0
-		for _, n := range second.shard.process.Counts.Lost[experiment.LostWithCollector] {
+		for _, n := range second.shard.process.Counts.Lost[loss.WithCollector] {
 			died += int(n)
 		}
 		if died > 0 {

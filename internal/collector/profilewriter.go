@@ -5,7 +5,7 @@ package collector
 import (
 	"bytes"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -20,7 +20,7 @@ type profileWriter struct {
 }
 
 // EventWriter implements regions.Sink.
-func (w *profileWriter) EventWriter(loc experiment.Location) (regions.EventWriter, error) {
+func (w *profileWriter) EventWriter(loc description.Location) (regions.EventWriter, error) {
 	w.r.shard.locations++
 	return w.profile.EventWriter(loc), nil
 }

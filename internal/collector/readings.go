@@ -5,7 +5,7 @@ package collector
 import (
 	"math"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -64,13 +64,13 @@ func gain(a, b shm.ClockTuple, off float64) float64 {
 }
 
 // tuples are the readings up to now.
-func (r *readings) tuples() []experiment.ClockTuple {
-	all := make([]experiment.ClockTuple, 0, len(r.kept)+1)
+func (r *readings) tuples() []provenance.ClockTuple {
+	all := make([]provenance.ClockTuple, 0, len(r.kept)+1)
 	for _, c := range r.kept {
-		all = append(all, experiment.ClockTuple(c))
+		all = append(all, provenance.ClockTuple(c))
 	}
 	if n := len(r.kept); n > 0 && r.last.Ticks > r.kept[n-1].Ticks {
-		all = append(all, experiment.ClockTuple(r.last))
+		all = append(all, provenance.ClockTuple(r.last))
 	}
 	return all
 }

@@ -9,13 +9,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // throughTuples is the time at ticks by the line through a shard's tuples.
-func throughTuples(tuples []experiment.ClockTuple, anchorRaw, anchorReal, ticks uint64) float64 {
+func throughTuples(tuples []provenance.ClockTuple, anchorRaw, anchorReal, ticks uint64) float64 {
 	i := sort.Search(len(tuples), func(i int) bool { return tuples[i].Ticks >= ticks })
 	i = min(max(i, 1), len(tuples)-1)
 	a, b := tuples[i-1], tuples[i]

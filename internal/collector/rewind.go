@@ -15,18 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 )
 
 // rewind brings the shard of a dead collector back to its last checkpoint and returns its description then; nil if
 // there never was one.
-func rewind(path string) (*experiment.Process, error) {
+func rewind(path string) (*description.Process, error) {
 	p, err := experiment.ReadCheckpoint(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	locations := make(map[uint32]*experiment.Location)
+	locations := make(map[uint32]*description.Location)
 	for i := range p.Locations {
 		locations[p.Locations[i].Number] = &p.Locations[i]
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -16,7 +17,7 @@ import (
 func threadEvents(t *testing.T, e experiment.Entry) (n uint64) {
 	t.Helper()
 	for _, l := range e.Process.Locations {
-		if l.Kind != experiment.KindThread {
+		if l.Kind != description.KindThread {
 			continue
 		}
 		s, err := otf2.ScanEventFile(filepath.Join(e.Path, itoa(int(l.Number))+".evt"), chunkSize)

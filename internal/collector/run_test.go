@@ -21,6 +21,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -210,7 +212,7 @@ func (a *application) allReduce(seq uint64) {
 // perCall is how many starts an allReduce has.
 const perCall = 5
 
-func starts(p *experiment.Process) (n uint64) {
+func starts(p *description.Process) (n uint64) {
 	for _, v := range p.Counts.Starts {
 		n += v
 	}
@@ -355,7 +357,7 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 		t.Errorf("%d events in files, %d in the description, %d before", got, total, onDisk)
 	}
 	testkit.Check(t, p.PID == process.cmd.Process.Pid && p.Host == "testhost" &&
-		p.Launcher == (experiment.Launcher{Name: "torchrun", Rank: 0, Size: 1}) && p.Settings["EVENTS"] == "light" &&
+		p.Launcher == (provenance.Launcher{Name: "torchrun", Rank: 0, Size: 1}) && p.Settings["EVENTS"] == "light" &&
 		p.Clock.Source == "monotonic", "%+v", p)
 	c := p.Comms
 	testkit.Check(t, len(c) == 2 && c[1].Name == "c1" && c[1].NRanks == 2 && c[0].FinalTime != 0 &&

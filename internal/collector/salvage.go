@@ -15,6 +15,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -78,7 +80,7 @@ var releaseLimit = 5 * time.Second
 
 // salvage converts the rest of one process's memory. It returns false if there is nothing to convert. finished: a
 // collector has finished the process's shard, so that only the file is left.
-func salvage(p *experiment.Process, finished bool, directory string, deadline time.Time) (bool, error) {
+func salvage(p *description.Process, finished bool, directory string, deadline time.Time) (bool, error) {
 	memory, file, err := openLeft(p, deadline)
 	if memory == nil {
 		return false, err
@@ -103,7 +105,7 @@ func salvage(p *experiment.Process, finished bool, directory string, deadline ti
 			file.remove(p.Memory)
 			return false, nil
 		}
-		r.shard.end = &experiment.End{Called: memory.Ended()}
+		r.shard.end = &description.End{Called: memory.Ended()}
 		err = r.finish(true)
 	}
 	if err != nil {
@@ -116,7 +118,7 @@ func salvage(p *experiment.Process, finished bool, directory string, deadline ti
 }
 
 // spools reports whether a process wrote a raw file.
-func spools(directory string, p *experiment.Process) bool {
+func spools(directory string, p *description.Process) bool {
 	info, err := os.Lstat(filepath.Join(directory, experiment.Folder,
 		fmt.Sprintf("%s-%d-%04x%s", regular.FileName(p.Host), p.PID, p.Tag, experiment.SpoolSuffix)))
 	return err == nil && info.Size() > 0
@@ -124,7 +126,7 @@ func spools(directory string, p *experiment.Process) bool {
 
 // openLeft opens the file that contains a dead process's memory. memory is nil if the file is gone, or belongs to
 // another process by now.
-func openLeft(p *experiment.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
+func openLeft(p *description.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
 	fd, err := unix.Open(p.Memory.Path, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, file, nil // the collector has removed it
@@ -135,7 +137,7 @@ func openLeft(p *experiment.Process, deadline time.Time) (memory *shm.Memory, fi
 }
 
 // takeLeft does the work of openLeft on an open file. It takes over the descriptor.
-func takeLeft(fd int, p *experiment.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
+func takeLeft(fd int, p *description.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
 	if file, err = lockLeft(fd, deadline); err != nil || file == (inode{}) {
 		unix.Close(fd)
 		return nil, file, err
@@ -183,7 +185,7 @@ func inodeOf(fd int) inode {
 }
 
 // remove removes the file of the memory, unless the path now leads to another file.
-func (i inode) remove(m experiment.Memory) {
+func (i inode) remove(m provenance.Memory) {
 	var st unix.Stat_t
 	if m.Kind != memoryShm || m.Path == "" || unix.Lstat(m.Path, &st) != nil || (inode{uint64(st.Dev), st.Ino}) != i {
 		return

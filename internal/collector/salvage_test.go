@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
@@ -127,7 +128,7 @@ func TestSalvage(t *testing.T) {
 			}
 			flushAll(t, job)
 			p := onlyShard(t, dir).Process
-			testkit.Check(t, p.Memory == (experiment.Memory{Kind: "shm", Path: path}), "memory %+v", p.Memory)
+			testkit.Check(t, p.Memory == (provenance.Memory{Kind: "shm", Path: path}), "memory %+v", p.Memory)
 			collector.Process.Kill()
 			collector.Wait()
 			for i := range uint64(calls) {

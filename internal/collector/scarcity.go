@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 )
 
 // scarcity determines whether processors are scarce, so that another thread has to wait while the collector runs. If
@@ -145,11 +145,11 @@ func (l *durations) add(d time.Duration) {
 }
 
 // cost returns the durations as a cost of the recording; nil if there are none.
-func (l *durations) cost(what string) []experiment.Cost {
+func (l *durations) cost(what string) []provenance.Cost {
 	if l.times == 0 {
 		return nil
 	}
-	return []experiment.Cost{{
+	return []provenance.Cost{{
 		Callback: "collector", Type: what, Samples: l.times, MeanNs: float64(l.sum) / float64(l.times),
 		MostNs: float64(l.most),
 	}}
@@ -157,7 +157,7 @@ func (l *durations) cost(what string) []experiment.Cost {
 
 // costs returns how often the collector waited for a processor after a sleep, and how often it slept longer because
 // processors were scarce.
-func (s *scarcity) costs() []experiment.Cost {
+func (s *scarcity) costs() []provenance.Cost {
 	return append(s.late.cost("KeptWaiting"), s.long.cost("SleptLong")...)
 }
 

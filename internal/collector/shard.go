@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -15,12 +16,12 @@ import (
 // shard is the folder that a recording fills, and the process that shard.json in it describes.
 type shard struct {
 	store   *experiment.Store
-	process *experiment.Process
+	process *description.Process
 
-	taken   positions            // records that are on disk, or pending, once the flush at hand is over
-	markers []experiment.Marker  // since the last snapshot
-	pending []experiment.Pending // operations under way when the process ended; nil before
-	end     *experiment.End      // of the process; nil: it has not ended, or nobody knows
+	taken   positions             // records that are on disk, or pending, once the flush at hand is over
+	markers []description.Marker  // since the last snapshot
+	pending []description.Pending // operations under way when the process ended; nil before
+	end     *description.End      // of the process; nil: it has not ended, or nobody knows
 
 	locations    int    // so far
 	defined      int    // definitions in shard.json
@@ -56,7 +57,7 @@ func (s *shard) definitions() int {
 
 // markHigh adds a marker of high severity, which belongs to no location.
 func (s *shard) markHigh(time uint64, category, text string) {
-	s.markers = append(s.markers, experiment.Marker{
+	s.markers = append(s.markers, description.Marker{
 		Time: time, Severity: regions.SeverityHigh, Category: category, Location: -1, Text: text,
 	})
 }

@@ -10,17 +10,19 @@ import (
 	"path/filepath"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/record"
 )
 
 // predecessors are the collectors of the process that died before this one.
 type predecessors struct {
-	last       *experiment.Process // what the last of them left; nil: there was none
-	bytes      uint64              // that their shards have on disk
-	operations map[string]uint64   // that the last had in memory, by function: they are lost
-	calls      uint64              // of the last whose groups were open: their regions are missing
-	backlogs   []deadBacklog       // theirs, from which records are still taken
+	last       *description.Process // what the last of them left; nil: there was none
+	bytes      uint64               // that their shards have on disk
+	operations map[string]uint64    // that the last had in memory, by function: they are lost
+	calls      uint64               // of the last whose groups were open: their regions are missing
+	backlogs   []deadBacklog        // theirs, from which records are still taken
 }
 
 // takeOver looks for the shards of earlier collectors of this process that died, and continues the last of them. What
@@ -31,7 +33,7 @@ func (d *predecessors) takeOver(r *recording, directory string) error {
 		return err
 	}
 	process := r.shard.process
-	dead := make(map[string]*experiment.Process) // by uuid
+	dead := make(map[string]*description.Process) // by uuid
 	var backlogs []string
 	for _, e := range entries {
 		p := e.Process
@@ -59,7 +61,7 @@ func (d *predecessors) takeOver(r *recording, directory string) error {
 	if last == nil {
 		return nil
 	}
-	process.Settings[experiment.SettingContinues] = last.UUID
+	process.Settings[description.SettingContinues] = last.UUID
 	r.drain.skip, r.shard.taken, r.drain.merge.taken = taken, taken, taken.clone()
 	if size, ok := last.Settings[record.SettingBytes]; ok {
 		process.Settings[record.SettingBytes] = size
@@ -72,10 +74,10 @@ func (d *predecessors) takeOver(r *recording, directory string) error {
 
 // lastOf is the one of several dead collectors of a process that had taken most, and what it had taken. Of those that
 // had taken equally much it is the one that had continued most others. It is nil if there is none.
-func lastOf(dead map[string]*experiment.Process) (last *experiment.Process, taken positions) {
-	generation := func(p *experiment.Process) (n int) {
+func lastOf(dead map[string]*description.Process) (last *description.Process, taken positions) {
+	generation := func(p *description.Process) (n int) {
 		for ; p != nil && n <= len(dead); n++ {
-			p = dead[p.Settings[experiment.SettingContinues]]
+			p = dead[p.Settings[description.SettingContinues]]
 		}
 		return n
 	}
@@ -91,11 +93,11 @@ func lastOf(dead map[string]*experiment.Process) (last *experiment.Process, take
 }
 
 // resume continues what a dead collector left, and returns how many operations it had in memory.
-func (d *predecessors) resume(last *experiment.Process) (lost uint64) {
+func (d *predecessors) resume(last *description.Process) (lost uint64) {
 	d.last, d.operations = last, make(map[string]uint64)
 	for i := range last.Comms {
 		for key, n := range last.Unwritten(i) {
-			d.operations[experiment.FunctionOf(key)] += n
+			d.operations[sequence.FunctionOf(key)] += n
 			lost += n
 		}
 	}
@@ -109,7 +111,7 @@ func (d *predecessors) resume(last *experiment.Process) (lost uint64) {
 
 // resumable is what a dead collector's shard has for good. Where that is nothing it is nil, and the shard is removed:
 // all records of it are still in the process's memory.
-func resumable(e experiment.Entry, directory string) (*experiment.Process, error) {
+func resumable(e experiment.Entry, directory string) (*description.Process, error) {
 	p := e.Process
 	if record.IsRecording(p) {
 		if p.Settings[record.SettingBytes] != "0" {
@@ -139,7 +141,7 @@ func resumable(e experiment.Entry, directory string) (*experiment.Process, error
 // rewindProfile brings the shard of a dead collector back to its last checkpoint; nil if there never was one. The
 // profile says itself up to which records it goes. If that is further than the checkpoint, the collector died in a
 // flush, between writing the two. Then shard.json, which is written before both, says what was under way at that time.
-func rewindProfile(path string) (*experiment.Process, error) {
+func rewindProfile(path string) (*description.Process, error) {
 	now, unread := experiment.Read(path)
 	p, err := rewind(path)
 	if p == nil || err != nil {

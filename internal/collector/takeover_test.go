@@ -16,6 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/record"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -256,11 +258,11 @@ func messages(t *testing.T, dir, archive string) (written, died uint64) {
 	for _, e := range shards(t, dir) {
 		p := e.Process
 		n := uint64(0)
-		for _, m := range p.Counts.Lost[experiment.LostWithCollector] {
+		for _, m := range p.Counts.Lost[loss.WithCollector] {
 			n += m
 		}
 		died += n
-		if p.Settings[experiment.SettingContinues] == "" {
+		if p.Settings[description.SettingContinues] == "" {
 			continue
 		}
 		want := fmt.Sprintf("operations that it had in memory are missing: %d", n)

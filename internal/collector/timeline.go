@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -26,7 +26,7 @@ type timeline struct {
 	first  knot           // start of the present stretch: the first reading, or the last jump
 	seen   shm.ClockTuple // the last reading
 	kept   readings
-	jumps  []experiment.Marker
+	jumps  []description.Marker
 }
 
 // knot is a point of the line, and the rate from it to the next one.
@@ -130,7 +130,7 @@ func (t *timeline) rawAt(ticks uint64) uint64 {
 }
 
 func (t *timeline) jump(c shm.ClockTuple, text string) {
-	t.jumps = append(t.jumps, experiment.Marker{
+	t.jumps = append(t.jumps, description.Marker{
 		Time: t.anchor.Real + (c.Raw - t.anchor.Raw), Severity: regions.SeverityHigh, Category: "NCCL clock",
 		Text: "the process's clock jumped (suspended or migrated?): " + text, Location: -1,
 	})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/collector/timeservice"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -33,7 +33,7 @@ type timeWatch struct {
 	ended    chan struct{}
 
 	mu       sync.Mutex
-	readings []experiment.ClockReading
+	readings []provenance.ClockReading
 }
 
 // dialChrony is how chronyd is asked unless the options say something else.
@@ -97,7 +97,7 @@ func (w *timeWatch) read(conn net.Conn, sequence uint32) bool {
 	at, real, bound := w.readClocks()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.readings = append(w.readings, experiment.ClockReading{
+	w.readings = append(w.readings, provenance.ClockReading{
 		Source: "chrony", Time: at, Reference: real - uint64(answer.Ahead), Bound: uint64(answer.Bound) + bound,
 	})
 	return true
@@ -118,13 +118,13 @@ func (w *timeWatch) thin() bool {
 }
 
 // taken are the readings so far.
-func (w *timeWatch) taken() []experiment.ClockReading {
+func (w *timeWatch) taken() []provenance.ClockReading {
 	if w == nil {
 		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]experiment.ClockReading(nil), w.readings...)
+	return append([]provenance.ClockReading(nil), w.readings...)
 }
 
 // stop takes the last reading and ends it.

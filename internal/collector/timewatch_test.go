@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
@@ -75,7 +75,7 @@ func TestTimeServiceIsAsked(t *testing.T) {
 func TestReadingsAreThinned(t *testing.T) {
 	w := &timeWatch{}
 	for n := range uint64(10 * maxServiceReadings) {
-		w.readings = append(w.readings, experiment.ClockReading{Time: n})
+		w.readings = append(w.readings, provenance.ClockReading{Time: n})
 		w.thin()
 	}
 	got := w.taken()

@@ -5,7 +5,7 @@ package collector
 import (
 	"os"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -33,7 +33,7 @@ func (w *traceWriter) addRecord(ring int, t uint64, rec *shm.Record) {
 func (w *traceWriter) wantsSkipped(*shm.Record) bool { return false }
 
 // EventWriter implements regions.Sink.
-func (w *traceWriter) EventWriter(loc experiment.Location) (regions.EventWriter, error) {
+func (w *traceWriter) EventWriter(loc description.Location) (regions.EventWriter, error) {
 	options := &otf2.EventWriterOptions{ChunkSize: w.r.shard.process.EventChunkSize}
 	if w.r.disk.patient {
 		options.Patient = func(err error) { _ = w.r.holdDiskError(err) }
@@ -87,7 +87,7 @@ func (w *traceWriter) writeAll() error {
 
 func (w *traceWriter) checkpoint() error { return w.r.checkpoint() }
 
-func (w *traceWriter) describe(*experiment.Process) {}
+func (w *traceWriter) describe(*description.Process) {}
 
 func (w *traceWriter) close() {
 	for _, file := range w.files {
@@ -109,7 +109,7 @@ func (w *traceWriter) startsTaken() (starts map[string]uint64, whole bool) {
 	return w.r.shard.process.Counts.Starts, false
 }
 
-func (w *traceWriter) cutBack(p *experiment.Process) {
+func (w *traceWriter) cutBack(p *description.Process) {
 	known := make(map[uint32]bool)
 	for i := range p.Locations {
 		l := &p.Locations[i]

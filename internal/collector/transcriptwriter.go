@@ -3,7 +3,7 @@
 package collector
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/record"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -39,7 +39,7 @@ func (w *transcriptWriter) writeAll() error {
 
 func (w *transcriptWriter) checkpoint() error { return nil }
 
-func (w *transcriptWriter) describe(p *experiment.Process) { w.transcript.Describe(p) }
+func (w *transcriptWriter) describe(p *description.Process) { w.transcript.Describe(p) }
 
 func (w *transcriptWriter) close() {
 	if err := w.transcript.Close(); err != nil {
@@ -61,7 +61,7 @@ func (w *transcriptWriter) startsTaken() (starts map[string]uint64, whole bool) 
 	return shm.ByName(w.transcript.Starts()), true
 }
 
-func (w *transcriptWriter) cutBack(*experiment.Process) {}
+func (w *transcriptWriter) cutBack(*description.Process) {}
 
 func (w *transcriptWriter) size() uint64 { return w.transcript.Size() }
 

@@ -13,18 +13,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // written begins a shard of a process, whose writer is this program.
-func written(t *testing.T, dir, name string, p *Process) *Store {
+func written(t *testing.T, dir, name string, p *description.Process) *Store {
 	t.Helper()
 	s := testkit.Value(Create(dir, name))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	if p != nil {
 		one := *p
-		one.Version, one.UUID = Version, name
+		one.Version, one.UUID = description.Version, name
 		testkit.Must(t, s.Write(&one))
 	}
 	return s
@@ -36,10 +37,10 @@ func TestWhichCollectorsAreWaitedFor(t *testing.T) {
 	gone := exec.Command("true")
 	testkit.Must(t, gone.Run())
 	start := testkit.Value(shm.ProcessStart(os.Getpid()))(t)
-	lives := &Process{BootID: BootID(), PID: os.Getpid(), PIDStart: start}
-	ended := &Process{BootID: BootID(), PID: gone.Process.Pid, PIDStart: 1}
-	far := &Process{BootID: "another boot", PID: os.Getpid(), PIDStart: start}
-	farEnded := &Process{BootID: "another boot", PID: os.Getpid(), PIDStart: start, Ended: true}
+	lives := &description.Process{BootID: BootID(), PID: os.Getpid(), PIDStart: start}
+	ended := &description.Process{BootID: BootID(), PID: gone.Process.Pid, PIDStart: 1}
+	far := &description.Process{BootID: "another boot", PID: os.Getpid(), PIDStart: start}
+	farEnded := &description.Process{BootID: "another boot", PID: os.Getpid(), PIDStart: start, Ended: true}
 	unseen := func(s *Store) { // in a container of its own: nor can its process be seen
 		w := writer{Place: place{Boot: BootID(), Namespace: "pid:[1]"}, PID: os.Getpid(), Start: start, Locked: true}
 		text := testkit.Value(json.Marshal(w))(t)
@@ -47,7 +48,7 @@ func TestWhichCollectorsAreWaitedFor(t *testing.T) {
 	}
 	none := func(*Store) {}
 	for name, c := range map[string]struct {
-		process                *Process
+		process                *description.Process
 		change                 func(*Store)
 		want, over, overAndNot bool // with the zero value; with Over; with Over and Here
 	}{
@@ -96,7 +97,7 @@ func (f *fakeTime) of(a Await) *Await {
 func TestCollectorsAreWaitedForAsLongAsTheyMakeProgress(t *testing.T) {
 	gone := exec.Command("true")
 	testkit.Must(t, gone.Run())
-	ended := &Process{BootID: BootID(), PID: gone.Process.Pid, PIDStart: 1}
+	ended := &description.Process{BootID: BootID(), PID: gone.Process.Pid, PIDStart: 1}
 	dir := t.TempDir()
 	works, hangs := written(t, dir, "works", ended), written(t, dir, "hangs", ended)
 	clock := &fakeTime{time.Now()}
@@ -124,7 +125,7 @@ func TestCollectorsAreWaitedForAsLongAsTheyMakeProgress(t *testing.T) {
 		t.Errorf("waited for %v after the last progress", waited)
 	}
 	// Of what a process of another machine's collector writes nobody knows whether it ends.
-	far := written(t, dir, "far", &Process{BootID: "another boot", PID: 1})
+	far := written(t, dir, "far", &description.Process{BootID: "another boot", PID: 1})
 	began, looks = clock.now, 0
 	testkit.Must(t, hangs.Finish())
 	late = clock.of(Await{Over: true, Patience: 10 * time.Second, Progress: func([]string) {

@@ -2,7 +2,10 @@
 
 package experiment
 
-import "github.com/nccl-otf2/nccl-otf2/internal/keyed"
+import (
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
+)
 
 // Complete reports whether the shards of a job are all there and none is being written. The launcher states the number
 // of processes; without one, every communicator must have all its ranks.
@@ -12,7 +15,7 @@ func Complete(entries []Entry) bool {
 		nranks int
 	}
 	size := 0
-	processes := make(map[Launcher]bool)
+	processes := make(map[provenance.Launcher]bool)
 	members := make(map[communicator]map[int]bool)
 	for _, e := range entries {
 		if e.State == Starting || e.State == Writing {

@@ -5,7 +5,7 @@
 //
 //	<experiment>/shards/<uuid>/
 //	    lock          held (flock) by the collector while it writes
-//	    shard.json    a Process: definitions, communicators, clock, counts; replaced as a whole
+//	    shard.json    a description.Process: definitions, communicators, clock, counts; replaced as a whole
 //	    <n>.evt       OTF2 event file of local location n, in local ids
 //	    profile.json  profile mode, instead of event files: sums of its events (package profile)
 //	    done          empty; renamed into place when the collector has finished

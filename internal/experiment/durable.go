@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 )
 
 // Files beside shard.json that describe the shard at an earlier time.
@@ -30,8 +31,8 @@ type Checkpoint struct {
 }
 
 // Describe makes a checkpoint of a description, without a file.
-func (s *Store) Describe(p *Process) (*Checkpoint, error) {
-	text, err := p.text()
+func (s *Store) Describe(p *description.Process) (*Checkpoint, error) {
+	text, err := p.Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func (s *Store) Describe(p *Process) (*Checkpoint, error) {
 }
 
 // Checkpoint replaces checkpoint.json.
-func (s *Store) Checkpoint(p *Process) (*Checkpoint, error) {
+func (s *Store) Checkpoint(p *description.Process) (*Checkpoint, error) {
 	c, err := s.Describe(p)
 	if err != nil {
 		return nil, err
@@ -167,13 +168,13 @@ func (s *Store) sync() error {
 }
 
 // Rewind makes a checkpoint the description of a shard that is not written any more.
-func Rewind(path string, p *Process) error {
+func Rewind(path string, p *description.Process) error {
 	s, err := reopen(path)
 	if err != nil {
 		return err
 	}
 	defer s.root.Close()
-	text, err := p.text()
+	text, err := p.Encode()
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -60,7 +61,7 @@ type Entry struct {
 	Guess bool // the state is derived from the shard's age only
 	// Process is nil while the shard is starting, and if its description cannot be read. Err is the reason, or a
 	// problem with the lock.
-	Process *Process
+	Process *description.Process
 	Err     error
 }
 
@@ -265,7 +266,7 @@ func readEvidence(path string) (l evidence, err error) {
 }
 
 // decideState decides by the evidence, the process's description if there is one, and the age of its last change.
-func (l *evidence) decideState(p *Process, age time.Duration) (s State, guess bool) {
+func (l *evidence) decideState(p *description.Process, age time.Duration) (s State, guess bool) {
 	if l.done {
 		return Done, false
 	}

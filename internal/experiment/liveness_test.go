@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -35,15 +36,15 @@ func TestWhoLives(t *testing.T) {
 	another := with(func(w *writer) { w.Start, w.Locked = start+1, false })
 	container := with(func(w *writer) { w.Place.Namespace, w.Host, w.Locked = "pid:[1]", "container", false })
 	far := with(func(w *writer) { w.Host, w.Place.Boot = "far", "another boot" })
-	lives := &Process{Host: host, BootID: BootID(), PID: os.Getpid(), PIDStart: start}
-	died := &Process{Host: host, BootID: BootID(), PID: ended.Process.Pid, PIDStart: 1}
-	farProcess := &Process{Host: "far", BootID: "another boot", PID: os.Getpid(), PIDStart: start}
+	lives := &description.Process{Host: host, BootID: BootID(), PID: os.Getpid(), PIDStart: start}
+	died := &description.Process{Host: host, BootID: BootID(), PID: ended.Process.Pid, PIDStart: 1}
+	farProcess := &description.Process{Host: "far", BootID: "another boot", PID: os.Getpid(), PIDStart: start}
 	const young, old = time.Second, 2 * YoungFor
 	for _, c := range []struct {
 		name    string
 		lock    bools
 		writer  *writer
-		process *Process
+		process *description.Process
 		age     time.Duration
 		want    State
 		guess   bool
@@ -125,7 +126,7 @@ func TestListIfEnded(t *testing.T) {
 	var stores []*Store
 	for _, name := range []string{"c", "a", "b", "d"} {
 		s := testkit.Value(Create(dir, name))(t)
-		testkit.Must(t, s.Write(&Process{Version: Version, UUID: name}))
+		testkit.Must(t, s.Write(&description.Process{Version: description.Version, UUID: name}))
 		stores = append(stores, s)
 	}
 	for i, s := range stores {

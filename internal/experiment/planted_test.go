@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -76,7 +77,7 @@ func TestDescriptionsAreNotWrittenThroughLinks(t *testing.T) {
 	for _, name := range []string{ProcessFile, doneFile} {
 		link(t, target, filepath.Join(s.Path(), name))
 	}
-	testkit.Must(t, s.Write(&Process{Version: Version, UUID: "one"}))
+	testkit.Must(t, s.Write(&description.Process{Version: description.Version, UUID: "one"}))
 	testkit.Must(t, s.Finish())
 	unharmed()
 	p, err := Read(s.Path())
@@ -106,7 +107,7 @@ func TestAShardIsItsOwnersOnly(t *testing.T) {
 	s, err := Create(dir, "one")
 	testkit.Must(t, err)
 	defer s.Close()
-	testkit.Must(t, s.Write(&Process{Version: Version}))
+	testkit.Must(t, s.Write(&description.Process{Version: description.Version}))
 	w := testkit.Value(s.EventWriter(0, &otf2.EventWriterOptions{ChunkSize: otf2.MinChunkSize}))(t)
 	testkit.Must(t, w.Close())
 	if _, err := s.EventWriter(0, nil); !os.IsExist(err) {
@@ -160,7 +161,7 @@ func TestForeignFolders(t *testing.T) {
 	elsewhere := t.TempDir()
 	testkit.Must(t, errors.Join(os.Rename(filepath.Join(shards, "a"), filepath.Join(shards, "b")),
 		os.Symlink(elsewhere, filepath.Join(shards, "a"))))
-	err := s.Write(&Process{Version: Version})
+	err := s.Write(&description.Process{Version: description.Version})
 	testkit.Check(t, err != nil && strings.Contains(err.Error(), "another folder"), "%v", err)
 	_, err = s.EventWriter(0, nil)
 	testkit.Check(t, err != nil, "an event file is made elsewhere")

@@ -13,12 +13,7 @@ const (
 	profileFile = "profile.json"
 	// durableProfile is profile.json as of durable.json.
 	durableProfile = "durable-profile.json"
-	modeKey        = "MODE" // of Process.Settings
-	modeProfile    = "profile"
 )
-
-// IsProfile reports whether the process's events were summed up instead of written.
-func (p *Process) IsProfile() bool { return p != nil && p.Settings[modeKey] == modeProfile }
 
 // WriteProfile replaces the sums of the events.
 func (s *Store) WriteProfile(content []byte) error {

@@ -9,27 +9,22 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
-
-// Instead states that a shard's description was not taken from shard.json.
-type Instead struct {
-	File string // that it was taken from
-	Why  string // what is wrong with shard.json
-}
 
 // Read reads the description of a shard's folder: shard.json, or the checkpoint.json of a live writer if that is newer,
 // as it is between the end of a flush and the next one. If shard.json cannot be read, or is older than the files beside
 // it, as after a power cut, it uses those (Process.Instead). It rejects other versions of the schema. The error is that
 // of shard.json.
-func Read(path string) (*Process, error) {
+func Read(path string) (*description.Process, error) {
 	l, _ := readEvidence(path)
 	p, _, _, err := read(path, l, time.Now())
 	return p, err
 }
 
 // read is Read with the evidence about the shard's writer.
-func read(path string, l evidence, now time.Time) (p *Process, s State, guess bool, err error) {
+func read(path string, l evidence, now time.Time) (p *description.Process, s State, guess bool, err error) {
 	age := now.Sub(changeTime(filepath.Join(path, ProcessFile)))
 	if !l.done {
 		if p := flushed(path); p != nil {
@@ -50,7 +45,7 @@ func read(path string, l evidence, now time.Time) (p *Process, s State, guess bo
 	}
 	for _, name := range []string{CheckpointFile, durableFile} {
 		if q, err := readFile(path, name); err == nil && (best == nil || q.Serial > best.Serial) {
-			best, q.Instead = q, &Instead{File: name, Why: why}
+			best, q.Instead = q, &description.Instead{File: name, Why: why}
 		}
 	}
 	if best == nil {
@@ -60,7 +55,7 @@ func read(path string, l evidence, now time.Time) (p *Process, s State, guess bo
 }
 
 // flushed returns the last checkpoint, if shard.json has not been written since.
-func flushed(path string) *Process {
+func flushed(path string) *description.Process {
 	described, ok := serial(path, ProcessFile)
 	if !ok {
 		return nil
@@ -106,20 +101,20 @@ func serial(path, name string) (n uint64, ok bool) {
 }
 
 // ReadCheckpoint reads the state of a shard at its last flush; an error that wraps fs.ErrNotExist if there was none.
-func ReadCheckpoint(path string) (*Process, error) { return readFile(path, CheckpointFile) }
+func ReadCheckpoint(path string) (*description.Process, error) { return readFile(path, CheckpointFile) }
 
-func readFile(path, name string) (*Process, error) {
+func readFile(path, name string) (*description.Process, error) {
 	path = filepath.Join(path, name)
 	text, err := regular.ReadOwn(path, MaxDescription)
 	if err != nil {
 		return nil, err
 	}
-	p := new(Process)
+	p := new(description.Process)
 	if err := json.Unmarshal(text, p); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if p.Version != Version {
-		return nil, fmt.Errorf("%s has version %d, this program reads %d", path, p.Version, Version)
+	if p.Version != description.Version {
+		return nil, fmt.Errorf("%s has version %d, this program reads %d", path, p.Version, description.Version)
 	}
 	return p, nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -23,8 +24,8 @@ func makeRemote(t *testing.T, s *Store) {
 // A flush writes shard.json, then events, then the checkpoint, which alone speaks of them. So of a writer that works,
 // or that died a moment ago on another machine, it says more than shard.json does until that is written anew.
 func TestWhatWasFlushedIsRead(t *testing.T) {
-	events := func(n uint64) *Process {
-		return &Process{Version: Version, UUID: "one", Locations: []Location{{Events: n, Bytes: 20 + int64(n)}}}
+	events := func(n uint64) *description.Process {
+		return &description.Process{Version: description.Version, UUID: "one", Locations: []description.Location{{Events: n, Bytes: 20 + int64(n)}}}
 	}
 	for _, c := range []struct {
 		name   string

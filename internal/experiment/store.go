@@ -3,7 +3,6 @@
 package experiment
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -257,9 +257,9 @@ func (s *Store) Gone() bool {
 }
 
 // Write replaces shard.json as a whole: a reader finds the old or the new one.
-func (s *Store) Write(p *Process) error {
+func (s *Store) Write(p *description.Process) error {
 	p.Serial++
-	text, err := p.text()
+	text, err := p.Encode()
 	if err != nil {
 		return err
 	}
@@ -271,9 +271,9 @@ func (s *Store) Write(p *Process) error {
 func (s *Store) Described() int { return s.described }
 
 // rewrite replaces shard.json of a finished shard.
-func (s *Store) rewrite(p *Process) error {
+func (s *Store) rewrite(p *description.Process) error {
 	p.Serial++
-	text, err := p.text()
+	text, err := p.Encode()
 	if err != nil {
 		return err
 	}
@@ -281,16 +281,7 @@ func (s *Store) rewrite(p *Process) error {
 }
 
 // PrepareDescriptions does the one-time work of the first description: analyzing how to encode its parts.
-func PrepareDescriptions() { _, _ = new(Process).text() }
-
-// text returns the description as a file has it.
-func (p *Process) text() ([]byte, error) {
-	text, err := json.Marshal(p)
-	if err != nil {
-		return nil, fmt.Errorf("description of a shard: %w", err)
-	}
-	return append(text, '\n'), nil
-}
+func PrepareDescriptions() { _, _ = new(description.Process).Encode() }
 
 func (s *Store) replace(name string, content []byte, l atomicfile.Lasting) error {
 	if err := s.inPlace(); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestClosedBesideAChild(t *testing.T) {
 	dir := t.TempDir()
 	s := testkit.Value(Create(dir, "one"))(t)
-	testkit.Must(t, s.Write(&Process{Version: Version, UUID: "one"}))
+	testkit.Must(t, s.Write(&description.Process{Version: description.Version, UUID: "one"}))
 	child := testkit.Value(unix.FcntlInt(s.lock.Fd(), unix.F_DUPFD_CLOEXEC, 0))(t)
 	defer unix.Close(child)
 	testkit.Must(t, s.Close())
@@ -44,7 +45,7 @@ func TestStoreStates(t *testing.T) {
 	if e := state(); e.State != Starting || e.Process != nil {
 		t.Errorf("before its description: %+v", e)
 	}
-	want := &Process{Version: Version, UUID: "one", Tag: 7, Comms: []Comm{{ID: 1<<64 - 1, NRanks: 2}},
+	want := &description.Process{Version: description.Version, UUID: "one", Tag: 7, Comms: []description.Comm{{ID: 1<<64 - 1, NRanks: 2}},
 		Settings: map[string]string{"A": "b"}}
 	testkit.Must(t, s.Write(want))
 	e := state()

@@ -5,7 +5,7 @@ package export
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -29,7 +29,7 @@ func makeJob(t testing.TB) (anchor string) {
 	t.Helper()
 	var origin uint16
 	return jobtest.Make(t, 3, 2, func(r int, p *shardtest.Process) {
-		world := p.Comm(experiment.Comm{ID: 0xfedcba9876543210, Name: odd, NRanks: 3, Rank: r, NNodes: 2, InitTime: t0})
+		world := p.Comm(description.Comm{ID: 0xfedcba9876543210, Name: odd, NRanks: 3, Rank: r, NNodes: 2, InitTime: t0})
 		late := uint64(r) * 10 * us // rank 2 is last
 		for i := range uint64(3) {
 			p.Call("ncclAllReduce", t0+(100+i*50)*us, t0+(105+i*50)*us)
@@ -55,7 +55,7 @@ func makeJob(t testing.TB) (anchor string) {
 		if r == 0 {
 			origin = p.Shard.Tag
 		} else if r == 1 {
-			f := p.Foreign(experiment.ForeignComm{Tag: origin, Rank: 0, PID: 100})
+			f := p.Foreign(description.ForeignComm{Tag: origin, Rank: 0, PID: 100})
 			p.Put(-1-f, 2, t0+640*us, t0+641*us, 500)
 		}
 		row, power := p.GPUMetrics(0, shardtest.Power)

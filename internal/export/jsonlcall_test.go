@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -20,7 +20,7 @@ func TestCallsWithoutOperationsHaveTheirCommunicator(t *testing.T) {
 	dir := t.TempDir()
 	for rank := range 2 {
 		p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, 2)
-		comm := p.Comm(experiment.Comm{ID: 77, Name: "world", NRanks: 2, Rank: rank, InitTime: shardtest.Epoch})
+		comm := p.Comm(description.Comm{ID: 77, Name: "world", NRanks: 2, Rank: rank, InitTime: shardtest.Epoch})
 		p.AllReduce(comm, shardtest.Epoch+1000, shardtest.Epoch+2000, 1000)
 		region := p.Region("ncclBroadcast", regions.GroupAPI, otf2.RegionRoleCollOne2All)
 		a := &otf2.AttributeList{}

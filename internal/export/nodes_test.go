@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -30,7 +30,7 @@ func TestNodesAreNCCLs(t *testing.T) {
 		dir := t.TempDir()
 		for rank := range 2 {
 			p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, c.ranks)
-			comm := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: c.ranks, Rank: rank, NNodes: c.stated,
+			comm := p.Comm(description.Comm{ID: 1, Name: "world", NRanks: c.ranks, Rank: rank, NNodes: c.stated,
 				InitTime: shardtest.Epoch})
 			p.AllReduce(comm, shardtest.Epoch+1000, shardtest.Epoch+2000, 1000) // start-up, which is in no metric
 			p.AllReduce(comm, shardtest.Epoch+3000, shardtest.Epoch+4000, 1000)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -16,7 +16,7 @@ import (
 func TestParentsOfCommunicators(t *testing.T) {
 	const world = 0xabcdef // and what NCCL makes of it
 	a := jobtest.Open(t, jobtest.Make(t, 2, 2, func(r int, p *shardtest.Process) {
-		for i, c := range []experiment.Comm{{ID: world, Name: "world"}, {ID: 0xa782f28ed1e0a2c3, Name: "tp"},
+		for i, c := range []description.Comm{{ID: world, Name: "world"}, {ID: 0xa782f28ed1e0a2c3, Name: "tp"},
 			{ID: 0x435e404045d495d, Name: "rest"}, {ID: 77, Name: "other"}} {
 			c.NRanks, c.Rank, c.InitTime = 2, r, uint64(t0+i*1000*us)
 			comm := p.Comm(c)

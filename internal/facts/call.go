@@ -29,7 +29,7 @@ func sourceOfCall(blocking bool) Source {
 }
 
 // nextOrdinal returns the next ordinal of a sequence and advances it.
-func (row *Row) nextOrdinal(key sequence) uint64 {
+func (row *Row) nextOrdinal(key numbering) uint64 {
 	row.selectSequence(key)
 	n := *row.next
 	*row.next = n + 1
@@ -48,7 +48,7 @@ func (row *Row) blockingMessage(ev *otf2.Event) {
 	function := "Recv"
 	if ev.Kind == otf2.EventMpiSend {
 		function = "Send"
-		s.ordinal = row.nextOrdinal(sequence{comm, function, s.peer, s.tag})
+		s.ordinal = row.nextOrdinal(numbering{comm, function, s.peer, s.tag})
 	}
 	row.endMessage(ev, function, s)
 }
@@ -86,7 +86,7 @@ func (row *Row) deliverMessages(t otf2.Timestamp) {
 		o.Last = i+1 == len(all) || all[i+1].Comm != o.Comm
 		o.Grouped = !o.Last || i > 0 && all[i-1].Comm == o.Comm
 		if o.Function == "Recv" {
-			o.Ordinal = row.nextOrdinal(sequence{o.Comm, o.Function, o.Peer, o.tag})
+			o.Ordinal = row.nextOrdinal(numbering{o.Comm, o.Function, o.Peer, o.tag})
 		}
 		o.StartUp = row.startUp(o)
 		o.Ordinal |= uint64(o.tag) << 32

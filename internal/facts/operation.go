@@ -5,7 +5,7 @@ package facts
 import (
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/effect"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lookup"
@@ -75,7 +75,7 @@ func (o *Operation) PairName(rank int) string {
 
 // PairName names the sequence of the messages from one rank of a communicator to another, as an archive's properties
 // do.
-func PairName(from, to int) string { return experiment.Pair{From: from, To: to}.Name() }
+func PairName(from, to int) string { return sequence.Pair{From: from, To: to}.Name() }
 
 // Region is a region of a row. A region with a TIMING_SOURCE has a number and is one launch by NCCL; others belong to
 // threads and networks, or are parts of launches.
@@ -165,8 +165,8 @@ type Row struct {
 	requests map[uint64]int32 // which of started
 	started  []started
 	free     []int32
-	ordinals map[sequence]*uint64 // the next one; nil: there is one sequence at most
-	last     sequence             // that was numbered, and its next one
+	ordinals map[numbering]*uint64 // the next one; nil: there is one sequence at most
+	last     numbering             // that was numbered, and its next one
 	next     *uint64
 	only     uint64      // the next one of the first sequence
 	held     []Operation // of the innermost region, as long as they are equal
@@ -175,8 +175,8 @@ type Row struct {
 	returned []Operation // messages of calls that have not returned, of the innermost region
 }
 
-// sequence identifies a sequence in which operations are numbered.
-type sequence struct {
+// numbering identifies a sequence in which operations are numbered.
+type numbering struct {
 	comm     otf2.CommRef
 	function string
 	peer     int
@@ -254,7 +254,7 @@ func (row *Row) Event(ev *otf2.Event) {
 		s.message, s.comm, s.peer, s.tag, s.length = true, otf2.CommRef(ev.Args[1]), int(ev.Args[0]),
 			uint32(ev.Args[2]), ev.Args[3]
 		if row.isCall(s.comm) {
-			s.ordinal = row.nextOrdinal(sequence{s.comm, "Send", s.peer, s.tag})
+			s.ordinal = row.nextOrdinal(numbering{s.comm, "Send", s.peer, s.tag})
 		}
 		row.addRequest(ev.Args[4], s)
 	case otf2.EventMpiSend, otf2.EventMpiRecv:
@@ -508,7 +508,7 @@ func (row *Row) endMessage(ev *otf2.Event, function string, s *started) {
 
 // setOrdinal sets the ordinal of an operation: as recorded, else by counting.
 func (row *Row) setOrdinal(o *Operation) {
-	row.selectSequence(sequence{comm: o.Comm, function: o.Function, peer: o.Peer})
+	row.selectSequence(numbering{comm: o.Comm, function: o.Function, peer: o.Peer})
 	o.Ordinal = o.Recorded
 	if !o.Numbered {
 		o.Ordinal = *row.next
@@ -521,7 +521,7 @@ func (row *Row) setOrdinal(o *Operation) {
 }
 
 // selectSequence makes row.next the counter of a sequence.
-func (row *Row) selectSequence(key sequence) {
+func (row *Row) selectSequence(key numbering) {
 	switch {
 	case row.next == nil: // many rows have one sequence
 		row.last, row.next = key, &row.only
@@ -529,7 +529,7 @@ func (row *Row) selectSequence(key sequence) {
 	case key == row.last: // operations of one sequence often follow each other
 		return
 	case row.ordinals == nil:
-		row.ordinals = map[sequence]*uint64{row.last: row.next}
+		row.ordinals = map[numbering]*uint64{row.last: row.next}
 	}
 	if row.last, row.next = key, row.ordinals[key]; row.next == nil {
 		row.next = new(uint64)

@@ -3,7 +3,7 @@
 package facts
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -12,9 +12,9 @@ import (
 
 // ShardNames returns the Names of a process's event files. Their attribute ids are those of package regions: their
 // [Reader] has nil attributes.
-func ShardNames(p *experiment.Process) Names { return shardNames{p} }
+func ShardNames(p *description.Process) Names { return shardNames{p} }
 
-type shardNames struct{ *experiment.Process }
+type shardNames struct{ *description.Process }
 
 func (n shardNames) String(ref otf2.StringRef) string { return *described(n.Strings, ref) }
 

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -117,7 +117,7 @@ func (in *input) addACCL(text []byte) error {
 		return errors.New("an operation without name")
 	case rank < 0 || f.ranks < 1 || rank >= f.ranks:
 		return fmt.Errorf("rank %d of %d", rank, f.ranks)
-	case f.ranks > experiment.MaxRanks:
+	case f.ranks > description.MaxRanks:
 		return tooManyRanks(f.ranks)
 	case coll.Took.value > maxMicros:
 		return errors.New("an operation that takes centuries")

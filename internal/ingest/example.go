@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -96,8 +96,8 @@ func (l *line) traceable() error {
 		return fmt.Errorf("an event of phase %.40q", l.Phase)
 	case l.Args != nil && l.Args.Number != nil && *l.Args.Number > maxOrdinal:
 		return errors.New("an operation whose number no job reaches")
-	case l.Args != nil && l.Args.Rank != nil && (*l.Args.Rank < 0 || *l.Args.Rank >= experiment.MaxRanks):
-		return fmt.Errorf("rank %d: communicators have at most %d ranks", *l.Args.Rank, experiment.MaxRanks)
+	case l.Args != nil && l.Args.Rank != nil && (*l.Args.Rank < 0 || *l.Args.Rank >= description.MaxRanks):
+		return fmt.Errorf("rank %d: communicators have at most %d ranks", *l.Args.Rank, description.MaxRanks)
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func (t *exampleTrace) nameCommunicator(a *exampleArgs) {
 	}
 	t.comms[commKey{id, *a.Rank, true}] = true
 	t.ranks[id] = max(t.ranks[id], *a.Rank+1)
-	if a.Peer != nil && *a.Peer < experiment.MaxRanks {
+	if a.Peer != nil && *a.Peer < description.MaxRanks {
 		t.ranks[id] = max(t.ranks[id], *a.Peer+1)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/mend"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
@@ -361,7 +362,7 @@ func (im *importer) writeMinimal(m *minimal, c hostClock, counts map[string]uint
 	}
 	if m.numbered {
 		n := m.countAbsent()
-		p.countLost(experiment.LostFromInput, "Coll", n)
+		p.countLost(loss.FromInput, "Coll", n)
 		p.count("ABSENT_OPERATIONS", n)
 	}
 	if err := m.write(p, uint64(base)); err != nil {

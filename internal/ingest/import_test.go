@@ -17,7 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/export"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -99,7 +99,7 @@ func randomJob(t *rapid.T, tb testing.TB, dir string) {
 		p := shardtest.New(tb, dir, fmt.Sprint("p", r)).On("node"+fmt.Sprint(r%2), 100+r/2).Launched("slurm", r, ranks)
 		p.GPU(r%2, fmt.Sprint("GPU-", r), "")
 		for c := range comms {
-			p.Comm(experiment.Comm{ID: uint64(7+c) << 40, Name: fmt.Sprint("c", c), NRanks: ranks, Rank: r,
+			p.Comm(description.Comm{ID: uint64(7+c) << 40, Name: fmt.Sprint("c", c), NRanks: ranks, Rank: r,
 				InitTime: t0})
 			p.Network(c)
 		}
@@ -138,11 +138,11 @@ func randomJob(t *rapid.T, tb testing.TB, dir string) {
 // put draws a transfer with its channel and step.
 func put(p *shardtest.Process, comm, peer int, begin, end, bytes, step uint64) {
 	at := slices.IndexFunc(p.Shard.Locations,
-		func(l experiment.Location) bool { return l.Kind == experiment.KindNetSend && l.Comm == comm })
-	win := slices.IndexFunc(p.Shard.Wins, func(w experiment.Win) bool { return w.Comm == comm })
+		func(l description.Location) bool { return l.Kind == description.KindNetSend && l.Comm == comm })
+	win := slices.IndexFunc(p.Shard.Wins, func(w description.Win) bool { return w.Comm == comm })
 	if win < 0 {
 		win = len(p.Shard.Wins)
-		p.Shard.Wins = append(p.Shard.Wins, experiment.Win{Comm: comm, Foreign: -1, Ranks: p.Shard.Comms[comm].NRanks})
+		p.Shard.Wins = append(p.Shard.Wins, description.Win{Comm: comm, Foreign: -1, Ranks: p.Shard.Comms[comm].NRanks})
 	}
 	var a otf2.AttributeList
 	a.Uint32(regions.AttrChannel, 3)

@@ -11,7 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -96,7 +97,7 @@ func (l *line) inspectable() error {
 		return fmt.Errorf("a message that is %.40q, neither Send nor Recv", l.P2P.Function)
 	case l.Header.Rank < 0 || l.Header.Ranks < 1 || l.Header.Rank >= l.Header.Ranks:
 		return fmt.Errorf("rank %d of %d", l.Header.Rank, l.Header.Ranks)
-	case l.Header.Ranks > experiment.MaxRanks:
+	case l.Header.Ranks > description.MaxRanks:
 		return tooManyRanks(l.Header.Ranks)
 	case l.Metadata.Dumped == 0 || l.Metadata.Dumped > maxMicros:
 		return errors.New("an operation without dump_timestamp_us")
@@ -252,8 +253,8 @@ func (in *inspected) countLosses(p *processWriter, absent inspectorStats) {
 		typ, dropped    string
 		written, absent uint64
 	}{{"Coll", droppedCollectives, all.Coll, absent.Coll}, {"P2p", droppedMessages, all.P2P, absent.P2P}} {
-		p.countLost(experiment.LostByWriter, l.typ, l.written)
-		p.countLost(experiment.LostFromInput, l.typ, l.absent-min(l.absent, l.written))
+		p.countLost(loss.ByWriter, l.typ, l.written)
+		p.countLost(loss.FromInput, l.typ, l.absent-min(l.absent, l.written))
 		p.count(l.dropped, l.written)
 		p.count("ABSENT_OPERATIONS", l.absent)
 	}
@@ -313,7 +314,7 @@ func (in *inspected) writeRecords(p *processWriter) error {
 		}
 		h := samples[0].header
 		lost.P2P = max(lost.P2P, in.dropped[fmt.Sprint(h.ID, " ", h.Rank)].P2P)
-		p.comms = append(p.comms, experiment.Comm{
+		p.comms = append(p.comms, description.Comm{
 			ID: samples[0].id, Name: h.Name, NRanks: h.Ranks, Rank: h.Rank, NNodes: h.Nodes, InitTime: first,
 			LostMessages: lost.P2P,
 		})

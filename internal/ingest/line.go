@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/mend"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
@@ -242,10 +242,10 @@ func (l *line) kind() (lineKind, error) {
 		if l.Stop.Time.ns < l.Start.Time.ns {
 			return 0, errors.New("an event that stops before it starts")
 		}
-		if l.Rank != nil && *l.Rank >= experiment.MaxRanks {
-			return 0, fmt.Errorf("rank %d: communicators have at most %d ranks", *l.Rank, experiment.MaxRanks)
+		if l.Rank != nil && *l.Rank >= description.MaxRanks {
+			return 0, fmt.Errorf("rank %d: communicators have at most %d ranks", *l.Rank, description.MaxRanks)
 		}
-		if d := l.Details; d != nil && d.Ranks != nil && *d.Ranks > experiment.MaxRanks {
+		if d := l.Details; d != nil && d.Ranks != nil && *d.Ranks > description.MaxRanks {
 			return 0, tooManyRanks(*d.Ranks)
 		}
 		return lineEvent, nil
@@ -333,5 +333,5 @@ func eachLine(path string, f func(number int, text []byte, last bool) error) err
 }
 
 func tooManyRanks(n int) error {
-	return fmt.Errorf("a communicator of %d ranks: there are at most %d", n, experiment.MaxRanks)
+	return fmt.Errorf("a communicator of %d ranks: there are at most %d", n, description.MaxRanks)
 }

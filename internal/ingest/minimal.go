@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -24,7 +25,7 @@ type minimal struct {
 	partial  bool                // by our export, of an archive that lacks parts of the communication
 	numbered bool                // collectives have ordinals from the writer, see example.go
 	api      int                 // version of NCCL's profiler API; 0: not stated
-	world    experiment.Launcher // the process's rank in the job; Size 0: not stated
+	world    provenance.Launcher // the process's rank in the job; Size 0: not stated
 	mask     uint32              // event mask that ProfilerInit returned
 	events   []event
 	states   []state
@@ -137,8 +138,8 @@ func (m *minimal) add(l *line) (unused string) {
 			if v, err := strconv.Atoi(d.API); err == nil && v > 0 && v <= api.Newest().Number {
 				m.api = v
 			}
-			if r, n := d.WorldRank, d.WorldSize; r != nil && *r >= 0 && *r < n && n <= experiment.MaxRanks {
-				m.world = experiment.Launcher{Name: "imported", Rank: *r, Size: n}
+			if r, n := d.WorldRank, d.WorldSize; r != nil && *r >= 0 && *r < n && n <= description.MaxRanks {
+				m.world = provenance.Launcher{Name: "imported", Rank: *r, Size: n}
 			}
 			if d.EventMask != nil {
 				m.mask |= *d.EventMask
@@ -233,9 +234,9 @@ func (m *minimal) resolve(p *processWriter, base uint64) {
 	at := func(t int64) uint64 { return base + uint64(t) }
 	add := func(e *event, ranks, nodes int, name string) int {
 		i := len(p.comms)
-		p.comms = append(p.comms, experiment.Comm{ID: e.comm.id, Name: name, NRanks: ranks, Rank: int(e.comm.rank),
+		p.comms = append(p.comms, description.Comm{ID: e.comm.id, Name: name, NRanks: ranks, Rank: int(e.comm.rank),
 			NNodes: nodes, InitTime: at(e.start)})
-		gpu := experiment.GPU{Device: -1, UUID: e.gpu}
+		gpu := description.GPU{Device: -1, UUID: e.gpu}
 		if d := e.details.Device; d != nil && *d >= 0 && *d < maxDevices {
 			gpu.Device = *d
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -18,13 +20,13 @@ import (
 
 // processWriter makes the shard of one process: records pass through the timeline model into event files.
 type processWriter struct {
-	process *experiment.Process
+	process *description.Process
 	store   *experiment.Store
 	model   *regions.Model
 	writers []*otf2.EventWriter
-	comms   []experiment.Comm // to be announced to the model
-	gpus    []experiment.GPU  // by communicator
-	known   int               // communicators announced to the model
+	comms   []description.Comm // to be announced to the model
+	gpus    []description.GPU  // by communicator
+	known   int                // communicators announced to the model
 
 	rings    map[int32]int // by thread id
 	number   uint64        // of the last handle
@@ -49,16 +51,16 @@ func newProcessWriter(dir, identity, host, boot string, pid int, from string, mi
 	h.Write([]byte(identity))
 	p := &processWriter{
 		rings: make(map[int32]int), counts: make(map[string]uint64),
-		process: &experiment.Process{
-			Version: experiment.Version, UUID: uuid.NewSHA1(
+		process: &description.Process{
+			Version: description.Version, UUID: uuid.NewSHA1(
 				uuid.NameSpaceURL, []byte("nccl-otf2 import "+identity)).String(),
 			Host: host, BootID: boot, PID: pid, Tag: uint16(h.Sum32()%0xfffe) + 1,
-			Launcher: experiment.Launcher{Rank: -1, Size: -1},
-			Clock:    experiment.Clock{Source: "imported"}, Memory: experiment.Memory{Kind: "none"},
-			Masks:          experiment.Masks{Event: mask, Record: mask},
+			Launcher: provenance.Launcher{Rank: -1, Size: -1},
+			Clock:    provenance.Clock{Source: "imported"}, Memory: provenance.Memory{Kind: "none"},
+			Masks:          provenance.Masks{Event: mask, Record: mask},
 			Settings:       map[string]string{},
-			EventChunkSize: chunkSize, Markers: []experiment.Marker{}, Pending: []experiment.Pending{},
-			Import: &experiment.Import{From: from, Missing: missing},
+			EventChunkSize: chunkSize, Markers: []description.Marker{}, Pending: []description.Pending{},
+			Import: &description.Import{From: from, Missing: missing},
 		},
 	}
 	var err error
@@ -75,7 +77,7 @@ func (p *processWriter) startModel(mask uint32, apiVersion int) {
 }
 
 // EventWriter implements regions.Sink.
-func (p *processWriter) EventWriter(loc experiment.Location) (regions.EventWriter, error) {
+func (p *processWriter) EventWriter(loc description.Location) (regions.EventWriter, error) {
 	w, err := p.store.EventWriter(loc.Number, &otf2.EventWriterOptions{ChunkSize: chunkSize})
 	if err == nil {
 		p.writers = append(p.writers, w)
@@ -140,7 +142,7 @@ func (p *processWriter) passRecord(tid int32, t uint64, r *shm.Record) error {
 // announceComms announces the communicators up to comm to the model.
 func (p *processWriter) announceComms(comm int) {
 	for ; p.known <= comm && p.known < len(p.comms); p.known++ {
-		gpu := experiment.GPU{Device: -1}
+		gpu := description.GPU{Device: -1}
 		if p.known < len(p.gpus) {
 			gpu = p.gpus[p.known]
 		}
@@ -155,7 +157,7 @@ func (p *processWriter) finish(partial bool) error {
 	err := errors.Join(p.model.Settle(p.last), p.model.Finish())
 	p.model.Snapshot()
 	if p.process.Pending == nil {
-		p.process.Pending = []experiment.Pending{}
+		p.process.Pending = []description.Pending{}
 	}
 	p.process.Counts.Network = p.model.Network()
 	p.process.Counts.Import = p.counts
@@ -171,7 +173,7 @@ func (p *processWriter) finish(partial bool) error {
 	p.model.Snapshot() // updates the sizes of the files
 	p.process.Counts.Import, p.process.Counts.Network = p.counts, p.model.Network()
 	if p.process.Pending == nil {
-		p.process.Pending = []experiment.Pending{}
+		p.process.Pending = []description.Pending{}
 	}
 	if err := p.store.Write(p.process); err != nil {
 		return fmt.Errorf("%s: %w", p.store.Path(), err)

@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
@@ -32,13 +33,13 @@ type Aggregate struct {
 
 // Row is the values of one location.
 type Row struct {
-	Location uint64                  `json:"location"` // id, or number in the process
-	Kind     experiment.LocationKind `json:"kind"`
-	Ranks    int                     `json:"ranks,omitempty"` // of its communicator
-	Rank     int                     `json:"rank,omitempty"`  // in it
-	First    uint64                  `json:"first"`           // time of the first event
-	Last     uint64                  `json:"last"`
-	Ended    bool                    `json:"ended,omitempty"` // its communicator has been destroyed
+	Location uint64                   `json:"location"` // id, or number in the process
+	Kind     description.LocationKind `json:"kind"`
+	Ranks    int                      `json:"ranks,omitempty"` // of its communicator
+	Rank     int                      `json:"rank,omitempty"`  // in it
+	First    uint64                   `json:"first"`           // time of the first event
+	Last     uint64                   `json:"last"`
+	Ended    bool                     `json:"ended,omitempty"` // its communicator has been destroyed
 	// Others is the number of further locations, of destroyed communicators, whose values are in this row.
 	Others uint64   `json:"others,omitempty"`
 	Cells  []CellAt `json:"cells"` // by node

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
@@ -34,7 +34,7 @@ type Region struct {
 
 // Location is the definition of a location.
 type Location struct {
-	Kind  experiment.LocationKind
+	Kind  description.LocationKind
 	Ranks int // of the communicator that it is a rank of; 0: none
 	Rank  int // in it
 }
@@ -50,7 +50,7 @@ type Aggregator struct {
 	samples bool // keep samples of collectives
 	strata  int
 	retired int
-	others  map[experiment.LocationKind]*row // shared by further retired locations
+	others  map[description.LocationKind]*row // shared by further retired locations
 
 	regions []*region                  // by id; nil until first used
 	further map[otf2.RegionRef]*region // of large ids
@@ -132,7 +132,7 @@ type leafKey struct {
 func NewAggregator(names Names, attributes *attribute.Table) *Aggregator {
 	g := &Aggregator{
 		names: names, reader: facts.NewReader(names, attributes), tree: newTree(),
-		rows: make(map[otf2.LocationRef]*row), others: make(map[experiment.LocationKind]*row),
+		rows: make(map[otf2.LocationRef]*row), others: make(map[description.LocationKind]*row),
 		further: make(map[otf2.RegionRef]*region), steps: make(map[step]int32), leaves: make(map[leafKey]int32),
 	}
 	g.reader.Enter, g.reader.Leave, g.reader.Life = g.enterRegion, g.leaveRegion, g.endComm
@@ -157,16 +157,16 @@ func (g *Aggregator) event(r *row, ev *otf2.Event) {
 
 // endComm notes the end of a communicator.
 func (g *Aggregator) endComm(_ *otf2.Event, _ otf2.CommRef, begins bool) {
-	if !begins && g.at.Kind == experiment.KindRank {
+	if !begins && g.at.Kind == description.KindRank {
 		g.at.ended = true
 	}
 }
 
 // shown are the kinds of locations whose events are summed up. Others repeat events of these, or have none that can be
 // summed up.
-var shown = []experiment.LocationKind{
-	experiment.KindThread, experiment.KindEnqueue, experiment.KindRank, experiment.KindStream, experiment.KindNetSend,
-	experiment.KindNetRecv,
+var shown = []description.LocationKind{
+	description.KindThread, description.KindEnqueue, description.KindRank, description.KindStream,
+	description.KindNetSend, description.KindNetRecv,
 }
 
 // maxRetired is how many locations of destroyed communicators keep values of their own.
@@ -216,11 +216,11 @@ func (g *Aggregator) row(l otf2.LocationRef) *row {
 			r.events = g.reader.Row(l)
 		}
 		switch r.Kind {
-		case experiment.KindThread, experiment.KindEnqueue:
+		case description.KindThread, description.KindEnqueue:
 			r.base = g.tree.root(Host)
-		case experiment.KindNetSend:
+		case description.KindNetSend:
 			r.base = g.tree.child(g.tree.root(Network), Direction, "send", 0)
-		case experiment.KindNetRecv:
+		case description.KindNetRecv:
 			r.base = g.tree.child(g.tree.root(Network), Direction, "receive", 0)
 		}
 		g.rows[l] = r
@@ -283,12 +283,12 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 func (g *Aggregator) enterRegion(l *facts.Region) {
 	r := g.at
 	switch r.Kind {
-	case experiment.KindRank:
+	case description.KindRank:
 	default:
 		f := frame{region: g.region(l.Region), ref: l.Region, entered: l.Entered, linked: l.Linked, class: -1,
 			begin: uint64(l.Begin)}
-		if f.region.sizeNode != "" && l.Counted && r.Kind != experiment.KindStream &&
-			r.Kind != experiment.KindNetSend && r.Kind != experiment.KindNetRecv {
+		if f.region.sizeNode != "" && l.Counted && r.Kind != description.KindStream &&
+			r.Kind != description.KindNetSend && r.Kind != description.KindNetRecv {
 			if bytes := l.Count * g.reader.ElementSize(l.Datatype); bytes > 0 || l.Count == 0 {
 				f.class = int32(regions.SizeClassOf(bytes))
 			}
@@ -303,7 +303,7 @@ func (g *Aggregator) placeFrame(r *row, at int) {
 	f := &r.stack[at]
 	f.node = None
 	switch {
-	case r.Kind == experiment.KindStream:
+	case r.Kind == description.KindStream:
 		if !f.region.nccl && !f.linked && at == 0 {
 			f.node = g.tree.child(g.tree.root(Kernels), Kernel, f.region.title, f.region.Role)
 		}
@@ -354,7 +354,7 @@ func uncovered(begin, end, covered uint64) uint64 {
 
 // leaveRegion closes a region.
 func (g *Aggregator) leaveRegion(l *facts.Region) {
-	if g.at.Kind == experiment.KindRank {
+	if g.at.Kind == description.KindRank {
 		g.addLaunch(l)
 		return
 	}
@@ -385,7 +385,7 @@ func (g *Aggregator) addNetSums(s *facts.NetSums) {
 // addTransfer adds a transfer.
 func (g *Aggregator) addTransfer(t *facts.Transfer) {
 	r := g.at
-	if r.Kind != experiment.KindNetSend && r.Kind != experiment.KindNetRecv {
+	if r.Kind != description.KindNetSend && r.Kind != description.KindNetRecv {
 		return
 	}
 	g.countSent(r, 1, t.Bytes)
@@ -450,7 +450,7 @@ func (g *Aggregator) snapshot(l uint64, r *row) Row {
 			cells[f.node] = c
 		}
 	}
-	if r.Kind == experiment.KindThread && r.last > r.first {
+	if r.Kind == description.KindThread && r.last > r.first {
 		n := g.tree.root(Host)
 		c := cells[n]
 		c.visit(r.last-r.first, outer, false)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
@@ -22,18 +22,18 @@ import (
 // process is a process in the making, with the tables that package regions fills in.
 type process struct {
 	t  *testing.T
-	d  *experiment.Process
+	d  *description.Process
 	to *Process
 }
 
 func newProcess(t *testing.T) *process {
-	d := &experiment.Process{Comms: []experiment.Comm{{ID: 7, NRanks: 4, Rank: 1}, {ID: 8, NRanks: 1}}}
+	d := &description.Process{Comms: []description.Comm{{ID: 7, NRanks: 4, Rank: 1}, {ID: 8, NRanks: 1}}}
 	return &process{t, d, NewProcess(d)}
 }
 
-func (p *process) writer(kind experiment.LocationKind, comm int) *Writer {
+func (p *process) writer(kind description.LocationKind, comm int) *Writer {
 	n := uint32(len(p.d.Locations))
-	p.d.Locations = append(p.d.Locations, experiment.Location{Number: n, Kind: kind, Comm: comm})
+	p.d.Locations = append(p.d.Locations, description.Location{Number: n, Kind: kind, Comm: comm})
 	return p.to.EventWriter(p.d.Locations[n])
 }
 
@@ -43,7 +43,7 @@ func (p *process) region(name, group string) otf2.RegionRef {
 			return otf2.RegionRef(i)
 		}
 	}
-	p.d.Regions = append(p.d.Regions, experiment.Region{Name: name, Group: group})
+	p.d.Regions = append(p.d.Regions, description.Region{Name: name, Group: group})
 	return otf2.RegionRef(len(p.d.Regions) - 1)
 }
 
@@ -131,7 +131,7 @@ func (p *process) keeps() {
 // for, and what is open counts up to the last event.
 func TestThreads(t *testing.T) {
 	p := newProcess(t)
-	w := p.writer(experiment.KindThread, -1)
+	w := p.writer(description.KindThread, -1)
 	call, launch := p.region("ncclAllReduce", regions.GroupAPI), p.region("ncclKernelLaunch", regions.GroupEnqueue)
 	for i, count := range []uint64{10, 10000} {
 		phase, t0 := p.region(fmt.Sprint("step ", i), regions.GroupApplication), otf2.Timestamp(1000+1000*i)
@@ -160,7 +160,7 @@ func TestThreads(t *testing.T) {
 // bandwidth.
 func TestOperations(t *testing.T) {
 	p := newProcess(t)
-	w, alone := p.writer(experiment.KindRank, 0), p.writer(experiment.KindRank, 1)
+	w, alone := p.writer(description.KindRank, 0), p.writer(description.KindRank, 1)
 	reduce, group := p.region("AllReduce", regions.GroupCollectives),
 		p.region("Group (2 ops)", regions.GroupCollectives)
 	single := func(w *Writer, t0 otf2.Timestamp, source string) {
@@ -209,7 +209,7 @@ func TestOperations(t *testing.T) {
 // NCCL's own kernels are in its operations already; channels show them once more.
 func TestGPUTimeCountsOnce(t *testing.T) {
 	p := newProcess(t)
-	stream, channel := p.writer(experiment.KindStream, -1), p.writer(experiment.KindChannel, 0)
+	stream, channel := p.writer(description.KindStream, -1), p.writer(description.KindChannel, 0)
 	linked := new(otf2.AttributeList)
 	linked.Uint64(regions.AttrPlanID, 5)
 	at := otf2.Timestamp(100)
@@ -230,7 +230,7 @@ func TestGPUTimeCountsOnce(t *testing.T) {
 
 func TestNetwork(t *testing.T) {
 	p := newProcess(t)
-	w := p.writer(experiment.KindNetSend, 0)
+	w := p.writer(description.KindNetSend, 0)
 	wait, append := p.region("Send GPU wait", regions.GroupNetwork), p.region("Proxy append", regions.GroupProxy)
 	p.check(w.Enter(100, nil, wait))
 	p.check(w.Enter(110, nil, append))
@@ -245,7 +245,7 @@ func TestNetwork(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	size := func(rounds int) (int, *Aggregate) {
 		p := newProcess(t)
-		thread := p.writer(experiment.KindThread, -1)
+		thread := p.writer(description.KindThread, -1)
 		call := p.region("ncclAllReduce", regions.GroupAPI)
 		reduce := p.region("AllReduce", regions.GroupCollectives)
 		at := otf2.Timestamp(1)
@@ -255,7 +255,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			p.check(thread.Enter(at+1, p.attributes("", "", uint64(i%5000)), call))
 			p.check(thread.Leave(at+2, nil, call))
 			p.check(thread.Leave(at+3, nil, phase))
-			rank := p.writer(experiment.KindRank, 0)
+			rank := p.writer(description.KindRank, 0)
 			for k := range 3 {
 				a := p.attributes(regions.TimingGPU, "RING", uint64(i))
 				a.Uint64(regions.AttrOrdinal, uint64(k))
@@ -294,7 +294,7 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestMembersSampleTheSame(t *testing.T) {
 	choose := func(seed int) []Sample {
 		p := newProcess(t)
-		w := p.writer(experiment.KindRank, 0)
+		w := p.writer(description.KindRank, 0)
 		r := p.region("AllReduce", regions.GroupCollectives)
 		for i := range uint64(5000) {
 			a := p.attributes(regions.TimingGPU, "RING", 10)
@@ -339,7 +339,7 @@ func TestRegionsThatOverlap(t *testing.T) {
 	p.to.Aggregator = NewAggregator(p.to.names, attribute.Find(new(otf2.Definitions)))
 	a, b, around := p.region("a", "other"), p.region("b", "other"), p.region("around", "other")
 	for _, outer := range []bool{false, true} {
-		w := p.writer(experiment.KindThread, -1)
+		w := p.writer(description.KindThread, -1)
 		if outer {
 			p.check(w.Enter(900, nil, around))
 		}

@@ -5,21 +5,21 @@ package profile
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // BenchmarkWriter takes the events of a call, its operation and some transfers as a collector would write them.
 func BenchmarkWriter(b *testing.B) {
-	d := &experiment.Process{Comms: []experiment.Comm{{ID: 7, NRanks: 4, Rank: 1}},
+	d := &description.Process{Comms: []description.Comm{{ID: 7, NRanks: 4, Rank: 1}},
 		Strings: []string{"gpu", "RING", "LL", "ncclFloat32"},
-		Regions: []experiment.Region{{Name: "ncclAllReduce", Group: regions.GroupAPI},
+		Regions: []description.Region{{Name: "ncclAllReduce", Group: regions.GroupAPI},
 			{Name: "AllReduce", Group: regions.GroupCollectives}, {Name: "Send GPU wait", Group: regions.GroupNetwork}}}
 	p := NewProcess(d)
-	thread := p.EventWriter(experiment.Location{Number: 0, Kind: experiment.KindThread, Comm: -1})
-	rank := p.EventWriter(experiment.Location{Number: 1, Kind: experiment.KindRank})
-	net := p.EventWriter(experiment.Location{Number: 2, Kind: experiment.KindNetSend})
+	thread := p.EventWriter(description.Location{Number: 0, Kind: description.KindThread, Comm: -1})
+	rank := p.EventWriter(description.Location{Number: 1, Kind: description.KindRank})
+	net := p.EventWriter(description.Location{Number: 2, Kind: description.KindNetSend})
 	const transfers = 8
 	const events = 2 + 4 + 4*transfers
 	a := new(otf2.AttributeList)

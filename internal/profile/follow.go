@@ -4,6 +4,7 @@ package profile
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -20,7 +21,7 @@ type Follower struct {
 // localNames resolves local ids, as far as the process has described them.
 type localNames struct {
 	facts.Names
-	process   *experiment.Process
+	process   *description.Process
 	locations map[otf2.LocationRef]Location
 }
 
@@ -44,11 +45,11 @@ func Follow(path string) *Follower {
 
 // Read reads the events written since the last call, as far as p, the present description of the shard, describes them.
 // The error is that of a damaged file; all others have been read.
-func (f *Follower) Read(p *experiment.Process) (damage error) {
+func (f *Follower) Read(p *description.Process) (damage error) {
 	f.names.Names, f.names.process = facts.ShardNames(p), p
 	for i := range p.Locations {
 		loc := &p.Locations[i]
-		if loc.Kind != experiment.KindRank {
+		if loc.Kind != description.KindRank {
 			continue
 		}
 		ref := otf2.LocationRef(loc.Number)
@@ -65,7 +66,7 @@ func (f *Follower) Read(p *experiment.Process) (damage error) {
 }
 
 // read reads a location's events up to where its description ends: later ids may not be described yet.
-func (f *Follower) read(loc *experiment.Location, ref otf2.LocationRef, chunk uint64) error {
+func (f *Follower) read(loc *description.Location, ref otf2.LocationRef, chunk uint64) error {
 	t := f.tails[loc.Number]
 	if t == nil {
 		var err error

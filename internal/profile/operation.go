@@ -5,7 +5,7 @@ package profile
 import (
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
@@ -16,7 +16,7 @@ import (
 
 // addOperation keeps an operation until its launch ends. Operations outside of regions belong to no launch.
 func (g *Aggregator) addOperation(o *facts.Operation) {
-	if g.at.Kind == experiment.KindRank && o.Enter != facts.NoRegion {
+	if g.at.Kind == description.KindRank && o.Enter != facts.NoRegion {
 		g.at.ops = append(g.at.ops, *o)
 	}
 }

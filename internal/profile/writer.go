@@ -3,7 +3,7 @@
 package profile
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -16,7 +16,7 @@ type Process struct {
 }
 
 // NewProcess returns a Process. p is the description that the model fills in.
-func NewProcess(p *experiment.Process) *Process {
+func NewProcess(p *description.Process) *Process {
 	names := &localNames{Names: facts.ShardNames(p), process: p, locations: make(map[otf2.LocationRef]Location)}
 	g := NewAggregator(names, nil)
 	g.samples = true
@@ -36,9 +36,9 @@ type Writer struct {
 var _ regions.EventWriter = (*Writer)(nil)
 
 // EventWriter returns the writer of a location.
-func (p *Process) EventWriter(loc experiment.Location) *Writer {
+func (p *Process) EventWriter(loc description.Location) *Writer {
 	l := Location{Kind: loc.Kind}
-	if loc.Comm >= 0 && loc.Kind == experiment.KindRank {
+	if loc.Comm >= 0 && loc.Kind == description.KindRank {
 		c := &p.names.process.Comms[loc.Comm]
 		l.Ranks, l.Rank = c.NRanks, c.Rank
 	}

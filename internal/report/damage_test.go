@@ -23,7 +23,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
@@ -167,9 +167,9 @@ func FuzzAnalysis(f *testing.F) {
 func FuzzHang(f *testing.F) {
 	base := filepath.Join(filepath.Dir(jobtest.WithWaits(f)), "shards")
 	text := testkit.Value(os.ReadFile(filepath.Join(base, "p1", "shard.json")))(f)
-	var p experiment.Process
+	var p description.Process
 	testkit.Must(f, json.Unmarshal(text, &p))
-	for _, pending := range [][]experiment.Pending{
+	for _, pending := range [][]description.Pending{
 		{{Function: "AllReduce", Ordinal: 2, Since: t0 + 300*us, State: "running"}},
 		{{Function: "Send>2", Ordinal: math.MaxUint64, Since: 1, State: "enqueued"}},
 		{{Function: "Recv<-1", Since: math.MaxUint64, State: "calling"},

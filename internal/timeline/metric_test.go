@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/quantity"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -189,7 +189,7 @@ func TestMetricRowsOfAJob(t *testing.T) {
 	p := shardtest.New(t, dir, "p0").On("node0", 100).Launched("slurm", 0, 1)
 	for g := range 2 {
 		p.GPU(g, fmt.Sprint("GPU-", g), "")
-		c := p.Comm(experiment.Comm{ID: uint64(g + 1), Name: fmt.Sprint("c", g), NRanks: 1, Rank: 0, GPU: g,
+		c := p.Comm(description.Comm{ID: uint64(g + 1), Name: fmt.Sprint("c", g), NRanks: 1, Rank: 0, GPU: g,
 			InitTime: t0})
 		p.AllReduce(c, t0+100*us, t0+200*us, 1000)
 		p.Measure(p.Shard.Comms[c].Location, p.Metric(otf2.RecorderKindGPU, shardtest.Outstanding), t0+250*us, 1)

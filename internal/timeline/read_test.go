@@ -18,7 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/effect"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -45,7 +45,7 @@ func makeJob(t testing.TB) string {
 		}
 		for g := range 2 {
 			rank := 2*h + g
-			c := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: 4, Rank: rank, GPU: g, InitTime: t0})
+			c := p.Comm(description.Comm{ID: 1, Name: "world", NRanks: 4, Rank: rank, GPU: g, InitTime: t0})
 			late := uint64(rank) * 10 * us
 			p.AllReduce(c, t0+100*us+late, t0+200*us, 1000)
 			p.AllReduce(c, t0+300*us+late, t0+400*us, 1000)

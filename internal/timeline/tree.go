@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
@@ -178,10 +178,10 @@ func (t *tree) rankIn(process otf2.LocationGroupRef, comm string) string {
 }
 
 // pageKinds maps kinds of locations to kinds of rows; all others are threads.
-var pageKinds = map[experiment.LocationKind]rowKind{
-	experiment.KindRank: kindRank, experiment.KindChannel: kindChannel, experiment.KindNetSend: kindNetwork,
-	experiment.KindNetRecv: kindNetwork, experiment.KindStream: kindStream,
-	experiment.KindEvent: kindEvent,
+var pageKinds = map[description.LocationKind]rowKind{
+	description.KindRank: kindRank, description.KindChannel: kindChannel, description.KindNetSend: kindNetwork,
+	description.KindNetRecv: kindNetwork, description.KindStream: kindStream,
+	description.KindEvent: kindEvent,
 }
 
 // placeOf returns a location's kind of row, and the label and rank of its communicator as far as its name states them.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -72,7 +72,7 @@ func (m *made) comm(name string, ranks ...int) []*member {
 		p := m.procs[r]
 		c = append(c, &member{
 			p: p, ranks: len(ranks), counts: make(map[string]uint64),
-			comm: p.Comm(experiment.Comm{ID: id, Name: name, NRanks: len(ranks), Rank: rank, InitTime: t0}),
+			comm: p.Comm(description.Comm{ID: id, Name: name, NRanks: len(ranks), Rank: rank, InitTime: t0}),
 		})
 	}
 	m.comms = append(m.comms, c)

@@ -11,7 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -31,7 +31,7 @@ func (r *member) thread(t testing.TB, n int) *thread {
 	if n == 0 {
 		return &thread{t, r.p.Writer(0), r}
 	}
-	return &thread{t, r.p.Location(experiment.KindThread, otf2.LocationTypeCPUThread, fmt.Sprint("Thread ", n), -1), r}
+	return &thread{t, r.p.Location(description.KindThread, otf2.LocationTypeCPUThread, fmt.Sprint("Thread ", n), -1), r}
 }
 
 func (th *thread) check(err error) {

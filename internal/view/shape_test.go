@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -236,7 +236,7 @@ func TestRanksWithoutDataDoNothing(t *testing.T) {
 	for r := range 3 {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node0", 100+r).Launched("slurm", r, 4)
 		p.GPU(r, "", "")
-		c := p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
+		c := p.Comm(description.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
 		p.AllReduce(c, t0+100, t0+200, 8)
 		p.Collective(c, shardtest.Op{Function: "Broadcast", Begin: t0 + 300, End: t0 + 400, Root: 3, Received: 8})
 		p.Finish()

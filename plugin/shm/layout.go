@@ -55,7 +55,7 @@ const (
 	ClockHost      ClockSource = 4 // ns that a test program hands out
 )
 
-// String gives the name that experiment.Clock.Source uses.
+// String gives the name that provenance.Clock.Source uses.
 func (s ClockSource) String() string {
 	switch s {
 	case ClockMonotonic:
@@ -92,7 +92,7 @@ const (
 	lossReasons
 )
 
-// String gives the key that experiment.Counts.Lost uses.
+// String gives the key that description.Counts.Lost uses.
 func (r LossReason) String() string {
 	return [lossReasons]string{"memory", "stop-memory", "ring", "comm", "fork", "disk"}[r]
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -39,10 +40,10 @@ func New(chunk uint64) *Events {
 
 // Row is a row of the archive.
 type Row struct {
-	Process *jobs.Process        // nil: the row stands for processes without data
-	Number  uint32               // location number in the process
-	Source  *experiment.Location // nil: the row has no events
-	Events  uint64               // number of events in its file; set by Place
+	Process *jobs.Process         // nil: the row stands for processes without data
+	Number  uint32                // location number in the process
+	Source  *description.Location // nil: the row has no events
+	Events  uint64                // number of events in its file; set by Place
 }
 
 // endMark ends every event file: end of file, end of buffer.
@@ -92,7 +93,7 @@ func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
 
 // copyFile copies the event file of a shard's location up to its last whole record, and records problems and losses if
 // the file differs from the shard's description. It returns nil if there is nothing to copy.
-func (out *Events) copyFile(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Location, to string) (
+func (out *Events) copyFile(i int, of *jobs.Process, s *jobs.Piece, l *description.Location, to string) (
 	*otf2.ScanResult, error) {
 	from := experiment.EventFile(s.Dir, l.Number)
 	name := func() string { return fmt.Sprintf("%s, location %d: %s", of.ID(), l.Number, nameIn(s, from)) }
@@ -175,7 +176,7 @@ func nameIn(p *jobs.Piece, file string) string {
 
 // definedIn returns a function that rejects events with references that the shard's description does not define. After
 // a power failure, an event file may be newer than the description.
-func definedIn(p *experiment.Process) func(*otf2.Event) error {
+func definedIn(p *description.Process) func(*otf2.Event) error {
 	known := map[string]int{"StringRef": len(p.Strings), "RegionRef": len(p.Regions), "RmaWinRef": len(p.Wins),
 		"MetricRef": len(p.Metrics), "CommRef": len(p.Comms)}
 	values := map[otf2.Type]int{otf2.TypeString: len(p.Strings), otf2.TypeComm: len(p.Comms),

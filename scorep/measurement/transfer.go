@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -75,7 +75,7 @@ func release(creator string) int {
 	return n
 }
 
-// counters lists the values of experiment.Clock.Source whose ticks equal those of Score-P's "tsc".
+// counters lists the values of provenance.Clock.Source whose ticks equal those of Score-P's "tsc".
 var counters = []string{"tsc", "cntvct"}
 
 // Transfer converts a process's times to a measurement's: by a piecewise linear function to the measurement's local
@@ -91,7 +91,7 @@ type Transfer struct {
 }
 
 // newTransfer relates a process's clock to a timer. The error states what is missing.
-func newTransfer(p *experiment.Process, by Timer, clock []otf2.ClockOffset) (*Transfer, error) {
+func newTransfer(p *description.Process, by Timer, clock []otf2.ClockOffset) (*Transfer, error) {
 	c := &p.Clock
 	t := &Transfer{scale: 1, clock: clock}
 	if len(clock) < 2 {

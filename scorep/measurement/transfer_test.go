@@ -8,7 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -19,11 +20,11 @@ func TestRecordsAreExactToTheTick(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		by := rapid.SampledFrom([]Timer{tickTimer, rawTimer, steeredTimer, realTimer}).Draw(t, "timer")
 		rate := rapid.SampledFrom([]float64{1, 2.5, 3.3333333, 0.025, 2.596705559}).Draw(t, "ticks per ns")
-		p := &experiment.Process{Clock: experiment.Clock{Source: "tsc", AnchorRaw: 3_000_000_000_000,
+		p := &description.Process{Clock: provenance.Clock{Source: "tsc", AnchorRaw: 3_000_000_000_000,
 			AnchorReal: 1_760_000_000_000_000_000}}
 		raw := p.Clock.AnchorRaw - rapid.Uint64Range(0, 1e9).Draw(t, "before")
 		for range rapid.IntRange(2, 40).Draw(t, "readings") {
-			p.Clock.Tuples = append(p.Clock.Tuples, experiment.ClockTuple{
+			p.Clock.Tuples = append(p.Clock.Tuples, provenance.ClockTuple{
 				Raw: raw, Ticks: uint64(rate*float64(raw)) + rapid.Uint64Range(0, 60).Draw(t, "off"),
 				Mono: raw - 777 + rapid.Uint64Range(0, 100).Draw(t, "steered"),
 				Real: p.Clock.AnchorReal + raw - p.Clock.AnchorRaw + rapid.Uint64Range(0, 100).Draw(t, "real off"),

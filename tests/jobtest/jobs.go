@@ -5,7 +5,7 @@ package jobtest
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -26,7 +26,7 @@ func WithNetwork(t testing.TB) string {
 		case 0:
 			origin = p.Shard.Tag
 		case 1:
-			f := p.Foreign(experiment.ForeignComm{Tag: origin, Rank: 0, PID: 100})
+			f := p.Foreign(description.ForeignComm{Tag: origin, Rank: 0, PID: 100})
 			p.Put(-1-f, 2, T0+400*Microsecond, T0+401*Microsecond, 500)
 		}
 	})
@@ -38,7 +38,7 @@ func WithKernels(t testing.TB) string {
 	at := func(us uint64) otf2.Timestamp { return otf2.Timestamp(T0 + us*1000) }
 	return Make(t, 2, 2, func(r int, p *shardtest.Process) {
 		world := p.World()
-		second := p.Comm(experiment.Comm{ID: 2, Name: "second", NRanks: 2, Rank: r, InitTime: T0})
+		second := p.Comm(description.Comm{ID: 2, Name: "second", NRanks: 2, Rank: r, InitTime: T0})
 		p.AllReduce(world, uint64(at(100)), uint64(at(200)), 10)
 		p.AllReduce(world, uint64(at(300)), uint64(at(400)), 10)
 		p.AllReduce(second, uint64(at(350)), uint64(at(450)), 10)
@@ -113,12 +113,12 @@ func WithWaits(t testing.TB) string {
 		for i, l := range p.Shard.Locations {
 			w, k := p.Writer(i), uint64(r+1)
 			switch l.Kind {
-			case experiment.KindNetSend:
+			case description.KindNetSend:
 				phase(w, "Send GPU wait", next, at(900), at(900+k))
 				phase(w, "Send peer wait", next, at(910), at(910+2*k))
 				phase(w, "Send network", next, at(920), at(920+3*k))
 				phase(w, "Send peer wait", previous, at(930), at(930+k))
-			case experiment.KindNetRecv:
+			case description.KindNetRecv:
 				phase(w, "Recv network", previous, at(900), at(900+4*k))
 				phase(w, "Recv flush", previous, at(920), at(920+5*k))
 				phase(w, "Recv GPU wait", previous, at(940), at(940+6*k))

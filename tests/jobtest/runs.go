@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
 
@@ -62,7 +62,7 @@ func MakeRun(t testing.TB, seed uint64, steps int, alter RunChange) string {
 	for r := range ranks {
 		p := shardtest.NewRank(t, dir, r, 4, 2)
 		world[r] = p.World()
-		pair[r] = p.Comm(experiment.Comm{ID: 2 + uint64(r/2), Name: fmt.Sprint("pair", r/2), NRanks: 2, Rank: r % 2,
+		pair[r] = p.Comm(description.Comm{ID: 2 + uint64(r/2), Name: fmt.Sprint("pair", r/2), NRanks: 2, Rank: r % 2,
 			InitTime: T0})
 		ranks[r] = p
 	}

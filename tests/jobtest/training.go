@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -105,7 +105,7 @@ func writeRank(t testing.TB, dir string, r, ranks int, intervals []interval, mar
 	var comms []int
 	for k, g := range groups {
 		number, place := g.of(r)
-		comms = append(comms, p.Comm(experiment.Comm{
+		comms = append(comms, p.Comm(description.Comm{
 			ID: uint64(k+1)<<32 | uint64(number), Name: fmt.Sprint(g.name, number), NRanks: g.size(ranks), Rank: place,
 			InitTime: begin - 1_000_000 + uint64(k),
 		}))

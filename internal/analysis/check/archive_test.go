@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -230,7 +230,7 @@ func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).Launched("slurm", r, 4) // rank 3 left nothing
 		p.Shard.Host, _ = os.Hostname()
 		p.GPU(r, "", "")
-		c := p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
+		c := p.Comm(description.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
 		for i := range uint64(100 - r) { // the ranks had got to different points
 			p.AllReduce(c, t0+i*1000+10, t0+i*1000+900, 100)
 		}
@@ -299,7 +299,7 @@ func TestWholeJobsAreSound(t *testing.T) {
 			var all []at
 			for rank, r := range members {
 				p := procs[r/perProcess]
-				all = append(all, at{p, p.Comm(experiment.Comm{ID: id, NRanks: len(members), Rank: rank,
+				all = append(all, at{p, p.Comm(description.Comm{ID: id, NRanks: len(members), Rank: rank,
 					GPU: r % perProcess, InitTime: now})})
 			}
 			for range rapid.IntRange(0, 5).Draw(rt, "operations") {

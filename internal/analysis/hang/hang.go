@@ -14,8 +14,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/ras"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 )
 
 // Report lists the operations that are not complete in the jobs of an experiment directory, and the ranks responsible.
@@ -206,7 +207,7 @@ func (h *Stuck) compare(o *Stuck) int {
 type pendingOf struct {
 	comm *jobs.JobCommunicator
 	rank *jobs.JobRank
-	experiment.Pending
+	description.Pending
 }
 
 // whatRanksDo lists the operations that each process has under way, the oldest first.
@@ -329,7 +330,7 @@ var states = map[jobs.Standing]string{jobs.StandingUnknown: "not known", jobs.No
 
 // of fills in how far a member has come with an operation, and returns its pending entry if the operation is under
 // way.
-func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) *experiment.Pending {
+func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) *description.Pending {
 	p := r.Process
 	m.Process, m.Host, m.PID = p.Name, p.Host, p.PID
 	m.ProcessState = p.Describe()
@@ -362,7 +363,7 @@ func (m *Member) lookElsewhere(r *jobs.JobRank, doing map[*jobs.JobProcess][]pen
 
 // words names the operation in words.
 func (d *pendingOf) words() string {
-	if pair, ok := experiment.PairOf(d.Function, -1); ok {
+	if pair, ok := sequence.PairOf(d.Function, -1); ok {
 		switch peer := max(pair.From, pair.To); {
 		case peer >= len(d.comm.Names):
 		case pair.To == peer:

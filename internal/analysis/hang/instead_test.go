@@ -5,7 +5,7 @@ package hang
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
@@ -14,14 +14,14 @@ import (
 // graph.
 func TestMissingMembersAreInWhatTheirOwnGPUIsIn(t *testing.T) {
 	process := &jobs.JobProcess{Name: "Rank 0", Ends: true}
-	rank := func(gpu int, reached uint64, pending ...experiment.Pending) *jobs.JobRank {
+	rank := func(gpu int, reached uint64, pending ...description.Pending) *jobs.JobRank {
 		return &jobs.JobRank{
 			Process: process, Reached: map[string]uint64{"AllReduce": reached}, Pending: pending,
-			Parts: []jobs.JobPart{{Shard: &experiment.Process{Comms: []experiment.Comm{{GPU: gpu}}}}},
+			Parts: []jobs.JobPart{{Shard: &description.Process{Comms: []description.Comm{{GPU: gpu}}}}},
 		}
 	}
-	running := func(ordinal, since uint64) experiment.Pending {
-		return experiment.Pending{Function: "AllReduce", Ordinal: ordinal, Since: since, State: "running"}
+	running := func(ordinal, since uint64) description.Pending {
+		return description.Pending{Function: "AllReduce", Ordinal: ordinal, Since: since, State: "running"}
 	}
 	names := []string{"GPU 0", "GPU 1"}
 	first := &jobs.JobCommunicator{Name: "first", Size: 2, Names: names,

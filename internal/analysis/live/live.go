@@ -17,7 +17,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
@@ -363,7 +365,7 @@ func doneOn(c *jobs.JobCommunicator) (n uint64) {
 			continue
 		}
 		for key, done := range r.Done {
-			switch function := experiment.FunctionOf(key); {
+			switch function := sequence.FunctionOf(key); {
 			case function != key && function == "Send":
 				n += done
 			case !facts.IsMessage(function):
@@ -451,7 +453,7 @@ func (l *Follower) communicator(c *jobs.JobCommunicator) *liveComm {
 // followRank follows the row of a communicator rank.
 func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.JobPart) {
 	number := p.Shard.Comms[p.Comm].Location
-	at := slices.IndexFunc(p.Shard.Locations, func(l experiment.Location) bool { return int(l.Number) == number })
+	at := slices.IndexFunc(p.Shard.Locations, func(l description.Location) bool { return int(l.Number) == number })
 	if at < 0 {
 		return // it has no events yet
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest"
@@ -192,7 +192,7 @@ func TestLiveSaysWhatStopsAJob(t *testing.T) {
 	j := jobtest.NewLiveJob(t, 3, 1)
 	j.AllReduce(10, 20)
 	for _, p := range j.Processes[:2] {
-		p.Shard.Pending = []experiment.Pending{{Function: "AllReduce", Ordinal: 1, Since: jobtest.LiveAt(30),
+		p.Shard.Pending = []description.Pending{{Function: "AllReduce", Ordinal: 1, Since: jobtest.LiveAt(30),
 			State: "running"}}
 	}
 	j.Flush()

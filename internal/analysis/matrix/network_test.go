@@ -14,7 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -81,7 +82,7 @@ func TestNetworkMatrixOfAnyJob(t *testing.T) {
 		for r := range size {
 			p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node0", r).Launched("slurm", r, size)
 			p.GPU(r, "", "")
-			p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: size, Rank: size - 1 - r, InitTime: t0})
+			p.Comm(description.Comm{ID: 1, Name: "world", NRanks: size, Rank: size - 1 - r, InitTime: t0})
 			if rapid.Bool().Draw(rt, "network") {
 				p.Network(0)
 				procs = append(procs, p)
@@ -125,13 +126,13 @@ func TestNetworkMatrixOfAnyJob(t *testing.T) {
 // A collector that died leaves an archive that reports it and is sound.
 func TestContinuedProcessesAreSound(t *testing.T) {
 	dir := t.TempDir()
-	var before map[string]experiment.Sequence
+	var before map[string]sequence.Sequence
 	for _, uuid := range []string{"p0", "p1", "p1-again"} {
 		rank := int(uuid[1] - '0')
 		p := shardtest.New(t, dir, uuid).On("node0", rank).Launched("slurm", rank, 2)
 		p.Shard.Tag, p.Shard.Host = uint16(rank+1), hostname(t)
 		p.GPU(rank, "", "")
-		comm := experiment.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: t0}
+		comm := description.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: t0}
 		if uuid == "p1-again" {
 			comm.Sequences = maps.Clone(before)
 		}
@@ -143,7 +144,7 @@ func TestContinuedProcessesAreSound(t *testing.T) {
 		}
 		if uuid == "p1-again" {
 			first = 65
-			p.Shard.Settings = map[string]string{experiment.SettingContinues: "p1"}
+			p.Shard.Settings = map[string]string{description.SettingContinues: "p1"}
 		}
 		for i := range n {
 			p.AllReduce(0, t0+(first+i+1)*us, t0+(first+i+1)*us+500, 10)

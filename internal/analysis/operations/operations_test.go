@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -76,16 +76,16 @@ func TestDeviceMemoryIsMarked(t *testing.T) {
 
 // The summary has CUPTI's counts of kernels, also of those that could not be used.
 func TestKernelsInTheSummary(t *testing.T) {
-	failed := func(rank int) *experiment.Cupti {
+	failed := func(rank int) *provenance.Cupti {
 		if rank == 0 {
-			return &experiment.Cupti{State: "ended", Version: 22}
+			return &provenance.Cupti{State: "ended", Version: 22}
 		}
-		return &experiment.Cupti{State: "failed", Error: 15, Why: "libcupti.so.12: no driver"}
+		return &provenance.Cupti{State: "failed", Error: 15, Why: "libcupti.so.12: no driver"}
 	}
-	busy := func(int) *experiment.Cupti { return &experiment.Cupti{State: "busy", Error: 39} }
+	busy := func(int) *provenance.Cupti { return &provenance.Cupti{State: "busy", Error: 39} }
 	for _, tc := range []struct {
 		counts map[string]uint64 // of each rank
-		cupti  func(rank int) *experiment.Cupti
+		cupti  func(rank int) *provenance.Cupti
 		want   string
 	}{
 		{nil, nil, ""},

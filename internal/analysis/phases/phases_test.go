@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/phases"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -171,7 +171,7 @@ func TestPhasesInTheReport(t *testing.T) {
 		counts.Network = map[string]uint64{"PUTS": 2, "PUT_BYTES": 1500, "RECEIVED_BYTES": 300, "SOCKET_EVENTS": 1,
 			"SOCKET_BYTES": 100}
 		counts.Paused = map[string]uint64{"Coll": 2, "ProxyOp": 10}
-		g.p.Shard.Comms[0].Gaps = []experiment.Gap{
+		g.p.Shard.Comms[0].Gaps = []description.Gap{
 			{From: 10, To: 20, FromTime: t0 + 5001*us, ToTime: t0 + 5002*us}, {From: 30, FromTime: t0 + 5003*us},
 		}
 	})

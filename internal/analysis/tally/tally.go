@@ -9,7 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
@@ -123,7 +123,7 @@ type tallyRowState struct {
 	open   []tallyFrame // open regions
 	groups map[int]bool
 	last   int // group of the last region, plus 1
-	kind   experiment.LocationKind
+	kind   description.LocationKind
 }
 
 type tallyFrame struct {
@@ -177,7 +177,7 @@ func (t *tally) enter(region *facts.Region) {
 	if region.Device {
 		t.calls.works(region.Location, region.Parent)
 	}
-	if g := t.groupOf(region.Region, r.kind == experiment.KindChannel); r.last != g+1 {
+	if g := t.groupOf(region.Region, r.kind == description.KindChannel); r.last != g+1 {
 		r.groups[g] = true
 		r.last = g + 1
 	}
@@ -236,7 +236,7 @@ func (r *Row) ended(took uint64) {
 }
 
 func (t *tally) row(r *tallyRowState, f *tallyFrame) *Row {
-	return t.sum(tallyKey{f.region, f.device, r.kind == experiment.KindChannel, f.launched})
+	return t.sum(tallyKey{f.region, f.device, r.kind == description.KindChannel, f.launched})
 }
 
 func (t *tally) sum(key tallyKey) *Row {

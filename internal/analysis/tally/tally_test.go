@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -58,7 +58,7 @@ func TestCallsOnDeviceMemory(t *testing.T) {
 	for rank, memory := range []string{"managed", "pinned"} {
 		p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, 2)
 		p.World()
-		w := p.Location(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 1", -1)
+		w := p.Location(description.KindThread, otf2.LocationTypeCPUThread, "Thread 1", -1)
 		group, call := p.Region("ncclGroup", regions.GroupAPI, otf2.RegionRoleFunction),
 			p.Region("ncclBroadcast", regions.GroupAPI, otf2.RegionRoleFunction)
 		var in, alone otf2.AttributeList
@@ -108,7 +108,7 @@ func TestTallyCountsOperationsOnce(t *testing.T) {
 		p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, 2)
 		p.World()
 		p.AllReduce(0, shardtest.Epoch+2_000_000, shardtest.Epoch+3_000_000, 1000)
-		w, region := p.Location(experiment.KindChannel, otf2.LocationTypeAcceleratorStream, "world ch 00", 0),
+		w, region := p.Location(description.KindChannel, otf2.LocationTypeAcceleratorStream, "world ch 00", 0),
 			p.Region("AllReduce", regions.GroupCollectives, otf2.RegionRoleCollAll2All)
 		for _, err := range []error{w.Enter(shardtest.Epoch+2_000_100, nil, region),
 			w.Leave(shardtest.Epoch+2_999_900, nil, region)} {

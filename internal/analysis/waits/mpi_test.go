@@ -10,7 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -49,7 +49,7 @@ func mixed(t *testing.T, draw func(rank int, all, low int, p *shardtest.Process)
 	s := jobtest.Load(t, jobtest.Make(t, 3, 3, func(r int, p *shardtest.Process) {
 		all, low := p.World(), -1
 		if r < 2 {
-			low = p.Comm(experiment.Comm{ID: 2, Name: "low", NRanks: 2, Rank: r, NNodes: 1, InitTime: t0})
+			low = p.Comm(description.Comm{ID: 2, Name: "low", NRanks: 2, Rank: r, NNodes: 1, InitTime: t0})
 		}
 		p.Call("ncclCommInitRank", t0, t0+us)
 		draw(r, all, low, p)

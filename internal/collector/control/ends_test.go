@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shmtest"
 )
@@ -22,7 +23,7 @@ func jobThatEnds(t *testing.T) (dir string) {
 	dir = t.TempDir()
 	s, err := experiment.Create(dir, "a")
 	if err == nil {
-		err = s.Write(&experiment.Process{Version: experiment.Version, UUID: "a", PID: 10})
+		err = s.Write(&description.Process{Version: description.Version, UUID: "a", PID: 10})
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(s.Path(), experiment.BacklogFile), nil, 0o600)

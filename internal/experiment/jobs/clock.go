@@ -7,11 +7,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// HostClock is the experiment.Clock source of test hosts that provide their own times.
+// HostClock is the provenance.Clock source of test hosts that provide their own times.
 const HostClock = "host"
 
 // alignClocks sets the offset of every process against the earliest process of the same boot.
@@ -55,7 +55,7 @@ func (p *Process) At(t uint64) uint64 {
 }
 
 // life returns the process's first and last known times, on its own clock.
-func life(p *experiment.Process) Lifespan {
+func life(p *description.Process) Lifespan {
 	l := Lifespan{Begin: math.MaxUint64, End: p.LastTime}
 	if p.FirstTime != 0 {
 		l.Begin = p.FirstTime

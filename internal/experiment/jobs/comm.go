@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -51,7 +52,7 @@ type Rank struct {
 }
 
 // Comm is the communicator as the rank's process describes it.
-func (m *Rank) Comm() *experiment.Comm { return &m.Process.Shard.Comms[m.Index] }
+func (m *Rank) Comm() *description.Comm { return &m.Process.Shard.Comms[m.Index] }
 
 // world returns a rank's number in the world; if that is unknown, the one in the communicator.
 func (in *Communicator) world(rank int) int {
@@ -243,7 +244,7 @@ func ranksByBegin(parts []*Process) (order []*Rank) {
 }
 
 // MaxAbsent bounds the ranks without data in all communicators of a directory: each is an entry in the lists of their
-// members. Undamaged descriptions stay far below, as one communicator has at most experiment.MaxRanks.
+// members. Undamaged descriptions stay far below, as one communicator has at most description.MaxRanks.
 var MaxAbsent = 1 << 24
 
 // Absentees is the number of further ranks without data that are allowed.

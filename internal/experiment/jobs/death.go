@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -51,7 +51,7 @@ func (p *Process) Ended() uint64 {
 
 // HowEnded describes the end of a process that is not recorded any more, if it was not in order: "killed by SIGKILL".
 // Otherwise it is "".
-func HowEnded(p *experiment.Process) string {
+func HowEnded(p *description.Process) string {
 	if !p.End.Died() {
 		return ""
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -70,21 +71,21 @@ type JobRank struct {
 	Created   uint64 // when NCCL told the plugin of it, on the job's clock
 	Finalized bool
 	// Done are the operations that the rank has ended, one after the other, and Reached those that it has begun, by
-	// the keys of experiment.Comm.Sequences.
+	// the keys of description.Comm.Sequences.
 	Done, Reached map[string]uint64
 	Begun         uint64 // when the latest of them began, on the job's clock; 0 if there is none
 	// Parts are where its operations are: one for each collector of its process, in their order.
 	Parts []JobPart
 	// Pending are the operations that it has begun and not ended, with ordinals that continue Done and times on the
 	// job's clock.
-	Pending []experiment.Pending
+	Pending []description.Pending
 }
 
 // JobPart is what one collector wrote of a rank.
 type JobPart struct {
-	Path  string              // the shard's folder
-	Shard *experiment.Process // its description
-	Comm  int                 // index into Shard.Comms
+	Path  string               // the shard's folder
+	Shard *description.Process // its description
+	Comm  int                  // index into Shard.Comms
 
 	part *Process
 }
@@ -160,7 +161,7 @@ func newJob(r *Run) *Job {
 				jp.Lost += n
 			}
 		}
-		jp.Busy = slices.ContainsFunc(p.Shard.Pending, func(o experiment.Pending) bool { return !o.Left })
+		jp.Busy = slices.ContainsFunc(p.Shard.Pending, func(o description.Pending) bool { return !o.Left })
 		processes[p] = jp
 		job.Processes = append(job.Processes, jp)
 	}

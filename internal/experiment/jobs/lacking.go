@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -25,7 +25,7 @@ func (in *Communicator) holes() (all []Difference) {
 				continue
 			}
 			function := key
-			if pair, ok := experiment.PairOf(key, m.Comm().Rank); ok {
+			if pair, ok := sequence.PairOf(key, m.Comm().Rank); ok {
 				function = pair.Name()
 			}
 			for _, h := range s.Holes {
@@ -69,7 +69,7 @@ func (in *Communicator) lacking(function string, tracks []track) (all []Differen
 	}
 	var borders []border
 	for i, t := range tracks {
-		for _, h := range append(slices.Clip(t.of.Holes), experiment.Hole{From: t.of.Count, To: most}) {
+		for _, h := range append(slices.Clip(t.of.Holes), sequence.Hole{From: t.of.Count, To: most}) {
 			if h.From < h.To {
 				borders = append(borders, border{h.From, i, true}, border{h.To, i, false})
 			}

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
-
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -27,19 +28,19 @@ func seenBy(all []sight, leads map[string]float64) (parts []*Process) {
 	const epoch = 1_760_000_000_000_000_000
 	for i, s := range all {
 		at := func(t float64) uint64 { return uint64(int64(epoch) + int64((t+leads[s.host])*1e9)) }
-		p := &experiment.Process{
+		p := &description.Process{
 			UUID: fmt.Sprintf("%x", 7*i%13), Host: s.host, BootID: "boot of " + s.host, PID: 100 + i,
 			PIDStart: uint64(100*s.begin) + uint64(i), Tag: uint16(i + 1),
-			Executable: s.job, Launcher: experiment.Launcher{Rank: -1, Size: -1},
-			Clock:     experiment.Clock{Source: "tsc", AnchorRaw: 5, AnchorReal: at(-1000)},
-			FirstTime: at(s.begin), LastTime: at(s.end), End: &experiment.End{Called: true},
+			Executable: s.job, Launcher: provenance.Launcher{Rank: -1, Size: -1},
+			Clock:     provenance.Clock{Source: "tsc", AnchorRaw: 5, AnchorReal: at(-1000)},
+			FirstTime: at(s.begin), LastTime: at(s.end), End: &description.End{Called: true},
 		}
 		p.Clock.AnchorRaw = 1e12 // all of a boot by one clock
 		for k, id := range s.comms {
 			begin := s.begin + float64(k)*0.01
-			p.Comms = append(p.Comms, experiment.Comm{
+			p.Comms = append(p.Comms, description.Comm{
 				ID: id, NRanks: s.size, Rank: s.rank, GPU: -1, Location: -1, InitTime: at(begin), FinalTime: at(s.end),
-				Sequences: map[string]experiment.Sequence{"AllReduce": {Count: uint64(10 * (s.end - s.begin))}},
+				Sequences: map[string]sequence.Sequence{"AllReduce": {Count: uint64(10 * (s.end - s.begin))}},
 			})
 		}
 		parts = append(parts, &Process{Shard: p, State: Finished, Life: life(p)})

@@ -13,8 +13,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -75,7 +75,7 @@ func newFamilyTree(processes int) *familyTree {
 		count: make(map[*Communicator]uint32)}
 	for p := range processes {
 		f.procs = append(f.procs, &Process{Name: fmt.Sprint("p", p),
-			Shard: &experiment.Process{GPUs: []experiment.GPU{{}}}})
+			Shard: &description.Process{GPUs: []description.GPU{{}}}})
 	}
 	return f
 }
@@ -84,7 +84,7 @@ func (f *familyTree) make(id uint64, members []*Process) *Communicator {
 	f.now += 1000
 	in := &Communicator{id: id, Nranks: len(members)}
 	for rank, p := range members {
-		p.Shard.Comms = append(p.Shard.Comms, experiment.Comm{ID: id, NRanks: len(members), Rank: rank,
+		p.Shard.Comms = append(p.Shard.Comms, description.Comm{ID: id, NRanks: len(members), Rank: rank,
 			InitTime: f.now + uint64(rank)})
 		in.Members = append(in.Members, &Rank{Process: p, Index: len(p.Shard.Comms) - 1})
 	}

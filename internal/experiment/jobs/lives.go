@@ -9,7 +9,9 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -17,7 +19,7 @@ import (
 // Piece is what one collector wrote of a process: a shard, whose ids are mapped to those of the whole process.
 type Piece struct {
 	Dir     string
-	Shard   *experiment.Process
+	Shard   *description.Process
 	State   State
 	Numbers map[uint32]uint32 // of locations
 	Maps    []*otf2.MappingTable
@@ -30,7 +32,7 @@ func joinLives(parts []*Process) []*Process {
 		byUUID[p.Shard.UUID] = p
 	}
 	before := func(p *Process) *Process {
-		q := byUUID[p.Shard.Settings[experiment.SettingContinues]]
+		q := byUUID[p.Shard.Settings[description.SettingContinues]]
 		if q == nil || q == p || LifeOf(q.Shard) != LifeOf(p.Shard) {
 			return nil
 		}
@@ -91,27 +93,27 @@ func (p *Piece) Number(own uint32) uint32 {
 
 // joined is the description of a process under construction.
 type joined struct {
-	process   experiment.Process
+	process   description.Process
 	strings   map[string]int
-	regions   map[experiment.Region]int
+	regions   map[description.Region]int
 	gpus      map[string]int
 	locations map[string]int
 	threads   int
 }
 
 // newJoined begins with the last collector's knowledge: counts of the plugin, and all that is constant.
-func newJoined(last *experiment.Process) *joined {
+func newJoined(last *description.Process) *joined {
 	j := &joined{
 		process: *last,
-		strings: make(map[string]int), regions: make(map[experiment.Region]int), gpus: make(map[string]int),
+		strings: make(map[string]int), regions: make(map[description.Region]int), gpus: make(map[string]int),
 		locations: make(map[string]int),
 	}
 	p := &j.process
 	p.FirstTime, p.LastTime, p.EventChunkSize, p.Instead = 0, 0, 0, nil
 	p.Strings, p.Regions, p.GPUs, p.Comms, p.Locations, p.Metrics, p.Foreign, p.Wins = nil, nil, nil, nil, nil, nil,
 		nil, nil
-	p.Markers, p.Clock.Tuples, p.Counts = []experiment.Marker{}, nil,
-		experiment.Counts{NullHandles: last.Counts.NullHandles}
+	p.Markers, p.Clock.Tuples, p.Counts = []description.Marker{}, nil,
+		description.Counts{NullHandles: last.Counts.NullHandles}
 	return j
 }
 
@@ -174,7 +176,7 @@ func (j *joined) add(of *Process) *Piece {
 }
 
 // addGPUs joins a shard's GPUs, and gives their indices among all.
-func (j *joined) addGPUs(q *experiment.Process) []int {
+func (j *joined) addGPUs(q *description.Process) []int {
 	p := &j.process
 	seen := make(map[string]int)
 	gpus := make([]int, len(q.GPUs))
@@ -188,7 +190,7 @@ func (j *joined) addGPUs(q *experiment.Process) []int {
 }
 
 // addForeign joins a shard's communicators of other processes, and gives their indices among all.
-func (j *joined) addForeign(q *experiment.Process) []int {
+func (j *joined) addForeign(q *description.Process) []int {
 	p := &j.process
 	type key struct {
 		tag   uint16
@@ -206,7 +208,7 @@ func (j *joined) addForeign(q *experiment.Process) []int {
 }
 
 // addWins joins a shard's windows of transfers, and gives their indices among all.
-func (j *joined) addWins(q *experiment.Process, foreign []int) []uint64 {
+func (j *joined) addWins(q *description.Process, foreign []int) []uint64 {
 	p := &j.process
 	type key struct{ comm, foreign int }
 	known := make(map[key]int, len(p.Wins))
@@ -227,7 +229,7 @@ func (j *joined) addWins(q *experiment.Process, foreign []int) []uint64 {
 
 // addScorepThreads joins the threads that Score-P measured. What was joined before stays as it is: others may refer to
 // it.
-func (j *joined) addScorepThreads(of *experiment.Scorep) {
+func (j *joined) addScorepThreads(of *provenance.Scorep) {
 	p := &j.process
 	if of == nil || of.Substrate == nil || p.Scorep == nil || p.Scorep.Substrate == nil || of == p.Scorep {
 		return
@@ -247,7 +249,7 @@ func index[K comparable, V any](known map[K]int, list *[]V, key K, value V) int 
 }
 
 // addLocations maps the rows of a shard to existing ones: threads by their ids, others by what they show.
-func (j *joined) addLocations(q *experiment.Process, out *Piece, gpu func(int) int, foreign []int) {
+func (j *joined) addLocations(q *description.Process, out *Piece, gpu func(int) int, foreign []int) {
 	p := &j.process
 	seen, ends := make(map[string]int), make(map[string]int)
 	later := make(map[string]int) // rows by their last owners, for the shard that follows
@@ -260,17 +262,17 @@ func (j *joined) addLocations(q *experiment.Process, out *Piece, gpu func(int) i
 		}
 		// Where a row had several owners, the one that the earlier collector saw last is the one that the later one saw
 		// first.
-		keyOf := func(o experiment.Owner) string {
-			if l.Kind == experiment.KindThread {
+		keyOf := func(o description.Owner) string {
+			if l.Kind == description.KindThread {
 				return fmt.Sprintf("%s %d", l.Kind, o.TID)
 			}
 			return fmt.Sprintf("%s %q %d %d %d", l.Kind, o.Name, o.Comm, l.Foreign, l.GPU)
 		}
-		first, last := keyOf(experiment.Owner{Name: l.Name, Comm: l.Comm, TID: l.TID}), keyOf(l.Present())
+		first, last := keyOf(description.Owner{Name: l.Name, Comm: l.Comm, TID: l.TID}), keyOf(l.Present())
 		key := numberKey(seen, first)
 		at, known := j.locations[key]
 		known = known && !taken[at]
-		if l.Kind == experiment.KindThread && !known && len(p.Locations) > 0 {
+		if l.Kind == description.KindThread && !known && len(p.Locations) > 0 {
 			switch first := &p.Locations[0]; { // it may have been made before its first event
 			case l.TID == 0 && l.Events == 0:
 				at, known = 0, true
@@ -284,7 +286,7 @@ func (j *joined) addLocations(q *experiment.Process, out *Piece, gpu func(int) i
 			j.locations[key] = at
 			made := l
 			made.Number, made.Events, made.Bytes = uint32(at), 0, 0
-			if l.Kind == experiment.KindThread {
+			if l.Kind == description.KindThread {
 				made.Name = fmt.Sprintf("Thread %d", j.threads)
 				j.threads++
 			}
@@ -306,11 +308,11 @@ func (j *joined) addLocations(q *experiment.Process, out *Piece, gpu func(int) i
 }
 
 // addComms takes communicator ranks as the later shard has them: its ordinals and digests continue the earlier one's.
-func (j *joined) addComms(q *experiment.Process, out *Piece, gpu func(int) int) {
+func (j *joined) addComms(q *description.Process, out *Piece, gpu func(int) int) {
 	p := &j.process
 	for i, c := range q.Comms {
 		if i >= len(p.Comms) {
-			p.Comms = append(p.Comms, experiment.Comm{Location: -1})
+			p.Comms = append(p.Comms, description.Comm{Location: -1})
 		}
 		if unannounced(&c) {
 			continue
@@ -321,7 +323,7 @@ func (j *joined) addComms(q *experiment.Process, out *Piece, gpu func(int) int) 
 			c.Location = int(out.Numbers[uint32(c.Location)])
 		}
 		if n := c.Network; n != nil {
-			c.Network = &experiment.NetworkRows{Send: out.Numbers[n.Send], Recv: out.Numbers[n.Recv]}
+			c.Network = &description.NetworkRows{Send: out.Numbers[n.Send], Recv: out.Numbers[n.Recv]}
 		}
 		if !unannounced(&was) {
 			c.Gaps = slices.Concat(was.Gaps, c.Gaps)
@@ -336,7 +338,7 @@ func (j *joined) addComms(q *experiment.Process, out *Piece, gpu func(int) int) 
 	}
 }
 
-func (j *joined) addMetric(m experiment.Metric, out *Piece, gpu func(int) int) int {
+func (j *joined) addMetric(m description.Metric, out *Piece, gpu func(int) int) int {
 	p := &j.process
 	m.GPU = gpu(m.GPU)
 	if m.Location >= 0 {
@@ -365,7 +367,7 @@ func (j *joined) addMetric(m experiment.Metric, out *Piece, gpu func(int) int) i
 
 // addCounts adds what each collector counted. The plugin counts from the begin of the process: the last value is the
 // total.
-func (j *joined) addCounts(q *experiment.Counts) {
+func (j *joined) addCounts(q *description.Counts) {
 	c := &j.process.Counts
 	c.Uncounted = append(c.Uncounted, q.Uncounted...)
 	for _, m := range []struct {
@@ -385,8 +387,8 @@ func (j *joined) addCounts(q *experiment.Counts) {
 		if c.Lost == nil {
 			c.Lost = make(map[string]map[string]uint64)
 		}
-		c.Lost[reason] = sumCounts(c.Lost[reason], n, reason != experiment.LostWithCollector &&
-			reason != experiment.LostUndrawn)
+		c.Lost[reason] = sumCounts(c.Lost[reason], n, reason != loss.WithCollector &&
+			reason != loss.Undrawn)
 	}
 }
 
@@ -397,7 +399,7 @@ func sumCounts(a, b map[string]uint64, most bool) map[string]uint64 {
 		out = make(map[string]uint64, len(b))
 	}
 	for name, n := range b {
-		if most || slices.Contains(experiment.PluginOddities, name) {
+		if most || slices.Contains(loss.PluginOddities, name) {
 			out[name] = max(out[name], n)
 		} else {
 			out[name] += n
@@ -415,7 +417,7 @@ type ProcessLife struct {
 }
 
 // LifeOf returns the life that a shard belongs to.
-func LifeOf(p *experiment.Process) ProcessLife {
+func LifeOf(p *description.Process) ProcessLife {
 	return ProcessLife{p.Host, p.BootID, p.PID, p.PIDStart, p.Tag}
 }
 

@@ -5,7 +5,7 @@ package jobs
 import (
 	"math"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 )
 
 // Members of a communicator call the same collectives in one order, whatever their functions. The sequences of the
@@ -43,7 +43,7 @@ func CompareOrder(instances []*Communicator, until uint64) (all []Difference) {
 		} else if same, known := equalPart(tracks, fewest); known && same == fewest && fewest == d.Common {
 			continue
 		}
-		d.First, d.Last = uint64(windows)*experiment.DigestStep, d.Common-1
+		d.First, d.Last = uint64(windows)*sequence.DigestStep, d.Common-1
 		all = append(all, d)
 	}
 	return all
@@ -55,7 +55,7 @@ func (in *Communicator) callTrack(m *Rank) (t track, ok bool) {
 	c, n := m.Comm(), uint64(0)
 	t = track{rank: in.world(c.Rank), member: m, unfinished: m.Process.State == Running}
 	for key, s := range c.Sequences {
-		if experiment.FunctionOf(key) == key {
+		if sequence.FunctionOf(key) == key {
 			n += s.Count
 		}
 	}
@@ -63,7 +63,7 @@ func (in *Communicator) callTrack(m *Rank) (t track, ok bool) {
 		t.of = *c.Order
 	}
 	for _, p := range m.Process.Shard.Pending {
-		if f := experiment.FunctionOf(p.Function); p.Comm == m.Index && f != "Send" && f != "Recv" &&
+		if f := sequence.FunctionOf(p.Function); p.Comm == m.Index && f != "Send" && f != "Recv" &&
 			p.Ordinal >= c.Sequences[f].Count && len(c.Held) == 0 {
 			t.tail = append(t.tail, p)
 		}

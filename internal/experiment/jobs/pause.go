@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -41,8 +41,8 @@ func (p *Pause) Operations() string {
 }
 
 // gaps are the member's gaps among its calls, or among its replays.
-func (m *Rank) gaps(replays bool) []experiment.Gap {
-	return slices.DeleteFunc(slices.Clone(m.Comm().Gaps), func(g experiment.Gap) bool { return g.Replays != replays })
+func (m *Rank) gaps(replays bool) []description.Gap {
+	return slices.DeleteFunc(slices.Clone(m.Comm().Gaps), func(g description.Gap) bool { return g.Replays != replays })
 }
 
 func pauseRange(from, to uint64) string {
@@ -147,14 +147,14 @@ func (m *Rank) recorded() (n uint64) {
 func (in *Communicator) describeGaps(i int, replays bool) string {
 	type kind struct {
 		lacks bool
-		gap   experiment.Gap
+		gap   description.Gap
 	}
 	groups := make(map[kind][]int)
 	var order []kind
 	for m := range in.Present() {
 		k := kind{lacks: true}
 		if gaps := m.gaps(replays); i < len(gaps) {
-			k = kind{gap: experiment.Gap{Lost: gaps[i].Lost, From: gaps[i].From, To: gaps[i].To}}
+			k = kind{gap: description.Gap{Lost: gaps[i].Lost, From: gaps[i].From, To: gaps[i].To}}
 		}
 		if groups[k] == nil {
 			order = append(order, k)

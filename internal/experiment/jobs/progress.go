@@ -6,7 +6,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 )
 
 // Progress of communicators' members, from the numbers of operations that ranks have begun and ended, and those under
@@ -18,8 +19,8 @@ type Sequence struct {
 	// Name is "AllReduce"; "Send 0>3" for messages of a pair, by ranks of the communicator; "Send" where messages have
 	// only been called, and the other end is not known.
 	Name string
-	Pair *experiment.Pair // of messages whose ends are known, else nil
-	Rank int              // of messages that have only been called: the caller, else −1
+	Pair *sequence.Pair // of messages whose ends are known, else nil
+	Rank int            // of messages that have only been called: the caller, else −1
 
 	comm *JobCommunicator
 }
@@ -33,14 +34,14 @@ func (c *JobCommunicator) Sequences() (all []Sequence) {
 		}
 		for key := range r.Reached {
 			s := Sequence{Name: key, Rank: -1, comm: c}
-			switch pair, ok := experiment.PairOf(key, rank); {
+			switch pair, ok := sequence.PairOf(key, rank); {
 			case ok && (max(pair.From, pair.To) >= c.Size || pair.From == pair.To):
 				continue
 			case ok:
 				s.Name, s.Pair = pair.Name(), &pair
 			case key == "Send" || key == "Recv":
 				s.Rank = rank
-			case experiment.FunctionOf(key) != key: // names no rank
+			case sequence.FunctionOf(key) != key: // names no rank
 				continue
 			}
 			if s.Rank < 0 && seen[s.Name] {
@@ -106,14 +107,14 @@ const (
 	// nothing was recorded of the member, or not everything: it may have called the operation
 	StandingUnknown Standing = iota
 	NotBegun
-	UnderWay // see [experiment.Pending]
+	UnderWay // see [description.Pending]
 	Ended
 	Begun // its end is not recorded
 )
 
 // Standing returns the progress of a rank with an operation of a sequence, by its key there, and the state of one under
 // way.
-func (r *JobRank) Standing(key string, ordinal uint64) (Standing, *experiment.Pending) {
+func (r *JobRank) Standing(key string, ordinal uint64) (Standing, *description.Pending) {
 	if r == nil {
 		return StandingUnknown, nil
 	}
@@ -132,7 +133,7 @@ func (r *JobRank) Standing(key string, ordinal uint64) (Standing, *experiment.Pe
 }
 
 // UnderWay returns the state of an operation that a rank has under way, nil if it has not.
-func (r *JobRank) UnderWay(key string, ordinal uint64) *experiment.Pending {
+func (r *JobRank) UnderWay(key string, ordinal uint64) *description.Pending {
 	for i := range r.Pending {
 		if p := &r.Pending[i]; p.Function == key && p.Ordinal == ordinal {
 			return p
@@ -151,7 +152,7 @@ func (r *JobRank) GPU() int {
 }
 
 // Shard is the description of the rank's process by its latest collector.
-func (r *JobRank) Shard() *experiment.Process { return r.Parts[len(r.Parts)-1].Shard }
+func (r *JobRank) Shard() *description.Process { return r.Parts[len(r.Parts)-1].Shard }
 
 // SameGPU reports whether two communicator ranks of a process are on one GPU.
 func (r *JobRank) SameGPU(o *JobRank) bool { return r.GPU() == o.GPU() }

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 )
 
 // Run is one job: the processes that get one archive.
@@ -178,7 +178,7 @@ func sameJob(runs []*Run, c *Run) *Run {
 func numbered(parts []*Process) bool {
 	for _, p := range parts {
 		l, first := p.Shard.Launcher, parts[0].Shard.Launcher
-		if l.Rank < 0 || l.Size <= 0 || l.Size > experiment.MaxRanks || l.Rank >= l.Size || l.Size != first.Size ||
+		if l.Rank < 0 || l.Size <= 0 || l.Size > description.MaxRanks || l.Rank >= l.Size || l.Size != first.Size ||
 			l.Name != first.Name {
 			return false
 		}

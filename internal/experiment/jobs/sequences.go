@@ -11,7 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -53,7 +54,7 @@ type Side struct {
 	Key    string
 	Count  uint64 // operations that each has
 	// Tail are those of them that are in no event file yet, see CompareOrder.
-	Tail []experiment.Pending
+	Tail []description.Pending
 }
 
 // At returns the part of a difference from one ordinal to another.
@@ -141,16 +142,16 @@ func (in *Communicator) functions() []string {
 }
 
 // pairs lists the directions in which either end recorded messages and both ends left data.
-func (in *Communicator) pairs() []experiment.Pair {
-	seen := make(map[experiment.Pair]bool)
+func (in *Communicator) pairs() []sequence.Pair {
+	seen := make(map[sequence.Pair]bool)
 	for m := range in.Present() {
 		for key := range m.Comm().Sequences {
-			if p, ok := experiment.PairOf(key, m.Comm().Rank); ok && in.has(p.From) && in.has(p.To) {
+			if p, ok := sequence.PairOf(key, m.Comm().Rank); ok && in.has(p.From) && in.has(p.To) {
 				seen[p] = true
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(seen), func(a, b experiment.Pair) int {
+	return slices.SortedFunc(maps.Keys(seen), func(a, b sequence.Pair) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	})
 }
@@ -164,9 +165,9 @@ type track struct {
 	rank       int // in the world
 	member     *Rank
 	key        string
-	of         experiment.Sequence
-	tail       []experiment.Pending // collectives behind them, in CompareOrder
-	unfinished bool                 // more may follow
+	of         sequence.Sequence
+	tail       []description.Pending // collectives behind them, in CompareOrder
+	unfinished bool                  // more may follow
 	// died is set if more would have followed. settled is how many operations had been completed in order: the order of
 	// the last ones of a process that died is not certain.
 	died    bool
@@ -200,7 +201,7 @@ func (d *Difference) keepSides(in *Communicator, tracks []track) {
 }
 
 // sameCall reports whether two collectives under way are the same for members, as far as is known.
-func sameCall(a, b experiment.Pending) bool {
+func sameCall(a, b description.Pending) bool {
 	return a.Function == b.Function && a.Ordinal == b.Ordinal && a.Count == b.Count && a.Datatype == b.Datatype &&
 		a.Root == b.Root
 }
@@ -220,7 +221,7 @@ func (in *Communicator) track(m *Rank, key string) track {
 	if p := m.Process.Shard; p.End.Died() {
 		t.died = m.Process.Pieces == nil && len(p.Counts.Lost) == 0
 		for _, o := range p.Pending {
-			if o.Comm == m.Index && (o.Function == key || o.Function == experiment.FunctionOf(key)) {
+			if o.Comm == m.Index && (o.Function == key || o.Function == sequence.FunctionOf(key)) {
 				t.settled = min(t.settled, o.Ordinal)
 			}
 		}
@@ -251,12 +252,12 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 	bad, found := firstDigest(tracks)
 	switch {
 	case found:
-		return uint64(bad) * experiment.DigestStep, most - 1, describeTracks(tracks, bad), true
+		return uint64(bad) * sequence.DigestStep, most - 1, describeTracks(tracks, bad), true
 	case fewest == most:
 		if _, differ := firstLast(tracks); !differ {
 			return 0, 0, "", false
 		}
-		return most / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
+		return most / sequence.DigestStep * sequence.DigestStep, most - 1, describeTracks(tracks, -1), true
 	case givenOrdinals(tracks):
 		return 0, 0, "", false
 	case running:
@@ -268,22 +269,22 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 		if !differ {
 			return 0, 0, "", false
 		}
-		return count / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
+		return count / sequence.DigestStep * sequence.DigestStep, most - 1, describeTracks(tracks, -1), true
 	case died:
 		n, known := equalPart(tracks, fewest)
 		if !known {
-			n = fewest / experiment.DigestStep * experiment.DigestStep
+			n = fewest / sequence.DigestStep * sequence.DigestStep
 		}
 		return min(settled, n), most - 1, describeTracks(tracks, -1), true
 	}
-	return fewest / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
+	return fewest / sequence.DigestStep * sequence.DigestStep, most - 1, describeTracks(tracks, -1), true
 }
 
 // equalPart returns in how many of the first n operations all tracks are equal; known: they cover all of these. The
 // application's calls and a graph's replays, from another thread, may be ordered differently on members.
 func equalPart(tracks []track, n uint64) (same uint64, known bool) {
 	known = true
-	for i := n / experiment.DigestStep * experiment.DigestStep; i < n; i++ {
+	for i := n / sequence.DigestStep * sequence.DigestStep; i < n; i++ {
 		var one []byte
 		known = true
 		for _, t := range tracks {
@@ -303,7 +304,7 @@ func equalPart(tracks []track, n uint64) (same uint64, known bool) {
 // firstLast returns the smallest number of operations that two tracks have without having done the same.
 func firstLast(tracks []track) (count uint64, differ bool) {
 	count = math.MaxUint64
-	first := make(map[uint64]*experiment.Sequence)
+	first := make(map[uint64]*sequence.Sequence)
 	for i := range tracks {
 		t := &tracks[i].of
 		if t.Last == 0 {

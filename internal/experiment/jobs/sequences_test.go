@@ -7,12 +7,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestSequencesAreCompared(t *testing.T) {
-	run := func(n int, sizes func(i int) uint64) experiment.Sequence { return digest(n, sizes) }
+	run := func(n int, sizes func(i int) uint64) sequence.Sequence { return digest(n, sizes) }
 	same := func(int) uint64 { return 100 }
 	but := func(k int) func(int) uint64 {
 		return func(i int) uint64 {
@@ -28,7 +28,7 @@ func TestSequencesAreCompared(t *testing.T) {
 		want   string // "" if alike
 	}{
 		{"alike", []track{{rank: 0, of: run(200, same)}, {rank: 1, of: run(200, same)}}, ""},
-		{"nobody did anything", []track{{rank: 0, of: experiment.Sequence{}}, {rank: 1, of: experiment.Sequence{}}},
+		{"nobody did anything", []track{{rank: 0, of: sequence.Sequence{}}, {rank: 1, of: sequence.Sequence{}}},
 			""},
 		{"one alone", []track{{rank: 0, of: run(3, same)}}, ""},
 		{"one that differs in the second block",
@@ -40,7 +40,7 @@ func TestSequencesAreCompared(t *testing.T) {
 		{"one that ends early", []track{{rank: 0, of: run(130, same)}, {rank: 1, of: run(129, same)},
 			{rank: 2, of: run(130, same)}, {rank: 3, of: run(130, same)}},
 			"128-129: rank 1 has 129 operations, ranks 0,2-3 have 130 operations"},
-		{"one that did nothing", []track{{rank: 0, of: run(5, same)}, {rank: 1, of: experiment.Sequence{}}},
+		{"one that did nothing", []track{{rank: 0, of: run(5, same)}, {rank: 1, of: sequence.Sequence{}}},
 			"0-4: rank 0 has 5 operations, rank 1 has 0 operations"},
 		{"one that still runs", []track{{rank: 0, of: run(130, same), unfinished: true}, {rank: 1, of: run(129, same)}},
 			""},
@@ -74,12 +74,12 @@ func TestSequencesAreCompared(t *testing.T) {
 }
 
 // digest runs FNV-1a over sizes, as processes do over what members must have alike.
-func digest(n int, size func(i int) uint64) experiment.Sequence {
-	s := experiment.Sequence{Count: uint64(n), Last: 14695981039346656037}
+func digest(n int, size func(i int) uint64) sequence.Sequence {
+	s := sequence.Sequence{Count: uint64(n), Last: 14695981039346656037}
 	for i := range n {
 		s.Last = (s.Last ^ size(i)) * 1099511628211
 		s.Recent = append(s.Recent, byte(s.Last>>32), byte(s.Last>>40))
-		if (i+1)%experiment.DigestStep == 0 {
+		if (i+1)%sequence.DigestStep == 0 {
 			s.Digests, s.Recent = append(s.Digests, s.Last), nil
 		}
 	}
@@ -89,13 +89,13 @@ func digest(n int, size func(i int) uint64) experiment.Sequence {
 // Where ordinals are given, what each member lacks is found by its holes and its end, what nobody has is not listed,
 // and long lists stay short.
 func TestWhatMembersLack(t *testing.T) {
-	of := func(count uint64, holes ...experiment.Hole) experiment.Sequence {
-		return experiment.Sequence{Count: count, Holes: holes, Numbered: true}
+	of := func(count uint64, holes ...sequence.Hole) sequence.Sequence {
+		return sequence.Sequence{Count: count, Holes: holes, Numbered: true}
 	}
 	in := new(Communicator)
 	all := in.lacking("AllReduce", []track{
-		{rank: 0, of: of(20, experiment.Hole{From: 0, To: 4}, experiment.Hole{From: 9, To: 10})},
-		{rank: 1, of: of(18, experiment.Hole{From: 0, To: 6})},
+		{rank: 0, of: of(20, sequence.Hole{From: 0, To: 4}, sequence.Hole{From: 9, To: 10})},
+		{rank: 1, of: of(18, sequence.Hole{From: 0, To: 6})},
 	})
 	var got []string
 	for _, d := range all {
@@ -104,9 +104,9 @@ func TestWhatMembersLack(t *testing.T) {
 	want := []string{"4-5 rank 1 lacks them", "9-9 rank 0 lacks them", "18-19 rank 1 lacks them"}
 	testkit.Check(t, slices.Equal(got, want), "got %q, want %q", got, want)
 
-	var holes []experiment.Hole
+	var holes []sequence.Hole
 	for i := range uint64(2 * mostDescribed) {
-		holes = append(holes, experiment.Hole{From: 2 * i, To: 2*i + 1})
+		holes = append(holes, sequence.Hole{From: 2 * i, To: 2*i + 1})
 	}
 	all = in.lacking("AllReduce", []track{{rank: 0, of: of(4*mostDescribed, holes...)},
 		{rank: 1, of: of(4 * mostDescribed)}})

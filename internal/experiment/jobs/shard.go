@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -28,7 +29,7 @@ const (
 // Process is one process's shard as found on disk.
 type Process struct {
 	dir   string
-	Shard *experiment.Process
+	Shard *description.Process
 	State State
 	Life  Lifespan // on its own clock
 
@@ -191,11 +192,11 @@ func readShard(dir string, now time.Time) (*Process, error) {
 	return &Process{dir: dir, Shard: p, State: state, Life: life(p)}, nil
 }
 
-// maxLocation bounds the number of a location, as experiment.MaxRanks does ranks.
+// maxLocation bounds the number of a location, as description.MaxRanks does ranks.
 const maxLocation = 1 << 31
 
 // checkProcess rejects descriptions with invalid indices: all later code relies on them.
-func checkProcess(p *experiment.Process) error {
+func checkProcess(p *description.Process) error {
 	if p.EventChunkSize < otf2.MinChunkSize || p.EventChunkSize > otf2.MaxChunkSize {
 		return fmt.Errorf("event chunks of %d bytes", p.EventChunkSize)
 	}
@@ -223,7 +224,7 @@ func checkProcess(p *experiment.Process) error {
 		}
 	}
 	for i, f := range p.Foreign {
-		if f.Index < 0 || f.Rank >= experiment.MaxRanks {
+		if f.Index < 0 || f.Rank >= description.MaxRanks {
 			return fmt.Errorf("communicator rank %d of other processes: index %d, rank %d", i, f.Index, f.Rank)
 		}
 	}
@@ -233,8 +234,8 @@ func checkProcess(p *experiment.Process) error {
 			return fmt.Errorf("window %d is of communicator %d of %d and of %d of %d of other processes", i, w.Comm,
 				len(p.Comms), w.Foreign, len(p.Foreign))
 		}
-		if w.Ranks < 0 || w.Ranks > experiment.MaxRanks {
-			return fmt.Errorf("window %d has %d ranks, of at most %d", i, w.Ranks, experiment.MaxRanks)
+		if w.Ranks < 0 || w.Ranks > description.MaxRanks {
+			return fmt.Errorf("window %d has %d ranks, of at most %d", i, w.Ranks, description.MaxRanks)
 		}
 	}
 	for i, c := range p.Comms {
@@ -248,28 +249,28 @@ func checkProcess(p *experiment.Process) error {
 			return fmt.Errorf("communicator %d refers to locations %d and %d, which are not there", i, n.Send, n.Recv)
 		}
 		if unsized(&c) {
-			if c.Rank >= experiment.MaxRanks {
-				return fmt.Errorf("communicator %d: rank %d, of at most %d ranks", i, c.Rank, experiment.MaxRanks)
+			if c.Rank >= description.MaxRanks {
+				return fmt.Errorf("communicator %d: rank %d, of at most %d ranks", i, c.Rank, description.MaxRanks)
 			}
 			continue
 		}
-		if c.NRanks < 1 || c.NRanks > experiment.MaxRanks || c.Rank < 0 || c.Rank >= c.NRanks {
+		if c.NRanks < 1 || c.NRanks > description.MaxRanks || c.Rank < 0 || c.Rank >= c.NRanks {
 			return fmt.Errorf("communicator %d: rank %d of %d (of at most %d)", i, c.Rank, c.NRanks,
-				experiment.MaxRanks)
+				description.MaxRanks)
 		}
 	}
 	return nil
 }
 
 // unannounced reports whether the process reserved the communicator's entry and never described it.
-func unannounced(c *experiment.Comm) bool { return c.NRanks == 0 && c.InitTime == 0 }
+func unannounced(c *description.Comm) bool { return c.NRanks == 0 && c.InitTime == 0 }
 
 // unsized reports whether NCCL never reported the size of the communicator (profiler API v1 to v3).
-func unsized(c *experiment.Comm) bool { return c.NRanks == 0 && c.InitTime != 0 }
+func unsized(c *description.Comm) bool { return c.NRanks == 0 && c.InitTime != 0 }
 
 // ForeignWork reports whether the location shows network work for another process's communicator rank.
-func ForeignWork(l *experiment.Location) bool {
-	return l.Kind == experiment.KindNetSend && l.Comm < 0 && l.Foreign >= 0
+func ForeignWork(l *description.Location) bool {
+	return l.Kind == description.KindNetSend && l.Comm < 0 && l.Foreign >= 0
 }
 
 // NotConverted names the raw files of a directory that have no shard; raw is the outcome of their conversion.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -17,7 +18,7 @@ import (
 func TestUnfinishedDescriptionsAreEarly(t *testing.T) {
 	dir := t.TempDir()
 	p := shardtest.New(t, dir, "p")
-	p.Comm(experiment.Comm{ID: 1, NRanks: 1, InitTime: shardtest.Epoch})
+	p.Comm(description.Comm{ID: 1, NRanks: 1, InitTime: shardtest.Epoch})
 	p.Shard.Comms[0].Location = 17
 	p.Flush()
 	_, left, err := Read(dir, 1, time.Now())
@@ -33,7 +34,7 @@ func TestUnfinishedDescriptionsAreEarly(t *testing.T) {
 func TestUnfinishedShardsOfOtherHosts(t *testing.T) {
 	dir := t.TempDir()
 	p := shardtest.New(t, dir, "p").On("elsewhere", 1)
-	p.Comm(experiment.Comm{ID: 1, NRanks: 1, InitTime: shardtest.Epoch})
+	p.Comm(description.Comm{ID: 1, NRanks: 1, InitTime: shardtest.Epoch})
 	p.Flush()
 	p.Crash(-1, nil) // the lock is not held as far as this host can see
 	for _, c := range []struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -51,7 +52,7 @@ func newStream(side *jobs.Side) *stream {
 		return s
 	}
 	s.next, s.stop = iter.Pull2(tail.Events())
-	function := experiment.FunctionOf(side.Key)
+	function := sequence.FunctionOf(side.Key)
 	peer := -1
 	if rest := strings.TrimLeft(side.Key[len(function):], "<>"); rest != "" {
 		if _, err := fmt.Sscanf(rest, "%d", &peer); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -41,33 +41,33 @@ func RowsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communica
 }
 
 // Kind returns the kind of a location; locations of other tools and undefined ones are threads.
-func (r *Rows) Kind(l otf2.LocationRef) experiment.LocationKind {
+func (r *Rows) Kind(l otf2.LocationRef) description.LocationKind {
 	d := r.defs.Location(l)
 	if d == nil {
-		return experiment.KindThread
+		return description.KindThread
 	}
 	name, stream := r.defs.String(d.Name), d.Type == otf2.LocationTypeAcceleratorStream
 	switch {
 	case d.Type == otf2.LocationTypeMetric:
-		return experiment.KindGPUMetrics
+		return description.KindGPUMetrics
 	case stream && r.ranks[l]:
-		return experiment.KindRank
+		return description.KindRank
 	case stream && channelRow.MatchString(name):
-		return experiment.KindChannel
+		return description.KindChannel
 	case stream && rankRow.MatchString(name):
-		return experiment.KindRank
+		return description.KindRank
 	case stream:
-		return experiment.KindStream
+		return description.KindStream
 	case eventRow.MatchString(name):
-		return experiment.KindEvent
+		return description.KindEvent
 	case strings.HasPrefix(name, regions.EnqueueRow):
-		return experiment.KindEnqueue
+		return description.KindEnqueue
 	case strings.HasSuffix(name, regions.SendRow), strings.HasPrefix(name, regions.PXNRow):
-		return experiment.KindNetSend
+		return description.KindNetSend
 	case strings.HasSuffix(name, regions.RecvRow):
-		return experiment.KindNetRecv
+		return description.KindNetRecv
 	}
-	return experiment.KindThread
+	return description.KindThread
 }
 
 // IsPXN reports whether a row shows what its process sent for ranks of other processes.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -43,7 +43,7 @@ func parseRanks(text string) (ranks []int) {
 		if isRange && err == nil {
 			last, err = strconv.Atoi(to)
 		}
-		if err != nil || first < next || last < first || last-first >= experiment.MaxRanks-len(ranks) {
+		if err != nil || first < next || last < first || last-first >= description.MaxRanks-len(ranks) {
 			return nil
 		}
 		for r := first; r <= last; r++ {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -37,8 +37,8 @@ const (
 
 // Keys of ends, below Ends.
 const (
-	EarlyEnds = experiment.EarlyEnds
-	MovedEnds = experiment.MovedEnds
+	EarlyEnds = description.EarlyEnds
+	MovedEnds = description.MovedEnds
 )
 
 // Properties of archives: what was counted.

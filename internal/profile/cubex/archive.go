@@ -5,7 +5,7 @@ package cubex
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
@@ -46,7 +46,7 @@ func newArchiveNames(defs *otf2.Definitions) *archiveNames {
 			continue
 		}
 		for rank, l := range c.Members {
-			n.ranks[l] = profile.Location{Kind: experiment.KindRank, Ranks: len(c.Members), Rank: rank}
+			n.ranks[l] = profile.Location{Kind: description.KindRank, Ranks: len(c.Members), Rank: rank}
 		}
 	}
 	return n
@@ -62,9 +62,9 @@ func (n *archiveNames) RegionOf(ref otf2.RegionRef) profile.Region {
 
 func (n *archiveNames) LocationOf(ref otf2.LocationRef) profile.Location {
 	l := profile.Location{Kind: n.rows.Kind(ref)}
-	if r, ok := n.ranks[ref]; ok && l.Kind == experiment.KindRank {
+	if r, ok := n.ranks[ref]; ok && l.Kind == description.KindRank {
 		return r
-	} else if l.Kind == experiment.KindRank {
+	} else if l.Kind == description.KindRank {
 		l.Ranks = 1
 	}
 	return l
@@ -85,7 +85,7 @@ func FromArchive(a *otf2.Archive) (*Profile, *operations.Report, error) {
 		},
 		Waited: func(w *waits.Wait) {
 			kind, ok := lateness.WaitKindNamed(w.Kind)
-			if !ok || names.LocationOf(w.Place.Location).Kind != experiment.KindRank {
+			if !ok || names.LocationOf(w.Place.Location).Kind != description.KindRank {
 				return
 			}
 			if w.StartUp {
@@ -110,7 +110,7 @@ func FromArchive(a *otf2.Archive) (*Profile, *operations.Report, error) {
 	p.Creator = a.Anchor.Creator
 	p.Keep(a.Anchor.Properties...)
 	for _, r := range b.rows {
-		p.WaitsKnown = p.WaitsKnown || r.Kind == experiment.KindRank
+		p.WaitsKnown = p.WaitsKnown || r.Kind == description.KindRank
 	}
 	return p, report, nil
 }

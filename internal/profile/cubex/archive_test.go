@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/cube/cubeprint"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -38,7 +38,7 @@ func makeJob(t testing.TB, salt int) string {
 		p := shardtest.New(t, dir, fmt.Sprint("p", salt, r)).On("node"+fmt.Sprint(r/2), 100*salt+r).Launched(
 			"slurm", r, 3)
 		p.GPU(r%2, fmt.Sprint("GPU-", salt, r), "")
-		world := p.Comm(experiment.Comm{ID: uint64(1000 + salt), NRanks: 3, Rank: r, InitTime: t0})
+		world := p.Comm(description.Comm{ID: uint64(1000 + salt), NRanks: 3, Rank: r, InitTime: t0})
 		late := uint64(r) * 10 * us
 		phase := p.Region("step 7", regions.GroupApplication, otf2.RegionRoleCode)
 		testkit.Must(t, p.Writer(0).Enter(otf2.Timestamp(t0+90*us), nil, phase))
@@ -60,10 +60,10 @@ func makeJob(t testing.TB, salt int) string {
 			p.Recv(world, 0, t0+525*us, t0+532*us, 64)
 		}
 		p.Destroy(world, t0+600*us)
-		alone := p.Comm(experiment.Comm{ID: uint64(2000 + 10*salt + r), Name: "self", NRanks: 1, Rank: 0,
+		alone := p.Comm(description.Comm{ID: uint64(2000 + 10*salt + r), Name: "self", NRanks: 1, Rank: 0,
 			InitTime: t0 + 610*us})
 		p.AllReduce(alone, t0+620*us, t0+625*us, 500)
-		next := p.Comm(experiment.Comm{ID: uint64(3000 + salt), NRanks: 3, Rank: r, InitTime: t0 + 700*us})
+		next := p.Comm(description.Comm{ID: uint64(3000 + salt), NRanks: 3, Rank: r, InitTime: t0 + 700*us})
 		p.AllReduce(next, t0+710*us+late, t0+750*us, 1<<20)
 		p.Finish()
 	}

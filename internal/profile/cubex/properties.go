@@ -65,7 +65,7 @@ func (p *Profile) LostUncounted() (lines []string) {
 	return lines
 }
 
-// LostBy returns how many of Lost were lost for a reason, a key of experiment.Counts.Lost.
+// LostBy returns how many of Lost were lost for a reason, a key of description.Counts.Lost.
 func (p *Profile) LostBy(reason string) (n uint64) {
 	head := scorep.PropertyOfLoss(reason).Key() + "::"
 	for _, a := range p.properties {

@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -62,13 +62,13 @@ func synthetic(t testing.TB, ranks int) (*otf2.Definitions, func(rank int) *prof
 // sums is what a rank has summed up of calls and AllReduces of all classes of sizes, rounds of them. begin, if set,
 // says when each begins and ends.
 func sums(t testing.TB, ranks, rank, rounds int, begin func(i uint64) (b, e uint64)) *profile.Aggregate {
-	p := &experiment.Process{Comms: []experiment.Comm{{ID: 1, NRanks: ranks, Rank: rank}},
+	p := &description.Process{Comms: []description.Comm{{ID: 1, NRanks: ranks, Rank: rank}},
 		Strings: []string{"gpu", "RING", "LL", "ncclInt8"},
-		Regions: []experiment.Region{{Name: "ncclAllReduce", Group: regions.GroupAPI},
+		Regions: []description.Region{{Name: "ncclAllReduce", Group: regions.GroupAPI},
 			{Name: "AllReduce", Group: regions.GroupCollectives}}}
 	g := profile.NewProcess(p)
-	thread := g.EventWriter(experiment.Location{Number: 0, Kind: experiment.KindThread, Comm: -1})
-	gpu := g.EventWriter(experiment.Location{Number: 1, Kind: experiment.KindRank, Comm: 0})
+	thread := g.EventWriter(description.Location{Number: 0, Kind: description.KindThread, Comm: -1})
+	gpu := g.EventWriter(description.Location{Number: 1, Kind: description.KindRank, Comm: 0})
 	for i := range uint64(rounds) {
 		at := otf2.Timestamp(1e9 + 1000*i)
 		b, e := uint64(at)+10, uint64(at)+20+i%7

@@ -12,7 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -46,8 +46,8 @@ type namedLocation struct {
 }
 
 // Order of locations within their group.
-var kindOrder = map[experiment.LocationKind]int{experiment.KindThread: 0, experiment.KindEnqueue: 1,
-	experiment.KindNetSend: 2, experiment.KindNetRecv: 3, experiment.KindRank: 4, experiment.KindStream: 5}
+var kindOrder = map[description.LocationKind]int{description.KindThread: 0, description.KindEnqueue: 1,
+	description.KindNetSend: 2, description.KindNetRecv: 3, description.KindRank: 4, description.KindStream: 5}
 
 func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *system {
 	s := &system{ids: make(map[otf2.LocationRef]cube.LocationID), comms: nameCommunicators(defs, rows)}
@@ -278,7 +278,7 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profil
 		comm = "NCCL"
 	}
 	_, rank := naming.Label(name)
-	if r.Kind == experiment.KindRank {
+	if r.Kind == description.KindRank {
 		if r.Others > 0 || rank == "" {
 			return comm
 		}
@@ -288,14 +288,14 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profil
 		comm += regions.RankRow + rank
 	}
 	switch r.Kind {
-	case experiment.KindEnqueue:
+	case description.KindEnqueue:
 		return comm + " enqueue"
-	case experiment.KindNetSend:
+	case description.KindNetSend:
 		if naming.IsPXN(name) {
 			return "PXN send"
 		}
 		return comm + regions.SendRow
-	case experiment.KindNetRecv:
+	case description.KindNetRecv:
 		return comm + regions.RecvRow
 	}
 	return name
@@ -318,7 +318,7 @@ func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum
 	}
 	var alone []otf2.LocationRef
 	for ref, r := range rows {
-		if _, known := names[ref]; r.Kind == experiment.KindRank && !known {
+		if _, known := names[ref]; r.Kind == description.KindRank && !known {
 			alone = append(alone, ref)
 		}
 	}
@@ -353,7 +353,7 @@ func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum
 	}
 	for ref, r := range rows {
 		switch r.Kind {
-		case experiment.KindEnqueue, experiment.KindNetSend, experiment.KindNetRecv:
+		case description.KindEnqueue, description.KindNetSend, description.KindNetRecv:
 			names[ref] = labels[text(ref)]
 		}
 	}

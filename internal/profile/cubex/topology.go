@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -73,7 +73,7 @@ func (s *system) ranks(rows map[otf2.LocationRef]*rowSum) (places []gridPlace) {
 	}
 	var all []member
 	for ref, r := range rows {
-		if comm := s.comms[ref]; r.Kind == experiment.KindRank && comm != "" && r.Others == 0 {
+		if comm := s.comms[ref]; r.Kind == description.KindRank && comm != "" && r.Others == 0 {
 			all = append(all, member{comm, s.ids[ref], r.Rank})
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/record"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
@@ -131,7 +133,7 @@ func TestTranscriptsComeBack(t *testing.T) {
 
 	dir := t.TempDir()
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, experiment.Folder), 0o700))
-	p := &experiment.Process{UUID: "p", Clock: experiment.Clock{AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real},
+	p := &description.Process{UUID: "p", Clock: provenance.Clock{AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real},
 		Settings: map[string]string{}}
 	again := testkit.Value(record.Create(dir, p, s, &h))(t)
 	each(t, s, func(ring int, r *shm.Record) {

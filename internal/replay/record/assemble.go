@@ -20,6 +20,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -29,7 +30,7 @@ import (
 const recordMode = "record"
 
 // IsRecording reports whether a process recorded its callbacks. Its shard has no events.
-func IsRecording(p *experiment.Process) bool { return p != nil && p.Settings["MODE"] == recordMode }
+func IsRecording(p *description.Process) bool { return p != nil && p.Settings["MODE"] == recordMode }
 
 // Assemble makes recordings for `nccl-otf2 replay` from the callbacks that the processes of finished jobs recorded: it
 // names the files in the order of the ranks and writes run.json. It returns the folders: <experiment>/recording, and
@@ -149,7 +150,7 @@ func begin(job []recordedProcess) uint64 {
 	return first
 }
 
-func together(a, b *experiment.Process) bool {
+func together(a, b *description.Process) bool {
 	if a.FirstTime > b.LastTime || b.FirstTime > a.LastTime {
 		return false
 	}
@@ -157,20 +158,20 @@ func together(a, b *experiment.Process) bool {
 		a.Launcher.Rank != b.Launcher.Rank {
 		return true
 	}
-	return slices.ContainsFunc(a.Comms, func(c experiment.Comm) bool {
+	return slices.ContainsFunc(a.Comms, func(c description.Comm) bool {
 		return c.ID != 0 && slices.ContainsFunc(
-			b.Comms, func(d experiment.Comm) bool { return c.ID == d.ID && c.NRanks == d.NRanks })
+			b.Comms, func(d description.Comm) bool { return c.ID == d.ID && c.NRanks == d.NRanks })
 	})
 }
 
 // sortRanks sorts the processes of a job by their ranks: the launcher's, or those in the largest communicator.
 func sortRanks(job []recordedProcess) {
 	numbered := !slices.ContainsFunc(job, func(p recordedProcess) bool { return p.Process.Launcher.Rank < 0 })
-	rank := func(p *experiment.Process) int {
+	rank := func(p *description.Process) int {
 		if numbered {
 			return p.Launcher.Rank
 		}
-		best := experiment.Comm{Rank: -1}
+		best := description.Comm{Rank: -1}
 		for _, c := range p.Comms {
 			if c.NRanks > best.NRanks || c.NRanks == best.NRanks && c.Rank < best.Rank {
 				best = c

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -33,11 +35,11 @@ func TestReleases(t *testing.T) {
 func TestAssemble(t *testing.T) {
 	dir := t.TempDir()
 	write := func(uuid string, rank, size int, comm, first, last uint64) {
-		p := &experiment.Process{Version: experiment.Version, UUID: uuid, PID: 10, Finished: true, APIVersion: 6,
+		p := &description.Process{Version: description.Version, UUID: uuid, PID: 10, Finished: true, APIVersion: 6,
 			LibraryVersion: 22907,
-			Launcher:       experiment.Launcher{Name: "torchrun", Rank: rank, Size: size},
+			Launcher:       provenance.Launcher{Name: "torchrun", Rank: rank, Size: size},
 			Settings:       map[string]string{"MODE": "record"},
-			FirstTime:      first, LastTime: last, Comms: []experiment.Comm{{ID: comm, NRanks: 2, Rank: 1 - rank,
+			FirstTime:      first, LastTime: last, Comms: []description.Comm{{ID: comm, NRanks: 2, Rank: 1 - rank,
 				Location: -1}}}
 		s := testkit.Value(experiment.Create(dir, uuid))(t)
 		testkit.Must(t, s.Write(p))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
@@ -77,13 +78,13 @@ type event struct {
 	stops uint32
 }
 
-// SettingBytes is the key of experiment.Process.Settings for the size in bytes of the transcript of all records taken
+// SettingBytes is the key of description.Process.Settings for the size in bytes of the transcript of all records taken
 // so far.
 const SettingBytes = "TRANSCRIPT_BYTES"
 
 // Create makes the file of a process's callbacks, or continues the file of a collector that died, according to the
 // shard's settings. The process's clock must have been read; source has its names and communicators.
-func Create(directory string, p *experiment.Process, source shm.Source, h *shm.Header) (*Transcript, error) {
+func Create(directory string, p *description.Process, source shm.Source, h *shm.Header) (*Transcript, error) {
 	folder := filepath.Join(directory, Folder)
 	if err := os.Mkdir(folder, experiment.FolderMode); err != nil && !os.IsExist(err) {
 		return nil, err
@@ -97,7 +98,7 @@ func Create(directory string, p *experiment.Process, source shm.Source, h *shm.H
 	if err != nil {
 		return nil, err
 	}
-	if before := p.Settings[experiment.SettingContinues]; before != "" {
+	if before := p.Settings[description.SettingContinues]; before != "" {
 		if t.resume(Path(directory, before), p.Settings[SettingBytes]) == nil {
 			return t, nil
 		}
@@ -126,7 +127,7 @@ func Path(directory, uuid string) string {
 	return filepath.Join(directory, Folder, uuid+recording.CallsSuffix)
 }
 
-func newTranscript(path string, p *experiment.Process, source shm.Source, h *shm.Header) (*Transcript, error) {
+func newTranscript(path string, p *description.Process, source shm.Source, h *shm.Header) (*Transcript, error) {
 	clock := p.Clock
 	t := &Transcript{
 		path: path, source: source, header: *h,
@@ -486,7 +487,7 @@ func (t *Transcript) state(ring int, time uint64, r *shm.Record) error {
 }
 
 // Describe updates the counts of a shard to what is in the file.
-func (t *Transcript) Describe(p *experiment.Process) {
+func (t *Transcript) Describe(p *description.Process) {
 	p.Settings[SettingBytes] = strconv.FormatUint(t.size, 10)
 	in := &t.safe
 	p.FirstTime, p.LastTime = in.first, in.last

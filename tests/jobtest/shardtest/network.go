@@ -5,7 +5,7 @@ package shardtest
 import (
 	"fmt"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -28,25 +28,25 @@ func (p *Process) Network(comm int) {
 		label = fmt.Sprintf("comm %x", c.ID)
 	}
 	p.network[comm] = &network{
-		send: p.Location(experiment.KindNetSend, otf2.LocationTypeCPUThread, label+regions.SendRow, comm),
-		recv: p.Location(experiment.KindNetRecv, otf2.LocationTypeCPUThread, label+regions.RecvRow, comm),
-		win:  p.window(experiment.Win{Comm: comm, Foreign: -1}),
+		send: p.Location(description.KindNetSend, otf2.LocationTypeCPUThread, label+regions.SendRow, comm),
+		recv: p.Location(description.KindNetRecv, otf2.LocationTypeCPUThread, label+regions.RecvRow, comm),
+		win:  p.window(description.Win{Comm: comm, Foreign: -1}),
 	}
 }
 
 // Foreign adds a communicator rank of another process whose transfers this process sends, and returns
 // its index.
-func (p *Process) Foreign(f experiment.ForeignComm) int {
+func (p *Process) Foreign(f description.ForeignComm) int {
 	i := len(p.Shard.Foreign)
 	p.Shard.Foreign = append(p.Shard.Foreign, f)
-	w := p.Location(experiment.KindNetSend, otf2.LocationTypeCPUThread, fmt.Sprintf("PXN %04x.%d send", f.Tag, f.Index),
+	w := p.Location(description.KindNetSend, otf2.LocationTypeCPUThread, fmt.Sprintf("PXN %04x.%d send", f.Tag, f.Index),
 		-1)
 	p.Shard.Locations[len(p.Shard.Locations)-1].Foreign = i
-	p.network[-1-i] = &network{send: w, win: p.window(experiment.Win{Comm: -1, Foreign: i})}
+	p.network[-1-i] = &network{send: w, win: p.window(description.Win{Comm: -1, Foreign: i})}
 	return i
 }
 
-func (p *Process) window(w experiment.Win) otf2.RmaWinRef {
+func (p *Process) window(w description.Win) otf2.RmaWinRef {
 	p.Shard.Wins = append(p.Shard.Wins, w)
 	return otf2.RmaWinRef(len(p.Shard.Wins) - 1)
 }

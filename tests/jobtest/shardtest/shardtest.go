@@ -18,6 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -28,8 +31,8 @@ const Epoch = 1_760_000_000_000_000_000
 // Process is one shard in the making.
 type Process struct {
 	t       testing.TB
-	Dir     string             // of the shard
-	Shard   experiment.Process // as it will be written; tests may change it
+	Dir     string              // of the shard
+	Shard   description.Process // as it will be written; tests may change it
 	writers []*otf2.EventWriter
 	strings map[string]otf2.StringRef
 	regions map[string]otf2.RegionRef
@@ -54,15 +57,15 @@ func New(t testing.TB, directory, uuid string) *Process {
 	p := &Process{
 		t:   t,
 		Dir: filepath.Join(directory, "shards", uuid),
-		Shard: experiment.Process{
-			Version: experiment.Version, UUID: uuid, Host: "node0", BootID: "boot0", PID: 1000, PIDStart: 1,
+		Shard: description.Process{
+			Version: description.Version, UUID: uuid, Host: "node0", BootID: "boot0", PID: 1000, PIDStart: 1,
 			Tag:        tag(uuid),
 			Executable: "/usr/bin/python3", APIVersion: 6,
-			Launcher: experiment.Launcher{Rank: -1, Size: -1},
-			Clock:    experiment.Clock{Source: "tsc", AnchorRaw: 5_000_000_000, AnchorReal: Epoch},
+			Launcher: provenance.Launcher{Rank: -1, Size: -1},
+			Clock:    provenance.Clock{Source: "tsc", AnchorRaw: 5_000_000_000, AnchorReal: Epoch},
 			Library:  "NCCL", LibraryVersion: 22907, LibraryPath: "/usr/lib/libnccl.so.2",
-			Masks:          experiment.Masks{Event: 0x7fff, Record: 0x7fff},
-			Memory:         experiment.Memory{Kind: "memfd"},
+			Masks:          provenance.Masks{Event: 0x7fff, Record: 0x7fff},
+			Memory:         provenance.Memory{Kind: "memfd"},
 			EventChunkSize: 256 << 10,
 		},
 		strings: make(map[string]otf2.StringRef),
@@ -77,7 +80,7 @@ func New(t testing.TB, directory, uuid string) *Process {
 	p.check(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	p.lock = lock
 	t.Cleanup(func() { _ = experiment.Unlock(lock) })
-	p.Location(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1)
+	p.Location(description.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1)
 	return p
 }
 
@@ -100,7 +103,7 @@ func NewRank(t testing.TB, directory string, rank, ranks, perHost int) *Process 
 
 // Launched sets what the launcher says of the process.
 func (p *Process) Launched(name string, rank, size int) *Process {
-	p.Shard.Launcher = experiment.Launcher{Name: name, Rank: rank, Size: size}
+	p.Shard.Launcher = provenance.Launcher{Name: name, Rank: rank, Size: size}
 	return p
 }
 
@@ -111,7 +114,7 @@ func (p *Process) On(host string, pid int) *Process {
 }
 
 // Location adds a location and returns the writer of its event file.
-func (p *Process) Location(kind experiment.LocationKind, typ otf2.LocationType, name string,
+func (p *Process) Location(kind description.LocationKind, typ otf2.LocationType, name string,
 	comm int) *otf2.EventWriter {
 	n := uint32(len(p.Shard.Locations))
 	w, err := otf2.CreateEventWriter(experiment.EventFile(p.Dir, n),
@@ -119,7 +122,7 @@ func (p *Process) Location(kind experiment.LocationKind, typ otf2.LocationType, 
 	p.check(err)
 	p.writers = append(p.writers, w)
 	p.Shard.Locations = append(p.Shard.Locations,
-		experiment.Location{Number: n, Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: -1})
+		description.Location{Number: n, Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: -1})
 	p.check(os.Chmod(experiment.EventFile(p.Dir, n), experiment.FileMode))
 	return w
 }
@@ -144,7 +147,7 @@ func (p *Process) Region(name, group string, role otf2.RegionRole) otf2.RegionRe
 	if !ok {
 		ref = otf2.RegionRef(len(p.Shard.Regions))
 		p.regions[name] = ref
-		p.Shard.Regions = append(p.Shard.Regions, experiment.Region{
+		p.Shard.Regions = append(p.Shard.Regions, description.Region{
 			Name: name, Canonical: name, Role: role, Paradigm: otf2.ParadigmCUDA, Group: group,
 		})
 	}
@@ -153,22 +156,22 @@ func (p *Process) Region(name, group string, role otf2.RegionRole) otf2.RegionRe
 
 // GPU adds a device.
 func (p *Process) GPU(device int, uuid, pci string) int {
-	p.Shard.GPUs = append(p.Shard.GPUs, experiment.GPU{Device: device, UUID: uuid, PCI: pci})
+	p.Shard.GPUs = append(p.Shard.GPUs, description.GPU{Device: device, UUID: uuid, PCI: pci})
 	return len(p.Shard.GPUs) - 1
 }
 
 // Comm adds a communicator rank with its location, created at c.InitTime. It returns its local id.
-func (p *Process) Comm(c experiment.Comm) int {
+func (p *Process) Comm(c description.Comm) int {
 	i := len(p.Shard.Comms)
 	label := c.Name
 	if label == "" {
 		label = fmt.Sprintf("comm %x", c.ID)
 	}
-	w := p.Location(experiment.KindRank, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", label, c.Rank),
+	w := p.Location(description.KindRank, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", label, c.Rank),
 		i)
 	c.Location = len(p.writers) - 1
 	if c.Sequences == nil { // else the process goes on with those of an earlier shard
-		c.Sequences = make(map[string]experiment.Sequence)
+		c.Sequences = make(map[string]sequence.Sequence)
 	}
 	p.Shard.Comms = append(p.Shard.Comms, c)
 	if c.NRanks > 1 {
@@ -179,7 +182,7 @@ func (p *Process) Comm(c experiment.Comm) int {
 
 // World adds the communicator of all ranks that the launcher numbered, created 1 ms after the epoch.
 func (p *Process) World() int {
-	return p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: p.Shard.Launcher.Size, Rank: p.Shard.Launcher.Rank,
+	return p.Comm(description.Comm{ID: 1, Name: "world", NRanks: p.Shard.Launcher.Size, Rank: p.Shard.Launcher.Rank,
 		InitTime: Epoch + 1_000_000})
 }
 
@@ -236,7 +239,7 @@ var kinds = map[string]otf2.CollectiveOp{
 }
 
 // bytes are what OTF2 counts as sent and received by a member: of what all exchange, and of a root, those of all.
-func (op *Op) bytes(c *experiment.Comm) (sent, received uint64) {
+func (op *Op) bytes(c *description.Comm) (sent, received uint64) {
 	if op.Sent != 0 || op.Received != 0 {
 		return op.Sent, op.Received
 	}
@@ -334,13 +337,13 @@ func (p *Process) endsEarly(a *otf2.AttributeList, operations int) {
 	if p.Shard.Counts.Ends == nil {
 		p.Shard.Counts.Ends = make(map[string]uint64)
 	}
-	p.Shard.Counts.Ends[experiment.EarlyEnds] += uint64(operations)
+	p.Shard.Counts.Ends[description.EarlyEnds] += uint64(operations)
 }
 
 // Lose leaves the places of n equal collectives that died with the collector before.
 func (p *Process) Lose(comm int, n uint64, op Op) {
 	c := &p.Shard.Comms[comm]
-	hole := experiment.Hole{From: c.Sequences[op.Function].Count}
+	hole := sequence.Hole{From: c.Sequences[op.Function].Count}
 	hole.To = hole.From + n
 	for range n {
 		count(c, op.Function, 0, op.Count, uint64(op.Root))
@@ -350,7 +353,7 @@ func (p *Process) Lose(comm int, n uint64, op Op) {
 	c.Sequences[op.Function] = s
 }
 
-func (p *Process) describe(a *otf2.AttributeList, c *experiment.Comm, op Op) {
+func (p *Process) describe(a *otf2.AttributeList, c *description.Comm, op Op) {
 	datatype := op.Datatype
 	if datatype == "" {
 		datatype = "ncclFloat32"
@@ -420,9 +423,9 @@ func (p *Process) RecvInPart(comm, peer int, begin, end, length uint64) {
 func (p *Process) message(comm, peer int, begin, end, length uint64, send, early bool) {
 	c := &p.Shard.Comms[comm]
 	w := p.writers[c.Location]
-	name, key := "Recv", experiment.Pair{From: peer}.RecvKey()
+	name, key := "Recv", sequence.Pair{From: peer}.RecvKey()
 	if send {
-		name, key = "Send", experiment.Pair{To: peer}.SendKey()
+		name, key = "Send", sequence.Pair{To: peer}.SendKey()
 	}
 	region := p.Region(name, regions.GroupPointToPoint, otf2.RegionRolePoint2Point)
 	a := &p.attrs
@@ -449,14 +452,14 @@ func (p *Process) message(comm, peer int, begin, end, length uint64, send, early
 }
 
 // count adds the next operation to a sequence (FNV-1a over what must be equal for members) and returns its ordinal.
-func count(c *experiment.Comm, key string, bytes uint64, values ...uint64) uint64 {
+func count(c *description.Comm, key string, bytes uint64, values ...uint64) uint64 {
 	s := c.Sequences[key]
 	add(&s, values)
 	s.Bytes += bytes
 	c.Sequences[key] = s
-	if experiment.FunctionOf(key) == key {
+	if sequence.FunctionOf(key) == key {
 		if c.Order == nil {
-			c.Order = new(experiment.Sequence)
+			c.Order = new(sequence.Sequence)
 		}
 		h := fnv.New64a()
 		h.Write([]byte(key))
@@ -465,7 +468,7 @@ func count(c *experiment.Comm, key string, bytes uint64, values ...uint64) uint6
 	return s.Count - 1
 }
 
-func add(s *experiment.Sequence, values []uint64) {
+func add(s *sequence.Sequence, values []uint64) {
 	if s.Count == 0 {
 		s.Last = 14695981039346656037
 	}
@@ -477,7 +480,7 @@ func add(s *experiment.Sequence, values []uint64) {
 	}
 	s.Count++
 	s.Recent = append(s.Recent, byte(s.Last>>32), byte(s.Last>>40))
-	if s.Count%experiment.DigestStep == 0 {
+	if s.Count%sequence.DigestStep == 0 {
 		s.Digests, s.Recent = append(s.Digests, s.Last), nil
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/ras"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -123,7 +123,7 @@ func job(t testing.TB) *jobs.Job {
 	dir := filepath.Join(t.TempDir(), "job")
 	for rank := range 2 {
 		p := shardtest.New(t, dir, fmt.Sprintf("rank%d", rank)).Launched("slurm", rank, 2).On("n0", 100+rank)
-		p.Comm(experiment.Comm{ID: 0xae94423cfbb2ef4a, Name: "tp", NRanks: 2, Rank: 1 - rank,
+		p.Comm(description.Comm{ID: 0xae94423cfbb2ef4a, Name: "tp", NRanks: 2, Rank: 1 - rank,
 			InitTime: shardtest.Epoch})
 		p.Flush()
 	}

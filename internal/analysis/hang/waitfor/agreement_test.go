@@ -12,7 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -66,7 +66,7 @@ func (w program) play(t *testing.T, p *shardtest.Process, d detail) {
 		c := &p.Shard.Comms[on]
 		c.Begun = begin
 		if stuck && d.mask&(1<<6) != 0 {
-			p.Shard.Pending = append(p.Shard.Pending, experiment.Pending{Comm: on, Function: key, Since: begin,
+			p.Shard.Pending = append(p.Shard.Pending, description.Pending{Comm: on, Function: key, Since: begin,
 				Ordinal: c.Sequences[key].Count - 1, State: "running", Begun: !idle, Count: uint64(n), Datatype: "ncclFloat32", Root: of,
 				Stream: 7})
 		}
@@ -127,7 +127,7 @@ func killed(t *testing.T, comms comms, programs []program, d detail, also func(r
 		}
 		p.Shard.Masks.Record = d.mask
 		w.play(t, p, d)
-		p.Shard.End = &experiment.End{Time: t0 + 31*s, Status: &status}
+		p.Shard.End = &description.End{Time: t0 + 31*s, Status: &status}
 		if also != nil {
 			also(rank, p)
 		}
@@ -144,7 +144,7 @@ func TestNobodyIsAccusedWhereRecordsAreMissing(t *testing.T) {
 		"lost": func(p *shardtest.Process) {
 			p.Shard.Counts.Lost = map[string]map[string]uint64{"memory": {"Coll": 1}}
 		},
-		"imported": func(p *shardtest.Process) { p.Shard.Import = &experiment.Import{From: "a profiler", Partial: true} },
+		"imported": func(p *shardtest.Process) { p.Shard.Import = &description.Import{From: "a profiler", Partial: true} },
 	}
 	for name, change := range lossy {
 		for _, programs := range [][]program{
@@ -163,8 +163,8 @@ func TestNobodyIsAccusedWhereRecordsAreMissing(t *testing.T) {
 }
 
 // grid makes communicators tp of ranks 0 and 1, and 2 and 3, then dp of 0 and 2, and 1 and 3.
-func grid(rank int) []experiment.Comm {
-	return []experiment.Comm{
+func grid(rank int) []description.Comm {
+	return []description.Comm{
 		{ID: uint64(20 + rank/2), Name: fmt.Sprint("tp", rank/2), NRanks: 2, Rank: rank % 2},
 		{ID: uint64(30 + rank%2), Name: fmt.Sprint("dp", rank%2), NRanks: 2, Rank: rank / 2},
 		{ID: 1, Name: "world", NRanks: 4, Rank: rank},

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
@@ -82,7 +82,7 @@ func agree(a, b *jobs.JobCommunicator) bool {
 // mayBeIn reports whether a rank's process may be in a communicator after all: it is in one of which NCCL has not said
 // which it is, or in one of the same id that was taken for another.
 func mayBeIn(r *jobs.JobRank, c *jobs.JobCommunicator) bool {
-	return slices.ContainsFunc(r.Shard().Comms, func(o experiment.Comm) bool {
+	return slices.ContainsFunc(r.Shard().Comms, func(o description.Comm) bool {
 		return o.NRanks == 0 || o.ID == c.ID && o.NRanks == c.Size
 	})
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -23,19 +24,19 @@ import (
 )
 
 // created are the communicators of a rank of four: the world, and those that it has come to the creation of.
-func created(more func(rank int) []experiment.Comm) comms {
-	return func(rank int) []experiment.Comm {
-		return append([]experiment.Comm{{ID: 1, Name: "world", NRanks: 4, Rank: rank}}, more(rank)...)
+func created(more func(rank int) []description.Comm) comms {
+	return func(rank int) []description.Comm {
+		return append([]description.Comm{{ID: 1, Name: "world", NRanks: 4, Rank: rank}}, more(rank)...)
 	}
 }
 
 // X is a communicator of so many ranks in which each has its number in the world, without those named.
 func x(ranks int, without ...int) comms {
-	return created(func(rank int) []experiment.Comm {
+	return created(func(rank int) []description.Comm {
 		if rank >= ranks || slices.Contains(without, rank) {
 			return nil
 		}
-		return []experiment.Comm{{ID: 9, Name: "X", NRanks: ranks, Rank: rank}}
+		return []description.Comm{{ID: 9, Name: "X", NRanks: ranks, Rank: rank}}
 	})
 }
 
@@ -52,14 +53,14 @@ func TestCreation(t *testing.T) {
 		{"two have not", x(4, 0, 2), nil},
 		{"it has been used", x(4, 3), func(rank int, p *shardtest.Process) {
 			if rank < 3 {
-				p.Shard.Comms[1].Sequences = map[string]experiment.Sequence{"AllReduce": {Count: 1}}
+				p.Shard.Comms[1].Sequences = map[string]sequence.Sequence{"AllReduce": {Count: 1}}
 			}
 		}},
 		{"all have come", x(4), nil},
 		{"which one it is, is not known", x(3, 2), nil},
 		{"it may be in it", x(4, 3), func(rank int, p *shardtest.Process) {
 			if rank == 3 {
-				p.Comm(experiment.Comm{ID: 9, Name: "X", NRanks: 4, Rank: 0, InitTime: t0})
+				p.Comm(description.Comm{ID: 9, Name: "X", NRanks: 4, Rank: 0, InitTime: t0})
 			}
 		}},
 		{"one goes on", x(0), func(rank int, p *shardtest.Process) {
@@ -87,7 +88,7 @@ func TestCreation(t *testing.T) {
 					continue
 				}
 				status := uint32(9)
-				p.Shard.End = &experiment.End{Time: t0 + 31*s, Called: true, Status: &status}
+				p.Shard.End = &description.End{Time: t0 + 31*s, Called: true, Status: &status}
 				p.Finish()
 			}
 			return dir

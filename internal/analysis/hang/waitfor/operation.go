@@ -5,7 +5,7 @@ package waitfor
 import (
 	"fmt"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -29,8 +29,8 @@ type part struct {
 	member  *jobs.JobRank // nil: there is no data of it
 	rank    int           // in the communicator
 	state   state
-	pending *experiment.Pending // nil unless it is in the operation, and that is on record
-	since   uint64              // when it came, or later; 0 unless it may be in the operation
+	pending *description.Pending // nil unless it is in the operation, and that is on record
+	since   uint64               // when it came, or later; 0 unless it may be in the operation
 }
 
 // state is how far a member has come with an operation.

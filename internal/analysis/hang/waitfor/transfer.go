@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
@@ -21,7 +21,7 @@ type flow struct {
 // one that neither explains: its sender has handed the data to the network, or is done with it, and the receiver has
 // not got it. Of several, the one that has lasted longest is returned. ok is false if there is none.
 func transfer(o *operation) (s Stop, ok bool) {
-	sends, receives := make(map[flow]*experiment.Transfer), make(map[flow]*experiment.Transfer)
+	sends, receives := make(map[flow]*description.Transfer), make(map[flow]*description.Transfer)
 	recorded := make(map[int]bool) // members whose transfers are recorded
 	for i := range o.parts {
 		p := &o.parts[i]
@@ -38,9 +38,9 @@ func transfer(o *operation) (s Stop, ok bool) {
 			}
 		}
 	}
-	var stuck *experiment.Transfer
+	var stuck *description.Transfer
 	var at flow
-	found := func(f flow, t *experiment.Transfer) {
+	found := func(f flow, t *description.Transfer) {
 		if stuck == nil || t.Since < stuck.Since || t.Since == stuck.Since && !t.Send {
 			stuck, at = t, f
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -32,57 +32,57 @@ const (
 
 // in is an operation that a rank is in: the first of its function on a communicator, begun 1 s and i ms after the
 // start.
-func in(comm int, function, state string, i uint64) experiment.Pending {
-	return experiment.Pending{Comm: comm, Function: function, Since: t0 + 1*s + i*ms, State: state, Count: 100,
+func in(comm int, function, state string, i uint64) description.Pending {
+	return description.Pending{Comm: comm, Function: function, Since: t0 + 1*s + i*ms, State: state, Count: 100,
 		Datatype: "ncclFloat32", Stream: 7}
 }
 
-func asking(p experiment.Pending, count uint64, datatype string, root int) experiment.Pending {
+func asking(p description.Pending, count uint64, datatype string, root int) description.Pending {
 	p.Count, p.Datatype, p.Root = count, datatype, root
 	return p
 }
 
-func on(p experiment.Pending, stream uint64) experiment.Pending {
+func on(p description.Pending, stream uint64) description.Pending {
 	p.Stream = stream
 	return p
 }
 
-func moving(p experiment.Pending, all ...experiment.Transfer) experiment.Pending {
+func moving(p description.Pending, all ...description.Transfer) description.Pending {
 	p.Transfers = all
 	return p
 }
 
-func transfer(send bool, peer, step int, phase string, since uint64) experiment.Transfer {
-	return experiment.Transfer{Send: send, Peer: peer, Channel: 1, Step: step, Phase: phase, Bytes: 512 << 10,
+func transfer(send bool, peer, step int, phase string, since uint64) description.Transfer {
+	return description.Transfer{Send: send, Peer: peer, Channel: 1, Step: step, Phase: phase, Bytes: 512 << 10,
 		Since: t0 + since}
 }
 
 // comms returns the communicators of a rank.
-type comms func(rank int) []experiment.Comm
+type comms func(rank int) []description.Comm
 
 func worlds(n int) comms {
-	return func(rank int) (all []experiment.Comm) {
+	return func(rank int) (all []description.Comm) {
 		for i := range n {
-			all = append(all, experiment.Comm{ID: uint64(i + 1), Name: string(rune('A' + i)), NRanks: 4, Rank: rank})
+			all = append(all, description.Comm{ID: uint64(i + 1), Name: string(rune('A' + i)), NRanks: 4, Rank: rank})
 		}
 		return all
 	}
 }
 
 // pairs makes communicators A of ranks 0 and 2, and B of 1 and 3, so that ranks differ from those of the world.
-func pairs(rank int) []experiment.Comm {
-	return []experiment.Comm{
+func pairs(rank int) []description.Comm {
+	return []description.Comm{
 		{ID: 1, Name: "world", NRanks: 4, Rank: rank},
 		{ID: uint64(2 + rank%2), Name: string(rune('A' + rank%2)), NRanks: 2, Rank: rank / 2},
 	}
 }
 
 func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
-	type pending = map[int][]experiment.Pending
+	type pending = map[int][]description.Pending
 	var said strings.Builder
 	missing := pending{0: {in(0, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 1)},
 		3: {in(0, "AllReduce", "enqueued", 2)}}
-	ring := func(rank int, first ...experiment.Transfer) experiment.Pending {
+	ring := func(rank int, first ...description.Transfer) description.Pending {
 		return moving(in(0, "AllReduce", "running", uint64(rank)), first...)
 	}
 	for _, tc := range []struct {
@@ -206,7 +206,7 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 				p.Shard.LastTime = t0 + 1100*ms
 				p.Shard.Pending = tc.pending[rank]
 				if !alive {
-					p.Shard.End = &experiment.End{Time: t0 + 31*s, Called: true}
+					p.Shard.End = &description.End{Time: t0 + 31*s, Called: true}
 				}
 				if tc.also != nil && (!alive || strings.HasPrefix(tc.name, "what")) {
 					tc.also(rank, p)
@@ -232,33 +232,33 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 	golden.Text(t, "testdata/stops.txt", said.String())
 }
 
-func left(p experiment.Pending) experiment.Pending {
+func left(p description.Pending) description.Pending {
 	p.Left = true
 	return p
 }
 
 // chain makes communicators A of ranks 0 and 1, B of 1 and 2, C of 2 and 3. A rank lists the communicator that it
 // shares with the next rank first.
-func chain(rank int) (all []experiment.Comm) {
+func chain(rank int) (all []description.Comm) {
 	if rank < 3 {
 		all = append(all, link(rank, 0))
 	}
 	if rank > 0 {
 		all = append(all, link(rank-1, 1))
 	}
-	return append(all, experiment.Comm{ID: 1, Name: "world", NRanks: 4, Rank: rank})
+	return append(all, description.Comm{ID: 1, Name: "world", NRanks: 4, Rank: rank})
 }
 
 // triangle is a closed chain of ranks 0, 1 and 2.
-func triangle(rank int) (all []experiment.Comm) {
+func triangle(rank int) (all []description.Comm) {
 	if rank < 3 {
 		all = append(all, link(rank, 0), link((rank+2)%3, 1))
 	}
-	return append(all, experiment.Comm{ID: 1, Name: "world", NRanks: 4, Rank: rank})
+	return append(all, description.Comm{ID: 1, Name: "world", NRanks: 4, Rank: rank})
 }
 
-func link(i, rank int) experiment.Comm {
-	return experiment.Comm{ID: uint64(10 + i), Name: string(rune('A' + i)), NRanks: 2, Rank: rank}
+func link(i, rank int) description.Comm {
+	return description.Comm{ID: uint64(10 + i), Name: string(rune('A' + i)), NRanks: 2, Rank: rank}
 }
 
 // ofArchive are the culprits that the archive of an experiment directory names.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package experiment
+package description
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package experiment
+package provenance
 
 // GPUFacts is what the driver (NVML) reports of a GPU; what it did not report is zero.
 type GPUFacts struct {

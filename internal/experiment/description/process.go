@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package experiment
+package description
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/takeover"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -42,14 +47,14 @@ type Process struct {
 	// Architectures are those of the machine's AMD GPUs, "gfx942"; of RCCL only, none if not known.
 	Architectures []string `json:"architectures,omitempty"`
 
-	Masks  Masks   `json:"masks"`
-	Memory Memory  `json:"memory"`
-	Cupti  *Cupti  `json:"cupti,omitempty"`  // nil: it was not asked for
-	Scorep *Scorep `json:"scorep,omitempty"` // nil: not found, or not to be used
+	Masks  provenance.Masks   `json:"masks"`
+	Memory provenance.Memory  `json:"memory"`
+	Cupti  *provenance.Cupti  `json:"cupti,omitempty"`  // nil: it was not asked for
+	Scorep *provenance.Scorep `json:"scorep,omitempty"` // nil: not found, or not to be used
 
-	Launcher Launcher          `json:"launcher"`
-	Clock    Clock             `json:"clock"`
-	Settings map[string]string `json:"settings"`
+	Launcher provenance.Launcher `json:"launcher"`
+	Clock    provenance.Clock    `json:"clock"`
+	Settings map[string]string   `json:"settings"`
 
 	EventChunkSize uint64 `json:"eventChunkSize"`
 	FirstTime      uint64 `json:"firstTime"` // of the first event; 0 if there is none
@@ -73,13 +78,13 @@ type Process struct {
 	// Import says where the data came from if no plugin of ours recorded it; nil: one did.
 	Import *Import `json:"import,omitempty"`
 
-	Counts Counts `json:"counts"`
-	Costs  []Cost `json:"costs,omitempty"`
+	Counts Counts            `json:"counts"`
+	Costs  []provenance.Cost `json:"costs,omitempty"`
 	// Waited is the total time for which the process's threads have waited until their records were on disk.
 	Waited  time.Duration `json:"waitedNs,omitempty"`
 	Pending []Pending     `json:"pending"` // operations begun and not ended at the last flush
 
-	Resume Resume `json:"resume"` // state for a collector that takes over
+	Resume takeover.State `json:"resume"` // state for a collector that takes over
 
 	End *End `json:"end,omitempty"` // nil: the process's end was not observed, or it still runs
 	// Ended is set if the process has ended, and its collector processes what it has put off (setting BACKLOG). It is
@@ -100,80 +105,6 @@ const SettingSpooled = "SPOOLED_BYTES"
 // IsSpooled reports whether a shard was made from a raw file, without a collector.
 func (p *Process) IsSpooled() bool { return p != nil && p.Settings[SettingSpooled] != "" }
 
-// Launcher is what the job's launcher said of this process in its environment.
-type Launcher struct {
-	Name string `json:"name"` // "slurm", "openmpi", "pmix", "torchrun", … or "" if nothing was found
-	Rank int    `json:"rank"` // −1 if unknown
-	Size int    `json:"size"` // −1 if unknown
-}
-
-// Clock describes how event times are made.
-type Clock struct {
-	Source     string `json:"source"` // "tsc", "monotonic", "cntvct", "host"
-	AnchorRaw  uint64 `json:"anchorRaw"`
-	AnchorReal uint64 `json:"anchorReal"`
-
-	// Tuples are simultaneous readings of the clocks, ticks and raw clock ascending. The process's times are
-	// interpolated: the ticks of an event between two readings are mapped linearly to the raw clock; before the first
-	// and after the last the nearest two count. Empty: unknown.
-	Tuples []ClockTuple `json:"tuples,omitempty"`
-
-	// Readings are those of the host's own time service, in order.
-	Readings []ClockReading `json:"readings,omitempty"`
-}
-
-// ClockReading is a reading of a time service of the host (Source: "chrony"): at Time of the process's line it was
-// Reference in UTC (ns since 1970), within Bound ns.
-type ClockReading struct {
-	Source    string `json:"source"`
-	Time      uint64 `json:"time"`
-	Reference uint64 `json:"reference"`
-	Bound     uint64 `json:"bound"`
-}
-
-// ClockTuple is one reading of the clocks.
-type ClockTuple struct {
-	Ticks uint64 `json:"ticks"` // of Clock.Source
-	Raw   uint64 `json:"raw"`   // CLOCK_MONOTONIC_RAW, ns
-	Mono  uint64 `json:"mono"`  // CLOCK_MONOTONIC, ns
-	Real  uint64 `json:"real"`  // CLOCK_REALTIME, ns since 1970
-}
-
-// Masks are sets of NCCL's event types, by the bit numbers of its activation mask.
-type Masks struct {
-	Event    uint32 `json:"event"`              // requested from NCCL
-	Record   uint32 `json:"record"`             // recorded part of it, at the last flush
-	Withheld uint32 `json:"withheld,omitempty"` // also wanted, but could have hung or crashed the job
-	// WithheldWhy is the reason, one of the words below; "": Broadcasts.
-	WithheldWhy string `json:"withheld_why,omitempty"`
-	NetSums     bool   `json:"net_sums,omitempty"` // the network's steps are summed up
-}
-
-// Values of Masks.WithheldWhy.
-const (
-	WithheldLate = "late" // the collector was not ready in time
-	WithheldRoom = "room" // NCCL's proxies lacked room when a communicator was made
-)
-
-// Memory is how the plugin and the collector shared their memory.
-type Memory struct {
-	Kind string `json:"kind"`           // "memfd" or "shm"
-	Path string `json:"path,omitempty"` // of the file, with "shm"
-}
-
-// Cupti is the state of CUPTI, which records kernels. Its losses are in Counts.Oddities: CUPTI_LOST (for want of
-// memory), CUPTI_DROPPED (by itself), CUPTI_UNKNOWN (places in its buffers after which nothing could be read),
-// CUPTI_BUFFERS_OUT (not returned), CUPTI_BUFFERS_STRANGE (returned but never handed out), CUPTI_BUFFERS_OVERWRITTEN
-// (written on top of each other, as there was no memory left).
-type Cupti struct {
-	State   string            `json:"state"`   // see shm.CuptiState
-	Version uint32            `json:"version"` // as cuptiGetVersion returns it, 0 without a library
-	Error   int32             `json:"error,omitempty"`
-	Why     string            `json:"why,omitempty"`     // one line, if it was requested and is not on, or failed
-	Kinds   uint64            `json:"kinds"`             // bit k: activity kind k was wanted
-	Records map[uint32]uint64 `json:"records,omitempty"` // activity records taken, by kind
-}
-
 // Import describes the data of an imported process.
 type Import struct {
 	From    string   `json:"from"`    // the format: "minimal profiler JSONL", …
@@ -184,42 +115,6 @@ type Import struct {
 
 // Lossy reports whether operations of the process are missing, or may be missing uncounted.
 func (p *Process) Lossy() bool { return len(p.Counts.Lost) > 0 || p.Import != nil && p.Import.Partial }
-
-// Scorep reports whether NCCL's calls were forwarded to a Score-P measurement in the process.
-type Scorep struct {
-	State string `json:"state"`         // see shm.ScorepState
-	Model string `json:"model"`         // how it sees threads: "none", "omp", "pthread", or "unknown"
-	Why   string `json:"why,omitempty"` // one line, if calls cannot be forwarded
-
-	Points bool `json:"points,omitempty"` // forwarded calls are regions without duration there
-
-	Substrate *ScorepSubstrate `json:"substrate,omitempty"` // nil: our substrate plugin was not loaded in it
-}
-
-// ScorepSubstrate is what the Score-P substrate plugin of this project reported of the measurement.
-type ScorepSubstrate struct {
-	// Score-P's number of this process: in its traces the location group's id; −1 if unknown
-	Rank    int            `json:"rank"`
-	Threads []ScorepThread `json:"threads"` // complete when the measurement, or the process, has ended
-}
-
-// ScorepThread states that a thread recorded at a location of Score-P's, whose id in its traces is Location<<32
-//
-// Rank. A thread can have several over time, and a location several threads.
-type ScorepThread struct {
-	TID      int    `json:"tid"`
-	Location uint32 `json:"location"`
-}
-
-// Cost is what one callback took for one event type, as the plugin measured it on a sample; or by how much the
-// collector's late sleeps overran, for want of a processor.
-type Cost struct {
-	Callback string  `json:"callback"` // "start", "stop" or "state"; "collector"
-	Type     string  `json:"type"`     // NCCL's event name without prefix; of the collector "KeptWaiting"
-	Samples  uint64  `json:"samples"`
-	MeanNs   float64 `json:"meanNs"`
-	MostNs   float64 `json:"mostNs"`
-}
 
 // ForeignComm is a communicator rank of another process whose network work this process did (PXN).
 // Tag and Index are what that process's plugin put into the context value: its Process.Tag and the
@@ -258,7 +153,7 @@ type GPU struct {
 	UUID   string `json:"uuid"`   // "" if unknown
 	PCI    string `json:"pci"`    // "" if unknown
 
-	Facts *GPUFacts `json:"facts,omitempty"` // nil if the driver was not asked or did not answer
+	Facts *provenance.GPUFacts `json:"facts,omitempty"` // nil if the driver was not asked or did not answer
 }
 
 // MaxRanks bounds the number of ranks of a communicator, of windows and of jobs. It is several times what any machine
@@ -283,11 +178,11 @@ type Comm struct {
 
 	// Sequences, by NCCL function ("AllReduce", …; point-to-point as "Send>3", "Recv<0" with the peer
 	// rank): what unify compares between the members.
-	Sequences map[string]Sequence `json:"sequences"`
+	Sequences map[string]sequence.Sequence `json:"sequences"`
 
 	// Order is the same over its collectives of all functions, in the order in which they were called, without those of
 	// graphs: members call them in one order.
-	Order *Sequence `json:"order,omitempty"`
+	Order *sequence.Sequence `json:"order,omitempty"`
 
 	// Held are the operations, by the keys of Sequences, that are complete and not in their sequence yet: they wait for
 	// a better mapping of the GPU's clock.
@@ -324,102 +219,6 @@ type Gap struct {
 	To       uint64 `json:"to"` // 0: still open
 	FromTime uint64 `json:"fromTime"`
 	ToTime   uint64 `json:"toTime"` // 0: still open
-}
-
-// DigestStep is the number of operations between two entries of Sequence.Digests.
-const DigestStep = 64
-
-// Sequence is a short digest of the operations of one function on one communicator rank, in order.
-type Sequence struct {
-	Count uint64 `json:"count"`
-	// Digests are 0 from where operations are missing on: they cannot be compared. Digests[i] is a running hash over
-	// the first (i+1)·DigestStep operations (what all members must have in common: element count, datatype, root, and
-	// whether a graph was replayed); Last is the hash over all of them.
-	Digests []uint64 `json:"digests"`
-	Last    uint64   `json:"last,string"`
-	// Recent has recentSize bytes of that hash as of each operation behind the last entry of Digests.
-	Recent []byte `json:"recent,omitempty"`
-	Bytes  uint64 `json:"bytes"` // point-to-point: sum of message lengths
-
-	// Holes are the missing operations within Count, ascending: a collector died that held them in memory, or the input
-	// of a Numbered sequence lacks them.
-	Holes []Hole `json:"holes,omitempty"`
-	// Numbered is set if the input of an import gives the ordinals. Operations after the last one may exist, too.
-	Numbered bool `json:"numbered,omitempty"`
-}
-
-// After returns recentSize bytes of the running hash after n operations, nil if it is not known.
-func (s *Sequence) After(n uint64) []byte {
-	behind := s.Count / DigestStep * DigestStep
-	if n <= behind || n > s.Count || uint64(len(s.Recent)) != recentSize*(s.Count-behind) {
-		return nil
-	}
-	return s.Recent[recentSize*(n-behind-1):][:recentSize]
-}
-
-// recentSize is the number of bytes of an operation in Sequence.Recent.
-const recentSize = 2
-
-// Hole is a run of operations by their ordinals: From ≤ ordinal < To.
-type Hole struct {
-	From uint64 `json:"from"`
-	To   uint64 `json:"to"`
-}
-
-// Resume is the state of a process, beside Process.Pending, with which a collector that takes over continues.
-type Resume struct {
-	Threads []int   `json:"threads,omitempty"` // tids of the rings' owners
-	Groups  []Group `json:"groups,omitempty"`  // those of calls that are open
-	Calls   []Call  `json:"calls,omitempty"`   // those whose operations were not seen
-	Plans   []Plan  `json:"plans,omitempty"`   // plans in no file, of each communicator rank in order
-}
-
-// MarkSize is the number of bytes of an operation in Plan.
-const MarkSize = 4
-
-// Group is a group of calls, in the words of NCCL's GroupApi events.
-type Group struct {
-	Ring   int    `json:"ring"` // of the thread that makes it
-	Handle uint64 `json:"handle,string"`
-	Number int64  `json:"number"`
-	Graph  bool   `json:"graph,omitempty"`
-}
-
-// Plan is a launch, or several that follow each other, with operations that are in no file, by the keys of
-// Comm.Sequences: MarkSize bytes for each, of a hash of what all members have in common. They are lost if the collector
-// dies; their ordinals are not.
-type Plan struct {
-	Comm  int               `json:"comm"` // index into Process.Comms
-	Ops   map[string][]byte `json:"ops,omitempty"`
-	Gone  map[string][]byte `json:"gone,omitempty"`  // lost before, with collectors that died
-	Group int64             `json:"group,omitempty"` // the latest one of their calls
-
-	// Of one that is being enqueued:
-	Open     bool   `json:"open,omitempty"`
-	Captured bool   `json:"captured,omitempty"` // into a graph: it does not run
-	Handle   uint64 `json:"handle,omitempty,string"`
-	Start    uint64 `json:"start,omitempty"`
-	Copied   string `json:"copied,omitempty"` // the function, where copy engines carry it out
-	Ring     int    `json:"ring,omitempty"`   // of the thread that makes such a call
-}
-
-// Call is a call of the application, in the words of NCCL's CollApi and P2pApi events.
-type Call struct {
-	Comm     int    `json:"comm"` // index into Process.Comms
-	Handle   uint64 `json:"handle,string"`
-	Parent   uint64 `json:"parent,string"`
-	P2P      bool   `json:"p2p,omitempty"`
-	Function string `json:"function"`
-	Count    uint64 `json:"count"`
-	Datatype string `json:"datatype"`
-	Root     int32  `json:"root"`
-	Stream   uint64 `json:"stream,string"`
-	Tag      uint64 `json:"tag,string"`
-	Start    uint64 `json:"start"`
-	Stop     uint64 `json:"stop"`  // Start: it had not ended
-	Group    int64  `json:"group"` // number of its group, in order of time; 0: it had none
-	// Open is set if its group had not ended. Its region would have been written then, and is missing.
-	Open bool `json:"open,omitempty"`
 }
 
 // Location is a location of this process; Number names its event file and is its local id.
@@ -563,51 +362,6 @@ type Transfer struct {
 	Since   uint64 `json:"since"`           // when the phase began
 }
 
-// LostWithCollector is the reason, in Counts.Lost, of operations in the memory of a collector that died; by function
-// instead of event type.
-const LostWithCollector = "collector died"
-
-// LostUndrawn is the reason, in Counts.Lost, of recorded calls and operations that could not be drawn, by event type:
-// there was no row for them, their communicator was gone or not known, or their end was not seen.
-const LostUndrawn = "not drawn"
-
-// Reasons, in Counts.Lost, of operations that an import lacks: counted by their writer; or only missing in the
-// numbering, so that it is unknown whether the writer dropped them, left them out for their size, or wrote them
-// elsewhere.
-const (
-	LostByWriter  = "dropped by profiler"
-	LostFromInput = "not in input"
-)
-
-// LostFromDisk is the reason, in Counts.Lost, of records of event files that were written and are not there any more,
-// as far as they can be counted; by LostRecords instead of event type.
-const (
-	LostFromDisk = "not on disk"
-	LostRecords  = "EventRecords"
-)
-
-// Keys of Counts.Oddities that the plugin counts from the beginning of the process, whoever collects.
-const (
-	LostMarks               = "LOST_MARKS"
-	ForeignHandles          = "FOREIGN_HANDLES"
-	UnknownStrings          = "UNKNOWN_STRINGS"
-	BrokenRings             = "BROKEN_RINGS" // threads whose records could not be read to their end
-	MissingBytes            = "MISSING_BYTES"
-	CuptiLost               = "CUPTI_LOST"
-	CuptiDropped            = "CUPTI_DROPPED"
-	CuptiUnknown            = "CUPTI_UNKNOWN"
-	CuptiBuffersOut         = "CUPTI_BUFFERS_OUT"
-	CuptiBuffersStrange     = "CUPTI_BUFFERS_STRANGE"
-	CuptiBuffersOverwritten = "CUPTI_BUFFERS_OVERWRITTEN"
-	Unanswered              = "UNANSWERED"
-)
-
-// PluginOddities are these keys.
-var PluginOddities = []string{
-	LostMarks, ForeignHandles, UnknownStrings, BrokenRings, MissingBytes, CuptiLost, CuptiDropped, CuptiUnknown,
-	CuptiBuffersOut, CuptiBuffersStrange, CuptiBuffersOverwritten, Unanswered,
-}
-
 // Unwritten counts the operations of a communicator rank that were known and in no event file at the last flush,
 // complete or under way, by the keys of Comm.Sequences: they are lost if the collector died then. Calls without
 // operations so far come later.
@@ -616,9 +370,31 @@ func (p *Process) Unwritten(comm int) map[string]uint64 {
 	for _, plan := range p.Resume.Plans {
 		if plan.Comm == comm {
 			for key, marks := range plan.Ops {
-				operations[key] += uint64(len(marks) / MarkSize)
+				operations[key] += uint64(len(marks) / takeover.MarkSize)
 			}
 		}
 	}
 	return operations
+}
+
+const modeKey = "MODE" // of Process.Settings
+
+const modeProfile = "profile"
+
+// IsProfile reports whether the process's events were summed up instead of written.
+func (p *Process) IsProfile() bool { return p != nil && p.Settings[modeKey] == modeProfile }
+
+// Instead states that a shard's description was not taken from shard.json.
+type Instead struct {
+	File string // that it was taken from
+	Why  string // what is wrong with shard.json
+}
+
+// text returns the description as a file has it.
+func (p *Process) Encode() ([]byte, error) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("description of a shard: %w", err)
+	}
+	return append(text, '\n'), nil
 }
