@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -75,11 +76,11 @@ func recordOf(c *replay.Call) (shm.Record, bool) {
 			return 0
 		}
 		switch d := e.Descr.(type) {
-		case *replay.CollApi:
+		case *descriptor.CollApi:
 			if d.GraphCaptured {
 				return uint64(e.Index) | shm.CapturedBit
 			}
-		case *replay.P2pApi:
+		case *descriptor.P2pApi:
 			if d.GraphCaptured {
 				return uint64(e.Index) | shm.CapturedBit
 			}
@@ -112,56 +113,56 @@ func recordOf(c *replay.Call) (shm.Record, bool) {
 			switch {
 			case a.PTimer != nil:
 				r.Arg, r.Flags = *a.PTimer, shm.FlagHasArg
-			case a.TransSize != nil && (c.State == replay.StateProxyStepSendWait ||
-				c.State == replay.StateProxyStepRecvFlushWait):
+			case a.TransSize != nil && (c.State == descriptor.StateProxyStepSendWait ||
+				c.State == descriptor.StateProxyStepRecvFlushWait):
 				r.Arg, r.Flags = *a.TransSize, shm.FlagHasArg
-			case a.AppendedProxyOps != nil && c.State == replay.StateProxyCtrlAppendEnd:
+			case a.AppendedProxyOps != nil && c.State == descriptor.StateProxyCtrlAppendEnd:
 				r.Arg, r.Flags = uint64(*a.AppendedProxyOps), shm.FlagHasArg
 			}
 		}
 		return r, true
 	}
 	r.Kind, r.Arg, r.ParentGroup = shm.RecordStart, id(c.Event.Parent), id(c.Event.Group)
-	graph := func(captured replay.Flag) {
+	graph := func(captured descriptor.Flag) {
 		if captured {
 			r.Flags |= shm.FlagGraph
 		}
 	}
 	switch d := c.Event.Descr.(type) {
-	case *replay.GroupApi:
+	case *descriptor.GroupApi:
 		r.GroupDepth = int32(d.GroupDepth)
 		graph(d.GraphCaptured)
-	case *replay.CollApi:
+	case *descriptor.CollApi:
 		r.Func, r.Count, r.Datatype, r.Root, r.Stream = d.Func, d.Count, d.Datatype, int32(d.Root), uint64(d.Stream)
 		graph(d.GraphCaptured)
-	case *replay.P2pApi:
+	case *descriptor.P2pApi:
 		r.Func, r.Count, r.Datatype, r.Root, r.Stream = d.Func, d.Count, d.Datatype, -1, uint64(d.Stream)
 		graph(d.GraphCaptured)
-	case *replay.KernelLaunch:
+	case *descriptor.KernelLaunch:
 		r.Stream = uint64(d.Stream)
-	case *replay.Coll:
+	case *descriptor.Coll:
 		r.Seq, r.Func, r.Count, r.Datatype, r.Root = d.SeqNumber, d.Func, d.Count, d.Datatype, int32(d.Root)
 		r.SendBuff, r.RecvBuff, r.Algo, r.Proto = uint64(d.SendBuff), uint64(d.RecvBuff), d.Algo, d.Proto
 		r.NChannels, r.NWarps = uint8(d.NChannels), uint8(d.NWarps)
-	case *replay.P2p:
+	case *descriptor.P2p:
 		r.Func, r.Count, r.Datatype, r.Peer, r.NChannels = d.Func, d.Count, d.Datatype, int32(d.Peer),
 			uint8(d.NChannels)
 		r.SendBuff = uint64(d.Buff)
-	case *replay.KernelCh:
+	case *descriptor.KernelCh:
 		r.Channel, r.PTimer = uint8(d.ChannelID), d.PTimer
-	case *replay.ProxyOp:
+	case *descriptor.ProxyOp:
 		r.Channel, r.Peer, r.NSteps, r.ChunkSize = uint8(d.ChannelID), int32(d.Peer), int32(d.NSteps),
 			int32(d.ChunkSize)
 		if d.IsSend {
 			r.Flags |= shm.FlagSend
 		}
-	case *replay.ProxyStep:
+	case *descriptor.ProxyStep:
 		r.Step = int32(d.Step)
-	case *replay.CeColl:
+	case *descriptor.CeColl:
 		r.Seq, r.Func, r.Count, r.Datatype, r.Root = d.SeqNumber, d.Func, d.Count, d.Datatype, int32(d.Root)
 		r.SendBuff, r.RecvBuff, r.Stream, r.SyncStrategy, r.NumBatches = uint64(d.SendBuff), uint64(d.RecvBuff),
 			uint64(d.Stream), d.SyncStrategy, uint32(d.NumBatches)
-	case *replay.NetPlugin:
+	case *descriptor.NetPlugin:
 		r.NetID = d.ID
 		if d.Sock != nil {
 			r.Length = uint64(d.Sock.Length)

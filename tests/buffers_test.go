@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 )
@@ -18,7 +19,7 @@ import (
 var memoryClassOf = map[int]string{1: "host", 2: "pinned", 3: "device", 5: "managed", 6: "device", 7: "managed"}
 
 // classAt is the class of the memory that truly lay at an address at a time of CUPTI's clock.
-func classAt(memory []fakegpu.Memory, address replay.Pointer, time uint64) string {
+func classAt(memory []fakegpu.Memory, address descriptor.Pointer, time uint64) string {
 	class := "unknown"
 	for _, m := range memory { // in order
 		if m.Time > time || address < m.Address || uint64(address-m.Address) >= m.Bytes {
@@ -92,11 +93,11 @@ func checkClasses(t *testing.T, rec *replay.Recording, res *replay.Result, got *
 					if n >= len(operations[key]) {
 						t.Fatalf("%s rank %d: %s %d is missing", c.Name, ctx.Rank, key, n)
 					}
-					var send, recv replay.Pointer
+					var send, recv descriptor.Pointer
 					switch d := w.event.Descr.(type) {
-					case *replay.Coll:
+					case *descriptor.Coll:
 						send, recv = d.SendBuff, d.RecvBuff
-					case *replay.P2p:
+					case *descriptor.P2p:
 						send = d.Buff
 						if d.Func == "Recv" {
 							send, recv = 0, d.Buff
@@ -108,7 +109,7 @@ func checkClasses(t *testing.T, rec *replay.Recording, res *replay.Result, got *
 					time := w.event.Group.Start.T - anchor.T + anchor.Real
 					for _, b := range []struct {
 						what, got string
-						address   replay.Pointer
+						address   descriptor.Pointer
 					}{{"send", operations[key][n].send, send}, {"receive", operations[key][n].recv, recv}} {
 						class := ""
 						if b.address != 0 {

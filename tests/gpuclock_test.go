@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -61,9 +62,9 @@ func launches(p *replay.Process, ctx *replay.Context) (events []*replay.Event, f
 	for _, ev := range p.Events {
 		function := ""
 		switch d := ev.Descr.(type) {
-		case *replay.Coll:
+		case *descriptor.Coll:
 			function = d.Func
-		case *replay.P2p:
+		case *descriptor.P2p:
 			function = "SendRecv"
 		default:
 			continue
@@ -78,12 +79,12 @@ func launches(p *replay.Process, ctx *replay.Context) (events []*replay.Event, f
 			continue
 		}
 		switch d := ev.Descr.(type) {
-		case *replay.CollApi:
+		case *descriptor.CollApi:
 			if !taken[ev] && !bool(d.GraphCaptured) {
 				events, functions = append(events, ev), append(functions, []string{d.Func})
 			}
 		default:
-			if ev.Type == replay.TypeGroup && len(inside[ev]) > 0 {
+			if ev.Type == descriptor.TypeGroup && len(inside[ev]) > 0 {
 				events, functions = append(events, ev), append(functions, inside[ev])
 			}
 		}
@@ -140,7 +141,7 @@ func planTruth(t *testing.T, p *replay.Process, ctx *replay.Context) (map[*repla
 func stampTruth(p *replay.Process, group *replay.Event) (ran, bool) {
 	var r ran
 	for _, ev := range p.Events {
-		if ev.Type != replay.TypeKernelCh || ev.Parent == nil || ev.Parent.Group != group {
+		if ev.Type != descriptor.TypeKernelCh || ev.Parent == nil || ev.Parent.Group != group {
 			continue
 		}
 		begin, end, ok := kernelOf(p, ev)
@@ -215,7 +216,7 @@ func stampsOf(ev *replay.Event) (start, stop uint64) {
 			stop = *s.Args.PTimer
 		}
 	}
-	return ev.Descr.(*replay.KernelCh).PTimer, stop
+	return ev.Descr.(*descriptor.KernelCh).PTimer, stop
 }
 
 func kernelWith(p *replay.Process, rank int, start, stop uint64) *replay.Kernel {
@@ -239,9 +240,9 @@ func handedOut(p *replay.Process, ctx *replay.Context, r ran) bool {
 	}
 	given := make(map[stamps]bool)
 	for _, ev := range p.Events {
-		if ev.Type == replay.TypeKernelCh && ev.Context == ctx {
+		if ev.Type == descriptor.TypeKernelCh && ev.Context == ctx {
 			begin, stop := stampsOf(ev)
-			given[stamps{ev.Descr.(*replay.KernelCh).ChannelID, begin, stop}] = true
+			given[stamps{ev.Descr.(*descriptor.KernelCh).ChannelID, begin, stop}] = true
 		}
 	}
 	for _, k := range r.lines {
@@ -258,7 +259,7 @@ func handedOut(p *replay.Process, ctx *replay.Context, r ran) bool {
 func smallestDelay(p *replay.Process, rank int) time.Duration {
 	least := time.Hour
 	for _, c := range p.Calls {
-		if c.Event == nil || c.Event.Type != replay.TypeKernelCh || c.Event.Context.Rank != rank {
+		if c.Event == nil || c.Event.Type != descriptor.TypeKernelCh || c.Event.Context.Rank != rank {
 			continue
 		}
 		begin, end, ok := kernelOf(p, c.Event)

@@ -4,6 +4,7 @@ package tests
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
@@ -19,7 +20,7 @@ var callerHazards = []hazard{
 			ranks := pair(s)
 			reduceAgain(s, ranks, 2)
 			p := ranks[0].Progress
-			e := p.Start(ranks[0].Context, replay.ProxyDiag{})
+			e := p.Start(ranks[0].Context, descriptor.ProxyDiag{})
 			p.State(e, 31, &replay.Args{Diag: &replay.Diag{CounterKind: 3, Value: -1, Value2: 1 << 40}})
 			p.Stop(e)
 			reduceAgain(s, ranks, 1)
@@ -43,7 +44,7 @@ var callerHazards = []hazard{
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(allReduce))
 			u := ranks[0].App
-			e := u.Start(ranks[0].Context, replay.Other{}, scenario.WithType(1<<7|1<<6),
+			e := u.Start(ranks[0].Context, descriptor.Other{}, scenario.WithType(1<<7|1<<6),
 				scenario.Before(scenario.Raw(0x1234)))
 			u.State(e, 99, new(replay.Args))
 			u.Stop(e)

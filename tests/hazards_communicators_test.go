@@ -3,7 +3,7 @@
 package tests
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
@@ -64,8 +64,8 @@ var communicatorHazards = []hazard{
 			reduceAgain(s, child, 1)
 			p := ranks[0].Progress
 			for range 3 {
-				e := p.Start(ranks[0].Context, replay.ProxyCtrl{})
-				p.State(e, replay.StateProxyCtrlIdle, scenario.Appended(0))
+				e := p.Start(ranks[0].Context, descriptor.ProxyCtrl{})
+				p.State(e, descriptor.StateProxyCtrlIdle, scenario.Appended(0))
 				p.Stop(e)
 			}
 			reduceAgain(s, child, 1)

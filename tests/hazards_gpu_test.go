@@ -3,7 +3,7 @@
 package tests
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
 
@@ -26,8 +26,8 @@ var gpuHazards = []hazard{
 		what:    "stamps that NCCL never read are 0",
 		outcome: "0 is not taken for a time; the operation uses other times, marked and counted",
 		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
-			k := r.Progress.Start(r.Context, replay.KernelCh{}, scenario.Under(task))
-			r.Progress.State(k, replay.StateKernelChStop, scenario.PTimer(0))
+			k := r.Progress.Start(r.Context, descriptor.KernelCh{}, scenario.Under(task))
+			r.Progress.State(k, descriptor.StateKernelChStop, scenario.PTimer(0))
 			r.Progress.Stop(k)
 		}),
 		check: func(o *outcome) {
@@ -41,8 +41,8 @@ var gpuHazards = []hazard{
 		outcome: "not used; marked and counted",
 		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
 			now, p := s.Now(), r.App.Process()
-			k := r.Progress.Start(r.Context, replay.KernelCh{PTimer: p.GPU(now)}, scenario.Under(task))
-			r.Progress.State(k, replay.StateKernelChStop, scenario.PTimer(p.GPU(now-40)))
+			k := r.Progress.Start(r.Context, descriptor.KernelCh{PTimer: p.GPU(now)}, scenario.Under(task))
+			r.Progress.State(k, descriptor.StateKernelChStop, scenario.PTimer(p.GPU(now-40)))
 			r.Progress.Stop(k)
 		}),
 		check: func(o *outcome) {
@@ -55,7 +55,7 @@ var gpuHazards = []hazard{
 		what:    "kernels are reported as started, and never as ended (purge at teardown, abort)",
 		outcome: "the operation is written when the communicator ends, marked as unfinished",
 		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
-			r.Progress.Start(r.Context, replay.KernelCh{PTimer: r.App.Process().GPU(s.Now())}, scenario.Under(task))
+			r.Progress.Start(r.Context, descriptor.KernelCh{PTimer: r.App.Process().GPU(s.Now())}, scenario.Under(task))
 		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 6)
@@ -71,7 +71,7 @@ var gpuHazards = []hazard{
 		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
 			begin := s.Now()
 			kernel(s, r, task, 0, begin+5, begin+30)
-			r.Progress.Start(r.Context, replay.KernelCh{ChannelID: 1, PTimer: r.App.Process().GPU(begin + 6)},
+			r.Progress.Start(r.Context, descriptor.KernelCh{ChannelID: 1, PTimer: r.App.Process().GPU(begin + 6)},
 				scenario.Under(task))
 			for range 3 { // of these, nothing is told
 				r.Call(scenario.Op{Func: "AllReduce", NoKernel: true})

@@ -5,7 +5,7 @@ package tests
 import (
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
@@ -47,8 +47,8 @@ var graphHazards = []hazard{
 			}
 			for range 4 {
 				for i, r := range ranks {
-					g := r.Driver.Start(r.Context, replay.Group{})
-					c := r.Driver.Start(r.Context, replay.Coll{SeqNumber: 7, Func: "AllReduce", Count: 1024,
+					g := r.Driver.Start(r.Context, descriptor.Group{})
+					c := r.Driver.Start(r.Context, descriptor.Coll{SeqNumber: 7, Func: "AllReduce", Count: 1024,
 						Datatype: "ncclFloat32", NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
 						scenario.Under(captured[i].Apis[0]), scenario.InGroup(g))
 					r.Driver.Stop(c)
@@ -73,8 +73,8 @@ var graphHazards = []hazard{
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
 				d := r.Capture(allReduce).Captured()
-				g := r.App.Start(r.Context, replay.Group{})
-				c := r.App.Start(r.Context, replay.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+				g := r.App.Start(r.Context, descriptor.Group{})
+				c := r.App.Start(r.Context, descriptor.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
 					NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
 					scenario.Under(d.Apis[0]), scenario.InGroup(g))
 				r.App.Stop(c)
@@ -99,20 +99,20 @@ var graphHazards = []hazard{
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 3 {
 				for i, r := range ranks {
-					g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 1})
-					r.App.State(g, replay.StateGroupStartApiStop, nil)
-					c := r.App.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+					g := r.App.Start(r.Context, descriptor.GroupApi{GroupDepth: 1})
+					r.App.State(g, descriptor.StateGroupStartApiStop, nil)
+					c := r.App.Start(r.Context, descriptor.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
 						Stream: 0x51}, scenario.Under(g))
 					r.App.Stop(c)
-					r.App.State(g, replay.StateGroupEndApiStart, nil)
-					l := r.App.Start(r.Context, replay.KernelLaunch{Stream: 0x51}, scenario.Under(g))
+					r.App.State(g, descriptor.StateGroupEndApiStart, nil)
+					l := r.App.Start(r.Context, descriptor.KernelLaunch{Stream: 0x51}, scenario.Under(g))
 					r.App.Stop(l)
 					r.App.Stop(g)
 					at := s.Now()
 					s.At(at + 3000) // behind long work on the stream
 					d := r.Driver
-					plan := d.Start(r.Context, replay.Group{})
-					op := d.Start(r.Context, replay.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+					plan := d.Start(r.Context, descriptor.Group{})
+					op := d.Start(r.Context, descriptor.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
 						NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
 						scenario.Under(c), scenario.InGroup(plan))
 					d.Stop(op)
@@ -160,9 +160,9 @@ func kernel(s *scenario.Scenario, r *scenario.Rank, op *scenario.Event, channel 
 	back := s.Now()
 	p := r.App.Process()
 	s.At(max(back, from) + 2)
-	e := r.Progress.Start(r.Context, replay.KernelCh{ChannelID: channel, PTimer: p.GPU(from)}, scenario.Under(op))
+	e := r.Progress.Start(r.Context, descriptor.KernelCh{ChannelID: channel, PTimer: p.GPU(from)}, scenario.Under(op))
 	s.At(max(s.Now(), to) + 2)
-	r.Progress.State(e, replay.StateKernelChStop, scenario.PTimer(p.GPU(to)))
+	r.Progress.State(e, descriptor.StateKernelChStop, scenario.PTimer(p.GPU(to)))
 	r.Progress.Stop(e)
 	s.At(back)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
-	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
@@ -52,28 +52,28 @@ var groupHazards = []hazard{
 			for _, r := range ranks {
 				u := r.App
 				call := func(g *scenario.Event) *scenario.Event {
-					c := u.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+					c := u.Start(r.Context, descriptor.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
 						Stream: 0x51}, scenario.Under(g))
 					u.Stop(c)
 					return c
 				}
-				first := u.Start(r.Context, replay.GroupApi{GroupDepth: 2})
-				u.State(first, replay.StateGroupStartApiStop, nil)
+				first := u.Start(r.Context, descriptor.GroupApi{GroupDepth: 2})
+				u.State(first, descriptor.StateGroupStartApiStop, nil)
 				calls := []*scenario.Event{call(first), call(first)}
-				u.State(first, replay.StateGroupEndApiStart, nil)
+				u.State(first, descriptor.StateGroupEndApiStart, nil)
 				u.Stop(first)
-				second := u.Start(r.Context, replay.GroupApi{GroupDepth: 2})
-				u.State(second, replay.StateGroupStartApiStop, nil)
+				second := u.Start(r.Context, descriptor.GroupApi{GroupDepth: 2})
+				u.State(second, descriptor.StateGroupStartApiStop, nil)
 				calls = append(calls, call(second))
-				u.State(second, replay.StateGroupEndApiStart, nil)
-				launch := u.Start(r.Context, replay.KernelLaunch{Stream: 0x51}, scenario.Under(first))
+				u.State(second, descriptor.StateGroupEndApiStart, nil)
+				launch := u.Start(r.Context, descriptor.KernelLaunch{Stream: 0x51}, scenario.Under(first))
 				u.Stop(launch)
 				begin := s.Now()
-				plan := u.Start(r.Context, replay.Group{})
+				plan := u.Start(r.Context, descriptor.Group{})
 				var ops []*scenario.Event
 				for i, c := range calls {
 					ops = append(ops, u.Start(r.Context,
-						replay.Coll{SeqNumber: uint64(i), Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+						descriptor.Coll{SeqNumber: uint64(i), Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
 							NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
 						scenario.Under(c), scenario.InGroup(plan)))
 				}
@@ -107,22 +107,22 @@ var groupHazards = []hazard{
 			}
 			for i := range 2 {
 				u := a[i].App
-				g := u.Start(a[i].Context, replay.GroupApi{GroupDepth: 2})
-				u.State(g, replay.StateGroupStartApiStop, nil)
+				g := u.Start(a[i].Context, descriptor.GroupApi{GroupDepth: 2})
+				u.State(g, descriptor.StateGroupStartApiStop, nil)
 				var calls []*scenario.Event
 				for _, r := range []*scenario.Rank{a[i], b[i]} {
-					c := u.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+					c := u.Start(r.Context, descriptor.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
 						Stream: 0x51}, scenario.Under(g))
 					u.Stop(c)
 					calls = append(calls, c)
 				}
-				u.State(g, replay.StateGroupEndApiStart, nil)
+				u.State(g, descriptor.StateGroupEndApiStart, nil)
 				for k, r := range []*scenario.Rank{a[i], b[i]} {
-					l := u.Start(r.Context, replay.KernelLaunch{Stream: 0x51}, scenario.Under(g))
+					l := u.Start(r.Context, descriptor.KernelLaunch{Stream: 0x51}, scenario.Under(g))
 					u.Stop(l)
 					begin := s.Now()
-					plan := u.Start(r.Context, replay.Group{})
-					op := u.Start(r.Context, replay.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+					plan := u.Start(r.Context, descriptor.Group{})
+					op := u.Start(r.Context, descriptor.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
 						NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
 						scenario.Under(calls[k]), scenario.InGroup(plan))
 					u.Stop(op)
@@ -332,14 +332,14 @@ var groupHazards = []hazard{
 			for _, r := range ranks {
 				r.Group(scenario.Op{Func: "Send", Peer: r.Rank, NoKernel: true},
 					scenario.Op{Func: "Recv", Peer: r.Rank, NoKernel: true})
-				g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 2})
-				r.App.State(g, replay.StateGroupStartApiStop, nil)
+				g := r.App.Start(r.Context, descriptor.GroupApi{GroupDepth: 2})
+				r.App.State(g, descriptor.StateGroupStartApiStop, nil)
 				for _, f := range []string{"Send", "Recv"} {
-					c := r.App.Start(r.Context, replay.P2pApi{Func: f, Count: 16, Datatype: "ncclFloat32"},
+					c := r.App.Start(r.Context, descriptor.P2pApi{Func: f, Count: 16, Datatype: "ncclFloat32"},
 						scenario.Under(g))
 					r.App.Stop(c)
 				}
-				r.App.State(g, replay.StateGroupEndApiStart, nil)
+				r.App.State(g, descriptor.StateGroupEndApiStart, nil)
 				r.App.Stop(g)
 			}
 			s.Advance(100)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
@@ -66,8 +67,8 @@ var handleHazards = []hazard{
 			reduceAgain(s, ranks, 1)
 			p := ranks[0].Progress
 			for _, garbage := range []scenario.Raw{0x7fc900000003, 1, ^scenario.Raw(0), 0x00ff_5000_0000_0001} {
-				e := p.Start(ranks[0].Context, replay.ProxyCtrl{}, scenario.Before(garbage))
-				p.State(e, replay.StateProxyCtrlIdle, scenario.Appended(0))
+				e := p.Start(ranks[0].Context, descriptor.ProxyCtrl{}, scenario.Before(garbage))
+				p.State(e, descriptor.StateProxyCtrlIdle, scenario.Appended(0))
 				p.Stop(e)
 			}
 			reduceAgain(s, ranks, 1)
@@ -87,7 +88,7 @@ var handleHazards = []hazard{
 			for _, wild := range []scenario.Raw{0, 8, 0xdeadbeef, 0x7fff12345678, 0xffffffffffffffff,
 				0x0000_8000_0000_0000} {
 				u.Stop(wild)
-				u.State(wild, replay.StateKernelChStop, new(replay.Args))
+				u.State(wild, descriptor.StateKernelChStop, new(replay.Args))
 			}
 			reduceAgain(s, ranks, 1)
 		}),
@@ -106,7 +107,7 @@ var handleHazards = []hazard{
 			ranks[0].App.Stop(d[0].Apis[0])
 			ranks[0].App.Stop(d[0].Tasks[0])
 			ranks[0].App.Stop(d[0].Group)
-			ranks[0].App.State(d[0].GroupApi, replay.StateGroupEndApiStart, nil)
+			ranks[0].App.State(d[0].GroupApi, descriptor.StateGroupEndApiStart, nil)
 			reduceAgain(s, ranks, 1)
 		}),
 		check: func(o *outcome) {
@@ -122,14 +123,14 @@ var handleHazards = []hazard{
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce"}))
 			r, p := ranks[0], ranks[0].Progress
-			op := p.Start(r.Context, replay.ProxyOp{Peer: 1, NSteps: 1, ChunkSize: 4096}, scenario.Under(d[0].Tasks[0]))
+			op := p.Start(r.Context, descriptor.ProxyOp{Peer: 1, NSteps: 1, ChunkSize: 4096}, scenario.Under(d[0].Tasks[0]))
 			var step *scenario.Event
 			for range 5 {
-				step = p.Start(r.Context, replay.ProxyStep{Step: 0}, scenario.Under(op))
+				step = p.Start(r.Context, descriptor.ProxyStep{Step: 0}, scenario.Under(op))
 			}
-			p.State(step, replay.StateProxyStepRecvWait, scenario.TransSize(0))
-			p.State(step, replay.StateProxyStepRecvFlushWait, scenario.TransSize(4096))
-			p.State(step, replay.StateProxyStepRecvGPUWait, scenario.TransSize(4096))
+			p.State(step, descriptor.StateProxyStepRecvWait, scenario.TransSize(0))
+			p.State(step, descriptor.StateProxyStepRecvFlushWait, scenario.TransSize(4096))
+			p.State(step, descriptor.StateProxyStepRecvGPUWait, scenario.TransSize(4096))
 			p.Stop(step)
 			p.Stop(op)
 		}),
@@ -146,14 +147,14 @@ var handleHazards = []hazard{
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce"}))
 			r, p := ranks[0], ranks[0].Progress
-			op := p.Start(r.Context, replay.ProxyOp{Peer: 1, NSteps: 4, ChunkSize: 4096}, scenario.Under(d[0].Tasks[0]))
+			op := p.Start(r.Context, descriptor.ProxyOp{Peer: 1, NSteps: 4, ChunkSize: 4096}, scenario.Under(d[0].Tasks[0]))
 			var steps []*scenario.Event
 			for i := range 4 {
-				steps = append(steps, p.Start(r.Context, replay.ProxyStep{Step: i}, scenario.Under(op)))
-				p.State(steps[i], replay.StateProxyStepRecvWait, nil)
+				steps = append(steps, p.Start(r.Context, descriptor.ProxyStep{Step: i}, scenario.Under(op)))
+				p.State(steps[i], descriptor.StateProxyStepRecvWait, nil)
 			}
 			p.Stop(steps[0])
-			p.State(op, replay.StateProxyOpRecvDone, scenario.OpSteps(16384, 4))
+			p.State(op, descriptor.StateProxyOpRecvDone, scenario.OpSteps(16384, 4))
 			p.Stop(op)
 			reduceAgain(s, ranks, 1)
 		}),
@@ -174,7 +175,7 @@ var handleHazards = []hazard{
 			ranks[1].Call(scenario.Op{Func: "AllReduce", Channels: 1})
 			s.Advance(200)
 			p := ranks[0].Progress
-			p.State(old, replay.StateKernelChStop, scenario.PTimer(ranks[0].App.Process().GPU(s.Now())))
+			p.State(old, descriptor.StateKernelChStop, scenario.PTimer(ranks[0].App.Process().GPU(s.Now())))
 			p.Stop(old)
 			reduceAgain(s, ranks, 2)
 		}),
@@ -257,7 +258,7 @@ var handleHazards = []hazard{
 			for range 3 {
 				d := s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Algo: "COLLNET_DIRECT"}))
 				for i, r := range ranks {
-					r.Progress.Start(r.Context, replay.ProxyOp{Peer: 1 - i, NSteps: 4, ChunkSize: 65536},
+					r.Progress.Start(r.Context, descriptor.ProxyOp{Peer: 1 - i, NSteps: 4, ChunkSize: 65536},
 						scenario.Under(d[i].Tasks[0]))
 				}
 			}
@@ -274,12 +275,12 @@ var handleHazards = []hazard{
 			"right",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
-				g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 2})
-				r.App.State(g, replay.StateGroupStartApiStop, nil)
-				c := r.App.Start(r.Context, replay.CollApi{Func: "AllGather", Count: 64, Datatype: "ncclFloat32",
+				g := r.App.Start(r.Context, descriptor.GroupApi{GroupDepth: 2})
+				r.App.State(g, descriptor.StateGroupStartApiStop, nil)
+				c := r.App.Start(r.Context, descriptor.CollApi{Func: "AllGather", Count: 64, Datatype: "ncclFloat32",
 					Stream: 0x51}, scenario.Under(g))
 				r.App.Stop(c)
-				r.App.State(g, replay.StateGroupEndApiStart, nil)
+				r.App.State(g, descriptor.StateGroupEndApiStart, nil)
 				r.App.Stop(g)
 			}
 			reduceAgain(s, ranks, 2)
@@ -297,9 +298,9 @@ var handleHazards = []hazard{
 		outcome: "the call ends where the thread's next one begins, and is marked as unfinished",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			r := ranks[0]
-			g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 1})
-			r.App.State(g, replay.StateGroupStartApiStop, nil)
-			r.App.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 64, Datatype: "ncclFloat32"},
+			g := r.App.Start(r.Context, descriptor.GroupApi{GroupDepth: 1})
+			r.App.State(g, descriptor.StateGroupStartApiStop, nil)
+			r.App.Start(r.Context, descriptor.CollApi{Func: "AllReduce", Count: 64, Datatype: "ncclFloat32"},
 				scenario.Under(g))
 			s.Advance(100)
 			reduceAgain(s, ranks, 2)
@@ -317,7 +318,7 @@ var handleHazards = []hazard{
 			r := ranks[0]
 			for range 100 {
 				u := r.App.Process().ShortThread("")
-				g := u.Start(r.Context, replay.Group{})
+				g := u.Start(r.Context, descriptor.Group{})
 				u.Stop(g)
 			}
 			reduceAgain(s, ranks, 2)

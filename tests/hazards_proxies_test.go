@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
@@ -111,11 +112,11 @@ var proxyHazards = []hazard{
 			reduceAgain(s, ranks, 1)
 			p := ranks[1].Progress
 			foreign := scenario.Raw(0x7f00_1234_5678)
-			op := p.Start(foreign, replay.ProxyOp{PID: 999999, Peer: 5, NSteps: 1, ChunkSize: 4096, IsSend: true},
+			op := p.Start(foreign, descriptor.ProxyOp{PID: 999999, Peer: 5, NSteps: 1, ChunkSize: 4096, IsSend: true},
 				scenario.Under(scenario.Raw(0x7f00_8765_4321)), scenario.WithRank(3))
-			step := p.Start(foreign, replay.ProxyStep{}, scenario.Under(op), scenario.WithRank(3))
-			p.State(step, replay.StateProxyStepSendGPUWait, scenario.TransSize(0))
-			p.State(step, replay.StateProxyStepSendWait, scenario.TransSize(4096))
+			step := p.Start(foreign, descriptor.ProxyStep{}, scenario.Under(op), scenario.WithRank(3))
+			p.State(step, descriptor.StateProxyStepSendGPUWait, scenario.TransSize(0))
+			p.State(step, descriptor.StateProxyStepSendWait, scenario.TransSize(4096))
 			p.Stop(step)
 			p.Stop(op)
 			reduceAgain(s, ranks, 1)
@@ -156,7 +157,7 @@ var proxyHazards = []hazard{
 			reduceAgain(s, ranks, 1)
 			p := ranks[0].Progress
 			for range 4 {
-				p.State(scenario.Raw(0), replay.StateNetPluginUpdate, new(replay.Args))
+				p.State(scenario.Raw(0), descriptor.StateNetPluginUpdate, new(replay.Args))
 				p.Stop(scenario.Raw(0))
 			}
 			reduceAgain(s, ranks, 1)

@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
 )
@@ -274,7 +275,7 @@ func (l *linkage) check(res *replay.Result) {
 						l.t.Fatalf("%s rank %d: %s %d is missing", c.Name, ctx.Rank, key, n)
 					}
 					group := w.event.Group
-					if w.event.Type != replay.TypeColl && w.event.Type != replay.TypeP2p {
+					if w.event.Type != descriptor.TypeColl && w.event.Type != descriptor.TypeP2p {
 						continue // NCCL reports no plan, nor a launch
 					}
 					truth, ok := byOrder[group]

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 )
 
 // operation is one collective or message of one communicator rank: as a recording says it happened,
@@ -105,7 +106,7 @@ func expect(rec *replay.Recording) *expected {
 		}
 		taken := make(map[*replay.Event]bool)
 		for _, ev := range p.Events {
-			if (ev.Type == replay.TypeColl || ev.Type == replay.TypeP2p) && ev.Parent != nil {
+			if (ev.Type == descriptor.TypeColl || ev.Type == descriptor.TypeP2p) && ev.Parent != nil {
 				taken[ev.Parent] = true
 			}
 		}
@@ -131,16 +132,16 @@ func commKey(c *replay.Context) string { return fmt.Sprintf("%#x/%d", c.CommID, 
 func expectedOperation(ev *replay.Event, taken map[*replay.Event]bool) *operation {
 	op := &operation{event: ev, Root: -1, Seq: -1}
 	switch d := ev.Descr.(type) {
-	case *replay.Coll:
+	case *descriptor.Coll:
 		op.Name, op.Count, op.Datatype = d.Func, d.Count, d.Datatype
 		op.Seq, op.Algo, op.Proto = int64(d.SeqNumber), d.Algo, d.Proto
-		if api, ok := parent[*replay.CollApi](ev); ok {
+		if api, ok := parent[*descriptor.CollApi](ev); ok {
 			op.Count, op.Datatype = api.Count, api.Datatype
 		}
 		if rooted(d.Func) {
 			op.Root = int64(d.Root)
 		}
-	case *replay.CollApi:
+	case *descriptor.CollApi:
 		if taken[ev] || bool(d.GraphCaptured) {
 			return nil
 		}
@@ -148,7 +149,7 @@ func expectedOperation(ev *replay.Event, taken map[*replay.Event]bool) *operatio
 		if rooted(d.Func) {
 			op.Root = int64(d.Root)
 		}
-	case *replay.P2p:
+	case *descriptor.P2p:
 		op.Name, op.Count, op.Datatype, op.Root = d.Func, d.Count, d.Datatype, int64(d.Peer)
 		bytes := d.Count * elementSize[d.Datatype]
 		if d.Func == "Send" {
@@ -162,7 +163,7 @@ func expectedOperation(ev *replay.Event, taken map[*replay.Event]bool) *operatio
 	}
 	n, bytes := uint64(ev.Context.NRanks), op.Count*elementSize[op.Datatype]
 	op.Sent, op.Received = sizes(op.Name, n, bytes, op.Root == int64(ev.Context.Rank))
-	if d, ok := ev.Descr.(*replay.Coll); ok && op.Name == "AllGather" &&
+	if d, ok := ev.Descr.(*descriptor.Coll); ok && op.Name == "AllGather" &&
 		uint64(d.SendBuff) == uint64(d.RecvBuff)+uint64(ev.Context.Rank)*bytes {
 		op.Sent, op.Received = (n-1)*bytes, (n-1)*bytes // in place
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/scenario"
 )
@@ -51,11 +52,11 @@ func userRegions(p *replay.Process) map[*replay.Thread][]userRegion {
 	inside := make(map[*replay.Event][]*replay.Event) // the plain call's operations
 	out := make(map[*replay.Thread][]userRegion)
 	for _, e := range p.Events {
-		if e.Type != replay.TypeCollApi && e.Type != replay.TypeP2pApi {
+		if e.Type != descriptor.TypeCollApi && e.Type != descriptor.TypeP2pApi {
 			continue
 		}
 		g, thread := e.Parent, e.Start.Thread
-		plain := g != nil && g.Type == replay.TypeGroupApi && g.Descr.(*replay.GroupApi).GroupDepth == 1 &&
+		plain := g != nil && g.Type == descriptor.TypeGroupApi && g.Descr.(*descriptor.GroupApi).GroupDepth == 1 &&
 			g.Start.Thread == thread && (g.Stop == nil || g.Stop.Index > e.Start.Index)
 		if plain {
 			inside[g] = append(inside[g], e)
@@ -70,7 +71,7 @@ func userRegions(p *replay.Process) map[*replay.Thread][]userRegion {
 			end = g.Stop.Index
 		}
 		for _, other := range p.Events {
-			if other.Type == replay.TypeGroupApi && other.Start.Thread == g.Start.Thread &&
+			if other.Type == descriptor.TypeGroupApi && other.Start.Thread == g.Start.Thread &&
 				other.Start.Index > g.Start.Index {
 				end = min(end, other.Start.Index)
 			}
@@ -88,9 +89,9 @@ func callOf(e *replay.Event) (string, uint64) {
 	var name, datatype string
 	var count uint64
 	switch d := e.Descr.(type) {
-	case *replay.CollApi:
+	case *descriptor.CollApi:
 		name, datatype, count = d.Func, d.Datatype, uint64(d.Count)
-	case *replay.P2pApi:
+	case *descriptor.P2pApi:
 		name, datatype, count = d.Func, d.Datatype, uint64(d.Count)
 	}
 	bytes := uint64(unsized)

@@ -17,6 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -114,8 +115,8 @@ func dump(p *replay.Process) *profiler {
 				switch {
 				case a.PTimer != nil:
 					r["pTimer"] = *a.PTimer
-				case a.TransSize != nil && (c.State == replay.StateProxyStepSendWait ||
-					c.State == replay.StateProxyStepRecvFlushWait):
+				case a.TransSize != nil && (c.State == descriptor.StateProxyStepSendWait ||
+					c.State == descriptor.StateProxyStepRecvFlushWait):
 					r["transSize"] = *a.TransSize
 				case a.AppendedProxyOps != nil:
 					r["appendedProxyOps"] = *a.AppendedProxyOps
@@ -144,37 +145,37 @@ func (m *profiler) stop(e *replay.Event) {
 	} else {
 		r["gpuUuid"], r["commId"], r["rank"], r["isPxn"] = "", 0, -1, true
 	}
-	hex := func(p replay.Pointer) string { return fmt.Sprintf("0x%x", uint64(p)) }
+	hex := func(p descriptor.Pointer) string { return fmt.Sprintf("0x%x", uint64(p)) }
 	d := object{}
 	switch v := e.Descr.(type) {
-	case *replay.GroupApi:
+	case *descriptor.GroupApi:
 		d = object{"depth": v.GroupDepth, "graphCaptured": bool(v.GraphCaptured)}
-	case *replay.CollApi:
+	case *descriptor.CollApi:
 		d = object{"func": v.Func, "count": v.Count, "dtype": v.Datatype, "root": v.Root, "stream": hex(v.Stream),
 			"graphCaptured": bool(v.GraphCaptured)}
-	case *replay.P2pApi:
+	case *descriptor.P2pApi:
 		d = object{"func": v.Func, "count": v.Count, "dtype": v.Datatype, "stream": hex(v.Stream),
 			"graphCaptured": bool(v.GraphCaptured)}
-	case *replay.KernelLaunch:
+	case *descriptor.KernelLaunch:
 		d = object{"stream": hex(v.Stream)}
-	case *replay.Coll:
+	case *descriptor.Coll:
 		d = object{
 			"func": v.Func, "seq": v.SeqNumber, "algo": v.Algo, "proto": v.Proto, "channels": v.NChannels,
 			"warps": v.NWarps, "count": v.Count, "root": v.Root,
 			"dtype": v.Datatype, "sendBuff": hex(v.SendBuff), "recvBuff": hex(v.RecvBuff),
 			"parentGroup": m.pointer(e.Group),
 		}
-	case *replay.P2p:
+	case *descriptor.P2p:
 		d = object{"func": v.Func, "peer": v.Peer, "channels": v.NChannels, "count": v.Count, "dtype": v.Datatype,
 			"buff": hex(v.Buff), "parentGroup": m.pointer(e.Group)}
-	case *replay.ProxyOp:
+	case *descriptor.ProxyOp:
 		d = object{"channel": v.ChannelID, "peer": v.Peer, "steps": v.NSteps, "chunkSize": v.ChunkSize,
 			"isSend": bool(v.IsSend), "eventPid": v.PID}
-	case *replay.ProxyStep:
+	case *descriptor.ProxyStep:
 		d = object{"step": v.Step}
-	case *replay.KernelCh:
+	case *descriptor.KernelCh:
 		d = object{"channel": v.ChannelID, "pTimer": v.PTimer}
-	case *replay.NetPlugin:
+	case *descriptor.NetPlugin:
 		d = object{"id": v.ID, "data": "null"}
 	}
 	r["func"] = cmp.Or(fmt.Sprint(d["func"]), "")
@@ -236,14 +237,14 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 						continue
 					}
 					switch v := e.Descr.(type) {
-					case *replay.Coll:
+					case *descriptor.Coll:
 						want[operation{v.Func, e.Context.CommID, e.Context.Rank, -1}]++
-					case *replay.P2p:
+					case *descriptor.P2p:
 						want[operation{v.Func, e.Context.CommID, e.Context.Rank, v.Peer}]++
-					case *replay.KernelCh:
+					case *descriptor.KernelCh:
 						for _, c := range e.States {
 							if c.Args != nil && c.Args.PTimer != nil && e.Parent != nil {
-								if f, ok := e.Parent.Descr.(*replay.Coll); ok {
+								if f, ok := e.Parent.Descr.(*descriptor.Coll); ok {
 									longest[f.Func] = max(longest[f.Func], *c.Args.PTimer-v.PTimer)
 								}
 							}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -39,15 +40,15 @@ func (c *Call) shape(p *Process) string {
 	case CallStart:
 		e := c.Event
 		s := fmt.Sprintf("start %s rank %d parent %t", e.Type, e.Rank, e.ParentObj != 0)
-		for i, f := range eventTypes[e.Type].fields {
+		for i, f := range descriptor.Types[e.Type].Fields {
 			switch {
-			case f.kind == fieldHandle, f.some && e.values[i] == nil:
-			case f.kind == fieldPID && string(e.values[i]) == fmt.Sprint(p.PID):
+			case f.Kind == descriptor.Handle, f.Optional && e.values[i] == nil:
+			case f.Kind == descriptor.PID && string(e.values[i]) == fmt.Sprint(p.PID):
 				s += " pid=self"
-			case f.kind == fieldNet && e.sock != nil:
+			case f.Kind == descriptor.NetData && e.sock != nil:
 				s += " sock=" + compact(e.sock)
 			default:
-				s += " " + f.name + "=" + compact(e.values[i])
+				s += " " + f.Name + "=" + compact(e.values[i])
 			}
 		}
 		return s
@@ -83,38 +84,38 @@ func (h *heard) shape(pid int) string {
 		return fmt.Sprintf("init %#x %q %d %d %d", uint64(h.CommID), name, h.NNodes, h.NRanks, h.Rank)
 	case "start":
 		s := fmt.Sprintf("start %s rank %d parent %t", h.TypeName, h.Rank, h.ParentObj != 0)
-		for _, t := range eventTypes {
-			if t.name != h.TypeName {
+		for _, t := range descriptor.Types {
+			if t.Name != h.TypeName {
 				continue
 			}
-			for _, f := range t.fields {
-				v := h.D[f.name]
+			for _, f := range t.Fields {
+				v := h.D[f.Name]
 				text := fmt.Sprint(v)
 				if v == nil {
 					text = "null"
 				}
-				_, given := h.D[f.name]
+				_, given := h.D[f.Name]
 				switch {
-				case f.kind == fieldHandle, f.some && !given:
-				case f.kind == fieldPID && text == fmt.Sprint(pid):
+				case f.Kind == descriptor.Handle, f.Optional && !given:
+				case f.Kind == descriptor.PID && text == fmt.Sprint(pid):
 					s += " pid=self"
-				case f.kind == fieldNet && h.D["sock"] != nil:
+				case f.Kind == descriptor.NetData && h.D["sock"] != nil:
 					k := h.D["sock"].(map[string]any)
 					s += fmt.Sprintf(" sock={type:%v,fd:%v,op:%v,length:%v}", k["type"], k["fd"], k["op"], k["length"])
 				default:
-					s += " " + f.name + "=" + text
+					s += " " + f.Name + "=" + text
 				}
 			}
 		}
 		return s
 	case "state":
 		s := fmt.Sprintf("state %d", h.State)
-		switch st := State(h.State); {
+		switch st := descriptor.State(h.State); {
 		case h.Args == nil:
 			return s + " NULL"
-		case st >= StateProxyCtrlIdle && st <= StateProxyCtrlAppendEnd:
+		case st >= descriptor.StateProxyCtrlIdle && st <= descriptor.StateProxyCtrlAppendEnd:
 			return fmt.Sprintf("%s %d", s, h.Args.I32)
-		case st == StateProxyOpInProgress || st == StateGroupStartApiStop || st == StateGroupEndApiStart:
+		case st == descriptor.StateProxyOpInProgress || st == descriptor.StateGroupStartApiStop || st == descriptor.StateGroupEndApiStart:
 			return s + " {}"
 		}
 		return fmt.Sprintf("%s %d", s, h.Args.U64)
@@ -204,12 +205,12 @@ func (c *comparison) agreement(th *Thread, made []*heard) (int, string) {
 
 // handles checks that contexts and handles have the same meaning as in the recording.
 func (c *comparison) handles() {
-	handle := func(e *Event) Pointer { return c.of[e.Start].H }
-	context := func(x *Context) Pointer { return c.of[x.Init].Ctx }
+	handle := func(e *Event) descriptor.Pointer { return c.of[e.Start].H }
+	context := func(x *Context) descriptor.Pointer { return c.of[x.Init].Ctx }
 	addresses := map[string]string{} // of strings, by content
 	for _, call := range c.p.Calls {
 		h := c.of[call]
-		check := func(what string, got, want Pointer) {
+		check := func(what string, got, want descriptor.Pointer) {
 			c.t.Helper()
 			if got != want {
 				c.t.Errorf("process %d, seq %d (%s): %s is %#x, want %#x", c.p.Index, call.Seq, call.Kind, what, got, want)
@@ -227,7 +228,7 @@ func (c *comparison) handles() {
 		case CallStart:
 			e := call.Event
 			check("context", h.Ctx, context(e.Context))
-			parent, before := Pointer(0), e.Before
+			parent, before := descriptor.Pointer(0), e.Before
 			if e.Parent != nil {
 				parent = handle(e.Parent)
 			}
@@ -237,15 +238,15 @@ func (c *comparison) handles() {
 			check("parentObj", h.ParentObj, parent)
 			check("*eHandle on entry", h.HandleBefore, before)
 			if e.Group != nil {
-				var group Pointer
+				var group descriptor.Pointer
 				testkit.Must(c.t, group.UnmarshalJSON(fmt.Appendf(nil, "%q", h.D["parentGroup"])))
 				check("parentGroup", group, handle(e.Group))
 			}
-			for _, f := range eventTypes[e.Type].fields {
-				if f.kind != fieldString {
+			for _, f := range descriptor.Types[e.Type].Fields {
+				if f.Kind != descriptor.String {
 					continue
 				}
-				content, at := fmt.Sprint(h.D[f.name]), fmt.Sprint(h.D[f.name+"@"])
+				content, at := fmt.Sprint(h.D[f.Name]), fmt.Sprint(h.D[f.Name+"@"])
 				was, ok := addresses[content]
 				testkit.Check(c.t, !ok || was == at, "string %q at %s and at %s", content, was, at)
 				addresses[content] = at

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -67,8 +67,8 @@ type heard struct {
 	TID          int `json:"tid"`
 	Thread       string
 	T            uint64
-	Ctx          Pointer
-	CommID       Pointer `json:"commId"`
+	Ctx          descriptor.Pointer
+	CommID       descriptor.Pointer `json:"commId"`
 	CommName     *string
 	NNodes       int
 	NRanks       int
@@ -78,10 +78,10 @@ type heard struct {
 	Cuda, Device int
 	UUID, PCI    string
 	TypeName     string
-	ParentObj    Pointer
-	HandleBefore Pointer
+	ParentObj    descriptor.Pointer
+	HandleBefore descriptor.Pointer
 	D            map[string]any
-	H            Pointer
+	H            descriptor.Pointer
 	State        int
 	StateName    string
 	Args         *struct {

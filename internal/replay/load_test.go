@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
@@ -47,7 +48,7 @@ func TestEachRecordingLoads(t *testing.T) {
 				for n, e := range p.Events {
 					testkit.Require(t, e.Index == n+1 && e.Context != nil && e.Stop != nil && e.Start.Event == e,
 						"process %d: event %d is %+v", i, n, e)
-					testkit.Check(t, e.Type == TypeProxyCtrl || e.Type == TypeGroup || e.Root() != nil,
+					testkit.Check(t, e.Type == descriptor.TypeProxyCtrl || e.Type == descriptor.TypeGroup || e.Root() != nil,
 						"process %d: %s %d belongs to no call", i, e.Type, e.ID)
 				}
 				for _, x := range p.Contexts {
@@ -71,18 +72,18 @@ func TestDescriptorsAreTyped(t *testing.T) {
 	var coll, net, issued int
 	for _, e := range p.Events {
 		switch d := e.Descr.(type) {
-		case *Coll:
+		case *descriptor.Coll:
 			coll++
-			api, ok := e.Parent.Descr.(*CollApi)
+			api, ok := e.Parent.Descr.(*descriptor.CollApi)
 			testkit.Check(t, ok && api.Func == d.Func && d.Algo == "RING" && d.NChannels >= 1 && d.SendBuff != 0 &&
-				e.Group.Type == TypeGroup, "Coll %+v under %+v", d, e.Parent.Descr)
-		case *NetPlugin:
+				e.Group.Type == descriptor.TypeGroup, "Coll %+v under %+v", d, e.Parent.Descr)
+		case *descriptor.NetPlugin:
 			net++
 			testkit.Check(t, d.ID == 0x20001 && d.Sock != nil && d.Sock.Type == 1 && d.Sock.Op <= 1 && d.Sock.FD > 0,
 				"NetPlugin %+v", d)
-			op := e.Parent.Parent.Descr.(*ProxyOp)
+			op := e.Parent.Parent.Descr.(*descriptor.ProxyOp)
 			testkit.Check(t, bool(op.IsSend) == (d.Sock.Op == 0), "NetPlugin %+v under %+v", d.Sock, op)
-		case *KernelCh:
+		case *descriptor.KernelCh:
 			if a := e.States[0].Args; a == nil || a.PTimer == nil || *a.PTimer < d.PTimer {
 				t.Errorf("KernelCh from %d to %+v", d.PTimer, a)
 			}
@@ -101,13 +102,13 @@ func TestDescriptorsAreTyped(t *testing.T) {
 }
 
 func TestEventsRememberEarlierHandlesAcrossLoads(t *testing.T) {
-	// NCCL's CollApi slot still holds the handle of a plugin that has been unloaded since.
+	// NCCL's descriptor.CollApi slot still holds the handle of a plugin that has been unloaded since.
 	p := load(t, "07-twocomms-streams").Processes[0]
 	found := false
 	for _, e := range p.Events {
 		if e.Open == 1 && e.BeforeEvent != nil && e.BeforeEvent.Open == 0 {
 			found = true
-			testkit.Check(t, e.Type == TypeCollApi && e.BeforeEvent.Type == TypeCollApi,
+			testkit.Check(t, e.Type == descriptor.TypeCollApi && e.BeforeEvent.Type == descriptor.TypeCollApi,
 				"%s after %s", e.Type, e.BeforeEvent.Type)
 		}
 	}

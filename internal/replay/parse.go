@@ -15,6 +15,7 @@ import (
 	"reflect"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 )
 
@@ -61,35 +62,35 @@ func cutOff(err error) error {
 
 // recLine has the members of all kinds of lines of a rec file.
 type recLine struct {
-	Seq           int             `json:"seq"`
-	F             string          `json:"f"`
-	T             uint64          `json:"t"`
-	TID           int             `json:"tid"`
-	PID           int             `json:"pid"`
-	API           int             `json:"api"`
-	Mask          int             `json:"mask"`
-	Mono          uint64          `json:"mono"`
-	Real          uint64          `json:"real"`
-	Name          string          `json:"name"`
-	Ctx           Pointer         `json:"ctx"`
-	CtxID         *int            `json:"ctxId"`
-	CommID        Pointer         `json:"commId"`
-	MaskBefore    int             `json:"maskBefore"`
-	CommName      *string         `json:"commName"`
-	NNodes        int             `json:"nNodes"`
-	NRanks        int             `json:"nranks"`
-	Rank          int             `json:"rank"`
-	Type          uint64          `json:"type"`
-	TypeName      string          `json:"typeName"`
-	ParentObj     Pointer         `json:"parentObj"`
-	ParentID      *int            `json:"parentId"`
-	ParentStopped int             `json:"parentStopped"`
-	HandleBefore  Pointer         `json:"handleBefore"`
-	D             json.RawMessage `json:"d"`
-	H             Pointer         `json:"h"`
-	ID            *int            `json:"id"`
-	State         *int            `json:"state"`
-	Args          *Args           `json:"args"`
+	Seq           int                `json:"seq"`
+	F             string             `json:"f"`
+	T             uint64             `json:"t"`
+	TID           int                `json:"tid"`
+	PID           int                `json:"pid"`
+	API           int                `json:"api"`
+	Mask          int                `json:"mask"`
+	Mono          uint64             `json:"mono"`
+	Real          uint64             `json:"real"`
+	Name          string             `json:"name"`
+	Ctx           descriptor.Pointer `json:"ctx"`
+	CtxID         *int               `json:"ctxId"`
+	CommID        descriptor.Pointer `json:"commId"`
+	MaskBefore    int                `json:"maskBefore"`
+	CommName      *string            `json:"commName"`
+	NNodes        int                `json:"nNodes"`
+	NRanks        int                `json:"nranks"`
+	Rank          int                `json:"rank"`
+	Type          uint64             `json:"type"`
+	TypeName      string             `json:"typeName"`
+	ParentObj     descriptor.Pointer `json:"parentObj"`
+	ParentID      *int               `json:"parentId"`
+	ParentStopped int                `json:"parentStopped"`
+	HandleBefore  descriptor.Pointer `json:"handleBefore"`
+	D             json.RawMessage    `json:"d"`
+	H             descriptor.Pointer `json:"h"`
+	ID            *int               `json:"id"`
+	State         *int               `json:"state"`
+	Args          *Args              `json:"args"`
 	// Only the plugin's own recordings have these.
 	Host   string `json:"host"`
 	Boot   string `json:"boot"`
@@ -111,7 +112,7 @@ type loader struct {
 	threads  map[int]*Thread
 	contexts map[int]*Context
 	events   map[int]*Event
-	handles  map[Pointer]*Event
+	handles  map[descriptor.Pointer]*Event
 	names    map[int]string
 	short    map[int]bool
 	stops    map[*Event]int
@@ -122,7 +123,7 @@ func newLoader() *loader {
 	return &loader{
 		p:       new(Process),
 		threads: map[int]*Thread{},
-		handles: map[Pointer]*Event{},
+		handles: map[descriptor.Pointer]*Event{},
 		names:   map[int]string{},
 		short:   map[int]bool{},
 		stops:   map[*Event]int{},
@@ -262,7 +263,7 @@ func (l *loader) start(r *recLine) error {
 	e := &Event{
 		Index: len(l.p.Events) + 1, Open: call.Open, Handle: r.H, Context: call.Context, ContextPointer: r.Ctx,
 		ParentObj: r.ParentObj, ParentStopped: r.ParentStopped, Rank: r.Rank, Before: r.HandleBefore, Start: call,
-		Type: typeOf(r.Type, r.TypeName), TypeBits: r.Type,
+		Type: descriptor.FindType(r.Type, r.TypeName), TypeBits: r.Type,
 		Publish: r.Publish, ForeignContext: r.CtxFrom, ForeignParent: r.ParentFrom,
 	}
 	call.Event = e
@@ -288,8 +289,8 @@ func (l *loader) start(r *recLine) error {
 
 // descr reads the descriptor twice: into the type's Go struct, and as raw members in the order of programs.
 func (l *loader) descr(e *Event, text json.RawMessage) error {
-	info := &eventTypes[e.Type]
-	e.Descr = reflect.New(reflect.TypeOf(info.descr)).Interface()
+	info := &descriptor.Types[e.Type]
+	e.Descr = reflect.New(reflect.TypeOf(info.Descr)).Interface()
 	if len(text) == 0 {
 		return fmt.Errorf("%s without descriptor", e.Type)
 	}
@@ -306,24 +307,24 @@ func (l *loader) descr(e *Event, text json.RawMessage) error {
 			return fmt.Errorf("descriptor of %s: pidFrom: %w", e.Type, err)
 		}
 	}
-	for _, f := range info.fields {
-		v, ok := members[f.name]
-		if !ok && f.some {
+	for _, f := range info.Fields {
+		v, ok := members[f.Name]
+		if !ok && f.Optional {
 			e.values = append(e.values, nil)
 			continue
 		}
 		if !ok {
-			return fmt.Errorf("descriptor of %s has no %s", e.Type, f.name)
+			return fmt.Errorf("descriptor of %s has no %s", e.Type, f.Name)
 		}
 		e.values = append(e.values, v)
-		if f.kind == fieldHandle {
+		if f.Kind == descriptor.Handle {
 			var id *int
-			text, ok := members[f.name+"Id"]
+			text, ok := members[f.Name+"Id"]
 			if !ok {
-				return fmt.Errorf("descriptor of %s has no %sId", e.Type, f.name)
+				return fmt.Errorf("descriptor of %s has no %sId", e.Type, f.Name)
 			}
 			if err := json.Unmarshal(text, &id); err != nil {
-				return fmt.Errorf("descriptor of %s: %sId: %w", e.Type, f.name, err)
+				return fmt.Errorf("descriptor of %s: %sId: %w", e.Type, f.Name, err)
 			}
 			group, err := l.event(id)
 			if err != nil {
@@ -376,7 +377,7 @@ func (l *loader) state(r *recLine) error {
 	if r.State == nil || int64(*r.State) != int64(int32(*r.State)) {
 		return errors.New("the state is missing, or no 32-bit number")
 	}
-	call.State = State(*r.State)
+	call.State = descriptor.State(*r.State)
 	call.Args = r.Args
 	if e := call.Event; e != nil {
 		call.Context = e.Context

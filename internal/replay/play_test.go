@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
@@ -138,7 +139,7 @@ func programFile(t testing.TB, program []byte) string {
 }
 
 // only returns the numbers of a recording's starts for these types.
-func only(all map[string]int, types ...EventType) map[string]int {
+func only(all map[string]int, types ...descriptor.Type) map[string]int {
 	part := map[string]int{}
 	for _, t := range types {
 		if n := all[t.String()]; n > 0 {
@@ -160,26 +161,26 @@ func TestTheMaskDecidesWhatIsStarted(t *testing.T) {
 		}
 	}
 	net := rec.Run.Starts["NetPlugin"]
-	api := []EventType{TypeGroupApi, TypeCollApi, TypeP2pApi}
-	tasks := append([]EventType{TypeGroup, TypeColl, TypeP2p}, api...)
+	api := []descriptor.Type{descriptor.TypeGroupApi, descriptor.TypeCollApi, descriptor.TypeP2pApi}
+	tasks := append([]descriptor.Type{descriptor.TypeGroup, descriptor.TypeColl, descriptor.TypeP2p}, api...)
 	for _, test := range []struct {
 		mask uint64
-		want []EventType
+		want []descriptor.Type
 		null int
 	}{
 		{0, nil, null + net},
-		{TypeProxyCtrl.Bit(), []EventType{TypeProxyCtrl}, null + net},
-		{TypeGroupApi.Bit(), []EventType{TypeGroupApi}, null + net},
-		{TypeKernelLaunch.Bit(), []EventType{TypeGroupApi, TypeKernelLaunch}, null + net},
-		{TypeP2pApi.Bit(), []EventType{TypeGroupApi, TypeP2pApi}, null + net},
-		{TypeP2p.Bit(), []EventType{TypeGroupApi, TypeP2pApi, TypeGroup, TypeP2p}, null + net},
-		{TypeColl.Bit(), []EventType{TypeGroupApi, TypeCollApi, TypeGroup, TypeColl}, null + net},
-		{TypeGroup.Bit(), []EventType{TypeGroupApi, TypeGroup}, null + net},
-		{TypeKernelCh.Bit(), append([]EventType{TypeKernelCh}, tasks...), null + net},
-		{TypeProxyOp.Bit(), append([]EventType{TypeProxyOp}, tasks...), null + net},
-		{TypeProxyStep.Bit(), append([]EventType{TypeProxyOp, TypeProxyStep}, tasks...), null + net},
-		{TypeNetPlugin.Bit(), append([]EventType{TypeProxyOp, TypeProxyStep, TypeNetPlugin}, tasks...), null},
-		{TypeCeColl.Bit(), []EventType{TypeGroupApi, TypeCollApi}, null + net},
+		{descriptor.TypeProxyCtrl.Bit(), []descriptor.Type{descriptor.TypeProxyCtrl}, null + net},
+		{descriptor.TypeGroupApi.Bit(), []descriptor.Type{descriptor.TypeGroupApi}, null + net},
+		{descriptor.TypeKernelLaunch.Bit(), []descriptor.Type{descriptor.TypeGroupApi, descriptor.TypeKernelLaunch}, null + net},
+		{descriptor.TypeP2pApi.Bit(), []descriptor.Type{descriptor.TypeGroupApi, descriptor.TypeP2pApi}, null + net},
+		{descriptor.TypeP2p.Bit(), []descriptor.Type{descriptor.TypeGroupApi, descriptor.TypeP2pApi, descriptor.TypeGroup, descriptor.TypeP2p}, null + net},
+		{descriptor.TypeColl.Bit(), []descriptor.Type{descriptor.TypeGroupApi, descriptor.TypeCollApi, descriptor.TypeGroup, descriptor.TypeColl}, null + net},
+		{descriptor.TypeGroup.Bit(), []descriptor.Type{descriptor.TypeGroupApi, descriptor.TypeGroup}, null + net},
+		{descriptor.TypeKernelCh.Bit(), append([]descriptor.Type{descriptor.TypeKernelCh}, tasks...), null + net},
+		{descriptor.TypeProxyOp.Bit(), append([]descriptor.Type{descriptor.TypeProxyOp}, tasks...), null + net},
+		{descriptor.TypeProxyStep.Bit(), append([]descriptor.Type{descriptor.TypeProxyOp, descriptor.TypeProxyStep}, tasks...), null + net},
+		{descriptor.TypeNetPlugin.Bit(), append([]descriptor.Type{descriptor.TypeProxyOp, descriptor.TypeProxyStep, descriptor.TypeNetPlugin}, tasks...), null},
+		{descriptor.TypeCeColl.Bit(), []descriptor.Type{descriptor.TypeGroupApi, descriptor.TypeCollApi}, null + net},
 	} {
 		t.Run(fmt.Sprintf("%#x", test.mask), func(t *testing.T) {
 			res, _ := mustPlay(t, rec, Options{Env: []string{fmt.Sprintf("RECORDER_MASK=%d", test.mask)}})
@@ -201,12 +202,12 @@ func TestChildrenOfDeclinedEventsHaveNoParent(t *testing.T) {
 	testkit.SkipUnderRace(t)
 	rec := load(t, "02-allcoll-4p-net")
 	res, out := mustPlay(t, rec, Options{Env: []string{fmt.Sprintf(
-		"RECORDER_DECLINE=%d", TypeColl.Bit()|TypeNetPlugin.Bit()|TypeGroup.Bit())}})
+		"RECORDER_DECLINE=%d", descriptor.TypeColl.Bit()|descriptor.TypeNetPlugin.Bit()|descriptor.TypeGroup.Bit())}})
 	sum := res.Total()
-	declined := only(rec.Run.Starts, TypeColl, TypeNetPlugin, TypeGroup)
+	declined := only(rec.Run.Starts, descriptor.TypeColl, descriptor.TypeNetPlugin, descriptor.TypeGroup)
 	testkit.Check(t, maps.Equal(sum.Delivered.Declined, declined),
 		"declined %v, want %v", sum.Delivered.Declined, declined)
-	if want := only(rec.Run.Starts, TypeColl, TypeGroup); !maps.Equal(sum.Suppressed.Stops, want) {
+	if want := only(rec.Run.Starts, descriptor.TypeColl, descriptor.TypeGroup); !maps.Equal(sum.Suppressed.Stops, want) {
 		t.Errorf("stops held back %v, want %v", sum.Suppressed.Stops, want)
 	}
 	if want :=
@@ -230,7 +231,7 @@ func TestChildrenOfDeclinedEventsHaveNoParent(t *testing.T) {
 	want := 0
 	for _, p := range rec.Processes {
 		for _, e := range p.Events {
-			if e.Type == TypeKernelCh && e.Parent.Type == TypeColl {
+			if e.Type == descriptor.TypeKernelCh && e.Parent.Type == descriptor.TypeColl {
 				want++
 			}
 		}
@@ -248,7 +249,7 @@ func (r *Report) stops() int {
 
 func TestCollApiIsStoppedAgainWhenTheMaskIsTakenAway(t *testing.T) {
 	testkit.SkipUnderRace(t)
-	// NCCL keeps the CollApi handle after its stop; if the mask excludes the next start, NCCL stops the old event
+	// NCCL keeps the descriptor.CollApi handle after its stop; if the mask excludes the next start, NCCL stops the old event
 	// again.
 	rec := load(t, "01-allreduce-2p")
 	res, out := mustPlay(t, rec, Options{Clock: ClockRecorded, Env: []string{"RECORDER_SWITCH=3:0"}})
@@ -259,13 +260,13 @@ func TestCollApiIsStoppedAgainWhenTheMaskIsTakenAway(t *testing.T) {
 		testkit.Check(t, got == 3, "process %d: %d groups started", k, got)
 		groups := 0
 		for _, e := range p.Events {
-			if e.Type == TypeGroupApi {
+			if e.Type == descriptor.TypeGroupApi {
 				groups++
 			}
 		}
 		testkit.Check(t, r.StaleStops == groups-3, "process %d: %d stale stops of %d groups", k, r.StaleStops, groups)
-		stops := map[Pointer]int{}
-		var last Pointer
+		stops := map[descriptor.Pointer]int{}
+		var last descriptor.Pointer
 		for _, h := range hear(t, out, k) {
 			if h.F == "start" && h.TypeName == "CollApi" {
 				last = h.H
@@ -282,11 +283,11 @@ func TestAHandleThatThePluginDoesNotWriteIsReported(t *testing.T) {
 	testkit.SkipUnderRace(t)
 	rec := load(t, "01-allreduce-2p")
 	res, _ := play(t, rec, Options{Clock: ClockRecorded,
-		Env: []string{fmt.Sprintf("RECORDER_UNWRITTEN=%d", TypeProxyCtrl.Bit())}})
+		Env: []string{fmt.Sprintf("RECORDER_UNWRITTEN=%d", descriptor.TypeProxyCtrl.Bit())}})
 	want := 0
 	for _, p := range rec.Processes {
 		for _, e := range p.Events {
-			if e.Type == TypeProxyCtrl && e.Before != 0 && e.BeforeEvent == nil {
+			if e.Type == descriptor.TypeProxyCtrl && e.Before != 0 && e.BeforeEvent == nil {
 				want++
 			}
 		}

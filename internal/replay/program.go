@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 )
 
 // Compile makes the program of one process for the host: which calls to make, from which thread, and after which calls
@@ -243,7 +244,7 @@ func (c *compiler) intern(s string) int {
 
 func (c *compiler) text(s string) string { return "s" + strconv.Itoa(c.intern(s)) }
 
-func pointer(p Pointer) string {
+func pointer(p descriptor.Pointer) string {
 	if p == 0 {
 		return "-"
 	}
@@ -262,7 +263,7 @@ func (c *compiler) wait(call, earlier *Call) {
 
 // handle returns the operand for another event's handle, and makes the call wait for that event. foreign is the number
 // under which another process published the handle.
-func (c *compiler) handle(call *Call, e *Event, recorded Pointer, foreign *int) string {
+func (c *compiler) handle(call *Call, e *Event, recorded descriptor.Pointer, foreign *int) string {
 	switch {
 	case foreign != nil:
 		return "p" + strconv.Itoa(*foreign)
@@ -360,7 +361,7 @@ func (c *compiler) publish(call *Call) {
 }
 
 // context returns the operand for a context.
-func (c *compiler) context(x *Context, recorded Pointer, foreign *int) string {
+func (c *compiler) context(x *Context, recorded descriptor.Pointer, foreign *int) string {
 	switch {
 	case foreign != nil:
 		return "p" + strconv.Itoa(*foreign)
@@ -389,7 +390,7 @@ func (c *compiler) start(call *Call) error {
 	e := call.Event
 	c.calls.WriteString(c.context(e.Context, e.ContextPointer, e.ForeignContext))
 	root := e.Root()
-	if e.Type == TypeGroup {
+	if e.Type == descriptor.TypeGroup {
 		root = c.roots[e]
 		// NCCL enqueues the plans of a communicator in one order, whichever threads do it: the order of its launches,
 		// or the order of the stream's callbacks.
@@ -411,13 +412,13 @@ func (c *compiler) start(call *Call) error {
 	}
 	fmt.Fprintf(&c.calls, " %d %d %d %s %s %d", e.Index, e.Type, rootIndex,
 		c.handle(call, e.Parent, e.ParentObj, e.ForeignParent), c.handle(call, e.BeforeEvent, e.Before, nil), e.Rank)
-	if e.Type == TypeOther {
+	if e.Type == descriptor.TypeOther {
 		fmt.Fprintf(&c.calls, " x%x", e.TypeBits)
 	}
-	for i, f := range eventTypes[e.Type].fields {
+	for i, f := range descriptor.Types[e.Type].Fields {
 		v, err := c.field(call, f, e.values[i])
 		if err != nil {
-			return fmt.Errorf("%s.%s: %w", e.Type, f.name, err)
+			return fmt.Errorf("%s.%s: %w", e.Type, f.Name, err)
 		}
 		c.calls.WriteByte(' ')
 		c.calls.WriteString(v)
@@ -425,8 +426,8 @@ func (c *compiler) start(call *Call) error {
 	return nil
 }
 
-// plan returns the Group event above an event. Up to NCCL 2.27 it is the root of all but ProxyCtrl.
-func (e *Event) plan() *Event { return e.above(TypeGroup) }
+// plan returns the Group event above an event. Up to NCCL 2.27 it is the root of all but descriptor.ProxyCtrl.
+func (e *Event) plan() *Event { return e.above(descriptor.TypeGroup) }
 
 // stated returns what releases up to 2.26 write about the communicator into each operation.
 func (e *Event) stated(c *compiler, name string) string {
@@ -439,21 +440,21 @@ func (e *Event) stated(c *compiler, name string) string {
 			return c.text(*e.Context.CommName)
 		}
 	case "commHash":
-		return pointer(Pointer(e.Context.CommID))
+		return pointer(descriptor.Pointer(e.Context.CommID))
 	}
 	return "-"
 }
 
-func (c *compiler) field(call *Call, f field, raw json.RawMessage) (string, error) {
+func (c *compiler) field(call *Call, f descriptor.Field, raw json.RawMessage) (string, error) {
 	e := call.Event
 	if raw == nil {
-		if e.Type != TypeColl && e.Type != TypeP2p {
+		if e.Type != descriptor.TypeColl && e.Type != descriptor.TypeP2p {
 			return "-", nil
 		}
-		return e.stated(c, f.name), nil
+		return e.stated(c, f.Name), nil
 	}
-	switch f.kind {
-	case fieldString:
+	switch f.Kind {
+	case descriptor.String:
 		var s *string
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return "", err
@@ -462,19 +463,19 @@ func (c *compiler) field(call *Call, f field, raw json.RawMessage) (string, erro
 			return "-", nil
 		}
 		return c.text(*s), nil
-	case fieldPointer, fieldHandle, fieldNet:
-		var p Pointer
+	case descriptor.Opaque, descriptor.Handle, descriptor.NetData:
+		var p descriptor.Pointer
 		if err := json.Unmarshal(raw, &p); err != nil {
 			return "", err
 		}
-		if f.kind == fieldHandle {
+		if f.Kind == descriptor.Handle {
 			return c.handle(call, e.Group, p, nil), nil
 		}
-		if net, ok := e.Descr.(*NetPlugin); ok {
+		if net, ok := e.Descr.(*descriptor.NetPlugin); ok {
 			return netOperand(net.ID, p, net.Sock, net.IB)
 		}
 		return pointer(p), nil
-	case fieldPID:
+	case descriptor.PID:
 		if e.ForeignPID != nil {
 			return "a" + strconv.Itoa(*e.ForeignPID), nil
 		}
@@ -504,7 +505,7 @@ const (
 
 // netOperand returns the operand for a network plugin's data: the contents if they are known, otherwise an address
 // that must not be read.
-func netOperand(id int64, data Pointer, sock *Sock, ib *IB) (string, error) {
+func netOperand(id int64, data descriptor.Pointer, sock *descriptor.Sock, ib *descriptor.IB) (string, error) {
 	switch {
 	case sock != nil:
 		return fmt.Sprintf("k%d:%d:%d:%d", sock.Type, sock.FD, sock.Op, sock.Length), nil
@@ -538,9 +539,9 @@ func (c *compiler) args(call *Call) (string, error) {
 		return fmt.Sprintf("=%d", *a.PTimer), nil
 	case a.Sock != nil, a.IB != nil, a.Data != nil && *a.Data != 0:
 		var id int64
-		var data Pointer
+		var data descriptor.Pointer
 		if call.Event != nil {
-			if net, ok := call.Event.Descr.(*NetPlugin); ok {
+			if net, ok := call.Event.Descr.(*descriptor.NetPlugin); ok {
 				id = net.ID
 			}
 		}

@@ -8,66 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 )
-
-// Pointer is an address or another opaque 64-bit number, written in hex in the recordings; 0 is NULL.
-type Pointer uint64
-
-// UnmarshalJSON accepts "0x…" and null.
-func (p *Pointer) UnmarshalJSON(text []byte) error {
-	if string(text) == "null" {
-		*p = 0
-		return nil
-	}
-	var s string
-	if err := json.Unmarshal(text, &s); err != nil {
-		return err
-	}
-	v, err := strconv.ParseUint(s, 0, 64)
-	if err != nil {
-		return fmt.Errorf("%q is not a pointer", s)
-	}
-	*p = Pointer(v)
-	return nil
-}
-
-// MarshalJSON writes "0x…", or null for 0.
-func (p Pointer) MarshalJSON() ([]byte, error) {
-	if p == 0 {
-		return []byte("null"), nil
-	}
-	return fmt.Appendf(nil, `"0x%x"`, uint64(p)), nil
-}
-
-// Flag is a C bool or int used as one, written as 0 or 1.
-type Flag bool
-
-// UnmarshalJSON accepts numbers and JSON booleans.
-func (f *Flag) UnmarshalJSON(text []byte) error {
-	switch string(text) {
-	case "0", "false":
-		*f = false
-	case "1", "true":
-		*f = true
-	default:
-		return fmt.Errorf("%s is not a flag", text)
-	}
-	return nil
-}
-
-// MarshalJSON writes 0 or 1.
-func (f Flag) MarshalJSON() ([]byte, error) {
-	if f {
-		return []byte("1"), nil
-	}
-	return []byte("0"), nil
-}
 
 // Recording is one recorded run.
 type Recording struct {
@@ -114,7 +61,7 @@ type Context struct {
 	Index          int // from 1, in Process.Contexts
 	Open           int // index in Process.Opens
 	ID             int // recorded id, from 1 in each Open
-	Pointer        Pointer
+	Pointer        descriptor.Pointer
 	CommID         uint64
 	CommName       *string // nil: NULL
 	NNodes, NRanks int
@@ -161,30 +108,30 @@ type Call struct {
 	Seq     int    // line number in its Open
 	T       uint64 // CLOCK_MONOTONIC_RAW at entry, ns
 	Thread  *Thread
-	Context *Context // of stops and states: the event's; nil for NULL handles and foreign contexts
-	Event   *Event   // nil for init and finalize, and for stops and states with an invalid handle
-	Handle  Pointer  // of stops and states: as recorded
+	Context *Context           // of stops and states: the event's; nil for NULL handles and foreign contexts
+	Event   *Event             // nil for init and finalize, and for stops and states with an invalid handle
+	Handle  descriptor.Pointer // of stops and states: as recorded
 	// Foreign is the number under which another process published the handle (stop, state) or the context (finalize),
 	// nil if none did.
 	Foreign        *int
-	ContextPointer Pointer // of finalize: as recorded
-	State          State   // CallState
-	Args           *Args   // of CallState: nil for NULL
-	Again          int     // of CallStop: how often the event had been stopped before
+	ContextPointer descriptor.Pointer // of finalize: as recorded
+	State          descriptor.State   // CallState
+	Args           *Args              // of CallState: nil for NULL
+	Again          int                // of CallStop: how often the event had been stopped before
 }
 
 // Args has the arguments of a state; members that the state does not define are nil.
 type Args struct {
-	// TransSize is in bytes, for ProxyStep; only in SendWait and RecvFlushWait it is the size of this step.
+	// TransSize is in bytes, for descriptor.ProxyStep; only in SendWait and RecvFlushWait it is the size of this step.
 	TransSize        *uint64 `json:"transSize,omitempty"`
-	Steps            *int    `json:"steps,omitempty"`            // ProxyOp up to NCCL 2.26, with TransSize
-	AppendedProxyOps *int64  `json:"appendedProxyOps,omitempty"` // ProxyCtrl
+	Steps            *int    `json:"steps,omitempty"`            // descriptor.ProxyOp up to NCCL 2.26, with TransSize
+	AppendedProxyOps *int64  `json:"appendedProxyOps,omitempty"` // descriptor.ProxyCtrl
 	PTimer           *uint64 `json:"pTimer,omitempty"`           // KernelChStop, KernelPhaseStop: GPU clock
 	// Data is for NetPluginUpdate. It must not be read unless Sock or IB is set.
-	Data *Pointer `json:"data,omitempty"`
-	Sock *Sock    `json:"sock,omitempty"`
-	IB   *IB      `json:"ib,omitempty"`
-	Diag *Diag    `json:"proxyDiag,omitempty"` // RCCL's version 6
+	Data *descriptor.Pointer `json:"data,omitempty"`
+	Sock *descriptor.Sock    `json:"sock,omitempty"`
+	IB   *descriptor.IB      `json:"ib,omitempty"`
+	Diag *Diag               `json:"proxyDiag,omitempty"` // RCCL's version 6
 }
 
 // Diag has the arguments of RCCL's ProxyDiagUpdate.
@@ -200,24 +147,24 @@ type Event struct {
 	Index          int // from 1, in Process.Events
 	Open           int // index in Process.Opens
 	ID             int // recorded, from 1 in each Open
-	Type           EventType
-	TypeBits       uint64   // the descriptor's type
-	Handle         Pointer  // as the recorder gave it
-	Context        *Context // nil if the context is not one of this process's
-	ContextPointer Pointer
-	Parent         *Event  // nil if NULL, or not an event of this process
-	ParentObj      Pointer // as recorded
-	ParentStopped  int     // how often the parent had been stopped at the start
-	Group          *Event  // Coll and P2p: the event behind parentGroup
-	Rank           int     // as in the descriptor: 0 if NCCL does not fill it in
-	Before         Pointer // what *eHandle held on entry
-	BeforeEvent    *Event  // the earlier event with the handle Before
-	Descr          any     // *Coll, *ProxyOp, … : a pointer to the type named like Type
+	Type           descriptor.Type
+	TypeBits       uint64             // the descriptor's type
+	Handle         descriptor.Pointer // as the recorder gave it
+	Context        *Context           // nil if the context is not one of this process's
+	ContextPointer descriptor.Pointer
+	Parent         *Event             // nil if NULL, or not an event of this process
+	ParentObj      descriptor.Pointer // as recorded
+	ParentStopped  int                // how often the parent had been stopped at the start
+	Group          *Event             // Coll and P2p: the event behind parentGroup
+	Rank           int                // as in the descriptor: 0 if NCCL does not fill it in
+	Before         descriptor.Pointer // what *eHandle held on entry
+	BeforeEvent    *Event             // the earlier event with the handle Before
+	Descr          any                // *Coll, *descriptor.ProxyOp, … : a pointer to the type named like Type
 	Start          *Call
 	Stop           *Call // the first stop; nil if there is none
 	States         []*Call
 	// Numbers under which handles and contexts pass between the processes of a run, nil if they do not: the context,
-	// parent, or (for a ProxyOp) pid is replaced by what another process published under the number.
+	// parent, or (for a descriptor.ProxyOp) pid is replaced by what another process published under the number.
 	Publish, ForeignContext, ForeignParent, ForeignPID *int
 
 	values []json.RawMessage // Descr in the order of the type's fields, for Compile; nil: not recorded
@@ -226,10 +173,10 @@ type Event struct {
 
 // Root returns the GroupApi event in whose call the event's operation was issued, nil for events outside of any
 // (ProxyCtrl). The activation mask that NCCL read there applies to the whole operation.
-func (e *Event) Root() *Event { return e.above(TypeGroupApi) }
+func (e *Event) Root() *Event { return e.above(descriptor.TypeGroupApi) }
 
 // above returns the nearest event of a type among an event and its parents, nil if there is none.
-func (e *Event) above(t EventType) *Event {
+func (e *Event) above(t descriptor.Type) *Event {
 	for ; e != nil && e.Type != t; e = e.Parent {
 	}
 	return e
@@ -260,7 +207,7 @@ type Kernel struct {
 	Works        int
 	FirstCounter uint64
 	T0, T1       uint64 // CLOCK_MONOTONIC_RAW, ns
-	Aborted      Flag
+	Aborted      descriptor.Flag
 	// PTimers has the timestamps given to NCCL for each work (start, stop; GPU clock), nil if NCCL had not requested
 	// them.
 	PTimers []*[2]uint64 `json:"pTimers"`

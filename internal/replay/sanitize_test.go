@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
@@ -27,7 +28,7 @@ func TestTheHostIsCleanUnderSanitizers(t *testing.T) {
 				{Clock: ClockLive},
 				{Clock: ClockRecorded},
 				{Clock: ClockLive, NoFinalize: true, Env: []string{fmt.Sprintf(
-					"RECORDER_DECLINE=%d", TypeColl.Bit()|TypeProxyStep.Bit())}},
+					"RECORDER_DECLINE=%d", descriptor.TypeColl.Bit()|descriptor.TypeProxyStep.Bit())}},
 				{Clock: ClockLive, Die: "300"},
 				{Clock: ClockLive, Env: []string{"RECORDER_SWITCH=2:0"}},
 			} {

@@ -15,28 +15,29 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Kernel is a kernel that the GPU ran, as the fake CUPTI of tests/fakecupti knows it: what really happened, whatever
 // reached the plugin. Times are ns on CUPTI's clock. See tests/fakecupti/truth.c.
 type Kernel struct {
-	Correlation uint32         `json:"correlation"` // of the call that launched it; one for all kernels of a graph launch
-	External    replay.Pointer `json:"external"`    // external id (CUSTOM2) of the launching thread at the launch, 0: none
-	Captured    replay.Pointer `json:"captured"`    // of a graph's kernel: that when its node was captured
+	Correlation uint32             `json:"correlation"` // of the call that launched it; one for all kernels of a graph launch
+	External    descriptor.Pointer `json:"external"`    // external id (CUSTOM2) of the launching thread at the launch, 0: none
+	Captured    descriptor.Pointer `json:"captured"`    // of a graph's kernel: that when its node was captured
 	// Event is the KernelLaunch that it belongs to, also if it came with a graph: Event.Index; 0: none of NCCL's, or
 	// one that NCCL reports no launch of. Handle is what the plugin gave for that event.
-	Event  int            `json:"event"`
-	Handle replay.Pointer `json:"handle"`
-	Thread int            `json:"thread"`
-	Device int            `json:"device"`
-	Stream uint32         `json:"stream"`
-	Name   string         `json:"name"`
-	Start  uint64         `json:"start"`
-	End    uint64         `json:"end"`
-	Graph  uint32         `json:"graph"` // id of the executable graph, 0: launched by itself
-	Node   uint64         `json:"node"`
-	Source uint64         `json:"source"` // the node that Node was made from
+	Event  int                `json:"event"`
+	Handle descriptor.Pointer `json:"handle"`
+	Thread int                `json:"thread"`
+	Device int                `json:"device"`
+	Stream uint32             `json:"stream"`
+	Name   string             `json:"name"`
+	Start  uint64             `json:"start"`
+	End    uint64             `json:"end"`
+	Graph  uint32             `json:"graph"` // id of the executable graph, 0: launched by itself
+	Node   uint64             `json:"node"`
+	Source uint64             `json:"source"` // the node that Node was made from
 	// Fate is "delivered", "zeroed" (delivered without times), "dropped" (and counted by CUPTI), "hidden" (behind what
 	// cannot be read in a buffer), "pending" (never given back) or "off" (not asked for).
 	Fate string `json:"fate"`
@@ -110,7 +111,7 @@ const (
 // EVENT is the KernelLaunch, 0 if it belongs to none; times are recorded ones, ns.
 func Program(rec *replay.Recording, process int) ([]byte, error) {
 	p := rec.Processes[process]
-	k := &kernels{rec: rec, p: p, streams: map[replay.Pointer]int{}, roots: p.GroupRoots(),
+	k := &kernels{rec: rec, p: p, streams: map[descriptor.Pointer]int{}, roots: p.GroupRoots(),
 		planOf: map[*replay.Event]*plan{}}
 	for _, x := range p.Contexts {
 		if err := k.context(x); err != nil {
@@ -139,7 +140,7 @@ type action struct {
 type kernels struct {
 	rec     *replay.Recording
 	p       *replay.Process
-	streams map[replay.Pointer]int
+	streams map[descriptor.Pointer]int
 	roots   map[*replay.Event]*replay.Event
 	actions []action
 	used    map[*replay.Kernel]bool
@@ -153,7 +154,7 @@ func (k *kernels) add(call int, order uint64, format string, args ...any) {
 }
 
 // stream is CUPTI's id for a stream.
-func (k *kernels) stream(s replay.Pointer) int {
+func (k *kernels) stream(s descriptor.Pointer) int {
 	id, ok := k.streams[s]
 	if !ok {
 		id = firstStream + len(k.streams)
@@ -194,12 +195,12 @@ func (k *kernels) context(x *replay.Context) error {
 // captured tells a launch that made a node of a graph.
 func captured(launch *replay.Event) bool {
 	root := launch.Root()
-	return root != nil && bool(root.Descr.(*replay.GroupApi).GraphCaptured)
+	return root != nil && bool(root.Descr.(*descriptor.GroupApi).GraphCaptured)
 }
 
 func (k *kernels) launch(x *replay.Context, pl *plan) {
 	k.add(pl.launch.Start.Index, 1, "launch %d %d %d %d %d %d %d %s", driverDomain, cuLaunchKernelEx, pl.launch.Index,
-		k.rec.Device(k.p, x), k.stream(pl.launch.Descr.(*replay.KernelLaunch).Stream), pl.start, pl.end, pl.name)
+		k.rec.Device(k.p, x), k.stream(pl.launch.Descr.(*descriptor.KernelLaunch).Stream), pl.start, pl.end, pl.name)
 }
 
 // plans are the kernels of a communicator rank in their order, with the launch of each. Both come in one order, by
@@ -213,30 +214,30 @@ func (k *kernels) plans(x *replay.Context) ([]*plan, error) {
 			continue
 		}
 		switch e.Type {
-		case replay.TypeKernelLaunch:
+		case descriptor.TypeKernelLaunch:
 			launches[e.Root()] = append(launches[e.Root()], e)
-		case replay.TypeGroup:
+		case descriptor.TypeGroup:
 			pl := &plan{group: e, channels: map[int]int{}, funcs: map[string]bool{}}
 			plans = append(plans, pl)
 			of[e] = pl
-		case replay.TypeColl:
+		case descriptor.TypeColl:
 			if pl := of[e.Group]; pl != nil {
-				pl.funcs[e.Descr.(*replay.Coll).Func] = true
+				pl.funcs[e.Descr.(*descriptor.Coll).Func] = true
 			}
-		case replay.TypeP2p:
+		case descriptor.TypeP2p:
 			if pl := of[e.Group]; pl != nil {
 				pl.funcs["SendRecv"] = true
 			}
-		case replay.TypeKernelCh:
+		case descriptor.TypeKernelCh:
 			if e.Parent == nil || of[e.Parent.Group] == nil {
 				continue
 			}
 			pl := of[e.Parent.Group]
 			n := 0
-			if e.Parent.Type == replay.TypeColl {
+			if e.Parent.Type == descriptor.TypeColl {
 				n = 1 // a send and a receive share one
 			}
-			pl.channels[e.Descr.(*replay.KernelCh).ChannelID] += n
+			pl.channels[e.Descr.(*descriptor.KernelCh).ChannelID] += n
 		}
 	}
 	turn := map[*replay.Event]int{}
@@ -326,10 +327,10 @@ func (pl *plan) ran(line *replay.Kernel) {
 // stamped reports whether NCCL reported the stamps of a batch for an operation of a communicator rank.
 func (k *kernels) stamped(x *replay.Context, line *replay.Kernel) bool {
 	for _, e := range k.p.Events {
-		if e.Type != replay.TypeKernelCh || e.Context != x {
+		if e.Type != descriptor.TypeKernelCh || e.Context != x {
 			continue
 		}
-		ch := e.Descr.(*replay.KernelCh)
+		ch := e.Descr.(*descriptor.KernelCh)
 		for _, stamps := range line.PTimers {
 			if stamps != nil && ch.ChannelID == line.Channel && ch.PTimer == stamps[0] {
 				return true
@@ -440,7 +441,7 @@ func (k *kernels) callBefore(t *replay.Thread, time uint64, least *replay.Call) 
 		if c.T > time {
 			break
 		}
-		open := c.Kind == replay.CallStart && c.Event != nil && c.Event.Type == replay.TypeKernelLaunch
+		open := c.Kind == replay.CallStart && c.Event != nil && c.Event.Type == descriptor.TypeKernelLaunch
 		if c.Index > at && !open {
 			at = c.Index
 		}
@@ -470,7 +471,7 @@ func (k *kernels) unannounced() {
 func (k *kernels) application() {
 	domain, cbid := driverDomain, cuLaunchKernel
 	for _, e := range k.p.Events {
-		if e.Type != replay.TypeKernelLaunch || e.Stop == nil || k.inCapture(e.Stop.T) {
+		if e.Type != descriptor.TypeKernelLaunch || e.Stop == nil || k.inCapture(e.Stop.T) {
 			continue
 		}
 		k.add(e.Stop.Index, 0, "launch %d %d 0 %d %d %d %d _Z9vectorAddPKfS0_Pfi", domain, cbid,

@@ -9,15 +9,16 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 )
 
 // Memory is an allocation or a release that the fake CUPTI reported.
 type Memory struct {
-	Operation int            `json:"memory"` // 1: allocated, 2: released; as CUPTI numbers them
-	Kind      int            `json:"kind"`   // of memory, as CUPTI numbers them
-	Address   replay.Pointer `json:"address"`
-	Bytes     uint64         `json:"bytes"`
-	Time      uint64         `json:"time"` // ns on CUPTI's clock
+	Operation int                `json:"memory"` // 1: allocated, 2: released; as CUPTI numbers them
+	Kind      int                `json:"kind"`   // of memory, as CUPTI numbers them
+	Address   descriptor.Pointer `json:"address"`
+	Bytes     uint64             `json:"bytes"`
+	Time      uint64             `json:"time"` // ns on CUPTI's clock
 }
 
 // Numbers of CUPTI's.
@@ -73,18 +74,18 @@ func (k *kernels) allocate(at *replay.Call, operation, kind int, a *allocation) 
 // allocations are the ranges of addresses that the buffers of operations cover; none touches another.
 func (k *kernels) allocations() []*allocation {
 	var all []*allocation
-	use := func(e *replay.Event, at replay.Pointer, bytes uint64) {
+	use := func(e *replay.Event, at descriptor.Pointer, bytes uint64) {
 		if at != 0 {
 			all = append(all, &allocation{uint64(at), uint64(at) + max(bytes, 1), []*replay.Event{e}})
 		}
 	}
 	for _, e := range k.p.Events {
 		switch d := e.Descr.(type) {
-		case *replay.Coll:
+		case *descriptor.Coll:
 			bytes := d.Count * elementBytes(d.Datatype) * uint64(e.Context.NRanks)
 			use(e, d.SendBuff, bytes)
 			use(e, d.RecvBuff, bytes)
-		case *replay.P2p:
+		case *descriptor.P2p:
 			use(e, d.Buff, d.Count*elementBytes(d.Datatype))
 		}
 	}

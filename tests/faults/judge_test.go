@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -38,11 +39,11 @@ func (p *play) acknowledged() (all []operation) {
 				continue
 			}
 			switch d := c.Event.Descr.(type) {
-			case *replay.Coll:
+			case *descriptor.Coll:
 				if c.Event.Parent != nil { // else a hazard
 					all = append(all, operation{handle, d.Func, "COLL", c.Event.Context, i})
 				}
-			case *replay.P2p:
+			case *descriptor.P2p:
 				if c.Event.Parent != nil {
 					all = append(all, operation{handle, d.Func, "P2P", c.Event.Context, i})
 				}
@@ -372,14 +373,14 @@ func (p *play) withoutEvents() map[string]int {
 		followed := make(map[*replay.Event]bool)
 		for i := range process.Calls {
 			if e := process.Calls[i].Event; e != nil && process.Calls[i].Kind == replay.CallStart {
-				if _, coll := e.Descr.(*replay.Coll); coll {
+				if _, coll := e.Descr.(*descriptor.Coll); coll {
 					followed[e.Parent] = true
 				}
 			}
 		}
 		for i := range process.Calls {
 			if e := process.Calls[i].Event; e != nil && process.Calls[i].Kind == replay.CallStart && !followed[e] {
-				if call, ok := e.Descr.(*replay.CollApi); ok {
+				if call, ok := e.Descr.(*descriptor.CollApi); ok {
 					all[call.Func]++
 				}
 			}

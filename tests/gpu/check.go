@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 )
 
 // result is a case and what became of it.
@@ -178,7 +179,7 @@ func (v *verdict) recording(folder string, logs []*jobLog) {
 	for rank, l := range logs {
 		calls, want := 0, 0
 		for _, ev := range rec.Processes[rank].Events {
-			if ev.Type == replay.TypeCollApi {
+			if ev.Type == descriptor.TypeCollApi {
 				calls++
 			}
 		}

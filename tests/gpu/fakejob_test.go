@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -162,7 +163,7 @@ func spans(p *replay.Process) map[string][]span {
 }
 
 func toItself(ev *replay.Event) bool {
-	d, ok := ev.Descr.(*replay.P2p)
+	d, ok := ev.Descr.(*descriptor.P2p)
 	return ok && int(d.Peer) == ev.Context.Rank
 }
 
@@ -171,15 +172,15 @@ func spansOfStamps(p *replay.Process) map[string][]span {
 	type times struct{ begin, end, reported uint64 }
 	plans := make(map[*replay.Event]*times)
 	for _, ev := range p.Events {
-		if ev.Type != replay.TypeKernelCh || ev.Parent == nil || ev.Parent.Group == nil {
+		if ev.Type != descriptor.TypeKernelCh || ev.Parent == nil || ev.Parent.Group == nil {
 			continue
 		}
 		t := plans[ev.Parent.Group]
 		if t == nil {
-			t = &times{begin: ev.Descr.(*replay.KernelCh).PTimer}
+			t = &times{begin: ev.Descr.(*descriptor.KernelCh).PTimer}
 			plans[ev.Parent.Group] = t
 		}
-		t.begin = min(t.begin, ev.Descr.(*replay.KernelCh).PTimer)
+		t.begin = min(t.begin, ev.Descr.(*descriptor.KernelCh).PTimer)
 		for _, s := range ev.States {
 			if s.Args != nil && s.Args.PTimer != nil {
 				t.end, t.reported = max(t.end, *s.Args.PTimer), max(t.reported, s.T)
@@ -188,7 +189,7 @@ func spansOfStamps(p *replay.Process) map[string][]span {
 	}
 	out := make(map[string][]span)
 	for _, ev := range p.Events {
-		if d, ok := ev.Descr.(*replay.Coll); ok {
+		if d, ok := ev.Descr.(*descriptor.Coll); ok {
 			s := span{}
 			if t := plans[ev.Group]; t != nil && t.end > t.begin {
 				s = span{t.end - t.begin, t.reported}
@@ -218,7 +219,7 @@ func spansOfKernels(p *replay.Process) map[string][]span {
 	out := make(map[string][]span)
 	of := make(map[*replay.Event]*replay.Kernel)
 	for _, ev := range p.Events {
-		d, ok := ev.Descr.(*replay.Coll)
+		d, ok := ev.Descr.(*descriptor.Coll)
 		if !ok {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -104,18 +105,18 @@ func (n *numbering) event(p *replay.Process, e *replay.Event) uint64 {
 // captured reports whether the event is a call that a graph captured.
 func captured(e *replay.Event) bool {
 	switch d := e.Descr.(type) {
-	case *replay.GroupApi:
+	case *descriptor.GroupApi:
 		return bool(d.GraphCaptured)
-	case *replay.CollApi:
+	case *descriptor.CollApi:
 		return bool(d.GraphCaptured)
-	case *replay.P2pApi:
+	case *descriptor.P2pApi:
 		return bool(d.GraphCaptured)
 	}
 	return false
 }
 
 // from returns what another process published under a number, or the recorded value if number is nil.
-func (n *numbering) from(number *int, recorded replay.Pointer) uint64 {
+func (n *numbering) from(number *int, recorded descriptor.Pointer) uint64 {
 	if number == nil {
 		return uint64(recorded)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -23,7 +24,7 @@ type copied struct {
 var members = func() (all [shm.TypeCount][]copied) {
 	record := reflect.TypeFor[shm.Record]()
 	for t := range all {
-		descr := reflect.TypeOf(replay.Descriptor(replay.EventType(t)))
+		descr := reflect.TypeOf(descriptor.New(descriptor.Type(t)))
 		for i := range api.Events[t].Members {
 			m := &api.Events[t].Members[i]
 			from, known := fieldNamed(descr, m.Name)
@@ -142,12 +143,12 @@ func (c *converter) start(r *shm.Record, e *replay.Event) {
 		r.Flags |= shm.FlagUnknownChannels
 	}
 	switch d := e.Descr.(type) {
-	case *replay.Coll, *replay.P2p:
+	case *descriptor.Coll, *descriptor.P2p:
 		r.ParentGroup = c.event(c.p, e.Group)
 		if c.version < 5 {
 			r.ParentGroup = r.Arg
 		}
-	case *replay.NetPlugin:
+	case *descriptor.NetPlugin:
 		network(r, d)
 	}
 }
@@ -172,7 +173,7 @@ func assign(to, from reflect.Value) {
 const socketSend = 0
 
 // network fills in the contents of the network plugin's own descriptor, if its kind is known.
-func network(r *shm.Record, d *replay.NetPlugin) {
+func network(r *shm.Record, d *descriptor.NetPlugin) {
 	switch {
 	case d.Sock != nil && d.Sock.Type == 1:
 		r.Length, r.DeviceOrFD, r.Opcode = d.Sock.Length, int32(d.Sock.FD), int32(d.Sock.Op)

@@ -66,19 +66,19 @@ func recordType(f api.Field) string {
 	return strings.TrimSuffix(f.CType, "_t")
 }
 
-// descriptors makes replay's constants and types.
+// descriptors makes the constants and types of package descriptor.
 func descriptors(s *source) {
 	s.line(`
-package replay
+package descriptor
 
 // The event types: numbers of the bits in NCCL's activation mask, but for the last two.
 const (`)
 	for i, e := range api.Events {
-		s.line("Type%s EventType = %d // %s", e.Name, i, e.Doc)
+		s.line("Type%s Type = %d // %s", e.Name, i, e.Doc)
 	}
-	s.line(`TypeProxyDiag EventType = %d // RCCL's, with the bit of KernelPhase, in its version 6
-TypeOther EventType = %d // any that neither NCCL nor RCCL defines: Event.TypeBits says which
-typeCount EventType = %d
+	s.line(`TypeProxyDiag Type = %d // RCCL's, with the bit of KernelPhase, in its version 6
+TypeOther Type = %d // any that neither NCCL nor RCCL defines: Event.TypeBits says which
+typeCount Type = %d
 )
 
 // The states.

@@ -52,7 +52,7 @@ var files = []file{
 	{"plugin/api_records.h", "", records},
 	{"plugin/api_fill.h", "", fill},
 	{"plugin/shm/zz_events.go", "", mirror},
-	{"internal/replay/zz_events.go", "", descriptors},
+	{"internal/replay/descriptor/zz_events.go", "", descriptors},
 	{"internal/replay/host/api.h", "", hostTypes},
 	{"internal/replay/host/api.c", "", hostTables},
 	{page, "event types", eventPage},

@@ -8,18 +8,18 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
 // typeOf is the event type that a descriptor, or a pointer to one, is of; false if it is none.
-func typeOf(descr any) (replay.EventType, bool) {
+func typeOf(descr any) (descriptor.Type, bool) {
 	t := reflect.TypeOf(descr)
 	if t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	for typ := range replay.TypeOther + 1 {
-		if t == reflect.TypeOf(replay.Descriptor(typ)) {
+	for typ := range descriptor.TypeOther + 1 {
+		if t == reflect.TypeOf(descriptor.New(typ)) {
 			return typ, true
 		}
 	}

@@ -7,15 +7,14 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // TestDescriptorsAreWrittenAsTheyAreRead: each member of each type's descriptor comes back.
 func TestDescriptorsAreWrittenAsTheyAreRead(t *testing.T) {
-	for i := range replay.TypeOther + 1 {
-		d := reflect.New(reflect.TypeOf(replay.Descriptor(i)))
+	for i := range descriptor.TypeOther + 1 {
+		d := reflect.New(reflect.TypeOf(descriptor.New(i)))
 		for k := range d.Elem().NumField() {
 			switch f := d.Elem().Field(k); f.Kind() {
 			case reflect.String:

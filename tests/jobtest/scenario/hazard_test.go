@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -52,13 +53,13 @@ func rawValues() *Scenario {
 	c := u.Init(Comm{ID: 1, NRanks: 1})
 	for _, v := range []Raw{1, 0xdead, math.MaxUint64, 1 << 63, 0x7fc900000003} {
 		u.Stop(v)
-		u.State(v, replay.StateProxyOpInProgress, nil)
-		u.State(v, replay.StateKernelChStop, PTimer(7))
-		u.Stop(u.Start(v, replay.ProxyOp{}, Under(v), Before(v)))
+		u.State(v, descriptor.StateProxyOpInProgress, nil)
+		u.State(v, descriptor.StateKernelChStop, PTimer(7))
+		u.Stop(u.Start(v, descriptor.ProxyOp{}, Under(v), Before(v)))
 		u.finalize(v)
 	}
 	u.Stop(Raw(0))
-	u.State(Raw(0), replay.StateNetPluginUpdate, new(replay.Args))
+	u.State(Raw(0), descriptor.StateNetPluginUpdate, new(replay.Args))
 	u.finalize(c)
 	return s
 }
@@ -70,17 +71,17 @@ func misusedHandles() *Scenario {
 	d := r.Call(Op{Func: "AllReduce", Steps: 1})
 	s.Advance(1000)
 	group, step := d.GroupApi, d.Steps[0]
-	u.Stop(group)                                      // again
-	u.State(group, replay.StateGroupEndApiStart, nil)  // after its stop
-	u.State(step, replay.StateKernelChStop, PTimer(1)) // another type's
-	u.State(step, 77, new(replay.Args))                // nobody's
+	u.Stop(group)                                          // again
+	u.State(group, descriptor.StateGroupEndApiStart, nil)  // after its stop
+	u.State(step, descriptor.StateKernelChStop, PTimer(1)) // another type's
+	u.State(step, 77, new(replay.Args))                    // nobody's
 	u.State(step, -1, nil)
 	// 1 << 15: KernelPhase in version 7, RCCL's in its version 6
 	for _, typ := range []uint64{1 << 20, 0, 0x8003, 1 << 15} {
-		u.Stop(u.Start(r.Context, replay.Other{}, WithType(typ), Under(step)))
+		u.Stop(u.Start(r.Context, descriptor.Other{}, WithType(typ), Under(step)))
 	}
 	r.Leave()
-	u.Stop(u.Start(r.Context, replay.ProxyCtrl{})) // after finalize
+	u.Stop(u.Start(r.Context, descriptor.ProxyCtrl{})) // after finalize
 	// A second communicator keeps the plugin loaded.
 	s.At(0.5)
 	u.Init(Comm{ID: 2, NRanks: 1})
@@ -136,13 +137,13 @@ func diagnosed() *Scenario {
 	s := New("rccl", "2.29.7")
 	s.Library = "rccl"
 	r := s.Job(1, Comm{ID: 1, NRanks: 1})[0]
-	op := r.Progress.Start(r.Context, replay.ProxyOp{NSteps: 1, ChunkSize: 4096, IsSend: true, CommHash: 0xabcdef,
+	op := r.Progress.Start(r.Context, descriptor.ProxyOp{NSteps: 1, ChunkSize: 4096, IsSend: true, CommHash: 0xabcdef,
 		OpCount: -5, TraceFuncIdx: 3, TraceProtocol: 2, TracePattern: 1, TraceTotalBytes: 4096, ProxyNbytes: 4000,
 		RawProxyNsteps: 7})
-	diag := r.Progress.Start(r.Context, replay.ProxyDiag{}, Under(op))
+	diag := r.Progress.Start(r.Context, descriptor.ProxyDiag{}, Under(op))
 	args := &replay.Args{Diag: &replay.Diag{CounterKind: 9, Flags: 0x1234, Value: -2, Value2: 1 << 40}}
-	r.Progress.State(diag, replay.StateProxyDiagUpdate, args)
-	r.Progress.State(op, replay.StateProxyDiagUpdate, args)
+	r.Progress.State(diag, descriptor.StateProxyDiagUpdate, args)
+	r.Progress.State(op, descriptor.StateProxyDiagUpdate, args)
 	r.Progress.Stop(diag)
 	r.Progress.Stop(op)
 	r.Leave()
@@ -157,7 +158,7 @@ func TestShortThreads(t *testing.T) {
 	c := u.Init(Comm{ID: 1, NRanks: 1})
 	for i := range n {
 		g := p.ShortThread(fmt.Sprintf("g%d", i))
-		e := g.Start(c, replay.Group{})
+		e := g.Start(c, descriptor.Group{})
 		g.Stop(e)
 	}
 	u.finalize(c)
@@ -185,9 +186,9 @@ func TestOneProcessCarriesOutAnothersSends(t *testing.T) {
 		})
 		Leave(ranks)
 		h := play(t, s, replay.Options{Clock: clock})
-		origin, task := h.lines[0][0].Ctx, h.of(0, replay.TypeP2p)[0].H
+		origin, task := h.lines[0][0].Ctx, h.of(0, descriptor.TypeP2p)[0].H
 		found := 0
-		for _, op := range h.of(1, replay.TypeProxyOp) {
+		for _, op := range h.of(1, descriptor.TypeProxyOp) {
 			if fmt.Sprint(op.D["isSend"]) != "1" {
 				continue
 			}
@@ -195,12 +196,12 @@ func TestOneProcessCarriesOutAnothersSends(t *testing.T) {
 			testkit.Check(t, op.Ctx == origin && op.ParentObj == task && op.Rank == 0 &&
 				fmt.Sprint(op.D["pid"]) == fmt.Sprint(h.Processes[0].PID),
 				"%s: %+v, want context %#x, parent %#x, pid %d", clock, op, origin, task, h.Processes[0].PID)
-			for _, step := range h.of(1, replay.TypeProxyStep) {
+			for _, step := range h.of(1, descriptor.TypeProxyStep) {
 				testkit.Check(t, step.ParentObj != op.H || step.Ctx == origin && step.Rank == 0, "%s: %+v", clock, step)
 			}
 		}
-		if found != 1 || len(h.of(0, replay.TypeProxyOp)) != 0 {
-			t.Errorf("%s: %d sends by the second process, %d by the first", clock, found, len(h.of(0, replay.TypeProxyOp)))
+		if found != 1 || len(h.of(0, descriptor.TypeProxyOp)) != 0 {
+			t.Errorf("%s: %d sends by the second process, %d by the first", clock, found, len(h.of(0, descriptor.TypeProxyOp)))
 		}
 	}
 }

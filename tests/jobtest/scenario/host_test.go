@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
@@ -25,7 +26,7 @@ import (
 // line is what the recording plugin wrote down of one call.
 type line struct {
 	F, Thread, Library, TypeName            string
-	Ctx, CommID, ParentObj, HandleBefore, H replay.Pointer
+	Ctx, CommID, ParentObj, HandleBefore, H descriptor.Pointer
 	API, Version, NRanks, Rank, State       int
 	CommName                                *string
 	UnknownType                             uint64
@@ -95,7 +96,7 @@ func (h *heard) starts() map[string]int {
 }
 
 // of gives the starts of one type in one process.
-func (h *heard) of(process int, typ replay.EventType) []*line {
+func (h *heard) of(process int, typ descriptor.Type) []*line {
 	var all []*line
 	for _, l := range h.lines[process] {
 		if l.F == "start" && l.TypeName == typ.String() {
@@ -106,7 +107,7 @@ func (h *heard) of(process int, typ replay.EventType) []*line {
 }
 
 // states gives the states that a handle got.
-func (h *heard) states(process int, handle replay.Pointer) []*line {
+func (h *heard) states(process int, handle descriptor.Pointer) []*line {
 	var all []*line
 	for _, l := range h.lines[process] {
 		if l.F == "state" && l.H == handle {
@@ -119,13 +120,13 @@ func (h *heard) states(process int, handle replay.Pointer) []*line {
 // transcript is what a process's plugin heard, a line for each call, thread by thread. Events are named by their type
 // and thread, and addresses and times are left out, so that it is the same whatever the clock.
 func (h *heard) transcript(process int) string {
-	names, counted := map[replay.Pointer]string{0: "NULL"}, map[string]int{}
-	name := func(p replay.Pointer, what string, l *line) {
+	names, counted := map[descriptor.Pointer]string{0: "NULL"}, map[string]int{}
+	name := func(p descriptor.Pointer, what string, l *line) {
 		what = l.Thread + "/" + what
 		names[p] = fmt.Sprintf("%s#%d", what, counted[what])
 		counted[what]++
 	}
-	called := func(p replay.Pointer) string { return cmp.Or(names[p], fmt.Sprintf("%#x", uint64(p))) }
+	called := func(p descriptor.Pointer) string { return cmp.Or(names[p], fmt.Sprintf("%#x", uint64(p))) }
 	var threads []string
 	said := map[string]string{}
 	for _, l := range h.lines[process] {
@@ -178,7 +179,7 @@ func (h *heard) transcript(process int) string {
 }
 
 // member is one of a descriptor, where it is not NULL, and no address.
-func (h *heard) member(process int, name string, value any, called func(replay.Pointer) string) string {
+func (h *heard) member(process int, name string, value any, called func(descriptor.Pointer) string) string {
 	switch text := fmt.Sprint(value); {
 	case value == nil || name == "_" || name == "data" || strings.HasSuffix(name, "@"):
 		return ""
@@ -188,7 +189,7 @@ func (h *heard) member(process int, name string, value any, called func(replay.P
 		return fmt.Sprintf(" pid:%t", text == fmt.Sprint(h.Processes[process].PID))
 	case name == "parentGroup":
 		n, _ := strconv.ParseUint(text, 0, 64)
-		return " parentGroup:" + called(replay.Pointer(n))
+		return " parentGroup:" + called(descriptor.Pointer(n))
 	default:
 		return " " + name + ":" + text
 	}

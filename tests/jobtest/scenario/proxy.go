@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 )
 
 // work makes what happens after the launch, on the progress thread (and from 2.31 on the profiler's):
@@ -48,20 +49,20 @@ func (r *Rank) networked(op *Op) bool {
 func (r *Rank) appendOps(at uint64, ops int) {
 	s, p := r.p.s, r.Progress
 	for i, st := range []struct {
-		state replay.State
+		state descriptor.State
 		again bool
-	}{{replay.StateProxyCtrlSleep, false}, {replay.StateProxyCtrlAppend, true}} {
+	}{{descriptor.StateProxyCtrlSleep, false}, {descriptor.StateProxyCtrlAppend, true}} {
 		s.now = at + uint64(i)*200
 		// NCCL passes an uninitialized slot.
-		e := p.Start(r.Context, replay.ProxyCtrl{}, Before(Raw(0x7fc900000003)))
+		e := p.Start(r.Context, descriptor.ProxyCtrl{}, Before(Raw(0x7fc900000003)))
 		s.now += 50
 		p.State(e, st.state, Appended(0))
 		if st.again {
 			s.now = at + 900
-			p.State(e, replay.StateProxyCtrlAppendEnd, Appended(int64(ops)))
+			p.State(e, descriptor.StateProxyCtrlAppendEnd, Appended(int64(ops)))
 		} else {
 			s.now += 50
-			p.State(e, replay.StateProxyCtrlWakeup, Appended(0))
+			p.State(e, descriptor.StateProxyCtrlWakeup, Appended(0))
 		}
 		s.now += 50
 		p.Stop(e)
@@ -86,25 +87,25 @@ func (r *Rank) network(d *Done, i int, begin, end uint64) int {
 
 // direction has the states of a ProxyOp and its steps.
 type direction struct {
-	op    []replay.State // up to 2.26, in order: the last is at the op's end
-	steps []replay.State // after the start, in order
-	sized replay.State   // of the steps: the one whose transSize is the step's own
+	op    []descriptor.State // up to 2.26, in order: the last is at the op's end
+	steps []descriptor.State // after the start, in order
+	sized descriptor.State   // of the steps: the one whose transSize is the step's own
 }
 
 var directions = map[bool]direction{
 	true: {
-		[]replay.State{replay.StateProxyOpSendPosted, replay.StateProxyOpSendRemFifoWait,
-			replay.StateProxyOpSendTransmitted, replay.StateProxyOpSendDone},
-		[]replay.State{replay.StateProxyStepSendGPUWait, replay.StateProxyStepSendPeerWait,
-			replay.StateProxyStepSendWait},
-		replay.StateProxyStepSendWait,
+		[]descriptor.State{descriptor.StateProxyOpSendPosted, descriptor.StateProxyOpSendRemFifoWait,
+			descriptor.StateProxyOpSendTransmitted, descriptor.StateProxyOpSendDone},
+		[]descriptor.State{descriptor.StateProxyStepSendGPUWait, descriptor.StateProxyStepSendPeerWait,
+			descriptor.StateProxyStepSendWait},
+		descriptor.StateProxyStepSendWait,
 	},
 	false: {
-		[]replay.State{replay.StateProxyOpRecvPosted, replay.StateProxyOpRecvReceived,
-			replay.StateProxyOpRecvTransmitted, replay.StateProxyOpRecvDone},
-		[]replay.State{replay.StateProxyStepRecvWait, replay.StateProxyStepRecvFlushWait,
-			replay.StateProxyStepRecvGPUWait},
-		replay.StateProxyStepRecvFlushWait,
+		[]descriptor.State{descriptor.StateProxyOpRecvPosted, descriptor.StateProxyOpRecvReceived,
+			descriptor.StateProxyOpRecvTransmitted, descriptor.StateProxyOpRecvDone},
+		[]descriptor.State{descriptor.StateProxyStepRecvWait, descriptor.StateProxyStepRecvFlushWait,
+			descriptor.StateProxyStepRecvGPUWait},
+		descriptor.StateProxyStepRecvFlushWait,
 	},
 }
 
@@ -128,14 +129,14 @@ func (r *Rank) proxyOp(d *Done, i, channel int, send bool, begin, end uint64) {
 	way := directions[send]
 	old := s.minor <= 26
 	s.now = begin
-	e := p.Start(context, replay.ProxyOp{ChannelID: channel, Peer: peer, NSteps: op.Steps, ChunkSize: int(op.StepBytes),
-		IsSend: replay.Flag(send)}, options...)
+	e := p.Start(context, descriptor.ProxyOp{ChannelID: channel, Peer: peer, NSteps: op.Steps, ChunkSize: int(op.StepBytes),
+		IsSend: descriptor.Flag(send)}, options...)
 	d.ProxyOps = append(d.ProxyOps, e)
 	s.now = begin + 1000
 	if old {
 		p.State(e, way.op[0], OpSteps(0, 0))
 	} else {
-		p.State(e, replay.StateProxyOpInProgress, new(replay.Args))
+		p.State(e, descriptor.StateProxyOpInProgress, new(replay.Args))
 	}
 	span := (end - begin - 2000) / uint64(op.Steps+1)
 	for step := range op.Steps {
@@ -145,10 +146,10 @@ func (r *Rank) proxyOp(d *Done, i, channel int, send bool, begin, end uint64) {
 		if op.Via != nil && send {
 			stepOptions = append(stepOptions, WithRank(r.Rank))
 		}
-		st := p.Start(context, replay.ProxyStep{Step: step}, stepOptions...)
+		st := p.Start(context, descriptor.ProxyStep{Step: step}, stepOptions...)
 		d.Steps = append(d.Steps, st)
 		for k, state := range way.steps {
-			if old && state == replay.StateProxyStepSendPeerWait {
+			if old && state == descriptor.StateProxyStepSendPeerWait {
 				continue
 			}
 			s.now = at + uint64(k+1)*span/5
@@ -187,7 +188,7 @@ func (r *Rank) proxyOp(d *Done, i, channel int, send bool, begin, end uint64) {
 // netPlugin makes one event of a network plugin below a step.
 func (r *Rank) netPlugin(p *Thread, context Ref, op *Op, step *Event, send bool, channel int, span uint64) {
 	s := r.p.s
-	descr := replay.NetPlugin{ID: op.Net}
+	descr := descriptor.NetPlugin{ID: op.Net}
 	direction := 1
 	if send {
 		direction = 0
@@ -195,9 +196,9 @@ func (r *Rank) netPlugin(p *Thread, context Ref, op *Op, step *Event, send bool,
 	switch op.Net {
 	case NetSocket:
 		descr.Data, descr.Sock = 0x7fc9bd79df00,
-			&replay.Sock{Type: 1, FD: 34 + channel, Op: direction, Length: op.StepBytes}
+			&descriptor.Sock{Type: 1, FD: 34 + channel, Op: direction, Length: op.StepBytes}
 	case NetIB:
-		descr.Data, descr.IB = 0x7fc9bd79df00, &replay.IB{Type: 1, Device: 0, WrID: uint64(step.number),
+		descr.Data, descr.IB = 0x7fc9bd79df00, &descriptor.IB{Type: 1, Device: 0, WrID: uint64(step.number),
 			Opcode: 4 * (1 - direction), QPNum: 100 + channel, Length: op.StepBytes}
 	default:
 		descr.Data = 0x7fc9bd79df00 // the host has a page there that cannot be read
@@ -206,7 +207,7 @@ func (r *Rank) netPlugin(p *Thread, context Ref, op *Op, step *Event, send bool,
 	if descr.Sock == nil && descr.IB == nil && s.minor >= 27 {
 		s.now += span / 2
 		data := descr.Data
-		p.State(e, replay.StateNetPluginUpdate, &replay.Args{Data: &data})
+		p.State(e, descriptor.StateNetPluginUpdate, &replay.Args{Data: &data})
 	}
 	s.now += span / 2
 	p.Stop(e)
@@ -228,7 +229,7 @@ func (r *Rank) kernels(d *Done, i int, begin, first, end uint64) {
 	gpu := func(at uint64) uint64 { return (at + r.p.gpu) &^ 31 }
 	for channel := range op.Channels {
 		from, to := begin+2000+uint64(channel)*64, end+uint64(channel)*64
-		descr := replay.KernelCh{ChannelID: channel}
+		descr := descriptor.KernelCh{ChannelID: channel}
 		if s.minor >= 27 {
 			descr.PTimer = gpu(from)
 		}
@@ -242,14 +243,14 @@ func (r *Rank) kernels(d *Done, i int, begin, first, end uint64) {
 		if op.Symmetric != "" {
 			for k, name := range phases {
 				part := (to - from) / uint64(len(phases))
-				ph := t.Start(r.Context, replay.KernelPhase{ChannelID: channel, PhaseID: k, PhaseName: name,
+				ph := t.Start(r.Context, descriptor.KernelPhase{ChannelID: channel, PhaseID: k, PhaseName: name,
 					PTimer: gpu(from + uint64(k)*part)}, Under(e))
-				t.State(ph, replay.StateKernelPhaseStop, PTimer(gpu(from+uint64(k+1)*part)))
+				t.State(ph, descriptor.StateKernelPhaseStop, PTimer(gpu(from+uint64(k+1)*part)))
 				t.Stop(ph)
 			}
 		}
 		if s.minor >= 27 {
-			t.State(e, replay.StateKernelChStop, PTimer(gpu(to)))
+			t.State(e, descriptor.StateKernelChStop, PTimer(gpu(to)))
 		}
 		s.now += 10
 		t.Stop(e)

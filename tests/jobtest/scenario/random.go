@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 )
 
 // RandomOptions bound what Random makes. The zero value leaves everything to the seed, without hazards.
@@ -148,7 +149,7 @@ func (g *generator) group(comm []*Rank) {
 		ops = append(ops, g.op(comm))
 	}
 	for i := range ops {
-		ops[i].Stream = replay.Pointer(0x55ff00005eb0 + uint64(g.rng.IntN(2))<<8)
+		ops[i].Stream = descriptor.Pointer(0x55ff00005eb0 + uint64(g.rng.IntN(2))<<8)
 	}
 	g.all(comm, Same(ops...))
 }
@@ -250,7 +251,7 @@ func (g *generator) hazard() {
 	e := pick(g, own)
 	t := pick(g, []*Thread{r.App, r.Progress, r.p.ShortThread("short")})
 	raw := Raw(g.rng.Uint64() >> g.rng.IntN(64))
-	state := replay.State(g.rng.IntN(34) - 1)
+	state := descriptor.State(g.rng.IntN(34) - 1)
 	pick(g, []func(){
 		func() { t.Stop(e) },
 		func() { t.State(e, state, PTimer(uint64(raw))) },
@@ -259,22 +260,22 @@ func (g *generator) hazard() {
 		func() { t.State(raw, state, PTimer(uint64(raw))) },
 		func() { t.Stop(Raw(0)) },
 		// foreign process
-		func() { t.Stop(t.Start(raw, replay.ProxyOp{PID: 1, IsSend: true}, Under(raw))) },
+		func() { t.Stop(t.Start(raw, descriptor.ProxyOp{PID: 1, IsSend: true}, Under(raw))) },
 		// never stopped
-		func() { t.Start(r.Context, replay.ProxyStep{Step: 3}, Under(raw)) },
+		func() { t.Start(r.Context, descriptor.ProxyStep{Step: 3}, Under(raw)) },
 		// parent of any type
-		func() { t.Stop(t.Start(r.Context, replay.KernelCh{ChannelID: 63, PTimer: uint64(raw)}, Under(e))) },
-		func() { t.Stop(t.Start(r.Context, replay.Other{}, WithType(uint64(raw)|1<<40), Under(e))) }, // no type
+		func() { t.Stop(t.Start(r.Context, descriptor.KernelCh{ChannelID: 63, PTimer: uint64(raw)}, Under(e))) },
+		func() { t.Stop(t.Start(r.Context, descriptor.Other{}, WithType(uint64(raw)|1<<40), Under(e))) }, // no type
 		// *eHandle garbage
-		func() { t.Stop(t.Start(r.Context, replay.ProxyCtrl{}, Before(raw))) },
-		func() { t.Start(r.Context, replay.Coll{Func: "AllReduce", Datatype: "ncclFloat32"}) }, // no parent, no stop
+		func() { t.Stop(t.Start(r.Context, descriptor.ProxyCtrl{}, Before(raw))) },
+		func() { t.Start(r.Context, descriptor.Coll{Func: "AllReduce", Datatype: "ncclFloat32"}) }, // no parent, no stop
 		// a context as handle
 		func() { t.Stop(r.p.contextOf(g)) },
-		func() { t.State(e, replay.StateNetPluginUpdate, &replay.Args{Data: new(replay.Pointer)}) }, // no data
+		func() { t.State(e, descriptor.StateNetPluginUpdate, &replay.Args{Data: new(descriptor.Pointer)}) }, // no data
 		func() { // a receive that is started again and again
-			op := t.Start(r.Context, replay.ProxyOp{NSteps: 1}, Under(e))
+			op := t.Start(r.Context, descriptor.ProxyOp{NSteps: 1}, Under(e))
 			for range 3 {
-				t.Start(r.Context, replay.ProxyStep{}, Under(op))
+				t.Start(r.Context, descriptor.ProxyStep{}, Under(op))
 			}
 			t.Stop(op)
 		},
@@ -303,7 +304,7 @@ func (g *generator) leave() {
 		// The shared progress threads of communicators that live on use the context of one that does not.
 		if g.opt.Hazards && i < len(g.comms)-1 {
 			r := pick(g, ranks)
-			r.Progress.Stop(r.Progress.Start(r.Context, replay.ProxyCtrl{}))
+			r.Progress.Stop(r.Progress.Start(r.Context, descriptor.ProxyCtrl{}))
 		}
 	}
 }

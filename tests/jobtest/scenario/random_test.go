@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -29,7 +29,7 @@ func TestRandomJobsAreTheSameForOneSeed(t *testing.T) {
 // TestRandomJobs: what is made stays within its bounds and can be played; without hazards every event
 // has one stop and no handle is misused.
 func TestRandomJobs(t *testing.T) {
-	types, releases := map[replay.EventType]bool{}, map[string]bool{}
+	types, releases := map[descriptor.Type]bool{}, map[string]bool{}
 	for seed := range uint64(100) {
 		for _, hazards := range []bool{false, true} {
 			rec, err := Random(seed, RandomOptions{Hazards: hazards}).Load(t.TempDir())
@@ -55,12 +55,12 @@ func TestRandomJobs(t *testing.T) {
 			testkit.Check(t, calls >= 1000 && calls <= 2000, "seed %d: %d callbacks", seed, calls)
 		}
 	}
-	for _, typ := range []replay.EventType{replay.TypeGroup, replay.TypeColl, replay.TypeP2p, replay.TypeProxyOp,
-		replay.TypeProxyStep,
-		replay.TypeProxyCtrl, replay.TypeKernelCh, replay.TypeNetPlugin, replay.TypeGroupApi, replay.TypeCollApi,
-		replay.TypeP2pApi,
-		replay.TypeKernelLaunch, replay.TypeCeColl, replay.TypeCeSync, replay.TypeCeBatch, replay.TypeKernelPhase,
-		replay.TypeOther} {
+	for _, typ := range []descriptor.Type{descriptor.TypeGroup, descriptor.TypeColl, descriptor.TypeP2p, descriptor.TypeProxyOp,
+		descriptor.TypeProxyStep,
+		descriptor.TypeProxyCtrl, descriptor.TypeKernelCh, descriptor.TypeNetPlugin, descriptor.TypeGroupApi, descriptor.TypeCollApi,
+		descriptor.TypeP2pApi,
+		descriptor.TypeKernelLaunch, descriptor.TypeCeColl, descriptor.TypeCeSync, descriptor.TypeCeBatch, descriptor.TypeKernelPhase,
+		descriptor.TypeOther} {
 		testkit.Check(t, types[typ], "no seed makes %s", typ)
 	}
 	testkit.Check(t, len(releases) == 9, "only the releases %v", releases)

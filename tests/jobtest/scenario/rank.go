@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 )
 
 // Rank is one communicator rank with the threads that work for it. Its methods make the calls of
@@ -70,7 +70,7 @@ type Op struct {
 	Datatype  string // "": ncclFloat32
 	Root      int
 	Peer      int // of Send and Recv
-	Stream    replay.Pointer
+	Stream    descriptor.Pointer
 	Algo      string // "": RING
 	Proto     string // "": SIMPLE
 	Channels  int    // 0: 1
@@ -247,7 +247,7 @@ func operate(ranks []*Rank, all []*Done, depth int, end uint64) {
 		for i, r := range ranks {
 			r.api(u, all[i], group, false)
 		}
-		u.State(group, replay.StateGroupEndApiStart, nil)
+		u.State(group, descriptor.StateGroupEndApiStart, nil)
 	}
 	for i, r := range ranks {
 		r.copies(u, all[i])
@@ -279,14 +279,14 @@ func (d *Done) visible(s *Scenario) bool {
 }
 
 // openGroup starts a GroupApi.
-func (r *Rank) openGroup(depth int, captured replay.Flag) *Event {
-	group := r.App.Start(r.Context, replay.GroupApi{GraphCaptured: captured, GroupDepth: depth})
-	r.App.State(group, replay.StateGroupStartApiStop, nil)
+func (r *Rank) openGroup(depth int, captured descriptor.Flag) *Event {
+	group := r.App.Start(r.Context, descriptor.GroupApi{GraphCaptured: captured, GroupDepth: depth})
+	r.App.State(group, descriptor.StateGroupStartApiStop, nil)
 	return group
 }
 
 // api makes the API events of a group, from 2.28 on.
-func (r *Rank) api(u *Thread, d *Done, group *Event, captured replay.Flag) {
+func (r *Rank) api(u *Thread, d *Done, group *Event, captured descriptor.Flag) {
 	s := r.p.s
 	d.GroupApi = group
 	for i := range d.ops {
@@ -297,7 +297,7 @@ func (r *Rank) api(u *Thread, d *Done, group *Event, captured replay.Flag) {
 		}
 		var api *Event
 		if op.isP2P() {
-			api = u.Start(r.Context, replay.P2pApi{Func: op.Func, Count: op.Count, Datatype: op.Datatype,
+			api = u.Start(r.Context, descriptor.P2pApi{Func: op.Func, Count: op.Count, Datatype: op.Datatype,
 				Stream:        op.Stream,
 				GraphCaptured: captured, UserTag: tag}, Under(d.GroupApi))
 		} else {
@@ -305,7 +305,7 @@ func (r *Rank) api(u *Thread, d *Done, group *Event, captured replay.Flag) {
 			if r.last != nil {
 				options = append(options, Before(r.last)) // NCCL does not clear the slot
 			}
-			api = u.Start(r.Context, replay.CollApi{Func: op.Func, Count: op.Count, Datatype: op.Datatype,
+			api = u.Start(r.Context, descriptor.CollApi{Func: op.Func, Count: op.Count, Datatype: op.Datatype,
 				Root:   op.Root,
 				Stream: op.Stream, GraphCaptured: captured, UserTag: tag}, options...)
 			r.last = api
@@ -326,7 +326,7 @@ func (r *Rank) copies(u *Thread, d *Done) {
 		if !op.CE {
 			continue
 		}
-		descr := replay.CeColl{SeqNumber: r.ceSeq, Func: op.Func, SendBuff: r.buffer(0), RecvBuff: r.buffer(1),
+		descr := descriptor.CeColl{SeqNumber: r.ceSeq, Func: op.Func, SendBuff: r.buffer(0), RecvBuff: r.buffer(1),
 			Count: op.bytes(),
 			Root:  op.Root, Datatype: "ncclInt8", SyncStrategy: "UC", BatchSize: uint32(r.NRanks), NumBatches: 1,
 			CeSeqNum: uint32(r.ceSeq), Stream: op.Stream}
@@ -336,9 +336,9 @@ func (r *Rank) copies(u *Thread, d *Done) {
 		r.ceSeq++
 		coll := u.Start(r.Context, descr, Under(d.Apis[i]))
 		for _, part := range []any{
-			replay.CeSync{NRanks: r.NRanks},
-			replay.CeBatch{NumOps: r.NRanks, TotalBytes: op.bytes()},
-			replay.CeSync{IsComplete: true, NRanks: r.NRanks},
+			descriptor.CeSync{NRanks: r.NRanks},
+			descriptor.CeBatch{NumOps: r.NRanks, TotalBytes: op.bytes()},
+			descriptor.CeSync{IsComplete: true, NRanks: r.NRanks},
 		} {
 			e := u.Start(r.Context, part, Under(coll))
 			u.Stop(e)
@@ -349,7 +349,7 @@ func (r *Rank) copies(u *Thread, d *Done) {
 	}
 }
 
-func (r *Rank) buffer(n uint64) replay.Pointer { return replay.Pointer(r.buffers + n<<22) }
+func (r *Rank) buffer(n uint64) descriptor.Pointer { return descriptor.Pointer(r.buffers + n<<22) }
 
 // launch makes the kernel's launch, and says when it was.
 func (r *Rank) launch(u *Thread, d *Done) uint64 {
@@ -360,7 +360,7 @@ func (r *Rank) launch(u *Thread, d *Done) uint64 {
 		if d.GroupApi != nil {
 			options = append(options, Under(d.GroupApi))
 		}
-		d.Launch = u.Start(r.Context, replay.KernelLaunch{Stream: d.ops[0].Stream}, options...)
+		d.Launch = u.Start(r.Context, descriptor.KernelLaunch{Stream: d.ops[0].Stream}, options...)
 		u.Stop(d.Launch)
 	}
 	return at
@@ -369,7 +369,7 @@ func (r *Rank) launch(u *Thread, d *Done) uint64 {
 // plan makes Group, Coll and P2p on a thread.
 func (r *Rank) plan(u *Thread, d *Done) (group *Event, tasks []*Event) {
 	s := r.p.s
-	group = u.Start(r.Context, replay.Group{})
+	group = u.Start(r.Context, descriptor.Group{})
 	tasks = make([]*Event, len(d.ops))
 	for _, p2p := range []bool{false, true} { // all collectives are started before all others
 		for i := range d.ops {
@@ -403,11 +403,11 @@ func (r *Rank) task(u *Thread, d *Done, i int, group *Event) *Event {
 		tag = 0
 	}
 	if op.isP2P() {
-		return u.Start(r.Context, replay.P2p{Func: op.Func, Buff: r.buffer(uint64(i)), Datatype: op.Datatype,
+		return u.Start(r.Context, descriptor.P2p{Func: op.Func, Buff: r.buffer(uint64(i)), Datatype: op.Datatype,
 			Count: op.Count,
 			Peer:  op.Peer, NChannels: op.Channels, UserTag: tag}, options...)
 	}
-	c := replay.Coll{SeqNumber: r.seq[op.Func], Func: op.Func, SendBuff: r.buffer(0), RecvBuff: r.buffer(1),
+	c := descriptor.Coll{SeqNumber: r.seq[op.Func], Func: op.Func, SendBuff: r.buffer(0), RecvBuff: r.buffer(1),
 		Count: op.Count, Root: op.Root,
 		Datatype: op.Datatype, NChannels: op.Channels, NWarps: 8, Algo: op.Algo, Proto: op.Proto, UserTag: tag}
 	if op.Func == "AllGather" || op.Func == "Broadcast" {
@@ -459,7 +459,7 @@ func (r *Rank) Capture(ops ...Op) *Graph {
 		return &Graph{r, d}
 	}
 	r.api(r.App, d, r.openGroup(depth, true), true)
-	r.App.State(d.GroupApi, replay.StateGroupEndApiStart, nil)
+	r.App.State(d.GroupApi, descriptor.StateGroupEndApiStart, nil)
 	r.launch(r.App, d)
 	r.App.Stop(d.GroupApi)
 	return &Graph{r, d}

@@ -9,8 +9,8 @@
 //	p := s.Process()
 //	u := p.Thread("app") // the first is the process's main thread
 //	c := u.Init(scenario.Comm{ID: 0xabc, NRanks: 2, Rank: 0})
-//	g := u.Start(c, replay.GroupApi{GroupDepth: 1})
-//	u.State(g, replay.StateGroupStartApiStop, nil)
+//	g := u.Start(c, descriptor.GroupApi{GroupDepth: 1})
+//	u.State(g, descriptor.StateGroupStartApiStop, nil)
 //	u.Stop(g)
 //	u.Stop(g)                    // again
 //	u.Stop(scenario.Raw(0xdead)) // a handle that nobody gave
@@ -45,6 +45,7 @@ import (
 	"math/bits"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 )
 
 // Scenario is one run. Not for several goroutines.
@@ -182,7 +183,7 @@ type Shared struct{ number int }
 type (
 	Event struct {
 		p         *Process
-		typ       replay.EventType
+		typ       descriptor.Type
 		number    int // 1, 2, … in the process, in the order of the calls here
 		published *int
 		id        int // in the recording
@@ -229,7 +230,7 @@ type call struct {
 	event   *Event
 	handle  Ref // stop, state
 	start   *start
-	state   replay.State
+	state   descriptor.State
 	args    *replay.Args
 }
 
@@ -282,17 +283,17 @@ func WithRank(rank int) Option { return func(s *start) { s.rank = rank } }
 // descriptor has 0, it is the process's own.
 func pidOf(from Shared) Option { return func(s *start) { s.pid = &from } }
 
-// WithType sets the descriptor's type, for a replay.Other: any bits that are no type of NCCL's.
+// WithType sets the descriptor's type, for a descriptor.Other: any bits that are no type of NCCL's.
 func WithType(bits uint64) Option { return func(s *start) { s.bits = bits } }
 
 // ranked are the types whose descriptors have the rank. Source: docs/nccl-profiler-api.md, rule 9.
-var ranked = map[replay.EventType]bool{
-	replay.TypeColl: true, replay.TypeP2p: true, replay.TypeProxyOp: true, replay.TypeProxyStep: true,
-	replay.TypeNetPlugin: true,
-	replay.TypeCeColl:    true, replay.TypeCeSync: true, replay.TypeCeBatch: true,
+var ranked = map[descriptor.Type]bool{
+	descriptor.TypeColl: true, descriptor.TypeP2p: true, descriptor.TypeProxyOp: true, descriptor.TypeProxyStep: true,
+	descriptor.TypeNetPlugin: true,
+	descriptor.TypeCeColl:    true, descriptor.TypeCeSync: true, descriptor.TypeCeBatch: true,
 }
 
-// Start starts an event. descr is one of replay's descriptors (replay.Coll, replay.ProxyOp, …), or a
+// Start starts an event. descr is one of replay's descriptors (descriptor.Coll, descriptor.ProxyOp, …), or a
 // pointer to one.
 func (t *Thread) Start(context Ref, descr any, options ...Option) *Event {
 	typ, ok := typeOf(descr)
@@ -306,7 +307,7 @@ func (t *Thread) Start(context Ref, descr any, options ...Option) *Event {
 	for _, o := range options {
 		o(st)
 	}
-	if typ == replay.TypeOther && bits.OnesCount64(st.bits) == 1 && st.bits < 1<<replay.TypeKernelPhase {
+	if typ == descriptor.TypeOther && bits.OnesCount64(st.bits) == 1 && st.bits < 1<<descriptor.TypeKernelPhase {
 		t.p.s.fail("%#x is an event type: it needs its own descriptor", st.bits)
 	}
 	t.p.events++
@@ -319,7 +320,7 @@ func (t *Thread) Start(context Ref, descr any, options ...Option) *Event {
 func (t *Thread) Stop(handle Ref) { t.call(&call{kind: replay.CallStop, handle: handle}) }
 
 // State records a state; nil args are NULL, new(replay.Args) are some without content.
-func (t *Thread) State(handle Ref, state replay.State, args *replay.Args) {
+func (t *Thread) State(handle Ref, state descriptor.State, args *replay.Args) {
 	t.call(&call{kind: replay.CallState, handle: handle, state: state, args: args})
 }
 

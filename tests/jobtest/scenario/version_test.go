@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -82,7 +83,7 @@ func TestKernelPhasesTileTheirChannel(t *testing.T) {
 	s.All(ranks, Same(Op{Func: "AllReduce", Symmetric: "AllReduce_AGxLL_R", Channels: 2}))
 	Leave(ranks)
 	h := play(t, s, replay.Options{})
-	phases := h.of(0, replay.TypeKernelPhase)
+	phases := h.of(0, descriptor.TypeKernelPhase)
 	testkit.Require(t, len(phases) == 6, "%d phases", len(phases))
 	for i := range 3 {
 		st := h.states(0, phases[i].H)

@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 )
 
@@ -227,12 +228,12 @@ func (w *writer) call(c *call) error {
 	return w.line(m...)
 }
 
-func (x *Context) address() replay.Pointer {
-	return replay.Pointer(0x55ff40000000 + x.p.index<<24 + x.number<<12)
+func (x *Context) address() descriptor.Pointer {
+	return descriptor.Pointer(0x55ff40000000 + x.p.index<<24 + x.number<<12)
 }
 
-func (e *Event) address() replay.Pointer {
-	return replay.Pointer(0x7fc900000000 + e.p.index<<28 + e.number<<5)
+func (e *Event) address() descriptor.Pointer {
+	return descriptor.Pointer(0x7fc900000000 + e.p.index<<28 + e.number<<5)
 }
 
 func (w *writer) init(x *Context) []member {
@@ -248,7 +249,7 @@ func (w *writer) init(x *Context) []member {
 		name = &x.Name
 	}
 	m := []member{
-		{"ctx", x.address()}, {"ctxId", x.id}, {"commId", replay.Pointer(x.ID)}, {"maskBefore", before},
+		{"ctx", x.address()}, {"ctxId", x.id}, {"commId", descriptor.Pointer(x.ID)}, {"maskBefore", before},
 		{"mask", 65535},
 		{"commName", name}, {"nNodes", x.NNodes}, {"nranks", x.NRanks}, {"rank", x.Rank}, {"logfn", true},
 	}
@@ -267,7 +268,7 @@ func (w *writer) context(ref Ref) ([]member, error) {
 		}
 		return []member{{"ctx", x.address()}, {"ctxId", x.id}}, nil
 	case Raw:
-		return []member{{"ctx", replay.Pointer(x)}, {"ctxId", nil}}, nil
+		return []member{{"ctx", descriptor.Pointer(x)}, {"ctxId", nil}}, nil
 	case Shared:
 		return []member{{"ctx", nil}, {"ctxId", nil}, {"ctxFrom", x.number}}, nil
 	}
@@ -291,7 +292,7 @@ func (w *writer) handle(ref Ref) ([]member, error) {
 		return []member{{"h", x.address()}, {"id", nil}},
 			fmt.Errorf("a context is no handle: publish it to pass it as one")
 	case Raw:
-		return []member{{"h", replay.Pointer(x)}, {"id", nil}}, nil
+		return []member{{"h", descriptor.Pointer(x)}, {"id", nil}}, nil
 	case Shared:
 		return []member{{"h", nil}, {"id", nil}, {"hFrom", x.number}}, nil
 	}
@@ -306,7 +307,7 @@ func (w *writer) parent(ref Ref) ([]member, error) {
 	case *Event:
 		return []member{{"parentObj", x.address()}, {"parentId", x.id}, {"parentStopped", x.stops}}, w.event(x)
 	case Raw:
-		return []member{{"parentObj", replay.Pointer(x)}, {"parentId", nil}}, nil
+		return []member{{"parentObj", descriptor.Pointer(x)}, {"parentId", nil}}, nil
 	case Shared:
 		return []member{{"parentObj", nil}, {"parentId", nil}, {"parentFrom", x.number}}, nil
 	}
@@ -314,14 +315,14 @@ func (w *writer) parent(ref Ref) ([]member, error) {
 }
 
 // plain gives the value and id of a handle that cannot be another process's.
-func (w *writer) plain(what string, ref Ref) (replay.Pointer, *int, error) {
+func (w *writer) plain(what string, ref Ref) (descriptor.Pointer, *int, error) {
 	switch x := ref.(type) {
 	case nil:
 		return 0, nil, nil
 	case *Event:
 		return x.address(), &x.id, w.event(x)
 	case Raw:
-		return replay.Pointer(x), nil, nil
+		return descriptor.Pointer(x), nil, nil
 	}
 	return 0, nil, fmt.Errorf("%T is no %s", ref, what)
 }
@@ -366,13 +367,13 @@ func (w *writer) descr(st *start) ([]byte, error) {
 	}
 	var more []member
 	switch d := own.Interface().(type) {
-	case *replay.Coll:
+	case *descriptor.Coll:
 		d.ParentGroup = cmp.Or(group, d.ParentGroup)
 		more = []member{{"parentGroupId", id}}
-	case *replay.P2p:
+	case *descriptor.P2p:
 		d.ParentGroup = cmp.Or(group, d.ParentGroup)
 		more = []member{{"parentGroupId", id}}
-	case *replay.ProxyOp:
+	case *descriptor.ProxyOp:
 		d.PID = cmp.Or(d.PID, w.p.pid)
 		if st.pid != nil {
 			more = []member{{"pidFrom", st.pid.number}}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package replay
+package descriptor
 
 import (
 	"fmt"
@@ -8,11 +8,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
-// EventType is the number of an event type's bit in NCCL's activation mask; the last two types are exceptions.
-type EventType uint8
+// Type is the number of an event type's bit in NCCL's activation mask; the last two types are exceptions.
+type Type uint8
 
 // Bit returns the type's bit in the activation mask and in descriptors, 0 for TypeOther.
-func (t EventType) Bit() uint64 {
+func (t Type) Bit() uint64 {
 	switch t {
 	case TypeProxyDiag:
 		return 1 << TypeKernelPhase
@@ -23,19 +23,19 @@ func (t EventType) Bit() uint64 {
 }
 
 // String returns NCCL's name of the type.
-func (t EventType) String() string {
+func (t Type) String() string {
 	if t < typeCount {
-		return eventTypes[t].name
+		return Types[t].Name
 	}
 	return fmt.Sprintf("event type %d", uint8(t))
 }
 
-// typeOf returns the type for a descriptor's bits. One bit means a type of NCCL, a type of RCCL, or, before either
+// FindType returns the type for a descriptor's bits. One bit means a type of NCCL, a type of RCCL, or, before either
 // defined it, nothing; name decides which.
-func typeOf(bits uint64, name string) EventType {
+func FindType(bits uint64, name string) Type {
 	if bits == TypeKernelPhase.Bit() {
-		for _, t := range []EventType{TypeProxyDiag, TypeOther} {
-			if name == eventTypes[t].name {
+		for _, t := range []Type{TypeProxyDiag, TypeOther} {
+			if name == Types[t].Name {
 				return t
 			}
 		}
@@ -59,67 +59,67 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", int32(s))
 }
 
-// fieldKind says how a descriptor's member is written in a program.
-type fieldKind uint8
+// FieldKind says how a descriptor's member is written in a program.
+type FieldKind uint8
 
 const (
-	fieldNumber  fieldKind = iota
-	fieldString            // const char *, may be NULL
-	fieldPointer           // opaque
-	fieldHandle            // another event's handle; its id is in the member <name>Id
-	fieldNet               // a network plugin's own descriptor
-	fieldPID               // a process id: the recording process's own is replaced by that of the playing one
+	Number  FieldKind = iota
+	String            // const char *, may be NULL
+	Opaque            // opaque
+	Handle            // another event's handle; its id is in the member <name>Id
+	NetData           // a network plugin's own descriptor
+	PID               // a process id: the recording process's own is replaced by that of the playing one
 )
 
-type field struct {
-	name string // in the recording's member "d"
-	kind fieldKind
+type Field struct {
+	Name string // in the recording's member "d"
+	Kind FieldKind
 	// some: only some versions of the interface have the member, so recordings may lack it. It is then NULL or 0, or
 	// taken from the communicator.
-	some bool
+	Optional bool
 }
 
-// eventTypes is indexed by EventType. The fields have the same order as in programs.
-var eventTypes = func() (all [typeCount]struct {
-	name   string
-	descr  any // the type's Descr
-	fields []field
+// Types is indexed by Type. The fields have the same order as in programs.
+var Types = func() (all [typeCount]struct {
+	Name   string
+	Descr  any // the type's Descr
+	Fields []Field
 }) {
 	for t := range all {
-		all[t].descr = descriptorTypes[t]
+		all[t].Descr = descriptorTypes[t]
 	}
 	for t := range api.Events {
 		e := &api.Events[t]
-		all[t].name = e.Name
+		all[t].Name = e.Name
 		for i := range e.Members {
 			if m := &e.Members[i]; m.Name != "" {
-				all[t].fields = append(all[t].fields, field{m.Name, kindOf(m.Kind), !e.Always(m)})
+				all[t].Fields = append(all[t].Fields, Field{m.Name, kindOf(m.Kind), !e.Always(m)})
 			}
 		}
 	}
-	all[TypeProxyDiag].name, all[TypeOther].name = "ProxyDiag", "?"
+	all[TypeProxyDiag].Name, all[TypeOther].Name = "ProxyDiag", "?"
 	return all
 }()
 
-func kindOf(k api.Kind) fieldKind {
+func kindOf(k api.Kind) FieldKind {
 	switch k {
 	case api.PID:
-		return fieldPID
+		return PID
 	case api.Handle:
-		return fieldHandle
+		return Handle
 	case api.NetData:
-		return fieldNet
+		return NetData
 	case api.Pointer, api.ConstPointer, api.Hash:
-		return fieldPointer
+		return Opaque
 	}
 	if k.Text() {
-		return fieldString
+		return String
 	}
-	return fieldNumber
+	return Number
 }
 
-// Descriptor returns an empty descriptor of a type, as Event.Descr points to.
-func Descriptor(t EventType) any { return eventTypes[t].descr }
+// New returns an empty descriptor of a type, as Event.Descr points to.
+func New(t Type) any { return Types[t].Descr }
 
 // Descriptors of types that NCCL does not have, and parts of descriptors.
 type (

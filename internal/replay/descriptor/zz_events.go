@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Made of plugin/api/table.go by `make generate`; do not edit.
 
-package replay
+package descriptor
 
 // The event types: numbers of the bits in NCCL's activation mask, but for the last two.
 const (
-	TypeGroup        EventType = 0  // a kernel plan's enqueueing
-	TypeColl         EventType = 1  // one collective of a plan
-	TypeP2p          EventType = 2  // one send or receive of a plan
-	TypeProxyOp      EventType = 3  // one channel's network transfers of an operation, in one direction
-	TypeProxyStep    EventType = 4  // one network transfer
-	TypeProxyCtrl    EventType = 5  // the progress thread's own activity
-	TypeKernelCh     EventType = 6  // one channel of a kernel on the GPU
-	TypeNetPlugin    EventType = 7  // what a network plugin reports under a ProxyStep
-	TypeGroupApi     EventType = 8  // an outermost group, or a call outside any
-	TypeCollApi      EventType = 9  // the call of a collective
-	TypeP2pApi       EventType = 10 // the call of a send or receive
-	TypeKernelLaunch EventType = 11 // the launch of a plan's kernel
-	TypeCeColl       EventType = 12 // a collective by copy engine
-	TypeCeSync       EventType = 13 // a synchronization of a CeColl
-	TypeCeBatch      EventType = 14 // a batch of copies of a CeColl
-	TypeKernelPhase  EventType = 15 // a part of a KernelCh
-	TypeProxyDiag    EventType = 16 // RCCL's, with the bit of KernelPhase, in its version 6
-	TypeOther        EventType = 17 // any that neither NCCL nor RCCL defines: Event.TypeBits says which
-	typeCount        EventType = 18
+	TypeGroup        Type = 0  // a kernel plan's enqueueing
+	TypeColl         Type = 1  // one collective of a plan
+	TypeP2p          Type = 2  // one send or receive of a plan
+	TypeProxyOp      Type = 3  // one channel's network transfers of an operation, in one direction
+	TypeProxyStep    Type = 4  // one network transfer
+	TypeProxyCtrl    Type = 5  // the progress thread's own activity
+	TypeKernelCh     Type = 6  // one channel of a kernel on the GPU
+	TypeNetPlugin    Type = 7  // what a network plugin reports under a ProxyStep
+	TypeGroupApi     Type = 8  // an outermost group, or a call outside any
+	TypeCollApi      Type = 9  // the call of a collective
+	TypeP2pApi       Type = 10 // the call of a send or receive
+	TypeKernelLaunch Type = 11 // the launch of a plan's kernel
+	TypeCeColl       Type = 12 // a collective by copy engine
+	TypeCeSync       Type = 13 // a synchronization of a CeColl
+	TypeCeBatch      Type = 14 // a batch of copies of a CeColl
+	TypeKernelPhase  Type = 15 // a part of a KernelCh
+	TypeProxyDiag    Type = 16 // RCCL's, with the bit of KernelPhase, in its version 6
+	TypeOther        Type = 17 // any that neither NCCL nor RCCL defines: Event.TypeBits says which
+	typeCount        Type = 18
 )
 
 // The states.
