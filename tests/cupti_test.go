@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/fakegpu"
@@ -56,12 +56,12 @@ func TestWithoutCupti(t *testing.T) {
 				}
 			}
 			a := openArchive(t, unified(t, dir))
-			said := slices.ContainsFunc(analysis.SelfReport(a).Recording, func(v analysis.SelfValue) bool {
+			said := slices.ContainsFunc(selfreport.Read(a).Recording, func(v selfreport.Value) bool {
 				return v.Name == "CUPTI_STATE" && v.Processes == "all" && strings.HasPrefix(v.Value, tc.state+": ") &&
 					strings.Contains(v.Value, tc.line)
 			})
 			if !said {
-				t.Errorf("the archive does not say why there are no kernels: %+v", analysis.SelfReport(a).Recording)
+				t.Errorf("the archive does not say why there are no kernels: %+v", selfreport.Read(a).Recording)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
@@ -217,8 +217,8 @@ func checkCupti(t *testing.T, faults string, p *description.Process, gpu *fakegp
 func checkBuffersOut(t *testing.T, dir string, want uint64) {
 	t.Helper()
 	a := openArchive(t, filepath.Join(dir, "traces.otf2"))
-	self := analysis.SelfReport(a)
-	i := slices.IndexFunc(self.Counts, func(c analysis.SelfCount) bool {
+	self := selfreport.Read(a)
+	i := slices.IndexFunc(self.Counts, func(c selfreport.Count) bool {
 		return c.Kind == "ODDITIES" && c.Name == "CUPTI_BUFFERS_OUT"
 	})
 	testkit.Check(t, (i >= 0 || want <= 0) && (i < 0 || self.Counts[i].Count == want),

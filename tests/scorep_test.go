@@ -15,7 +15,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/descriptor"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -403,14 +403,14 @@ func TestScorepStateIsVisible(t *testing.T) {
 					"the plugin says %q", said)
 			}
 			a := openArchive(t, unified(t, dir))
-			self := analysis.SelfReport(a)
-			if !slices.ContainsFunc(self.Recording, func(v analysis.SelfValue) bool {
+			self := selfreport.Read(a)
+			if !slices.ContainsFunc(self.Recording, func(v selfreport.Value) bool {
 				return v.Name == "SCOREP_STATE" && v.Processes == "all" && strings.HasPrefix(v.Value, tc.state)
 			}) {
 				t.Errorf("the archive says %+v", self.Recording)
 			}
 			for _, name := range tc.counts {
-				if !slices.ContainsFunc(self.Counts, func(c analysis.SelfCount) bool {
+				if !slices.ContainsFunc(self.Counts, func(c selfreport.Count) bool {
 					return c.Kind == "SCOREP" && c.Name == name && c.Count > 0
 				}) {
 					t.Errorf("the archive does not count %s: %+v", name, self.Counts)

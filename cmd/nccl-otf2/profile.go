@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
@@ -116,7 +116,7 @@ func readProfile(arg string) (*profiledInput, error) {
 		return nil, err
 	}
 	defer a.Close()
-	in := &profiledInput{dir: filepath.Dir(a.Path()), remarks: analysis.Differing(a.Anchor)}
+	in := &profiledInput{dir: filepath.Dir(a.Path()), remarks: selfreport.Differing(a.Anchor)}
 	if err != nil { // damaged definitions: use the readable part
 		in.problems = append(in.problems, oneLine(err.Error()))
 	}

@@ -16,14 +16,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/ras"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
@@ -126,7 +127,7 @@ func makeWaits(in *reportInput) (part, error) {
 		return part{}, err
 	}
 	clock := report.Clock{Begin: uint64(r.Summary.Begin), Absolute: in.absolute}
-	return part{report.Waits(r.WaitStates, clock, analysis.Differing(in.archive.Anchor)...), r.WaitStates,
+	return part{report.Waits(r.WaitStates, clock, selfreport.Differing(in.archive.Anchor)...), r.WaitStates,
 		r.Problems}, nil
 }
 
@@ -137,8 +138,8 @@ func makeNCCLTests(in *reportInput) (part, error) {
 	}
 	rows, problems := in.bandwidthRows(a)
 	r := &report.NCCLTests{Archive: a.Path(),
-		Devices: slices.DeleteFunc(analysis.Devices(a.Defs),
-			func(d analysis.Device) bool { return !in.selected.Rank(d.Rank) }), Selection: in.selected.Describe(),
+		Devices: slices.DeleteFunc(placement.Devices(a.Defs),
+			func(d placement.Device) bool { return !in.selected.Rank(d.Rank) }), Selection: in.selected.Describe(),
 		Tests: bandwidth.Tests(rows)}
 	return part{report.NCCLTestsDocument(r, in.average), r, problems}, nil
 }
@@ -445,8 +446,8 @@ func reportSelf(w io.Writer, in *reportInput, format string) error {
 	if err != nil {
 		return err
 	}
-	s := analysis.SelfReport(a)
-	write := map[string]func(*analysis.Self, io.Writer) error{
+	s := selfreport.Read(a)
+	write := map[string]func(*selfreport.Report, io.Writer) error{
 		"table": report.WriteRecordingText, "json": report.WriteRecordingJSON, "csv": report.WriteRecordingCSV,
 		"markdown": report.WriteRecordingMarkdown,
 	}

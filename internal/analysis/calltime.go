@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
@@ -57,7 +58,7 @@ func (c *callTimes) enter(r *facts.Region) {
 	t.depth++
 	// A call captured into a graph has ended before the graph is replayed, so it has no operations.
 	if r.Counted && !r.Graph && r.Event != 0 {
-		c.calls.Put(CallKey{ProcessAt(c.defs, r.Location), r.Event}, t.call)
+		c.calls.Put(CallKey{placement.ProcessAt(c.defs, r.Location), r.Event}, t.call)
 	}
 }
 
@@ -91,7 +92,7 @@ func (c *callTimes) finish(o *Operation, call *apiCall) {
 func (c *callTimes) operation(o *Operation) {
 	var call *apiCall
 	if o.Parent != 0 {
-		call = c.calls.Take(CallKey{ProcessAt(c.defs, o.Location), o.Parent})
+		call = c.calls.Take(CallKey{placement.ProcessAt(c.defs, o.Location), o.Parent})
 	}
 	switch {
 	case call == nil:

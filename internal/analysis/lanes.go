@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
@@ -45,7 +46,7 @@ func DealOut(defs *otf2.Definitions, most int) [][]otf2.LocationRef {
 			continue
 		}
 		seen[l.Self] = true
-		group := ProcessOf(defs, l.Group)
+		group := placement.ProcessOf(defs, l.Group)
 		p := index[group]
 		if p == nil {
 			p = new(process)

@@ -114,17 +114,6 @@ func (r *OperationReader) isMember(l otf2.LocationRef) bool {
 	return is
 }
 
-// NameOf returns a string's text, "" if it is not defined.
-func NameOf(defs *otf2.Definitions, ref otf2.StringRef) string {
-	if ref == otf2.UndefinedString {
-		return ""
-	}
-	if d := defs.StringDef(ref); d != nil {
-		return d.Text
-	}
-	return ""
-}
-
 // Ascending lists locations in the order of their ids.
 func Ascending(locations map[otf2.LocationRef]bool) []otf2.LocationRef {
 	return slices.Sorted(maps.Keys(locations))

@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
@@ -63,7 +64,7 @@ type exporter struct {
 func newExporter(a *otf2.Archive, opts *Options) *exporter {
 	e := &exporter{archive: a, rows: newRows(a.Defs, property.Births(a.Anchor)),
 		result: Result{Files: []string{}, Records: make(map[string]uint64), LeftOut: make(map[string]uint64),
-			Differing: analysis.Differing(a.Anchor)}}
+			Differing: selfreport.Differing(a.Anchor)}}
 	if opts != nil {
 		e.opts = *opts
 		e.result.Selection = opts.Selection.Describe()

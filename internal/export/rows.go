@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -25,7 +25,7 @@ type rows struct {
 	of         map[otf2.LocationRef]*row
 	members    map[memberKey]*row // see rowOn
 	comms      map[otf2.CommRef]*comm
-	world      []analysis.Rank
+	world      []placement.Rank
 	worldOf    map[otf2.LocationRef]int
 	size       int                       // number of processes, including those without data
 	group      map[otf2.RegionRef]string // name of the region group
@@ -62,7 +62,7 @@ const unnamed = "unnamed"
 func (l *row) label() string { return cmp.Or(l.name, unnamed) }
 
 type comm struct {
-	analysis.Communicator
+	placement.Communicator
 	parent *comm          // nil if none is known
 	birth  property.Birth // how it was created from its parent; zero if unknown
 	nodes  int            // number of nodes, as NCCL reports it; 0: unknown
@@ -75,7 +75,7 @@ func newRows(defs *otf2.Definitions, births map[otf2.CommRef]property.Birth) *ro
 		group: make(map[otf2.RegionRef]string),
 		clock: clock(defs.Clock),
 	}
-	r.world, r.worldOf = analysis.WorldRanks(defs)
+	r.world, r.worldOf = placement.WorldRanks(defs)
 	for _, g := range defs.Groups {
 		if g.Type == otf2.GroupTypeRegions {
 			for _, m := range g.Members {
@@ -85,7 +85,7 @@ func newRows(defs *otf2.Definitions, births map[otf2.CommRef]property.Birth) *ro
 	}
 	r.addProcesses()
 	nodes := property.NodesOf(defs)
-	for _, c := range analysis.Communicators(defs) {
+	for _, c := range placement.Communicators(defs) {
 		one := &comm{Communicator: c}
 		for rank, l := range c.Members {
 			one.nodes = max(one.nodes, nodes[l])
@@ -104,7 +104,7 @@ func newRows(defs *otf2.Definitions, births map[otf2.CommRef]property.Birth) *ro
 		}
 		r.comms[c.Ref] = one
 	}
-	for l, n := range analysis.NetworkRows(defs) {
+	for l, n := range placement.NetworkRows(defs) {
 		if c := r.comms[n.Comm]; c != nil && n.Rank >= 0 && n.Rank < len(c.Members) && r.of[l] != nil &&
 			r.of[l].comm == nil {
 			r.of[l].proxyOf = r.of[c.Members[n.Rank]]
@@ -165,7 +165,7 @@ func (r *rows) addProcesses() {
 		if r.of[l.Self] != nil {
 			continue
 		}
-		place := analysis.PlaceOf(r.defs, l.Self)
+		place := placement.PlaceOf(r.defs, l.Self)
 		p := index[place.Process]
 		if p == nil {
 			p = &process{number: int(place.Process), host: place.Host, pid: pids[place.Process]}

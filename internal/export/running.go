@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
@@ -121,7 +121,7 @@ func sumJob(j *RunningJob, sums map[nodeRank]*rankSums, speeds map[promKey]map[u
 	rows := newRows(j.Defs, nil)
 	comms := make(map[otf2.LocationRef]*comm)
 	several := make(map[otf2.LocationRef]bool)
-	for _, c := range analysis.Communicators(j.Defs) {
+	for _, c := range placement.Communicators(j.Defs) {
 		for _, l := range c.Members {
 			several[l] = comms[l] != nil
 			comms[l] = rows.comms[c.Ref]

@@ -9,8 +9,9 @@ import (
 
 	"github.com/parquet-go/parquet-go/compress"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/phases"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 )
@@ -76,7 +77,7 @@ func (e *exporter) writeRuns(w io.Writer, codec compress.Codec) error {
 	for _, p := range e.rows.processes {
 		hosts[p.host] = true
 	}
-	ranks, _ := analysis.Ranks(a.Defs, membership.Communicators(a.Defs))
+	ranks, _ := placement.Ranks(a.Defs, membership.Communicators(a.Defs))
 	ps := property.Read(a.Anchor)
 	missing, _ := ps.Number(property.ProcessesMissing)
 	row := RunRow{
@@ -87,7 +88,7 @@ func (e *exporter) writeRuns(w io.Writer, codec compress.Codec) error {
 	}
 	if missing > 0 { // the node of those whose host is not known
 		row.Hosts--
-		row.Processes -= int32(analysis.AbsentGroups(a.Defs, missing))
+		row.Processes -= int32(selfreport.AbsentGroups(a.Defs, missing))
 	}
 	if hc := property.HostClocksOf(a.Anchor); hc != nil {
 		row.Clocks = valueIfKnown(int64(hc.Most), hc.Groups <= 1)

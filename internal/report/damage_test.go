@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/compare"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
@@ -22,6 +21,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -56,7 +56,7 @@ func analyze(t testing.TB, path string) {
 	compared := compare.Runs(a, a, compare.Options{})
 	documents, objects = append(documents, Comparison(compared, 0.05)), append(objects, compared)
 	objects = append(objects, matrix, tally, overlap)
-	err = WriteRecordingText(analysis.SelfReport(a), io.Discard)
+	err = WriteRecordingText(selfreport.Read(a), io.Discard)
 	testkit.Check(t, err == nil, "%v", err)
 	for _, d := range documents {
 		for _, write := range []func(io.Writer) error{d.WriteText, d.WriteCSV, d.WriteMarkdown} {

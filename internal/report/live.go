@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/live"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -35,7 +35,7 @@ func Live(v *live.View, operations, ranks int) *Document {
 	if v.Lost == 0 {
 		line("losses", "none")
 	} else {
-		d.addIntro("! losses      %d events: %s", v.Lost, analysis.CountersText(v.LostBy))
+		d.addIntro("! losses      %d events: %s", v.Lost, selfreport.CountersText(v.LostBy))
 	}
 	if v.Partial > 0 {
 		line("recording", "only in part, on request, in %s", units.Count(v.Partial, "process", "processes"))

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
@@ -28,7 +28,7 @@ type NCCLTests struct {
 	Archive string `json:"archive"`
 	// Selection describes the selected part of the archive; nil: everything.
 	Selection *selection.Description `json:"selection,omitempty"`
-	Devices   []analysis.Device      `json:"devices"`
+	Devices   []placement.Device     `json:"devices"`
 	Tests     []bandwidth.Test       `json:"tests"`
 }
 
@@ -283,7 +283,7 @@ func writeTest(w io.Writer, t *bandwidth.Test, average string, style Style) {
 	}
 }
 
-func writeDevices(w io.Writer, devices []analysis.Device, style Style) {
+func writeDevices(w io.Writer, devices []placement.Device, style Style) {
 	printable.Fprintln(w, "# Using devices")
 	shown := devices
 	if style.Top > 0 {
@@ -413,14 +413,14 @@ func figureColumns(name string, of func(*bandwidth.Side) *bandwidth.Figure) []co
 	}
 }
 
-func deviceSheet(devices []analysis.Device) sheet {
-	return sheetOf("devices", "Devices", devices, []column[analysis.Device]{
-		{"rank", "rank", nil, func(d *analysis.Device) any { return d.Rank }},
-		label("name", "name", func(d *analysis.Device) string { return d.Name }),
-		number("pid", "pid", func(d *analysis.Device) uint64 { return d.PID }),
-		label("host", "host", func(d *analysis.Device) string { return d.Host }),
-		label("gpu", "GPU", func(d *analysis.Device) string { return d.GPU }),
-		label("pci", "PCI", func(d *analysis.Device) string { return d.PCI }),
-		label("product", "product", func(d *analysis.Device) string { return d.Product }),
+func deviceSheet(devices []placement.Device) sheet {
+	return sheetOf("devices", "Devices", devices, []column[placement.Device]{
+		{"rank", "rank", nil, func(d *placement.Device) any { return d.Rank }},
+		label("name", "name", func(d *placement.Device) string { return d.Name }),
+		number("pid", "pid", func(d *placement.Device) uint64 { return d.PID }),
+		label("host", "host", func(d *placement.Device) string { return d.Host }),
+		label("gpu", "GPU", func(d *placement.Device) string { return d.GPU }),
+		label("pci", "PCI", func(d *placement.Device) string { return d.PCI }),
+		label("product", "product", func(d *placement.Device) string { return d.Product }),
 	})
 }

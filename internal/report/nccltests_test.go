@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -59,7 +60,7 @@ func madeTests() *report.NCCLTests {
 	}
 	return &report.NCCLTests{
 		Archive: "exp1/traces.otf2", Tests: bandwidth.Tests(rows),
-		Devices: []analysis.Device{
+		Devices: []placement.Device{
 			{Name: "Rank 0", PID: 4711, Host: "n1", GPU: "CUDA Device 0", PCI: "0000:07:00.0", Product: "NVIDIA H200"},
 			{Rank: 1, Name: "Rank 1", Host: "a-host-with-a-name"},
 		},

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -29,7 +29,7 @@ type section struct {
 const measuredCallbacks = "measured: each thread's first event, with which its memory is set up, and every 256th " +
 	"after it"
 
-func recordingSections(s *analysis.Self) []section {
+func recordingSections(s *selfreport.Report) []section {
 	recording := section{"Recording", []string{"<what", "<value", "<processes"}, nil, ""}
 	for _, v := range s.Recording {
 		recording.rows = append(recording.rows, []string{plainWords(v.Name), v.Value, v.Processes})
@@ -58,7 +58,7 @@ func plainWords(name string) string {
 	return strings.ToLower(strings.NewReplacer("::", " ", "_", " ").Replace(name))
 }
 
-func recordingHeading(s *analysis.Self) string {
+func recordingHeading(s *selfreport.Report) string {
 	complete := "complete"
 	if !s.Complete {
 		complete = "parts of the communication are missing"
@@ -68,7 +68,7 @@ func recordingHeading(s *analysis.Self) string {
 }
 
 // WriteRecordingText writes the report as text.
-func WriteRecordingText(s *analysis.Self, w io.Writer) error {
+func WriteRecordingText(s *selfreport.Report, w io.Writer) error {
 	b := bufio.NewWriter(w)
 	printable.Fprintln(b, recordingHeading(s))
 	for _, part := range recordingSections(s) {
@@ -87,7 +87,7 @@ func WriteRecordingText(s *analysis.Self, w io.Writer) error {
 }
 
 // WriteRecordingMarkdown writes the report as Markdown, one table per section.
-func WriteRecordingMarkdown(s *analysis.Self, w io.Writer) error {
+func WriteRecordingMarkdown(s *selfreport.Report, w io.Writer) error {
 	m := newMarkdown(w)
 	printable.Fprintln(m, m.escape.Replace(recordingHeading(s)))
 	for _, part := range recordingSections(s) {
@@ -103,7 +103,7 @@ func WriteRecordingMarkdown(s *analysis.Self, w io.Writer) error {
 
 // WriteRecordingCSV writes the report as one table of comma-separated values: section, kind, name, processes,
 // value. Kinds and names are those of the archive's properties; costs are three rows each.
-func WriteRecordingCSV(s *analysis.Self, w io.Writer) error {
+func WriteRecordingCSV(s *selfreport.Report, w io.Writer) error {
 	c := csv.NewWriter(w)
 	row := func(cells ...string) {
 		for i := range cells {
@@ -137,6 +137,6 @@ func WriteRecordingCSV(s *analysis.Self, w io.Writer) error {
 }
 
 // WriteRecordingJSON writes the report as one JSON object.
-func WriteRecordingJSON(s *analysis.Self, w io.Writer) error {
+func WriteRecordingJSON(s *selfreport.Report, w io.Writer) error {
 	return WriteJSON(w, s, "  ")
 }

@@ -14,8 +14,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
@@ -176,7 +176,7 @@ func (l *summaryLines) addCounts(name string, counts map[string]uint64) {
 	if len(counts) > 0 {
 		add = l.addAlarm
 	}
-	add(name, "%s", analysis.CountersText(counts))
+	add(name, "%s", selfreport.CountersText(counts))
 }
 
 // addLosses adds the losses by process, and the processes whose losses are not known.
@@ -213,7 +213,7 @@ func lossesByProcess(s *operations.Summary) string {
 		}
 		parts = append(parts, fmt.Sprintf("%d%s of %s", n, each, units.NameList(names[n])))
 	}
-	text := analysis.CountersText(s.Lost)
+	text := selfreport.CountersText(s.Lost)
 	if more := len(parts) - maxLosers; more > 0 {
 		parts = append(parts[:maxLosers], "others")
 	}
@@ -338,13 +338,13 @@ func (l *summaryLines) addPaused(s *operations.Summary) {
 		head = ""
 	}
 	onRequest := maps.Clone(s.Paused)
-	if n := onRequest[analysis.ByRAS]; n > 0 {
+	if n := onRequest[selfreport.ByRAS]; n > 0 {
 		l.addLine(head, "paused by RAS: %s", units.Count(
 			int(n), "operation that NCCL ran without reporting it", "operations that NCCL ran without reporting them"))
 		head = ""
-		delete(onRequest, analysis.ByRAS)
+		delete(onRequest, selfreport.ByRAS)
 	}
-	if text := analysis.CountersText(onRequest); text != "none" {
+	if text := selfreport.CountersText(onRequest); text != "none" {
 		l.addLine(head, "on request: %s events of NCCL", text)
 	}
 }
@@ -372,7 +372,7 @@ func networkText(n map[string]uint64) string {
 
 // kernelsText summarizes in one line the kernels that CUPTI recorded, and the processes where it could not record; ""
 // if CUPTI was not requested.
-func kernelsText(n map[string]uint64, states []analysis.SelfValue) string {
+func kernelsText(n map[string]uint64, states []selfreport.Value) string {
 	var without []string
 	for _, s := range states {
 		state, why, _ := strings.Cut(s.Value, ": ")

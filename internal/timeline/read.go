@@ -15,7 +15,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
@@ -156,7 +158,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	d.problems = append(d.problems, d.matrix.Problems...)
 	slices.Sort(d.problems)
 	d.problems = slices.Compact(d.problems)
-	d.notes = append(d.notes, analysis.Differing(a.Anchor)...)
+	d.notes = append(d.notes, selfreport.Differing(a.Anchor)...)
 	if err := r.readMarkers(a); err != nil {
 		d.problems = append(d.problems, err.Error())
 	}
@@ -358,12 +360,12 @@ func (r *reader) resolveComms() {
 	for _, w := range r.defs.RmaWins {
 		r.windows[w.Self] = members[w.Comm]
 	}
-	for _, c := range analysis.Communicators(r.defs) {
+	for _, c := range placement.Communicators(r.defs) {
 		r.commOf[c.Ref] = uint32(len(r.comms))
 		r.comms = append(r.comms, communicator{c.Ref, c.Name, members[c.Ref]})
 		r.present = append(r.present, r.withData(members[c.Ref]))
 	}
-	ranks, _ := analysis.WorldRanks(r.defs)
+	ranks, _ := placement.WorldRanks(r.defs)
 	processes := make(map[otf2.LocationGroupRef]uint32)
 	for i := range r.rows {
 		if r.rows[i].kind == kindProcess {

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -44,8 +44,8 @@ func newJob(a *otf2.Archive, count *Result) *job {
 				"cannot all be left out", unnamed)
 	}
 
-	ranks, of := analysis.WorldRanks(a.Defs)
-	comms := analysis.Communicators(a.Defs)
+	ranks, of := placement.WorldRanks(a.Defs)
+	comms := placement.Communicators(a.Defs)
 	// In the view, a rank has one member of a communicator. Where GPUs are unknown, several members of a process seem
 	// to be one rank.
 	type place struct{ rank, nth int }
@@ -89,7 +89,7 @@ func newJob(a *otf2.Archive, count *Result) *job {
 }
 
 // addComm makes the rows of a communicator's members with data. Fewer than two rows show no communication.
-func (j *job) addComm(def *analysis.Communicator, locate func(otf2.LocationRef) *location) {
+func (j *job) addComm(def *placement.Communicator, locate func(otf2.LocationRef) *location) {
 	c := &comm{ref: def.Ref, name: def.Name, rows: make([]*row, len(def.Members)),
 		rank: make([]int32, len(def.Members)), view: otf2.UndefinedComm}
 	taken := make(map[*location]bool)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
@@ -55,7 +56,7 @@ func (j *job) readPhases(workers int) error {
 	}
 	attributes := attribute.Find(j.archive.Defs)
 	archive := facts.ArchiveNames(j.archive.Defs, membership.Communicators(j.archive.Defs))
-	processes, network := analysis.Processes(j.archive.Defs), property.NetworkRanks(j.archive.Defs)
+	processes, network := placement.Processes(j.archive.Defs), property.NetworkRanks(j.archive.Defs)
 	sel := &otf2.Selection{Kinds: regionKinds}
 	for _, l := range j.archive.Defs.Locations {
 		if _, is := network[l.Self]; l.Type == otf2.LocationTypeCPUThread && !is {

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
@@ -54,7 +54,7 @@ func (j *job) read(workers int, progress func(done, total int)) error {
 	if err := j.readPhases(workers); err != nil {
 		return err
 	}
-	processes := analysis.Processes(j.archive.Defs)
+	processes := placement.Processes(j.archive.Defs)
 	var mu sync.Mutex
 	var done atomic.Int64
 	return j.archive.EachLocation(context.Background(), workers, sel,

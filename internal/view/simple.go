@@ -14,7 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -54,7 +55,7 @@ const maxAbsent = 65536
 // simple is a simple view under construction.
 type simple struct {
 	defs       *otf2.Definitions
-	ranks      []analysis.Rank
+	ranks      []placement.Rank
 	worldRanks map[otf2.LocationRef]int // the world's rank that a communicator's location belongs to
 	comms      map[otf2.CommRef]*membership.Communicator
 	windows    map[otf2.RmaWinRef]*membership.Communicator
@@ -97,7 +98,7 @@ func Simple(anchor, dir string, opts *Options) (*SimpleResult, error) {
 	}
 	defer a.Close()
 	s := &simple{defs: a.Defs, res: &SimpleResult{Archive: filepath.Join(dir, archiveName+".otf2"),
-		Differing: analysis.Differing(a.Anchor)}}
+		Differing: selfreport.Differing(a.Anchor)}}
 	if err := s.assignProcesses(); err != nil {
 		return nil, fmt.Errorf("%s: %w", anchor, err)
 	}
@@ -116,7 +117,7 @@ func (s *simple) assignProcesses() error {
 			s.covered[c.Parent] = true
 		}
 	}
-	s.ranks, s.worldRanks = analysis.Ranks(s.defs, membership.Communicators(s.defs))
+	s.ranks, s.worldRanks = placement.Ranks(s.defs, membership.Communicators(s.defs))
 	absent := 0
 	groups, processes := make(map[otf2.LocationGroupRef]int), make(map[otf2.LocationGroupRef]int)
 	for i, r := range s.ranks {
@@ -144,7 +145,7 @@ func (s *simple) assignProcesses() error {
 		}
 	}
 	for _, l := range s.defs.Locations { // locations without a process, such as GPUs whose process is unknown
-		p := analysis.ProcessOf(s.defs, l.Group)
+		p := placement.ProcessOf(s.defs, l.Group)
 		_, placed := groups[l.Group]
 		if _, known := processes[p]; !placed && !known && l.Type != otf2.LocationTypeMetric {
 			processes[p] = len(s.processes)
@@ -173,12 +174,12 @@ func (s *simple) addProcess(name string, group otf2.LocationGroupRef) {
 // assignRows gives rows their processes. A network row belongs to the rank that it sends or receives for; with PXN
 // another process may have recorded it.
 func (s *simple) assignRows(groups, processes map[otf2.LocationGroupRef]int) {
-	networks := analysis.NetworkRows(s.defs)
+	networks := placement.NetworkRows(s.defs)
 	s.byNative = make(map[otf2.LocationRef]*simpleRow)
 	for _, l := range s.defs.Locations {
 		at, known := groups[l.Group]
 		if !known {
-			at, known = processes[analysis.ProcessOf(s.defs, l.Group)]
+			at, known = processes[placement.ProcessOf(s.defs, l.Group)]
 		}
 		if row, ok := networks[l.Self]; ok {
 			if rank, ok := s.worldRank(s.comms[row.Comm], uint64(row.Rank)); ok {
@@ -214,7 +215,7 @@ func (s *simple) worldRank(c *membership.Communicator, rank uint64) (int, bool) 
 func (s *simple) write(a *otf2.Archive, dir string, o *Options) error {
 	s.world = s.newComm()
 	properties := []otf2.Property{{Name: property.View.Key(), Value: "simple"},
-		{Name: property.Complete, Value: strconv.FormatBool(!analysis.PropertiesOf(a.Anchor).Incomplete())}}
+		{Name: property.Complete, Value: strconv.FormatBool(!selfreport.PropertiesOf(a.Anchor).Incomplete())}}
 	if len(s.covered) > 0 {
 		s.network = s.world + 1
 		properties = append(properties, otf2.Property{Name: property.Transfers.Key(),

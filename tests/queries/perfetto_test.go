@@ -14,6 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
@@ -137,7 +138,7 @@ func ofArchive(t *testing.T, a *otf2.Archive) traced {
 		}
 	}
 	out.Realtime = a.Defs.Clock.Realtime - (a.Defs.Clock.Offset - begin)
-	world, _ := analysis.Ranks(a.Defs, membership.Communicators(a.Defs))
+	world, _ := placement.Ranks(a.Defs, membership.Communicators(a.Defs))
 	problems := operations.EachMatch(a, &operations.Matches{Wait: func(w *waits.Wait) {
 		add("wait", "waits for "+world[w.For].Name, float64(w.Waited))
 	}})

@@ -5,6 +5,7 @@ package bandwidth
 import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
@@ -19,7 +20,7 @@ import (
 func Read(a *otf2.Archive, first bool, selected *selection.Selection) (rows []Row, problems []string) {
 	comms := membership.Communicators(a.Defs)
 	r := &reading{selected: selected, rows: NewRows(), expected: analysis.MembersWithData(a.Defs, comms),
-		stretches: analysis.StretchesOf(a.Anchor)}
+		stretches: selfreport.StretchesOf(a.Anchor)}
 	r.rows.First = first
 	r.rows.Unstated = !attribute.Find(a.Defs).Has(regions.AttrTimingSource)
 	r.assembly = analysis.NewAssembly(r.finish, func([]analysis.Operation) {})

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
@@ -40,9 +41,9 @@ func OpenForCheck(anchorPath string, opts *Options) (*otf2.Archive, *Findings, e
 	if err != nil {
 		fs.General(RuleFile, "global definitions: %v", err)
 	}
-	fs.said = analysis.PropertiesOf(a.Anchor)
+	fs.said = selfreport.PropertiesOf(a.Anchor)
 	fs.lenient = fs.said.Incomplete()
-	fs.apart = analysis.StretchesOf(a.Anchor)
+	fs.apart = selfreport.StretchesOf(a.Anchor)
 	for _, s := range analysis.FindMissingCalls(a) {
 		if !s.Unsure {
 			fs.apart = append(fs.apart, s)
@@ -90,7 +91,7 @@ func Archive(anchorPath string, opts *Options) (*Result, error) {
 	}
 
 	if lost := ps.Below(property.Lost); len(lost) > 0 {
-		fs.Add(Finding{Severity: Note, Rule: RuleLoss, Text: "missing: " + analysis.CountersText(lost)})
+		fs.Add(Finding{Severity: Note, Rule: RuleLoss, Text: "missing: " + selfreport.CountersText(lost)})
 	}
 
 	c := newEventCheck(a, fs)
@@ -105,7 +106,7 @@ func Archive(anchorPath string, opts *Options) (*Result, error) {
 const saidToDiffer = "not compared, as members differ: "
 
 // counters compares the archive's counters with its contents.
-func (c *eventCheck) counters(ps analysis.Properties) {
+func (c *eventCheck) counters(ps selfreport.Properties) {
 	compare := func(name property.Name, want uint64, what string) {
 		if n, ok := ps.Number(name); ok && n != want {
 			c.Add(Finding{Severity: c.pairing(), Rule: RuleCounter,
@@ -119,7 +120,7 @@ func (c *eventCheck) counters(ps analysis.Properties) {
 		}
 	}
 	if missing, ok := ps.Number(property.ProcessesMissing); ok && !ps.Merged() {
-		compare(property.Processes, processes-analysis.AbsentGroups(c.defs, missing), "processes with data")
+		compare(property.Processes, processes-selfreport.AbsentGroups(c.defs, missing), "processes with data")
 	}
 	networks := 0
 	for _, comm := range membership.AllCommunicators(c.defs) {

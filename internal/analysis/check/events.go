@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/effect"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
@@ -109,7 +109,7 @@ func newEventCheck(a *otf2.Archive, fs *Findings) *eventCheck {
 	ps := fs.said
 	_, ours := ps.Number(property.Processes)
 	c.match = newMatcher(fs, c.comms, silent, fs.apart, ours)
-	c.match.unreported, _ = ps.Number(property.Paused.Below(analysis.ByRAS))
+	c.match.unreported, _ = ps.Number(property.Paused.Below(selfreport.ByRAS))
 	c.match.merged, c.match.transfers = ps.Merged(), otf2.UndefinedComm
 	if ref, ok := ps.Number(property.Transfers); ok {
 		c.match.transfers = otf2.CommRef(ref)

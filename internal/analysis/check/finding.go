@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -96,9 +97,9 @@ type Findings struct {
 	all     []Finding
 	count   map[kind]uint64
 	limit   uint64
-	said    analysis.Properties // what the archive says about itself
-	apart   []property.Stretch  // operations that members recorded differently
-	lenient bool                // the archive states that it is incomplete
+	said    selfreport.Properties // what the archive says about itself
+	apart   []property.Stretch    // operations that members recorded differently
+	lenient bool                  // the archive states that it is incomplete
 }
 
 type kind struct {

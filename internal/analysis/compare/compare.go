@@ -12,6 +12,8 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
@@ -161,7 +163,7 @@ func Runs(a, b *otf2.Archive, opts Options) *Comparison {
 }
 
 func (s *samples) describeRun(a *otf2.Archive, problems []string) Run {
-	ps := analysis.PropertiesOf(a.Anchor)
+	ps := selfreport.PropertiesOf(a.Anchor)
 	r := Run{
 		Archive: a.Path(), Ranks: len(s.ranks), Communicators: len(s.shapes), Operations: s.operations,
 		Coupled:    s.coupled,
@@ -176,7 +178,7 @@ func (s *samples) describeRun(a *otf2.Archive, problems []string) Run {
 	for _, n := range ps.Below(property.Lost) {
 		r.Lost += n
 	}
-	for _, v := range analysis.SelfReport(a).Recording {
+	for _, v := range selfreport.Read(a).Recording {
 		if v.Name == string(property.LibraryVersion) && v.Value != "unknown" && v.Processes == "all" {
 			r.Library = v.Value
 		}
@@ -300,7 +302,7 @@ func medianOf(all []observation, f Figure) float64 {
 	return stats.NearestMedian(values)
 }
 
-func (s *sampleSet) lastRank(ranks []analysis.Rank) LastRank {
+func (s *sampleSet) lastRank(ranks []placement.Rank) LastRank {
 	best := -1
 	for rank, n := range s.last {
 		if best < 0 || n > s.last[best] || n == s.last[best] && rank < best {

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
@@ -185,7 +187,7 @@ type samples struct {
 	untimed   bool // there is no TIMING_SOURCE: times are taken as they are
 	warmUp    int
 	assembly  *analysis.Assembly
-	ranks     []analysis.Rank
+	ranks     []placement.Rank
 	of        map[otf2.LocationRef]int
 
 	sets   map[sampleKey]*sampleSet
@@ -213,12 +215,12 @@ func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
 	s := &samples{
 		defs: a.Defs, comms: comms, number: make(map[otf2.CommRef]int32), shapes: make(map[otf2.CommRef]shape),
 		counted:  make(map[shape]int),
-		expected: analysis.MembersWithData(a.Defs, comms), stretches: analysis.StretchesOf(a.Anchor),
+		expected: analysis.MembersWithData(a.Defs, comms), stretches: selfreport.StretchesOf(a.Anchor),
 		untimed: !attribute.Find(a.Defs).Has(regions.AttrTimingSource), warmUp: warmUp,
 		sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool),
 		begun: make(map[warmKey]int), plans: make(map[otf2.LocationRef]messagesKey),
 	}
-	s.ranks, s.of = analysis.Ranks(a.Defs, comms)
+	s.ranks, s.of = placement.Ranks(a.Defs, comms)
 	s.describe()
 	s.assembly = analysis.NewAssembly(s.finish, func([]analysis.Operation) { s.unfinished++ })
 	problems := analysis.ReadOperations(a, comms, s.add)
@@ -237,7 +239,7 @@ func (s *samples) describe() {
 		for _, l := range c.Members {
 			host := ""
 			if d := s.defs.Location(l); d != nil {
-				host = analysis.HostOf(s.defs, analysis.ProcessOf(s.defs, d.Group))
+				host = placement.HostOf(s.defs, placement.ProcessOf(s.defs, d.Group))
 			}
 			perHost[host]++
 		}

@@ -11,7 +11,9 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
@@ -94,7 +96,7 @@ func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 		m.nominal.absorb(r.nominal)
 		m.addSums(r.summed)
 	}
-	r := m.result(analysis.PropertiesOf(a.Anchor))
+	r := m.result(selfreport.PropertiesOf(a.Anchor))
 	r.Problems = append(r.Problems, problems...)
 	return r
 }
@@ -114,7 +116,7 @@ type matrix struct {
 	networks map[otf2.CommRef]*networkCount
 	rows     map[otf2.CommRef]*membership.Communicator // communicators of the networks
 	comms    map[otf2.CommRef]*membership.Communicator
-	world    []analysis.Rank
+	world    []placement.Rank
 	worldOf  map[otf2.LocationRef]int
 	flows    map[[2]int]*flow // by index in world; −1: an unknown rank
 	hosts    map[[2]string]*flow
@@ -162,7 +164,7 @@ func newMatrix(defs *otf2.Definitions) *matrix {
 		flows: make(map[[2]int]*flow), hosts: make(map[[2]string]*flow), channels: make(map[channelKey]*flow),
 		nominal: newNominal(),
 	}
-	m.world, m.worldOf = analysis.Ranks(defs, comms)
+	m.world, m.worldOf = placement.Ranks(defs, comms)
 	for _, c := range m.windows {
 		if !c.Network || m.networks[c.Ref] != nil {
 			continue
@@ -275,7 +277,7 @@ func (f *flow) rates() (busy uint64, bandwidth float64) {
 	return busy, bandwidth
 }
 
-func (m *matrix) result(ps analysis.Properties) *Report {
+func (m *matrix) result(ps selfreport.Properties) *Report {
 	r := &Report{Networks: []NetworkMatrix{}, Channels: []ChannelFlow{}, Remarks: []string{}, Problems: []string{}}
 	covered := make(map[otf2.CommRef]bool)
 	var unknown Traffic
@@ -342,10 +344,10 @@ func (m *matrix) result(ps analysis.Properties) *Report {
 		remark("Incomplete: the nominal matrix leaves out %s of %d or more ranks, which would have too many pairs.",
 			units.Count(tooLarge, "communicator", "communicators"), least)
 	}
-	if lost := analysis.CountersText(ps.Below(property.Lost)); lost != "none" {
+	if lost := selfreport.CountersText(ps.Below(property.Lost)); lost != "none" {
 		remark("Incomplete: events were lost: %s.", lost)
 	}
-	if paused := analysis.CountersText(ps.Below(property.Paused)); paused != "none" {
+	if paused := selfreport.CountersText(ps.Below(property.Paused)); paused != "none" {
 		remark("Incomplete: not recorded on request: %s.", paused)
 	}
 	if missing, _ := ps.Number(property.ProcessesMissing); missing > 0 {

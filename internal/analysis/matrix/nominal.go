@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -47,7 +48,7 @@ func OfOperations(a *otf2.Archive, selected *selection.Selection) *Operations {
 func (o *Operations) Add(op *analysis.Operation) { o.m.nominal.add(op) }
 
 // Report returns the same as Read, without Problems.
-func (o *Operations) Report() *Report { return o.m.result(analysis.PropertiesOf(o.a.Anchor)) }
+func (o *Operations) Report() *Report { return o.m.result(selfreport.PropertiesOf(o.a.Anchor)) }
 
 func newNominal() *nominal {
 	return &nominal{make(map[nominalKey]*Traffic), make(map[[2]nominalKey]*Traffic)}

@@ -9,6 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/schedule"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
@@ -26,9 +27,9 @@ type causing struct {
 	schedule *schedule.Recorder
 	saved    []int64 // by which the last operation of each rank would have ended earlier on an ideal network, ns
 	lanes    *causes.Lanes
-	shared   []analysis.SharedGPU
+	shared   []placement.SharedGPU
 	sharing  causes.Sharing // the same as shared, in the form of package causes
-	ranks    []analysis.Rank
+	ranks    []placement.Rank
 	unstated bool // the archive does not state sources of times
 	members  []causes.Member
 }
@@ -36,15 +37,15 @@ type causing struct {
 // newCausing returns what passes an archive's operations on. whole: the analysis covers the whole run, so that it can
 // be played again.
 func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator, whole bool) *causing {
-	ranks, of := analysis.Ranks(defs, comms)
-	processes := analysis.Processes(defs)
+	ranks, of := placement.Ranks(defs, comms)
+	processes := placement.Processes(defs)
 	engine, path := causes.NewEngine(len(ranks)), criticalpath.New(len(ranks))
 	engine.Followed(path)
 	recorder := schedule.NewRecorder(len(ranks))
 	if whole {
 		engine.Followed(recorder)
 	}
-	shared := analysis.SharedGPUs(defs, comms, ranks, of)
+	shared := placement.SharedGPUs(defs, comms, ranks, of)
 	on := make([][]int, len(shared))
 	for i := range shared {
 		on[i] = shared[i].Ranks

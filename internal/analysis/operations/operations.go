@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overtime"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/phases"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
@@ -55,7 +56,7 @@ type Row = bandwidth.Row
 // Operations that, according to the archive, the members recorded differently are only counted, and left out of all
 // comparisons of members. The error concerns the archive's definitions only.
 func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
-	ps := analysis.PropertiesOf(a.Anchor)
+	ps := selfreport.PropertiesOf(a.Anchor)
 	comms := membership.Communicators(a.Defs)
 	o := newOperations(a, comms)
 	o.see, o.seeWhole = see.Part, see.Operation
@@ -130,7 +131,7 @@ func (o *operations) choose(s *selection.Selection, see func(*waits.Wait)) {
 
 func newOperations(a *otf2.Archive, comms map[otf2.CommRef]*membership.Communicator) *operations {
 	o := &operations{
-		defs: a.Defs, stretches: analysis.StretchesOf(a.Anchor), rows: bandwidth.NewRows(),
+		defs: a.Defs, stretches: selfreport.StretchesOf(a.Anchor), rows: bandwidth.NewRows(),
 		begin: otf2.UndefinedTimestamp, comms: comms, expected: analysis.MembersWithData(a.Defs, comms),
 		waits: waits.NewCounter(a.Defs, property.HostClocksOf(a.Anchor), comms),
 	}

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
@@ -93,7 +95,7 @@ type PartReader struct {
 
 // NewPartReader returns a reader that passes operations to emit when they end. A part is valid until emit returns.
 func NewPartReader(a *otf2.Archive, attributes bool, emit func(*Part)) *PartReader {
-	r := &PartReader{defs: a.Defs, stretches: analysis.StretchesOf(a.Anchor), emit: emit}
+	r := &PartReader{defs: a.Defs, stretches: selfreport.StretchesOf(a.Anchor), emit: emit}
 	r.reader = analysis.NewOperationReader(a.Defs, membership.Communicators(a.Defs), r.take)
 	r.reader.Keep = attributes
 	return r
@@ -119,13 +121,13 @@ func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches 
 		Location: o.Location,
 		Function: o.Function, Ordinal: o.Ordinal, Begin: o.Begin, End: o.End, Root: -1, Peer: -1, Size: o.Size,
 		Enter: o.Enter, Sent: o.Sent, Received: o.Received,
-		Count: o.Count, Counted: o.Counted, Datatype: analysis.NameOf(defs, o.Datatype),
-		Algorithm: analysis.NameOf(defs, o.Algo),
-		Protocol:  analysis.NameOf(defs, o.Proto), Channels: o.Channels, Source: o.Source.String(),
+		Count: o.Count, Counted: o.Counted, Datatype: placement.NameOf(defs, o.Datatype),
+		Algorithm: placement.NameOf(defs, o.Algo),
+		Protocol:  placement.NameOf(defs, o.Proto), Channels: o.Channels, Source: o.Source.String(),
 		Uncertainty: o.Uncertainty,
 		Stated:      o.Stated, Event: o.Event, Parent: o.Parent, Graph: o.Graph, Grouped: o.Grouped, Plan: o.Launch,
 		BusFactor: o.BusFactor(o.Communicator.Size()),
-		Equal:     o.Equal, StartUp: o.StartUp, InPlace: o.InPlace, Variant: analysis.NameOf(defs, o.Variant),
+		Equal:     o.Equal, StartUp: o.StartUp, InPlace: o.InPlace, Variant: placement.NameOf(defs, o.Variant),
 		Share:  o.Size,
 		Device: o.Device, Leads: o.Leads,
 		Attributes: o.Attributes,

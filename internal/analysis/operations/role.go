@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
@@ -145,7 +146,7 @@ type memberList struct {
 // communicators others were made from; used has the functions seen on each.
 func describeCommunicators(defs *otf2.Definitions, births map[otf2.CommRef]property.Birth,
 	comms map[otf2.CommRef]*membership.Communicator, used map[otf2.CommRef]map[string]bool) []CommunicatorRow {
-	world, of := analysis.Ranks(defs, comms)
+	world, of := placement.Ranks(defs, comms)
 	rows := []CommunicatorRow{}
 	for ref, c := range comms {
 		if c.Size() > 1 {
@@ -170,7 +171,7 @@ func describeCommunicators(defs *otf2.Definitions, births map[otf2.CommRef]prope
 		functions := used[r.Comm]
 		m.messages = (functions["Send"] || functions["Recv"]) &&
 			len(functions) == int(analysis.BoolCount(functions["Send"])+analysis.BoolCount(functions["Recv"]))
-		r.Hosts, r.Members = len(m.hosts), analysis.PlacesText(m.places)
+		r.Hosts, r.Members = len(m.hosts), placement.PlacesText(m.places)
 		lists = append(lists, m)
 	}
 	suggest(lists, len(world))
@@ -185,7 +186,7 @@ func suggest(lists []*memberList, ranks int) {
 			m.row.suggest("world")
 			continue
 		}
-		d := analysis.Stride(m.places)
+		d := placement.Stride(m.places)
 		if d == 0 || len(m.places) != m.row.Ranks {
 			continue
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -96,6 +96,6 @@ func TestMembersInWords(t *testing.T) {
 		"": nil, "3": {3}, "0,1": {0, 1}, "0-7": {0, 1, 2, 3, 4, 5, 6, 7}, "0-28/4": {0, 4, 8, 12, 16, 20, 24, 28},
 		"0,1,5": {0, 1, 5}, "2,1,0": {2, 1, 0},
 	} {
-		testkit.Equal(t, analysis.PlacesText(places), want, "%v", places)
+		testkit.Equal(t, placement.PlacesText(places), want, "%v", places)
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
@@ -64,16 +65,16 @@ type Summary struct {
 	// CUPTI has KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI reported nothing.
 	CUPTI map[string]uint64 `json:"cupti"`
 	// CUPTIStates says, by processes, what became of CUPTI; empty if no process was to use it.
-	CUPTIStates []analysis.SelfValue `json:"cupti_states,omitempty"`
+	CUPTIStates []selfreport.Value `json:"cupti_states,omitempty"`
 	// Withheld says, by processes, what was wanted but could not be asked of NCCL safely; empty if there was nothing.
-	Withheld []analysis.SelfValue `json:"withheld,omitempty"`
+	Withheld []selfreport.Value `json:"withheld,omitempty"`
 	// Untimed is a clause that says why operations have no GPU times, or what to record to get them.
 	Untimed string            `json:"-"`
 	Paused  map[string]uint64 `json:"paused"` // starts that, on request, were not recorded, by type
 	// Gaps are operations that, on request, were not recorded, or that could not be written. The archive names only
 	// the first ones; GapCount is the number of all.
-	Gaps     []analysis.Gap `json:"gaps"`
-	GapCount uint64         `json:"gap_count"`
+	Gaps     []selfreport.Gap `json:"gaps"`
+	GapCount uint64           `json:"gap_count"`
 	// Differences counts the differences between the members' sequences, see package scorep.
 	Differences uint64 `json:"sequence_differences"`
 	// Deviations are the first of them: what is left out of comparisons, and which ranks recorded what.
@@ -102,7 +103,7 @@ type LostOf struct {
 }
 
 // lostByProcess names the processes that have lost events or operations.
-func lostByProcess(defs *otf2.Definitions, ps analysis.Properties) (all []LostOf) {
+func lostByProcess(defs *otf2.Definitions, ps selfreport.Properties) (all []LostOf) {
 	lost := ps.Below(property.LostByProcess)
 	for i, g := range defs.LocationGroups {
 		if n := lost[strconv.Itoa(i)]; n > 0 && g.Type == otf2.LocationGroupTypeProcess {
@@ -125,7 +126,7 @@ func deviationsOf(a *otf2.Archive) []Deviation {
 	return all
 }
 
-func (o *operations) summary(a *otf2.Archive, ps analysis.Properties,
+func (o *operations) summary(a *otf2.Archive, ps selfreport.Properties,
 	comms map[otf2.CommRef]*membership.Communicator) Summary {
 	defs := a.Defs
 	s := Summary{
@@ -157,7 +158,7 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties,
 		hosts[g.SystemTreeParent] = true
 	}
 	s.NotRecorded = notRecorded(defs, s.Missing)
-	s.Processes -= int(analysis.AbsentGroups(defs, s.Missing))
+	s.Processes -= int(selfreport.AbsentGroups(defs, s.Missing))
 	s.Hosts = len(hosts)
 	if s.Missing > 0 {
 		s.Hosts-- // the node of those whose host is unknown
@@ -167,7 +168,7 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties,
 			s.GPUs++
 		}
 	}
-	ranks, _ := analysis.Ranks(defs, comms)
+	ranks, _ := placement.Ranks(defs, comms)
 	s.Ranks = len(ranks)
 	for _, c := range comms {
 		if c.Size() > 1 {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
@@ -263,9 +264,9 @@ func (c *overlapCounter) result(comms map[otf2.CommRef]*membership.Communicator)
 			r.WithoutKernels++
 			continue
 		}
-		process := analysis.ProcessOf(c.defs, group)
+		process := placement.ProcessOf(c.defs, group)
 		one := GPU{
-			Host: analysis.HostOf(c.defs, process), GPU: analysis.GpuOf(c.defs, group), Kernels: g.kernels,
+			Host: placement.HostOf(c.defs, process), GPU: placement.GpuOf(c.defs, group), Kernels: g.kernels,
 			Computation: g.computation, Idle: g.idle,
 			Overlap: Overlap{g.communication, g.both, g.communication - g.both},
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -47,7 +48,7 @@ func (c *Counter) tell(r *facts.Region, f *phaseFrame, took uint64) {
 		return
 	}
 	o := Occurrence{
-		Location: r.Location, Process: analysis.ProcessAt(c.defs, r.Location), Path: f.within.Path(),
+		Location: r.Location, Process: placement.ProcessAt(c.defs, r.Location), Path: f.within.Path(),
 		Kind: f.within.kind(), Begin: r.Begin, End: r.End, NCCL: f.nccl,
 	}
 	for at := f.within.around; at != nil; at = at.around {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/efficiency"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
@@ -198,7 +199,7 @@ func (c *Counter) Enter(r *facts.Region) {
 			around = f.within.phase
 		}
 		f.phase = c.node(around, name, r.Begin)
-		f.phase.rank(analysis.ProcessAt(c.defs, r.Location))
+		f.phase.rank(placement.ProcessAt(c.defs, r.Location))
 		f.within = &occasion{f.phase, name, f.within}
 	case called && f.within != nil:
 		c.call(r, f.within)
@@ -254,7 +255,7 @@ func (c *Counter) call(r *facts.Region, within *occasion) {
 	if !r.Counted {
 		return
 	}
-	process := analysis.ProcessAt(c.defs, r.Location)
+	process := placement.ProcessAt(c.defs, r.Location)
 	made := Operations{Calls: 1, Captured: analysis.BoolCount(r.Graph)}
 	for n := within.phase; n != c.root; n = n.parent {
 		n.rank(process).add(made)
@@ -294,7 +295,7 @@ func (f *phaseFrame) abandon() {
 }
 
 func (c *Counter) endPhase(r *facts.Region, f *phaseFrame, took uint64) {
-	of := f.phase.rank(analysis.ProcessAt(c.defs, r.Location))
+	of := f.phase.rank(placement.ProcessAt(c.defs, r.Location))
 	switch {
 	case r.Unfinished:
 		f.phase.unfinished++
@@ -313,7 +314,7 @@ func (c *Counter) endPhase(r *facts.Region, f *phaseFrame, took uint64) {
 func (c *Counter) endPlan(r *facts.Region, p *phasePlan) {
 	delete(c.plans, r.Location)
 	c.plan++
-	process := analysis.ProcessAt(c.defs, r.Location)
+	process := placement.ProcessAt(c.defs, r.Location)
 	for _, id := range p.parents {
 		made := Operations{Timed: analysis.BoolCount(p.gpu), Untimed: analysis.BoolCount(!p.gpu)}
 		called := c.calls.Take(analysis.CallKey{Process: process, Event: id})
@@ -336,7 +337,7 @@ func (c *Counter) Of(location otf2.LocationRef, parent uint64) analysis.Occasion
 	if parent == 0 || !c.Wanted() {
 		return nil
 	}
-	if n := c.calls.Peek(analysis.CallKey{Process: analysis.ProcessAt(c.defs, location), Event: parent}); n != nil {
+	if n := c.calls.Peek(analysis.CallKey{Process: placement.ProcessAt(c.defs, location), Event: parent}); n != nil {
 		return n
 	}
 	return nil
@@ -494,7 +495,7 @@ func (c *Counter) row(n *phaseNode, path []string) Row {
 	var most, fewest uint64
 	for _, process := range order {
 		r := *n.ranks[process]
-		r.Host = analysis.HostOf(c.defs, process)
+		r.Host = placement.HostOf(c.defs, process)
 		if g := c.defs.LocationGroup(process); g != nil {
 			r.Rank = c.defs.String(g.Name)
 		}

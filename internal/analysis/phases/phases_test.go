@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/phases"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
@@ -179,7 +179,7 @@ func TestPhasesInTheReport(t *testing.T) {
 	rows := phasesOf(t, a)
 	testkit.Same(t, rows, r.Phases)
 	last := uint64(19)
-	gaps := []analysis.Gap{{Communicator: "world", First: 10, Last: &last}, {Communicator: "world", First: 30}}
+	gaps := []selfreport.Gap{{Communicator: "world", First: 10, Last: &last}, {Communicator: "world", First: 30}}
 	diff := cmp.Diff(gaps, r.Summary.Gaps)
 	testkit.Check(t, diff == "" && r.Summary.GapCount == 2, "%v %v", r.Summary.GapCount, diff)
 	r.Summary.Archive = "traces.otf2"

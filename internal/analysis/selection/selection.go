@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
@@ -209,8 +210,8 @@ func Resolve(a *otf2.Archive, spec Spec) (*Selection, error) {
 		return nil, nil
 	}
 	comms := membership.Communicators(a.Defs)
-	world, of := analysis.Ranks(a.Defs, comms)
-	s := &Selection{spec: spec, begin: analysis.FirstEvent(a), worldOf: of, processes: analysis.Processes(a.Defs),
+	world, of := placement.Ranks(a.Defs, comms)
+	s := &Selection{spec: spec, begin: analysis.FirstEvent(a), worldOf: of, processes: placement.Processes(a.Defs),
 		rows: make(map[otf2.LocationRef]row)}
 	if err := cmp.Or(s.chooseRanks(world), s.chooseComms(comms)); err != nil {
 		return nil, err
@@ -225,7 +226,7 @@ func Resolve(a *otf2.Archive, spec Spec) (*Selection, error) {
 	return s, s.number(a, comms)
 }
 
-func (s *Selection) chooseRanks(world []analysis.Rank) error {
+func (s *Selection) chooseRanks(world []placement.Rank) error {
 	stretches, err := parseRanks(s.spec.Ranks)
 	if err != nil || stretches == nil {
 		return err
@@ -315,12 +316,12 @@ func list(names []string) string {
 // chooseRows determines the locations of selected ranks and communicators. Threads, kernels and sensors belong to no
 // communicator.
 func (s *Selection) chooseRows(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Communicator,
-	world []analysis.Rank) {
+	world []placement.Rank) {
 	chosen := make(map[otf2.LocationGroupRef]bool)
 	for i, r := range world {
 		chosen[r.Process] = chosen[r.Process] || s.Rank(i)
 	}
-	owners, networks := membership.ByLocation(defs, comms), analysis.NetworkRows(defs)
+	owners, networks := membership.ByLocation(defs, comms), placement.NetworkRows(defs)
 	type labeled struct {
 		process otf2.LocationGroupRef
 		label   string

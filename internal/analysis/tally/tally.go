@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
@@ -81,7 +82,7 @@ func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	lanes := analysis.LanesOf(a.Defs)
 	kinds := naming.RowsOf(a.Defs, membership.Communicators(a.Defs))
 	tallies := make([]*tally, len(lanes))
-	processes := analysis.Processes(a.Defs)
+	processes := placement.Processes(a.Defs)
 	problems := analysis.ReadRegions(a, lanes, func(i int, r *facts.Reader) {
 		tallies[i] = newTally(a.Defs, kinds, processes)
 		r.Enter, r.Leave, r.Begun, r.Sums = tallies[i].enter, tallies[i].leave, tallies[i].begun, tallies[i].netSums
@@ -317,7 +318,7 @@ func (t *tally) result(of map[otf2.LocationRef]otf2.LocationGroupRef) *Report {
 			if row.groups[i] {
 				g.Threads++
 				procs[of[l]] = true
-				hosts[analysis.HostOf(t.defs, of[l])] = true
+				hosts[placement.HostOf(t.defs, of[l])] = true
 			}
 		}
 		g.Processes, g.Hosts = len(procs), len(hosts)

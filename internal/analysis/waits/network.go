@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lookup"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
@@ -214,7 +214,7 @@ func (n *NetworkPhases) homes() map[otf2.LocationRef]*membership.Communicator {
 
 func (n *NetworkPhases) processOf(l otf2.LocationRef) otf2.LocationGroupRef {
 	if d := n.defs.Location(l); d != nil {
-		return analysis.ProcessOf(n.defs, d.Group)
+		return placement.ProcessOf(n.defs, d.Group)
 	}
 	return otf2.UndefinedLocationGroup
 }
@@ -222,7 +222,7 @@ func (n *NetworkPhases) processOf(l otf2.LocationRef) otf2.LocationGroupRef {
 // named returns a row without figures.
 func (n *NetworkPhases) named(c *membership.Communicator, k networkKey) NetworkRow {
 	w := NetworkRow{Communicator: networkOf(n.defs, c), Comm: c.Ref, CommRank: k.rank,
-		Host: analysis.HostOf(n.defs, k.by)}
+		Host: placement.HostOf(n.defs, k.by)}
 	if g := n.defs.LocationGroup(k.by); g != nil {
 		w.Rank = n.defs.String(g.Name)
 	}

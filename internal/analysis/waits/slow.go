@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
@@ -58,7 +59,7 @@ type message struct {
 // mostEarly is the number of messages that wait.
 const mostEarly = 1 << 12
 
-func newSlowness(defs *otf2.Definitions, ranks []analysis.Rank, of map[otf2.LocationRef]int) *slowness {
+func newSlowness(defs *otf2.Definitions, ranks []placement.Rank, of map[otf2.LocationRef]int) *slowness {
 	s := &slowness{counter: transfers.New(), of: of, nodes: property.NodesOf(defs), ring: otf2.UndefinedString}
 	for i := range defs.Strings {
 		if defs.Strings[i].Text == "RING" {

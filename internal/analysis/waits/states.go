@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/efficiency"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overtime"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
@@ -287,7 +288,7 @@ type part struct {
 // NewCounter returns a counter of the waits in an archive; clocks says how exact its hosts' clocks are.
 func NewCounter(defs *otf2.Definitions, clocks *property.HostClocks,
 	comms map[otf2.CommRef]*membership.Communicator) *Counter {
-	ranks, of := analysis.Ranks(defs, comms)
+	ranks, of := placement.Ranks(defs, comms)
 	w := &Counter{
 		Arrivals: Arrivals{Of: of, unknown: !attribute.Find(defs).Has(regions.AttrTimingSource)},
 		first:    make(map[otf2.CommRef]*Arrival), begun: make(facts.StartUps),

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
@@ -102,7 +102,7 @@ func (e *estimator) addRows(a *profile.Aggregate, location func(uint64) (otf2.Lo
 // collector was restarted, is left out: its ordinals start anew.
 func (e *estimator) estimate(defs *otf2.Definitions) {
 	of := make(map[otf2.LocationRef]int)
-	comms := analysis.Communicators(defs)
+	comms := placement.Communicators(defs)
 	for _, c := range comms {
 		for _, l := range c.Members {
 			of[l]++

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/naming"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile"
@@ -305,7 +305,7 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profil
 func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) map[otf2.LocationRef]string {
 	names := make(map[otf2.LocationRef]string)
 	var slots slotTable
-	for _, c := range analysis.Communicators(defs) {
+	for _, c := range placement.Communicators(defs) {
 		if len(c.Members) < 2 || !slices.ContainsFunc(
 			c.Members, func(l otf2.LocationRef) bool { return rows[l] != nil && rows[l].First != 0 }) {
 			continue

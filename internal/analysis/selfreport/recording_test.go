@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis_test
+package selfreport_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
@@ -34,7 +34,7 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 		p.Shard.Costs = []provenance.Cost{{Callback: "start", Type: "ProxyStep", Samples: 10, MeanNs: 17.5, MostNs: 90}}
 	})
 	a := jobtest.Open(t, path)
-	s := analysis.SelfReport(a)
+	s := selfreport.Read(a)
 	s.Archive = "traces.otf2"
 	var text, table, markdown bytes.Buffer
 	for _, err := range []error{report.WriteRecordingText(s, &text), report.WriteRecordingCSV(s, &table),
@@ -48,11 +48,12 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 	testkit.Check(t, err == nil && len(rows) >= 20, "%d rows, %v", len(rows), err)
 	var out bytes.Buffer
 	testkit.Must(t, report.WriteRecordingJSON(s, &out))
-	var back analysis.Self
+	var back selfreport.Report
 	testkit.Must(t, json.Unmarshal(out.Bytes(), &back))
 	testkit.Same(t, *s, back)
 	// An archive of another tool says nothing about its recording.
-	other := analysis.SelfReport(jobtest.Open(t, filepath.Join("..", "..", "tests", "jobtest", "testdata", "scorep-mpi", "traces.otf2")))
+	other := selfreport.Read(jobtest.Open(t, filepath.Join("..", "..", "..", "tests", "jobtest", "testdata",
+		"scorep-mpi", "traces.otf2")))
 	testkit.Check(t, len(other.Recording)+len(other.Costs)+len(other.Counts)+len(other.Remarks) <= 0 && other.Complete,
 		"%+v", other)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis_test
+package placement_test
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
@@ -30,11 +30,11 @@ func TestSharedGPUs(t *testing.T) {
 	part := func(n int) *provenance.GPUFacts {
 		return &provenance.GPUFacts{MIG: &provenance.MIG{Parent: "GPU-a", GPUInstance: n, ComputeInstance: 0}}
 	}
-	one := []analysis.SharedGPU{{Host: "node0", GPU: "CUDA Device 0", UUID: "GPU-a", Ranks: []int{0, 1}}}
+	one := []placement.SharedGPU{{Host: "node0", GPU: "CUDA Device 0", UUID: "GPU-a", Ranks: []int{0, 1}}}
 	for _, c := range []struct {
 		name    string
 		devices []device
-		want    []analysis.SharedGPU
+		want    []placement.SharedGPU
 	}{
 		{"one UUID", []device{{uuid: "GPU-a"}, {uuid: "GPU-a"}, {uuid: "GPU-b"}}, one},
 		{"two UUIDs", []device{{uuid: "GPU-a"}, {uuid: "GPU-b"}}, nil},
@@ -45,7 +45,7 @@ func TestSharedGPUs(t *testing.T) {
 		{"parts of a GPU", []device{{uuid: "MIG-a", facts: part(1)}, {uuid: "MIG-b", facts: part(2)}}, nil},
 		{
 			"one part of a GPU", []device{{uuid: "MIG-a", facts: part(1)}, {uuid: "MIG-a", facts: part(1)}},
-			[]analysis.SharedGPU{{Host: "node0", GPU: "CUDA Device 0", UUID: "MIG-a", Ranks: []int{0, 1}}},
+			[]placement.SharedGPU{{Host: "node0", GPU: "CUDA Device 0", UUID: "MIG-a", Ranks: []int{0, 1}}},
 		},
 		{"parts that are not known", []device{{uuid: "GPU-a", facts: divided}, {uuid: "GPU-a", facts: divided}}, nil},
 		{"machines that are not one", []device{{uuid: "GPU-a"}, {uuid: "GPU-a", host: "node1", boot: "boot1"}}, nil},
@@ -54,7 +54,7 @@ func TestSharedGPUs(t *testing.T) {
 			{uuid: "GPU-a", comm: 2}, {uuid: "GPU-b", comm: 2}}, nil},
 		{
 			"two GPUs", []device{{uuid: "GPU-a"}, {uuid: "GPU-a"}, {uuid: "GPU-b"}, {uuid: "GPU-b"}},
-			append(one[:1:1], analysis.SharedGPU{Host: "node0", GPU: "CUDA Device 0", UUID: "GPU-b",
+			append(one[:1:1], placement.SharedGPU{Host: "node0", GPU: "CUDA Device 0", UUID: "GPU-b",
 				Ranks: []int{2, 3}}),
 		},
 	} {
@@ -77,8 +77,8 @@ func TestSharedGPUs(t *testing.T) {
 			members[d.comm]++
 		}))
 		comms := membership.Communicators(a.Defs)
-		ranks, of := analysis.Ranks(a.Defs, comms)
-		got := analysis.SharedGPUs(a.Defs, comms, ranks, of)
+		ranks, of := placement.Ranks(a.Defs, comms)
+		got := placement.SharedGPUs(a.Defs, comms, ranks, of)
 		for i := range got {
 			got[i].GPU, _, _ = strings.Cut(got[i].GPU, " (") // devices with the same number have a longer name
 		}

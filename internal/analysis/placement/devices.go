@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package placement
 
 import (
 	"slices"
@@ -32,23 +32,34 @@ func Devices(defs *otf2.Definitions) []Device {
 			pids[p.LocationGroup] = uint64(p.Value)
 		}
 	}
-	type property struct {
+	type nodeProperty struct {
 		node otf2.SystemTreeNodeRef
 		name string
 	}
-	values := make(map[property]string)
+	values := make(map[nodeProperty]string)
 	for _, p := range defs.SystemTreeNodeProperties {
 		if p.Type == otf2.TypeString {
-			values[property{p.Node, defs.String(p.Name)}] = NameOf(defs, otf2.StringRef(p.Value))
+			values[nodeProperty{p.Node, defs.String(p.Name)}] = NameOf(defs, otf2.StringRef(p.Value))
 		}
 	}
 	all := make([]Device, 0, len(ranks))
 	for i, r := range ranks {
 		d := Device{Rank: i, Name: r.Name, PID: pids[r.Process], Host: r.Host, GPU: r.Gpu}
 		if g := defs.LocationGroup(r.group); g != nil && r.Gpu != "" {
-			d.PCI, d.Product = values[property{g.SystemTreeParent, "PCI"}], values[property{g.SystemTreeParent, "NAME"}]
+			d.PCI, d.Product = values[nodeProperty{g.SystemTreeParent, "PCI"}], values[nodeProperty{g.SystemTreeParent, "NAME"}]
 		}
 		all = append(all, d)
 	}
 	return slices.DeleteFunc(all, func(d Device) bool { return ranks[d.Rank].Absent })
+}
+
+// NameOf returns a string's text, "" if it is not defined.
+func NameOf(defs *otf2.Definitions, ref otf2.StringRef) string {
+	if ref == otf2.UndefinedString {
+		return ""
+	}
+	if d := defs.StringDef(ref); d != nil {
+		return d.Text
+	}
+	return ""
 }
