@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobfolder"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
@@ -78,7 +78,7 @@ func describe(dir string, parts []*jobs.Process, opts *UnifyOptions) (all []*Des
 		return nil, err
 	}
 	for i, r := range runs {
-		d := &Description{Dir: experiment.JobFolder(dir, i, len(runs))}
+		d := &Description{Dir: jobfolder.PathOf(dir, i, len(runs))}
 		a, err := newArchive(r, opts, alone{})
 		if err != nil {
 			return nil, err

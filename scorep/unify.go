@@ -16,6 +16,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobfolder"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
@@ -151,7 +152,7 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 			len(runs)))
 	}
 	for i, r := range runs {
-		target := experiment.JobFolder(dir, i, len(runs))
+		target := jobfolder.PathOf(dir, i, len(runs))
 		if len(runs) > 1 {
 			if err := files.OwnFolder(target); err != nil {
 				return nil, fmt.Errorf("unify %s: %w", dir, err)
@@ -189,7 +190,7 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		}
 	}
 	for i := len(runs) + 1; i > 1; i++ {
-		old := experiment.JobFolder(dir, i-1, i)
+		old := jobfolder.PathOf(dir, i-1, i)
 		if _, err := os.Stat(filepath.Join(old, files.ArchiveName+".otf2")); err != nil {
 			break
 		}

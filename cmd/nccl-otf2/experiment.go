@@ -14,6 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobfolder"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
@@ -99,13 +100,13 @@ func anchorPath(arg string) (string, error) {
 // othersNamed holds the directories whose other jobs have been reported.
 var othersNamed = make(map[string]bool)
 
-// findNewest returns the newest of the files that each job of an experiment directory has (see experiment.Newest), and
-// reports those of other jobs; "" if there is none.
+// findNewest returns the newest of the files that each job of an experiment directory has (see jobfolder.FindNewest),
+// and reports those of other jobs; "" if there is none.
 func findNewest(dir, name string) string {
-	newest, others := experiment.Newest(dir, name)
+	newest, others := jobfolder.FindNewest(dir, name)
 	if len(others) > 0 && !othersNamed[dir] {
 		othersNamed[dir] = true
-		printable.Fprintln(os.Stderr, "nccl-otf2:", experiment.Others(dir, newest, others))
+		printable.Fprintln(os.Stderr, "nccl-otf2:", jobfolder.DescribeOthers(dir, newest, others))
 	}
 	return newest
 }
@@ -190,10 +191,10 @@ func archiveState(dir string, tables bool) (complete, made bool) {
 			newest = st.ModTime()
 		}
 	}
-	product, _ := experiment.Newest(dir, anchorName)
+	product, _ := jobfolder.FindNewest(dir, anchorName)
 	if product == "" { // a job in profile mode
 		tables = false
-		product, _ = experiment.Newest(dir, cubex.FileName)
+		product, _ = jobfolder.FindNewest(dir, cubex.FileName)
 	}
 	st, err := os.Stat(product)
 	if err == nil && tables && !st.ModTime().Before(newest) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobfolder"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/export"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -56,7 +57,7 @@ func cutLast(text, separator string) (before, after string, found bool) {
 // hostClocks returns the clocks of the archive's hosts, as recorded in its shards.
 func hostClocks(a *otf2.Archive) (map[string]hostClock, error) {
 	dir := filepath.Dir(a.Path())
-	if experiment.IsJobFolder(dir) { // one of several jobs in a directory
+	if jobfolder.IsOne(dir) { // one of several jobs in a directory
 		if names, err := experiment.Names(dir); err != nil || len(names) == 0 {
 			dir = filepath.Dir(dir)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobfolder"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/rawfile"
@@ -49,7 +49,7 @@ func findArchive(arg string) (anchor, name string, err error) {
 }
 
 func hasArchive(dir string) bool {
-	newest, _ := experiment.Newest(dir, anchorName)
+	newest, _ := jobfolder.FindNewest(dir, anchorName)
 	return newest != "" || len(regular.Matches(dir, "*.otf2")) > 0
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobfolder"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 )
@@ -105,7 +105,7 @@ func readProfile(arg string) (*profiledInput, error) {
 			for _, j := range slices.Backward(jobs[:len(jobs)-1]) {
 				others = append(others, j.Dir)
 			}
-			printable.Fprintln(os.Stderr, "nccl-otf2:", experiment.Others(arg, newest.Dir, others))
+			printable.Fprintln(os.Stderr, "nccl-otf2:", jobfolder.DescribeOthers(arg, newest.Dir, others))
 		}
 		newest.Creator = creator()
 		return &profiledInput{newest.Profile, newest.Dir, (&madeProfile{Job: newest}).remarks(), left.Problems,

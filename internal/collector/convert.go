@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/flock"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -181,7 +182,7 @@ func openSpool(file *os.File) (spool *shm.Spool, bytes int64, written bool, err 
 	for {
 		before, err := file.Stat()
 		if err != nil || before.Size() == 0 {
-			return nil, 0, err == nil && experiment.Locked(file), err
+			return nil, 0, err == nil && flock.IsLocked(file), err
 		}
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
 			return nil, 0, false, err
@@ -190,7 +191,7 @@ func openSpool(file *os.File) (spool *shm.Spool, bytes int64, written bool, err 
 			return nil, 0, false, err
 		}
 		h := spool.Header()
-		written = experiment.Locked(file) || lives(h.Boot(), int(h.PID), h.PIDStart)
+		written = flock.IsLocked(file) || lives(h.Boot(), int(h.PID), h.PIDStart)
 		after, err := file.Stat()
 		if err != nil || written || after.Size() == before.Size() {
 			return spool, before.Size(), written, err

@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/flock"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -91,7 +92,7 @@ func openBacklog(path string) (*os.File, int64, error) {
 		return nil, 0, err
 	}
 	var info os.FileInfo
-	if err = experiment.AwaitLock(int(file.Fd()), time.Now().Add(releaseLimit)); err == nil {
+	if err = flock.Await(int(file.Fd()), time.Now().Add(releaseLimit)); err == nil {
 		info, err = file.Stat()
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/flock"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -162,7 +163,7 @@ func lockLeft(fd int, deadline time.Time) (inode, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() {
 		return inode{}, errors.New("it is not a file of this user")
 	}
-	if err := experiment.AwaitLock(fd, deadline); err != nil {
+	if err := flock.Await(fd, deadline); err != nil {
 		return inode{}, errors.New(
 			"it is in use: the process, or a collector of it, lives, or somebody else saves it: unify again when " +
 				"they have ended")

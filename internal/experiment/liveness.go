@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/flock"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -252,10 +253,10 @@ func readEvidence(path string) (l evidence, err error) {
 		return evidence{}, fmt.Errorf("lock of the shard: %w", err)
 	}
 	defer f.Close()
-	switch err := tryShared(f); {
+	switch err := flock.TryShared(f); {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		l.held = true
-	case NoLocks(err):
+	case flock.IsUnsupported(err):
 		l.noLocks = true
 	}
 	if w := writerOf(f); w != nil {
@@ -294,26 +295,4 @@ func (l *evidence) decideState(p *description.Process, age time.Duration) (s Sta
 		return byAge, true
 	}
 	return Dead, false
-}
-
-// NoLocks reports whether an error of flock means that files cannot be locked there: file systems without locks, and
-// sandboxes that forbid them.
-func NoLocks(err error) bool {
-	return slices.ContainsFunc([]error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EPERM,
-		syscall.EACCES}, func(e error) bool { return errors.Is(err, e) })
-}
-
-// tryShared tries a shared lock: it fails if another has an exclusive one, and does not keep others from trying.
-func tryShared(f *os.File) error {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	if err == nil { // not by closing alone, see Unlock
-		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
-	}
-	return err
-}
-
-// Locked reports whether the file is locked, or may be: some file systems do not report it.
-func Locked(f *os.File) bool {
-	err := tryShared(f)
-	return errors.Is(err, syscall.EWOULDBLOCK) || NoLocks(err)
 }

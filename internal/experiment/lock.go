@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/flock"
 )
 
 // ErrBusy is returned (wrapped, with the holder named) by Lock if the directory is being unified already.
@@ -25,7 +27,7 @@ type Hold struct {
 }
 
 // Release gives up the right.
-func (h *Hold) Release() { _ = Unlock(h.file) }
+func (h *Hold) Release() { _ = flock.Unlock(h.file) }
 
 // Lock keeps others from unifying an experiment directory, or from converting raw files in it, until Release is called:
 // it takes shards/unify.lock. The lock is flock's, so it ends with its holder; the file stays, because removing it
@@ -46,7 +48,7 @@ func Lock(dir string) (*Hold, error) {
 		holder, _ := io.ReadAll(io.LimitReader(f, 512))
 		f.Close()
 		return nil, fmt.Errorf("%w by %s (%s)", ErrBusy, strings.TrimSpace(string(holder)), path)
-	case NoLocks(err):
+	case flock.IsUnsupported(err):
 		// No locks here. Two unifiers at once waste work and the later rename wins.
 	case err != nil:
 		f.Close()
@@ -56,23 +58,4 @@ func Lock(dir string) (*Hold, error) {
 	_ = f.Truncate(0)
 	_, _ = fmt.Fprintf(f, "host %s pid %d since %s\n", host, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
 	return &Hold{Dir: dir, file: f}, nil
-}
-
-// Unlock releases a lock of flock's and closes the file. A close alone would leave the lock to a child that is being
-// forked at that moment, until that one runs its program, because it shares the file.
-func Unlock(f *os.File) error {
-	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
-	return f.Close()
-}
-
-// AwaitLock locks a file exclusively. While others have it locked it waits, up to the deadline; then it returns
-// EWOULDBLOCK.
-func AwaitLock(fd int, deadline time.Time) error {
-	for {
-		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
-			return err
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }

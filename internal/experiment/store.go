@@ -14,6 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/flock"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -72,7 +73,7 @@ func Create(directory, uuid string) (*Store, error) {
 	if err == nil {
 		s.lock = lock
 		err = takeLock(int(lock.Fd()))
-		none := NoLocks(err)
+		none := flock.IsUnsupported(err)
 		if err == nil || none {
 			signLock(lock, !none) // for readers for which the lock is no evidence
 			err = nil
@@ -295,7 +296,7 @@ func (s *Store) Close() error {
 	if s.lock == nil {
 		return nil
 	}
-	err := Unlock(s.lock)
+	err := flock.Unlock(s.lock)
 	s.lock = nil
 	return err
 }

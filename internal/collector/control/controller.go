@@ -23,6 +23,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/flock"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -124,7 +125,7 @@ func (c *Controller) lock(patience time.Duration) (unlock func(), err error) {
 		return nil, fmt.Errorf("%s: another command is controlling this job: try again", c.Dir)
 	}
 	// Without file locks, two users of one account must coordinate themselves.
-	return func() { _ = experiment.Unlock(dir) }, nil
+	return func() { _ = flock.Unlock(dir) }, nil
 }
 
 // send writes the control file with the next number for its question. order states that it also contains a new order.

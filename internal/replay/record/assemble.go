@@ -21,6 +21,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/flock"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -85,9 +86,9 @@ func lockFolder(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	switch err := experiment.AwaitLock(int(dir.Fd()), time.Now().Add(10*time.Second)); {
-	case err == nil, experiment.NoLocks(err):
-		return func() { _ = experiment.Unlock(dir) }, nil
+	switch err := flock.Await(int(dir.Fd()), time.Now().Add(10*time.Second)); {
+	case err == nil, flock.IsUnsupported(err):
+		return func() { _ = flock.Unlock(dir) }, nil
 	case errors.Is(err, unix.EWOULDBLOCK):
 		dir.Close()
 		return nil, fmt.Errorf("another process is working in %s", path)

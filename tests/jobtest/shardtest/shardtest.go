@@ -19,6 +19,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/flock"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -79,7 +80,7 @@ func New(t testing.TB, directory, uuid string) *Process {
 	p.check(err)
 	p.check(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	p.lock = lock
-	t.Cleanup(func() { _ = experiment.Unlock(lock) })
+	t.Cleanup(func() { _ = flock.Unlock(lock) })
 	p.Location(description.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1)
 	return p
 }
@@ -522,13 +523,13 @@ func (p *Process) Finish() {
 	}
 	p.describeAll()
 	p.check(os.WriteFile(filepath.Join(p.Dir, "done"), nil, experiment.FileMode))
-	p.check(experiment.Unlock(p.lock))
+	p.check(flock.Unlock(p.lock))
 }
 
 // Crash ends the shard as a collector does that is killed: what was flushed stays, then rubbish
 // follows in the event file of the given location (−1: in none).
 func (p *Process) Crash(location int, rubbish []byte) {
-	p.check(experiment.Unlock(p.lock))
+	p.check(flock.Unlock(p.lock))
 	if location < 0 {
 		return
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package experiment
+package jobfolder
 
 import (
 	"fmt"
@@ -17,17 +17,17 @@ import (
 // their begin.
 const jobFolder = "run-"
 
-// JobFolder returns the folder for results of a job, the n-th one (from 0) by its begin among those of an experiment
+// PathOf returns the folder for results of a job, the n-th one (from 0) by its begin among those of an experiment
 // directory.
-func JobFolder(directory string, n, of int) string {
+func PathOf(directory string, n, of int) string {
 	if of == 1 {
 		return directory
 	}
 	return filepath.Join(directory, jobFolder+strconv.Itoa(n+1))
 }
 
-// IsJobFolder reports whether a path has the name of a folder of one of several jobs in an experiment directory.
-func IsJobFolder(path string) bool {
+// IsOne reports whether a path has the name of a folder of one of several jobs in an experiment directory.
+func IsOne(path string) bool {
 	_, err := jobNumber(path)
 	return err == nil
 }
@@ -40,17 +40,17 @@ func jobNumber(path string) (int, error) {
 	return strconv.Atoi(number)
 }
 
-// Newest finds a file that is made for each job, in an experiment directory or in its jobs' folders: that of the job
+// FindNewest finds a file that is made for each job, in an experiment directory or in its jobs' folders: that of the job
 // that began last, and those of the others, the newest first. Files older than the first folder's are of an earlier
 // unify with other jobs, and come last. newest is "" if there is none.
-func Newest(directory, name string) (newest string, others []string) {
+func FindNewest(directory, name string) (newest string, others []string) {
 	type made struct {
 		path   string
 		number int // 0: in the directory itself, then it is the only job's
 		stale  bool
 	}
 	var all []made
-	first, _ := os.Stat(filepath.Join(JobFolder(directory, 0, 2), name))
+	first, _ := os.Stat(filepath.Join(PathOf(directory, 0, 2), name))
 	add := func(path string, number int) {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			all = append(all, made{path, number, first != nil && info.ModTime().Before(first.ModTime())})
@@ -80,8 +80,8 @@ func Newest(directory, name string) (newest string, others []string) {
 	return all[0].path, others
 }
 
-// Others states which of several jobs in a directory was chosen, and where the others are.
-func Others(directory, newest string, others []string) string {
+// DescribeOthers states which of several jobs in a directory was chosen, and where the others are.
+func DescribeOthers(directory, newest string, others []string) string {
 	return fmt.Sprintf("%s holds %d jobs: this is %s, of the newest; the others are %s", directory, len(others)+1,
 		newest, strings.Join(others, ", "))
 }
