@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -189,7 +190,7 @@ func TestAbsentRanksAreBounded(t *testing.T) {
 		": communicator 2 adds 40 ranks, and with it more than 100 have no data: that is more than an archive can " +
 		"name"
 	testkit.Check(t, err != nil && strings.HasSuffix(err.Error(), want), "%v, want %s", err, want)
-	_, _, err = jobs.List(dir)
+	_, _, err = progress.List(dir)
 	testkit.Check(t, err != nil, "Jobs takes it")
 	_, err = os.Lstat(filepath.Join(dir, "traces.new"))
 	testkit.Check(t, errors.Is(err, os.ErrNotExist), "%v", err)

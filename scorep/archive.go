@@ -10,6 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/deviation"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -45,7 +46,7 @@ type findings struct {
 }
 
 func newArchive(run *jobs.Run, opts *UnifyOptions, on base) (*archive, error) {
-	job := jobs.JobOf(run)
+	job := progress.Describe(run)
 	found := &findings{stopped: waitfor.Culprits(job, waitfor.Find(job, opts.now()))}
 	if len(found.stopped) == 0 {
 		found.silent = waitfor.Silence(job, opts.now())

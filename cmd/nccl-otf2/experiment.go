@@ -156,7 +156,7 @@ func isDir(path string) bool {
 
 // waitForCollectors waits for the collectors of ended processes as long as they make progress and ctx is not done, and
 // shows how much is left. It returns the shards that are not complete.
-func waitForCollectors(ctx context.Context, dir string, a experiment.Await, p *progress) (late []string) {
+func waitForCollectors(ctx context.Context, dir string, a experiment.Await, p *progressLine) (late []string) {
 	a.Progress = func(shards []string) {
 		p.showLine("waiting for %s to write what the job left%s", count(len(shards), "collector", "collectors"),
 			formatBacklog(shards))

@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobfolder"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/export"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -62,7 +62,7 @@ func hostClocks(a *otf2.Archive) (map[string]hostClock, error) {
 			dir = filepath.Dir(dir)
 		}
 	}
-	list, _, err := jobs.List(dir)
+	list, _, err := progress.List(dir)
 	if err != nil {
 		return nil, fmt.Errorf(
 			"--with needs what the job's processes wrote, beside the archive: there it stands what their hosts' "+

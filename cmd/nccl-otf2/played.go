@@ -83,7 +83,7 @@ func replayedAnchor(folder string) (string, error) {
 }
 
 // replayInto writes the shards of a recording's processes, with the events that the settings select.
-func replayInto(dir, folder string, p *progress) error {
+func replayInto(dir, folder string, p *progressLine) error {
 	settings, err := jobSettings(newEnvironment(os.Environ()))
 	if err != nil {
 		return err

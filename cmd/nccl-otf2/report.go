@@ -69,7 +69,7 @@ type reportInput struct {
 	archive    *otf2.Archive // opened when a section needs it
 	damage     error         // of its definitions
 	operations *operations.Report
-	progress   *progress
+	progress   *progressLine
 	style      report.Style
 	average    string // which time of an operation a table in nccl-tests' format shows
 	first      bool   // operations of start-up count like others

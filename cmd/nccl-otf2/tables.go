@@ -26,7 +26,7 @@ func lastTable(dir string) string { return filepath.Join(dir, sql.FolderName, ex
 
 // makeArchives makes the archives of an experiment directory, with tables if requested. It locks the directory until
 // all files are written, so that no waiting process makes them again.
-func (m *madeTables) makeArchives(dir string, want wanted, p *progress) (*scorep.Result, error) {
+func (m *madeTables) makeArchives(dir string, want wanted, p *progressLine) (*scorep.Result, error) {
 	opts, err := unifyOptions(dir, func(phase string, done, total int) {
 		p.showLine("%s: %d of %d", phase, done, total)
 	})
@@ -46,7 +46,7 @@ func (m *madeTables) makeArchives(dir string, want wanted, p *progress) (*scorep
 }
 
 // writeTables writes the tables of an archive into the folder beside it.
-func (m *madeTables) writeTables(anchor string, p *progress) {
+func (m *madeTables) writeTables(anchor string, p *progressLine) {
 	folder := filepath.Join(filepath.Dir(anchor), sql.FolderName)
 	a, err := openArchive(anchor)
 	if a != nil {

@@ -50,9 +50,9 @@ func paint(w io.Writer, c color, s string) printable.Raw {
 	return printable.Raw("\x1b["+string(c)+"m") + shown + "\x1b[0m"
 }
 
-// progress shows one line on a terminal during long work; it shows nothing on other outputs, and if it is nil. Its
+// progressLine shows one line on a terminal during long work; it shows nothing on other outputs, and if it is nil. Its
 // methods may be called from several goroutines.
-type progress struct {
+type progressLine struct {
 	w     *os.File
 	start time.Time
 
@@ -60,10 +60,10 @@ type progress struct {
 	shown bool
 }
 
-func newProgress() *progress { return &progress{w: os.Stderr, start: time.Now()} }
+func newProgress() *progressLine { return &progressLine{w: os.Stderr, start: time.Now()} }
 
 // showLine replaces the line, beginning one second after the start.
-func (p *progress) showLine(format string, args ...any) {
+func (p *progressLine) showLine(format string, args ...any) {
 	if p == nil || time.Since(p.start) < time.Second || !isTerminal(p.w) {
 		return
 	}
@@ -74,7 +74,7 @@ func (p *progress) showLine(format string, args ...any) {
 }
 
 // showWorking shows a text and the elapsed time until stop is called, for work that reports no progress.
-func (p *progress) showWorking(text string) (stop func()) {
+func (p *progressLine) showWorking(text string) (stop func()) {
 	if !isTerminal(p.w) {
 		return func() {}
 	}
@@ -100,7 +100,7 @@ func (p *progress) showWorking(text string) (stop func()) {
 }
 
 // clearLine removes the line.
-func (p *progress) clearLine() {
+func (p *progressLine) clearLine() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shown {

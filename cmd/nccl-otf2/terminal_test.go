@@ -49,7 +49,7 @@ func TestColorsOnTerminalsOnly(t *testing.T) {
 
 func TestProgressShowsOneLineAndTakesItAway(t *testing.T) {
 	master, terminal := openTerminal(t)
-	p := &progress{w: terminal, start: time.Now()}
+	p := &progressLine{w: terminal, start: time.Now()}
 	p.showLine("too early %d", 1)
 	p.start = time.Now().Add(-time.Minute)
 	p.showLine("step %d", 2)
@@ -66,7 +66,7 @@ func TestProgressShowsOneLineAndTakesItAway(t *testing.T) {
 
 	file := testkit.Value(os.Create(t.TempDir() + "/out"))(t)
 	defer file.Close()
-	p = &progress{w: file, start: time.Now().Add(-time.Minute)}
+	p = &progressLine{w: file, start: time.Now().Add(-time.Minute)}
 	p.showLine("step")
 	p.showWorking("reading")()
 	p.clearLine()

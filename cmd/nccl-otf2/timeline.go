@@ -195,7 +195,7 @@ func writeTimeline(d *timeline.Data, path string, opts timeline.Options) error {
 }
 
 // readRun reads the data of a page from an archive with the given damage, and returns it with the page's options.
-func readRun(a *otf2.Archive, damage error, spec selection.Spec, p *progress) (timeline.Beside, error) {
+func readRun(a *otf2.Archive, damage error, spec selection.Spec, p *progressLine) (timeline.Beside, error) {
 	stop := p.showWorking("reading " + a.Path())
 	d, err := readTimeline(a, spec, nil)
 	stop()

@@ -88,7 +88,7 @@ type wanted struct {
 
 // makeArchives converts raw files, which processes without a collector wrote, then unifies. The tool and the last
 // collector of a job both use it.
-func makeArchives(dir string, p *progress) (*scorep.Result, error) {
+func makeArchives(dir string, p *progressLine) (*scorep.Result, error) {
 	return new(madeTables).makeArchives(dir, wanted{sync: true}, p)
 }
 

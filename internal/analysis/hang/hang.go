@@ -16,6 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 )
 
@@ -110,7 +111,7 @@ type Member struct {
 // Find looks for incomplete operations in the shards of an experiment directory. The ages of running jobs are counted
 // up to now. status is the answer of NCCL's RAS, which serves as another witness; it is nil if RAS was not asked.
 func Find(dir string, now time.Time, status *ras.Status) (*Report, error) {
-	all, problems, err := jobs.List(dir)
+	all, problems, err := progress.List(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func Find(dir string, now time.Time, status *ras.Status) (*Report, error) {
 	return r, nil
 }
 
-func hangOf(j *jobs.Job, now uint64) Job {
+func hangOf(j *progress.Job, now uint64) Job {
 	h := Job{Processes: len(j.Processes), Looked: len(j.Communicators), Communicators: []Stuck{}, Inexact: []string{},
 		Partial: []string{},
 		Died:    append([]string{}, j.Deaths...)}
@@ -170,7 +171,7 @@ func hangOf(j *jobs.Job, now uint64) Job {
 
 // age sets Age: the time from Since to the end of the last process in the operation, or to now if that process is
 // still running. If nobody saw the process end, its last event is taken instead and the age is a lower bound.
-func (h *Stuck) age(c *jobs.JobCommunicator, now uint64) {
+func (h *Stuck) age(c *progress.Communicator, now uint64) {
 	end, seen := uint64(0), false
 	for i := range h.Members {
 		r := c.Ranks[h.Members[i].Rank]
@@ -205,14 +206,14 @@ func (h *Stuck) compare(o *Stuck) int {
 
 // pendingOf is an operation that a rank has under way on a communicator.
 type pendingOf struct {
-	comm *jobs.JobCommunicator
-	rank *jobs.JobRank
+	comm *progress.Communicator
+	rank *progress.Rank
 	description.Pending
 }
 
 // whatRanksDo lists the operations that each process has under way, the oldest first.
-func whatRanksDo(j *jobs.Job) map[*jobs.JobProcess][]pendingOf {
-	all := make(map[*jobs.JobProcess][]pendingOf)
+func whatRanksDo(j *progress.Job) map[*progress.Process][]pendingOf {
+	all := make(map[*progress.Process][]pendingOf)
 	for _, c := range j.Communicators {
 		for _, r := range c.Ranks {
 			if r == nil {
@@ -230,7 +231,7 @@ func whatRanksDo(j *jobs.Job) map[*jobs.JobProcess][]pendingOf {
 }
 
 // namesOf returns the name of a sequence as results show it, and in words: the text before the ordinal and after it.
-func namesOf(c *jobs.JobCommunicator, s *jobs.Sequence) (name string, words [2]string) {
+func namesOf(c *progress.Communicator, s *progress.Sequence) (name string, words [2]string) {
 	switch {
 	case s.Pair != nil:
 		return s.Name, [2]string{"Send", fmt.Sprintf(" from %s to %s", c.Names[s.Pair.From], c.Names[s.Pair.To])}
@@ -241,7 +242,7 @@ func namesOf(c *jobs.JobCommunicator, s *jobs.Sequence) (name string, words [2]s
 }
 
 // stuck returns the operation of a communicator that has been under way the longest, or nil if there is none.
-func stuck(c *jobs.JobCommunicator, doing map[*jobs.JobProcess][]pendingOf) *Stuck {
+func stuck(c *progress.Communicator, doing map[*progress.Process][]pendingOf) *Stuck {
 	var oldest *Stuck
 	for _, s := range c.Sequences() {
 		for _, ordinal := range s.Incomplete() {
@@ -261,7 +262,8 @@ func stuck(c *jobs.JobCommunicator, doing map[*jobs.JobProcess][]pendingOf) *Stu
 }
 
 // look describes the members of an operation. It returns nil if the operation may well be complete.
-func look(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64, doing map[*jobs.JobProcess][]pendingOf) *Stuck {
+func look(c *progress.Communicator, s *progress.Sequence, ordinal uint64,
+	doing map[*progress.Process][]pendingOf) *Stuck {
 	h := &Stuck{Communicator: c.Name, Ranks: c.Size, Ordinal: ordinal}
 	h.Operation, h.Words = namesOf(c, s)
 	seen := func(since uint64, later bool) {
@@ -311,7 +313,7 @@ func look(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64, doing map[*
 }
 
 // behind counts the operations that a rank has begun on the communicator after the given one and has under way.
-func behind(r *jobs.JobRank, key string, ordinal uint64) (n int) {
+func behind(r *progress.Rank, key string, ordinal uint64) (n int) {
 	this := r.UnderWay(key, ordinal)
 	if this == nil {
 		return 0
@@ -325,12 +327,13 @@ func behind(r *jobs.JobRank, key string, ordinal uint64) (n int) {
 }
 
 // states maps a member's standing to its state. A member that has the operation under way has a more detailed state.
-var states = map[jobs.Standing]string{jobs.StandingUnknown: "not known", jobs.NotBegun: "missing", jobs.Ended: "done",
-	jobs.Begun: "enqueued"}
+var states = map[progress.Standing]string{
+	progress.StandingUnknown: "not known", progress.NotBegun: "missing", progress.Ended: "done",
+	progress.Begun: "enqueued"}
 
 // of fills in how far a member has come with an operation, and returns its pending entry if the operation is under
 // way.
-func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) *description.Pending {
+func (m *Member) of(r *progress.Rank, key string, ordinal uint64) *description.Pending {
 	p := r.Process
 	m.Process, m.Host, m.PID = p.Name, p.Host, p.PID
 	m.ProcessState = p.Describe()
@@ -345,7 +348,7 @@ func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) *description.Pe
 
 // lookElsewhere sets Instead to the oldest operation that the member's GPU is in, preferring operations of the same
 // communicator. It reports whether the operation is one of the same communicator.
-func (m *Member) lookElsewhere(r *jobs.JobRank, doing map[*jobs.JobProcess][]pendingOf) bool {
+func (m *Member) lookElsewhere(r *progress.Rank, doing map[*progress.Process][]pendingOf) bool {
 	for _, d := range doing[r.Process] {
 		if d.rank == r {
 			m.Instead = d.words() + " on this communicator"

@@ -8,7 +8,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/ras"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 )
 
 // RAS adds to what the shards say. A process that does not answer is missing, whatever its shards say. That a rank has
@@ -16,7 +16,7 @@ import (
 // what the shards say as well.
 
 // hear adds what RAS says about the job.
-func (h *Job) hear(j *jobs.Job, status *ras.Status) {
+func (h *Job) hear(j *progress.Job, status *ras.Status) {
 	if status == nil {
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
@@ -251,7 +252,7 @@ func (l *Follower) Look(now time.Time) (*View, error) {
 		Time: now, Directory: l.dir, State: LiveWaiting, LostBy: make(map[string]uint64),
 		Operations: []Operation{}, Ranks: []Rank{}, Problems: []string{}, Died: []string{}, Stops: []waitfor.Stop{},
 	}
-	all, problems, err := jobs.List(l.dir)
+	all, problems, err := progress.List(l.dir)
 	v.Problems = append(v.Problems, problems...)
 	if errors.Is(err, fs.ErrNotExist) {
 		if len(experiment.RawFiles(l.dir)) > 0 {
@@ -282,7 +283,7 @@ func (l *Follower) Look(now time.Time) (*View, error) {
 
 // stop adds the reasons why the job does not continue. Finding them requires the tables of all processes, so it is not
 // done in every look.
-func (l *Follower) stop(v *View, j *jobs.Job, now time.Time) {
+func (l *Follower) stop(v *View, j *progress.Job, now time.Time) {
 	if l.asked.IsZero() || now.Sub(l.asked) >= liveLag || v.State == LiveEnded {
 		l.stops, l.silent, l.asked = waitfor.Find(j, now), "", now
 		if len(l.stops) == 0 {
@@ -298,7 +299,7 @@ func (l *Follower) stop(v *View, j *jobs.Job, now time.Time) {
 }
 
 // latest returns the job with the latest event, of the running ones if any is running.
-func latest(all []*jobs.Job) *jobs.Job {
+func latest(all []*progress.Job) *progress.Job {
 	best := all[0]
 	for _, j := range all[1:] {
 		if runs, r := running(j) > 0, running(best) > 0; runs != r && runs || runs == r && j.Last() > best.Last() {
@@ -308,7 +309,7 @@ func latest(all []*jobs.Job) *jobs.Job {
 	return best
 }
 
-func running(j *jobs.Job) (n int) {
+func running(j *progress.Job) (n int) {
 	for _, p := range j.Processes {
 		n += int(analysis.BoolCount(p.State == jobs.Running))
 	}
@@ -316,7 +317,7 @@ func running(j *jobs.Job) (n int) {
 }
 
 // state counts the processes by their state.
-func (l *Follower) state(v *View, j *jobs.Job, now time.Time) {
+func (l *Follower) state(v *View, j *progress.Job, now time.Time) {
 	hosts := make(map[string]bool)
 	size := 0
 	for _, p := range j.Processes {
@@ -358,7 +359,7 @@ func (l *Follower) state(v *View, j *jobs.Job, now time.Time) {
 }
 
 // doneOn counts the operations that have ended on a communicator.
-func doneOn(c *jobs.JobCommunicator) (n uint64) {
+func doneOn(c *progress.Communicator) (n uint64) {
 	collectives := make(map[string]uint64)
 	for _, r := range c.Ranks {
 		if r == nil {
@@ -380,7 +381,7 @@ func doneOn(c *jobs.JobCommunicator) (n uint64) {
 }
 
 // follow takes over the descriptions of the shards.
-func (l *Follower) follow(j *jobs.Job) {
+func (l *Follower) follow(j *progress.Job) {
 	if !l.follows(j) {
 		l.shards, l.comms, l.known = make(map[string]*liveShard), make(map[otf2.CommRef]*liveComm),
 			make(map[shardComm]otf2.CommRef)
@@ -410,10 +411,10 @@ func (l *Follower) follow(j *jobs.Job) {
 }
 
 // follows reports whether the job is the one of the last look.
-func (l *Follower) follows(j *jobs.Job) bool {
+func (l *Follower) follows(j *progress.Job) bool {
 	for _, c := range j.Communicators {
 		for _, r := range c.Ranks {
-			if r != nil && slices.ContainsFunc(r.Parts, func(p jobs.JobPart) bool { return l.shards[p.Path] != nil }) {
+			if r != nil && slices.ContainsFunc(r.Parts, func(p progress.Part) bool { return l.shards[p.Path] != nil }) {
 				return true
 			}
 		}
@@ -422,7 +423,7 @@ func (l *Follower) follows(j *jobs.Job) bool {
 }
 
 // communicator finds the state kept for a communicator, by any of its parts that was there before.
-func (l *Follower) communicator(c *jobs.JobCommunicator) *liveComm {
+func (l *Follower) communicator(c *progress.Communicator) *liveComm {
 	ref := otf2.CommRef(len(l.comms))
 	for _, r := range c.Ranks {
 		if r == nil {
@@ -451,7 +452,7 @@ func (l *Follower) communicator(c *jobs.JobCommunicator) *liveComm {
 }
 
 // followRank follows the row of a communicator rank.
-func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.JobPart) {
+func (l *Follower) followRank(lc *liveComm, rank int, r *progress.Rank, p *progress.Part) {
 	number := p.Shard.Comms[p.Comm].Location
 	at := slices.IndexFunc(p.Shard.Locations, func(l description.Location) bool { return int(l.Number) == number })
 	if at < 0 {
@@ -499,8 +500,8 @@ type process interface {
 }
 
 // describeRanks lists the ranks: processes, or the GPUs of processes that have communicators on several.
-func (l *Follower) describeRanks(j *jobs.Job) {
-	gpus := make(map[*jobs.JobProcess]map[int]int) // GPU → its number for people
+func (l *Follower) describeRanks(j *progress.Job) {
+	gpus := make(map[*progress.Process]map[int]int) // GPU → its number for people
 	for _, c := range j.Communicators {
 		for _, r := range c.Ranks {
 			if r == nil {
@@ -536,7 +537,7 @@ func (l *Follower) describeRanks(j *jobs.Job) {
 }
 
 // read reads the new events of all event files.
-func (l *Follower) read(j *jobs.Job, v *View) {
+func (l *Follower) read(j *progress.Job, v *View) {
 	backlog := int64(0)
 	var tails []*liveTail
 	var of []*liveShard
@@ -582,7 +583,7 @@ func (l *Follower) read(j *jobs.Job, v *View) {
 }
 
 // skip moves each location to where at most stretch ns are left, unless it is already beyond that.
-func (l *Follower) skip(j *jobs.Job, tails []*liveTail, of []*liveShard, stretch uint64) {
+func (l *Follower) skip(j *progress.Job, tails []*liveTail, of []*liveShard, stretch uint64) {
 	last := j.Last()
 	began := first(j)
 	if last < began+stretch { // all of it is to be read
@@ -610,7 +611,7 @@ func (l *Follower) skip(j *jobs.Job, tails []*liveTail, of []*liveShard, stretch
 }
 
 // first returns when the job's first communicator was made. Events before that belong to no rank.
-func first(j *jobs.Job) (t uint64) {
+func first(j *progress.Job) (t uint64) {
 	for _, c := range j.Communicators {
 		for _, r := range c.Ranks {
 			if r == nil {

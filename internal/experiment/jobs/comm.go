@@ -22,7 +22,7 @@ import (
 //
 // A GPU holds one rank of a communicator.
 type Communicator struct {
-	id      uint64
+	ID      uint64
 	Nranks  int
 	Unsized bool    // NCCL never reported the size: Nranks is a lower bound from the known ranks
 	Members []*Rank // by rank; nil: no data of this rank was found
@@ -198,7 +198,7 @@ func findInstances(parts []*Process) ([]*Communicator, error) {
 			return nil, err
 		}
 		if home == nil {
-			home = &Communicator{id: c.ID, Nranks: c.NRanks, Unsized: unsized(c), Members: make([]*Rank, c.NRanks),
+			home = &Communicator{ID: c.ID, Nranks: c.NRanks, Unsized: unsized(c), Members: make([]*Rank, c.NRanks),
 				together: make(map[string]Lifespan)}
 			open[k] = append(open[k], home)
 			all = append(all, home)
@@ -274,8 +274,8 @@ func withoutPast(open []*Communicator, t uint64) []*Communicator {
 func NameInstances(instances []*Communicator) {
 	count := make(map[string]int)
 	for _, in := range instances {
-		name := fmt.Sprintf("ncclComm %#x", in.id)
-		if in.Unsized && in.id == 0 {
+		name := fmt.Sprintf("ncclComm %#x", in.ID)
+		if in.Unsized && in.ID == 0 {
 			name = "unknown communicator"
 		}
 		for m := range in.Present() {

@@ -27,7 +27,7 @@ const (
 func FindParents(all []*Communicator) {
 	s := search{relatives: make(map[Device][]membership), counts: make(map[uint64]uint32), left: maxTrials}
 	for _, in := range all {
-		if in.id == 0 || in.Unsized {
+		if in.ID == 0 || in.Unsized {
 			continue
 		}
 		s.find(in)
@@ -56,7 +56,7 @@ func (s *search) addParent(in *Communicator, m *Rank) {
 	d := Device{m.Process, m.Comm().GPU}
 	all := append(s.relatives[d], membership{in, m})
 	if len(all) > maxRelatives {
-		gone := slices.IndexFunc(all, func(o membership) bool { return s.counts[o.of.id] == 0 })
+		gone := slices.IndexFunc(all, func(o membership) bool { return s.counts[o.of.ID] == 0 })
 		all = slices.Delete(all, max(gone, 0), max(gone, 0)+1)
 	}
 	s.relatives[d] = all
@@ -65,23 +65,23 @@ func (s *search) addParent(in *Communicator, m *Rank) {
 func (s *search) find(in *Communicator) {
 	older := s.olderRelatives(in)
 	slices.SortStableFunc(older, func(a, b *Communicator) int { // parents of others first
-		return cmp.Compare(min(s.counts[b.id], 1), min(s.counts[a.id], 1))
+		return cmp.Compare(min(s.counts[b.ID], 1), min(s.counts[a.ID], 1))
 	})
 	have := make(map[uint64]int) // of older ones with an id
 	for _, p := range older {
-		have[p.id]++
+		have[p.ID]++
 	}
 	for _, p := range older {
-		if have[p.id] != 1 {
+		if have[p.ID] != 1 {
 			continue // which of them it is cannot be known
 		}
-		most := s.counts[p.id] + unseenChildren
+		most := s.counts[p.ID] + unseenChildren
 		if s.left -= int(most); s.left < 0 {
 			return
 		}
-		if b, ok := commid.Find(p.id, in.id, 1, most); ok {
+		if b, ok := commid.Find(p.ID, in.ID, 1, most); ok {
 			in.Parent, in.Birth = p, b
-			s.counts[p.id] = max(s.counts[p.id], b.Count)
+			s.counts[p.ID] = max(s.counts[p.ID], b.Count)
 			return
 		}
 	}

@@ -82,7 +82,7 @@ func newFamilyTree(processes int) *familyTree {
 
 func (f *familyTree) make(id uint64, members []*Process) *Communicator {
 	f.now += 1000
-	in := &Communicator{id: id, Nranks: len(members)}
+	in := &Communicator{ID: id, Nranks: len(members)}
 	for rank, p := range members {
 		p.Shard.Comms = append(p.Shard.Comms, description.Comm{ID: id, NRanks: len(members), Rank: rank,
 			InitTime: f.now + uint64(rank)})
@@ -114,7 +114,7 @@ func (f *familyTree) child(of *Communicator, b commid.Birth, ranks []int) *Commu
 	for _, r := range ranks {
 		members = append(members, of.Members[r].Process)
 	}
-	in := f.make(commid.Child(of.id, b), members)
+	in := f.make(commid.Child(of.ID, b), members)
 	f.parent[in], f.birth[in] = of, b
 	return in
 }
@@ -130,7 +130,7 @@ func TestParentsAreFound(t *testing.T) {
 		child := func(of *Communicator, b commid.Birth, ranks []int) *Communicator {
 			in := f.child(of, b, ranks)
 			for _, o := range alive {
-				if o != of && o.id == of.id && o.holds(in) {
+				if o != of && o.ID == of.ID && o.holds(in) {
 					delete(f.parent, in)
 					delete(f.birth, in)
 				}
@@ -199,7 +199,7 @@ func TestUnknownIDsHaveNoParent(t *testing.T) {
 	world := f.all[0]
 	// That of one that the members were not in.
 	elsewhere := newFamilyTree(4)
-	foreign := elsewhere.make(commid.Child(world.id, commid.Birth{Count: 1, Color: 0}), elsewhere.procs)
+	foreign := elsewhere.make(commid.Child(world.ID, commid.Birth{Count: 1, Color: 0}), elsewhere.procs)
 	all := append(f.all, foreign)
 	// A child that was there before its parent.
 	early := f.child(world, commid.Birth{Count: 1, Color: 0}, []int{0, 1})

@@ -101,7 +101,7 @@ func Separate(parts []*Process) ([]*Run, error) {
 func (r *Run) Settle() {
 	alignClocks(r.Processes)
 	slices.SortStableFunc(r.Communicators, func(a, b *Communicator) int {
-		return cmp.Or(cmp.Compare(a.beginTime(), b.beginTime()), cmp.Compare(a.id, b.id),
+		return cmp.Or(cmp.Compare(a.beginTime(), b.beginTime()), cmp.Compare(a.ID, b.ID),
 			cmp.Compare(a.Nranks, b.Nranks))
 	})
 }

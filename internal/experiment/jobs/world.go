@@ -36,8 +36,8 @@ type Place struct {
 	Missing int
 }
 
-// numbering describes how the processes of a run are ranked in its world.
-type numbering struct {
+// Numbering describes how the processes of a run are ranked in its world.
+type Numbering struct {
 	rank map[*Process]int
 	size int // of the world, 0 if there is no numbering
 	// spanning is the communicator that gives the ranks, nil if the launcher did; device then ranks
@@ -52,10 +52,10 @@ type Device struct {
 	GPU     int
 }
 
-// numberWorld ranks the processes by the launcher, or else by the largest communicator that has a
+// NumberWorld ranks the processes by the launcher, or else by the largest communicator that has a
 // rank in every process. It may fail: then there are no ranks.
-func numberWorld(r *Run) numbering {
-	n := numbering{rank: make(map[*Process]int)}
+func NumberWorld(r *Run) Numbering {
+	n := Numbering{rank: make(map[*Process]int)}
 	if numbered(r.Processes) {
 		taken := make(map[int]bool)
 		for _, p := range r.Processes {
@@ -79,7 +79,7 @@ func numberWorld(r *Run) numbering {
 		}
 	}
 	if n.spanning == nil {
-		return numbering{}
+		return Numbering{}
 	}
 	n.device = make(map[Device]int)
 	for m := range n.spanning.Present() {
@@ -89,7 +89,7 @@ func numberWorld(r *Run) numbering {
 }
 
 // rankOf returns the rank of a member in the world.
-func (n *numbering) rankOf(m *Rank) int {
+func (n *Numbering) rankOf(m *Rank) int {
 	if rank, ok := n.device[Device{m.Process, m.Comm().GPU}]; ok {
 		return rank
 	}
@@ -100,7 +100,7 @@ func (n *numbering) rankOf(m *Rank) int {
 // device. Processes without data get the place of their rank if that is known, else one after the others. kept returns,
 // for each missing communicator rank, its slot.
 func Arrange(r *Run) (w *World, kept map[*Communicator][]Slot) {
-	n := numberWorld(r)
+	n := NumberWorld(r)
 	w = new(World)
 	for _, p := range r.Processes {
 		pl := &Place{Process: p, rank: -1, Name: fmt.Sprintf("Process %s:%d", p.Shard.Host, p.Shard.PID)}
@@ -132,7 +132,7 @@ func Arrange(r *Run) (w *World, kept map[*Communicator][]Slot) {
 }
 
 // inWorld returns the ranks in the world, by rank of the communicator.
-func (in *Communicator) inWorld(n *numbering, kept []Slot) []int {
+func (in *Communicator) inWorld(n *Numbering, kept []Slot) []int {
 	world := make([]int, len(in.Members))
 	for rank, m := range in.Members {
 		world[rank] = -1
@@ -148,7 +148,7 @@ func (in *Communicator) inWorld(n *numbering, kept []Slot) []int {
 }
 
 // processName returns "Rank r", or the ranks that the process holds in the spanning communicator.
-func (n *numbering) processName(p *Process) string {
+func (n *Numbering) processName(p *Process) string {
 	if n.spanning == nil {
 		return units.RankName(n.rank[p])
 	}
@@ -214,7 +214,7 @@ func (s Slot) world() int {
 // Which process such a rank was is known only indirectly: ranks of a communicator usually follow the world's order, so
 // the ranks missing between two present ones are the processes missing between those two, if their numbers agree.
 // Otherwise it is unknown.
-func (w *World) keepMissing(r *Run, n *numbering) map[*Communicator][]Slot {
+func (w *World) keepMissing(r *Run, n *Numbering) map[*Communicator][]Slot {
 	present, absent := n.split(r)
 	type found struct{ world, n int } // world −1: unknown
 	all := make(map[*Communicator][]found)
@@ -272,7 +272,7 @@ func (w *World) keepMissing(r *Run, n *numbering) map[*Communicator][]Slot {
 }
 
 // split lists the ranks of the world with data and those without, ascending.
-func (n *numbering) split(r *Run) (present, absent []int) {
+func (n *Numbering) split(r *Run) (present, absent []int) {
 	if n.size == 0 {
 		return nil, nil
 	}
@@ -336,7 +336,7 @@ type gap struct {
 	ordered       bool // the communicator follows the world's order
 }
 
-func (in *Communicator) gaps(n *numbering) []gap {
+func (in *Communicator) gaps(n *Numbering) []gap {
 	size := n.size
 	ordered := size > 0
 	last := -1

@@ -14,7 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/ras"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
 )
@@ -118,7 +118,7 @@ func TestTextOfRAS(t *testing.T) {
 }
 
 // job makes a job of two ranks of the sample's communicator, in reverse order in the world.
-func job(t testing.TB) *jobs.Job {
+func job(t testing.TB) *progress.Job {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "job")
 	for rank := range 2 {
@@ -127,7 +127,7 @@ func job(t testing.TB) *jobs.Job {
 			InitTime: shardtest.Epoch})
 		p.Flush()
 	}
-	all, _, err := jobs.List(dir)
+	all, _, err := progress.List(dir)
 	testkit.Must(t, err)
 	return all[0]
 }

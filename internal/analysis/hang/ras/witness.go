@@ -11,7 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -27,11 +27,11 @@ type Witness struct {
 }
 
 // Witness translates RAS' report into ranks of a job.
-func (s *Status) Witness(j *jobs.Job) (all Witness) {
+func (s *Status) Witness(j *progress.Job) (all Witness) {
 	all.Foreign = len(s.Communicators) > 0
 	for i := range s.Communicators {
 		c := &s.Communicators[i]
-		of := slices.IndexFunc(j.Communicators, func(o *jobs.JobCommunicator) bool {
+		of := slices.IndexFunc(j.Communicators, func(o *progress.Communicator) bool {
 			return o.ID == uint64(c.Hash) && (o.Size == c.Size || c.Size == 0)
 		})
 		if of < 0 {
@@ -92,7 +92,7 @@ func (m *MissingRank) where() string {
 // witness is one communicator, as RAS and as the shards describe it.
 type witness struct {
 	ras  *Communicator
-	here *jobs.JobCommunicator
+	here *progress.Communicator
 }
 
 // name returns the name of a rank in the world.

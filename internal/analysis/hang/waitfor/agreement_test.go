@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/tests/jobtest/shardtest"
@@ -115,7 +115,7 @@ func TestWhoDisagrees(t *testing.T) {
 
 // killed makes a job of four ranks that were killed 31 s after its start. also changes what is known of a rank.
 func killed(t *testing.T, comms comms, programs []program, d detail, also func(rank int, p *shardtest.Process)) (
-	string, *jobs.Job) {
+	string, *progress.Job) {
 	t.Helper()
 	dir, status := filepath.Join(t.TempDir(), "job"), uint32(9)
 	for rank, w := range programs {
@@ -133,7 +133,7 @@ func killed(t *testing.T, comms comms, programs []program, d detail, also func(r
 		}
 		p.Finish()
 	}
-	all, problems, err := jobs.List(dir)
+	all, problems, err := progress.List(dir)
 	testkit.Require(t, err == nil && len(all) == 1 && len(problems) == 0, "%v %v %v", all, problems, err)
 	return dir, all[0]
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -22,7 +23,7 @@ import (
 
 // uncreated names the ranks that have not come as far in the creation of a communicator as others. ok is false if all
 // have, if the communicator has been used, or if it is not known which ranks these are, or whether they are recorded.
-func uncreated(j *jobs.Job, c *jobs.JobCommunicator) (s Stop, ok bool) {
+func uncreated(j *progress.Job, c *progress.Communicator) (s Stop, ok bool) {
 	o := &operation{comm: c}
 	for rank, r := range c.Ranks {
 		if r == nil {
@@ -56,7 +57,7 @@ func uncreated(j *jobs.Job, c *jobs.JobCommunicator) (s Stop, ok bool) {
 
 // likeOf returns a communicator of as many ranks in which the recorded ranks of c have the same numbers; nil: there is
 // none, or several that do not agree on the others.
-func likeOf(j *jobs.Job, c *jobs.JobCommunicator) (like *jobs.JobCommunicator) {
+func likeOf(j *progress.Job, c *progress.Communicator) (like *progress.Communicator) {
 	for _, o := range j.Communicators {
 		if o == c || o.Size != c.Size || !agree(o, c) {
 			continue
@@ -70,7 +71,7 @@ func likeOf(j *jobs.Job, c *jobs.JobCommunicator) (like *jobs.JobCommunicator) {
 }
 
 // agree reports whether the recorded ranks of b are the same ones in a.
-func agree(a, b *jobs.JobCommunicator) bool {
+func agree(a, b *progress.Communicator) bool {
 	for rank, r := range b.Ranks {
 		if o := a.Ranks[rank]; r != nil && (o == nil || o.Process != r.Process || !o.SameGPU(r)) {
 			return false
@@ -81,7 +82,7 @@ func agree(a, b *jobs.JobCommunicator) bool {
 
 // mayBeIn reports whether a rank's process may be in a communicator after all: it is in one of which NCCL has not said
 // which it is, or in one of the same id that was taken for another.
-func mayBeIn(r *jobs.JobRank, c *jobs.JobCommunicator) bool {
+func mayBeIn(r *progress.Rank, c *progress.Communicator) bool {
 	return slices.ContainsFunc(r.Shard().Comms, func(o description.Comm) bool {
 		return o.NRanks == 0 || o.ID == c.ID && o.NRanks == c.Size
 	})
@@ -93,8 +94,8 @@ const mostSilent = 4
 // Silence says of a job with nothing under way since when its ranks have been silent, what they have created, and why
 // it is not known whom they wait for. "" if an operation is under way, if all processes ended in order, or if none has
 // been silent for long.
-func Silence(j *jobs.Job, now time.Time) string {
-	since, made := make(map[*jobs.JobProcess]uint64), make(map[*jobs.JobProcess]int)
+func Silence(j *progress.Job, now time.Time) string {
+	since, made := make(map[*progress.Process]uint64), make(map[*progress.Process]int)
 	var partly []string
 	for _, c := range j.Communicators {
 		absent, used := 0, false

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 )
 
 // The wait-for graph of a hanging job. The shards' tables of pending operations say which process is in which
@@ -23,9 +23,9 @@ type edge struct {
 
 // graph holds the operations of a job that are not complete, and what they wait for.
 type graph struct {
-	communicators []*jobs.JobCommunicator
+	communicators []*progress.Communicator
 	operations    []*operation
-	queues        map[*jobs.JobProcess][]queued // the operations that each process is in, in the order of their calls
+	queues        map[*progress.Process][]queued // the operations that each process is in, in the order of their calls
 }
 
 // queued is an operation that a process is in.
@@ -34,8 +34,8 @@ type queued struct {
 	part *part
 }
 
-func newGraph(j *jobs.Job) *graph {
-	g := &graph{communicators: j.Communicators, queues: make(map[*jobs.JobProcess][]queued)}
+func newGraph(j *progress.Job) *graph {
+	g := &graph{communicators: j.Communicators, queues: make(map[*progress.Process][]queued)}
 	for _, c := range j.Communicators {
 		g.operations = append(g.operations, operationsOf(c)...)
 	}

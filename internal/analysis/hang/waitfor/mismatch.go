@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/deviation"
 )
 
 // disagreements lists the operations that members called with other arguments, or in another order, as package
 // deviation finds them. The job goes on after those that are in nobody's way.
-func disagreements(g *graph, j *jobs.Job, now time.Time) (stops []Stop) {
+func disagreements(g *graph, j *progress.Job, now time.Time) (stops []Stop) {
 	for _, d := range deviation.Find(j.Instances(), uint64(max(now.UnixNano()-Young, 0))) {
 		if len(d.Among) == 0 {
 			continue

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
@@ -14,7 +14,7 @@ import (
 
 // operation is a collective or a message that not all its members have ended: a node of the graph.
 type operation struct {
-	comm    *jobs.JobCommunicator
+	comm    *progress.Communicator
 	name    string // "AllReduce"
 	ends    string // "from Rank 0 to Rank 3" for a message, otherwise ""
 	lone    bool   // a message of one rank, of which NCCL has not said who the other one is
@@ -26,8 +26,8 @@ type operation struct {
 
 // part describes how far one member of an operation has come.
 type part struct {
-	member  *jobs.JobRank // nil: there is no data of it
-	rank    int           // in the communicator
+	member  *progress.Rank // nil: there is no data of it
+	rank    int            // in the communicator
 	state   state
 	pending *description.Pending // nil unless it is in the operation, and that is on record
 	since   uint64               // when it came, or later; 0 unless it may be in the operation
@@ -56,7 +56,7 @@ func (o *operation) words() string {
 }
 
 // in returns the part of the process's member if that member is in the operation, otherwise nil.
-func (o *operation) in(p *jobs.JobProcess) *part {
+func (o *operation) in(p *progress.Process) *part {
 	for i := range o.parts {
 		if q := &o.parts[i]; q.member != nil && q.member.Process == p && q.since > 0 {
 			return q
@@ -67,7 +67,7 @@ func (o *operation) in(p *jobs.JobProcess) *part {
 
 // operationsOf lists the operations of a communicator that may not be complete. Of messages whose other ends are not
 // known these are the ones inside NCCL's call.
-func operationsOf(c *jobs.JobCommunicator) (all []*operation) {
+func operationsOf(c *progress.Communicator) (all []*operation) {
 	for _, s := range c.Sequences() {
 		if s.Rank >= 0 {
 			r := c.Ranks[s.Rank]
@@ -90,7 +90,7 @@ func operationsOf(c *jobs.JobCommunicator) (all []*operation) {
 
 // operationOf describes one operation. It returns nil if the operation may well be complete: all members in it have
 // left the communicator, or they have only called it and NCCL does not report the end of such operations.
-func operationOf(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64) *operation {
+func operationOf(c *progress.Communicator, s *progress.Sequence, ordinal uint64) *operation {
 	o := &operation{comm: c, name: s.Name, ordinal: ordinal}
 	if s.Pair != nil {
 		o.ends = fmt.Sprintf("from %s to %s", c.Names[s.Pair.From], c.Names[s.Pair.To])
@@ -118,10 +118,11 @@ func operationOf(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64) *ope
 }
 
 // states maps a member's standing to its state.
-var states = map[jobs.Standing]state{jobs.StandingUnknown: noData, jobs.NotBegun: missing, jobs.UnderWay: called,
-	jobs.Ended: done, jobs.Begun: called}
+var states = map[progress.Standing]state{
+	progress.StandingUnknown: noData, progress.NotBegun: missing, progress.UnderWay: called,
+	progress.Ended: done, progress.Begun: called}
 
-func partOf(r *jobs.JobRank, rank int, key string, ordinal uint64) part {
+func partOf(r *progress.Rank, rank int, key string, ordinal uint64) part {
 	standing, pending := r.Standing(key, ordinal)
 	p := part{member: r, rank: rank, state: states[standing], pending: pending}
 	switch {

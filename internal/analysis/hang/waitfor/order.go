@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -141,7 +141,7 @@ func smaller(of []*operation) *operation {
 }
 
 // sequence returns the sequence of one process, and the process's rank in the world, −1 if unknown.
-func (g *graph) sequence(p *jobs.JobProcess, of []*operation) (h sequence, rank int) {
+func (g *graph) sequence(p *progress.Process, of []*operation) (h sequence, rank int) {
 	rank = -1
 	for _, q := range g.queues[p] {
 		if slices.Contains(of, q.of) {
@@ -204,7 +204,7 @@ func (h *sequence) reverses(o *sequence) bool {
 }
 
 // processes lists the processes that are in one of the operations, or have not come to one.
-func (g *graph) processes(of []*operation) (all []*jobs.JobProcess) {
+func (g *graph) processes(of []*operation) (all []*progress.Process) {
 	for _, o := range of {
 		for i := range o.parts {
 			if p := &o.parts[i]; p.member != nil && !slices.Contains(all, p.member.Process) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -72,7 +73,7 @@ var kinds = map[verdict.Kind]string{
 const Young = 5_000_000_000
 
 // Find looks for whatever keeps a job from continuing. The ages of running processes are counted up to now.
-func Find(j *jobs.Job, now time.Time) []Stop {
+func Find(j *progress.Job, now time.Time) []Stop {
 	g := newGraph(j)
 	stops := disagreements(g, j, now)
 	cycles, ends := g.cycles()

@@ -8,15 +8,16 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 )
 
 // Culprits puts what was found into the form of a verdict, of each rank and kind the first. What a running job has been
 // in for less than [Young] is left out, and so is what processes were in for an instant when they were killed together.
-func Culprits(j *jobs.Job, stops []Stop) []verdict.Culprit {
+func Culprits(j *progress.Job, stops []Stop) []verdict.Culprit {
 	all := []verdict.Culprit{}
 	inexact := slices.ContainsFunc(j.Processes,
-		func(p *jobs.JobProcess) bool { return p.Lossy || p.Continued || p.Paused })
-	running := slices.ContainsFunc(j.Processes, func(p *jobs.JobProcess) bool { return p.State == jobs.Running })
+		func(p *progress.Process) bool { return p.Lossy || p.Continued || p.Paused })
+	running := slices.ContainsFunc(j.Processes, func(p *progress.Process) bool { return p.State == jobs.Running })
 	begin, end := span(j)
 	for i := range stops {
 		s := &stops[i]
@@ -74,7 +75,7 @@ func (s *Stop) Confidence(running bool) float64 {
 }
 
 // span is from the job's first event to its last one.
-func span(j *jobs.Job) (begin, end uint64) {
+func span(j *progress.Job) (begin, end uint64) {
 	for _, c := range j.Communicators {
 		for _, r := range c.Ranks {
 			if r == nil {
@@ -92,7 +93,7 @@ func span(j *jobs.Job) (begin, end uint64) {
 }
 
 // whereIs is the host and the GPU of a rank of the world.
-func whereIs(j *jobs.Job, rank int) (host, gpu string) {
+func whereIs(j *progress.Job, rank int) (host, gpu string) {
 	for _, c := range j.Communicators {
 		for i, r := range c.Ranks {
 			if r == nil || i >= len(c.World) || c.World[i] != rank {

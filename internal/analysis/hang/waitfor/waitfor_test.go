@@ -16,6 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -217,7 +218,7 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 					p.Finish()
 				}
 			}
-			all, problems, err := jobs.List(dir)
+			all, problems, err := progress.List(dir)
 			testkit.Require(t, err == nil && len(all) == 1 && len(problems) == 0, "%v %v %v", all, problems, err)
 			testkit.Require(t, !alive || all[0].Processes[0].State == jobs.Running, "%+v", all[0].Processes[0])
 			list(&said, waitfor.Culprits(all[0], waitfor.Find(all[0], time.Unix(0, t0+31*s))))

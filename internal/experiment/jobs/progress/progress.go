@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package jobs
+package progress
 
 import (
 	"cmp"
@@ -22,11 +22,11 @@ type Sequence struct {
 	Pair *sequence.Pair // of messages whose ends are known, else nil
 	Rank int            // of messages that have only been called: the caller, else −1
 
-	comm *JobCommunicator
+	comm *Communicator
 }
 
 // Sequences lists the sequences that members of a communicator have begun, in the order of their names.
-func (c *JobCommunicator) Sequences() (all []Sequence) {
+func (c *Communicator) Sequences() (all []Sequence) {
 	seen := make(map[string]bool)
 	for rank, r := range c.Ranks {
 		if r == nil {
@@ -114,7 +114,7 @@ const (
 
 // Standing returns the progress of a rank with an operation of a sequence, by its key there, and the state of one under
 // way.
-func (r *JobRank) Standing(key string, ordinal uint64) (Standing, *description.Pending) {
+func (r *Rank) Standing(key string, ordinal uint64) (Standing, *description.Pending) {
 	if r == nil {
 		return StandingUnknown, nil
 	}
@@ -133,7 +133,7 @@ func (r *JobRank) Standing(key string, ordinal uint64) (Standing, *description.P
 }
 
 // UnderWay returns the state of an operation that a rank has under way, nil if it has not.
-func (r *JobRank) UnderWay(key string, ordinal uint64) *description.Pending {
+func (r *Rank) UnderWay(key string, ordinal uint64) *description.Pending {
 	for i := range r.Pending {
 		if p := &r.Pending[i]; p.Function == key && p.Ordinal == ordinal {
 			return p
@@ -143,7 +143,7 @@ func (r *JobRank) UnderWay(key string, ordinal uint64) *description.Pending {
 }
 
 // GPU is the index of the rank's GPU among its process's, −1 if it is not known.
-func (r *JobRank) GPU() int {
+func (r *Rank) GPU() int {
 	if len(r.Parts) == 0 {
 		return -1
 	}
@@ -152,7 +152,7 @@ func (r *JobRank) GPU() int {
 }
 
 // Shard is the description of the rank's process by its latest collector.
-func (r *JobRank) Shard() *description.Process { return r.Parts[len(r.Parts)-1].Shard }
+func (r *Rank) Shard() *description.Process { return r.Parts[len(r.Parts)-1].Shard }
 
 // SameGPU reports whether two communicator ranks of a process are on one GPU.
-func (r *JobRank) SameGPU(o *JobRank) bool { return r.GPU() == o.GPU() }
+func (r *Rank) SameGPU(o *Rank) bool { return r.GPU() == o.GPU() }
