@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobfolder"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/rawfiles"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -33,7 +34,7 @@ type UnifyOptions struct {
 	Hold *experiment.Hold
 	// Raw lists the results of converting the directory's raw files (collector.ConvertAll), which must precede
 	// unifying. Raw files not listed are reported as problems.
-	Raw []experiment.RawFile
+	Raw []rawfiles.File
 	// ownParadigm gives communicators the paradigm regions.ParadigmNCCL instead of MPI, for archives that are merged
 	// with one of Score-P.
 	ownParadigm bool

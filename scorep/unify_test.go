@@ -21,6 +21,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/rawfiles"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
@@ -340,9 +341,9 @@ func TestRawFilesThatWereNotConvertedAreNamed(t *testing.T) {
 	res := unify(t, dir, nil)
 	testkit.Check(t, len(res.Problems) == 1 && strings.Contains(res.Problems[0], "was not converted") &&
 		res.Damaged == 0, "%d damaged: %+v", res.Damaged, res.Problems)
-	res = unify(t, dir, &UnifyOptions{Raw: []experiment.RawFile{{Path: spool}}})
+	res = unify(t, dir, &UnifyOptions{Raw: []rawfiles.File{{Path: spool}}})
 	testkit.Check(t, res.Runs[0].Finished == 1 && len(res.Problems) == 0, "%+v", res)
-	res = unify(t, dir, &UnifyOptions{Raw: []experiment.RawFile{{Path: spool, Err: errors.New("no such thing")}}})
+	res = unify(t, dir, &UnifyOptions{Raw: []rawfiles.File{{Path: spool, Err: errors.New("no such thing")}}})
 	testkit.Check(t, len(res.Problems) == 1 && strings.Contains(res.Problems[0], "no such thing") && res.Damaged == 1,
 		"%d damaged: %+v", res.Damaged, res.Problems)
 }

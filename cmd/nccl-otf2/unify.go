@@ -18,6 +18,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/rawfiles"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/record"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -244,7 +245,7 @@ func modesOfEntries(dir string, entries []experiment.Entry) (found foundModes) {
 		}
 		others++
 	}
-	found.traces = found.traces || len(experiment.RawFiles(dir)) > 0 || others == 0
+	found.traces = found.traces || len(rawfiles.Find(dir)) > 0 || others == 0
 	return found
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/flock"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/rawfiles"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -31,7 +32,7 @@ const settingWhole = "SPOOLED_WHOLE"
 
 // convert converts a raw file into a shard of the experiment directory. The same file always gives the same shard,
 // which replaces that of an earlier conversion, even one that was killed. So no data appear twice. An empty file gives
-// no shard; if its process has ended, the error is experiment.ErrNothingWritten. The file of a process that ended in
+// no shard; if its process has ended, the error is rawfiles.ErrNothingWritten. The file of a process that ended in
 // order is renamed. Other files keep their names, because their processes may still be writing. If convert fails, there
 // is no shard.
 //
@@ -52,7 +53,7 @@ func convert(spoolFile, directory string) (err error) {
 		if written {
 			return nil
 		}
-		return fmt.Errorf("%s is %w", spoolFile, experiment.ErrNothingWritten)
+		return fmt.Errorf("%s is %w", spoolFile, rawfiles.ErrNothingWritten)
 	}
 	h := spool.Header()
 	name := spooledShard(&h)
@@ -203,10 +204,10 @@ func openSpool(file *os.File) (spool *shm.Spool, bytes int64, written bool, err 
 var lives = experiment.Lives
 
 // ConvertAll converts all raw files of an experiment directory, see convert, and returns the result for each.
-func ConvertAll(hold *experiment.Hold) []experiment.RawFile {
-	var files []experiment.RawFile
-	for _, path := range experiment.RawFiles(hold.Dir) {
-		files = append(files, experiment.RawFile{Path: path, Err: convert(path, hold.Dir)})
+func ConvertAll(hold *experiment.Hold) []rawfiles.File {
+	var files []rawfiles.File
+	for _, path := range rawfiles.Find(hold.Dir) {
+		files = append(files, rawfiles.File{Path: path, Err: convert(path, hold.Dir)})
 	}
 	return files
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/rawfiles"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -137,7 +138,7 @@ func TestConvertWhatIsWhole(t *testing.T) {
 // ended.
 func TestConvertNothing(t *testing.T) {
 	file, dir := writeSpool(t, nil)
-	if err := convert(file, dir); !errors.Is(err, experiment.ErrNothingWritten) || len(shards(t, dir)) != 0 {
+	if err := convert(file, dir); !errors.Is(err, rawfiles.ErrNothingWritten) || len(shards(t, dir)) != 0 {
 		t.Errorf("%v, %v", err, shards(t, dir))
 	}
 	held := testkit.Value(os.Open(file))(t)

@@ -20,6 +20,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/rawfiles"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
@@ -255,7 +256,7 @@ func (l *Follower) Look(now time.Time) (*View, error) {
 	all, problems, err := progress.List(l.dir)
 	v.Problems = append(v.Problems, problems...)
 	if errors.Is(err, fs.ErrNotExist) {
-		if len(experiment.RawFiles(l.dir)) > 0 {
+		if len(rawfiles.Find(l.dir)) > 0 {
 			v.Problems = append(
 				v.Problems,
 				"the job is recorded without collectors, into raw files: run `nccl-otf2 unify` when it has ended")

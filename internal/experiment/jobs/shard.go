@@ -14,6 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/rawfiles"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -274,17 +275,17 @@ func ForeignWork(l *description.Location) bool {
 }
 
 // NotConverted names the raw files of a directory that have no shard; raw is the outcome of their conversion.
-func NotConverted(dir string, raw []experiment.RawFile) (left Unused) {
+func NotConverted(dir string, raw []rawfiles.File) (left Unused) {
 	tried := make(map[string]bool)
 	for _, f := range raw {
 		tried[filepath.Base(f.Path)] = true
-		if errors.Is(f.Err, experiment.ErrNothingWritten) {
+		if errors.Is(f.Err, rawfiles.ErrNothingWritten) {
 			left.Add(false, "%v", f.Err)
 		} else if f.Err != nil {
 			left.Add(true, "convert %s: %v", f.Path, f.Err)
 		}
 	}
-	for _, file := range experiment.RawFiles(dir) {
+	for _, file := range rawfiles.Find(dir) {
 		if !tried[filepath.Base(file)] {
 			left.Add(false, "%s holds raw data and was not converted", file)
 		}

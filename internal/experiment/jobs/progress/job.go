@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/rawfiles"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -125,7 +125,7 @@ func List(dir string) (all []*Job, problems []string, err error) {
 	if err != nil {
 		return nil, problems, err
 	}
-	if raw := experiment.RawFiles(dir); len(raw) > 0 {
+	if raw := rawfiles.Find(dir); len(raw) > 0 {
 		problems = append(problems, fmt.Sprintf(
 			"%s hold raw data that has not been looked at: unify %s first", units.Plural(uint64(len(raw)), "file"),
 			dir))
