@@ -6,19 +6,19 @@ import (
 	"cmp"
 	"encoding/json"
 
-	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/regions/sizeclass"
 )
 
-// SizeClass is one of regions.SizeClasses.
-type SizeClass regions.SizeClass
+// SizeClass is one of sizeclass.All.
+type SizeClass sizeclass.Class
 
 // SizeClassOf returns the class of a size in bytes.
 func SizeClassOf(size uint64) *SizeClass {
-	return (*SizeClass)(&regions.SizeClasses[regions.SizeClassOf(size)])
+	return (*SizeClass)(&sizeclass.All[sizeclass.IndexOf(size)])
 }
 
 // String returns the class as text for people.
-func (c *SizeClass) String() string { return regions.SizeClass(*c).String() }
+func (c *SizeClass) String() string { return sizeclass.Class(*c).String() }
 
 // MarshalJSON writes String's text.
 func (c *SizeClass) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }

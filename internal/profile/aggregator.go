@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/regions/sizeclass"
 )
 
 // Names resolves the ids in events.
@@ -290,7 +291,7 @@ func (g *Aggregator) enterRegion(l *facts.Region) {
 		if f.region.sizeNode != "" && l.Counted && r.Kind != description.KindStream &&
 			r.Kind != description.KindNetSend && r.Kind != description.KindNetRecv {
 			if bytes := l.Count * g.reader.ElementSize(l.Datatype); bytes > 0 || l.Count == 0 {
-				f.class = int32(regions.SizeClassOf(bytes))
+				f.class = int32(sizeclass.IndexOf(bytes))
 			}
 		}
 		r.stack = append(r.stack, f)
@@ -409,7 +410,7 @@ func (g *Aggregator) childNode(from int32, ref otf2.RegionRef, region *region, c
 	n := g.tree.childOf(Node{Parent: from, Kind: region.kind, Name: region.title, Role: region.Role,
 		Paradigm: region.paradigm})
 	if class >= 0 {
-		n = g.tree.child(n, Size, region.sizeNode+" "+regions.SizeClasses[class].String(), region.Role)
+		n = g.tree.child(n, Size, region.sizeNode+" "+sizeclass.All[class].String(), region.Role)
 	}
 	if len(g.steps) < maxNodes {
 		g.steps[s] = n

@@ -11,7 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/timing"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/regions/sizeclass"
 )
 
 // addOperation keeps an operation until its launch ends. Operations outside of regions belong to no launch.
@@ -119,7 +119,7 @@ func (g *Aggregator) operationOf(r *row, l *facts.Region) facts.Operation {
 
 // leaf returns the call path of an operation: function, algorithm and protocol if known, class of sizes.
 func (g *Aggregator) leaf(parent int32, o *facts.Operation) int32 {
-	key := leafKey{parent, o.Function, o.Algo, o.Proto, o.Variant, regions.SizeClassOf(o.Size)}
+	key := leafKey{parent, o.Function, o.Algo, o.Proto, o.Variant, sizeclass.IndexOf(o.Size)}
 	if n, ok := g.leaves[key]; ok {
 		return n
 	}
@@ -129,7 +129,7 @@ func (g *Aggregator) leaf(parent int32, o *facts.Operation) int32 {
 		name += " " + v
 		n = g.tree.child(n, Variant, name, 0)
 	}
-	n = g.tree.child(n, Size, name+" "+regions.SizeClasses[key.class].String(), 0)
+	n = g.tree.child(n, Size, name+" "+sizeclass.All[key.class].String(), 0)
 	if len(g.leaves) < maxNodes {
 		g.leaves[key] = n
 	}
@@ -192,7 +192,7 @@ func SizeOrder(n Node) int {
 	if n.Kind != Size {
 		return 0
 	}
-	for i, class := range regions.SizeClasses {
+	for i, class := range sizeclass.All {
 		if strings.HasSuffix(n.Name, " "+class.String()) {
 			return i + 1
 		}

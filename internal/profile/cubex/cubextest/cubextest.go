@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/regions/sizeclass"
 )
 
 // waits are the metrics of wait states, by the names of the report.
@@ -225,7 +226,7 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 		equal := 0 // of all communicators, which a profile has together
 		for j := range report.Operations {
 			if x := &report.Operations[j]; x.Operation == o.Operation && x.AlgBW > 0 &&
-				regions.SizeClassOf(x.Size) == regions.SizeClassOf(o.Size) {
+				sizeclass.IndexOf(x.Size) == sizeclass.IndexOf(o.Size) {
 				equal++
 			}
 		}
@@ -233,7 +234,7 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 		if o.AlgBW == 0 || equal != 1 || o.Timed != 1 {
 			continue
 		}
-		class := regions.SizeClasses[regions.SizeClassOf(o.Size)].String()
+		class := sizeclass.All[sizeclass.IndexOf(o.Size)].String()
 		at := func(c int) bool {
 			return strings.HasPrefix(m.Name(c), o.Operation+" ") && strings.HasSuffix(m.Name(c), " "+class) &&
 				m.parent(c) >= 0

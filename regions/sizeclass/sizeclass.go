@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package regions
+package sizeclass
 
 import (
 	"math"
@@ -10,12 +10,12 @@ import (
 
 // Classes of sizes that operations are summed up in.
 
-// SizeClass is a range of sizes: From ≤ size < To, in bytes.
-type SizeClass struct{ From, To uint64 }
+// Class is a range of sizes: From ≤ size < To, in bytes.
+type Class struct{ From, To uint64 }
 
 // String returns the class as all products name it, in ASCII, as CUBE's tools expect it: "below 1 KiB", "1 KiB to 16
 // KiB", "1 GiB and more".
-func (c SizeClass) String() string {
+func (c Class) String() string {
 	switch {
 	case c.To == math.MaxUint64:
 		return units.Bytes(c.From) + " and more"
@@ -25,17 +25,17 @@ func (c SizeClass) String() string {
 	return units.Bytes(c.From) + " to " + units.Bytes(c.To)
 }
 
-// SizeClasses are the classes that operations are summed up in. NCCL's choice of algorithms and protocols changes
+// All are the classes that operations are summed up in. NCCL's choice of algorithms and protocols changes
 // between some KiB and some MiB.
-var SizeClasses = []SizeClass{
+var All = []Class{
 	{0, 1 << 10}, {1 << 10, 16 << 10}, {16 << 10, 256 << 10}, {256 << 10, 4 << 20}, {4 << 20, 64 << 20},
 	{64 << 20, 1 << 30}, {1 << 30, math.MaxUint64},
 }
 
-// SizeClassOf returns the index of the class of a size.
-func SizeClassOf(size uint64) int {
+// IndexOf returns the index of the class of a size.
+func IndexOf(size uint64) int {
 	i := 0
-	for i < len(SizeClasses)-1 && size >= SizeClasses[i].To {
+	for i < len(All)-1 && size >= All[i].To {
 		i++
 	}
 	return i
