@@ -4,7 +4,9 @@ package placement
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
@@ -180,4 +182,127 @@ func HostOf(defs *otf2.Definitions, process otf2.LocationGroupRef) string {
 		ref = n.Parent
 	}
 	return name
+}
+
+// WorldRanks returns the ranks of an archive in world order, and the rank of each communicator location. For a
+// location that represents several ranks without data, it is the first of them.
+func WorldRanks(defs *otf2.Definitions) ([]Rank, map[otf2.LocationRef]int) {
+	return Ranks(defs, membership.Communicators(defs))
+}
+
+// Communicator describes a communicator of NCCL.
+type Communicator struct {
+	Ref     otf2.CommRef
+	Name    string
+	Members []otf2.LocationRef // by rank; one location can represent several ranks without data
+	World   []int              // by rank: indices into WorldRanks, −1 if unknown
+	Places  string             // of the members among all ranks, like CommunicatorRow.Members
+}
+
+// Communicators lists an archive's communicators by id, without those of networks.
+func Communicators(defs *otf2.Definitions) []Communicator {
+	var all []Communicator
+	comms := membership.Communicators(defs)
+	_, of := Ranks(defs, comms)
+	for _, c := range comms {
+		if c.Self {
+			continue
+		}
+		var places []int
+		world := make([]int, len(c.Members))
+		for rank := range c.Members {
+			place, ok := c.WorldIndex(of, rank)
+			if !ok {
+				world[rank] = -1
+				continue
+			}
+			world[rank] = place
+			places = append(places, place)
+		}
+		all = append(all, Communicator{Ref: c.Ref, Name: c.Name, Members: c.Members, World: world,
+			Places: PlacesText(places)})
+	}
+	slices.SortFunc(all, func(a, b Communicator) int { return cmp.Compare(a.Ref, b.Ref) })
+	return all
+}
+
+// NetworkRow identifies the rank whose transfers a row shows.
+type NetworkRow struct {
+	Comm otf2.CommRef // of the operations
+	Rank int          // in the communicator
+}
+
+// NetworkRows returns, for the rows of proxies, whose transfers they show, if known.
+func NetworkRows(defs *otf2.Definitions) map[otf2.LocationRef]NetworkRow {
+	ranks := property.NetworkRanks(defs)
+	all := make(map[otf2.LocationRef]NetworkRow)
+	for _, c := range membership.AllCommunicators(defs) {
+		if !c.Network || c.Parent == otf2.UndefinedComm {
+			continue
+		}
+		for l := range c.Ranks {
+			if rank, ok := ranks[l]; ok {
+				all[l] = NetworkRow{c.Parent, rank}
+			}
+		}
+	}
+	return all
+}
+
+// Place describes where a location is.
+type Place struct {
+	Process otf2.LocationGroupRef
+	Host    string
+	GPU     string // name of the device, "" for a row of the CPU
+	Device  otf2.SystemTreeNodeRef
+}
+
+// PlaceOf returns where a location is, according to the definitions.
+func PlaceOf(defs *otf2.Definitions, l otf2.LocationRef) Place {
+	d := defs.Location(l)
+	if d == nil {
+		return Place{Process: otf2.UndefinedLocationGroup, Device: otf2.UndefinedSystemTreeNode}
+	}
+	p := Place{Process: ProcessOf(defs, d.Group), GPU: GpuOf(defs, d.Group), Device: otf2.UndefinedSystemTreeNode}
+	p.Host = HostOf(defs, p.Process)
+	if g := defs.LocationGroup(d.Group); g != nil && p.GPU != "" {
+		p.Device = g.SystemTreeParent
+	}
+	return p
+}
+
+// Stride returns the distance of neighbors, 0 if it is not the same for all.
+func Stride(places []int) int {
+	if len(places) < 2 {
+		return 0
+	}
+	d := places[1] - places[0]
+	for i := 1; i < len(places); i++ {
+		if places[i]-places[i-1] != d {
+			return 0
+		}
+	}
+	return max(d, 0)
+}
+
+// PlacesText formats a list of places: "0-7", "0-28/4" for every fourth, "0,1,5".
+func PlacesText(places []int) string {
+	if len(places) == 0 {
+		return ""
+	}
+	switch d := Stride(places); {
+	case len(places) > 2 && d == 1:
+		return fmt.Sprintf("%d-%d", places[0], places[len(places)-1])
+	case len(places) > 2 && d > 1:
+		return fmt.Sprintf("%d-%d/%d", places[0], places[len(places)-1], d)
+	}
+	const most = 32
+	var text []string
+	for _, p := range places[:min(len(places), most)] {
+		text = append(text, fmt.Sprint(p))
+	}
+	if len(places) > most {
+		text = append(text, "…")
+	}
+	return strings.Join(text, ",")
 }

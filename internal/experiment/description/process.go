@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/takeover"
@@ -397,4 +399,77 @@ func (p *Process) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("description of a shard: %w", err)
 	}
 	return append(text, '\n'), nil
+}
+
+// End is how and when the job process ended.
+type End struct {
+	// Time is when the system had ended the process, on its own time line; 0 if that was not observed. With the clock
+	// "host" it is the program's last clock value.
+	Time uint64 `json:"time"`
+	// Status is what waitpid(2) returned to the process's parent; nil if it is unknown: only the parent knows it for
+	// certain, and what the system reports to others depends on its version.
+	Status *uint32 `json:"status,omitempty"`
+	// Called is set if its exit handlers have begun, so that it called exit, or returned from main.
+	Called bool `json:"called"`
+}
+
+// Signal returns the signal that ended the process; 0 if none is known.
+func (e *End) Signal() unix.Signal {
+	if e == nil || e.Status == nil || !unix.WaitStatus(*e.Status).Signaled() {
+		return 0
+	}
+	return unix.WaitStatus(*e.Status).Signal()
+}
+
+// Died reports whether the process did not end in order: by a signal, with another exit code than 0, or in an unknown
+// way without a call of exit.
+func (e *End) Died() bool {
+	switch {
+	case e == nil:
+		return false
+	case e.Status != nil:
+		return *e.Status != 0
+	}
+	return !e.Called
+}
+
+// String describes how the process ended, as in "Rank 3: killed by SIGSEGV"; "" if nothing is known.
+func (e *End) String() string {
+	switch {
+	case e == nil:
+		return ""
+	case e.Signal() != 0:
+		if name := unix.SignalName(e.Signal()); name != "" {
+			return "killed by " + name
+		}
+		return fmt.Sprintf("killed by signal %d", int(e.Signal()))
+	case e.Status != nil && *e.Status != 0:
+		return fmt.Sprintf("exited with code %d", unix.WaitStatus(*e.Status).ExitStatus())
+	case e.Status == nil && !e.Called:
+		return "ended without exit (killed, or by _exit)"
+	}
+	return "exited"
+}
+
+// Metric is a set of quantities that events record together, at any time (OTF2: asynchronous).
+type Metric struct {
+	Members []MetricMember `json:"members"`
+	// Recorder is the kind of locations that record it, each of itself; RecorderKindAbstract if one location
+	// records it on behalf of a GPU.
+	Recorder otf2.RecorderKind `json:"recorder"`
+	// Location is that one location's number (KindGPUMetrics), GPU an index into Process.GPUs; −1 without.
+	Location int `json:"location"`
+	GPU      int `json:"gpu"`
+	// Locations are those that have recorded it, where each does so of itself.
+	Locations []uint32 `json:"locations,omitempty"`
+}
+
+// MetricMember is one quantity. A value v means v · 10^Exponent of the unit.
+type MetricMember struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Type        otf2.Type       `json:"type"` // of values: UINT64 or DOUBLE
+	Mode        otf2.MetricMode `json:"mode"`
+	Exponent    int64           `json:"exponent,omitempty"`
+	Unit        string          `json:"unit"`
 }

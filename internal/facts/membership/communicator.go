@@ -232,3 +232,15 @@ func absentOf(defs *otf2.Definitions, list []uint64) []int32 {
 	}
 	return nth
 }
+
+// Windows maps each RMA window to its communicator; windows without one are left out.
+func Windows(defs *otf2.Definitions) map[otf2.RmaWinRef]*Communicator {
+	comms := AllCommunicators(defs)
+	all := make(map[otf2.RmaWinRef]*Communicator, len(defs.RmaWins))
+	for _, w := range defs.RmaWins {
+		if c := comms[w.Comm]; c != nil {
+			all[w.Self] = c
+		}
+	}
+	return all
+}

@@ -3,6 +3,8 @@
 package property
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -234,5 +236,168 @@ func locationProperty(defs *otf2.Definitions, property Name) map[otf2.LocationRe
 func (ps Properties) NetStepsSummed() bool {
 	return slices.ContainsFunc(append(ps.Numbered(NetSteps), ps.Text(NetSteps)), func(value string) bool {
 		return strings.HasPrefix(value, NetStepsSummed)
+	})
+}
+
+// UnknownRanks is the value of NoData when the ranks are unknown.
+const UnknownRanks = "unknown"
+
+// AbsentRanks lists, for each location group that stands for ranks without data (see NoData), their ranks in the
+// world, ascending. The list is empty where the ranks are unknown.
+func AbsentRanks(defs *otf2.Definitions) map[otf2.LocationGroupRef][]int {
+	all := make(map[otf2.LocationGroupRef][]int)
+	for _, p := range defs.LocationGroupProperties {
+		if g := defs.LocationGroup(p.LocationGroup); p.Type == otf2.TypeString &&
+			defs.String(p.Name) == NoData.Key() &&
+			g != nil && g.Type == otf2.LocationGroupTypeProcess {
+			all[p.LocationGroup] = parseRanks(defs.String(otf2.StringRef(p.Value)))
+		}
+	}
+	for _, g := range defs.LocationGroups {
+		if g.Type == otf2.LocationGroupTypeAccelerator {
+			delete(all, g.Creator) // who has a GPU has data
+		}
+	}
+	return all
+}
+
+// parseRanks parses an ascending list of ranks such as "0-3,7". It returns an empty list for malformed text and for too
+// many ranks.
+func parseRanks(text string) (ranks []int) {
+	next := 0
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.Atoi(from)
+		last := first
+		if isRange && err == nil {
+			last, err = strconv.Atoi(to)
+		}
+		if err != nil || first < next || last < first || last-first >= description.MaxRanks-len(ranks) {
+			return nil
+		}
+		for r := first; r <= last; r++ {
+			ranks = append(ranks, r)
+		}
+		next = last + 1
+	}
+	return ranks
+}
+
+// Birth is how a communicator came from its parent (otf2.Comm.Parent).
+type Birth struct {
+	Comm   otf2.CommRef
+	Parent otf2.CommRef
+	// Split is 1, 2, … for the parent's splits in order, 0 for a shrink.
+	Split uint32
+	Color uint32 // of a split
+}
+
+// String is the value of a property: "comm 5 of 2 split 1 color 0", "comm 6 of 2 shrink".
+func (b Birth) String() string { return fmt.Sprintf("comm %d of %d %s", b.Comm, b.Parent, b.Words()) }
+
+// Words are how it came to be: "split 1 color 0", "shrink".
+func (b Birth) Words() string {
+	if b.Split == 0 {
+		return "shrink"
+	}
+	return fmt.Sprintf("split %d color %d", b.Split, b.Color)
+}
+
+// Births reads how the communicators of an archive came from their parents.
+func Births(a *otf2.Anchor) map[otf2.CommRef]Birth {
+	all := make(map[otf2.CommRef]Birth)
+	for _, value := range Read(a).Numbered(Parents) {
+		var b Birth
+		head, how, _ := strings.Cut(value, " s")
+		if n, err := fmt.Sscanf(head, "comm %d of %d", &b.Comm, &b.Parent); n != 2 || err != nil {
+			continue
+		}
+		if n, err := fmt.Sscanf(how, "plit %d color %d", &b.Split, &b.Color); how == "hrink" || n == 2 && err == nil {
+			all[b.Comm] = b
+		}
+	}
+	return all
+}
+
+// HostClocks states how accurately the clocks of an archive's hosts were synchronized.
+type HostClocks struct {
+	// Most is the largest error (ns) of a corrected clock against its reference clock.
+	Most     uint64 `json:"uncertainty_most_ns"`
+	OneSided uint64 `json:"one_sided"` // hosts whose clocks are bounded from one side only
+	Untied   uint64 `json:"untied"`    // hosts without common events with others; their clocks are as recorded
+	Groups   uint64 `json:"groups"`    // of synchronized hosts; times of different groups do not compare
+}
+
+// HostClocksOf returns nil if the hosts' clocks are as recorded.
+func HostClocksOf(a *otf2.Anchor) *HostClocks {
+	ps := Read(a)
+	if !ps.Has(ClockSync) {
+		return nil
+	}
+	c := new(HostClocks)
+	for p, to := range map[Name]*uint64{
+		SyncMost: &c.Most, SyncOneSided: &c.OneSided, SyncUntied: &c.Untied, SyncReference: &c.Groups,
+	} {
+		*to, _ = ps.Number(p)
+	}
+	return c
+}
+
+// Bounded reports whether times of any two hosts compare to within Most.
+func (c *HostClocks) Bounded() bool { return c.OneSided == 0 && c.Untied == 0 && c.Groups <= 1 }
+
+// Stretch is a range of operations that the members of a communicator recorded differently, as unify found. Comparing
+// them would match different operations.
+type Stretch struct {
+	Comm        otf2.CommRef
+	Function    string // "AllReduce", or "Send 0>3" for the messages from rank 0 to 3
+	First, Last uint64 // ordinals, inclusive
+	Name        string // of the communicator
+	Detail      string // which ranks of the world recorded what
+	Unsure      bool   // nothing may be missing: ranks' times contradict each other; not in properties
+}
+
+// String says which operations they are, and what is the matter with them.
+func (s Stretch) String() string {
+	which := fmt.Sprintf("%s %d", s.Function, s.First)
+	if s.Last != s.First {
+		which += fmt.Sprintf("-%d", s.Last)
+	}
+	return fmt.Sprintf("%s of %s: %s", which, cmp.Or(s.Name, "–"), s.Detail)
+}
+
+// Stretches reads these ranges from the archive's properties (Differ): comm 3 AllReduce 64-127 "name": …. unnamed
+// is the number of further ranges, which the archive does not list.
+func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
+	ps := Read(a)
+	for _, value := range ps.Numbered(Differ) {
+		head, rest, _ := strings.Cut(value, " \"")
+		words := strings.Fields(head)
+		if len(words) < 4 || words[0] != "comm" {
+			continue
+		}
+		var s Stretch
+		comm, err := strconv.ParseUint(words[1], 10, 32)
+		if err != nil {
+			continue
+		}
+		if _, err := fmt.Sscanf(words[len(words)-1], "%d-%d", &s.First, &s.Last); err != nil {
+			continue
+		}
+		if quoted, err := strconv.QuotedPrefix("\"" + rest); err == nil {
+			s.Name, _ = strconv.Unquote(quoted)
+			s.Detail = strings.TrimPrefix(("\"" + rest)[len(quoted):], ": ")
+		}
+		s.Comm, s.Function = otf2.CommRef(comm), strings.Join(words[2:len(words)-1], " ")
+		all = append(all, s)
+	}
+	n, _ := ps.Number(Differ)
+	return all, n - min(n, uint64(len(all)))
+}
+
+// Excluded reports whether an operation lies in one of the stretches.
+func Excluded(all []Stretch, comm otf2.CommRef, function string, ordinal uint64) bool {
+	return slices.ContainsFunc(all, func(s Stretch) bool {
+		return s.Comm == comm && s.Function == function && s.First <= ordinal && ordinal <= s.Last
 	})
 }
