@@ -58,7 +58,7 @@ func (p *plan) statesUncertainty(source string) bool {
 const mostShared = 2
 
 // appendShared appends what must be equal in all members of a collective besides its size, for the digest of their
-// numbering.
+// sequence.
 func (op *operation) appendShared(values []uint64) []uint64 {
 	values = append(values, uint64(op.root))
 	if f := CollectiveNamed(op.name); f != nil && f.Reduces {

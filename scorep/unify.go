@@ -387,7 +387,7 @@ func (a *archive) result(placed *files.Events) *RunResult {
 }
 
 // PropertyOfLoss returns the common prefix of the properties that count losses for a reason, a key of
-// jobText.Counts.Lost.
+// description.Counts.Lost.
 func PropertyOfLoss(reason string) property.Name { return property.Lost.Below(component(reason)) }
 
 // eventChunkSize returns the event chunk size of the archive, in bytes: the size with the most bytes in files of

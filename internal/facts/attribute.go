@@ -21,7 +21,7 @@ type Details struct {
 	Stated                bool           // Uncertainty is known
 	// the end of its GPU times is that of a part of the kernel: it ended then or later
 	EndsEarly   bool
-	GPULast     uint64 // ns after the begin at which it was not over yet, if property.EarlyEnds; 0: unknown
+	GPULast     uint64 // ns after the begin at which it was not over yet, if EndsEarly; 0: unknown
 	Device      bool   // a buffer is in a GPU's memory
 	Graph       bool   // captured into or replayed from a CUDA graph
 	Unfinished  bool   // it was open when the data ended

@@ -10,7 +10,7 @@ import (
 )
 
 // Follower sums up the communicator ranks of a process while it writes its events to files. It reads each event once,
-// at the first [Follower].Read that finds it. Its memory is that of an [Aggregator], whatever the length of the files.
+// at the first [Follower.Read] that finds it. Its memory is that of an [Aggregator], whatever the length of the files.
 type Follower struct {
 	*Aggregator
 	names *localNames

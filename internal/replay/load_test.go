@@ -102,7 +102,7 @@ func TestDescriptorsAreTyped(t *testing.T) {
 }
 
 func TestEventsRememberEarlierHandlesAcrossLoads(t *testing.T) {
-	// NCCL's descriptor.CollApi slot still holds the handle of a plugin that has been unloaded since.
+	// NCCL's CollApi slot still holds the handle of a plugin that has been unloaded since.
 	p := load(t, "07-twocomms-streams").Processes[0]
 	found := false
 	for _, e := range p.Events {

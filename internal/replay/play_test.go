@@ -249,7 +249,7 @@ func (r *Report) stops() int {
 
 func TestCollApiIsStoppedAgainWhenTheMaskIsTakenAway(t *testing.T) {
 	testkit.SkipUnderRace(t)
-	// NCCL keeps the descriptor.CollApi handle after its stop; if the mask excludes the next start, NCCL stops the old event
+	// NCCL keeps the CollApi handle after its stop; if the mask excludes the next start, NCCL stops the old event
 	// again.
 	rec := load(t, "01-allreduce-2p")
 	res, out := mustPlay(t, rec, Options{Clock: ClockRecorded, Env: []string{"RECORDER_SWITCH=3:0"}})

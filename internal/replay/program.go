@@ -426,7 +426,7 @@ func (c *compiler) start(call *Call) error {
 	return nil
 }
 
-// plan returns the Group event above an event. Up to NCCL 2.27 it is the root of all but descriptor.ProxyCtrl.
+// plan returns the Group event above an event. Up to NCCL 2.27 it is the root of all but ProxyCtrl.
 func (e *Event) plan() *Event { return e.above(descriptor.TypeGroup) }
 
 // stated returns what releases up to 2.26 write about the communicator into each operation.

@@ -122,10 +122,10 @@ type Call struct {
 
 // Args has the arguments of a state; members that the state does not define are nil.
 type Args struct {
-	// TransSize is in bytes, for descriptor.ProxyStep; only in SendWait and RecvFlushWait it is the size of this step.
+	// TransSize is in bytes, for ProxyStep; only in SendWait and RecvFlushWait it is the size of this step.
 	TransSize        *uint64 `json:"transSize,omitempty"`
-	Steps            *int    `json:"steps,omitempty"`            // descriptor.ProxyOp up to NCCL 2.26, with TransSize
-	AppendedProxyOps *int64  `json:"appendedProxyOps,omitempty"` // descriptor.ProxyCtrl
+	Steps            *int    `json:"steps,omitempty"`            // ProxyOp up to NCCL 2.26, with TransSize
+	AppendedProxyOps *int64  `json:"appendedProxyOps,omitempty"` // ProxyCtrl
 	PTimer           *uint64 `json:"pTimer,omitempty"`           // KernelChStop, KernelPhaseStop: GPU clock
 	// Data is for NetPluginUpdate. It must not be read unless Sock or IB is set.
 	Data *descriptor.Pointer `json:"data,omitempty"`
@@ -159,12 +159,12 @@ type Event struct {
 	Rank           int                // as in the descriptor: 0 if NCCL does not fill it in
 	Before         descriptor.Pointer // what *eHandle held on entry
 	BeforeEvent    *Event             // the earlier event with the handle Before
-	Descr          any                // *Coll, *descriptor.ProxyOp, … : a pointer to the type named like Type
+	Descr          any                // *descriptor.Coll, … : a pointer to the type named like Type
 	Start          *Call
 	Stop           *Call // the first stop; nil if there is none
 	States         []*Call
 	// Numbers under which handles and contexts pass between the processes of a run, nil if they do not: the context,
-	// parent, or (for a descriptor.ProxyOp) pid is replaced by what another process published under the number.
+	// parent, or (for a ProxyOp) pid is replaced by what another process published under the number.
 	Publish, ForeignContext, ForeignParent, ForeignPID *int
 
 	values []json.RawMessage // Descr in the order of the type's fields, for Compile; nil: not recorded

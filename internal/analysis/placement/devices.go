@@ -46,7 +46,8 @@ func Devices(defs *otf2.Definitions) []Device {
 	for i, r := range ranks {
 		d := Device{Rank: i, Name: r.Name, PID: pids[r.Process], Host: r.Host, GPU: r.Gpu}
 		if g := defs.LocationGroup(r.group); g != nil && r.Gpu != "" {
-			d.PCI, d.Product = values[nodeProperty{g.SystemTreeParent, "PCI"}], values[nodeProperty{g.SystemTreeParent, "NAME"}]
+			d.PCI = values[nodeProperty{g.SystemTreeParent, "PCI"}]
+			d.Product = values[nodeProperty{g.SystemTreeParent, "NAME"}]
 		}
 		all = append(all, d)
 	}

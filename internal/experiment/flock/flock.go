@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsUnsupported reports whether an error of flock means that files cannot be locked there: file systems without locks, and
-// sandboxes that forbid them.
+// IsUnsupported reports whether an error of flock means that files cannot be locked there: file systems without locks,
+// and sandboxes that forbid them.
 func IsUnsupported(err error) bool {
 	return slices.ContainsFunc([]error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EPERM,
 		syscall.EACCES}, func(e error) bool { return errors.Is(err, e) })

@@ -40,8 +40,8 @@ func jobNumber(path string) (int, error) {
 	return strconv.Atoi(number)
 }
 
-// FindNewest finds a file that is made for each job, in an experiment directory or in its jobs' folders: that of the job
-// that began last, and those of the others, the newest first. Files older than the first folder's are of an earlier
+// FindNewest finds a file that is made for each job, in an experiment directory or in its jobs' folders: that of the
+// job that began last, and those of the others, the newest first. Files older than the first folder's are of an earlier
 // unify with other jobs, and come last. newest is "" if there is none.
 func FindNewest(directory, name string) (newest string, others []string) {
 	type made struct {

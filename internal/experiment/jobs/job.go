@@ -8,7 +8,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// rankNames names the ranks of a communicator for people.
+// RankNames names the ranks of a communicator for people.
 func (in *Communicator) RankNames(n *Numbering, kept []Slot) []string {
 	names := make([]string, in.Nranks)
 	of := make(map[*Process]int)

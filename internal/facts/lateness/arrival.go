@@ -53,8 +53,8 @@ type Arrival struct {
 	Begin, End otf2.Timestamp
 	Source     facts.Source // of these times
 	Root       bool         // it is the collective's root
-	Certain    bool         // its end is by a GPU's times, and not that of a part of the kernel: NCCL's operation had ended
-	Wait       uint64       // ns that it waited; Arrive sets it
+	Certain    bool         // its end is by a GPU's times, and not of a part of the kernel: NCCL's operation had ended
+	Wait       uint64       // ns that it waited; Compare sets it
 }
 
 // Result describes how late the members of a collective arrived.

@@ -175,7 +175,7 @@ func (c *Communicator) Paradigm() string {
 	return ParadigmNCCL
 }
 
-// lookup.ByLocation lists the communicators that each location is a member of, in the order of their ids.
+// ByLocation lists the communicators that each location is a member of, in the order of their ids.
 func ByLocation(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) map[otf2.LocationRef][]*Communicator {
 	of := make(map[otf2.LocationRef][]*Communicator)
 	for _, d := range defs.Comms {

@@ -13,8 +13,8 @@ import (
 )
 
 // MPI calls carry no ordinals: the reader counts the calls of each function on a communicator. A call that the archive
-// lacks on one member would shift the ordinals of its later calls. property.Missing lists missing calls by member, so that
-// they are counted too.
+// lacks on one member would shift the ordinals of its later calls. property.Missing lists missing calls by member, so
+// that they are counted too.
 
 // Missing lists the ordinals, ascending, of calls of a function on a communicator that the archive lacks on a location.
 type Missing struct {

@@ -25,7 +25,7 @@ type Whole struct {
 	Mixed         bool         // members' sources differ: their times are of different things
 	StartUp       bool         // it is the first launch of the communicator for a member, see Operation.StartUp
 	Grouped       bool         // launched together with others
-	Equal         int          // number of operations that share the launch's time; 0: they differ, and Time is that of all
+	Equal         int          // number of operations that share the launch's time; 0: they differ, Time is that of all
 
 	members   int
 	sum       float64

@@ -293,7 +293,7 @@ var ranked = map[descriptor.Type]bool{
 	descriptor.TypeCeColl:    true, descriptor.TypeCeSync: true, descriptor.TypeCeBatch: true,
 }
 
-// Start starts an event. descr is one of replay's descriptors (descriptor.Coll, descriptor.ProxyOp, …), or a
+// Start starts an event. descr is one of them (descriptor.Coll, descriptor.ProxyOp, …), or a
 // pointer to one.
 func (t *Thread) Start(context Ref, descr any, options ...Option) *Event {
 	typ, ok := typeOf(descr)
