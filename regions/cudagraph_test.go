@@ -132,7 +132,8 @@ func TestNodesOfAGraphAreRemembered(t *testing.T) {
 		s.stop(2, begin-4, shm.EventGroup, "p"+b)
 		s.kernel(begin, begin+100, a)
 		s.kernel(other, other+100, b)
-		for node, at := range map[uint64]uint64{3: begin, 4: other} {
+		for k, at := range []uint64{begin, other} {
+			node := 3 + uint64(k)
 			s.activity(begin+1000, gpuKernel{begin: float64(at) - 1, end: float64(at) + 101, stream: 7 + uint32(node),
 				correlation: 50 + uint32(i), graph: 5, node: node, name: allReduceKernel}.record())
 		}
