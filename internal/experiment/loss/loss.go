@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package loss has the reasons for which data are missing, as shards and archives state them.
 package loss
 
 // WithCollector is the reason, in Counts.Lost, of operations in the memory of a collector that died; by function

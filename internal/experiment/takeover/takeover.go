@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package takeover defines with which state a collector continues that takes over from a dead one.
 package takeover
 
 // State is the state of a process, beside Process.Pending, with which a collector that takes over continues.

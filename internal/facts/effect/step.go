@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package effect reads single events: what does an event do to its row, and which region does it end?
 package effect
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
@@ -48,4 +49,20 @@ func StepOf(ev *otf2.Event) (s Step) {
 		s.Kind, s.Put = PutDone, PutName{otf2.RmaWinRef(ev.Args[0]), ev.Args[1]}
 	}
 	return s
+}
+
+// Regions nest in archives written by this project: if a region ends before an inner one, the end of the inner one was
+// lost, and it ended with the outer one. On rows of other tools regions may overlap, as kernels on a queue do: Enter A,
+// Enter B, Leave A, Leave B. There a Leave ends the region that it names, and the others stay open. NewestOpen and
+// facts.IndexOpen are the one home of this rule.
+
+// NewestOpen returns the index of the region that a Leave ends among the open regions of a row (newest last): the
+// newest with this id; −1 if none is open.
+func NewestOpen[T any](open []T, left otf2.RegionRef, region func(*T) otf2.RegionRef) int {
+	for i := len(open) - 1; i >= 0; i-- {
+		if region(&open[i]) == left {
+			return i
+		}
+	}
+	return -1
 }
