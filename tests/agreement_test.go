@@ -17,7 +17,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
-	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
@@ -133,7 +133,9 @@ func TestProductsAgree(t *testing.T) {
 }
 
 func endsAreMoved(a *otf2.Archive) bool {
-	return slices.ContainsFunc(a.Anchor.Properties, func(p otf2.Property) bool { return p.Name == facts.PropEndsMoved.Key() })
+	return slices.ContainsFunc(a.Anchor.Properties, func(p otf2.Property) bool {
+		return p.Name == property.EndsMoved.Key()
+	})
 }
 
 // productsAgree compares what products show of one recording, and gives it.

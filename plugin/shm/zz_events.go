@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Made of plugin/api/table.go by `make generate`; do not edit.
+// Code generated from plugin/api/table.go by make generate; DO NOT EDIT.
 
 package shm
 

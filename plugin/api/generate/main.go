@@ -72,7 +72,7 @@ func (f *file) text(old string) (string, error) {
 			comment = [2]string{"// ", ""}
 		}
 		s.line("%sSPDX-License-Identifier: Apache-2.0%s", comment[0], comment[1])
-		s.line("%sMade of plugin/api/table.go by `make generate`; do not edit.%s", comment[0], comment[1])
+		s.line("%sCode generated from plugin/api/table.go by make generate; DO NOT EDIT.%s", comment[0], comment[1])
 	}
 	f.make(&s)
 	if f.section == "" {
