@@ -125,7 +125,7 @@ const (
 	AttrLongest      // ns: a single step's longest time in one phase
 	AttrLongestPhase // that phase
 	AttrLongestOn    // the step's channel
-	// with AttrEndsEarly: ns from the begin of the operation until its GPU was last seen to fill or empty a buffer
+	// with AttrEndsEarly: ns from the begin of the operation until its GPU was last given data to take, or room to fill
 	AttrGPULast
 	numAttributes
 )
@@ -256,5 +256,5 @@ var Attributes = [numAttributes]Attribute{
 	{AttrLongestPhase, "LONGEST_PHASE", otf2.TypeString, "That phase"},
 	{AttrLongestOn, "LONGEST_CHANNEL", otf2.TypeUint32, "NCCL channel of that transfer"},
 	{AttrGPULast, "GPU_LAST", otf2.TypeUint64,
-		"How long after the begin (ns) the GPU was last seen to fill or empty a network buffer, if END_IS_EARLY"},
+		"How long after the begin (ns) the network last gave the GPU data to take or room to fill, if END_IS_EARLY"},
 }

@@ -7,12 +7,8 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
-
-// Attributes that distinguish calls of one thread for several ranks.
-var callPlace = []otf2.AttributeRef{AttrDevice, AttrComm, AttrRank, AttrRoot}
 
 // One thread calls for two ranks of a communicator, on two devices; for a communicator of one rank, which archives do
 // not have; and for one that NCCL reported nothing about. Each call states what is known.

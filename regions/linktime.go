@@ -59,7 +59,7 @@ type gpuTurn struct {
 	since   uint64 // time of the last arrival or step; 0: none yet
 	held    uint64 // time held up after the first step
 	steps   uint64 // buffers filled or emptied
-	last    uint64 // time of the last of these
+	last    uint64 // when the GPU was last given data to take, or room to fill
 	// The first step of the GPU, and the earliest time at which it could have happened if the kernel ran.
 	firstSince, first uint64
 }
@@ -113,6 +113,9 @@ func (s *proxyStep) enterPhase(to netPhase, t, bytes uint64, sized bool) {
 	if s.op.carriers.turn == nil {
 		return
 	}
+	if to == netSendGPU || to == netRecvGPU {
+		s.op.carriers.turn.last = max(s.op.carriers.turn.last, t)
+	}
 	switch {
 	case s.phase == netSendGPU, s.phase == netRecvGPU:
 		s.op.carriers.turn.addStep(t)
@@ -142,7 +145,7 @@ func (s *proxyStep) leaveLink(t uint64) {
 
 // addStep takes a step of the GPU.
 func (u *gpuTurn) addStep(t uint64) {
-	u.steps, u.last = u.steps+1, max(u.last, t)
+	u.steps++
 	switch {
 	case u.since == 0: // the event that it waited for was not recorded
 	case u.first == 0:
@@ -209,8 +212,9 @@ func (p *plan) turnAttributes(a *otf2.AttributeList, when gpuclock.Interval, sou
 	}
 }
 
-// lastStep returns when the plan's GPU was last seen to fill or empty a buffer of the network; 0 if it was not.
-func (p *plan) lastStep() (t uint64) {
+// lastGiven returns when the plan's GPU was last given data of the network to take, or room to fill, before which its
+// kernel cannot have ended; 0 if it was given nothing.
+func (p *plan) lastGiven() (t uint64) {
 	for _, u := range p.net.turns {
 		t = max(t, u.last)
 	}

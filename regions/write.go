@@ -106,7 +106,7 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 	if timesAreStamps(p, source, gpuSource) && p.endsEarly() {
 		a.Uint8(AttrEndsEarly, 1)
 		pw.early += uint64(len(p.ops))
-		if last := p.lastStep(); last > when.End {
+		if last := p.lastGiven(); last > when.End {
 			a.Uint64(AttrGPULast, last-when.Begin)
 		}
 	}

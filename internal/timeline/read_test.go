@@ -335,15 +335,11 @@ func TestLargeArchive(t *testing.T) {
 		used[1] = int64(half.used - before)
 		return a, d, used
 	}
-	size := uint64(200_000)
-	if testkit.UnderRace {
-		size = 60_000
-	}
-	a, d, few := measure(size / 4)
+	a, d, few := measure(50_000)
 	small := d.layout.total
 	d.Close()
 	a.Close()
-	a, d, many := measure(size)
+	a, d, many := measure(200_000)
 	defer d.Close()
 	defer a.Close()
 	for i, c := range []struct {

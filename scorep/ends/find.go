@@ -6,7 +6,7 @@
 // example, a rank that has sent its data up the tree of an AllReduce seems to be done while it waits for the result. No
 // member of an AllReduce has the result before all have contributed, so none ends before the latest end that any of
 // them recorded. A message cannot arrive before it was sent. And where transfers over the network were recorded, a
-// kernel does not end before its GPU has filled and emptied the last buffer.
+// kernel does not end before its GPU was given the last data, and the last room.
 //
 // Find reads an archive's rows once, in the order of time, and returns the ends to move. Rewrite rewrites a row's event
 // file.

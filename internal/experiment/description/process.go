@@ -394,7 +394,7 @@ type Instead struct {
 	Why  string // what is wrong with shard.json
 }
 
-// text returns the description as a file has it.
+// Encode returns the description as a file has it.
 func (p *Process) Encode() ([]byte, error) {
 	text, err := json.Marshal(p)
 	if err != nil {

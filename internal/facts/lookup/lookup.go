@@ -56,7 +56,7 @@ func (b *ByLocation[V]) Set(l otf2.LocationRef, v V) {
 	}
 }
 
-// delete removes the value of a location.
+// Delete removes the value of a location.
 func (b *ByLocation[V]) Delete(l otf2.LocationRef) {
 	delete(b.all, l)
 	if b.recent != nil {

@@ -64,6 +64,7 @@ const (
 	NumNetPhases
 )
 
+// NetPhaseNames are the names of the regions of phases.
 var NetPhaseNames = [NumNetPhases]string{
 	regions.NameSendGPUWait, regions.NameSendPeerWait, regions.NameSendNetwork, regions.NameRecvNetwork,
 	regions.NameRecvFlush, regions.NameRecvGPUWait,

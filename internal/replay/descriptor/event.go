@@ -73,6 +73,7 @@ const (
 	PID               // a process id: the recording process's own is replaced by that of the playing one
 )
 
+// Field is a member of a type's descriptor.
 type Field struct {
 	Name string // in the recording's member "d"
 	Kind FieldKind

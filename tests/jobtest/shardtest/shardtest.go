@@ -229,7 +229,7 @@ type Op struct {
 	Parent         uint64 // event of the call that asked for it, see CallFor; 0: not known
 	Uncertainty    uint64 // of its times; 0: not stated
 	EndsEarly      bool   // its end is that of a part
-	GPULast        uint64 // ns after Begin at which its GPU was last seen at work; 0: not stated
+	GPULast        uint64 // ns after Begin at which its GPU was last given data; 0: not stated
 }
 
 // kinds of functions in OTF2.
