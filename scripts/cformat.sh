@@ -25,5 +25,5 @@ while read -r file; do
     echo "$file: $differ of $lines lines are not laid out as .clang-format says" >&2
     failed=1
   fi
-done < <(git ls-files "*.c" "*.h" | xargs grep -L 'by `make generate`' --)
+done < <(git ls-files "*.c" "*.h" | xargs grep -LE 'by .?make generate' --)
 exit $failed
