@@ -21,7 +21,7 @@ TOOL   := $(BUILD)/nccl-otf2
 PLUGIN := $(BUILD)/libnccl-profiler-otf2.so
 
 # Packages whose code runs in several goroutines or beside another process.
-RACE_PACKAGES ?= ./internal/collector/... ./internal/gpu/... ./scorep/... ./internal/timeline/... ./internal/replay ./internal/replay/record ./plugin/shm/...
+RACE_PACKAGES ?= ./internal/collector/... ./internal/gpu/... ./scorep/... ./internal/timeline/... ./internal/replay/... ./plugin/shm/...
 
 export CGO_ENABLED ?= 0
 

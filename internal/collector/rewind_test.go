@@ -50,7 +50,6 @@ func TestKillsAtAnyMoment(t *testing.T) {
 }
 
 func TestCutEvents(t *testing.T) {
-	testkit.SkipUnderRace(t)
 	for _, chunk := range []int64{chunkSize, scorepChunkSize} {
 		path := filepath.Join(t.TempDir(), "0.evt")
 		w := testkit.Value(otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: uint64(chunk)}))(t)
@@ -69,7 +68,7 @@ func TestCutEvents(t *testing.T) {
 		testkit.Must(t, w.Close())
 		whole := testkit.Value(os.ReadFile(path))(t)
 		testkit.Require(t, int64(len(whole)) >= 3*chunk, "%d bytes are too few chunks", len(whole))
-		for i := len(states) - 1; i >= 0; i -= int(chunk / chunkSize) {
+		for i := len(states) - 1; i >= 0; i -= int(chunk/chunkSize) * fewUnderRace(1, 9) {
 			s := states[i]
 			testkit.Must(t, cutEvents(path, chunk, s.bytes, s.events))
 			got, err := otf2.ScanEventFile(path, uint64(chunk))

@@ -20,7 +20,6 @@ import (
 )
 
 func TestEachRecordingLoads(t *testing.T) {
-	testkit.SkipUnderRace(t)
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			rec := load(t, name)
@@ -160,7 +159,6 @@ func rewrite(t *testing.T, path string, f func(lines []string) []string) {
 }
 
 func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
-	testkit.SkipUnderRace(t)
 	const file = "p1.rec.jsonl.gz"
 	line := func(n int, f func(string) string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {

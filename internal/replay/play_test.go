@@ -83,7 +83,6 @@ func (c *comparison) inits(rec *Recording) {
 }
 
 func TestDumpSaysWhatIsPlayed(t *testing.T) {
-	testkit.SkipUnderRace(t)
 	host := filepath.Join(replaytest.Build(t, ""), HostFile)
 	for _, name := range names {
 		rec := load(t, name)
@@ -150,7 +149,6 @@ func only(all map[string]int, types ...descriptor.Type) map[string]int {
 }
 
 func TestTheMaskDecidesWhatIsStarted(t *testing.T) {
-	testkit.SkipUnderRace(t)
 	rec := load(t, "02-allcoll-4p-net")
 	null := 0 // stops that NCCL made with NULL
 	for _, p := range rec.Processes {
@@ -199,7 +197,6 @@ func TestTheMaskDecidesWhatIsStarted(t *testing.T) {
 }
 
 func TestChildrenOfDeclinedEventsHaveNoParent(t *testing.T) {
-	testkit.SkipUnderRace(t)
 	rec := load(t, "02-allcoll-4p-net")
 	res, out := mustPlay(t, rec, Options{Env: []string{fmt.Sprintf(
 		"RECORDER_DECLINE=%d", descriptor.TypeColl.Bit()|descriptor.TypeNetPlugin.Bit()|descriptor.TypeGroup.Bit())}})
@@ -248,7 +245,6 @@ func (r *Report) stops() int {
 }
 
 func TestCollApiIsStoppedAgainWhenTheMaskIsTakenAway(t *testing.T) {
-	testkit.SkipUnderRace(t)
 	// NCCL keeps the CollApi handle after its stop; if the mask excludes the next start, NCCL stops the old event
 	// again.
 	rec := load(t, "01-allreduce-2p")
@@ -280,7 +276,6 @@ func TestCollApiIsStoppedAgainWhenTheMaskIsTakenAway(t *testing.T) {
 }
 
 func TestAHandleThatThePluginDoesNotWriteIsReported(t *testing.T) {
-	testkit.SkipUnderRace(t)
 	rec := load(t, "01-allreduce-2p")
 	res, _ := play(t, rec, Options{Clock: ClockRecorded,
 		Env: []string{fmt.Sprintf("RECORDER_UNWRITTEN=%d", descriptor.TypeProxyCtrl.Bit())}})

@@ -131,11 +131,3 @@ func Watch(t testing.TB, folders ...string) {
 		Must(t, err)
 	}
 }
-
-// SkipUnderRace ends, under the race detector, a test that has one goroutine, or those that another one has, too.
-func SkipUnderRace(t testing.TB) {
-	t.Helper()
-	if UnderRace {
-		t.Skip("-short leaves out what has one goroutine, or those of another test: a race detector sees no more in it")
-	}
-}
