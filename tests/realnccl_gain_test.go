@@ -34,7 +34,8 @@ const (
 	alone    = "!0?[ recv:1000:-1 sync ] work:20 %s !3?[ send:1000:+1 sync ]"
 	replicas = "4*[ !0,1?[ recv:1000:-2 sync ] work:20 %s !6,7?[ send:1000:+2 sync ] ] comm:1 ar:1000 sync comm:0"
 	connect  = "csplit:0:d2 ar:1000 comm:1 ar:1000 comm:0 "
-	steady   = "ar:1000 sync sleep:0 "
+	begun    = "ar:1000 sync "
+	steady   = begun + "sleep:0 "
 	together = steady + "20*[ work:20 %s ar:1000 sync ]"
 	shifted  = "pair:20000:0:1 pair:20000:1:2 pair:20000:2:3 pair:20000:3:0 sync "
 	sockets  = "-n 4 NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1"
@@ -61,12 +62,12 @@ var disturbances = []disturbed{
 		program: steady + "20*[ work:5 ar:20000 sync ]", with: []string{"REALNCCL_SLOW=1:slice:10000:1"}, ranks: "1"},
 	{name: "a slow link", options: sockets, events: "net", program: steady + "20*[ work:5 ar:20000 sync ]",
 		with: []string{"SHAPE_FROM=1", "SHAPE_KBPS=2000"}, ranks: "1 2"},
-	{name: "a slow link, messages", options: sockets, events: "net", program: steady + shifted + "8*[ " + shifted + "]",
+	{name: "a slow link, messages", options: sockets, events: "net", program: begun + shifted + "sleep:0 8*[ " + shifted + "]",
 		with: []string{"SHAPE_FROM=1", "SHAPE_KBPS=2000"}, ranks: "1 2"},
-	{name: "a slow link, shifts", options: sockets, events: "net", program: steady + "sr:20000 sync " +
-		"8*[ work:5 sr:20000 sync ]", with: []string{"SHAPE_FROM=1", "SHAPE_KBPS=2000"}, ranks: "1 2"},
-	{name: "a slow link, shifts and sums", options: sockets, events: "net", program: steady + "sr:20000 sync " +
-		"8*[ work:5 sr:20000 ar:1000 sync ]", with: []string{"SHAPE_FROM=1", "SHAPE_KBPS=2000"}, ranks: "1 2"},
+	{name: "a slow link, shifts", options: sockets, events: "net", program: begun + "sr:20000 sync " +
+		"sleep:0 8*[ work:5 sr:20000 sync ]", with: []string{"SHAPE_FROM=1", "SHAPE_KBPS=2000"}, ranks: "1 2"},
+	{name: "a slow link, shifts and sums", options: sockets, events: "net", program: begun + "sr:20000 sync " +
+		"sleep:0 8*[ work:5 sr:20000 ar:1000 sync ]", with: []string{"SHAPE_FROM=1", "SHAPE_KBPS=2000"}, ranks: "1 2"},
 }
 
 func late(program, by string) string { return fmt.Sprintf(program, by) }
