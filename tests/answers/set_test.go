@@ -36,6 +36,8 @@ var setPlans = []struct {
 	{"a host", "grid", (*maker).onOneHost},
 	{"nobody", "mesh", nil},
 	{"a host", "world", (*maker).onOneHost},
+	{"a replica", "model", (*maker).replica},
+	{"a tensor group", "model", (*maker).tensorGroup},
 }
 
 // stage is all ranks of a stage of a model.
@@ -43,6 +45,23 @@ func (m *maker) stage() (all []int) {
 	size := m.cut.tp * m.cut.dp
 	s := m.random.IntN(m.cut.pp)
 	return everybody(m.ranks)[s*size : (s+1)*size]
+}
+
+// replica is all ranks that work on the same batch.
+func (m *maker) replica() (all []int) {
+	d := m.random.IntN(m.cut.dp)
+	for r := range m.ranks {
+		if r/m.cut.tp%m.cut.dp == d {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// tensorGroup is all ranks that share the tensors of a stage of a replica.
+func (m *maker) tensorGroup() (all []int) {
+	first := m.random.IntN(m.ranks/m.cut.tp) * m.cut.tp
+	return everybody(m.ranks)[first : first+m.cut.tp]
 }
 
 func (m *maker) onOneHost() (all []int) {

@@ -24,9 +24,8 @@ type Changes struct {
 }
 
 // NewChanges chooses what is played: all ranks, those that the verdict names as late together, each of the ranks, and
-// of the sets of ranks that belong together, that others waited for most, and an ideal network. roles are the ranks of
-// the world by the work that they do.
-func NewChanges(c *causes.Result, v *verdict.Verdict, roles [][]int,
+// of the sets of ranks that belong together, that others waited for most, and an ideal network.
+func NewChanges(c *causes.Result, v *verdict.Verdict, together *Together,
 	name func(rank int) (name, host string)) *Changes {
 	ch := &Changes{ranks: len(c.Ranks)}
 	all := make([]int, len(c.Ranks))
@@ -52,7 +51,7 @@ func NewChanges(c *causes.Result, v *verdict.Verdict, roles [][]int,
 		w.Name, w.Host = name(rank)
 		ch.add(w, []int{rank})
 	}
-	ch.addSets(c, roles, name)
+	ch.addSets(c, together, name)
 	ch.scenarios = append(ch.scenarios, schedule.Scenario{Ideal: true})
 	return ch
 }

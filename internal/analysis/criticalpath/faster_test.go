@@ -68,6 +68,7 @@ func TestGainsOfSets(t *testing.T) {
 		{"all of the last stage", 4, 2, []int{6, 7}, func(int) uint64 { return 150 }},
 		{"the only rank of a stage", 4, 1, []int{2}, func(int) uint64 { return 100 }},
 		{"ranks of two stages", 4, 4, []int{4, 14}, func(int) uint64 { return 100 }},
+		{"one rank of each stage", 3, 2, []int{1, 3, 5}, func(int) uint64 { return 100 }},
 		{"two of one stage", 1, 6, []int{1, 4}, func(int) uint64 { return 70 }},
 	} {
 		for _, kind := range []string{message, bounded} {

@@ -210,10 +210,10 @@ func (p *player) resultOf(v *verdict.Verdict) *Result {
 		Comm: func(c otf2.CommRef) string { return fmt.Sprint("comm", c) },
 	})
 	c := p.engine.Result()
-	roles := p.schedule.Roles()
-	NewChanges(c, v, roles, name).Play(p.schedule, r)
+	together := Together{p.schedule.Roles(), p.schedule.Replicas()}
+	NewChanges(c, v, &together, name).Play(p.schedule, r)
 	v.Waited = uint64(c.Waited)
-	r.NameSet(c, v, roles)
+	r.NameSet(c, v, together.Roles)
 	return r
 }
 

@@ -73,14 +73,15 @@ type Change string
 
 // Kinds of changes.
 const (
-	FasterRank  Change = "rank"    // a rank is as fast as the ranks that it was later than
-	FasterLink  Change = "link"    // a slow link, or the GPU at one end, is as fast as others
-	FasterGPU   Change = "gpu"     // a GPU that works slowly within operations is as fast as others
-	FasterSet   Change = "set"     // several ranks are, together; the verdict names them
-	FasterHost  Change = "host"    // all ranks of a host are
-	FasterRole  Change = "role"    // all ranks that do the same work are, such as those of a stage
-	FasterRanks Change = "ranks"   // every rank is as fast as the ranks that it was later than
-	NoWaiting   Change = "balance" // work is divided equally, and nobody waits
+	FasterRank    Change = "rank"    // a rank is as fast as the ranks that it was later than
+	FasterLink    Change = "link"    // a slow link, or the GPU at one end, is as fast as others
+	FasterGPU     Change = "gpu"     // a GPU that works slowly within operations is as fast as others
+	FasterSet     Change = "set"     // several ranks are, together; the verdict names them
+	FasterHost    Change = "host"    // all ranks of a host are
+	FasterRole    Change = "role"    // all ranks that do the same work are, such as those of a stage
+	FasterReplica Change = "replica" // all ranks that work with each other are, such as those of a replica of a model
+	FasterRanks   Change = "ranks"   // every rank is as fast as the ranks that it was later than
+	NoWaiting     Change = "balance" // work is divided equally, and nobody waits
 )
 
 // WhatIf is the saving from one change.

@@ -13,14 +13,20 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// Ranks that belong together, by their role or their host, may be slow together. Then none of them stands out, and one
+// Ranks that belong together, by their role, their data or their host, may be slow together. Then none of them stands out, and one
 // of them alone, as fast as the others, would save nothing.
 
 // mostSets limits the sets that are played.
 const mostSets = 8
 
+// Together has the ranks of the world that belong together.
+type Together struct {
+	Roles    [][]int // by the work that they do
+	Replicas [][]int // by the data that they work on
+}
+
 // addSets adds the sets that others waited for most.
-func (ch *Changes) addSets(c *causes.Result, roles [][]int, name func(rank int) (name, host string)) {
+func (ch *Changes) addSets(c *causes.Result, together *Together, name func(rank int) (name, host string)) {
 	byHost := make(map[string][]int)
 	for rank := range c.Ranks {
 		_, host := name(rank)
@@ -41,8 +47,11 @@ func (ch *Changes) addSets(c *causes.Result, roles [][]int, name func(rank int) 
 	for host, ranks := range byHost {
 		add(FasterHost, ranks, host)
 	}
-	for _, ranks := range roles {
+	for _, ranks := range together.Roles {
 		add(FasterRole, ranks, "")
+	}
+	for _, ranks := range together.Replicas {
+		add(FasterReplica, ranks, "")
 	}
 	cost := func(w WhatIf) (sum float64) {
 		for _, rank := range w.Ranks {
@@ -83,6 +92,7 @@ func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict, roles [][]int) {
 			return
 		}
 	}
+	replica := best.Change == FasterReplica
 	if best.Change == FasterRank {
 		best.Ranks = []int{best.Rank}
 	} else {
@@ -93,7 +103,7 @@ func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict, roles [][]int) {
 		cost += c.Ranks[rank].Cost()
 	}
 	v.NameSet(&verdict.Set{Ranks: best.Ranks, Name: best.Name, Host: best.Host, Gain: best.Gain, Least: *best.Least,
-		Share: cost / max(float64(v.Waited), 1), Scaled: best.Scaled}, len(c.Ranks))
+		Share: cost / max(float64(v.Waited), 1), Scaled: best.Scaled, Replica: replica}, len(c.Ranks))
 }
 
 // slowest returns the set with the greatest gain, of those whose gain and work are clearly greater than by chance; nil
@@ -138,7 +148,8 @@ func (w *WhatIf) IsNamed() bool {
 
 // isCandidate reports whether the change is that of ranks that belong together, or of a rank whose work no others do.
 func (w *WhatIf) isCandidate() bool {
-	return w.Change == FasterHost || w.Change == FasterRole || w.Change == FasterRank && w.Scaled
+	return w.Change == FasterHost || w.Change == FasterRole || w.Change == FasterReplica ||
+		w.Change == FasterRank && w.Scaled
 }
 
 // moreWork returns how much longer, in ns, each rank of the set worked at least than the median of the other ranks.

@@ -209,8 +209,8 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 		Comm:   o.commName,
 		Kernel: regionNames(o.defs),
 	})
-	roles := c.schedule.Roles()
-	c.saved = criticalpath.NewChanges(r.Causes, r.Verdict, roles, name).Play(c.schedule, p)
+	together := criticalpath.Together{Roles: c.schedule.Roles(), Replicas: c.schedule.Replicas()}
+	c.saved = criticalpath.NewChanges(r.Causes, r.Verdict, &together, name).Play(c.schedule, p)
 	c.schedule.Close()
 	if p == nil {
 		return nil
@@ -220,7 +220,7 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 			p.Slow(f, name)
 		}
 	}
-	p.NameSet(r.Causes, r.Verdict, roles)
+	p.NameSet(r.Causes, r.Verdict, together.Roles)
 	p.Sure(r.Verdict) // a set that is named has a gain
 	return p
 }

@@ -31,6 +31,8 @@ type recorded struct {
 	worked  float64            // ns, start-up left out; each time counts once, also before several operations
 	counted otf2.Timestamp     // until which worked is counted
 	eager   map[int32]struct{} // series in which a send ended before its other end had begun
+	// partners are the ranks of the world with which it exchanges messages, at most mostPartners
+	partners map[int32]struct{}
 }
 
 // series identifies operations of one function in communicators of one size.
@@ -117,6 +119,7 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 	if rank.arrived == nil {
 		rank.arrived, rank.waited = make([]uint32, causes.KeptEnds), make([]uint64, causes.KeptEnds)
 		rank.shape, rank.eager = make(map[shape]struct{}), make(map[int32]struct{})
+		rank.partners = make(map[int32]struct{})
 	}
 	if rank.arrived[l.Seq%causes.KeptEnds] == l.Seq {
 		return
@@ -264,7 +267,11 @@ func (r *Recorder) Launch(op *causes.Operation, l *causes.Member, others []cause
 		if o.Local.Rank < 0 || o.Local.Rank == l.Local.Rank {
 			continue
 		}
-		r.ranks[l.Local.Rank].addMessage(series{op.Function, op.Members}, o.Arrival.Rank-l.Arrival.Rank)
+		rank := &r.ranks[l.Local.Rank]
+		rank.addMessage(series{op.Function, op.Members}, o.Arrival.Rank-l.Arrival.Rank)
+		if len(rank.partners) < mostPartners {
+			rank.partners[o.Local.Rank] = struct{}{}
+		}
 		if o.There > l.End {
 			if op.Function == sends {
 				r.ranks[l.Local.Rank].eager[of] = struct{}{}

@@ -213,10 +213,9 @@ func (p *player) otherwise(a *arrived, nth uint32, k int, by standard) int64 {
 		return int64(by.part * float64(a.work))
 	}
 	set := p.standards[k]
-	all := len(set) >= p.places.size[by.class] // of all ranks of the class, the median counts
 	ns, ranks := p.places.usual(place{by.class, a.of, nth}, k, func(rank int32) bool {
 		_, in := set[rank]
-		return in && !all
+		return in && !by.ofAll
 	})
 	if ranks == 0 || ranks < fewRanks && ns > stalled*a.work { // one of them was held up
 		return a.work

@@ -17,14 +17,15 @@ import (
 // their messages as many ranks on; same has those of them that are also in a collective communicator in which all are
 // alike, such as the replicas of a stage.
 type roles struct {
-	same, alike []int32 // class by rank; those of alike come after those of same; −1: no operations
-	size        []int   // by class
-	worked      []float64
+	same   union   // class by rank
+	alike  []int32 // class by rank, after those of same; −1: no operations
+	size   []int   // by class
+	worked []float64
 }
 
 func (r *Recorder) roles() *roles {
 	n := len(r.ranks)
-	o := &roles{same: make([]int32, n), alike: make([]int32, n), worked: make([]float64, n)}
+	o := &roles{same: newUnion(n), alike: make([]int32, n), worked: make([]float64, n)}
 	shapes := make(map[string]int32)
 	for i := range r.ranks {
 		o.worked[i] = r.ranks[i].worked
@@ -32,7 +33,7 @@ func (r *Recorder) roles() *roles {
 			return cmp.Or(cmp.Compare(a.function, b.function), cmp.Compare(a.members, b.members),
 				cmp.Compare(a.peer, b.peer))
 		})
-		o.same[i], o.alike[i] = int32(i), -1
+		o.alike[i] = -1
 		if key := fmt.Sprint(all); len(all) > 0 {
 			if _, known := shapes[key]; !known {
 				shapes[key] = int32(n + len(shapes))
@@ -43,13 +44,13 @@ func (r *Recorder) roles() *roles {
 	for _, group := range r.groups {
 		if r.areAlike(o, group) {
 			for _, rank := range group {
-				o.join(group[0], rank)
+				o.same.join(group[0], rank)
 			}
 		}
 	}
 	o.size = make([]int, n+len(shapes))
 	for i := range o.same {
-		o.same[i] = o.first(int32(i))
+		o.same[i] = o.same.first(int32(i))
 		if o.alike[i] >= 0 {
 			o.size[o.same[i]]++
 			o.size[o.alike[i]]++
@@ -79,23 +80,11 @@ func (r *Recorder) areAlike(o *roles, group []int32) bool {
 	})
 }
 
-// first returns the first rank of a class that is still growing.
-func (o *roles) first(rank int32) int32 {
-	for o.same[rank] != rank {
-		o.same[rank] = o.same[o.same[rank]]
-		rank = o.same[rank]
-	}
-	return rank
-}
-
-func (o *roles) join(a, b int32) {
-	a, b = o.first(a), o.first(b)
-	o.same[max(a, b)] = min(a, b)
-}
-
-// standard is what the work of a rank is replaced by: that of the others of a class, or a part of its own.
+// standard is what the work of a rank is replaced by: the median of the others of a class, or of all of it, or a part of
+// its own.
 type standard struct {
-	class int32 // −1: factor
+	class int32 // −1: a part of its own
+	ofAll bool
 	part  float64
 }
 
@@ -130,7 +119,7 @@ func (o *roles) standards(set []int) map[int32]standard {
 		case inside[class] == o.size[class]:
 			class = -1
 		}
-		all[int32(rank)] = standard{class, min(1, usual/max(o.worked[rank], 1))}
+		all[int32(rank)] = standard{class: class, ofAll: len(others) == 0, part: min(1, usual/max(o.worked[rank], 1))}
 	}
 	return all
 }

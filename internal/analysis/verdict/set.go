@@ -12,7 +12,7 @@ import (
 type Set struct {
 	Ranks []int   `json:"ranks"` // of the world
 	Name  string  `json:"name"`  // "Ranks 4-7"
-	Host  string  `json:"host"`  // that all are on; "" for ranks with the same role
+	Host  string  `json:"host"`  // that all are on; "" for ranks with the same role, and for a replica
 	Share float64 `json:"share"` // of Waited: all that goes back to them, as Culprit.Caused
 	// Gain is by how much the run would be shorter, in ns, if they were as fast as the others; Least is the part of it
 	// that exceeds the uncertainty of times and chance.
@@ -21,6 +21,9 @@ type Set struct {
 	// Scaled reports whether no other ranks do the same work, as of a stage, so that the set is compared with what
 	// ranks of other stages work.
 	Scaled bool `json:"scaled,omitempty"`
+	// Replica reports whether communicators join the ranks, and the same communicators join others, such as those of
+	// the replicas of a model.
+	Replica bool `json:"replica,omitempty"`
 }
 
 // NameSet adds a set to a verdict whose culprits, if any, are all in it. ranks is the number of ranks of the world.
@@ -31,6 +34,8 @@ func (v *Verdict) NameSet(s *Set, ranks int) {
 		together, caused = "", "it"
 	case s.Host != "":
 		together = " together"
+	case s.Replica:
+		together = ", which work with each other, together"
 	}
 	if s.Host != "" {
 		name += " on " + s.Host
