@@ -134,7 +134,7 @@ var networkWaitColumns = []column[waits.NetworkRow]{
 var enqueueColumns = []column[waits.EnqueueRow]{
 	label("rank", "rank", func(r *waits.EnqueueRow) string { return r.Rank }),
 	label("host", "host", func(r *waits.EnqueueRow) string { return r.Host }),
-	number("parts", "collectives", func(r *waits.EnqueueRow) uint64 { return r.Parts }),
+	number("parts", "operations", func(r *waits.EnqueueRow) uint64 { return r.Parts }),
 	number("last", "late arrivals", func(r *waits.EnqueueRow) uint64 { return r.Last }),
 	duration("behind_ns", "behind the first", func(r *waits.EnqueueRow) uint64 { return r.Behind }),
 	duration("max_behind_ns", "most", func(r *waits.EnqueueRow) uint64 { return r.MaxLate }),
@@ -269,10 +269,10 @@ func waitSheets(w *waits.States, clock Clock) []sheet {
 		paradigms.optional = waitOptional
 		sheets = slices.Insert(sheets, 1, paradigms)
 	}
-	if e := &w.Enqueue; e.Collectives > 0 {
+	if e := &w.Enqueue; e.Collectives+e.Messages > 0 {
 		sheets[len(sheets)-1].more = []string{fmt.Sprintf(
 			"%s: from the first to the last call %s on average, at most %s.",
-			units.Count(int(e.Collectives), "collective", "collectives"), units.Time(e.SkewAvg),
+			units.Count(int(e.Collectives+e.Messages), "operation", "operations"), units.Time(e.SkewAvg),
 			units.Time(float64(e.SkewMax)))}
 	}
 	at := slices.IndexFunc(sheets, func(s sheet) bool { return s.name == "phases" })

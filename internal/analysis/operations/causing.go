@@ -4,6 +4,7 @@ package operations
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
@@ -152,6 +153,17 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 		Untimed: r.Summary.Untimed, Uncompared: r.WaitStates.Total.Parts+r.WaitStates.StartUp.Collectives == 0,
 		Transfers: r.WaitStates.Slow.Seen > 0,
 		Kernel:    regionNames(a.Defs),
+	}
+	for source, n := range r.Summary.Timing {
+		ev.Launched += n
+		if strings.EqualFold(source, regions.TimingEnqueue) {
+			ev.OnlyLaunched = n
+		}
+	}
+	if rank, ok := r.WaitStates.Enqueue.LastCaller(); ok {
+		row := &r.WaitStates.Enqueue.Ranks[rank]
+		ev.LastCaller = &verdict.LastCaller{Rank: rank, Times: row.Last, Of: row.Parts,
+			Behind: float64(row.Behind) / float64(row.Parts)}
 	}
 	seen := make(map[otf2.CommRef]bool)
 	for i := range r.Causes.Comms {

@@ -35,7 +35,8 @@ func TestWhyOperationsHaveNoTimes(t *testing.T) {
 		},
 		{[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf43"},
 			{Name: "NCCL_OTF2::STARTS::KERNEL_CH", Value: "12"}},
-			"the recorded GPU times cannot be used: nccl-otf2 print --show-markers says why"},
+			"the recorded GPU times cannot be used (nccl-otf2 print --show-markers says why); CUPTI has others, with " +
+				"NCCL_OTF2_CUPTI=on"},
 		{
 			[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf03"},
 				{Name: "NCCL_OTF2::WITHHELD", Value: unsafe}},

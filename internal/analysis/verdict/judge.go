@@ -29,14 +29,24 @@ type Evidence struct {
 	// Enqueued counts the collectives of which only the time of enqueueing is known; Compared counts those with better
 	// times.
 	Enqueued, Compared uint64
-	Uncompared         bool   // no operation has comparable times on two ranks
-	Lost               uint64 // events, or operations, that are missing
+	// Launched counts the ranks' parts of operations; of OnlyLaunched of them it is not known how long they ran.
+	Launched, OnlyLaunched uint64
+	LastCaller             *LastCaller // nil: none of those was called last so often by one rank
+	Uncompared             bool        // no operation has comparable times on two ranks
+	Lost                   uint64      // events, or operations, that are missing
 	// Untimed is a clause: why no better times are known, or what to record to get them.
 	Untimed   string
 	Transfers bool                        // the transfer times of some operations are known (preset net)
 	Kernel    func(otf2.RegionRef) string // the name of a kernel
 	// Comm names a communicator, "" where there is only one; nil: none is named.
 	Comm func(otf2.CommRef) string
+}
+
+// LastCaller is a rank that called most of the operations without times last.
+type LastCaller struct {
+	Rank      int
+	Times, Of uint64
+	Behind    float64 // ns after the first one, on average
 }
 
 // Place is the name, host and GPU of a rank of the world.

@@ -28,7 +28,10 @@ func (ev *Evidence) writeText(v *Verdict) string {
 	on, longer := ev.longest()
 	switch {
 	case v.Waited == 0 && ev.Enqueued > 0 && ev.Compared == 0:
-		return notKnown + "only the times of enqueueing are known. " + toSentence(ev.Untimed) + ev.missingRemark()
+		return notKnown + "only the times of enqueueing are known. " + ev.untimedRemark()
+	case float64(ev.OnlyLaunched) > MuchUnknown*float64(ev.Launched):
+		return fmt.Sprintf(notKnown+"of %.0f %% of the operations only the times of enqueueing are known. ",
+			100*float64(ev.OnlyLaunched)/float64(ev.Launched)) + ev.untimedRemark()
 	case v.Waited == 0 && v.StartUp > 0:
 		return fmt.Sprintf(
 			"Nobody stands out: ranks waited %s at the first operations of communicators, and not later.",
@@ -92,6 +95,15 @@ func (ev *Evidence) whyUnknown() string {
 
 // notKnown begins the sentence if the recording does not show who made the others wait.
 const notKnown = "Not known who made the others wait: "
+
+// untimedRemark states what the calls of operations without times show, why these have none, and what is missing.
+func (ev *Evidence) untimedRemark() (text string) {
+	if l := ev.LastCaller; l != nil {
+		text = fmt.Sprintf("%s called its part last, by %s on average, %d of %d times: if hosts wait for their GPUs before "+
+			"they go on, the others waited for it. ", ev.Ranks[l.Rank].Name, units.Time(l.Behind), l.Times, l.Of)
+	}
+	return text + toSentence(ev.Untimed) + ev.missingRemark()
+}
 
 // missingRemark states how many events are missing, for verdicts that name nobody; "" if none are.
 func (ev *Evidence) missingRemark() string {

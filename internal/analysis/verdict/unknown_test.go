@@ -41,3 +41,18 @@ func TestUnknownWaiting(t *testing.T) {
 		testkit.Contains(t, Judge(ev).Text, c.want)
 	}
 }
+
+// Without the times of many operations nobody can be said not to stand out, however little those waited that have some.
+func TestOperationsWithoutTimes(t *testing.T) {
+	for only, want := range map[uint64]string{
+		20: "Nobody stands out: ranks waited",
+		21: "Not known who made the others wait: of 21 % of the operations only the times of enqueueing are known. Rank 2 " +
+			"called its part last, by 40 ms on average, 9 of 10 times: if hosts wait for their GPUs before they go on, " +
+			"the others waited for it. Why.",
+	} {
+		ev := evidence(8, 40, 0, 1, 2, 3)
+		ev.Launched, ev.OnlyLaunched, ev.Untimed = 100, only, "why"
+		ev.LastCaller = &LastCaller{Rank: 2, Times: 9, Of: 10, Behind: 4e7}
+		testkit.Contains(t, Judge(ev).Text, want)
+	}
+}

@@ -147,6 +147,7 @@ func (w *Counter) match(a, b *MessageEnd) {
 		a.Plan.waited(kind, a, b)
 	} else if !a.outside {
 		w.out.NotCompared.Messages++
+		w.enqueuedMessage(a, b)
 	}
 	for _, p := range [...]*messagePlan{a.Plan, b.Plan} {
 		p.open--

@@ -165,7 +165,8 @@ type Instance struct {
 // waiting: the GPU may have been busy with something else.
 type EnqueueArrival struct {
 	Collectives uint64       `json:"collectives"`
-	SkewAvg     float64      `json:"skew_avg_ns"`
+	Messages    uint64       `json:"messages"`
+	SkewAvg     float64      `json:"skew_avg_ns"` // of both
 	SkewMax     uint64       `json:"skew_max_ns"`
 	Ranks       []EnqueueRow `json:"ranks"`
 	skew        float64
@@ -444,22 +445,61 @@ func (w *Counter) enqueued(members []analysis.Operation) {
 	if n < 2 {
 		return
 	}
-	e := &w.out.Enqueue
 	skew := uint64(members[last].Begin - first)
-	e.Collectives++
-	e.skew += float64(skew)
-	e.SkewMax = max(e.SkewMax, skew)
+	w.out.Enqueue.Collectives++
+	w.out.Enqueue.addSkew(skew)
 	for i := range members {
 		if m := &members[i]; m.Source == facts.SourceEnqueue {
-			r := &w.enqueue[w.Of[m.Location]]
-			r.Parts++
-			r.Behind += uint64(m.Begin - first)
-			r.MaxLate = max(r.MaxLate, uint64(m.Begin-first))
-			if i == last && skew > 0 {
-				r.Last++
-			}
+			w.enqueue[w.Of[m.Location]].add(uint64(m.Begin-first), i == last && skew > 0)
 		}
 	}
+}
+
+// enqueuedMessage counts who enqueued its end of a message last: b, if not both did so at a time.
+func (w *Counter) enqueuedMessage(a, b *MessageEnd) {
+	if a.source != facts.SourceEnqueue || b.source != facts.SourceEnqueue {
+		return
+	}
+	if b.Begin < a.Begin {
+		a, b = b, a
+	}
+	skew := uint64(b.Begin - a.Begin)
+	w.out.Enqueue.Messages++
+	w.out.Enqueue.addSkew(skew)
+	w.enqueue[a.Plan.Rank].add(0, false)
+	w.enqueue[b.Plan.Rank].add(skew, skew > 0)
+}
+
+func (e *EnqueueArrival) addSkew(ns uint64) {
+	e.skew += float64(ns)
+	e.SkewMax = max(e.SkewMax, ns)
+}
+
+// add adds an operation that the rank enqueued so many ns after the first one.
+func (r *EnqueueRow) add(behind uint64, last bool) {
+	r.Parts++
+	r.Behind += behind
+	r.MaxLate = max(r.MaxLate, behind)
+	if last {
+		r.Last++
+	}
+}
+
+// LastCaller returns the rank that made most of the difference between the calls of operations without times, and was
+// last so often that this is no accident; ok is false if there is none.
+func (e *EnqueueArrival) LastCaller() (rank int, ok bool) {
+	all := uint64(0)
+	for i := range e.Ranks {
+		r := &e.Ranks[i]
+		if all += r.Behind; r.Behind > e.Ranks[rank].Behind {
+			rank = i
+		}
+	}
+	if len(e.Ranks) == 0 {
+		return 0, false
+	}
+	r := &e.Ranks[rank]
+	return rank, r.Last >= causes.LeastTimes && 2*r.Last > r.Parts && 4*r.Behind > 3*all
 }
 
 // add adds one part with its wait.
@@ -692,8 +732,8 @@ func (w *Counter) Result() (ByRank, *States) {
 	d.Slow = w.slow.result(w.rows, w.gpus)
 	e := &d.Enqueue
 	e.Ranks = []EnqueueRow{}
-	if e.Collectives > 0 {
-		e.SkewAvg = e.skew / float64(e.Collectives)
+	if n := e.Collectives + e.Messages; n > 0 {
+		e.SkewAvg = e.skew / float64(n)
 		e.Ranks = w.enqueue
 	}
 	if w.Shown != nil {

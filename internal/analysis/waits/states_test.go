@@ -101,10 +101,15 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 		w := all(sourceOfRank(0, "enqueue"), sourceOfRank(1, "enqueue"), sourceOfRank(2, "enqueue"))
 		testkit.Check(t, w.Total == (waits.Sums{}) && w.Collectives == 0 && w.NotCompared.NoTimes == 6 &&
 			w.NotCompared.Messages == 6, "%+v", w)
-		// The start-up is one of them: skews 14, 20, 30, 10, 20, 20.
+		// The start-up is one of them: skews 14, 20, 30, 10, 20, 20. Messages add 135 µs, 50 of them on rank 1.
 		e := w.Enqueue
-		testkit.Check(t, e.Collectives == 6 && e.SkewAvg == 19*us && e.SkewMax == 30*us && e.Ranks[1].Last == 4 &&
-			e.Ranks[2].Last == 2 && e.Ranks[1].Behind == (7+10+30+10+20+20)*us, "%+v", e)
+		testkit.Check(t, e.Collectives == 6 && e.Messages == 6 && e.SkewAvg*12 == (114+135)*us && e.SkewMax == 40*us &&
+			e.Ranks[1].Last == 4+2 && e.Ranks[2].Last == 2+3 && e.Ranks[1].Behind == (7+10+30+10+20+20+50)*us, "%+v", e)
+		_, found := e.LastCaller()
+		testkit.Check(t, !found, "rank 1, with half of it, is said to be the last caller")
+		e.Ranks[1].Behind *= 4
+		rank, found := e.LastCaller()
+		testkit.Check(t, found && rank == 1, "rank %d is the last caller (%v)", rank, found)
 		for _, format := range []func(*report.Document, *bytes.Buffer) error{
 			func(d *report.Document, b *bytes.Buffer) error { return d.WriteText(b) },
 			func(d *report.Document, b *bytes.Buffer) error { return d.WriteMarkdown(b) },
