@@ -34,6 +34,7 @@ const (
 	alone    = "!0?[ recv:1000:-1 sync ] work:20 %s !3?[ send:1000:+1 sync ]"
 	replicas = "4*[ !0,1?[ recv:1000:-2 sync ] work:20 %s !6,7?[ send:1000:+2 sync ] ] comm:1 ar:1000 sync comm:0"
 	connect  = "csplit:0:d2 ar:1000 comm:1 ar:1000 comm:0 "
+	pieces   = "4*[ !0,1?[ recv:1000:-2 sync ] work:20 %s !2,3?[ send:1000:+2 sync ] ] comm:1 ar:1000 sync comm:0"
 	begun    = "ar:1000 sync "
 	steady   = begun + "sleep:0 "
 	together = steady + "20*[ work:20 %s ar:1000 sync ]"
@@ -56,6 +57,12 @@ var disturbances = []disturbed{
 		ranks: "4 5"},
 	{name: "one replica of a stage", options: "-n 8", program: connect + stages(replicas, 8, "4?[ {work:40} ]"),
 		ranks: "4"},
+	{name: "one replica of two stages", options: "-n 4", program: connect +
+		stages(pieces, 8, "1,3?[ {work:40} ]"), ranks: "1 3"},
+	{name: "between sharded parameters", options: "-n 4", program: "ag:20000 rs:20000 sync sleep:0 12*[ 3*[ ag:20000 " +
+		"work:10 2?[ {work:30} ] ] sync 3*[ work:10 rs:20000 ] sync ]", ranks: "2"},
+	{name: "before a Reduce", options: "-n 4", program: "rd:1000:0 bc:1000:0 sync sleep:0 15*[ work:10 2?[ {work:40} ] " +
+		"rd:1000:0 sync work:10 bc:1000:0 sync ]", ranks: "2"},
 	{name: "a GPU, every second time", options: "-n 4", program: late(together, ""),
 		with: []string{"REALNCCL_SLOW=1:start:80000:2"}, ranks: "1"},
 	{name: "a GPU that moves data slowly", options: sockets, events: "net",

@@ -83,7 +83,7 @@ func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict, roles [][]int) {
 		return
 	}
 	for i := range v.Culprits {
-		if c := &v.Culprits[i]; !best.has(c.Rank) || c.Stops() {
+		if c := &v.Culprits[i]; !best.has(c.Rank) || c.Stops() || c.Peer != nil { // a link makes its ends late
 			return
 		}
 	}

@@ -100,3 +100,12 @@ func TestGainsInDoubt(t *testing.T) {
 			len(c.rows))
 	}
 }
+
+// Both ends of a slow link come late to what follows, and are not named together for it.
+func TestSetsBesideALink(t *testing.T) {
+	p := stages(3, 8, 12, func(rank, _ int) uint64 { return uint64(rank % 8 / 7 * 70) }).play()
+	peer := 15
+	v := &verdict.Verdict{Text: "Rank 7.", Culprits: []verdict.Culprit{{Rank: 7, Peer: &peer, Kind: verdict.SlowTransfer}}}
+	p.resultOf(v)
+	testkit.Check(t, v.Set == nil, "%+v is named", v.Set)
+}

@@ -3,9 +3,6 @@
 package schedule
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
@@ -19,23 +16,24 @@ type place struct {
 
 type worked struct {
 	rank int32
-	ns   int64
+	ns   int64 // −1: unknown
+	host int64 // ns that its host took between its calls, −1: unknown, or it may have waited meanwhile
 }
 
 // crowd has what the ranks of a class worked at a place.
 type crowd struct {
 	all          []worked
-	sorted       int // arrivals that were known when all was sorted
 	known, spent int // arrivals that were read ahead, and played
 	medians      []median
 }
 
-// median is the median work of a crowd without the ranks that a scenario changes. It is calculated once, because
-// scenarios may change all ranks of a class.
+// median is the median work of a crowd without the ranks that a scenario changes, or that of their hosts, if it is known
+// of more ranks. It is calculated once, because scenarios may change all ranks of a class.
 type median struct {
-	ns    int64
-	of    int // arrivals that were known then
-	ranks int // of which the work is known
+	ns     int64
+	of     int // arrivals that were known then
+	ranks  int // of which the work, or the host's, is known
+	ofHost bool
 }
 
 // counter counts a rank's operations by series.
@@ -85,8 +83,8 @@ func (p *places) seen(a *arrived, nth uint32) {
 	}
 }
 
-// usual returns the median work of the ranks of a class that scenario k leaves in, and of how many ranks it is.
-func (p *places) usual(key place, k int, out func(rank int32) bool) (ns int64, ranks int) {
+// usual returns the median work of the ranks of a class that scenario k leaves in.
+func (p *places) usual(key place, k int, out func(rank int32) bool) median {
 	for p.at[key] == nil || p.at[key].known < p.size[key.class] && p.ahead < p.most {
 		if !p.read() {
 			break
@@ -94,26 +92,33 @@ func (p *places) usual(key place, k int, out func(rank int32) bool) (ns int64, r
 	}
 	c := p.at[key]
 	if c == nil {
-		return 0, 0
+		return median{}
 	}
 	for len(c.medians) <= k {
 		c.medians = append(c.medians, median{})
 	}
 	m := &c.medians[k]
 	if m.of != c.known {
-		if c.sorted != c.known {
-			slices.SortFunc(c.all, func(a, b worked) int { return cmp.Compare(a.ns, b.ns) })
-			c.sorted = c.known
-		}
-		p.worked = p.worked[:0]
-		for _, w := range c.all {
-			if !out(w.rank) {
-				p.worked = append(p.worked, float64(w.ns))
+		*m = p.medianOf(c.all, out, func(w *worked) int64 { return w.ns })
+		if 2*m.ranks < c.known {
+			hosts := p.medianOf(c.all, out, func(w *worked) int64 { return w.host })
+			if hosts.ofHost = true; hosts.ranks > m.ranks {
+				*m = hosts
 			}
 		}
-		*m = median{int64(stats.Median(p.worked)), c.known, len(p.worked)}
+		m.of = c.known
 	}
-	return m.ns, m.ranks
+	return *m
+}
+
+func (p *places) medianOf(all []worked, out func(rank int32) bool, ns func(*worked) int64) median {
+	p.worked = p.worked[:0]
+	for i := range all {
+		if w := &all[i]; !out(w.rank) && ns(w) >= 0 {
+			p.worked = append(p.worked, float64(ns(w)))
+		}
+	}
+	return median{ns: int64(stats.Median(p.worked)), ranks: len(p.worked)}
 }
 
 // read reads the next record ahead.
@@ -131,9 +136,8 @@ func (p *places) read() bool {
 			}
 			key := place{class, a.of, nth}
 			c := keyed.Entry(p.at, key)
-			if c.known++; a.work >= 0 {
-				c.all = append(c.all, worked{a.rank, a.work})
-			}
+			c.known++
+			c.all = append(c.all, worked{a.rank, a.work, a.besideHost()})
 		}
 		return true
 	}

@@ -138,8 +138,16 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 	if before > 0 {
 		r.refer(l.Rank, l.Before)
 	}
+	host, early := int64(-1), int64(0)
+	if l.Called && l.Free > 0 && l.Ready >= l.Free {
+		host = int64(l.Ready - l.Free)
+		if l.Ready < l.Ended {
+			early = 1
+		}
+	}
 	for _, v := range [...]int64{arrival, int64(l.Rank), int64(l.Seq), before, int64(m.Begin - r.last), int64(own),
-		work, int64(m.There - min(m.There, m.Begin)), int64(m.Uncertainty), int64(of)} {
+		work, host, early, int64(l.Own(l.Ended, m.Begin)[causes.GPU]), int64(m.There - min(m.There, m.Begin)),
+		int64(m.Uncertainty), int64(of)} {
 		r.log.write(v)
 	}
 	r.last = m.Begin
@@ -214,7 +222,6 @@ func awaited(late *lateness.Result, came []lateness.Arrival, i int) (how int) {
 	switch {
 	case late.Kind == lateness.WaitCollective: // also a member that ended before the last one began, by their clocks
 		how = untilAll
-	case m.End < last: // it was not held up by the last one
 	case m.Wait > 0 && m.Begin+otf2.Timestamp(m.Wait) == last:
 		how = untilAll
 	case late.Kind == lateness.WaitLateBroadcast:

@@ -68,11 +68,13 @@ func TestWorkBeforeSeveralOperations(t *testing.T) {
 	testkit.Equal(t, r.worked, 300+100+50, "ns worked")
 }
 
-// In a collective that waits for all, nobody ends before the last one begins; clocks may say so.
+// In a collective that waits for all, nobody ends before the last one begins; clocks may say so. In a Broadcast, a member
+// waits for the root, also if it ends before another one begins.
 func TestEndBeforeTheLastBegin(t *testing.T) {
 	at := func(begin, end otf2.Timestamp) lateness.Arrival { return lateness.Arrival{Begin: begin, End: end} }
 	came := []lateness.Arrival{at(100, 190), at(200, 210)}
-	for kind, want := range map[lateness.WaitKind]int{lateness.WaitCollective: untilAll, lateness.WaitLateBroadcast: untilItself} {
+	for kind, want := range map[lateness.WaitKind]int{lateness.WaitCollective: untilAll,
+		lateness.WaitLateBroadcast: untilRoot, lateness.WaitEarlyReduce: untilItself} {
 		got := awaited(&lateness.Result{Kind: kind, Last: 1}, came, 0)
 		testkit.Equal(t, got&3, want, "kind %v: how long it waits", kind)
 	}

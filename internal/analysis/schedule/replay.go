@@ -213,14 +213,19 @@ func (p *player) otherwise(a *arrived, nth uint32, k int, by standard) int64 {
 		return int64(by.part * float64(a.work))
 	}
 	set := p.standards[k]
-	ns, ranks := p.places.usual(place{by.class, a.of, nth}, k, func(rank int32) bool {
+	usual := p.places.usual(place{by.class, a.of, nth}, k, func(rank int32) bool {
 		_, in := set[rank]
 		return in && !by.ofAll
 	})
-	if ranks == 0 || ranks < fewRanks && ns > stalled*a.work { // one of them was held up
+	switch {
+	case usual.ranks == 0, usual.ranks < fewRanks && usual.ns > stalled*a.work: // one of them was held up
+		return a.work
+	case !usual.ofHost:
+		return usual.ns
+	case a.host < 0 || a.gpu > a.own/hiddenPart: // its GPU may have had more to do
 		return a.work
 	}
-	return ns
+	return a.work - max(a.host-usual.ns, 0)
 }
 
 // Of fewer than fewRanks, one that works more than stalled times as long as usual, once, makes the median.
@@ -389,7 +394,18 @@ type arrived struct {
 	of                 int32 // series
 	seq, before        int64 // before: distance to the operation before; 0: none
 	begin, own, work   int64 // work: −1 if it does not change
+	host               int64 // ns that the host took between the calls; −1: unknown
+	early              bool  // it called before the operation before had ended, so it did not wait for that
+	gpu                int64 // ns of own in which the GPU had to do something else, and the call had returned
 	there, uncertainty int64
+}
+
+// besideHost returns how long the host took, −1 if it may have waited meanwhile.
+func (a *arrived) besideHost() int64 {
+	if !a.early {
+		return -1
+	}
+	return a.host
 }
 
 // partOf is a member's part in an operation.
@@ -410,6 +426,7 @@ func (r *record) read(in *reader) bool {
 		a.rank, a.seq, a.before = int32(in.read()), in.read(), in.read()
 		r.last += in.read()
 		a.begin, a.own, a.work = r.last, in.read(), in.read()
+		a.host, a.early, a.gpu = in.read(), in.read() != 0, in.read()
 		a.there, a.uncertainty, a.of = in.read(), in.read(), int32(in.read())
 	case collective:
 		r.parts = r.parts[:0]

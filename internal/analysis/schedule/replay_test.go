@@ -68,6 +68,33 @@ func TestStallsAreNoPace(t *testing.T) {
 	testkit.Equal(t, gains[0].Earlier, (lateWork-usualWork)*(operations-2), "ns earlier, but for start-up and the stall")
 }
 
+// A rank that called early, and began as soon as the operation before had ended, may have worked on its GPU meanwhile.
+// Its host shows how long hosts take, which counts unless the GPU of the late rank had something else to do.
+func TestOnlyHostsAreKnown(t *testing.T) {
+	const operations = 20
+	for gpu, want := range map[otf2.Timestamp]int64{0: (lateWork - usualWork) * (operations - 1), lateWork / 2: 0} {
+		r := NewRecorder(2)
+		defer r.Close()
+		op := &causes.Operation{Members: 2, Function: "AllReduce"}
+		for n, ended := 1, otf2.Timestamp(1000); n <= operations; n++ {
+			begin := ended + lateWork
+			end := begin + transfer
+			came := []lateness.Arrival{{Begin: ended, End: end, Wait: lateWork}, {Rank: 1, Begin: begin, End: end}}
+			local := causes.Local{Seq: uint32(n), Before: uint32(n - 1), Ended: ended, Called: true}
+			early, late := local, local
+			early.Free, early.Ready, early.Returned = ended-2*usualWork, ended-usualWork, ended-usualWork
+			late.Rank, late.Free, late.Ready, late.Returned = 1, ended, begin-gpu, begin-gpu
+			r.Collective(op, []causes.Member{{Arrival: came[0], There: ended, Local: early},
+				{Arrival: came[1], There: begin, Work: lateWork, Local: late}},
+				came, &lateness.Result{Kind: lateness.WaitCollective, Last: 1}, n == 1)
+			ended = end
+		}
+		gains, notKnown := r.Replay([]Scenario{{Ranks: []int{1}}})
+		testkit.Require(t, notKnown == "", "not known: %s", notKnown)
+		testkit.Equal(t, gains[0].Earlier, want, "%d ns on the GPU: ns earlier", gpu)
+	}
+}
+
 func TestReplay(t *testing.T) {
 	const operations = 20_000 // more than a block
 	r := recordLateRank(t, operations, 1)
