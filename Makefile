@@ -30,7 +30,7 @@ include internal/replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: prose-check packages packages-test query test-build install uninstall vulnerabilities agreements page-points answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool slurm-test demo-cluster
+.PHONY: prose-check packages packages-test query test-build test-compile install uninstall vulnerabilities agreements page-points answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool slurm-test demo-cluster
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -38,6 +38,11 @@ help: ## list the targets
 build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so $(BUILD)/THIRD-PARTY-LICENSES $(HOST) $(BUILD)/share ## the plugin, the tool and what plays recordings, in build/
 
 test-build: build $(INJECT) $(FAKECUPTI) $(FAKESCOREP) ## and what tests need beside it
+
+# What two Go commands need at the same time each of them compiles.
+test-compile: ## what tests and linters, and tests under the race detector, are linked of, into Go's cache
+	$(GO) list -test -export -deps ./... >/dev/null
+	CGO_ENABLED=1 $(GO) list -test -export -deps -race -buildmode=exe $(RACE_PACKAGES) >/dev/null
 
 # NVML is reached through cgo, which needs a C compiler; TOOL_CGO=0 builds the tool without NVML. Functions that the
 # driver's library lacks must not keep a program from starting: they are bound when they are first called.
