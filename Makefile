@@ -68,7 +68,7 @@ tool:
 query: ## nccl-otf2-query, which nccl-otf2 query starts: DuckDB, fetched through Go's module proxy (60 MB program)
 	@mkdir -p $(BUILD)
 	$(GO) build -o $(BUILD)/licenses ./packaging/licenses
-	cd cmd/nccl-otf2-query && CGO_ENABLED=1 $(GO) build -ldflags '-s -w' -o $(abspath $(BUILD))/nccl-otf2-query .
+	cd cmd/nccl-otf2-query && CGO_ENABLED=1 $(LEISURELY) $(GO) build -ldflags '-s -w' -o $(abspath $(BUILD))/nccl-otf2-query .
 	cd cmd/nccl-otf2-query && CGO_ENABLED=1 $(abspath $(BUILD))/licenses . >$(abspath $(BUILD))/THIRD-PARTY-LICENSES-query.new
 	mv $(BUILD)/THIRD-PARTY-LICENSES-query.new $(BUILD)/THIRD-PARTY-LICENSES-query
 
@@ -89,7 +89,7 @@ uninstall: ## remove what make install installed
 	@BUILD='$(BUILD)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' packaging/install.sh uninstall
 
 packages: build ## deb, rpm and tar archives for x86-64 and arm64, for glibc 2.17 and newer, in build/packages; fetches a cross compiler (100 MB) the first time
-	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' packaging/packages.sh
+	@$(LEISURELY) MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' packaging/packages.sh
 
 packages-test: packages ## installs them in roots without Go and gcc, records, reports, removes them again (PACKAGES_TEST='-releases "stable buster=MIRROR"')
 	$(GO) test -count=1 -v -timeout 60m ./tests/packages -packages $(abspath $(BUILD))/packages $(PACKAGES_TEST)
