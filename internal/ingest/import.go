@@ -82,7 +82,8 @@ func Import(inputs []string, dir string, opts *Options) (*Result, error) {
 	return &im.result, nil
 }
 
-// files lists the input files. Of a folder these are the files with the extensions, in the order of their names.
+// files lists the input files. Of a folder these are dumps of the Flight Recorder, whose names have no extension, or else
+// the files with the extensions, in the order of their names.
 func files(inputs []string) ([]string, error) {
 	var all []string
 	for _, in := range inputs {
@@ -94,19 +95,29 @@ func files(inputs []string) ([]string, error) {
 			all = append(all, in)
 			continue
 		}
-		found := len(all)
+		var named, dumps []string
 		err = filepath.WalkDir(in, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() && slices.Contains(extensions, filepath.Ext(path)) {
-				all = append(all, path)
+			if err != nil || !d.Type().IsRegular() {
+				return err
 			}
-			return err
+			if slices.Contains(extensions, filepath.Ext(path)) {
+				named = append(named, path)
+			}
+			if dump, _, err := isDump(path); err == nil && dump {
+				dumps = append(dumps, path)
+			}
+			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		if len(all) == found {
+		if len(dumps) > 0 { // what else is there is of other programs
+			named = dumps
+		}
+		if len(named) == 0 {
 			return nil, fmt.Errorf("%s holds no files whose names end in %s", in, strings.Join(extensions, ", "))
 		}
+		all = append(all, named...)
 	}
 	return all, nil
 }
@@ -120,6 +131,7 @@ type importer struct {
 	order      []inspectedKey
 	missing    map[string]bool
 	traces     []*exampleTrace
+	dumps      []*recorded
 	unclaimed  map[string]uint64 // counts of files that yielded no shard yet
 }
 
@@ -149,7 +161,7 @@ func (im *importer) run(paths []string) error {
 			return err
 		}
 	}
-	if err := im.writeExamples(); err != nil {
+	if err := errors.Join(im.writeExamples(), im.writeDumps()); err != nil {
 		return err
 	}
 	if im.result.Processes == 0 {
@@ -195,6 +207,9 @@ type input struct {
 
 // readFile reads one file and writes the shards of the processes with records of the minimal profiler in it.
 func (im *importer) readFile(path string, clocks *clocks) error {
+	if dump, pickled, err := isDump(path); dump || err != nil {
+		return errors.Join(err, im.readDump(path, pickled))
+	}
 	in := &input{importer: im, path: path, byPID: make(map[int64]*minimal), counts: make(map[string]uint64)}
 	if err := eachLine(path, in.addLine); err != nil {
 		return err
@@ -397,7 +412,7 @@ func (im *importer) finish(p *processWriter, partial bool) error {
 		case what == "ABSENT_OPERATIONS":
 			im.problem("process %d: %s not in the input, as its numbers show", p.process.PID,
 				units.Count(int(min(n, math.MaxInt32)), "operation is", "operations are"))
-		case what == "REPEATED_OPERATIONS":
+		case what == "REPEATED_OPERATIONS", what == "OPERATIONS_OF_UNKNOWN_GROUPS":
 			im.result.NotUsed[what] += n
 		case what == "OPERATIONS_WITHOUT_ROOT":
 			im.problem("process %d: %d operations with a root that is not told: they are regions only", p.process.PID,

@@ -132,6 +132,8 @@ type sample struct {
 	end      uint64
 	slack    uint64 // uncertainty of begin and end
 	channels uint8  // 0: not known
+	datatype string // "": bytes
+	open     bool   // its end is not recorded
 }
 
 func newSample(l *line) sample {
@@ -325,6 +327,10 @@ func (in *inspected) writeRecords(p *processWriter) error {
 	in.countLosses(p, absent)
 	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.begin, b.begin) })
 	for i := range all {
+		switch all[i].function {
+		case "Broadcast", "Reduce", "Gather", "Scatter":
+			p.count("OPERATIONS_WITHOUT_ROOT", 1)
+		}
 		if err := p.writeSample(&all[i]); err != nil {
 			return err
 		}
@@ -415,7 +421,7 @@ func layOut(samples []sample) {
 func (p *processWriter) writeSample(o *placed) error {
 	typ := shm.EventColl
 	r := shm.Record{
-		Kind: shm.RecordStart, Aux: uint32(o.comm), Func: o.function, Seq: o.number, Count: o.size, Datatype: bytesType,
+		Kind: shm.RecordStart, Aux: uint32(o.comm), Func: o.function, Seq: o.number, Count: o.size, Datatype: cmp.Or(o.datatype, bytesType),
 		Root: -1, Rank: int32(o.header.Rank),
 		Peer: o.peer, Algo: o.algo, Proto: o.proto, NChannels: o.channels,
 	}
@@ -427,16 +433,15 @@ func (p *processWriter) writeSample(o *placed) error {
 	} else {
 		times.Ordinal, times.Numbered = o.number, true
 	}
-	switch o.function {
-	case "Broadcast", "Reduce", "Gather", "Scatter":
-		p.count("OPERATIONS_WITHOUT_ROOT", 1)
-	}
 	r.Type, r.Handle = typ, p.newHandle(typ)
 	p.model.Import(r.Handle, times)
 	if err := p.passRecord(noThread, o.begin, &r); err != nil {
 		return err
 	}
 	p.count("OPERATIONS", 1)
+	if o.open {
+		return nil
+	}
 	return p.passRecord(noThread, o.begin, &shm.Record{Kind: shm.RecordStop, Type: typ, Handle: r.Handle})
 }
 

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/provenance"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -33,6 +35,15 @@ type processWriter struct {
 	last     uint64        // time of the last record
 	advanced uint64
 	counts   map[string]uint64
+
+	pending []description.Pending // of a snapshot: what had not ended
+	called  []calledUntil         // of a snapshot, by communicator
+}
+
+// calledUntil is up to which number a rank has called the collectives of a communicator, if these are numbered together.
+type calledUntil struct {
+	number    uint64
+	functions map[string]bool
 }
 
 // noThread stands for an unknown thread, as negative ids do.
@@ -155,14 +166,9 @@ func (p *processWriter) finish(partial bool) error {
 	defer p.store.Close()
 	p.announceComms(len(p.comms) - 1)
 	err := errors.Join(p.model.Settle(p.last), p.model.Finish())
-	p.model.Snapshot()
-	if p.process.Pending == nil {
-		p.process.Pending = []description.Pending{}
-	}
-	p.process.Counts.Network = p.model.Network()
-	p.process.Counts.Import = p.counts
 	p.process.Import.Partial = partial
 	p.process.Finished = true
+	p.describe()
 	err = errors.Join(err, p.store.Write(p.process)) // definitions before the events that use them
 	for _, w := range p.writers {
 		err = errors.Join(err, w.Close())
@@ -170,13 +176,26 @@ func (p *processWriter) finish(partial bool) error {
 	if err != nil {
 		return err
 	}
-	p.model.Snapshot() // updates the sizes of the files
-	p.process.Counts.Import, p.process.Counts.Network = p.counts, p.model.Network()
-	if p.process.Pending == nil {
-		p.process.Pending = []description.Pending{}
-	}
+	p.describe() // updates the sizes of the files
 	if err := p.store.Write(p.process); err != nil {
 		return fmt.Errorf("%s: %w", p.store.Path(), err)
 	}
 	return p.store.Finish()
+}
+
+// describe updates the description of the process.
+func (p *processWriter) describe() {
+	p.model.Snapshot()
+	p.process.Pending = append([]description.Pending{}, append(p.process.Pending, p.pending...)...)
+	p.process.Counts.Import, p.process.Counts.Network = p.counts, p.model.Network()
+	for comm, called := range p.called {
+		for function := range called.functions {
+			all := p.process.Comms[comm].Sequences
+			if s := all[function]; s.Count < called.number {
+				s.Holes = append(slices.Clip(s.Holes), sequence.Hole{From: s.Count, To: called.number})
+				s.Numbered, s.Count, s.Last, s.Recent = true, called.number, 0, nil
+				all[function] = s
+			}
+		}
+	}
 }

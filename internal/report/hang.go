@@ -187,12 +187,14 @@ func sentenceOn(h *hang.Stuck) string {
 	if l := by["not known"]; len(l) > 0 {
 		parts = append(parts, "not known of "+units.NameList(l)+", whose record lacks operations")
 	}
-	age := units.Time(float64(h.Age))
-	if h.AtLeast {
-		age = "at least " + age
+	text := fmt.Sprintf("%s: %s %d%s is %s: %s", h.Communicator, h.Words[0], h.Ordinal, h.Words[1],
+		verdictWords(h.Verdict), strings.Join(parts, ", "))
+	switch {
+	case h.Age > 0 && h.AtLeast:
+		text += "; for at least " + units.Time(float64(h.Age))
+	case h.Age > 0:
+		text += "; for " + units.Time(float64(h.Age))
 	}
-	text := fmt.Sprintf("%s: %s %d%s is %s: %s; for %s", h.Communicator, h.Words[0], h.Ordinal, h.Words[1],
-		verdictWords(h.Verdict), strings.Join(parts, ", "), age)
 	if h.Behind > 0 {
 		text += fmt.Sprintf(", %s behind it", units.Count(h.Behind, "further operation", "further operations"))
 	}

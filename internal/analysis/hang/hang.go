@@ -170,13 +170,16 @@ func hangOf(j *progress.Job, now uint64) Job {
 }
 
 // age sets Age: the time from Since to the end of the last process in the operation, or to now if that process is
-// still running. If nobody saw the process end, its last event is taken instead and the age is a lower bound.
+// still running; 0 in imported snapshots. If nobody saw the process end, its last event is taken instead and the age is a lower bound.
 func (h *Stuck) age(c *progress.Communicator, now uint64) {
 	end, seen := uint64(0), false
 	for i := range h.Members {
 		r := c.Ranks[h.Members[i].Rank]
 		if r == nil || !h.Members[i].Inside() {
 			continue
+		}
+		if r.Process.Snapshot {
+			return // not known
 		}
 		until, known := r.Process.Ended, true
 		switch {

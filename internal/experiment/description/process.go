@@ -115,10 +115,18 @@ type Import struct {
 	Missing []string `json:"missing"` // what such data lacks, each a few words
 	// operations may be missing: an absent one may have been called
 	Partial bool `json:"partial"`
+	// Snapshot: the data is the state of operations at one time. It has no times at which they ran, collectives of a
+	// communicator are numbered together, and those that it lacks are known to have been called, or not to have been.
+	Snapshot bool `json:"snapshot,omitempty"`
 }
 
 // Lossy reports whether operations of the process are missing, or may be missing uncounted.
-func (p *Process) Lossy() bool { return len(p.Counts.Lost) > 0 || p.Import != nil && p.Import.Partial }
+func (p *Process) Lossy() bool {
+	return len(p.Counts.Lost) > 0 || p.Import != nil && p.Import.Partial && !p.Import.Snapshot
+}
+
+// IsSnapshot reports whether the data is the state of operations at one time, see Import.
+func (p *Process) IsSnapshot() bool { return p.Import != nil && p.Import.Snapshot }
 
 // ForeignComm is a communicator rank of another process whose network work this process did (PXN).
 // Tag and Index are what that process's plugin put into the context value: its Process.Tag and the
@@ -201,6 +209,9 @@ type Comm struct {
 
 	// LostMessages is the number of messages that the input of an import lacks at unknown positions.
 	LostMessages uint64 `json:"lostMessages,omitempty"`
+
+	// Unseen: a snapshot does not tell which operations the rank has called, besides those that have not ended.
+	Unseen bool `json:"unseen,omitempty"`
 
 	// Gaps are the parts of its operations that were not recorded, in order.
 	Gaps []Gap `json:"gaps,omitempty"`

@@ -47,9 +47,9 @@ const mostDescribed = 256
 
 // border is where a member begins to lack operations, or has them again.
 type border struct {
-	at     uint64
-	track  int
-	begins bool
+	at    uint64
+	track int
+	step  int // 1: it begins to; −1: it has them again
 }
 
 // givenOrdinals reports whether the input of an import gives the ordinals of a function's operations.
@@ -71,18 +71,16 @@ func (in *Communicator) lacking(function string, tracks []track) (all []Differen
 	for i, t := range tracks {
 		for _, h := range append(slices.Clip(t.of.Holes), sequence.Hole{From: t.of.Count, To: most}) {
 			if h.From < h.To {
-				borders = append(borders, border{h.From, i, true}, border{h.To, i, false})
+				borders = append(borders, border{h.From, i, 1}, border{h.To, i, -1})
 			}
 		}
 	}
-	slices.SortFunc(borders, func(a, b border) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(borders, func(a, b border) int { // of one track, a hole ends before the next one begins
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step))
+	})
 	lacks, n := make([]bool, len(tracks)), 0
 	for i, b := range borders {
-		if lacks[b.track] = b.begins; b.begins {
-			n++
-		} else {
-			n--
-		}
+		lacks[b.track], n = b.step > 0, n+b.step
 		if i+1 == len(borders) || borders[i+1].at == b.at || n == 0 || n == len(tracks) {
 			continue
 		}

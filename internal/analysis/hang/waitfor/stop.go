@@ -35,17 +35,26 @@ type Stop struct {
 	Passed bool `json:"passed"`
 	// Seen reports that a source other than the shards confirms the stop, whatever its age.
 	Seen bool `json:"seen,omitempty"`
+	// Undated reports that it was found in imported snapshots, so that it is not known how long it lasted.
+	Undated bool `json:"undated,omitempty"`
 
 	of []*operation // the operations that it holds up
 }
 
 // Sentence says what the stop is, how long it has lasted, and who is responsible.
 func (s *Stop) Sentence() string {
-	text := kinds[s.Kind] + ": " + s.Text
-	if s.Age > 0 {
-		text += heldFor(s.Age)
+	return kinds[s.Kind] + ": " + s.Text + s.held() + "."
+}
+
+// held says how long it has lasted, or why that is not known; else "".
+func (s *Stop) held() string {
+	switch {
+	case s.Undated:
+		return ofSnapshot
+	case s.Age > 0:
+		return heldFor(s.Age)
 	}
-	return text + "."
+	return ""
 }
 
 // Margin says what speaks for the named ranks, where that is no confidence; else "".
@@ -75,7 +84,7 @@ const Young = 5_000_000_000
 // Find looks for whatever keeps a job from continuing. The ages of running processes are counted up to now.
 func Find(j *progress.Job, now time.Time) []Stop {
 	g := newGraph(j)
-	stops := disagreements(g, j, now)
+	stops := append(disagreements(g, j, now), contradictions(g)...)
 	cycles, ends := g.cycles()
 	add := func(s Stop, ok bool) {
 		if ok && !slices.ContainsFunc(s.of, func(o *operation) bool { return explained(stops, o) }) {
@@ -94,13 +103,14 @@ func Find(j *progress.Job, now time.Time) []Stop {
 	for _, o := range ends {
 		add(transfer(o))
 		add(idle(o))
+		add(leftBehind(o))
 	}
 	stops = withoutVague(g, stops)
 	for i := range stops {
 		stops[i].age(uint64(max(now.UnixNano(), 0)))
 	}
 	slices.SortStableFunc(stops, func(a, b Stop) int { return cmp.Compare(b.Age, a.Age) })
-	return stops
+	return firstOfSnapshots(stops)
 }
 
 // withoutVague removes messages without a second end that a decided stop explains. Without one, it adds those of which
@@ -136,6 +146,7 @@ func (s *Stop) age(now uint64) {
 				continue
 			}
 			s.Victims++
+			s.Undated = s.Undated || p.member.Process.Snapshot
 			begin = min(begin, p.since)
 			switch q := p.member.Process; {
 			case q.State == jobs.Running:
@@ -145,7 +156,10 @@ func (s *Stop) age(now uint64) {
 			}
 		}
 	}
-	if end > 0 {
+	switch {
+	case s.Undated:
+		s.Since = begin
+	case end > 0:
 		s.Since, s.Age = begin, end-min(begin, end)
 	}
 }

@@ -36,8 +36,8 @@ func Culprits(j *progress.Job, stops []Stop) []verdict.Culprit {
 			c := verdict.Culprit{Rank: rank, Kind: s.Kind, Peer: s.Peer, Share: 1 / float64(len(who)),
 				Caused: 1 / float64(len(who)), Confidence: sure,
 				Pattern: "once", Evidence: s.Text, Margin: s.Margin(), Stopped: !s.Passed}
+			c.Evidence += s.held()
 			if s.Age > 0 {
-				c.Evidence += heldFor(s.Age)
 				c.TimeShare = float64(s.Age) / float64(max(end-min(begin, end), s.Age))
 			}
 			c.Host, c.GPU = whereIs(j, rank)
@@ -54,9 +54,9 @@ func (s *Stop) Confidence(running bool) float64 {
 	switch {
 	case s.Passed:
 		return 1
-	case s.Seen && s.Certain:
+	case s.Seen && s.Certain && !s.Undated:
 		return 0.99
-	case s.Seen:
+	case s.Seen || s.Undated:
 		return 0.9
 	case running && s.Age < Young:
 		return 0

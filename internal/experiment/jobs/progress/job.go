@@ -47,6 +47,7 @@ type Process struct {
 	Ends      bool   // the ends of operations were recorded, not only their calls
 	Kernels   bool   // begins and ends of NCCL's kernels were recorded
 	Paused    bool   // recording is paused, or parts were left out on request
+	Snapshot  bool   // imported states of operations, without times
 	Size      int    // processes of the job, as the launcher says; −1 if it does not
 	Shard     string // uuid of its first shard
 	Busy      bool   // operations are under way
@@ -71,6 +72,7 @@ type Rank struct {
 	Process   *Process
 	Created   uint64 // when NCCL told the plugin of it, on the job's clock
 	Finalized bool
+	Unseen    bool // see description.Comm
 	// Done are the operations that the rank has ended, one after the other, and Reached those that it has begun, by
 	// the keys of description.Comm.Sequences.
 	Done, Reached map[string]uint64
@@ -153,8 +155,9 @@ func newJob(r *jobs.Run) *Job {
 			Name: p.Name, Host: p.Shard.Host, PID: p.Shard.PID, Size: p.Shard.Launcher.Size, Shard: p.Shard.UUID,
 			State: p.State,
 			Last:  p.At(p.Shard.LastTime), Ended: p.Ended(), How: jobs.HowEnded(p.Shard), Continued: p.Pieces != nil,
-			Lossy: p.Shard.Lossy(), Ends: regions.SeesEnds(p.Shard.Masks.Record),
-			Kernels: p.Shard.Masks.Record&(1<<shm.EventKernelCh) != 0, Losses: make(map[string]uint64),
+			Lossy: p.Shard.Lossy(), Snapshot: p.Shard.IsSnapshot(),
+			Ends:    p.Shard.IsSnapshot() || regions.SeesEnds(p.Shard.Masks.Record),
+			Kernels: p.Shard.IsSnapshot() || p.Shard.Masks.Record&(1<<shm.EventKernelCh) != 0, Losses: make(map[string]uint64),
 		}
 		for reason, types := range p.Shard.Counts.Lost {
 			for _, n := range types {
@@ -185,7 +188,7 @@ func newJob(r *jobs.Run) *Job {
 // way; they count as done.
 func newJobRank(process *Process, m *jobs.Rank) *Rank {
 	c := m.Comm()
-	j := &Rank{Process: process, Created: m.Process.At(c.InitTime), Finalized: c.FinalTime != 0,
+	j := &Rank{Process: process, Created: m.Process.At(c.InitTime), Finalized: c.FinalTime != 0, Unseen: c.Unseen,
 		Done: make(map[string]uint64), Reached: make(map[string]uint64), Begun: m.Process.At(c.Begun)}
 	process.Paused = process.Paused || len(c.Gaps) > 0
 	for _, p := range m.Process.Shards() {

@@ -74,7 +74,8 @@ func (s *Sequence) Members(yield func(rank int, key string) bool) {
 }
 
 // Incomplete lists the ordinals of operations that may be incomplete, ascending: those that a member has under way, and
-// the first that not all members have begun, among members for which that is known.
+// the first that not all members have begun, among members for which that is known; not in snapshots, where functions
+// share numbers.
 func (s *Sequence) Incomplete() (all []uint64) {
 	least, most, known := uint64(0), uint64(0), false
 	for rank, key := range s.Members {
@@ -83,7 +84,7 @@ func (s *Sequence) Incomplete() (all []uint64) {
 			continue
 		}
 		n := r.Reached[key]
-		if most = max(most, n); !r.Process.Lossy && (!known || n < least) {
+		if most = max(most, n); !r.Process.Lossy && !r.Process.Snapshot && (!known || n < least) {
 			least, known = n, true
 		}
 		for _, p := range r.Pending {
@@ -121,8 +122,11 @@ func (r *Rank) Standing(key string, ordinal uint64) (Standing, *description.Pend
 	if p := r.UnderWay(key, ordinal); p != nil {
 		return UnderWay, p
 	}
+	_, message := sequence.PairOf(key, 0)
 	switch {
-	case ordinal >= r.Reached[key] && r.Process.Lossy:
+	case r.Process.Snapshot && !message && r.calls(ordinal): // another function in its place
+		return NotBegun, nil
+	case ordinal >= r.Reached[key] && r.Process.Lossy, r.Process.Snapshot && (r.Unseen || message):
 		return StandingUnknown, nil
 	case ordinal >= r.Reached[key]:
 		return NotBegun, nil
@@ -130,6 +134,13 @@ func (r *Rank) Standing(key string, ordinal uint64) (Standing, *description.Pend
 		return Ended, nil
 	}
 	return Begun, nil
+}
+
+// calls reports whether a rank has a collective of any function with a number under way.
+func (r *Rank) calls(number uint64) bool {
+	return slices.ContainsFunc(r.Pending, func(p description.Pending) bool {
+		return p.Ordinal == number && sequence.FunctionOf(p.Function) == p.Function
+	})
 }
 
 // UnderWay returns the state of an operation that a rank has under way, nil if it has not.

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waitfor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// Imported snapshots (description.Import): the states of operations at one time of each rank, which nobody knows.
+
+// ofSnapshot ends sentences about stops that were found in snapshots.
+const ofSnapshot = " (from Flight Recorder dumps: order and state, no times)"
+
+// leftBehind names the members that have not ended a collective that others have ended, although none of these could
+// without them: their GPUs, or what watches these, had stopped before. ok is false if most members are so.
+func leftBehind(o *operation) (s Stop, ok bool) {
+	f := regions.CollectiveNamed(o.name)
+	inside, ended := o.with(called, running), o.with(done)
+	if f == nil || f.Rooted() || len(inside) == 0 || len(inside) > len(ended) || !inside[0].member.Process.Snapshot {
+		return s, false
+	}
+	return Stop{Kind: verdict.Missing, Culprits: worlds(o, inside), Among: worlds(o, ended), of: []*operation{o},
+		Text: fmt.Sprintf("%s %s not ended %s, which %s %s, though not without %s", names(o, inside),
+			has(len(inside)), o.words(), names(o, ended), has(len(ended)), them(len(inside)))}, true
+}
+
+func them(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
+}
+
+// firstOfSnapshots removes stops that name only ranks that an earlier one names: who has not called an operation has not
+// called those behind it either.
+func firstOfSnapshots(stops []Stop) []Stop {
+	slices.SortStableFunc(stops, func(a, b Stop) int {
+		if !a.Undated || !b.Undated {
+			return 0
+		}
+		return cmp.Compare(a.Since, b.Since)
+	})
+	named := make(map[int]bool)
+	return slices.DeleteFunc(stops, func(s Stop) bool {
+		if !s.Undated || s.Kind != verdict.Missing || len(s.Culprits) == 0 {
+			return false
+		}
+		known := !slices.ContainsFunc(s.Culprits, func(rank int) bool { return !named[rank] })
+		for _, rank := range s.Culprits {
+			named[rank] = true
+		}
+		return known
+	})
+}
+
+// contradictions lists the collectives of snapshots for which members asked differently in one place.
+func contradictions(g *graph) (stops []Stop) {
+	for i, o := range g.operations {
+		same := func(p *operation) bool {
+			return p.comm == o.comm && p.ordinal == o.ordinal && p.ends == "" && !p.lone
+		}
+		if o.ends != "" || o.lone || slices.ContainsFunc(g.operations[:i], same) {
+			continue
+		}
+		var sides []side
+		var of []*operation
+		for _, p := range g.operations[i:] {
+			if same(p) {
+				of = append(of, p)
+				sides = p.addRequests(sides)
+			}
+		}
+		if len(sides) < 2 {
+			continue
+		}
+		s := Stop{Kind: verdict.Mismatch, of: of}
+		s.Culprits, s.Among, s.Text = minority(sides)
+		s.Text = fmt.Sprintf("as collective %d on %s, %s", o.ordinal, o.comm.Name, s.Text)
+		stops = append(stops, s)
+	}
+	return stops
+}
+
+// addRequests adds what members of a snapshot asked for in the operation.
+func (o *operation) addRequests(sides []side) []side {
+	asked := make(map[string][]*part)
+	var order []string
+	for i := range o.parts {
+		p := &o.parts[i]
+		if p.pending == nil || !p.member.Process.Snapshot {
+			continue
+		}
+		text := "called " + o.request(p.pending)
+		if asked[text] == nil {
+			order = append(order, text)
+		}
+		asked[text] = append(asked[text], p)
+	}
+	for _, text := range order {
+		sides = append(sides, side{worlds(o, asked[text]), names(o, asked[text]) + " " + text})
+	}
+	return sides
+}
+
+// request says what a member asked for, as far as all must ask for the same.
+func (o *operation) request(p *description.Pending) string {
+	if f := regions.CollectiveNamed(o.name); f == nil || !f.Reduces && o.name != "Broadcast" || p.Count == 0 {
+		return o.name
+	}
+	return fmt.Sprintf("%s of %s of %s", o.name, units.Plural(p.Count, "element"), strings.TrimPrefix(p.Datatype, "nccl"))
+}
