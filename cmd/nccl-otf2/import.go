@@ -30,11 +30,14 @@ func importCommand() *cobra.Command {
 		Use:   "import FILE|DIR…",
 		Short: "Make an archive from another profiler's files",
 		Long: `Makes an experiment directory with an archive from the JSONL files of the minimal profiler, from those of nccl-otf2
-export --jsonl, from NCCL Inspector's JSON files, from those of RCCL's accl-profiler, or from traces of NCCL's example
-plugin, as far as these files allow. What a file is shows in its content. In folders, it reads the files that
-end in .jsonl, .json and .log; each file may contain several processes, or be a merge of several files. The archive is
-like any other: check, report, view, export and other tools work on it. Its properties say what it was made from, and
-what such data does not contain.
+export --jsonl, from NCCL Inspector's JSON files, from those of RCCL's accl-profiler, from traces of NCCL's example
+plugin, or from dumps of PyTorch's Flight Recorder (pickles or JSON), as far as these files allow. What a file is shows
+in its content. In folders, it reads the dumps if there are any, and else the files that end in .jsonl, .json and .log;
+each file may contain several processes, or be a merge of several files. The archive is like any other: check, report,
+view, export and other tools work on it. Its properties say what it was made from, and what such data does not contain.
+
+Dumps of the Flight Recorder say which rank stopped a job (report --hang), from the order and the states of operations;
+they have no times. Give those of all ranks.
 
 Damaged lines are skipped and counted, the first one is named, and the exit code is 1. A last line that is cut off, as
 dead jobs leave it, does not count as damage. docs/export.md says what is used of each record.
@@ -44,7 +47,8 @@ same time are assumed to share a clock, and others to be on other hosts; with --
 on a host of its own.`,
 		Example: `  nccl-otf2 import minimal_profiler_dump-4711 -o exp1
   nccl-otf2 import trace_merged.jsonl
-  nccl-otf2 import nccl-inspector-4711 -o exp2 && nccl-otf2 report exp2`,
+  nccl-otf2 import nccl-inspector-4711 -o exp2 && nccl-otf2 report exp2
+  nccl-otf2 import /tmp/nccl_trace_rank_* -o stopped && nccl-otf2 report --hang stopped`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("import needs files or a folder: see %s --help", cmd.CommandPath())

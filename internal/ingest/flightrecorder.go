@@ -208,22 +208,23 @@ func (d *recorded) nameGroups() {
 // joinCoalesced gives operations that were called together the state of the entry that stands for all of them: only
 // that one is kept up to date.
 func (d *recorded) joinCoalesced() {
+	type place struct {
+		group            string
+		number, messages uint64
+	}
+	states := make(map[place]*recorderEntry)
 	for i := range d.Entries {
-		all := &d.Entries[i]
-		if !strings.HasSuffix(all.Name, ":coalesced") {
-			continue
+		if e := &d.Entries[i]; strings.HasSuffix(e.Name, ":coalesced") {
+			states[place{e.Group[0], e.Number, e.Messages}] = e
 		}
-		for k := i - 1; k >= 0 && k >= i-maxCoalesced; k-- {
-			e := &d.Entries[k]
-			if e.Group[0] == all.Group[0] && e.Number == all.Number && e.Messages == all.Messages {
-				e.State, e.Took = all.State, all.Took
-			}
+	}
+	for i := range d.Entries {
+		e := &d.Entries[i]
+		if all := states[place{e.Group[0], e.Number, e.Messages}]; all != nil {
+			e.State, e.Took = all.State, all.Took
 		}
 	}
 }
-
-// maxCoalesced bounds how far back the operations are looked for that were called together.
-const maxCoalesced = 4096
 
 // id is the id of a group's communicator.
 func (g *recorderGroup) id(name string) uint64 {

@@ -120,6 +120,9 @@ func Hang(h *hang.Report) *Document {
 			d.addIntro("%sno operation is under way", job)
 		case len(j.Communicators) == 0:
 			d.addIntro("%sno operation is under way: %s", job, j.Silent)
+		case j.Undated:
+			d.addIntro("%show long it took is not known, nor when each dump was written: a rank may have come further "+
+				"than an older dump of it shows", job)
 		case old || j.Communicators[0].Age >= slowNotHung:
 		case j.Running > 0:
 			d.addIntro("%sall of this is younger than %s: look again to see whether it is stuck or just running", job,

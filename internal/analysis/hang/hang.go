@@ -53,6 +53,8 @@ type Job struct {
 	Silent string `json:"silent,omitempty"`
 	// Partial names the processes that, on request, do not record all operations. What they skip is not seen here.
 	Partial []string `json:"partial"`
+	// Undated reports that it was imported from snapshots: nothing has a known age.
+	Undated bool `json:"undated,omitempty"`
 }
 
 // Stuck is the oldest operation of a communicator that is not complete.
@@ -143,6 +145,7 @@ func hangOf(j *progress.Job, now uint64) Job {
 		default:
 			h.Ended++
 		}
+		h.Undated = h.Undated || p.Snapshot
 		if p.Lossy || p.Continued {
 			h.Inexact = append(h.Inexact, p.Name)
 		}

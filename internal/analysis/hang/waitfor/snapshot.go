@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs/progress"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -63,28 +64,30 @@ func firstOfSnapshots(stops []Stop) []Stop {
 
 // contradictions lists the collectives of snapshots for which members asked differently in one place.
 func contradictions(g *graph) (stops []Stop) {
-	for i, o := range g.operations {
-		same := func(p *operation) bool {
-			return p.comm == o.comm && p.ordinal == o.ordinal && p.ends == "" && !p.lone
+	type place struct {
+		comm    *progress.Communicator
+		ordinal uint64
+	}
+	called := make(map[place][]*operation)
+	for _, o := range g.operations {
+		if o.ends == "" && !o.lone {
+			at := place{o.comm, o.ordinal}
+			called[at] = append(called[at], o)
 		}
-		if o.ends != "" || o.lone || slices.ContainsFunc(g.operations[:i], same) {
-			continue
-		}
+	}
+	for _, o := range g.operations {
+		at := place{o.comm, o.ordinal}
 		var sides []side
-		var of []*operation
-		for _, p := range g.operations[i:] {
-			if same(p) {
-				of = append(of, p)
-				sides = p.addRequests(sides)
-			}
+		for _, p := range called[at] {
+			sides = p.addRequests(sides)
 		}
-		if len(sides) < 2 {
-			continue
+		if len(sides) > 1 {
+			s := Stop{Kind: verdict.Mismatch, of: called[at]}
+			s.Culprits, s.Among, s.Text = minority(sides)
+			s.Text = fmt.Sprintf("as collective %d on %s, %s", o.ordinal, o.comm.Name, s.Text)
+			stops = append(stops, s)
 		}
-		s := Stop{Kind: verdict.Mismatch, of: of}
-		s.Culprits, s.Among, s.Text = minority(sides)
-		s.Text = fmt.Sprintf("as collective %d on %s, %s", o.ordinal, o.comm.Name, s.Text)
-		stops = append(stops, s)
+		delete(called, at)
 	}
 	return stops
 }
