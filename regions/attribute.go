@@ -127,6 +127,7 @@ const (
 	AttrLongestOn    // the step's channel
 	// with AttrEndsEarly: ns from the begin of the operation until its GPU was last given data to take, or room to fill
 	AttrGPULast
+	AttrCallSite // of an import: the line of the program that called the operation
 	numAttributes
 )
 
@@ -257,4 +258,5 @@ var Attributes = [numAttributes]Attribute{
 	{AttrLongestOn, "LONGEST_CHANNEL", otf2.TypeUint32, "NCCL channel of that transfer"},
 	{AttrGPULast, "GPU_LAST", otf2.TypeUint64,
 		"How long after the begin (ns) the network last gave the GPU data to take or room to fill, if END_IS_EARLY"},
+	{AttrCallSite, "CALL_SITE", otf2.TypeString, "Line of the program that called it"},
 }

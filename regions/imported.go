@@ -15,6 +15,7 @@ type Imported struct {
 	// (Numbered): all members then count alike, whatever their inputs lack.
 	Ordinal  uint64
 	Numbered bool
+	CallSite string // line of the program that called it; "" if not known
 }
 
 // Import sets the times of an operation before the record that starts it. Operations of one plan have the times of the

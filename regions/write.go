@@ -402,6 +402,9 @@ func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op
 	if op.tag != 0 {
 		a.Uint64(AttrUserTag, op.tag)
 	}
+	if t := op.imported; t != nil && t.CallSite != "" {
+		a.String(AttrCallSite, pw.defs.stringRef(t.CallSite))
+	}
 	if op.handle != 0 {
 		a.Uint64(AttrEventID, op.handle)
 	}

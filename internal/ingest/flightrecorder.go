@@ -61,6 +61,10 @@ type (
 		Types    []string   `json:"input_dtypes"`
 		Called   uint64     `json:"time_created_ns"` // since 1970
 		Took     measure    `json:"duration_ms"`
+		Frames   []struct {
+			File string `json:"filename"`
+			Line int    `json:"line"`
+		} `json:"frames"` // of the stack, the innermost first
 	}
 )
 
@@ -361,6 +365,16 @@ var recorderTypes = map[string]string{
 	"Float8_e4m3fn": "ncclFloat8e4m3", "Float8_e5m2": "ncclFloat8e5m2",
 }
 
+// callSite is the innermost line of the stack outside of PyTorch: "train.py:212".
+func (e *recorderEntry) callSite() string {
+	for _, f := range e.Frames {
+		if !strings.Contains(f.File, "/torch/") && !strings.HasPrefix(f.File, "<") {
+			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+		}
+	}
+	return ""
+}
+
 // function is the name of a collective, or the direction of a message; neither if the entry stands for others.
 func (e *recorderEntry) function() (name string, pair sequence.Pair, message bool) {
 	_, name, _ = strings.Cut(e.Name, ":")
@@ -419,7 +433,8 @@ func (w *dumpWriter) writeEntry(e *recorderEntry, time uint64) error {
 	}
 	c := &w.processWriter.comms[comm]
 	s := sample{header: inspectorHeader{Rank: c.Rank}, function: function, message: message, number: e.Number,
-		size: e.elements(function), begin: time, end: time, source: regions.TimingEnqueue}
+		size: e.elements(function), begin: time, end: time, source: regions.TimingEnqueue,
+		callSite: e.callSite()}
 	if len(e.Types) > 0 {
 		s.datatype = recorderTypes[e.Types[0]]
 	}
@@ -448,7 +463,8 @@ func (w *dumpWriter) writeEntry(e *recorderEntry, time uint64) error {
 	if s.open = e.State != "completed" && (message || !stated || int64(e.Number) > int64(state.Completed)); s.open {
 		// Operations of a group run on a stream of its own.
 		open := description.Pending{Comm: comm, Function: at.key, Ordinal: e.Number, Since: time, State: "enqueued",
-			Count: s.size, Datatype: s.datatype, Root: -1, Stream: stream, Begun: e.State == "started"}
+			Count: s.size, Datatype: s.datatype, Root: -1, Stream: stream, Begun: e.State == "started",
+			CallSite: s.callSite}
 		if open.Begun {
 			open.State = "running"
 		}

@@ -161,7 +161,7 @@ func culprits(t *testing.T, dir string) (kind string, ranks []int, text string) 
 // What PyTorch itself has written.
 func TestDumpsThatPyTorchWrote(t *testing.T) {
 	for _, c := range []struct{ fault, says string }{
-		{"missing", "Rank 2 never called AllReduce 6 on default_pg, which Ranks 0-1 are in"},
+		{"missing", "Rank 2 never called AllReduce 6 on default_pg, which Ranks 0-1 are in, called at train.py:14 ("},
 		{"mismatch", "as collective 6 on default_pg, Rank 2 called Broadcast of 1024 elements of Float32, " +
 			"Ranks 0-1 called AllReduce of 1024 elements of Float32"},
 	} {

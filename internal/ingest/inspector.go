@@ -134,6 +134,7 @@ type sample struct {
 	channels uint8  // 0: not known
 	datatype string // "": bytes
 	open     bool   // its end is not recorded
+	callSite string // "" if it is not known
 }
 
 func newSample(l *line) sample {
@@ -426,7 +427,7 @@ func (p *processWriter) writeSample(o *placed) error {
 		Peer: o.peer, Algo: o.algo, Proto: o.proto, NChannels: o.channels,
 	}
 	times := regions.Imported{Begin: o.begin, End: o.end, Source: o.source, Uncertainty: o.slack,
-		Stated: o.source == regions.TimingGPU}
+		Stated: o.source == regions.TimingGPU, CallSite: o.callSite}
 	if o.message {
 		typ = shm.EventP2p
 		r.Flags |= shm.FlagUnknownChannels

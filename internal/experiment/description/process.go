@@ -359,6 +359,7 @@ type Pending struct {
 	Datatype string `json:"datatype,omitempty"` // "ncclFloat32"; "" if it is not known
 	Root     int    `json:"root,omitempty"`
 	Stream   uint64 `json:"stream,string,omitempty"` // CUDA's, 0 if it is not known
+	CallSite string `json:"callSite,omitempty"`      // line of the program that called it, "" if it is not known
 	// Transfers are those of its network transfers that are under way, of each channel, peer and direction the first.
 	Transfers []Transfer `json:"transfers,omitempty"`
 	// Left: the communicator was finalized, or aborted, before the operation's end was seen. NCCL does not always

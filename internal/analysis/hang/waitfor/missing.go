@@ -31,6 +31,7 @@ func absent(o *operation) (s Stop, ok bool) {
 		did = "never came to"
 	}
 	s.Text = fmt.Sprintf("%s %s %s, which %s %s in", names(o, away), did, o.words(), names(o, inside), are(len(inside)))
+	s.Text += callSite(inside)
 	if how != "" {
 		s.Text += ": " + how
 	}

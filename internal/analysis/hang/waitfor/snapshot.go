@@ -29,8 +29,20 @@ func leftBehind(o *operation) (s Stop, ok bool) {
 		return s, false
 	}
 	return Stop{Kind: verdict.Missing, Culprits: worlds(o, inside), Among: worlds(o, ended), of: []*operation{o},
-		Text: fmt.Sprintf("%s %s not ended %s, which %s %s, though not without %s", names(o, inside),
-			has(len(inside)), o.words(), names(o, ended), has(len(ended)), them(len(inside)))}, true
+		Text: fmt.Sprintf("%s %s not ended %s, which %s %s, though not without %s%s", names(o, inside),
+			has(len(inside)), o.words(), names(o, ended), has(len(ended)), them(len(inside)), callSite(inside))}, true
+}
+
+// callSite says where members called the operation that they are in, if that is one known line of the program.
+func callSite(parts []*part) string {
+	site := ""
+	for _, p := range parts {
+		if p.pending == nil || p.pending.CallSite == "" || site != "" && site != p.pending.CallSite {
+			return ""
+		}
+		site = p.pending.CallSite
+	}
+	return ", called at " + site
 }
 
 func them(n int) string {
