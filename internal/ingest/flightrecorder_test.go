@@ -109,7 +109,7 @@ func TestDumpsOfTheFlightRecorder(t *testing.T) {
 		{"others have ended it", map[int][]entry{0: {"dp 5 all_to_all scheduled 9"},
 			1: {"dp 5 all_to_all completed", "dp 6 all_reduce scheduled"},
 			2: {"dp 5 all_to_all completed", "dp 6 all_reduce scheduled"}}, nil, "missing", []int{0},
-			"Rank 0 has not ended AlltoAll 5 on dp (1), which Ranks 1-2 have, though not without it"},
+			"Rank 0 has not ended AlltoAll 5 on dp (1), which Ranks 1-2 have, though it takes all members"},
 		{"the root has ended it", map[int][]entry{0: {"tp 8 broadcast completed"}, 1: {"tp 8 broadcast scheduled"}}, nil,
 			"", nil, ""},
 		{"its GPU has not begun it", map[int][]entry{0: {"dp 5 all_reduce started"}, 1: {"dp 5 all_reduce started"},

@@ -292,36 +292,16 @@ func eachLine(path string, f func(number int, text []byte, last bool) error) err
 	}
 	defer file.Close()
 	r := bufio.NewReaderSize(file, 256<<10)
-	var long []byte
 	for number := 1; ; number++ {
-		long = long[:0]
-		text, err := r.ReadSlice('\n')
-		tooLong := false
-		for errors.Is(err, bufio.ErrBufferFull) {
-			if len(long)+len(text) > regular.MaxLine {
-				tooLong = true
-			} else {
-				long = append(long, text...)
-			}
-			text, err = r.ReadSlice('\n')
-		}
-		if len(long) > 0 {
-			text = append(long, text...)
-			long = text
-		}
-		last := errors.Is(err, io.EOF)
-		if err != nil && !last {
+		text, err := regular.Line(r)
+		tooLong, last := errors.Is(err, regular.ErrTooLarge), errors.Is(err, io.EOF)
+		if err != nil && !tooLong && !last {
 			return fmt.Errorf("read %s: %w", path, err)
 		}
 		if number == 1 {
 			text = bytes.TrimPrefix(text, bom)
 		}
-		text = bytes.TrimSpace(text)
-		switch {
-		case tooLong:
-			text = nil
-			fallthrough
-		case len(text) > 0:
+		if text = bytes.TrimSpace(text); tooLong || len(text) > 0 {
 			if err := f(number, text, last); err != nil {
 				return err
 			}

@@ -107,8 +107,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 // MaxLine is the greatest length of a line of text in bytes; longer lines are damage.
 const MaxLine = 4 << 20
 
-// Line reads a line with its end; at the end of the input it returns the rest and io.EOF. For a line longer than
-// MaxLine the error wraps ErrTooLarge. The line is valid until the next call.
+// Line reads a line with its end; at the end of the input it returns the rest and io.EOF. A line longer than MaxLine is
+// skipped, and the error wraps ErrTooLarge, too. The line is valid until the next call.
 func Line(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -117,9 +117,12 @@ func Line(in *bufio.Reader) ([]byte, error) {
 	long := append([]byte(nil), line...)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		line, err = in.ReadSlice('\n')
-		if long = append(long, line...); len(long) > MaxLine {
-			return nil, fmt.Errorf("a line is %w: more than %d bytes", ErrTooLarge, MaxLine)
+		if len(long) <= MaxLine {
+			long = append(long, line...)
 		}
+	}
+	if len(long) > MaxLine {
+		return nil, errors.Join(fmt.Errorf("a line is %w: more than %d bytes", ErrTooLarge, MaxLine), err)
 	}
 	return long, err
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"strconv"
 )
 
@@ -147,9 +148,7 @@ func (r *reader) run(code byte) error {
 	case '\x8a': // LONG1
 		return r.long(n)
 	case 'G': // BINFLOAT, the highest byte first
-		var b [8]byte
-		binary.LittleEndian.PutUint64(b[:], n)
-		v := math.Float64frombits(binary.BigEndian.Uint64(b[:]))
+		v := math.Float64frombits(bits.ReverseBytes64(n))
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return r.push([]byte("null"), nil)
 		}

@@ -29,8 +29,8 @@ func leftBehind(o *operation) (s Stop, ok bool) {
 		return s, false
 	}
 	return Stop{Kind: verdict.Missing, Culprits: worlds(o, inside), Among: worlds(o, ended), of: []*operation{o},
-		Text: fmt.Sprintf("%s %s not ended %s, which %s %s, though not without %s%s", names(o, inside),
-			has(len(inside)), o.words(), names(o, ended), has(len(ended)), them(len(inside)), callSite(inside))}, true
+		Text: fmt.Sprintf("%s %s not ended %s, which %s %s, though it takes all members%s", names(o, inside),
+			has(len(inside)), o.words(), names(o, ended), has(len(ended)), callSite(inside))}, true
 }
 
 // callSite says where members called the operation that they are in, if that is one known line of the program.
@@ -43,13 +43,6 @@ func callSite(parts []*part) string {
 		site = p.pending.CallSite
 	}
 	return ", called at " + site
-}
-
-func them(n int) string {
-	if n == 1 {
-		return "it"
-	}
-	return "them"
 }
 
 // firstOfSnapshots removes stops that name only ranks that an earlier one names: who has not called an operation has not
