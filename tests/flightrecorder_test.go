@@ -23,7 +23,7 @@ func TestFaultsInPublicFlightRecorderDumps(t *testing.T) {
 		t.Skip("SKIPPED, NOT TESTED: FR_TRACES names no folder with gpu_error_1st, lock_gil_1st and so on")
 	}
 	for _, c := range []struct{ job, says string }{
-		{"gpu_error_1st", "Rank 12 has not ended AllGather 42806 on TENSOR_MODEL_PARALLEL_GROUP (41), which Rank 13 has"},
+		{"gpu_error_1st", "Rank 12 has not ended AllGather 42806 on TENSOR_MODEL_PARALLEL_GROUP (41), which Rank 13 has, though"},
 		{"gpu_error_2nd",
 			"Rank 9 has not ended AllGather 87749 on TENSOR_MODEL_PARALLEL_GROUP (37), which Ranks 8,10-11 have"},
 		{"lock_gil_1st", "Ranks 9,14 never called AlltoAll 45265 on EXPERT_MODEL_PARALLEL_GROUP (72)"},

@@ -29,11 +29,12 @@ import (
 )
 
 // Dumps of PyTorch's Flight Recorder, versions 2.0 to 2.10 (FlightRecorderDetail.hpp): one of each process, a pickle or
-// an object of JSON with the last operations that it called, and how far these had come when it was written. Collectives
-// of a group are numbered together, whatever their functions, from 1. Dumps tell when the host called an operation, not
-// when it ran, and not when the dump was written.
+// an object of JSON with the last operations that it called, and how far these had come when it was written.
+// Collectives of a group are numbered together, whatever their functions, from 1. Dumps tell when the host called an
+// operation, not when it ran, and not when the dump was written.
 type (
 	recorderDump struct {
+		Version string                   `json:"version"`
 		Rank    *recorderInt             `json:"rank"`
 		Groups  map[string]recorderGroup `json:"pg_config"` // by name
 		Status  map[string]recorderState `json:"pg_status"` // by number, which each process gives by itself
@@ -83,7 +84,7 @@ type recorderRanks []int
 
 // UnmarshalJSON reads the text.
 func (r *recorderRanks) UnmarshalJSON(b []byte) error {
-	text := strings.Trim(string(b), `"`)
+	text := cmp.Or(strings.Trim(string(b), `"`), "[]")
 	if err := json.Unmarshal([]byte(text), (*[]int)(r)); err != nil {
 		return fmt.Errorf("%.40q is not a list of ranks", text)
 	}
@@ -157,6 +158,8 @@ func parseDump(path string, pickled bool) (*recorded, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case !strings.HasPrefix(d.Version, "2."):
+		return nil, fmt.Errorf("a dump of version %.20q: versions 2.0 to 2.10 are known", d.Version)
 	case d.Rank != nil:
 		d.rank = int(*d.Rank)
 	case name == nil:
@@ -165,8 +168,12 @@ func parseDump(path string, pickled bool) (*recorded, error) {
 	default:
 		d.rank, _ = strconv.Atoi(name[1])
 	}
-	if d.rank < 0 || d.rank >= description.MaxRanks {
-		return nil, fmt.Errorf("rank %d: jobs have at most %d ranks", d.rank, description.MaxRanks)
+	member := len(d.Groups) == 0
+	for _, g := range d.Groups {
+		member = member || slices.Contains(g.Ranks, d.rank)
+	}
+	if !member {
+		return nil, fmt.Errorf("a dump whose groups do not have its rank, %d by its name", d.rank)
 	}
 	d.nameGroups()
 	d.joinCoalesced()
@@ -396,8 +403,8 @@ func (e *recorderEntry) function() (name string, pair sequence.Pair, message boo
 	return name, pair, false
 }
 
-// elements are the elements that NCCL is asked for, as far as the sizes of tensors tell: those of an AlltoAll may differ
-// from peer to peer.
+// elements are the elements that NCCL is asked for, as far as the sizes of tensors tell: those of an AlltoAll may
+// differ from peer to peer.
 func (e *recorderEntry) elements(function string) uint64 {
 	of := e.Inputs
 	if function == "AlltoAll" {

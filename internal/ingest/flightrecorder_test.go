@@ -183,11 +183,12 @@ func TestWhatIsBesideDumps(t *testing.T) {
 	good := dumpText(2, nil, []entry{"tp 8 all_reduce scheduled"})
 	for name, text := range map[string]string{"job.log": "Rank 1 is slow\n", "dump_0": good, "dump_0.json": good,
 		"dump_1": "\x80\x02}cos\nsystem\n", "nameless": good, "dump_2": strings.Replace(good, "[0,1]", "0", 1),
-		"dump_999999999": good} {
+		"dump_999999999": good,
+		"dump_3":         strings.Replace(good, "2.10", "1.5", 1)} {
 		testkit.Write(t, filepath.Join(in, name), []byte(text))
 	}
 	res, err := Import([]string{in}, dir, nil)
-	testkit.Require(t, err == nil && res.Processes == 1 && res.Malformed == 4 && res.NotUsed["REPEATED_DUMPS"] == 1,
+	testkit.Require(t, err == nil && res.Processes == 1 && res.Malformed == 5 && res.NotUsed["REPEATED_DUMPS"] == 1,
 		"%+v, %v", res, err)
 	testkit.Contains(t, strings.Join(res.Problems, "\n"), "dump_1: a pickle with instruction 0x63")
 	_, err = Import([]string{filepath.Join(in, "nameless")}, filepath.Join(t.TempDir(), "made"), nil)

@@ -82,8 +82,8 @@ func Import(inputs []string, dir string, opts *Options) (*Result, error) {
 	return &im.result, nil
 }
 
-// files lists the input files. Of a folder these are dumps of the Flight Recorder, whose names have no extension, or else
-// the files with the extensions, in the order of their names.
+// files lists the input files. Of a folder these are dumps of the Flight Recorder, whose names have no extension, or
+// else the files with the extensions, in the order of their names.
 func files(inputs []string) ([]string, error) {
 	var all []string
 	for _, in := range inputs {

@@ -422,8 +422,8 @@ func layOut(samples []sample) {
 func (p *processWriter) writeSample(o *placed) error {
 	typ := shm.EventColl
 	r := shm.Record{
-		Kind: shm.RecordStart, Aux: uint32(o.comm), Func: o.function, Seq: o.number, Count: o.size, Datatype: cmp.Or(o.datatype, bytesType),
-		Root: -1, Rank: int32(o.header.Rank),
+		Kind: shm.RecordStart, Aux: uint32(o.comm), Func: o.function, Seq: o.number, Count: o.size,
+		Datatype: cmp.Or(o.datatype, bytesType), Root: -1, Rank: int32(o.header.Rank),
 		Peer: o.peer, Algo: o.algo, Proto: o.proto, NChannels: o.channels,
 	}
 	times := regions.Imported{Begin: o.begin, End: o.end, Source: o.source, Uncertainty: o.slack,

@@ -40,7 +40,7 @@ type processWriter struct {
 	called  []calledUntil         // of a snapshot, by communicator
 }
 
-// calledUntil is up to which number a rank has called the collectives of a communicator, if these are numbered together.
+// calledUntil is up to which number a rank has called the collectives of a communicator, whose functions share numbers.
 type calledUntil struct {
 	number    uint64
 	functions map[string]bool

@@ -173,7 +173,8 @@ func hangOf(j *progress.Job, now uint64) Job {
 }
 
 // age sets Age: the time from Since to the end of the last process in the operation, or to now if that process is
-// still running; 0 in imported snapshots. If nobody saw the process end, its last event is taken instead and the age is a lower bound.
+// still running; 0 in imported snapshots. If nobody saw the process end, its last event is taken instead and the age is
+// a lower bound.
 func (h *Stuck) age(c *progress.Communicator, now uint64) {
 	end, seen := uint64(0), false
 	for i := range h.Members {

@@ -45,8 +45,8 @@ func callSite(parts []*part) string {
 	return ", called at " + site
 }
 
-// firstOfSnapshots removes stops that name only ranks that an earlier one names: who has not called an operation has not
-// called those behind it either.
+// firstOfSnapshots removes stops that name only ranks that an earlier one names: who has not called an operation has
+// not called those behind it either.
 func firstOfSnapshots(stops []Stop) []Stop {
 	slices.SortStableFunc(stops, func(a, b Stop) int {
 		if !a.Undated || !b.Undated {
@@ -123,5 +123,6 @@ func (o *operation) request(p *description.Pending) string {
 	if f := regions.CollectiveNamed(o.name); f == nil || !f.Reduces && o.name != "Broadcast" || p.Count == 0 {
 		return o.name
 	}
-	return fmt.Sprintf("%s of %s of %s", o.name, units.Plural(p.Count, "element"), strings.TrimPrefix(p.Datatype, "nccl"))
+	return fmt.Sprintf("%s of %s of %s", o.name, units.Plural(p.Count, "element"),
+		strings.TrimPrefix(p.Datatype, "nccl"))
 }

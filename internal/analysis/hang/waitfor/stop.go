@@ -157,8 +157,8 @@ func (s *Stop) age(now uint64) {
 		}
 	}
 	switch {
-	case s.Undated:
-		s.Since = begin
+	case s.Undated: // nor that the job could not go on
+		s.Since, s.Certain = begin, false
 	case end > 0:
 		s.Since, s.Age = begin, end-min(begin, end)
 	}

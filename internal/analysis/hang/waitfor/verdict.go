@@ -54,7 +54,7 @@ func (s *Stop) Confidence(running bool) float64 {
 	switch {
 	case s.Passed:
 		return 1
-	case s.Seen && s.Certain && !s.Undated:
+	case s.Seen && s.Certain:
 		return 0.99
 	case s.Seen || s.Undated:
 		return 0.9

@@ -157,7 +157,8 @@ func newJob(r *jobs.Run) *Job {
 			Last:  p.At(p.Shard.LastTime), Ended: p.Ended(), How: jobs.HowEnded(p.Shard), Continued: p.Pieces != nil,
 			Lossy: p.Shard.Lossy(), Snapshot: p.Shard.IsSnapshot(),
 			Ends:    p.Shard.IsSnapshot() || regions.SeesEnds(p.Shard.Masks.Record),
-			Kernels: p.Shard.IsSnapshot() || p.Shard.Masks.Record&(1<<shm.EventKernelCh) != 0, Losses: make(map[string]uint64),
+			Kernels: p.Shard.IsSnapshot() || p.Shard.Masks.Record&(1<<shm.EventKernelCh) != 0,
+			Losses:  make(map[string]uint64),
 		}
 		for reason, types := range p.Shard.Counts.Lost {
 			for _, n := range types {
