@@ -50,22 +50,19 @@ type (
 		Completed recorderInt `json:"last_completed_collective"`
 	}
 	recorderEntry struct {
-		ID       int64      `json:"record_id"`
-		GroupID  int64      `json:"pg_id"`
-		Group    []string   `json:"process_group"` // name and description
-		Number   uint64     `json:"collective_seq_id"`
-		Messages uint64     `json:"p2p_seq_id"`
-		Name     string     `json:"profiling_name"` // "nccl:all_reduce", "nccl:send 0->3"
-		State    string     `json:"state"`
-		Inputs   [][]uint64 `json:"input_sizes"`
-		Outputs  [][]uint64 `json:"output_sizes"`
-		Types    []string   `json:"input_dtypes"`
-		Called   uint64     `json:"time_created_ns"` // since 1970
-		Took     measure    `json:"duration_ms"`
-		Frames   []struct {
-			File string `json:"filename"`
-			Line int    `json:"line"`
-		} `json:"frames"` // of the stack, the innermost first
+		ID       int64            `json:"record_id"`
+		GroupID  int64            `json:"pg_id"`
+		Group    []string         `json:"process_group"` // name and description
+		Number   uint64           `json:"collective_seq_id"`
+		Messages uint64           `json:"p2p_seq_id"`
+		Name     string           `json:"profiling_name"` // "nccl:all_reduce", "nccl:send 0->3"
+		State    string           `json:"state"`
+		Inputs   recorderElements `json:"input_sizes"`
+		Outputs  recorderElements `json:"output_sizes"`
+		Types    []string         `json:"input_dtypes"`
+		Called   uint64           `json:"time_created_ns"` // since 1970
+		Took     measure          `json:"duration_ms"`
+		CallSite recorderSite     `json:"frames"`
 	}
 )
 
@@ -76,6 +73,46 @@ type recorderInt int64
 func (n *recorderInt) UnmarshalJSON(b []byte) error {
 	v, err := strconv.ParseInt(strings.Trim(string(b), `"`), 10, 64)
 	*n = recorderInt(v)
+	return err
+}
+
+// recorderElements is the number of elements of tensors; 0 if it is not possible.
+type recorderElements uint64
+
+// UnmarshalJSON reads the sizes of each.
+func (n *recorderElements) UnmarshalJSON(b []byte) error {
+	var tensors [][]uint64
+	err := json.Unmarshal(b, &tensors)
+	for _, tensor := range tensors {
+		elements := uint64(1)
+		for _, size := range tensor {
+			if size > maxOrdinal || elements*size > maxOrdinal {
+				*n = 0
+				return nil
+			}
+			elements *= size
+		}
+		*n += recorderElements(elements)
+	}
+	return err
+}
+
+// recorderSite is the innermost line of a stack outside of PyTorch: "train.py:212".
+type recorderSite string
+
+// UnmarshalJSON reads the stack, the innermost function first.
+func (s *recorderSite) UnmarshalJSON(b []byte) error {
+	var frames []struct {
+		File string `json:"filename"`
+		Line int    `json:"line"`
+	}
+	err := json.Unmarshal(b, &frames)
+	for _, f := range frames {
+		if !strings.Contains(f.File, "/torch/") && !strings.HasPrefix(f.File, "<") {
+			*s = recorderSite(fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line))
+			break
+		}
+	}
 	return err
 }
 
@@ -372,16 +409,6 @@ var recorderTypes = map[string]string{
 	"Float8_e4m3fn": "ncclFloat8e4m3", "Float8_e5m2": "ncclFloat8e5m2",
 }
 
-// callSite is the innermost line of the stack outside of PyTorch: "train.py:212".
-func (e *recorderEntry) callSite() string {
-	for _, f := range e.Frames {
-		if !strings.Contains(f.File, "/torch/") && !strings.HasPrefix(f.File, "<") {
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
-		}
-	}
-	return ""
-}
-
 // function is the name of a collective, or the direction of a message; neither if the entry stands for others.
 func (e *recorderEntry) function() (name string, pair sequence.Pair, message bool) {
 	_, name, _ = strings.Cut(e.Name, ":")
@@ -406,25 +433,13 @@ func (e *recorderEntry) function() (name string, pair sequence.Pair, message boo
 // elements are the elements that NCCL is asked for, as far as the sizes of tensors tell: those of an AlltoAll may
 // differ from peer to peer.
 func (e *recorderEntry) elements(function string) uint64 {
-	of := e.Inputs
-	if function == "AlltoAll" {
+	switch function {
+	case "AlltoAll":
 		return 0
+	case "ReduceScatter", "Scatter":
+		return uint64(e.Outputs)
 	}
-	if function == "ReduceScatter" || function == "Scatter" {
-		of = e.Outputs
-	}
-	sum := uint64(0)
-	for _, tensor := range of {
-		n := uint64(1)
-		for _, size := range tensor {
-			if size > maxOrdinal || n*size > maxOrdinal {
-				return 0
-			}
-			n *= size
-		}
-		sum += n
-	}
-	return sum
+	return uint64(e.Inputs)
 }
 
 // writeEntry writes an operation, called at a time.
@@ -441,7 +456,7 @@ func (w *dumpWriter) writeEntry(e *recorderEntry, time uint64) error {
 	c := &w.processWriter.comms[comm]
 	s := sample{header: inspectorHeader{Rank: c.Rank}, function: function, message: message, number: e.Number,
 		size: e.elements(function), begin: time, end: time, source: regions.TimingEnqueue,
-		callSite: e.callSite()}
+		callSite: string(e.CallSite)}
 	if len(e.Types) > 0 {
 		s.datatype = recorderTypes[e.Types[0]]
 	}
