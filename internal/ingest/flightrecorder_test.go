@@ -25,7 +25,7 @@ type entry string
 
 // dumpText is a dump of a rank in JSON. Groups are "tp" (ranks 0 and 1), "dp" (all) and "pp" (all); the status of each is
 // what was called last and what has ended last.
-func dumpText(ranks int, status map[string][2]int, entries []entry) string {
+func dumpText(rank, ranks int, status map[string][2]int, entries []entry) string {
 	names := []string{"world", "dp", "pp", "tp"}
 	all := make([]int, ranks)
 	for i := range all {
@@ -41,6 +41,9 @@ func dumpText(ranks int, status map[string][2]int, entries []entry) string {
 		of := all
 		if name == "tp" {
 			of = all[:2]
+		}
+		if name == "tp" && rank > 1 {
+			continue
 		}
 		config[fmt.Sprint(i)] = map[string]string{"name": fmt.Sprint(i), "desc": name, "ranks": text(of)}
 		if s, known := status[name]; known {
@@ -94,6 +97,11 @@ func TestDumpsOfTheFlightRecorder(t *testing.T) {
 		{"nothing open, and the status tells that it has not called it", map[int][]entry{0: {inside}, 1: nil},
 			map[int]map[string][2]int{1: {"world": {3, 3}, "dp": {3, 3}, "pp": {3, 3}, "tp": {7, 7}}}, "missing", []int{1},
 			"Rank 1 never called AllReduce 8"},
+		{"one of eight", map[int][]entry{0: {"dp 5 all_reduce scheduled"}, 1: {"dp 5 all_reduce scheduled"},
+			2: {"dp 5 all_reduce scheduled"}, 3: {"dp 5 all_reduce scheduled"}, 4: {"dp 5 all_reduce scheduled"},
+			5: {"dp 5 all_reduce scheduled"}, 6: {"dp 5 all_reduce scheduled"}, 7: nil},
+			map[int]map[string][2]int{7: {"world": {3, 3}, "dp": {4, 4}, "pp": {3, 3}}}, "missing", []int{7},
+			"Rank 7 never called AllReduce 5"},
 		{"nothing open, and nothing tells whether it has called it", map[int][]entry{0: {inside}, 1: nil}, nil, "", nil,
 			""},
 		{"a status that may be about messages", map[int][]entry{0: {"tp 2 send_0->1 completed", inside}, 1: nil},
@@ -132,7 +140,7 @@ func TestDumpsOfTheFlightRecorder(t *testing.T) {
 		in, dir := t.TempDir(), filepath.Join(t.TempDir(), "made")
 		for rank, entries := range c.ranks {
 			testkit.Write(t, filepath.Join(in, fmt.Sprintf("dump_%d.json", rank)),
-				[]byte(dumpText(max(2, slices.Max(slices.Collect(maps.Keys(c.ranks)))+1), c.status[rank], entries)))
+				[]byte(dumpText(rank, max(2, slices.Max(slices.Collect(maps.Keys(c.ranks)))+1), c.status[rank], entries)))
 		}
 		testkit.Value(Import([]string{in}, dir, nil))(t)
 		kind, named, text := culprits(t, dir)
@@ -180,7 +188,7 @@ func TestDumpsThatPyTorchWrote(t *testing.T) {
 // Beside dumps, a folder may have files of other programs. A damaged dump is named, and the others are read.
 func TestWhatIsBesideDumps(t *testing.T) {
 	in, dir := t.TempDir(), filepath.Join(t.TempDir(), "made")
-	good := dumpText(2, nil, []entry{"tp 8 all_reduce scheduled"})
+	good := dumpText(0, 2, nil, []entry{"tp 8 all_reduce scheduled"})
 	for name, text := range map[string]string{"job.log": "Rank 1 is slow\n", "dump_0": good, "dump_0.json": good,
 		"dump_1": "\x80\x02}cos\nsystem\n", "nameless": good, "dump_2": strings.Replace(good, "[0,1]", "0", 1),
 		"dump_999999999": good,

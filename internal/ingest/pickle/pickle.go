@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 )
 
@@ -222,7 +223,8 @@ func (r *reader) gather(code byte) error {
 	if code == 's' || code == 'u' {
 		kind = '{'
 	}
-	if into.kind != kind || kind == '{' && n%2 != 0 {
+	isMark := func(o *object) bool { return o.kind == markKind }
+	if into.kind != kind || kind == '{' && n%2 != 0 || slices.ContainsFunc(items, isMark) {
 		return errStack
 	}
 	into.items = append(into.items, items...)

@@ -3,6 +3,7 @@
 package pickle
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -31,6 +32,7 @@ func TestPlainValuesAlone(t *testing.T) {
 		{"an empty memo", "\x80\x02h\x05.", "", "lacks"},
 		{"an endless object", "\x80\x02]q\x00h\x00a.", "", "nested deeper"},
 		{"a little that becomes much", grows + "t.", "", "more than 1048576 bytes"},
+		{"a mark in a tuple", "\x80\x02(q\x00(\x86.", "", "lacks"},
 		{"a dict by numbers", "\x80\x02}K\x01K\x02s.", "", "no strings"},
 		{"a huge number", "\x80\x02\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01.", "", "64 bits"},
 	} {
@@ -41,4 +43,15 @@ func TestPlainValuesAlone(t *testing.T) {
 		}
 		testkit.Check(t, err != nil && strings.Contains(err.Error(), c.err), "%s: %s, %v", c.name, got, err)
 	}
+}
+
+// Whatever it reads: what comes of it is JSON, and no more than is allowed.
+func FuzzJSON(f *testing.F) {
+	f.Add([]byte("\x80\x02}q\x00(X\x01\x00\x00\x00aq\x01]q\x02(K\x01J\xff\xff\xff\xff\x8a\x01\xffh\x01ee\x86u."))
+	f.Add([]byte("\x80\x04\x95\x0c\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01a\x94)s."))
+	f.Add(testkit.Read(f, "../testdata/flightrecorder/missing/nccl_trace_rank_2"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		text, err := JSON(b, 1<<20)
+		testkit.Check(t, err != nil || json.Valid(text) && len(text) <= 2<<20, "%.200s", text)
+	})
 }
