@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// Ranks that belong together, by their role, their data or their host, may be slow together. Then none of them stands out, and one
+// Ranks that belong together, by role, data or host, may be slow together. Then none of them stands out, and one
 // of them alone, as fast as the others, would save nothing.
 
 // mostSets limits the sets that are played.

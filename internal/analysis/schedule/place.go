@@ -27,8 +27,8 @@ type crowd struct {
 	medians      []median
 }
 
-// median is the median work of a crowd without the ranks that a scenario changes, or that of their hosts, if it is known
-// of more ranks. It is calculated once, because scenarios may change all ranks of a class.
+// median is the median work of a crowd without the ranks that a scenario changes, or that of their hosts, if it is
+// known of more ranks. It is calculated once, because scenarios may change all ranks of a class.
 type median struct {
 	ns     int64
 	of     int // arrivals that were known then

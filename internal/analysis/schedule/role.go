@@ -80,8 +80,8 @@ func (r *Recorder) areAlike(o *roles, group []int32) bool {
 	})
 }
 
-// standard is what the work of a rank is replaced by: the median of the others of a class, or of all of it, or a part of
-// its own.
+// standard is what the work of a rank is replaced by: the median of the others of a class, or of all of it, or a part
+// of its own.
 type standard struct {
 	class int32 // −1: a part of its own
 	ofAll bool

@@ -45,8 +45,8 @@ func (ps Properties) unusable() string {
 		}
 	}
 	if n, _ := ps.Number(property.Starts.Below("KERNEL_CH")); n > 0 {
-		return "the recorded GPU times cannot be used (nccl-otf2 print --show-markers says why); CUPTI has others, with " +
-			"NCCL_OTF2_CUPTI=on"
+		return "the recorded GPU times cannot be used (nccl-otf2 print --show-markers says why); CUPTI has others, " +
+			"with NCCL_OTF2_CUPTI=on"
 	}
 	return "no GPU times were recorded: NCCL was asked for them and reported none"
 }

@@ -99,8 +99,8 @@ const notKnown = "Not known who made the others wait: "
 // untimedRemark states what the calls of operations without times show, why these have none, and what is missing.
 func (ev *Evidence) untimedRemark() (text string) {
 	if l := ev.LastCaller; l != nil {
-		text = fmt.Sprintf("%s called its part last, by %s on average, %d of %d times: if hosts wait for their GPUs before "+
-			"they go on, the others waited for it. ", ev.Ranks[l.Rank].Name, units.Time(l.Behind), l.Times, l.Of)
+		text = fmt.Sprintf("%s called its part last, by %s on average, %d of %d times: if hosts wait for their GPUs "+
+			"before they go on, the others waited for it. ", ev.Ranks[l.Rank].Name, units.Time(l.Behind), l.Times, l.Of)
 	}
 	return text + toSentence(ev.Untimed) + ev.missingRemark()
 }
