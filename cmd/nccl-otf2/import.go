@@ -100,6 +100,12 @@ func printImported(w io.Writer, r *ingest.Result, made *scorep.Result) {
 	for _, kind := range slices.Sorted(maps.Keys(r.Records)) {
 		printable.Fprintf(w, "  %d %s\n", r.Records[kind], kind)
 	}
+	printRemarks(w, r)
+	printArchives(w, made)
+}
+
+// printRemarks reports what was left out.
+func printRemarks(w io.Writer, r *ingest.Result) {
 	for _, why := range slices.Sorted(maps.Keys(r.NotUsed)) {
 		printable.Fprintf(w, "  %s not used: %d %s\n", paint(w, yellow, "!"), r.NotUsed[why],
 			strings.ToLower(strings.ReplaceAll(why, "_", " ")))
@@ -108,5 +114,4 @@ func printImported(w io.Writer, r *ingest.Result, made *scorep.Result) {
 		printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(p))
 	}
 	printable.Fprintf(w, "  such data does not contain: %s\n", strings.Join(r.Missing, "; "))
-	printArchives(w, made)
 }

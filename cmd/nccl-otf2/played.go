@@ -13,16 +13,21 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/collector"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobfolder"
+	"github.com/nccl-otf2/nccl-otf2/internal/ingest"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/rawfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/recording"
 )
 
-// scratch holds the temporary folders with archives and tables that were made from recordings. They are removed when
-// the command ends.
+// scratch holds the temporary folders with archives and tables that were made from recordings, and from the files of
+// other profilers. They are removed when the command ends.
 var scratch = make(map[string]*atomicfile.Pending)
+
+// importedAnchors has the anchors of archives in scratch, by the path of the other profiler's files.
+var importedAnchors = make(map[string]string)
 
 func removeScratch() {
 	for dir, pending := range scratch {
@@ -30,11 +35,13 @@ func removeScratch() {
 		pending.Forget()
 	}
 	clear(scratch)
+	clear(importedAnchors)
 }
 
 // findArchive returns the anchor file of the archive that a path argument means, and the file to name in messages: the
-// anchor itself, or the description of a recording of NCCL's calls. From a recording it makes an archive in a temporary
-// folder, as the plugin and the collector would, without starting a program.
+// anchor itself, the description of a recording of NCCL's calls, or files of another profiler. From a recording it makes
+// an archive in a temporary folder, as the plugin and the collector would, without starting a program; from files of
+// another profiler as the command import does, whose remarks it prints.
 func findArchive(arg string) (anchor, name string, err error) {
 	if found := recordingFolders(arg); len(found) > 0 && !hasArchive(arg) {
 		if len(found) > 1 {
@@ -45,7 +52,60 @@ func findArchive(arg string) (anchor, name string, err error) {
 		return anchor, filepath.Join(found[0], recording.RunFile), err
 	}
 	anchor, err = anchorPath(arg)
-	return anchor, anchor, err
+	if err == nil || !mayImport(arg) {
+		return anchor, anchor, err
+	}
+	anchor, importErr := importedAnchor(arg)
+	switch {
+	case importErr == nil:
+		return anchor, arg, nil
+	case errors.Is(importErr, ingest.ErrNoFiles):
+		return "", "", err
+	}
+	return "", "", fmt.Errorf("%w; and `nccl-otf2 import` says: %w", err, importErr)
+}
+
+// mayImport reports whether a path may be that of another profiler's files: a file that is no anchor, or a folder that
+// no process of ours has written to.
+func mayImport(path string) bool {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return false
+	case !info.IsDir():
+		return info.Mode().IsRegular() && filepath.Ext(path) != ".otf2"
+	}
+	return !isDir(filepath.Join(path, experiment.Folder)) && len(regular.Matches(path, "*.otf2")) == 0 &&
+		recordedForReplay(path) == "" && !inProfileMode(path)
+}
+
+// importedAnchor makes an archive from another profiler's files, once.
+func importedAnchor(path string) (string, error) {
+	if anchor := importedAnchors[path]; anchor != "" {
+		return anchor, nil
+	}
+	dir, err := newScratch("nccl-otf2-imported-")
+	if err != nil {
+		return "", err
+	}
+	p := newProgress()
+	defer p.clearLine()
+	read, err := ingest.Import([]string{path}, dir, &ingest.Options{
+		Progress: func(what string, done, total int) { p.showLine("%s (%d of %d)", what, done, total) }})
+	if err != nil {
+		return "", err
+	}
+	if _, err := makeArchives(dir, p); err != nil {
+		return "", err
+	}
+	p.clearLine()
+	printRemarks(os.Stderr, read)
+	anchor := filepath.Join(dir, anchorName)
+	if !isFile(anchor) {
+		return "", errors.New(path + " is of several jobs, or has no communicator: import it")
+	}
+	importedAnchors[path] = anchor
+	return anchor, nil
 }
 
 func hasArchive(dir string) bool {

@@ -172,8 +172,9 @@ func makeHang(in *reportInput) (part, error) {
 	if err := requirePath(dir, "the experiment directory of a job"); err != nil {
 		return part{}, err
 	}
-	if anchor, name, err := findArchive(dir); err == nil && anchor != name { // a recording
-		dir = anchor
+	temporary := false
+	if anchor, name, err := findArchive(dir); err == nil && anchor != name { // of a recording, or imported
+		dir, temporary = anchor, true
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		dir = filepath.Dir(dir)
@@ -199,6 +200,9 @@ func makeHang(in *reportInput) (part, error) {
 	}
 	if err != nil {
 		return part{}, err
+	}
+	if temporary {
+		r.Directory = in.arg
 	}
 	if unread != nil {
 		r.Problems = append(r.Problems, "what RAS says is left out: "+oneLine(unread.Error()))
@@ -227,7 +231,7 @@ func reportCommand() *cobra.Command {
 		wanted: make([]bool, len(reportSections)),
 	}
 	cmd := &cobra.Command{
-		Use:   "report ARCHIVE|DIR",
+		Use:   "report ARCHIVE|DIR|FILE",
 		Short: "Say what made ranks wait, and print bandwidths by operation and size",
 		Long: `Reads the whole archive and prints a summary, a table like that of nccl-tests (one row per communicator, operation,
 datatype and size), the times of the phases that the program marked, and what made ranks wait. Sizes and bandwidths

@@ -50,6 +50,9 @@ type Result struct {
 // used are the counts that account for the records used.
 var used = []string{"EVENTS", "STATES", "OPERATIONS"}
 
+// ErrNoFiles says that a folder has nothing to import.
+var ErrNoFiles = errors.New("holds no files")
+
 // extensions are those of the files read from a folder.
 var extensions = []string{".jsonl", ".json", ".log"}
 
@@ -115,7 +118,7 @@ func files(inputs []string) ([]string, error) {
 			named = dumps
 		}
 		if len(named) == 0 {
-			return nil, fmt.Errorf("%s holds no files whose names end in %s", in, strings.Join(extensions, ", "))
+			return nil, fmt.Errorf("%s %w whose names end in %s", in, ErrNoFiles, strings.Join(extensions, ", "))
 		}
 		all = append(all, named...)
 	}
