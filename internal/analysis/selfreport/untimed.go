@@ -25,7 +25,7 @@ func (ps Properties) Untimed() string {
 	}
 	for _, v := range ps.Values(property.ImportedFrom) {
 		if v.Value != "nothing" {
-			return "the imported files have none"
+			return "the imported files have no times of GPUs"
 		}
 	}
 	for _, v := range ps.Values(property.RecordMask) {

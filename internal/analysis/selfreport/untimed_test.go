@@ -31,7 +31,7 @@ func TestWhyOperationsHaveNoTimes(t *testing.T) {
 		{
 			[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf43"},
 				{Name: "NCCL_OTF2::IMPORTED_FROM", Value: "Inspector"}},
-			"the imported files have none",
+			"the imported files have no times of GPUs",
 		},
 		{[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf43"},
 			{Name: "NCCL_OTF2::STARTS::KERNEL_CH", Value: "12"}},
