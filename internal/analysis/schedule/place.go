@@ -3,6 +3,9 @@
 package schedule
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
@@ -23,6 +26,7 @@ type worked struct {
 // crowd has what the ranks of a class worked at a place.
 type crowd struct {
 	all          []worked
+	sorted       int // arrivals that were known when all was sorted
 	known, spent int // arrivals that were read ahead, and played
 	medians      []median
 }
@@ -99,11 +103,16 @@ func (p *places) usual(key place, k int, out func(rank int32) bool) median {
 	}
 	m := &c.medians[k]
 	if m.of != c.known {
+		if c.sorted != c.known { // for all scenarios, as each leaves most ranks in
+			slices.SortFunc(c.all, func(a, b worked) int { return cmp.Compare(a.ns, b.ns) })
+			c.sorted = c.known
+		}
 		*m = p.medianOf(c.all, out, func(w *worked) int64 { return w.ns })
 		if 2*m.ranks < c.known {
 			hosts := p.medianOf(c.all, out, func(w *worked) int64 { return w.host })
-			if hosts.ofHost = true; hosts.ranks > m.ranks {
+			if hosts.ranks > m.ranks {
 				*m = hosts
+				m.ofHost = true
 			}
 		}
 		m.of = c.known
