@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
@@ -44,7 +43,7 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 	var killed atomic.Int64
 	opt.Stopped = func(_, pid int) {
 		for _, c := range collectors.Of(dir) {
-			if collectors.Follows(c, pid) && syscall.Kill(c, syscall.SIGKILL) == nil {
+			if collectors.Follows(c, pid) && collectors.Kill(c) == nil {
 				killed.Add(1)
 			}
 		}

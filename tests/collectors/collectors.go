@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
@@ -60,6 +62,26 @@ func Follows(collector, pid int) bool {
 		}
 	}
 	return false
+}
+
+// Kill kills a process and waits until it has ended, which takes a while on a busy machine. A program that goes on before
+// does not know yet that its collector has gone.
+func Kill(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
+		return err
+	}
+	ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); {
+		if n, err := unix.Poll(ended, 1000); n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+	return fmt.Errorf("process %d does not end", pid)
 }
 
 // Await waits until all collectors of a directory have ended and let go of their shards.
