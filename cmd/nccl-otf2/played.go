@@ -39,9 +39,9 @@ func removeScratch() {
 }
 
 // findArchive returns the anchor file of the archive that a path argument means, and the file to name in messages: the
-// anchor itself, the description of a recording of NCCL's calls, or files of another profiler. From a recording it makes
-// an archive in a temporary folder, as the plugin and the collector would, without starting a program; from files of
-// another profiler as the command import does, whose remarks it prints.
+// anchor itself, the description of a recording of NCCL's calls, or files of another profiler. From a recording it
+// makes an archive in a temporary folder, as the plugin and the collector would, without starting a program; from files
+// of another profiler as the command import does, whose remarks it prints.
 func findArchive(arg string) (anchor, name string, err error) {
 	if found := recordingFolders(arg); len(found) > 0 && !hasArchive(arg) {
 		if len(found) > 1 {
