@@ -30,8 +30,8 @@ func (ev *Evidence) writeText(v *Verdict) string {
 	case v.Waited == 0 && ev.Enqueued > 0 && ev.Compared == 0:
 		return notKnown + "only the times of enqueueing are known. " + ev.untimedRemark()
 	case float64(ev.OnlyLaunched) > MuchUnknown*float64(ev.Launched):
-		return fmt.Sprintf(notKnown+"of %.0f %% of the operations only the times of enqueueing are known. ",
-			100*float64(ev.OnlyLaunched)/float64(ev.Launched)) + ev.untimedRemark()
+		return fmt.Sprintf(notKnown+"only the times of enqueueing are known of %d of %d calls. ", ev.OnlyLaunched,
+			ev.Launched) + ev.untimedRemark()
 	case v.Waited == 0 && v.StartUp > 0:
 		return fmt.Sprintf(
 			"Nobody stands out: ranks waited %s at the first operations of communicators, and not later.",

@@ -46,7 +46,7 @@ func TestUnknownWaiting(t *testing.T) {
 func TestOperationsWithoutTimes(t *testing.T) {
 	for only, want := range map[uint64]string{
 		20: "Nobody stands out: ranks waited",
-		21: "Not known who made the others wait: of 21 % of the operations only the times of enqueueing are known. Rank 2 " +
+		21: "Not known who made the others wait: only the times of enqueueing are known of 21 of 100 calls. Rank 2 " +
 			"called its part last, by 40 ms on average, 9 of 10 times: if hosts wait for their GPUs before they go on, " +
 			"the others waited for it. Why.",
 	} {
