@@ -24,13 +24,14 @@ type Recorder struct {
 
 // recorded is what is known of a rank.
 type recorded struct {
-	latest  uint32             // the last part
-	arrived []uint32           // parts whose arrival is written, by their number modulo causes.KeptEnds
-	waited  []uint64           // ns in the operations of these parts
-	shape   map[shape]struct{} // what it calls
-	worked  float64            // ns, start-up left out; each time counts once, also before several operations
-	counted otf2.Timestamp     // until which worked is counted
-	eager   map[int32]struct{} // series in which a send ended before its other end had begun
+	latest  uint32              // the last part
+	arrived []uint32            // parts whose arrival is written, by their number modulo causes.KeptEnds
+	waited  []uint64            // ns in the operations of these parts
+	shape   map[shape]struct{}  // what it calls
+	worked  float64             // ns, start-up left out; each time counts once, also before several operations
+	counted otf2.Timestamp      // until which worked is counted
+	past    map[int32]*pastWork // by series
+	eager   map[int32]struct{}  // series in which a send ended before its other end had begun
 	// partners are the ranks of the world with which it exchanges messages, at most mostPartners
 	partners map[int32]struct{}
 }
@@ -119,7 +120,7 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 	if rank.arrived == nil {
 		rank.arrived, rank.waited = make([]uint32, causes.KeptEnds), make([]uint64, causes.KeptEnds)
 		rank.shape, rank.eager = make(map[shape]struct{}), make(map[int32]struct{})
-		rank.partners = make(map[int32]struct{})
+		rank.partners, rank.past = make(map[int32]struct{}), make(map[int32]*pastWork)
 	}
 	if rank.arrived[l.Seq%causes.KeptEnds] == l.Seq {
 		return
@@ -128,8 +129,8 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 	before, work := int64(0), int64(-1) // unknown, or in start-up: it does not change
 	if l.Before > 0 {
 		before = int64(l.Seq) - int64(l.Before)
-		if !starting && !rank.mayHide(l, uint64(own)) {
-			work = int64(m.Work)
+		if !starting {
+			work = rank.workBefore(l, of, uint64(own), m.Work)
 			rank.addWork(l.Ended, m.Begin, work)
 		}
 	}
@@ -158,7 +159,7 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 // counted before another operation.
 func (r *recorded) addWork(ended, began otf2.Timestamp, work int64) {
 	from := max(ended, r.counted)
-	if began <= from {
+	if began <= from || work < 0 {
 		return
 	}
 	r.worked += float64(work) * float64(began-from) / float64(began-ended)
@@ -167,15 +168,6 @@ func (r *recorded) addWork(ended, began otf2.Timestamp, work int64) {
 
 // refer records that a part of a rank is needed again.
 func (r *Recorder) refer(rank int32, seq uint32) { r.depth = max(r.depth, r.ranks[rank].latest-seq+1) }
-
-// mayHide reports whether a rank may have worked for an operation while the one before waited, for an unknown time: it
-// had called it by then, and began it in less than a part of the wait.
-func (r *recorded) mayHide(l *causes.Local, own uint64) bool {
-	at := l.Before % causes.KeptEnds
-	return r.arrived[at] == l.Before && (!l.Called || l.Ready < l.Ended) && own < r.waited[at]/hiddenPart
-}
-
-const hiddenPart = 8
 
 // Collective takes a collective; see causes.Follower.
 func (r *Recorder) Collective(op *causes.Operation, members []causes.Member, came []lateness.Arrival,
