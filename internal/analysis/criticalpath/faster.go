@@ -75,6 +75,7 @@ func (ch *Changes) Play(run *schedule.Recorder, r *Result) (saved []int64) {
 	if r == nil {
 		return saved
 	}
+	r.worked = run.Worked()
 	each := make([]uint64, ch.ranks)
 	for i := range ch.rows {
 		w, g := &ch.rows[i], &gains[i]

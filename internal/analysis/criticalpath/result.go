@@ -36,6 +36,8 @@ type Result struct {
 	GainsNotKnown string `json:"gains_not_known,omitempty"`
 
 	Trace *Trace `json:"-"` // nil: the steps were not requested
+
+	worked []float64 // by rank, in ns
 }
 
 // ActivityRow sums up an activity over all ranks.

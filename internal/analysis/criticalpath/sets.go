@@ -73,12 +73,15 @@ const (
 	leastSetWork = 0.25 // part of the gain for which each of its ranks worked longer than the median of the others
 	leastSetRank = 0.5  // part of the gain from which on a single rank of the set explains it
 	timesNextSet = 1.5  // times the gain of ranks that are named, and of sets of other ranks
+	// timesNextRole is how many times more than other roles differ from each other a role without counterparts must
+	// differ from them.
+	timesNextRole = 1.1
 )
 
 // NameSet lets the verdict name the ranks that belong together and made the others wait together, if those that it
 // names are none, or some of these. roles are the ranks of the world by the work that they do.
 func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict, roles [][]int) {
-	best := r.slowest(c, roles)
+	best := r.slowest(roles)
 	if best == nil || len(v.Culprits) >= max(len(best.Ranks), 1) {
 		return
 	}
@@ -108,11 +111,11 @@ func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict, roles [][]int) {
 
 // slowest returns the set with the greatest gain, of those whose gain and work are clearly greater than by chance; nil
 // if there is none.
-func (r *Result) slowest(c *causes.Result, roles [][]int) (best *WhatIf) {
+func (r *Result) slowest(roles [][]int) (best *WhatIf) {
 	for i := range r.WhatIf {
 		w := &r.WhatIf[i]
 		if !w.isCandidate() || float64(*w.Least) < leastSetGain*float64(r.Steady) || w.Operations < causes.LeastTimes ||
-			w.moreWork(c.Ranks, roles) < leastSetWork*float64(w.Gain) {
+			w.moreWork(r.worked, roles) < leastSetWork*float64(w.Gain) {
 			continue
 		}
 		if best == nil || w.Gain > best.Gain {
@@ -153,15 +156,15 @@ func (w *WhatIf) isCandidate() bool {
 }
 
 // moreWork returns how much longer, in ns, each rank of the set worked at least than the median of the other ranks.
-// Where no other ranks do the same work, two other roles at least are needed that differ less from each other than from
-// the set; otherwise it returns 0.
-func (w *WhatIf) moreWork(ranks []causes.Rank, roles [][]int) float64 {
+// Where no other ranks do the same work, two other roles at least are needed that differ clearly less from each other
+// than from the set; otherwise it returns 0.
+func (w *WhatIf) moreWork(worked []float64, roles [][]int) float64 {
 	least, others := math.Inf(1), []float64(nil)
-	for i := range ranks {
-		if w.has(i) {
-			least = min(least, ranks[i].Worked)
+	for rank, ns := range worked {
+		if w.has(rank) {
+			least = min(least, ns)
 		} else {
-			others = append(others, ranks[i].Worked)
+			others = append(others, ns)
 		}
 	}
 	more := least - stats.Median(others)
@@ -175,7 +178,7 @@ func (w *WhatIf) moreWork(ranks []causes.Rank, roles [][]int) float64 {
 		}
 		sum := 0.0
 		for _, rank := range role {
-			sum += ranks[rank].Worked
+			sum += worked[rank]
 		}
 		work = append(work, sum/float64(len(role)))
 	}
@@ -183,7 +186,7 @@ func (w *WhatIf) moreWork(ranks []causes.Rank, roles [][]int) float64 {
 		return 0
 	}
 	most := slices.Max(work)
-	if least-most < most-slices.Min(work) {
+	if least-most < timesNextRole*(most-slices.Min(work)) {
 		return 0
 	}
 	return more

@@ -85,6 +85,16 @@ func NewRecorder(ranks int) *Recorder {
 		groups: make(map[otf2.CommRef][]int32)}
 }
 
+// Worked returns how long each rank worked, start-up left out, in ns; where that is unknown, as long as causes takes to
+// be likely.
+func (r *Recorder) Worked() []float64 {
+	all := make([]float64, len(r.ranks))
+	for i := range all {
+		all[i] = r.ranks[i].worked
+	}
+	return all
+}
+
 // Kinds of records.
 const (
 	arrival int64 = iota
@@ -131,7 +141,11 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 		before = int64(l.Seq) - int64(l.Before)
 		if !starting {
 			work = rank.workBefore(l, of, uint64(own), m.Work)
-			rank.addWork(l.Ended, m.Begin, work)
+			likely := uint64(work)
+			if work < 0 {
+				likely = m.Work
+			}
+			rank.addWork(l.Ended, m.Begin, likely)
 		}
 	}
 	rank.arrived[l.Seq%causes.KeptEnds], rank.waited[l.Seq%causes.KeptEnds] = l.Seq, 0
@@ -157,12 +171,16 @@ func (r *Recorder) arrive(m *causes.Member, of int32, starting bool) {
 
 // addWork adds what a rank worked between an operation that ended and one that began, in ns: the part of it that is not
 // counted before another operation.
-func (r *recorded) addWork(ended, began otf2.Timestamp, work int64) {
+func (r *recorded) addWork(ended, began otf2.Timestamp, work uint64) {
 	from := max(ended, r.counted)
-	if began <= from || work < 0 {
+	switch {
+	case began > from:
+		r.worked += float64(work) * float64(began-from) / float64(began-ended)
+	case began == ended && ended > r.counted: // all of it was done while the operation before waited
+		r.worked += float64(work)
+	default:
 		return
 	}
-	r.worked += float64(work) * float64(began-from) / float64(began-ended)
 	r.counted = began
 }
 

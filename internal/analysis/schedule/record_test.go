@@ -65,7 +65,9 @@ func TestWorkBeforeSeveralOperations(t *testing.T) {
 	r.addWork(100, 400, 300) // the same
 	r.addWork(200, 500, 300) // a third of it is new
 	r.addWork(500, 600, 50)  // half of the time was spent otherwise
-	testkit.Equal(t, r.worked, 300+100+50, "ns worked")
+	r.addWork(700, 700, 80)  // while the operation before waited
+	r.addWork(700, 700, 80)  // the same
+	testkit.Equal(t, r.worked, 300+100+50+80, "ns worked")
 }
 
 // In a collective that waits for all, nobody ends before the last one begins; clocks may say so. In a Broadcast, a member

@@ -25,10 +25,9 @@ type roles struct {
 
 func (r *Recorder) roles() *roles {
 	n := len(r.ranks)
-	o := &roles{same: newUnion(n), alike: make([]int32, n), worked: make([]float64, n)}
+	o := &roles{same: newUnion(n), alike: make([]int32, n), worked: r.Worked()}
 	shapes := make(map[string]int32)
 	for i := range r.ranks {
-		o.worked[i] = r.ranks[i].worked
 		all := slices.SortedFunc(maps.Keys(r.ranks[i].shape), func(a, b shape) int {
 			return cmp.Or(cmp.Compare(a.function, b.function), cmp.Compare(a.members, b.members),
 				cmp.Compare(a.peer, b.peer))
