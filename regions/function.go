@@ -92,7 +92,7 @@ func (c *Collective) Rooted() bool {
 }
 
 // Bytes returns what a member sends and receives if each rank contributes (or gets) share bytes, as Score-P counts it
-// for the MPI operation of the same name; docs/architecture.md has the formulas.
+// for the MPI operation of the same name; docs/internals.md has the formulas.
 func (c *Collective) Bytes(share, ranks uint64, root bool) (sent, received uint64) {
 	all := ranks * share
 	switch {

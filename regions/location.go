@@ -11,7 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Rows of the timeline and their names. docs/architecture.md, "Rows", lists what has a row of its own.
+// Rows of the timeline and their names. docs/internals.md, "Rows", lists what has a row of its own.
 
 // location is one row of the timeline and the end of its event file.
 type location struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 )
 
-// Ordinals: the n-th collective of a function on a communicator is the n-th on all its members (docs/architecture.md,
+// Ordinals: the n-th collective of a function on a communicator is the n-th on all its members (docs/internals.md,
 // "Windows"). NCCL's own numbers only check it (docs/nccl-profiler-api.md §4.3).
 
 // numbering numbers the operations of one function on one communicator rank and keeps the running hash by which unify

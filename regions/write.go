@@ -13,7 +13,7 @@ import (
 )
 
 // Operations as events: the region of a plan, whether a collective is blocking or a request, and its sent and received
-// bytes. docs/architecture.md, "Operations", maps NCCL's events to OTF2's records.
+// bytes. docs/internals.md, "Operations", maps NCCL's events to OTF2's records.
 
 // planWriter writes plans and their operations onto the rows of communicator ranks and their channels.
 type planWriter struct {
