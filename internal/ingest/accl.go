@@ -109,7 +109,8 @@ func (in *input) addACCL(text []byte) error {
 	of := in.inspectorOf(k, "JSONL of accl-profiler", acclLacks)
 	if l.Summary != nil {
 		dropped := l.Summary.Dropped + min(l.Summary.Leaked, maxOrdinal)
-		of.setDropped(fmt.Sprint(id, " ", rank), inspectorStats{Coll: dropped})
+		of.setDropped(&inspectorHeader{ID: fmt.Sprintf("%#x", id), Rank: rank, Ranks: f.ranks}, minTime,
+			inspectorStats{Coll: dropped})
 		return nil
 	}
 	switch {
@@ -121,12 +122,14 @@ func (in *input) addACCL(text []byte) error {
 		return tooManyRanks(f.ranks)
 	case coll.Took.value > maxMicros:
 		return errors.New("an operation that takes centuries")
-	case coll.Number > maxOrdinal:
+	case !coll.placed():
+		return errUnplaced
+	case coll.Number.value > maxOrdinal:
 		return errors.New("an operation whose number no job reaches")
 	}
 	s := sample{
 		header: inspectorHeader{ID: fmt.Sprintf("%#x", id), Rank: rank, Ranks: f.ranks}, id: id,
-		function: coll.Function, number: coll.Number, size: coll.Size,
+		function: coll.Function, number: coll.Number.value, size: coll.Size.value,
 		algo: known(coll.Algo), proto: known(coll.Proto),
 	}
 	if coll.Channels > 0 && coll.Channels < 256 {

@@ -37,6 +37,8 @@ func FuzzImport(f *testing.F) {
 	f.Add([]byte(exampleText(0, 7, 5, 2, true) + exampleText(1, 8, 0, 1, false)))
 	f.Add([]byte(framedLine(1, "v4.1", lossyCollective(1<<40)) + framedLine(2, "v4.1", lossyMessage("Send", 9, 1)) +
 		framedLine(1, "v4.1", `"dump_stats":{"coll_dropped_total":7,"p2p_dropped_total":9}`)))
+	f.Add([]byte(framedLine(1, "v4.1", `"dump_stats":{"coll_dropped_total":7,"p2p_dropped_total":9}`) +
+		`{"energy":1}{"energy":2}` + "\x00"))
 	f.Add(testkit.Read(f, "testdata/flightrecorder/missing/nccl_trace_rank_0"))
 	f.Add(testkit.Read(f, "testdata/flightrecorder/mismatch/nccl_trace_rank_2.json"))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -244,12 +244,36 @@ func (in *input) addLine(number int, text []byte, last bool) error {
 	if text = in.unframe(number, text); len(text) == 0 {
 		return nil
 	}
+	for at := firstValue(text); at > 0; at = firstValue(text) { // each counts as a line
+		if err := in.addRecord(number, text[:at], false); err != nil {
+			return err
+		}
+		in.result.Lines++
+		in.counts["LINES"]++
+		text = text[at:]
+	}
+	return in.addRecord(number, text, last)
+}
+
+// firstValue returns where the first of several values on a line ends; 0 if there are not several.
+func firstValue(text []byte) int {
+	i := bytes.Index(text, []byte("}{"))
+	if i < 0 || !json.Valid(mend.JSON(text[:i+1])) {
+		return 0
+	}
+	return i + 1
+}
+
+// addRecord adds what a line has.
+func (in *input) addRecord(number int, text []byte, last bool) error {
 	var l line
 	err := decode(text, &l)
 	var kind lineKind
 	if err == nil {
 		l.inherit(&in.marker)
-		kind, err = l.kind()
+		if kind, err = l.kind(); err == errNoKind && in.marker.Header != nil { // of the last line with a header
+			kind, err = lineOther, nil
+		}
 	}
 	if err == nil && kind == lineAccl {
 		err = in.addACCL(text)
@@ -302,7 +326,7 @@ func (in *input) unframe(number int, text []byte) []byte {
 
 // malformed counts a damaged line; the last line may be incomplete instead.
 func (in *input) malformed(number int, text []byte, last bool, err error) {
-	if last && !json.Valid(mend.JSON(text)) {
+	if last && (len(bytes.Trim(text, "\x00")) == 0 || !json.Valid(mend.JSON(text))) { // cut off, or never written
 		in.result.Truncated++
 		in.counts["TRUNCATED"]++
 		return

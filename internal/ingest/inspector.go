@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/loss"
+	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -39,17 +41,17 @@ type (
 		Function string          `json:"coll"`
 		Algo     string          `json:"coll_algo"` // "unknown": not stated
 		Proto    string          `json:"coll_proto"`
-		Number   uint64          `json:"coll_sn"` // NCCL's sequence number
-		Size     uint64          `json:"coll_msg_size_bytes"`
+		Number   whole           `json:"coll_sn"` // NCCL's sequence number
+		Size     whole           `json:"coll_msg_size_bytes"`
 		Took     measure         `json:"coll_exec_time_us"`
 		Source   string          `json:"coll_timing_source"`
 		Trace    *inspectorTrace `json:"event_trace_ts"`
 	}
 	inspectorP2P struct {
 		Function string          `json:"p2p"`
-		Number   uint64          `json:"p2p_sn"` // counted by Inspector, per communicator rank
+		Number   whole           `json:"p2p_sn"` // counted by Inspector, per communicator rank
 		Peer     int32           `json:"p2p_peer"`
-		Size     uint64          `json:"p2p_msg_size_bytes"`
+		Size     whole           `json:"p2p_msg_size_bytes"`
 		Took     measure         `json:"p2p_exec_time_us"`
 		Source   string          `json:"p2p_timing_source"`
 		Trace    *inspectorTrace `json:"event_trace_ts"`
@@ -89,6 +91,12 @@ func (l *line) inherit(marker *line) {
 	}
 }
 
+// errUnplaced says that it is not known which operation a record is of, or of what size.
+var errUnplaced = errors.New("an operation whose number or size is none")
+
+// placed reports whether number and size are known.
+func (c *inspectorColl) placed() bool { return c.Number.known && c.Size.known }
+
 func (l *line) inspectable() error {
 	switch {
 	case l.Coll != nil && l.Coll.Function == "" || l.P2P != nil && l.P2P.Function == "":
@@ -105,7 +113,9 @@ func (l *line) inspectable() error {
 		return fmt.Errorf("a message with rank %d of %d", l.P2P.Peer, l.Header.Ranks)
 	case l.Coll != nil && l.Coll.Took.value > maxMicros || l.P2P != nil && l.P2P.Took.value > maxMicros:
 		return errors.New("an operation that takes centuries")
-	case l.Coll != nil && l.Coll.Number > maxOrdinal || l.P2P != nil && l.P2P.Number > maxOrdinal:
+	case l.Coll != nil && !l.Coll.placed() || l.P2P != nil && !(l.P2P.Number.known && l.P2P.Size.known):
+		return errUnplaced
+	case l.Coll != nil && l.Coll.Number.value > maxOrdinal || l.P2P != nil && l.P2P.Number.value > maxOrdinal:
 		return errors.New("an operation whose number no job reaches")
 	}
 	if _, err := strconv.ParseUint(strings.TrimPrefix(l.Header.ID, "0x"), 16, 64); err != nil {
@@ -140,17 +150,15 @@ type sample struct {
 func newSample(l *line) sample {
 	s := sample{header: *l.Header, dumped: l.Metadata.Dumped * 1000}
 	s.id, _ = strconv.ParseUint(strings.TrimPrefix(l.Header.ID, "0x"), 16, 64)
-	if s.header.Name == "unknown" { // what Inspector writes for none
-		s.header.Name = ""
-	}
+	s.header.Name = commName(s.header.Name)
 	source, trace := "", (*inspectorTrace)(nil)
 	if c := l.Coll; c != nil {
-		s.function, s.number, s.size, source, trace = c.Function, c.Number, c.Size, c.Source, c.Trace
+		s.function, s.number, s.size, source, trace = c.Function, c.Number.value, c.Size.value, c.Source, c.Trace
 		s.setDuration(c.Took)
 		s.algo, s.proto = known(c.Algo), known(c.Proto)
 	} else {
 		p := l.P2P
-		s.function, s.number, s.size, source, trace = p.Function, p.Number, p.Size, p.Source, p.Trace
+		s.function, s.number, s.size, source, trace = p.Function, p.Number.value, p.Size.value, p.Source, p.Trace
 		s.setDuration(p.Took)
 		s.message, s.peer = true, p.Peer
 	}
@@ -213,17 +221,24 @@ type inspected struct {
 	pid     int
 	from    string // the format
 	samples []sample
-	dropped map[string]inspectorStats // last statement, by communicator and rank
-	proxies uint64                    // records of the proxies' work
-	lacks   []string                  // what such data does not contain
-	base    uint64                    // number of the first message
+	dropped map[string]*droppedOf // by communicator and rank
+	proxies uint64                // records of the proxies' work
+	lacks   []string              // what such data does not contain
+	base    uint64                // number of the first message
+}
+
+// droppedOf is the last statement of what was dropped of a communicator rank.
+type droppedOf struct {
+	inspectorStats
+	header inspectorHeader
+	dumped uint64 // ns
 }
 
 // add adds a line of the process.
 func (in *inspected) add(l *line) {
 	switch {
 	case l.Stats != nil:
-		in.setDropped(fmt.Sprint(l.Header.ID, " ", l.Header.Rank), *l.Stats)
+		in.setDropped(l.Header, l.Metadata.Dumped*1000, *l.Stats)
 	case l.Coll != nil || l.P2P != nil:
 		in.samples = append(in.samples, newSample(l))
 	default:
@@ -231,13 +246,16 @@ func (in *inspected) add(l *line) {
 	}
 }
 
+// key names a communicator rank.
+func (h *inspectorHeader) key() string { return fmt.Sprint(h.ID, " ", h.Rank) }
+
 // setDropped notes how much was dropped of a communicator rank in total.
-func (in *inspected) setDropped(of string, n inspectorStats) {
+func (in *inspected) setDropped(h *inspectorHeader, dumped uint64, n inspectorStats) {
 	if in.dropped == nil {
-		in.dropped = make(map[string]inspectorStats)
+		in.dropped = make(map[string]*droppedOf)
 	}
-	d := in.dropped[of]
-	in.dropped[of] = inspectorStats{max(d.Coll, n.Coll), max(d.P2P, n.P2P)}
+	d := keyed.EntryMade(in.dropped, h.key(), func() *droppedOf { return &droppedOf{header: *h, dumped: dumped} })
+	d.inspectorStats = inspectorStats{max(d.Coll, n.Coll), max(d.P2P, n.P2P)}
 }
 
 // Reasons for which the writer dropped records.
@@ -316,7 +334,10 @@ func (in *inspected) writeRecords(p *processWriter) error {
 			first = min(first, s.begin)
 		}
 		h := samples[0].header
-		lost.P2P = max(lost.P2P, in.dropped[fmt.Sprint(h.ID, " ", h.Rank)].P2P)
+		if d := in.dropped[h.key()]; d != nil {
+			lost.P2P = max(lost.P2P, d.P2P)
+			d.dumped = 0 // the rank has data
+		}
 		p.comms = append(p.comms, description.Comm{
 			ID: samples[0].id, Name: h.Name, NRanks: h.Ranks, Rank: h.Rank, NNodes: h.Nodes, InitTime: first,
 			LostMessages: lost.P2P,
@@ -326,6 +347,7 @@ func (in *inspected) writeRecords(p *processWriter) error {
 		}
 	}
 	in.countLosses(p, absent)
+	in.addSilent(p)
 	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.begin, b.begin) })
 	for i := range all {
 		switch all[i].function {
@@ -337,6 +359,26 @@ func (in *inspected) writeRecords(p *processWriter) error {
 		}
 	}
 	return nil
+}
+
+// addSilent adds the communicator ranks of which everything was dropped.
+func (in *inspected) addSilent(p *processWriter) {
+	for _, key := range slices.Sorted(maps.Keys(in.dropped)) {
+		d := in.dropped[key]
+		if h := d.header; d.dumped > 0 && h.Rank >= 0 && h.Ranks > 1 {
+			id, _ := strconv.ParseUint(strings.TrimPrefix(h.ID, "0x"), 16, 64)
+			p.comms = append(p.comms, description.Comm{ID: id, Name: commName(h.Name), NRanks: h.Ranks, Rank: h.Rank,
+				NNodes: h.Nodes, InitTime: d.dumped, LostMessages: d.P2P})
+		}
+	}
+}
+
+// commName returns the name of a communicator; "unknown" is what Inspector writes for none.
+func commName(name string) string {
+	if name == "unknown" {
+		return ""
+	}
+	return name
 }
 
 type placed struct {

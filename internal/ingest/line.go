@@ -219,6 +219,9 @@ const (
 	lineOther // a record of a kind that is not used
 )
 
+// errNoKind says that a record is of no kind that is known.
+var errNoKind = errors.New("no record of a kind that is known: see docs/export.md")
+
 // kind returns the kind of a line, or an error that names the member that a record of its kind lacks.
 func (l *line) kind() (lineKind, error) {
 	switch {
@@ -252,7 +255,7 @@ func (l *line) kind() (lineKind, error) {
 	case l.RecordType != "":
 		return lineOther, nil
 	}
-	return 0, errors.New("no record of a kind that is known: see docs/export.md")
+	return 0, errNoKind
 }
 
 // measure is a measured value of an operation with any decimals; it is unknown if the input has no number.
@@ -266,6 +269,23 @@ func (m *measure) UnmarshalJSON(b []byte) error {
 	v, err := strconv.ParseFloat(string(b), 64)
 	if err == nil && v >= 0 {
 		m.value, m.known = v, true
+	}
+	return nil
+}
+
+// whole is a number without decimals; it is unknown if the input has none.
+type whole struct {
+	value uint64
+	known bool
+}
+
+// UnmarshalJSON reads whole numbers ≥ 0 in any notation, also in quotes; anything else is unknown.
+func (w *whole) UnmarshalJSON(b []byte) error {
+	text := strings.Trim(string(b), `"`)
+	if v, err := strconv.ParseUint(text, 10, 64); err == nil {
+		w.value, w.known = v, true
+	} else if v, err := strconv.ParseFloat(text, 64); err == nil && v >= 0 && v < 1<<53 && v == math.Trunc(v) {
+		w.value, w.known = uint64(v), true
 	}
 	return nil
 }

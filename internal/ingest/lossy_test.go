@@ -143,6 +143,77 @@ func TestTheRestOfTheFileStays(t *testing.T) {
 		res.NotUsed["REPEATED_OPERATIONS"] == 4 && report.Summary.Operations == 1, "%+v, %+v", res, report.Summary)
 }
 
+// Whatever else is in a file of Inspector's: operations that have a number are matched by it, losses are what the file
+// says, and nobody is accused.
+func TestOddFilesOfInspector(t *testing.T) {
+	unnumbered := strings.Replace(lossyCollective(3), `"coll_sn":3`, `"coll_sn":nan`, 1)
+	dropped := func(n int) string { return fmt.Sprintf(`"dump_stats":{"coll_dropped_total":%d}`, n) }
+	// lines are each rank's, in place of a fourth operation.
+	for what, c := range map[string]struct {
+		lines                        func(rank int) string
+		operations, lost, lineErrors uint64
+		notUsed                      string
+	}{
+		"numbers in other notations": {func(rank int) string {
+			return framedLine(rank, "v5.0", strings.NewReplacer(`"coll_sn":3`, `"coll_sn":"3"`, "1048576",
+				"1048576.0").Replace(lossyCollective(3)))
+		}, 4, 0, 0, ""},
+		"a number that is none": {func(rank int) string {
+			return framedLine(rank, "v4.0", unnumbered) + framedLine(rank, "v4.0", lossyCollective(4))
+		}, 4, 4, 4, ""},
+		"a negative number": {func(rank int) string {
+			return framedLine(rank, "v4.0", strings.Replace(unnumbered, "nan", "-1", 1))
+		}, 3, 0, 4, ""},
+		"several records on a line": {func(rank int) string {
+			return strings.ReplaceAll(framedLine(rank, "v4.0", lossyCollective(3))+
+				strings.Repeat(framedLine(rank, "v4.0", lossyCollective(4)), 2), "\n", "") + "\n"
+		}, 5, 0, 0, "REPEATED_OPERATIONS"},
+		"an unknown kind without header": {func(rank int) string {
+			return framedLine(rank, "v5.0", dropped(0)) + "{" + lossyCollective(3) + "}\n" + `{"energy":{"joules":5}}` + "\n"
+		}, 4, 0, 0, "OTHER_RECORDS"},
+		"a counter that is none": {func(rank int) string {
+			return framedLine(rank, "v4.1", strings.Replace(dropped(5), "5", "inf", 1))
+		}, 3, 0, 0, ""},
+		"more dropped than numbers show": {func(rank int) string { return framedLine(rank, "v4.1", dropped(rank)) },
+			3, 6, 0, ""},
+	} {
+		text := ""
+		for rank := range 4 {
+			for number := range uint64(3) {
+				text += framedLine(rank, "v4.0", lossyCollective(number))
+			}
+			text += c.lines(rank)
+		}
+		res, report := importText(t, "odd.jsonl", text)
+		lost := uint64(0)
+		for _, n := range report.Summary.Lost {
+			lost += n
+		}
+		testkit.Check(t, res.Malformed == c.lineErrors && report.Summary.Operations == c.operations && lost == c.lost &&
+			(c.notUsed == "" || res.NotUsed[c.notUsed] == 4), "%s: %+v, %d operations, %d lost", what, res,
+			report.Summary.Operations, lost)
+	}
+}
+
+// A process of which everything was dropped is of its job nevertheless, with its losses.
+func TestEverythingOfARankWasDropped(t *testing.T) {
+	text := ""
+	for rank := range 4 {
+		for number := range uint64(5) {
+			if rank != 2 {
+				text += framedLine(rank, "v4.1", lossyCollective(number))
+			}
+		}
+	}
+	text += framedLine(2, "v4.1", `"dump_stats":{"coll_dropped_total":5,"p2p_dropped_total":1}`) +
+		strings.Repeat("\x00", 512) // and what was never written
+	res, report := importText(t, "dropped.jsonl", text)
+	s := &report.Summary
+	testkit.Check(t, res.Malformed == 0 && res.Truncated == 1 && s.Operations == 0 && s.LeftOut == 15 &&
+		len(s.LostByProcess) == 1 && s.LostByProcess[0] == operations.LostOf{Process: "Rank 2", Lost: 6}, "%+v, %+v",
+		res, s)
+}
+
 // An export says where its archive is incomplete, so that nobody is accused of what it lacks.
 func TestExportsOfIncompleteArchives(t *testing.T) {
 	text := ""
