@@ -26,7 +26,7 @@ const (
 	AttrEventID                                // the event's handle: process tag, type, number
 	AttrParentID                               // the parent event's handle
 	AttrTimingSource                           // where the interval comes from: "gpu", "network", "enqueue"
-	AttrUnfinished                             // 1: the region was still open when the data ended
+	AttrUnfinished                             // 1: the region was still open when the data ended; see UnderWay
 	AttrChannel                                // NCCL channel, 0 … 63
 	AttrStep                                   // number of a network transfer within its ProxyOp
 	AttrPeer                                   // rank in the communicator that a network transfer goes to or comes from
@@ -157,7 +157,9 @@ var Attributes = [numAttributes]Attribute{
 	{AttrEventID, "EVENT_ID", otf2.TypeUint64, "Id of the NCCL event"},
 	{AttrParentID, "PARENT_ID", otf2.TypeUint64, "Id of the parent NCCL event"},
 	{AttrTimingSource, "TIMING_SOURCE", otf2.TypeString, "What the interval is: gpu, network or enqueue"},
-	{AttrUnfinished, "UNFINISHED", otf2.TypeUint8, "1 if the region was open when the recording ended"},
+	{AttrUnfinished, "UNFINISHED", otf2.TypeUint8,
+		"1 if the region was open when the recording ended; of operations whose end NCCL had not reported then, plus 2, " +
+			"plus 4 if they were running, plus 8 if their GPU had begun them"},
 	{AttrChannel, "CHANNEL", otf2.TypeUint32, "NCCL channel"},
 	{AttrStep, "STEP", otf2.TypeUint32, "Number of the transfer within its proxy operation"},
 	{AttrPeer, "PEER", otf2.TypeUint32, "The other end's rank in the communicator"},

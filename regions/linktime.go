@@ -204,6 +204,9 @@ func (p *plan) heldMost(when gpuclock.Interval, source string) (most *gpuTurn, n
 
 // turnAttributes add the GPU's part in a plan's transfers.
 func (p *plan) turnAttributes(a *otf2.AttributeList, when gpuclock.Interval, source string) {
+	if p.ops[0].addCarried(a, false) {
+		return
+	}
 	if u, held, first := p.heldMost(when, source); u != nil {
 		a.Uint64(AttrGPUHeld, held)
 		a.Uint64(AttrGPUHeldFirst, first)
@@ -235,7 +238,7 @@ func (op *operation) busiestLink() (most *link) {
 // linkAttributes add the link that an operation kept busy longest.
 func (op *operation) linkAttributes(a *otf2.AttributeList) {
 	l := op.busiestLink()
-	if l == nil || l.peer < 0 {
+	if op.addCarried(a, true) || l == nil || l.peer < 0 {
 		return
 	}
 	a.Uint32(AttrLinkPeer, uint32(l.peer))

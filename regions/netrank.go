@@ -318,7 +318,7 @@ func (net *network) followOldest(s *netSide, t uint64) {
 	}
 	net.leavePhase(s, t, false)
 	p := s.head
-	if p == nil || s.loc == nil {
+	if p == nil || s.loc == nil || net.opts.NoPhases {
 		return
 	}
 	s.phase = openNetPhase{phase: p.phase, start: t, peer: -1}

@@ -76,11 +76,11 @@ func (c *commRank) underWay(out []description.Pending) []description.Pending {
 
 func (op *operation) describePending(ordinal uint64) description.Pending {
 	p := op.plan
-	since, state := p.enqueue.start, "enqueued"
+	since, state, way := p.enqueue.start, "enqueued", p.underWay()
 	if op.call != nil && !op.call.graph {
 		since = min(since, op.call.start)
 	}
-	if p.gpu.open > 0 || p.net.open > 0 {
+	if way&Running != 0 {
 		state = "running"
 	}
 	stream := op.stream
@@ -90,7 +90,7 @@ func (op *operation) describePending(ordinal uint64) description.Pending {
 	count, datatype := op.requestedElements()
 	return description.Pending{
 		Comm: p.comm.index, Function: op.sequenceKey(), Ordinal: ordinal, Since: since, State: state,
-		Begun: p.gpu.stamps.Reported > 0, LastNet: op.net.lastPhase,
+		Begun: way&Begun != 0, LastNet: op.net.lastPhase,
 		Count: count, Datatype: datatype, Root: int(op.root), Stream: stream, Transfers: op.openTransfers(),
 	}
 }

@@ -46,8 +46,9 @@ type enqueueing struct {
 // completion is whether and when the last child of a plan has ended.
 type completion struct {
 	openTasks int
-	at        uint64 // when the last child ended; 0 before
-	forced    bool   // ended by a limit or at the end
+	at        uint64   // when the last child ended; 0 before
+	forced    bool     // ended by a limit or at the end
+	underWay  UnderWay // at the end
 }
 
 // planMemory is the memory of a plan with its operations, as far as it counts in the bound of the queues.
@@ -163,6 +164,9 @@ func (ops *operations) noteCompletion(p *plan, t uint64) {
 	}
 	if p.captureOnly {
 		p.completion.at = t
+		return
+	}
+	if t := p.importedTimes(); t != nil && t.UnderWay != 0 {
 		return
 	}
 	due, missing := 0, 0

@@ -115,7 +115,9 @@ func (ops *operations) writeQueue(c *commRank, now uint64, mode drainMode) {
 			if mode < drainEnded && !ops.isOverdue(c, p, now) {
 				return
 			}
-			if mode != drainAll {
+			if mode == drainAll {
+				p.completion.underWay = p.underWay()
+			} else {
 				c.rememberOvertaken(p)
 			}
 			p.completion.forced = true

@@ -4,6 +4,7 @@ package regions
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/sequence"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -105,13 +106,15 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 	}
 	if timesAreStamps(p, source, gpuSource) && p.endsEarly() {
 		a.Uint8(AttrEndsEarly, 1)
-		pw.early += uint64(len(p.ops))
 		if last := p.lastGiven(); last > when.End {
 			a.Uint64(AttrGPULast, last-when.Begin)
 		}
 	}
 	pw.timing.kernelAttributes(a, p, gpuSource)
 	p.turnAttributes(a, when, source)
+	if slices.ContainsFunc(a.Values(), func(v otf2.AttributeValue) bool { return v.ID == AttrEndsEarly }) {
+		pw.early += uint64(len(p.ops))
+	}
 	if p.graph {
 		a.Uint8(AttrGraph, 1)
 	}
@@ -120,8 +123,12 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 			a.Uint64(AttrStream, *s)
 		}
 	}
+	unfinished := uint8(p.completion.underWay)
 	if p.completion.forced && (!p.enqueue.stopped || p.completion.openTasks > 0 || p.gpu.open > 0) {
-		a.Uint8(AttrUnfinished, 1)
+		unfinished |= 1
+	}
+	if unfinished != 0 {
+		a.Uint8(AttrUnfinished, unfinished)
 	}
 	return a
 }

@@ -98,7 +98,8 @@ type lines struct {
 	rawOpen    map[otf2.LocationRef]rawOpen
 	made       uint64 // number of ids generated
 	mask       string // event mask, as the archive states it; "" if unknown
-	incomplete bool   // the archive lacks part of the communication, or a selection is exported
+	incomplete bool   // the archive may lack operations, or a selection is exported
+	counts     [3]counter
 	api        string
 
 	// The communicator of a call may become known only when an operation names the call as its parent. Until then, or
@@ -120,7 +121,10 @@ func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 	r := l.parts.Reader()
 	r.Enter, r.Leave, r.Life, r.Sums = l.enterRegion, l.leaveRegion, l.writeLife, e.countNetSums
 	ps := property.Read(e.archive.Anchor)
-	l.incomplete = ps.Incomplete() || e.opts.Selection != nil
+	l.incomplete = lacksOperations(ps) || e.opts.Selection != nil
+	first := len(e.result.Files) == 0
+	l.counts = [...]counter{{"lost", lossesOf(ps, p.number)}, {"oddities", sumsOf(ps, property.Oddities, first)},
+		{"network", sumsOf(ps, property.Network, first)}}
 	l.mask, l.api = ps.Text(property.EventMask), ps.Text(property.APIVersion)
 	return l
 }
@@ -314,8 +318,32 @@ func (l *lines) writeExtensions(j *jsonWriter, p *operations.Part) {
 	if p.Graph {
 		j.boolean("graph", true)
 	}
-	if unfinished, _ := l.rows.attributes.Last(p.Attributes, regions.AttrUnfinished); unfinished != 0 {
+	unfinished, _ := l.rows.attributes.Last(p.Attributes, regions.AttrUnfinished)
+	if unfinished&1 != 0 {
 		j.boolean("unfinished", true)
+	}
+	if way := regions.UnderWay(unfinished); way&regions.Enqueued != 0 {
+		j.text("state", map[bool]string{false: "enqueued", true: "running"}[way&regions.Running != 0])
+		j.boolean("begun", way&regions.Begun != 0)
+	}
+	l.writeCarried(j, p)
+}
+
+// writeCarried writes the attributes that only the events of GPUs and the network give.
+func (l *lines) writeCarried(j *jsonWriter, p *operations.Part) {
+	carried := 0
+	for i := range p.Attributes {
+		ref, known := l.rows.attributes.Resolve(p.Attributes[i].ID)
+		if !known || !regions.IsCarried(ref) {
+			continue
+		}
+		if carried++; carried == 1 {
+			j.object("attributes")
+		}
+		j.unsigned(regions.Attributes[ref].Name, p.Attributes[i].Bits)
+	}
+	if carried > 0 {
+		j.raw("}")
 	}
 }
 
@@ -441,6 +469,16 @@ func (l *lines) writeLifecycle(function string, row *row, t otf2.Timestamp) {
 			j.text("source", l.timingSource())
 			if l.incomplete {
 				j.boolean("incomplete", true)
+			}
+			for _, c := range l.counts {
+				if len(c.n) == 0 {
+					continue
+				}
+				j.object(c.name)
+				for _, what := range slices.Sorted(maps.Keys(c.n)) {
+					j.unsigned(what, c.n[what])
+				}
+				j.raw("}")
 			}
 		}
 	}

@@ -27,7 +27,7 @@ const maxHeld = 1 << 14
 // whose id is the call's parent: both are written.
 func (l *lines) writeCall(one *record, function string, r *facts.Region, outer []openEvent) {
 	one.function = function
-	graph := r.Graph
+	graph, unfinished := r.Graph, r.Unfinished
 	if !r.Counted { // a group, of any number of calls
 		one.typ = "ncclProfileGroupApi"
 		one.details = func(j *jsonWriter) {
@@ -35,6 +35,7 @@ func (l *lines) writeCall(one *record, function string, r *facts.Region, outer [
 				j.integer("depth", 1)
 			}
 			j.boolean("graphCaptured", graph)
+			writeUnfinished(j, unfinished)
 		}
 		l.writeEvent(one)
 		return
@@ -69,6 +70,7 @@ func (l *lines) writeCall(one *record, function string, r *facts.Region, outer [
 		if placed {
 			j.unsigned("cudaDevice", device)
 		}
+		writeUnfinished(j, unfinished)
 	}
 	if one.parent != 0 && !slices.ContainsFunc(outer, func(o openEvent) bool { return o.event == one.parent }) {
 		group := record{typ: "ncclProfileGroupApi", function: "Group", row: one.row, begin: one.begin, end: one.end,
@@ -76,6 +78,7 @@ func (l *lines) writeCall(one *record, function string, r *facts.Region, outer [
 		group.details = func(j *jsonWriter) {
 			j.integer("depth", 1)
 			j.boolean("graphCaptured", graph)
+			writeUnfinished(j, unfinished)
 		}
 		l.writeEvent(&group)
 	}
@@ -89,6 +92,13 @@ func (l *lines) writeCall(one *record, function string, r *facts.Region, outer [
 	group := cmp.Or(one.parent, one.event)
 	l.holdGroup(group).calls[one.event] = *one
 	l.calls[one.event] = group
+}
+
+// writeUnfinished says of a call that it had not returned when the data ended.
+func writeUnfinished(j *jsonWriter, unfinished bool) {
+	if unfinished {
+		j.boolean("unfinished", true)
+	}
 }
 
 // findCaller returns the row of the communicator rank that a call states. It returns nil if the call states none, or

@@ -113,7 +113,7 @@ func (r *Reader) Read(ev *otf2.Event, d *Details) {
 		case regions.AttrGraph:
 			d.Graph = a.Bits != 0
 		case regions.AttrUnfinished:
-			d.Unfinished = a.Bits != 0
+			d.Unfinished = a.Bits&1 != 0
 		case regions.AttrExternalID, regions.AttrPlanID:
 			d.Linked = true
 		case regions.AttrChannel:

@@ -407,6 +407,13 @@ func (im *importer) writeMinimal(m *minimal, c hostClock, counts map[string]uint
 		p.countLost(loss.FromInput, "Coll", n)
 		p.count("ABSENT_OPERATIONS", n)
 	}
+	if m.counted != nil && m.ours {
+		p.stated = m.counted
+		for what, n := range m.counted.Lost {
+			reason, typ, _ := strings.Cut(what, "::")
+			p.countLost(strings.ToLower(strings.ReplaceAll(reason, "_", " ")), typ, n)
+		}
+	}
 	if err := m.write(p, uint64(base)); err != nil {
 		return err
 	}

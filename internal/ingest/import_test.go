@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 	"pgregory.net/rapid"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
@@ -282,4 +284,27 @@ func TestClocksOfUnknownHosts(t *testing.T) {
 			r.First/1e9 == 1760000000, "separate %v: %d hosts from %d to %d, %v", c.separate, r.Hosts, r.First, r.Last,
 			res.Problems)
 	}
+}
+
+// A call that had not returned is under way in what is imported, too: the ranks that never made it are missing.
+func TestOpenCallsStayOpen(t *testing.T) {
+	dir := t.TempDir()
+	for rank := range 2 {
+		text := strings.NewReplacer(`"rank":0`, fmt.Sprintf(`"rank":%d`, rank), `"nranks":1`, `"nranks":2`, `"pid":9`,
+			fmt.Sprintf(`"pid":%d`, 9+rank), `"myPid":9`, fmt.Sprintf(`"myPid":%d`, 9+rank), `"eventMask":4095`,
+			fmt.Sprintf(`"eventMask":4095,"source":"nccl-otf2","host":"n%d"`, rank)).Replace(goodInit) + "\n"
+		if rank == 0 {
+			call := strings.Replace(goodCall, `"depth":2`, `"depth":1,"unfinished":true`, 1)
+			text += call + "\n" + strings.NewReplacer("GroupApi", "CollApi", `"func":""`, `"func":"AllReduce"`, "0x10",
+				"0x11", `"null"`, `"0x10"`, `"depth":1`, `"func":"AllReduce","count":4,"dtype":"ncclInt8"`).Replace(call)
+		}
+		testkit.Write(t, filepath.Join(dir, fmt.Sprintf("trace_1_pid%d.jsonl", 9+rank)), []byte(text+"\n"))
+	}
+	made := filepath.Join(dir, "made")
+	res := testkit.Value(Import([]string{dir}, made, nil))(t)
+	held := testkit.Value(hang.Find(made, time.Now(), nil))(t)
+	testkit.Require(t, len(held.Jobs) == 1 && len(held.Jobs[0].Communicators) == 1, "%+v, %+v", res, held)
+	c := &held.Jobs[0].Communicators[0]
+	testkit.Check(t, c.Members[0].State == "calling" && c.Members[1].State == "missing" &&
+		len(held.Jobs[0].Stops) == 1, "%+v", held.Jobs[0])
 }

@@ -107,23 +107,29 @@ type details struct {
 	CommName  string  `json:"commName"`
 	EventMask *uint32 `json:"eventMask"`
 
-	Ordinal     *uint64 `json:"ordinal"`
-	Source      string  `json:"timingSource"`
-	Uncertainty *uint64 `json:"uncertaintyNs"`
-	Plan        *uint64 `json:"plan"`
-	Graph       boolean `json:"graph"`
-	Unfinished  boolean `json:"unfinished"`
-	UserTag     uint64  `json:"userTag"`
-	Variant     string  `json:"kernelVariant"`
-	Host        string  `json:"host"`
-	Nodes       int     `json:"nnodes"`
-	Device      *int    `json:"cudaDevice"`
-	API         string  `json:"apiVersion"`
-	WorldRank   *int    `json:"worldRank"`
-	WorldSize   int     `json:"worldSize"`
-	Epoch       micros  `json:"epoch"`
-	Writer      string  `json:"source"`
-	Incomplete  boolean `json:"incomplete"`
+	Ordinal     *uint64           `json:"ordinal"`
+	Source      string            `json:"timingSource"`
+	Uncertainty *uint64           `json:"uncertaintyNs"`
+	Plan        *uint64           `json:"plan"`
+	Graph       boolean           `json:"graph"`
+	Unfinished  boolean           `json:"unfinished"`
+	State       string            `json:"state"` // how far it had come when the recording ended; "": to its end
+	Begun       boolean           `json:"begun"`
+	Attributes  map[string]uint64 `json:"attributes"`
+	UserTag     uint64            `json:"userTag"`
+	Variant     string            `json:"kernelVariant"`
+	Host        string            `json:"host"`
+	Nodes       int               `json:"nnodes"`
+	Device      *int              `json:"cudaDevice"`
+	API         string            `json:"apiVersion"`
+	WorldRank   *int              `json:"worldRank"`
+	WorldSize   int               `json:"worldSize"`
+	Epoch       micros            `json:"epoch"`
+	Writer      string            `json:"source"`
+	Incomplete  boolean           `json:"incomplete"`
+	Lost        map[string]uint64 `json:"lost"` // by reason and type of event, as archives name them
+	Oddities    map[string]uint64 `json:"oddities"`
+	Network     map[string]uint64 `json:"network"`
 }
 
 // micros is a time that the input gives in microseconds with any number of decimals; it is kept in nanoseconds.

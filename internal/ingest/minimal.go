@@ -22,7 +22,9 @@ type minimal struct {
 	epoch    micros              // ns since 1970 of time 0; the minimal profiler does not state it
 	ours     bool                // by our export
 	raw      bool                // by our export, of events as they were reported
-	partial  bool                // by our export, of an archive that lacks parts of the communication
+	partial  bool                // by our export, of an archive that may lack operations
+	carries  bool                // by our export, with the attributes of operations
+	counted  *details            // by our export, with what the archive counted
 	numbered bool                // collectives have ordinals from the writer, see example.go
 	api      int                 // version of NCCL's profiler API; 0: not stated
 	world    provenance.Launcher // the process's rank in the job; Size 0: not stated
@@ -131,6 +133,7 @@ func (m *minimal) add(l *line) (unused string) {
 			m.raw = m.raw || d.Writer == "nccl-otf2 raw"
 			m.ours = m.ours || m.raw || d.Writer == "nccl-otf2"
 			m.partial = m.partial || bool(d.Incomplete)
+			m.counted = d
 			m.host = cmp.Or(m.host, d.Host)
 			if d.Epoch.known {
 				m.epoch = d.Epoch
@@ -161,6 +164,7 @@ func (m *minimal) add(l *line) (unused string) {
 			return "EVENTS_OF_UNKNOWN_COMMUNICATORS"
 		}
 		e.typ = t
+		m.carries = m.carries || e.details.Attributes != nil
 		m.seen |= 1 << t
 	}
 	m.events = append(m.events, e)
@@ -202,7 +206,7 @@ func (m *minimal) missing() []string {
 	}
 	if m.ours {
 		return []string{"phases of transfers", "rows of channels, GPU stamps", "metrics", "kernels of other programs",
-			"phases of the application", "communicators of one rank", "markers"}
+			"phases of the application", "communicators of one rank", "markers", "how processes ended"}
 	}
 	return []string{"date and time of day", "names of hosts", "API version", "library"}
 }

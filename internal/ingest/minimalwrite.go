@@ -4,8 +4,10 @@ package ingest
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -19,6 +21,7 @@ func (m *minimal) write(p *processWriter, base uint64) error {
 	mask := m.seen
 	if m.ours && !m.raw {
 		mask &^= awaited
+		p.noPhases = true
 	}
 	if m.world.Size > 0 {
 		p.process.Launcher = m.world
@@ -246,6 +249,13 @@ func (w *minimalWriter) writeStated(at int32) error {
 		d := op.details
 		times := regions.Imported{Begin: w.base + uint64(op.start), End: w.base + uint64(op.stop), Source: d.Source,
 			Graph: bool(d.Graph)}
+		if d.Ordinal != nil && *d.Ordinal <= maxOrdinal && op.typ != shm.EventP2p && w.partial { // else all are there, in order
+			times.Ordinal, times.Numbered = *d.Ordinal, true
+		}
+		if w.carries {
+			times.Carried = carried(d.Attributes)
+		}
+		times.UnderWay = d.underWay()
 		if d.Uncertainty != nil {
 			times.Uncertainty, times.Stated = *d.Uncertainty, true
 		}
@@ -270,6 +280,34 @@ func (w *minimalWriter) writeStated(at int32) error {
 		}
 	}
 	return write(&shm.Record{Kind: shm.RecordStop, Type: shm.EventGroup, Handle: group})
+}
+
+// carried returns the attributes of an operation that an export states, as far as their values are possible.
+func carried(all map[string]uint64) []otf2.AttributeValue {
+	out := []otf2.AttributeValue{}
+	for i := range regions.Attributes {
+		a := &regions.Attributes[i]
+		most := map[otf2.Type]uint64{otf2.TypeUint8: math.MaxUint8, otf2.TypeUint32: math.MaxUint32,
+			otf2.TypeUint64: math.MaxUint64}[a.Type]
+		if v, ok := all[a.Name]; ok && v <= most && regions.IsCarried(a.Ref) {
+			out = append(out, otf2.AttributeValue{ID: a.Ref, Type: a.Type, Bits: v})
+		}
+	}
+	return out
+}
+
+// underWay returns how far an operation had come when the recording ended.
+func (d *details) underWay() (w regions.UnderWay) {
+	if d.State == "enqueued" || d.State == "running" {
+		w = regions.Enqueued
+		if d.State == "running" {
+			w |= regions.Running
+		}
+		if d.Begun {
+			w |= regions.Begun
+		}
+	}
+	return w
 }
 
 // setKnown sets a value to one that may be unknown, and then stays as it is.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -36,8 +37,10 @@ type processWriter struct {
 	advanced uint64
 	counts   map[string]uint64
 
-	pending []description.Pending // of a snapshot: what had not ended
-	called  []calledUntil         // of a snapshot, by communicator
+	noPhases bool                  // transfers have no phases
+	stated   *details              // what the archive counted that an export is of; nil: no export of ours
+	pending  []description.Pending // what had not ended
+	called   []calledUntil         // of a snapshot, by communicator
 }
 
 // calledUntil is up to which number a rank has called the collectives of a communicator, whose functions share numbers.
@@ -84,7 +87,7 @@ func newProcessWriter(dir, identity, host, boot string, pid int, from string, mi
 // startModel creates the model; records may follow. mask holds the event types (bits) that operations wait for.
 func (p *processWriter) startModel(mask uint32, apiVersion int) {
 	p.process.APIVersion = apiVersion
-	p.model = regions.New(p, p.process, &regions.Options{RecordMask: mask})
+	p.model = regions.New(p, p.process, &regions.Options{RecordMask: mask, NoPhases: p.noPhases})
 }
 
 // EventWriter implements regions.Sink.
@@ -165,7 +168,12 @@ func (p *processWriter) announceComms(comm int) {
 func (p *processWriter) finish(partial bool) error {
 	defer p.store.Close()
 	p.announceComms(len(p.comms) - 1)
-	err := errors.Join(p.model.Settle(p.last), p.model.Finish())
+	err := p.model.Settle(p.last)
+	if p.stated != nil { // it tells what was under way, which Finish ends
+		p.model.Snapshot()
+		p.pending = p.process.Pending
+	}
+	err = errors.Join(err, p.model.Finish())
 	p.process.Import.Partial = partial
 	p.process.Finished = true
 	p.describe()
@@ -183,11 +191,28 @@ func (p *processWriter) finish(partial bool) error {
 	return p.store.Finish()
 }
 
+// useStated replaces what the model has counted by what the archive had that an export is of.
+func useStated(counts *map[string]uint64, stated map[string]uint64) {
+	if len(stated) == 0 {
+		return
+	}
+	all := maps.Clone(*counts)
+	if all == nil {
+		all = make(map[string]uint64)
+	}
+	maps.Copy(all, stated)
+	*counts = all
+}
+
 // describe updates the description of the process.
 func (p *processWriter) describe() {
 	p.model.Snapshot()
 	p.process.Pending = append([]description.Pending{}, append(p.process.Pending, p.pending...)...)
 	p.process.Counts.Import, p.process.Counts.Network = p.counts, p.model.Network()
+	if p.stated != nil {
+		useStated(&p.process.Counts.Oddities, p.stated.Oddities)
+		useStated(&p.process.Counts.Network, p.stated.Network)
+	}
 	for comm, called := range p.called {
 		for function := range called.functions {
 			all := p.process.Comms[comm].Sequences

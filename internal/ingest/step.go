@@ -53,6 +53,9 @@ func (m *minimal) steps() []step {
 			continue
 		}
 		all = append(all, step{e.start, classStart + depth, int32(i), stepStart})
+		if e.details.Unfinished {
+			continue
+		}
 		stop := step{e.stop, classEarlierStop - depth, int32(i), stepStop}
 		if e.stop == e.start {
 			stop.class = classStop - depth

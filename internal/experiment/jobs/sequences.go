@@ -209,7 +209,7 @@ func sameCall(a, b description.Pending) bool {
 // isComplete reports whether the event files have all operations of the sequence, numbered as they were called.
 func (t *track) isComplete() bool {
 	p := t.member.Process
-	return p.Pieces == nil && len(p.Shard.Counts.Lost) == 0 && p.Shard.Import == nil &&
+	return p.Pieces == nil && !p.Shard.Lossy() && !p.Shard.IsSnapshot() &&
 		t.member.Comm().Unreported == 0 && len(t.of.Holes) == 0
 }
 
