@@ -29,8 +29,8 @@ type Imported struct {
 // an export of operations has to state it.
 func IsCarried(a otf2.AttributeRef) bool {
 	switch a {
-	case AttrGPUHeld, AttrGPUHeldFirst, AttrGPUSteps, AttrGPUWays, AttrEndsEarly, AttrGPULast, attrRealigned,
-		attrGPUDifference:
+	case AttrUnfinished, AttrGPUHeld, AttrGPUHeldFirst, AttrGPUSteps, AttrGPUWays, AttrEndsEarly, AttrGPULast,
+		attrRealigned, attrGPUDifference:
 		return true
 	}
 	return isOfLink(a)
@@ -38,9 +38,7 @@ func IsCarried(a otf2.AttributeRef) bool {
 
 // isOfLink reports whether an attribute is of the operation's busiest link; the other ones that are carried are of its
 // launch.
-func isOfLink(a otf2.AttributeRef) bool {
-	return a == AttrLinkPeer || a == AttrLinkBusy || a == AttrLinkBytes || a == AttrLinkTransfers
-}
+func isOfLink(a otf2.AttributeRef) bool { return a >= AttrLinkPeer && a <= AttrLinkTransfers }
 
 // addCarried adds the attributes that an import states, those of a link or the others. It returns false if it states
 // none.
@@ -65,6 +63,8 @@ const (
 	Enqueued UnderWay = 1 << (1 + iota)
 	Running           // work of its GPU or of the network was under way
 	Begun             // its GPU had begun it
+
+	AnyUnderWay = Enqueued | Running | Begun
 )
 
 // Import sets the times of an operation before the record that starts it. Operations of one plan have the times of the

@@ -96,11 +96,9 @@ type lines struct {
 	open       map[otf2.LocationRef][]openEvent
 	raw        bool // the archive has raw events, which replace all other records
 	rawOpen    map[otf2.LocationRef]rawOpen
-	made       uint64 // number of ids generated
-	mask       string // event mask, as the archive states it; "" if unknown
-	incomplete bool   // the archive may lack operations, or a selection is exported
-	counts     [3]counter
-	api        string
+	made       uint64              // number of ids generated
+	says       property.Properties // of the archive
+	incomplete bool                // the archive may lack operations, or a selection is exported
 
 	// The communicator of a call may become known only when an operation names the call as its parent. Until then, or
 	// until there are too many calls, calls are held here by the id of their group call.
@@ -120,12 +118,8 @@ func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 	l.parts.Selection = e.opts.Selection
 	r := l.parts.Reader()
 	r.Enter, r.Leave, r.Life, r.Sums = l.enterRegion, l.leaveRegion, l.writeLife, e.countNetSums
-	ps := property.Read(e.archive.Anchor)
-	l.incomplete = lacksOperations(ps) || e.opts.Selection != nil
-	first := len(e.result.Files) == 0
-	l.counts = [...]counter{{"lost", lossesOf(ps, p.number)}, {"oddities", sumsOf(ps, property.Oddities, first)},
-		{"network", sumsOf(ps, property.Network, first)}}
-	l.mask, l.api = ps.Text(property.EventMask), ps.Text(property.APIVersion)
+	l.says = property.Read(e.archive.Anchor)
+	l.incomplete = lacksOperations(l.says) || e.opts.Selection != nil
 	return l
 }
 
@@ -318,18 +312,13 @@ func (l *lines) writeExtensions(j *jsonWriter, p *operations.Part) {
 	if p.Graph {
 		j.boolean("graph", true)
 	}
-	unfinished, _ := l.rows.attributes.Last(p.Attributes, regions.AttrUnfinished)
-	if unfinished&1 != 0 {
+	if unfinished, _ := l.rows.attributes.Last(p.Attributes, regions.AttrUnfinished); unfinished&1 != 0 {
 		j.boolean("unfinished", true)
-	}
-	if way := regions.UnderWay(unfinished); way&regions.Enqueued != 0 {
-		j.text("state", map[bool]string{false: "enqueued", true: "running"}[way&regions.Running != 0])
-		j.boolean("begun", way&regions.Begun != 0)
 	}
 	l.writeCarried(j, p)
 }
 
-// writeCarried writes the attributes that only the events of GPUs and the network give.
+// writeCarried writes the attributes that do not follow from other members.
 func (l *lines) writeCarried(j *jsonWriter, p *operations.Part) {
 	carried := 0
 	for i := range p.Attributes {
@@ -446,7 +435,7 @@ func (l *lines) writeLifecycle(function string, row *row, t otf2.Timestamp) {
 		one.details = func(j *jsonWriter) {
 			j.integer("nranks", int64(len(row.comm.Members)))
 			j.text("commName", row.comm.Name)
-			if n, err := strconv.ParseUint(l.mask, 0, 32); err == nil {
+			if n, err := strconv.ParseUint(l.says.Text(property.EventMask), 0, 32); err == nil {
 				j.unsigned("eventMask", n)
 			}
 			// The minimal profiler does not have these members.
@@ -462,24 +451,15 @@ func (l *lines) writeLifecycle(function string, row *row, t otf2.Timestamp) {
 				j.integer("nnodes", int64(row.comm.nodes))
 			}
 			l.writeParent(j, row.comm)
-			if l.api != "" {
-				j.text("apiVersion", l.api)
+			if api := l.says.Text(property.APIVersion); api != "" {
+				j.text("apiVersion", api)
 			}
 			j.micros("epoch", l.rows.clock.since1970(otf2.Timestamp(l.rows.clock.Offset)))
 			j.text("source", l.timingSource())
 			if l.incomplete {
 				j.boolean("incomplete", true)
 			}
-			for _, c := range l.counts {
-				if len(c.n) == 0 {
-					continue
-				}
-				j.object(c.name)
-				for _, what := range slices.Sorted(maps.Keys(c.n)) {
-					j.unsigned(what, c.n[what])
-				}
-				j.raw("}")
-			}
+			l.writeCounts(j)
 		}
 	}
 	l.writeEvent(&one)

@@ -10,12 +10,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 )
 
-// counter is what an archive counted of a kind.
-type counter struct {
-	name string
-	n    map[string]uint64
-}
-
 // lacksOperations reports whether an archive may lack operations that its processes called. One whose operations only
 // differ between ranks, or have not ended, lacks none.
 func lacksOperations(ps property.Properties) bool {
@@ -29,16 +23,30 @@ func lacksOperations(ps property.Properties) bool {
 	return ps.Incomplete() && (ps.Has(property.ImportedFrom) || len(ps.Below(property.Paused)) > 0)
 }
 
-// sumsOf returns what an archive counts of a kind, for the records of a process. It has sums over all processes: the
-// first process gets those, the others 0.
-func sumsOf(ps property.Properties, kind property.Name, first bool) map[string]uint64 {
-	all := ps.Below(kind)
-	if !first {
-		for what := range all {
-			all[what] = 0
+// writeCounts writes what the archive counts. It has sums over all processes: the first process gets those, the others
+// 0, but each has its own losses.
+func (l *lines) writeCounts(j *jsonWriter) {
+	first := len(l.result.Files) == 0
+	for _, of := range [...]struct {
+		name    string
+		n       map[string]uint64
+		written bool
+	}{
+		{"lost", lossesOf(l.says, l.process.number), true}, {"oddities", l.says.Below(property.Oddities), first},
+		{"network", l.says.Below(property.Network), first},
+	} {
+		if len(of.n) == 0 {
+			continue
 		}
+		j.object(of.name)
+		for _, what := range slices.Sorted(maps.Keys(of.n)) {
+			if !of.written {
+				of.n[what] = 0
+			}
+			j.unsigned(what, of.n[what])
+		}
+		j.raw("}")
 	}
-	return all
 }
 
 // lossesOf returns what a process has lost, by kind. Archives have the sums of kinds, and those of processes: the kinds
@@ -47,11 +55,9 @@ func lossesOf(ps property.Properties, process int) map[string]uint64 {
 	all := make(map[string]uint64)
 	begin, own := uint64(0), uint64(0)
 	for of, n := range ps.Below(property.LostByProcess) {
-		switch i, err := strconv.Atoi(of); {
-		case err != nil || i > process:
-		case i == process:
+		if i, err := strconv.Atoi(of); err == nil && i == process {
 			own = n
-		default:
+		} else if err == nil && i < process {
 			begin += n
 		}
 	}

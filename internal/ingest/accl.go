@@ -122,14 +122,12 @@ func (in *input) addACCL(text []byte) error {
 		return tooManyRanks(f.ranks)
 	case coll.Took.value > maxMicros:
 		return errors.New("an operation that takes centuries")
-	case !coll.placed():
-		return errUnplaced
-	case coll.Number.value > maxOrdinal:
+	case coll.Number > maxOrdinal:
 		return errors.New("an operation whose number no job reaches")
 	}
 	s := sample{
 		header: inspectorHeader{ID: fmt.Sprintf("%#x", id), Rank: rank, Ranks: f.ranks}, id: id,
-		function: coll.Function, number: coll.Number.value, size: coll.Size.value,
+		function: coll.Function, number: uint64(coll.Number), size: uint64(coll.Size),
 		algo: known(coll.Algo), proto: known(coll.Proto),
 	}
 	if coll.Channels > 0 && coll.Channels < 256 {

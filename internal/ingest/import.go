@@ -244,28 +244,6 @@ func (in *input) addLine(number int, text []byte, last bool) error {
 	if text = in.unframe(number, text); len(text) == 0 {
 		return nil
 	}
-	for at := firstValue(text); at > 0; at = firstValue(text) { // each counts as a line
-		if err := in.addRecord(number, text[:at], false); err != nil {
-			return err
-		}
-		in.result.Lines++
-		in.counts["LINES"]++
-		text = text[at:]
-	}
-	return in.addRecord(number, text, last)
-}
-
-// firstValue returns where the first of several values on a line ends; 0 if there are not several.
-func firstValue(text []byte) int {
-	i := bytes.Index(text, []byte("}{"))
-	if i < 0 || !json.Valid(mend.JSON(text[:i+1])) {
-		return 0
-	}
-	return i + 1
-}
-
-// addRecord adds what a line has.
-func (in *input) addRecord(number int, text []byte, last bool) error {
 	var l line
 	err := decode(text, &l)
 	var kind lineKind

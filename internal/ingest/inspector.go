@@ -91,12 +91,6 @@ func (l *line) inherit(marker *line) {
 	}
 }
 
-// errUnplaced says that it is not known which operation a record is of, or of what size.
-var errUnplaced = errors.New("an operation whose number or size is none")
-
-// placed reports whether number and size are known.
-func (c *inspectorColl) placed() bool { return c.Number.known && c.Size.known }
-
 func (l *line) inspectable() error {
 	switch {
 	case l.Coll != nil && l.Coll.Function == "" || l.P2P != nil && l.P2P.Function == "":
@@ -113,9 +107,7 @@ func (l *line) inspectable() error {
 		return fmt.Errorf("a message with rank %d of %d", l.P2P.Peer, l.Header.Ranks)
 	case l.Coll != nil && l.Coll.Took.value > maxMicros || l.P2P != nil && l.P2P.Took.value > maxMicros:
 		return errors.New("an operation that takes centuries")
-	case l.Coll != nil && !l.Coll.placed() || l.P2P != nil && !(l.P2P.Number.known && l.P2P.Size.known):
-		return errUnplaced
-	case l.Coll != nil && l.Coll.Number.value > maxOrdinal || l.P2P != nil && l.P2P.Number.value > maxOrdinal:
+	case l.Coll != nil && l.Coll.Number > maxOrdinal || l.P2P != nil && l.P2P.Number > maxOrdinal:
 		return errors.New("an operation whose number no job reaches")
 	}
 	if _, err := strconv.ParseUint(strings.TrimPrefix(l.Header.ID, "0x"), 16, 64); err != nil {
@@ -150,15 +142,17 @@ type sample struct {
 func newSample(l *line) sample {
 	s := sample{header: *l.Header, dumped: l.Metadata.Dumped * 1000}
 	s.id, _ = strconv.ParseUint(strings.TrimPrefix(l.Header.ID, "0x"), 16, 64)
-	s.header.Name = commName(s.header.Name)
+	s.header.Name = known(s.header.Name)
 	source, trace := "", (*inspectorTrace)(nil)
 	if c := l.Coll; c != nil {
-		s.function, s.number, s.size, source, trace = c.Function, c.Number.value, c.Size.value, c.Source, c.Trace
+		s.function, source, trace = c.Function, c.Source, c.Trace
+		s.number, s.size = uint64(c.Number), uint64(c.Size)
 		s.setDuration(c.Took)
 		s.algo, s.proto = known(c.Algo), known(c.Proto)
 	} else {
 		p := l.P2P
-		s.function, s.number, s.size, source, trace = p.Function, p.Number.value, p.Size.value, p.Source, p.Trace
+		s.function, source, trace = p.Function, p.Source, p.Trace
+		s.number, s.size = uint64(p.Number), uint64(p.Size)
 		s.setDuration(p.Took)
 		s.message, s.peer = true, p.Peer
 	}
@@ -367,18 +361,10 @@ func (in *inspected) addSilent(p *processWriter) {
 		d := in.dropped[key]
 		if h := d.header; d.dumped > 0 && h.Rank >= 0 && h.Ranks > 1 {
 			id, _ := strconv.ParseUint(strings.TrimPrefix(h.ID, "0x"), 16, 64)
-			p.comms = append(p.comms, description.Comm{ID: id, Name: commName(h.Name), NRanks: h.Ranks, Rank: h.Rank,
+			p.comms = append(p.comms, description.Comm{ID: id, Name: known(h.Name), NRanks: h.Ranks, Rank: h.Rank,
 				NNodes: h.Nodes, InitTime: d.dumped, LostMessages: d.P2P})
 		}
 	}
-}
-
-// commName returns the name of a communicator; "unknown" is what Inspector writes for none.
-func commName(name string) string {
-	if name == "unknown" {
-		return ""
-	}
-	return name
 }
 
 type placed struct {

@@ -113,8 +113,6 @@ type details struct {
 	Plan        *uint64           `json:"plan"`
 	Graph       boolean           `json:"graph"`
 	Unfinished  boolean           `json:"unfinished"`
-	State       string            `json:"state"` // how far it had come when the recording ended; "": to its end
-	Begun       boolean           `json:"begun"`
 	Attributes  map[string]uint64 `json:"attributes"`
 	UserTag     uint64            `json:"userTag"`
 	Variant     string            `json:"kernelVariant"`
@@ -279,20 +277,21 @@ func (m *measure) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// whole is a number without decimals; it is unknown if the input has none.
-type whole struct {
-	value uint64
-	known bool
-}
+// whole is a number without decimals.
+type whole uint64
 
-// UnmarshalJSON reads whole numbers ≥ 0 in any notation, also in quotes; anything else is unknown.
+// UnmarshalJSON reads whole numbers in any notation, also in quotes.
 func (w *whole) UnmarshalJSON(b []byte) error {
 	text := strings.Trim(string(b), `"`)
-	if v, err := strconv.ParseUint(text, 10, 64); err == nil {
-		w.value, w.known = v, true
-	} else if v, err := strconv.ParseFloat(text, 64); err == nil && v >= 0 && v < 1<<53 && v == math.Trunc(v) {
-		w.value, w.known = uint64(v), true
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || v < 0 || v >= 1<<53 || v != math.Trunc(v) {
+			return fmt.Errorf("%.40s is no whole number", text)
+		}
+		n = uint64(v)
 	}
+	*w = whole(n)
 	return nil
 }
 

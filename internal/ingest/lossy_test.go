@@ -165,10 +165,6 @@ func TestOddFilesOfInspector(t *testing.T) {
 		"a negative number": {func(rank int) string {
 			return framedLine(rank, "v4.0", strings.Replace(unnumbered, "nan", "-1", 1))
 		}, 3, 0, 4, ""},
-		"several records on a line": {func(rank int) string {
-			return strings.ReplaceAll(framedLine(rank, "v4.0", lossyCollective(3))+
-				strings.Repeat(framedLine(rank, "v4.0", lossyCollective(4)), 2), "\n", "") + "\n"
-		}, 5, 0, 0, "REPEATED_OPERATIONS"},
 		"an unknown kind without header": {func(rank int) string {
 			return framedLine(rank, "v5.0", dropped(0)) + "{" + lossyCollective(3) + "}\n" + `{"energy":{"joules":5}}` + "\n"
 		}, 4, 0, 0, "OTHER_RECORDS"},

@@ -255,7 +255,7 @@ func (w *minimalWriter) writeStated(at int32) error {
 		if w.carries {
 			times.Carried = carried(d.Attributes)
 		}
-		times.UnderWay = d.underWay()
+		times.UnderWay = regions.UnderWay(d.Attributes["UNFINISHED"]) & regions.AnyUnderWay
 		if d.Uncertainty != nil {
 			times.Uncertainty, times.Stated = *d.Uncertainty, true
 		}
@@ -289,25 +289,11 @@ func carried(all map[string]uint64) []otf2.AttributeValue {
 		a := &regions.Attributes[i]
 		most := map[otf2.Type]uint64{otf2.TypeUint8: math.MaxUint8, otf2.TypeUint32: math.MaxUint32,
 			otf2.TypeUint64: math.MaxUint64}[a.Type]
-		if v, ok := all[a.Name]; ok && v <= most && regions.IsCarried(a.Ref) {
+		if v, ok := all[a.Name]; ok && v <= most && regions.IsCarried(a.Ref) && a.Ref != regions.AttrUnfinished {
 			out = append(out, otf2.AttributeValue{ID: a.Ref, Type: a.Type, Bits: v})
 		}
 	}
 	return out
-}
-
-// underWay returns how far an operation had come when the recording ended.
-func (d *details) underWay() (w regions.UnderWay) {
-	if d.State == "enqueued" || d.State == "running" {
-		w = regions.Enqueued
-		if d.State == "running" {
-			w |= regions.Running
-		}
-		if d.Begun {
-			w |= regions.Begun
-		}
-	}
-	return w
 }
 
 // setKnown sets a value to one that may be unknown, and then stays as it is.

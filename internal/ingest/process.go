@@ -191,27 +191,14 @@ func (p *processWriter) finish(partial bool) error {
 	return p.store.Finish()
 }
 
-// useStated replaces what the model has counted by what the archive had that an export is of.
-func useStated(counts *map[string]uint64, stated map[string]uint64) {
-	if len(stated) == 0 {
-		return
-	}
-	all := maps.Clone(*counts)
-	if all == nil {
-		all = make(map[string]uint64)
-	}
-	maps.Copy(all, stated)
-	*counts = all
-}
-
 // describe updates the description of the process.
 func (p *processWriter) describe() {
 	p.model.Snapshot()
 	p.process.Pending = append([]description.Pending{}, append(p.process.Pending, p.pending...)...)
 	p.process.Counts.Import, p.process.Counts.Network = p.counts, p.model.Network()
-	if p.stated != nil {
-		useStated(&p.process.Counts.Oddities, p.stated.Oddities)
-		useStated(&p.process.Counts.Network, p.stated.Network)
+	if p.stated != nil { // instead of what came of it again
+		maps.Copy(p.process.Counts.Oddities, p.stated.Oddities)
+		maps.Copy(p.process.Counts.Network, p.stated.Network)
 	}
 	for comm, called := range p.called {
 		for function := range called.functions {

@@ -107,6 +107,10 @@ func TestTextOfRAS(t *testing.T) {
 	w := s.Witness(job(t))
 	testkit.Check(t, len(w.Sentences) == 1 && w.Sentences[0] == "RAS reports MISMATCH on tp, and not of whom" &&
 		!w.Foreign, "%+v", w)
+	s = testkit.Value(ras.Parse(strings.NewReader("NCCL version 2.26.2\n#0-0 (1122334455667788) MISMATCH\n")))(t)
+	w = s.Witness(job(t))
+	testkit.Check(t, w.Foreign && len(w.Sentences) == 2 && w.Sentences[1] == "RAS reports MISMATCH on communicator "+
+		"0x1122334455667788, and not of whom", "%+v", w)
 	s = testkit.Value(ras.Parse(
 		strings.NewReader(
 			"NCCL version 2.24.3\n#0-0 (ae94423cfbb2ef4a) INCOMPLETE\n  Missing communicator data from 1 rank\n  The " +

@@ -59,10 +59,14 @@ func (s *Status) Witness(j *progress.Job) (all Witness) {
 // maxForeign limits the sentences about communicators that no shard knows.
 const maxForeign = 8
 
-// missing names the missing ranks, by communicator hash.
+// missing names the missing ranks, by communicator hash, or the trouble of a communicator if RAS names no ranks of it.
 func (s *Status) missing() (all []string) {
 	for i := range s.Communicators {
 		c := &s.Communicators[i]
+		if len(c.Missing)+len(c.Ranks) == 0 && len(c.Troubles) > 0 && len(all) < maxForeign {
+			all = append(all, fmt.Sprintf("RAS reports %s on communicator %#x, and not of whom",
+				strings.Join(c.Troubles, ", "), uint64(c.Hash)))
+		}
 		for _, m := range c.Missing {
 			if len(all) == maxForeign {
 				return append(all, "RAS names further ranks")
