@@ -158,8 +158,8 @@ var Attributes = [numAttributes]Attribute{
 	{AttrParentID, "PARENT_ID", otf2.TypeUint64, "Id of the parent NCCL event"},
 	{AttrTimingSource, "TIMING_SOURCE", otf2.TypeString, "What the interval is: gpu, network or enqueue"},
 	{AttrUnfinished, "UNFINISHED", otf2.TypeUint8,
-		"1 if the region was open when the recording ended; of operations whose end NCCL had not reported then, plus 2, " +
-			"plus 4 if they were running, plus 8 if their GPU had begun them"},
+		"1 if the region was open when the recording ended; of operations whose end NCCL had not reported then, " +
+			"plus 2, plus 4 if they were running, plus 8 if their GPU had begun them"},
 	{AttrChannel, "CHANNEL", otf2.TypeUint32, "NCCL channel"},
 	{AttrStep, "STEP", otf2.TypeUint32, "Number of the transfer within its proxy operation"},
 	{AttrPeer, "PEER", otf2.TypeUint32, "The other end's rank in the communicator"},

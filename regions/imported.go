@@ -19,8 +19,8 @@ type Imported struct {
 	Numbered bool
 	CallSite string // line of the program that called it; "" if not known
 
-	// Carried are its attributes of the kinds that IsCarried names. Unless nil, they take the place of those that follow
-	// from NCCL's callbacks.
+	// Carried are its attributes of the kinds that IsCarried names. Unless nil, they take the place of those that
+	// follow from NCCL's callbacks.
 	Carried  []otf2.AttributeValue
 	UnderWay UnderWay // how far it had come when the recording ended
 }

@@ -62,7 +62,8 @@ type Options struct {
 	// NetSums asks for sums of the network's transfers by operation, direction and peer, instead of rows with their
 	// phases.
 	NetSums bool
-	// NoPhases says that steps have transfers only: what they were in before and after is not known, and gets no regions.
+	// NoPhases says that steps have transfers only: what they were in before and after is not known, and gets no
+	// regions.
 	NoPhases bool
 	// Metrics asks for the derived metrics: bandwidths, operations outstanding, bytes in flight.
 	Metrics bool

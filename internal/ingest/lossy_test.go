@@ -166,7 +166,8 @@ func TestOddFilesOfInspector(t *testing.T) {
 			return framedLine(rank, "v4.0", strings.Replace(unnumbered, "nan", "-1", 1))
 		}, 3, 0, 4, ""},
 		"an unknown kind without header": {func(rank int) string {
-			return framedLine(rank, "v5.0", dropped(0)) + "{" + lossyCollective(3) + "}\n" + `{"energy":{"joules":5}}` + "\n"
+			return framedLine(rank, "v5.0", dropped(0)) + "{" + lossyCollective(3) + "}\n" +
+				`{"energy":{"joules":5}}` + "\n"
 		}, 4, 0, 0, "OTHER_RECORDS"},
 		"a counter that is none": {func(rank int) string {
 			return framedLine(rank, "v4.1", strings.Replace(dropped(5), "5", "inf", 1))

@@ -249,7 +249,8 @@ func (w *minimalWriter) writeStated(at int32) error {
 		d := op.details
 		times := regions.Imported{Begin: w.base + uint64(op.start), End: w.base + uint64(op.stop), Source: d.Source,
 			Graph: bool(d.Graph)}
-		if d.Ordinal != nil && *d.Ordinal <= maxOrdinal && op.typ != shm.EventP2p && w.partial { // else all are there, in order
+		// Without losses all are there, in order.
+		if w.partial && d.Ordinal != nil && *d.Ordinal <= maxOrdinal && op.typ != shm.EventP2p {
 			times.Ordinal, times.Numbered = *d.Ordinal, true
 		}
 		if w.carries {
@@ -287,9 +288,9 @@ func carried(all map[string]uint64) []otf2.AttributeValue {
 	out := []otf2.AttributeValue{}
 	for i := range regions.Attributes {
 		a := &regions.Attributes[i]
-		most := map[otf2.Type]uint64{otf2.TypeUint8: math.MaxUint8, otf2.TypeUint32: math.MaxUint32,
-			otf2.TypeUint64: math.MaxUint64}[a.Type]
-		if v, ok := all[a.Name]; ok && v <= most && regions.IsCarried(a.Ref) && a.Ref != regions.AttrUnfinished {
+		v, ok := all[a.Name]
+		fits := v <= math.MaxUint8 || a.Type == otf2.TypeUint64 || a.Type == otf2.TypeUint32 && v <= math.MaxUint32
+		if ok && fits && regions.IsCarried(a.Ref) && a.Ref != regions.AttrUnfinished {
 			out = append(out, otf2.AttributeValue{ID: a.Ref, Type: a.Type, Bits: v})
 		}
 	}
