@@ -31,23 +31,29 @@ func importCommand() *cobra.Command {
 		Short: "Make an archive from another profiler's files",
 		Long: `Makes an experiment directory with an archive from the JSONL files of the minimal profiler, from those of nccl-otf2
 export --jsonl, from NCCL Inspector's JSON files, from those of RCCL's accl-profiler, from traces of NCCL's example
-plugin, or from dumps of PyTorch's Flight Recorder (pickles or JSON), as far as these files allow. What a file is shows
-in its content. In folders, it reads the dumps if there are any, and else the files that end in .jsonl, .json and .log;
-each file may contain several processes, or be a merge of several files. The archive is like any other: check, report,
-view, export and other tools work on it. Its properties say what it was made from, and what such data does not contain.
+plugin, from dumps of PyTorch's Flight Recorder (pickles or JSON), or from traces of PyTorch's profiler (plain or .gz),
+as far as these files allow. What a file is shows in its content. In folders, it reads the dumps if there are any, or
+else the traces, or else the files that end in .jsonl, .json and .log; each file may contain several processes, or be a
+merge of several files. The archive is like any other: check, report, view, export and other tools work on it. Its
+properties say what it was made from, and what such data does not contain.
 
 Dumps of the Flight Recorder say which rank stopped a job (report --hang), from the order and the states of operations;
 they have no times. Give those of all ranks.
+
+Traces of PyTorch's profiler say who was late in the steps that were profiled: give the traces of the same steps of all
+ranks. Profile with ProfilerActivity.CPU and ProfilerActivity.CUDA. Clocks are shared by ranks whose traces have the
+same host in their names, or by those that use different GPUs of one machine; others are aligned by collectives.
 
 Damaged lines are skipped and counted, the first one is named, and the exit code is 1. A last line that is cut off, as
 dead jobs leave it, does not count as damage. docs/export.md says what is used of each record.
 
 The minimal profiler writes neither dates nor names of hosts. Processes whose communicators were created at about the
 same time are assumed to share a clock, and others to be on other hosts; with --separate-clocks, each is assumed to be
-on a host of its own.`,
+on a host of its own, also in traces of PyTorch's profiler that do not name hosts.`,
 		Example: `  nccl-otf2 import minimal_profiler_dump-4711 -o exp1
   nccl-otf2 import trace_merged.jsonl
   nccl-otf2 import nccl-inspector-4711 -o exp2 && nccl-otf2 report exp2
+  nccl-otf2 import trace_rank*.json.gz -o steps && nccl-otf2 report steps
   nccl-otf2 import /tmp/nccl_trace_rank_* -o stopped && nccl-otf2 report --hang stopped`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

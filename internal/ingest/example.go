@@ -57,6 +57,10 @@ func (e *exampleType) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+var exampleFormat = &format{from: "Chrome trace of NCCL's example plugin", whole: true, lacks: []string{
+	"date and time of day", "names of hosts", "API version", "library",
+	"sizes of communicators: taken from the greatest rank that is named"}}
+
 // exampleKinds are the types of events by category; network events are distinguished by their names.
 var exampleKinds = map[string]string{
 	"GROUP_API": "GroupApi", "COLL_API": "CollApi", "P2P_API": "P2pApi", "KERNEL_LAUNCH": "KernelLaunch",
@@ -127,7 +131,7 @@ func (in *input) addExample(l *line) (unused string) {
 	t := in.trace
 	if t == nil {
 		t = &exampleTrace{
-			minimal: &minimal{pid: int(*l.StatePID), numbered: true}, comms: make(map[commKey]bool),
+			minimal: &minimal{pid: int(*l.StatePID), format: exampleFormat}, comms: make(map[commKey]bool),
 			ranks:  make(map[uint64]int32),
 			number: address(len(in.traces)) << 40,
 		}

@@ -450,7 +450,7 @@ func (w *dumpWriter) writeEntry(e *recorderEntry, time uint64) error {
 	case !message && function == "":
 		return nil
 	case !known || e.Number > maxOrdinal || e.Took.value > maxMicros:
-		w.count("OPERATIONS_OF_UNKNOWN_GROUPS", 1)
+		w.count(unknownGroups, 1)
 		return nil
 	}
 	c := &w.processWriter.comms[comm]
@@ -471,13 +471,13 @@ func (w *dumpWriter) writeEntry(e *recorderEntry, time uint64) error {
 			peer, s.function, at.key = pair.From, "Recv", pair.RecvKey()
 		}
 		if peer < 0 || peer >= c.NRanks || peer == c.Rank {
-			w.count("OPERATIONS_OF_UNKNOWN_GROUPS", 1)
+			w.count(unknownGroups, 1)
 			return nil
 		}
 		s.peer, s.number, stream = int32(peer), w.next[at], stream<<32+uint64(peer)
 	}
 	if s.number < w.next[at] {
-		w.count("REPEATED_OPERATIONS", 1)
+		w.count(repeatedOperations, 1)
 		return nil
 	}
 	w.next[at] = s.number + 1

@@ -41,6 +41,8 @@ func FuzzImport(f *testing.F) {
 		`{"energy":1}` + "\x00"))
 	f.Add(testkit.Read(f, "testdata/flightrecorder/missing/nccl_trace_rank_0"))
 	f.Add(testkit.Read(f, "testdata/flightrecorder/mismatch/nccl_trace_rank_2.json"))
+	f.Add([]byte((&torchJobText{ranks: 2, steps: 3, calls: true, numbers: true}).text(1)))
+	f.Add([]byte(gloo))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "trace_1_pid1.jsonl")

@@ -50,6 +50,13 @@ type Result struct {
 // used are the counts that account for the records used.
 var used = []string{"EVENTS", "STATES", "OPERATIONS"}
 
+// Counts of operations that cannot be used, or not wholly.
+const (
+	unknownGroups      = "OPERATIONS_OF_UNKNOWN_GROUPS"
+	repeatedOperations = "REPEATED_OPERATIONS"
+	withoutRoot        = "OPERATIONS_WITHOUT_ROOT"
+)
+
 // ErrNoFiles says that a folder has nothing to import.
 var ErrNoFiles = errors.New("holds no files")
 
@@ -86,7 +93,7 @@ func Import(inputs []string, dir string, opts *Options) (*Result, error) {
 }
 
 // files lists the input files. Of a folder these are dumps of the Flight Recorder, whose names have no extension, or
-// else the files with the extensions, in the order of their names.
+// else traces of PyTorch's profiler, or else the files with the extensions, in the order of their names.
 func files(inputs []string) ([]string, error) {
 	var all []string
 	for _, in := range inputs {
@@ -98,7 +105,7 @@ func files(inputs []string) ([]string, error) {
 			all = append(all, in)
 			continue
 		}
-		var named, dumps []string
+		var named, dumps, traces []string
 		err = filepath.WalkDir(in, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
 				return err
@@ -106,7 +113,9 @@ func files(inputs []string) ([]string, error) {
 			if slices.Contains(extensions, filepath.Ext(path)) {
 				named = append(named, path)
 			}
-			if dump, _, err := isDump(path); err == nil && dump {
+			if isTorchTrace(path) {
+				traces = append(traces, path)
+			} else if dump, _, err := isDump(path); err == nil && dump {
 				dumps = append(dumps, path)
 			}
 			return nil
@@ -114,8 +123,11 @@ func files(inputs []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(dumps) > 0 { // what else is there is of other programs
+		switch { // what else there is is of other programs
+		case len(dumps) > 0:
 			named = dumps
+		case len(traces) > 0:
+			named = traces
 		}
 		if len(named) == 0 {
 			return nil, fmt.Errorf("%s %w whose names end in %s", in, ErrNoFiles, strings.Join(extensions, ", "))
@@ -135,6 +147,8 @@ type importer struct {
 	missing    map[string]bool
 	traces     []*exampleTrace
 	dumps      []*recorded
+	torches    []*torchTrace
+	useless    string            // why the first trace without anything to import has nothing; "": none
 	unclaimed  map[string]uint64 // counts of files that yielded no shard yet
 }
 
@@ -164,8 +178,11 @@ func (im *importer) run(paths []string) error {
 			return err
 		}
 	}
-	if err := errors.Join(im.writeExamples(), im.writeDumps()); err != nil {
+	if err := errors.Join(im.writeExamples(), im.writeDumps(), im.writeTraces()); err != nil {
 		return err
+	}
+	if im.result.Processes == 0 && im.useless != "" && im.result.First == "" {
+		return errors.New(im.useless)
 	}
 	if im.result.Processes == 0 {
 		text := "no record that import knows in it (docs/export.md lists them)"
@@ -210,6 +227,9 @@ type input struct {
 
 // readFile reads one file and writes the shards of the processes with records of the minimal profiler in it.
 func (im *importer) readFile(path string, clocks *clocks) error {
+	if isTorchTrace(path) {
+		return im.readTrace(path)
+	}
 	if dump, pickled, err := isDump(path); dump || err != nil {
 		return errors.Join(err, im.readDump(path, pickled))
 	}
@@ -365,8 +385,8 @@ func (im *importer) writeMinimal(m *minimal, c hostClock, counts map[string]uint
 		return errors.New("its times are centuries apart")
 	}
 	host, from := cmp.Or(m.host, c.host), "JSONL of the minimal profiler"
-	if m.numbered {
-		from = "Chrome trace of NCCL's example plugin"
+	if m.format != nil {
+		from = m.format.from
 	}
 	boot := "import " + host
 	if m.ours { // its times are on one clock already
@@ -380,7 +400,7 @@ func (im *importer) writeMinimal(m *minimal, c hostClock, counts map[string]uint
 	for what, n := range counts {
 		p.count(what, n)
 	}
-	if m.numbered {
+	if m.format != nil && m.format.whole {
 		n := m.countAbsent()
 		p.countLost(loss.FromInput, "Coll", n)
 		p.count("ABSENT_OPERATIONS", n)
@@ -424,9 +444,9 @@ func (im *importer) finish(p *processWriter, partial bool) error {
 		case what == "ABSENT_OPERATIONS":
 			im.problem("process %d: %s not in the input, as its numbers show", p.process.PID,
 				units.Count(int(min(n, math.MaxInt32)), "operation is", "operations are"))
-		case what == "REPEATED_OPERATIONS", what == "OPERATIONS_OF_UNKNOWN_GROUPS":
+		case what == repeatedOperations, what == unknownGroups, slices.Contains(torchUnused, what):
 			im.result.NotUsed[what] += n
-		case what == "OPERATIONS_WITHOUT_ROOT":
+		case what == withoutRoot:
 			im.problem("process %d: %d operations with a root that is not told: they are regions only", p.process.PID,
 				n)
 		}

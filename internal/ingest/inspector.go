@@ -321,7 +321,7 @@ func (in *inspected) writeRecords(p *processWriter) error {
 		whole := len(samples)
 		samples, lost := inOrder(samples, in.base)
 		absent.Coll, absent.P2P = absent.Coll+lost.Coll, absent.P2P+lost.P2P
-		p.count("REPEATED_OPERATIONS", uint64(whole-len(samples)))
+		p.count(repeatedOperations, uint64(whole-len(samples)))
 		layOut(samples)
 		first := samples[0].begin
 		for _, s := range samples {
@@ -346,7 +346,7 @@ func (in *inspected) writeRecords(p *processWriter) error {
 	for i := range all {
 		switch all[i].function {
 		case "Broadcast", "Reduce", "Gather", "Scatter":
-			p.count("OPERATIONS_WITHOUT_ROOT", 1)
+			p.count(withoutRoot, 1)
 		}
 		if err := p.writeSample(&all[i]); err != nil {
 			return err

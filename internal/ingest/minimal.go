@@ -25,13 +25,21 @@ type minimal struct {
 	partial  bool                // by our export, of an archive that may lack operations
 	carries  bool                // by our export, with the attributes of operations
 	counted  *details            // by our export, with what the archive counted
-	numbered bool                // collectives have ordinals from the writer, see example.go
+	format   *format             // nil: of the minimal profiler, or of our export
 	api      int                 // version of NCCL's profiler API; 0: not stated
 	world    provenance.Launcher // the process's rank in the job; Size 0: not stated
 	mask     uint32              // event mask that ProfilerInit returned
 	events   []event
 	states   []state
 	seen     uint32 // types of events (bits)
+}
+
+// format describes another writer's data in this schema, in which the writer has numbered the collectives.
+type format struct {
+	from     string   // its name
+	lacks    []string // what such data does not contain
+	whole    bool     // numbers begin at 0, by function: those that are not there are losses
+	unpaired bool     // which message of one rank is which of another is not known
 }
 
 // event is an event record.
@@ -196,9 +204,8 @@ func (m *minimal) addState(l *line) (unused string) {
 
 // missing lists what the data does not contain.
 func (m *minimal) missing() []string {
-	if m.numbered {
-		return []string{"date and time of day", "names of hosts", "API version", "library",
-			"sizes of communicators: taken from the greatest rank that is named"}
+	if m.format != nil {
+		return m.format.lacks
 	}
 	if m.raw {
 		return []string{"metrics of GPUs", "kernels of other programs", "phases of the application",
@@ -240,6 +247,9 @@ func (m *minimal) resolve(p *processWriter, base uint64) {
 		i := len(p.comms)
 		p.comms = append(p.comms, description.Comm{ID: e.comm.id, Name: name, NRanks: ranks, Rank: int(e.comm.rank),
 			NNodes: nodes, InitTime: at(e.start)})
+		if m.format != nil && m.format.unpaired {
+			p.comms[i].LostMessages = 1
+		}
 		gpu := description.GPU{Device: -1, UUID: e.gpu}
 		if d := e.details.Device; d != nil && *d >= 0 && *d < maxDevices {
 			gpu.Device = *d

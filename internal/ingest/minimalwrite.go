@@ -141,7 +141,7 @@ func (w *minimalWriter) writeStart(e *event) error {
 		r.Arg = live.op
 	}
 	w.live[e.handle] = live
-	if n := e.details.Ordinal; n != nil && w.numbered && e.typ == shm.EventColl {
+	if n := e.details.Ordinal; n != nil && w.format != nil && e.typ == shm.EventColl {
 		w.p.model.Import(e.handle, regions.Imported{Ordinal: *n, Numbered: true})
 	}
 	return w.p.passRecord(e.thread(0), t, r)
@@ -259,6 +259,9 @@ func (w *minimalWriter) writeStated(at int32) error {
 		times.UnderWay = regions.UnderWay(d.Attributes["UNFINISHED"]) & regions.AnyUnderWay
 		if d.Uncertainty != nil {
 			times.Uncertainty, times.Stated = *d.Uncertainty, true
+		}
+		if w.format != nil && op.typ == shm.EventColl && d.Ordinal != nil {
+			times.Ordinal, times.Numbered = *d.Ordinal, true
 		}
 		w.p.model.Import(op.handle, times)
 		if op.address != 0 {

@@ -12,11 +12,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/schedule"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selfreport"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/attribute"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/lateness"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts/membership"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/property"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -139,6 +142,9 @@ func (c *causing) abandoned(members []analysis.Operation) {
 	}
 }
 
+// ofTorch says what the verdict on an archive rests on that was made from traces of PyTorch's profiler.
+const ofTorch = " (From PyTorch traces: times of kernels and of calls, in the steps that were profiled.)"
+
 // judge determines the causes of the waits and the verdict.
 func (r *Report) judge(a *otf2.Archive, o *operations) {
 	r.Causes = o.causing.engine.Result()
@@ -188,6 +194,9 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 	}
 	ev.Slow = r.slow(func(rank int) string { return ev.Ranks[rank].Name }, o.causing.sharing)
 	r.Verdict = verdict.Judge(ev)
+	if selfreport.PropertiesOf(a.Anchor).Text(property.ImportedFrom) == description.FromTorch {
+		r.Verdict.Text += ofTorch
+	}
 	r.WaitStates.Verdict = r.Verdict
 	if o.selected == nil { // the path covers the whole run
 		r.CriticalPath = o.causing.critical(r, o)

@@ -120,6 +120,9 @@ type Import struct {
 	Snapshot bool `json:"snapshot,omitempty"`
 }
 
+// FromTorch is Import.From of traces of PyTorch's profiler: answers say that they rest on those.
+const FromTorch = "traces of PyTorch's profiler"
+
 // Lossy reports whether operations of the process are missing, or may be missing uncounted.
 func (p *Process) Lossy() bool {
 	return len(p.Counts.Lost) > 0 || p.Import != nil && p.Import.Partial && !p.Import.Snapshot

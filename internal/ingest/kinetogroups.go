@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+)
+
+// torchOperation is a collective or a message of a process.
+type torchOperation struct {
+	group        *torchGroup
+	function     string // "AllReduce", …; "Send" or "Recv"
+	datatype     string
+	elements     uint64
+	partner      int // of a message, rank of the world; −1: not known
+	root         int // in the group; −1: not known, or none
+	number       uint64
+	numbered     bool  // by PyTorch
+	begin, end   int64 // on the GPU
+	call, launch torchSpan
+	external     int64
+	stream       uint64
+}
+
+// isMessage reports whether it is a message.
+func (o *torchOperation) isMessage() bool { return o.function == "Send" || o.function == "Recv" }
+
+// called is when the host called the operation, or what is known of that.
+func (o *torchOperation) called() int64 {
+	return cmp.Or(o.call.begin, o.launch.begin, o.begin)
+}
+
+// torchGroup is a process group, as a process names it.
+type torchGroup struct {
+	name, description string
+	ranks             []int // of the world; nil: not known
+	loose             bool  // which call of one rank is which of another is not known
+}
+
+// id is the id of the group's communicator.
+func (g *torchGroup) id() uint64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, g.name, g.description, g.ranks)
+	return h.Sum64()
+}
+
+// joinCalls makes operations of kernels: with the arguments, the call and the launch of each. Kernels that one call
+// launched are one operation.
+func (t *torchTrace) joinCalls() {
+	last := make(map[int64]int) // operations by the number of the call
+	for i := range t.kernels {
+		k := &t.kernels[i]
+		a := k.args
+		call := t.calls[a.External]
+		if call != nil {
+			a.complete(&call.args)
+		}
+		if a.Group == "" || a.Function == "" {
+			t.seen.nameless++
+			continue
+		}
+		o := torchOperation{group: t.groupOf(&a), datatype: recorderTypes[a.Type], partner: -1, root: -1, begin: k.begin,
+			end: k.end, launch: t.launches[a.Correlation], external: a.External, stream: a.Stream}
+		o.function, o.elements = a.operation()
+		switch o.function {
+		case "Send":
+			o.partner = valueOr(a.Destination, -1)
+		case "Recv":
+			o.partner = valueOr(a.Source, -1)
+		case "Broadcast", "Reduce", "Gather", "Scatter":
+			o.root = valueOr(a.Rank, -1)
+		}
+		if a.Number != nil {
+			o.number, o.numbered = *a.Number, true
+		}
+		if call != nil {
+			o.call = call.torchSpan
+		}
+		if a.External != 0 {
+			if at, known := last[a.External]; known && t.operations[at].function == o.function {
+				joined := &t.operations[at]
+				joined.begin, joined.end = min(joined.begin, o.begin), max(joined.end, o.end)
+				continue
+			}
+			last[a.External] = len(t.operations)
+		}
+		t.operations = append(t.operations, o)
+	}
+	t.kernels, t.calls, t.launches = nil, nil, nil
+	slices.SortStableFunc(t.operations, func(a, b torchOperation) int { return cmp.Compare(a.called(), b.called()) })
+}
+
+// complete adds what only the calling operation says.
+func (a *torchArgs) complete(call *torchArgs) {
+	if a.Group == "" {
+		own := *a
+		*a = *call
+		a.Correlation, a.Stream = own.Correlation, own.Stream
+	}
+	a.Rank, a.Start, a.Stride = call.Rank, call.Start, call.Stride
+	a.Number = cmp.Or(a.Number, call.Number)
+	a.Source, a.Destination = cmp.Or(a.Source, call.Source), cmp.Or(a.Destination, call.Destination)
+}
+
+// operation is NCCL's name of the operation, and its elements, as far as the sizes of tensors tell.
+func (a *torchArgs) operation() (function string, elements uint64) {
+	switch a.Function {
+	case "send":
+		return "Send", a.In
+	case "recv":
+		return "Recv", a.Out
+	}
+	e := recorderEntry{Name: ":" + a.Function, Inputs: recorderElements(a.In), Outputs: recorderElements(a.Out)}
+	function, _, _ = e.function()
+	return function, e.elements(function)
+}
+
+// groupOf returns the group of an operation.
+func (t *torchTrace) groupOf(a *torchArgs) *torchGroup {
+	key := a.Group + "\x00" + a.Ranks
+	g := t.groups[key]
+	if g == nil {
+		g = &torchGroup{name: a.Group, description: a.Description}
+		t.groups[key], t.order = g, append(t.order, g)
+	}
+	if g.ranks == nil {
+		g.ranks = t.members(a)
+	}
+	return g
+}
+
+// members returns the ranks of an operation's group: as it lists them, as distributedInfo does, or from their distance.
+// PyTorch shortens lists of more than 30. It returns nil if nothing says them all.
+func (t *torchTrace) members(a *torchArgs) []int {
+	ranks := parseRanks(a.Ranks)
+	for i := range t.info.Groups {
+		c := &t.info.Groups[i]
+		switch {
+		case ranks != nil || c.Name != a.Group:
+		case len(c.Ranks) > 0:
+			ranks = c.Ranks
+		case c.Size == t.info.World: // all ranks, which newer versions do not list
+			ranks = everyNth(0, 1, c.Size)
+		}
+	}
+	if ranks == nil && a.Start != nil && a.Stride > 0 {
+		ranks = everyNth(*a.Start, a.Stride, a.Size)
+	}
+	if a.Size != len(ranks) {
+		return nil
+	}
+	return ranks
+}
+
+// everyNth returns ranks at equal distances; nil if they are impossible.
+func everyNth(first, step, n int) (ranks []int) {
+	if first < 0 || n < 1 || max(first, step, n) > description.MaxRanks || first+step*(n-1) >= description.MaxRanks {
+		return nil
+	}
+	for i := range n {
+		ranks = append(ranks, first+i*step)
+	}
+	return ranks
+}
