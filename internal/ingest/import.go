@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -234,7 +235,7 @@ func (im *importer) readFile(path string, clocks *clocks) error {
 		return errors.Join(err, im.readDump(path, pickled))
 	}
 	in := &input{importer: im, path: path, byPID: make(map[int64]*minimal), counts: make(map[string]uint64)}
-	if err := eachLine(path, in.addLine); err != nil {
+	if err := eachLine(path, in.addLine); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if in.trace != nil {
@@ -261,6 +262,10 @@ func (im *importer) readFile(path string, clocks *clocks) error {
 func (in *input) addLine(number int, text []byte, last bool) error {
 	in.result.Lines++
 	in.counts["LINES"]++
+	if number == 1 && bytes.HasPrefix(text, []byte(gzipMagic)) {
+		in.malformed(number, text, false, errors.New("in gzip, and no trace of PyTorch's profiler: unpack it first"))
+		return io.EOF
+	}
 	if text = in.unframe(number, text); len(text) == 0 {
 		return nil
 	}

@@ -240,6 +240,8 @@ func TestWhatCannotBeImported(t *testing.T) {
 		{"empty", write("empty.jsonl", ""), "out", "no record that import knows"},
 		{"text", write("text.jsonl", "hello\nworld\n"), "out", "text.jsonl:1: no JSON"},
 		{"folder without such files", filepath.Dir(write("f/readme.txt", "x")), "out", "no files whose names end in"},
+		{"another program's, in gzip", write("x.jsonl.gz", "\x1f\x8b\x08 rest\nof it"), "out",
+			"in gzip, and no trace of PyTorch's profiler: unpack it first"},
 		{"states alone", write("s.jsonl", `{"recordType":"state","eventAddr":"0x1","ts":1,"id":3}`+"\n"), "out",
 			"no record"},
 		{"a recording is in the way", write("good.jsonl", goodInit+"\n"), taken, "holds a recording"},

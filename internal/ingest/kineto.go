@@ -154,19 +154,22 @@ type torchCall struct {
 }
 
 // isTorchTrace reports whether a file begins like a trace of PyTorch's profiler, in gzip or not: an object with one of
-// the keys that such traces begin with.
+// the keys of such traces.
 func isTorchTrace(path string) bool {
 	file, content, err := openTrace(path)
 	if err != nil {
 		return false // whoever reads the file says what is wrong with it
 	}
 	defer file.Close()
-	begin, _ := io.ReadAll(io.LimitReader(content, 4096))
+	begin, _ := io.ReadAll(io.LimitReader(content, 64<<10))
 	return bytes.HasPrefix(bytes.TrimSpace(begin), []byte("{")) && slices.ContainsFunc(torchKeys,
 		func(key string) bool { return bytes.Contains(begin, []byte(key)) })
 }
 
 var torchKeys = []string{`"schemaVersion"`, `"traceEvents"`, `"deviceProperties"`, `"baseTimeNanoseconds"`}
+
+// gzipMagic begins files in gzip.
+const gzipMagic = "\x1f\x8b"
 
 // openTrace opens a file, and unpacks it if it is in gzip.
 func openTrace(path string) (file *os.File, content io.Reader, err error) {
@@ -176,7 +179,7 @@ func openTrace(path string) (file *os.File, content io.Reader, err error) {
 	}
 	r := bufio.NewReaderSize(file, 256<<10)
 	content = r
-	if magic, _ := r.Peek(2); string(magic) == "\x1f\x8b" {
+	if magic, _ := r.Peek(2); string(magic) == gzipMagic {
 		size := int64(0)
 		if info, err := file.Stat(); err == nil {
 			size = info.Size()
