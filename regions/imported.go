@@ -2,7 +2,10 @@
 
 package regions
 
-import "github.com/nccl-otf2/nccl-otf2/otf2"
+import (
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
 
 // Times of operations from other sources than NCCL's callbacks: imported data.
 
@@ -75,6 +78,15 @@ func (m *Model) Import(handle uint64, t Imported) {
 		m.ops.reports = make(map[uint64]*Imported)
 	}
 	m.ops.reports[handle] = &t
+}
+
+// ImportKernel draws a kernel of the application. Kernels come in the order of their ends, beside records of those
+// times.
+func (m *Model) ImportKernel(k *cupti.Kernel, name string) {
+	m.changed = true
+	m.extendTime(k.Start)
+	m.extendTime(k.End)
+	m.cuda.AddImported(k, name)
 }
 
 // takeImported gives an operation that begins its imported facts.

@@ -124,6 +124,8 @@ type torchTrace struct {
 	kernels  []torchCall          // of NCCL
 	calls    map[int64]*torchCall // operations "record_param_comms", by their numbers
 	launches map[int64]torchSpan  // by correlation
+	work     gpuWork              // kernels of other programs
+	names    map[string]uint32    // of these kernels
 	seen     torchSeen
 
 	groups     map[string]*torchGroup // by names and ranks
@@ -135,7 +137,6 @@ type torchTrace struct {
 type torchSeen struct {
 	device     int    // GPU of its NCCL kernels; −1: unknown
 	pid        int    // of the process, as its calls have it; 0: unknown
-	kernels    bool   // of any program
 	unreadable uint64 // events
 	surplus    uint64 // events beyond maxTorchRows
 	nameless   uint64 // kernels of NCCL without a group
@@ -198,7 +199,8 @@ func openTrace(path string) (file *os.File, content io.Reader, err error) {
 func (im *importer) readTrace(path string) error {
 	im.result.Lines++
 	t := &torchTrace{path: path, rank: -1, seen: torchSeen{device: -1}, calls: make(map[int64]*torchCall),
-		launches: make(map[int64]torchSpan), groups: make(map[string]*torchGroup)}
+		launches: make(map[int64]torchSpan), groups: make(map[string]*torchGroup),
+		names: make(map[string]uint32)}
 	file, content, err := openTrace(path)
 	if err == nil {
 		err = t.read(content)
@@ -310,7 +312,6 @@ func damaged(d *json.Decoder, err error) error {
 
 // addEvent adds an event if it is about NCCL: an operation that calls it, a launch of any kernel, or a kernel of it.
 func (t *torchTrace) addEvent(text []byte) {
-	t.seen.kernels = t.seen.kernels || bytes.Contains(text, []byte(`"kernel"`))
 	if !slices.ContainsFunc(torchMarks, func(mark []byte) bool { return bytes.Contains(text, mark) }) {
 		return
 	}
@@ -333,6 +334,8 @@ func (t *torchTrace) addEvent(text []byte) {
 			t.seen.device = *a.Device
 		}
 		t.kernels = append(t.kernels, torchCall{span, *a})
+	case strings.EqualFold(e.Category, "kernel"):
+		t.addWork(&e, span)
 	case full:
 		t.seen.surplus++
 	case e.Name == torchCallName && a.External != 0:
@@ -346,7 +349,28 @@ func (t *torchTrace) addEvent(text []byte) {
 const torchCallName = "record_param_comms"
 
 // torchMarks are in every event that may be kept.
-var torchMarks = [][]byte{[]byte(torchCallName), []byte("nccl"), []byte("Launch")}
+var torchMarks = [][]byte{[]byte(torchCallName), []byte("Launch"), []byte(`"kernel"`), []byte(`"Kernel"`)}
+
+// maxWorkNames bounds the names of kernels.
+const maxWorkNames = 8192
+
+// addWork adds a kernel of the application.
+func (t *torchTrace) addWork(e *torchEvent, span torchSpan) {
+	if len(t.work.kernels) >= maxTorchRows || span.end < span.begin {
+		t.seen.surplus++
+		return
+	}
+	name, known := t.names[e.Name]
+	if !known {
+		name = uint32(len(t.work.names))
+		if name == maxWorkNames {
+			t.seen.surplus++
+			return
+		}
+		t.names[e.Name], t.work.names = name, append(t.work.names, e.Name)
+	}
+	t.work.kernels = append(t.work.kernels, workKernel{span.begin, span.end, uint32(e.Args.Stream), name})
+}
 
 // isNCCLKernel reports whether a kernel is NCCL's or RCCL's, by its name: ncclDevKernel_AllReduce_Sum_f32_RING_LL(…).
 func isNCCLKernel(name string) bool {
@@ -374,7 +398,7 @@ func (t *torchTrace) identify(im *importer) error {
 	if len(t.kernels) == 0 {
 		why := "has no kernels of NCCL: its ranks did not communicate by NCCL while it was profiled, or another library " +
 			"did; profile whole steps"
-		if !t.seen.kernels {
+		if len(t.work.kernels) == 0 {
 			why = "has no kernels of GPUs: profile with ProfilerActivity.CUDA (and CPU), on ranks that use NCCL"
 		}
 		return &uselessTrace{why}

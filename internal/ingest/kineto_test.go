@@ -23,6 +23,7 @@ type torchJobText struct {
 	gpus         int                      // of each host; 0: those of all ranks
 	clock        func(rank int) float64   // µs by which a rank's clock is ahead; nil: all show the same
 	late         func(rank, step int) int // ms by which a rank calls later
+	busy         bool                     // its GPU is late, not its host
 	from         func(rank int) int       // first step of a rank's trace
 	numbers      bool                     // PyTorch writes "Seq"
 	calls        bool                     // CPU operations were profiled
@@ -67,7 +68,11 @@ func (j *torchJobText) text(rank int) string {
 			last = max(last, lateness(r)+10*r)
 		}
 		begin := 5_000_000_000 + float64(torchStep*step) + ahead
-		called := begin + float64(lateness(rank)+10*rank)
+		ran := begin + float64(lateness(rank)+10*rank)
+		called := ran
+		if j.busy {
+			called = begin
+		}
 		size := 1 << 20
 		if j.sizes != nil {
 			size = j.sizes(step)
@@ -90,10 +95,10 @@ func (j *torchJobText) text(rank int) string {
 			4000+rank, 4100+rank, called-12, external, 200+step)
 		fmt.Fprintf(&out, "\n  {\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDev"+
 			"KernelArgsStorage<4096ul>)\", \"pid\": %d, \"tid\": 16, \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s\"device\": %d, "+
-			"\"stream\": 16, \"correlation\": %d, %s}},", rank%devices, called, begin+float64(last+2000)-called, external,
+			"\"stream\": 16, \"correlation\": %d, %s}},", rank%devices, ran, begin+float64(last+2000)-ran, external,
 			rank%devices, 200+step, args)
 		fmt.Fprintf(&out, "\n  {\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"gemm\", \"pid\": %d, \"tid\": 7, \"ts\": %.3f, "+
-			"\"dur\": 20000.000, \"args\": {\"device\": %d, \"stream\": 7}},", rank%devices, begin-21000, rank%devices)
+			"\"dur\": %.3f, \"args\": {\"device\": %d, \"stream\": 7}},", rank%devices, begin-21000, 20000+ran-called, rank%devices)
 	}
 	fmt.Fprintf(&out, "\n  {\"name\": \"process_name\", \"ph\": \"M\", \"ts\": 5000000000.000, \"pid\": 0, \"tid\": 0, "+
 		"\"args\": {\"name\": \"python\"}},\n  {\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": 5000000000.000, \"dur\": 9.000, "+
@@ -146,6 +151,8 @@ func TestTracesOfPyTorch(t *testing.T) {
 		{"numbered", torchJobText{numbers: true, calls: true}, false, []string{late, rests}, "are taken to share a clock", true},
 		{"in the order of calls", torchJobText{calls: true}, false, []string{late, rests}, "are taken to share a clock", true},
 		{"whose CPU operations somebody has removed", torchJobText{}, false, []string{late}, "", true},
+		{"whose GPU is late", torchJobText{numbers: true, calls: true, busy: true}, false, []string{
+			"Rank 2 on unknown host made the others wait: 100 % of 361 ms", "gemm"}, "", true},
 		{"that begin at different steps", torchJobText{from: ragged, calls: true}, false,
 			[]string{"Rank 2 on unknown host made the others wait: 100 % of", "called ncclAllReduce 15.0 ms after"}, "", true},
 		{"on hosts of their own", torchJobText{gpus: 1, clock: apart(3000), numbers: true, calls: true}, false,

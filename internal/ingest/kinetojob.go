@@ -21,7 +21,7 @@ import (
 
 // torchLacks lists what such data does not contain.
 var torchLacks = []string{"operations outside of what was profiled", "network", "algorithms, protocols and channels",
-	"kernels of other programs, and other work of GPUs: it counts as the application's", "which message of one rank is " +
+	"copies of GPUs", "which message of one rank is " +
 		"which of another", "API version", "library", "when communicators were made",
 	"how exact the times of GPUs are: 10 µs are assumed"}
 
@@ -66,7 +66,7 @@ func (im *importer) writeTraces() error {
 		if err := j.writeTrace(t); err != nil {
 			return fmt.Errorf("%s: %w", t.path, err)
 		}
-		t.operations = nil
+		t.operations, t.work = nil, gpuWork{}
 	}
 	return nil
 }
@@ -301,13 +301,15 @@ type torchWriter struct {
 func (j *torchJob) writeTrace(t *torchTrace) error {
 	w := &torchWriter{trace: t, comms: make(map[uint64]commKey), next: make(map[commKey]uint64), minimal: &minimal{
 		identity: fmt.Sprint("torch ", t.rank), pid: t.seen.pid, host: j.hosts[t], epoch: micros{t.base, true},
-		format: &format{from: description.FromTorch, lacks: torchLacks, unpaired: true},
-		world:  provenance.Launcher{Name: "imported", Rank: t.rank, Size: j.world}}}
+		work: &t.work, format: &format{from: description.FromTorch, lacks: torchLacks, unpaired: true},
+		world: provenance.Launcher{Name: "imported", Rank: t.rank, Size: j.world}}}
 	for _, id := range j.ids {
 		if slices.ContainsFunc(j.members[id], func(m *torchMember) bool { return m.trace == t }) {
 			w.addGroup(id, j.groups[id], j.matched(id))
 		}
 	}
+	t.work.device = uint32(max(t.seen.device, 0))
+	slices.SortFunc(t.work.kernels, func(a, b workKernel) int { return cmp.Compare(a.end, b.end) })
 	counts := map[string]uint64{kernelsWithoutGroup: t.seen.nameless, eventsUnknown: t.seen.unreadable,
 		eventsBeyond: t.seen.surplus}
 	for i := range t.operations {

@@ -26,6 +26,7 @@ type minimal struct {
 	carries  bool                // by our export, with the attributes of operations
 	counted  *details            // by our export, with what the archive counted
 	format   *format             // nil: of the minimal profiler, or of our export
+	work     *gpuWork            // nil: none is known
 	api      int                 // version of NCCL's profiler API; 0: not stated
 	world    provenance.Launcher // the process's rank in the job; Size 0: not stated
 	mask     uint32              // event mask that ProfilerInit returned
@@ -40,6 +41,19 @@ type format struct {
 	lacks    []string // what such data does not contain
 	whole    bool     // numbers begin at 0, by function: those that are not there are losses
 	unpaired bool     // which message of one rank is which of another is not known
+}
+
+// gpuWork are kernels of the application on one GPU.
+type gpuWork struct {
+	device  uint32
+	kernels []workKernel
+	names   []string
+}
+
+// workKernel is the run of a kernel, with the index of its name.
+type workKernel struct {
+	begin, end   int64
+	stream, name uint32
 }
 
 // event is an event record.
@@ -226,6 +240,11 @@ func (m *minimal) span() (first, last int64) {
 	}
 	for i := range m.states {
 		first, last = min(first, m.states[i].time), max(last, m.states[i].time)
+	}
+	if m.work != nil {
+		for _, k := range m.work.kernels {
+			first, last = min(first, k.begin), max(last, k.end)
+		}
 	}
 	return first, last
 }

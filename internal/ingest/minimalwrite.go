@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -44,11 +45,24 @@ func (m *minimal) write(p *processWriter, base uint64) error {
 		}
 	}
 	for _, s := range m.steps() {
+		w.writeWork(s.time)
 		if err := w.writeStep(&s); err != nil {
 			return err
 		}
 	}
+	w.writeWork(math.MaxInt64)
 	return nil
+}
+
+// writeWork writes the kernels of the application that ended before a time.
+func (w *minimalWriter) writeWork(before int64) {
+	work := w.work
+	for work != nil && len(work.kernels) > 0 && work.kernels[0].end < before {
+		k := &work.kernels[0]
+		w.p.model.ImportKernel(&cupti.Kernel{Start: w.base + uint64(k.begin), End: w.base + uint64(k.end),
+			Device: work.device, Stream: k.stream}, work.names[k.name])
+		work.kernels = work.kernels[1:]
+	}
 }
 
 // minimalAPI is the version of NCCL's profiler API for which the minimal profiler is written.

@@ -27,6 +27,7 @@ type Recorder struct {
 	timeline  Timeline
 	functions map[string]bool
 	active    bool
+	imported  bool // kernels of an imported trace, whose operations have their times
 
 	launches   bounded.Map[*Launch] // also those that have ended
 	correlator *cupti.Correlator[*Activity]
@@ -62,8 +63,8 @@ func New(t Timeline, opts Options) *Recorder {
 	return g
 }
 
-// IsActive reports whether CUPTI has recorded anything.
-func (g *Recorder) IsActive() bool { return g.active }
+// IsActive reports whether CUPTI has recorded anything, besides kernels of imported traces.
+func (g *Recorder) IsActive() bool { return g.active && !g.imported }
 
 // allocateOnce allocates memory for CUPTI's records at the first one.
 func (g *Recorder) allocateOnce() {
@@ -129,6 +130,18 @@ func (g *Recorder) AddRecord(t uint64, record []byte, version uint32, name strin
 	case *cupti.MemoryPool:
 		g.takePool(t, rec)
 	}
+}
+
+// AddImported takes a kernel of the application from an imported trace: its times are on the process's line. It comes
+// when it ends, in order.
+func (g *Recorder) AddImported(k *cupti.Kernel, name string) {
+	g.allocateOnce()
+	g.imported = true
+	g.devices.contexts[k.Context] = k.Device
+	g.counts[countKernels]++
+	g.counts[countOther]++
+	g.queueActivity(&Activity{Record: k, Name: name, arrived: k.End, timed: true, begin: k.Start, end: k.End,
+		Stream: Stream{Device: k.Device, Context: k.Context, Stream: k.Stream}})
 }
 
 // Advance states that all records before t have come: activities that have waited long enough are given up, and due

@@ -146,6 +146,15 @@ func (g *Recorder) placeTimed(a *Activity) error {
 		return err
 	}
 	a.begin, a.end, a.off, a.timed = begin, max(begin, end), max(off, more), true
+	g.queueActivity(a)
+	if a.ofGraph() && a.nccl {
+		g.addReplayed(a)
+	}
+	return nil
+}
+
+// queueActivity queues an activity, until it is drawn.
+func (g *Recorder) queueActivity(a *Activity) {
 	r := g.streams.byID[a.Stream]
 	if r == nil {
 		r = &streamRows{id: a.Stream}
@@ -154,10 +163,6 @@ func (g *Recorder) placeTimed(a *Activity) error {
 	}
 	heap.Push(&r.queue, a)
 	g.streams.held++
-	if a.ofGraph() && a.nccl {
-		g.addReplayed(a)
-	}
-	return nil
 }
 
 // ofGraph reports whether the activity is a kernel that a graph launched.
