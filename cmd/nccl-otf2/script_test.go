@@ -54,18 +54,20 @@ func toolWithParts(t *testing.T) string {
 	return tool
 }
 
-// TestSessions runs the sessions in testdata/script. In each, $REC is a folder of recordings and $SCOREP a trace of
-// Score-P's.
+// TestSessions runs the sessions in testdata/script. In each, $REC is a folder of recordings, $SCOREP a trace of
+// Score-P's, and $TORCH a folder of traces of PyTorch's profiler.
 func TestSessions(t *testing.T) {
 	tool := toolWithParts(t)
 	recordings := testkit.Value(filepath.Abs("../../testdata/nccl-callbacks"))(t)
 	trace := testkit.Value(filepath.Abs("../../tests/jobtest/testdata/scorep-mpi"))(t)
+	torch := testkit.Value(filepath.Abs("../../internal/ingest/testdata/kineto"))(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("REC", recordings)
 			e.Setenv("SCOREP", trace)
+			e.Setenv("TORCH", torch)
 			e.Setenv("BIN", filepath.Dir(tool))
 			e.Setenv("PLUGIN", filepath.Join(filepath.Dir(tool), doctor.PluginName))
 			e.Setenv("HOST", filepath.Join(filepath.Dir(tool), replay.HostFile))

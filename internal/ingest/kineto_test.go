@@ -8,11 +8,13 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -191,6 +193,32 @@ func TestTracesOfPyTorch(t *testing.T) {
 	}
 }
 
+// packed is a text in gzip.
+func packed(t *testing.T, text string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, err := z.Write([]byte(text))
+	testkit.Must(t, errors.Join(err, z.Close()))
+	return out.Bytes()
+}
+
+// The traces in testdata are those that this file makes up; sessions with the tool use them.
+func TestTracesOfPyTorchInTestdata(t *testing.T) {
+	j := &torchJobText{ranks: 4, steps: 24, late: everyThird, numbers: true, calls: true}
+	for rank := range j.ranks {
+		path := fmt.Sprintf("testdata/kineto/rank%d.json.gz", rank)
+		if golden.Updating() {
+			testkit.Write(t, path, packed(t, j.text(rank)))
+		}
+		file, content, err := openTrace(path)
+		testkit.Must(t, err)
+		text := testkit.Value(io.ReadAll(content))(t)
+		testkit.Must(t, file.Close())
+		testkit.Check(t, string(text) == j.text(rank), "%s is of another form", path)
+	}
+}
+
 // gloo is a trace in the form in which PyTorch writes it on a machine without GPUs.
 const gloo = `{"schemaVersion": 1, "distributedInfo": {"backend": "gloo", "rank": 0, "world_size": 2}, "with_stack": 0,
 "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 9, "tid": 9, "ts": 1.000, "dur": 9.000,
@@ -228,11 +256,7 @@ func TestTracesOfPyTorchThatCannotBeImported(t *testing.T) {
 func TestFoldersOfTracesOfPyTorch(t *testing.T) {
 	in, dir := t.TempDir(), filepath.Join(t.TempDir(), "made")
 	j := &torchJobText{ranks: 4, steps: 3, calls: true, info: `"with_stack": 0,`}
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	_, err := z.Write([]byte(j.text(0)))
-	testkit.Must(t, errors.Join(err, z.Close()))
-	for name, text := range map[string]string{"trace_rank0.json.gz": packed.String(), "trace_rank1.json": j.text(1),
+	for name, text := range map[string]string{"trace_rank0.json.gz": string(packed(t, j.text(0))), "trace_rank1.json": j.text(1),
 		"trace_rank1_later.json": j.text(1), "trace_rank2.json": j.text(2)[:2000], "trace_rank3.json": gloo,
 		"other.json": `{"steps": 3}`, "other.gz": "no gzip"} {
 		testkit.Write(t, filepath.Join(in, name), []byte(text))
