@@ -107,11 +107,13 @@ func parseRanks(text string) (ranks []int) {
 	return ranks
 }
 
-// Bounds of a trace: of a value in it, as PyTorch writes; of rows of a kind that are kept of a file, many times what is
-// usually profiled.
+// Bounds of a trace, many times what is usually profiled: of a value in it; of events of a kind that are kept; of the
+// ranks of all its groups; of the names of kernels.
 const (
 	maxTorchValue = 64 << 20
 	maxTorchRows  = 1 << 20
+	maxTorchRanks = 1 << 22
+	maxTorchNames = 8192
 )
 
 // torchTrace is what is kept of a trace.
@@ -130,6 +132,7 @@ type torchTrace struct {
 
 	groups     map[string]*torchGroup // by names and ranks
 	order      []*torchGroup
+	listed     int // ranks of these groups
 	operations []torchOperation
 }
 
@@ -138,7 +141,7 @@ type torchSeen struct {
 	device     int    // GPU of its NCCL kernels; −1: unknown
 	pid        int    // of the process, as its calls have it; 0: unknown
 	unreadable uint64 // events
-	surplus    uint64 // events beyond maxTorchRows
+	surplus    uint64 // events beyond the bounds, besides kernels of NCCL
 	nameless   uint64 // kernels of NCCL without a group
 }
 
@@ -262,7 +265,9 @@ func (t *torchTrace) read(content io.Reader) error {
 				if err := d.Decode(&value); err != nil {
 					return damaged(d, err)
 				}
-				t.addEvent(value)
+				if t.addEvent(value); len(t.kernels) > maxTorchRows {
+					return fmt.Errorf("more than %d kernels of NCCL: profile fewer steps", maxTorchRows)
+				}
 			}
 			if err := expect(d, json.Delim(']')); err != nil {
 				return err
@@ -322,21 +327,18 @@ func (t *torchTrace) addEvent(text []byte) {
 	}
 	a := &e.Args
 	span := torchSpan{e.Time.ns, e.Time.ns + max(e.Took.ns, 0), int32(min(max(e.TID, 0), math.MaxInt32))}
-	full := max(len(t.kernels), len(t.calls), len(t.launches)) >= maxTorchRows
 	switch {
 	case e.Phase != "X" || !e.Time.known:
+	case min(span.begin, span.end) < 0 || span.end > maxSpan || max(a.In, a.Out, valueOr(a.Number, 0)) > maxOrdinal:
+		t.seen.unreadable++
 	case strings.EqualFold(e.Category, "kernel") && isNCCLKernel(e.Name):
-		if full || max(a.In, a.Out, valueOr(a.Number, 0)) > maxOrdinal || span.end < span.begin {
-			t.seen.surplus++
-			return
-		}
 		if a.Device != nil && *a.Device >= 0 && *a.Device < maxDevices {
 			t.seen.device = *a.Device
 		}
 		t.kernels = append(t.kernels, torchCall{span, *a})
 	case strings.EqualFold(e.Category, "kernel"):
 		t.addWork(&e, span)
-	case full:
+	case max(len(t.calls), len(t.launches)) >= maxTorchRows:
 		t.seen.surplus++
 	case e.Name == torchCallName && a.External != 0:
 		t.calls[a.External] = &torchCall{span, *a}
@@ -351,22 +353,15 @@ const torchCallName = "record_param_comms"
 // torchMarks are in every event that may be kept.
 var torchMarks = [][]byte{[]byte(torchCallName), []byte("Launch"), []byte(`"kernel"`), []byte(`"Kernel"`)}
 
-// maxWorkNames bounds the names of kernels.
-const maxWorkNames = 8192
-
 // addWork adds a kernel of the application.
 func (t *torchTrace) addWork(e *torchEvent, span torchSpan) {
-	if len(t.work.kernels) >= maxTorchRows || span.end < span.begin {
+	name, known := t.names[e.Name]
+	switch {
+	case len(t.work.kernels) == maxTorchRows || !known && len(t.names) == maxTorchNames:
 		t.seen.surplus++
 		return
-	}
-	name, known := t.names[e.Name]
-	if !known {
-		name = uint32(len(t.work.names))
-		if name == maxWorkNames {
-			t.seen.surplus++
-			return
-		}
+	case !known:
+		name = uint32(len(t.names))
 		t.names[e.Name], t.work.names = name, append(t.work.names, e.Name)
 	}
 	t.work.kernels = append(t.work.kernels, workKernel{span.begin, span.end, uint32(e.Args.Stream), name})
@@ -419,6 +414,9 @@ func (t *torchTrace) identify(im *importer) error {
 	default:
 		return errors.New("a trace of an unknown rank, as it has no distributedInfo: give the file a name with it, " +
 			"such as rank-0.json")
+	}
+	if t.base < 0 || t.base > maxSpan {
+		return fmt.Errorf("baseTimeNanoseconds %d is no time of a real-time clock", t.base)
 	}
 	if t.rank < 0 || t.rank >= description.MaxRanks || t.info.World > description.MaxRanks {
 		return fmt.Errorf("a trace of rank %d of %d: jobs have at most %d ranks", t.rank, t.info.World,

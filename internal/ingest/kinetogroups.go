@@ -38,15 +38,9 @@ func (o *torchOperation) called() int64 {
 // torchGroup is a process group, as a process names it.
 type torchGroup struct {
 	name, description string
-	ranks             []int // of the world; nil: not known
-	loose             bool  // which call of one rank is which of another is not known
-}
-
-// id is the id of the group's communicator.
-func (g *torchGroup) id() uint64 {
-	h := fnv.New64a()
-	fmt.Fprint(h, g.name, g.description, g.ranks)
-	return h.Sum64()
+	ranks             []int  // of the world; nil: not known
+	id                uint64 // of its communicator
+	loose             bool   // which call of one rank is which of another is not known
 }
 
 // joinCalls makes operations of kernels: with the arguments, the call and the launch of each. Kernels that one call
@@ -91,7 +85,12 @@ func (t *torchTrace) joinCalls() {
 		}
 		t.operations = append(t.operations, o)
 	}
-	t.kernels, t.calls, t.launches = nil, nil, nil
+	t.kernels, t.calls, t.launches, t.names = nil, nil, nil, nil
+	for _, g := range t.order {
+		h := fnv.New64a()
+		fmt.Fprint(h, g.name, g.description, g.ranks)
+		g.id = h.Sum64()
+	}
 	slices.SortStableFunc(t.operations, func(a, b torchOperation) int { return cmp.Compare(a.called(), b.called()) })
 }
 
@@ -141,7 +140,7 @@ func (t *torchTrace) members(a *torchArgs) []int {
 	for i := range t.info.Groups {
 		c := &t.info.Groups[i]
 		switch {
-		case ranks != nil || c.Name != a.Group:
+		case ranks != nil || c.Name != a.Group || c.Size != a.Size:
 		case len(c.Ranks) > 0:
 			ranks = c.Ranks
 		case c.Size == t.info.World: // all ranks, which newer versions do not list
@@ -151,9 +150,10 @@ func (t *torchTrace) members(a *torchArgs) []int {
 	if ranks == nil && a.Start != nil && a.Stride > 0 {
 		ranks = everyNth(*a.Start, a.Stride, a.Size)
 	}
-	if a.Size != len(ranks) {
+	if len(ranks) != a.Size || t.listed+len(ranks) > maxTorchRanks {
 		return nil
 	}
+	t.listed += len(ranks)
 	return ranks
 }
 

@@ -80,7 +80,7 @@ func (j *torchJob) addTrace(t *torchTrace) {
 		if !slices.Contains(g.ranks, t.rank) {
 			continue
 		}
-		id := g.id()
+		id := g.id
 		j.world = max(j.world, slices.Max(g.ranks)+1)
 		if j.groups[id] == nil {
 			j.groups[id] = g
@@ -92,7 +92,7 @@ func (j *torchJob) addTrace(t *torchTrace) {
 	}
 	for i := range t.operations {
 		o := &t.operations[i]
-		if part := parts[o.group.id()]; part != nil && !o.isMessage() {
+		if part := parts[o.group.id]; part != nil && !o.isMessage() {
 			part.operations = append(part.operations, o)
 		}
 	}
@@ -353,7 +353,7 @@ func (w *torchWriter) addGroup(id uint64, g *torchGroup, matched bool) {
 
 // addOperation adds the call, the launch and the times of an operation. It returns why it cannot be used, or "".
 func (w *torchWriter) addOperation(o *torchOperation) (unused string) {
-	key, known := w.comms[o.group.id()]
+	key, known := w.comms[o.group.id]
 	switch {
 	case !known:
 		return unknownGroups
