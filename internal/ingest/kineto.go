@@ -86,7 +86,8 @@ func (p *torchPlace) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// torchRanks are the ranks of a group: a list, or one as text. It is nil if it was shortened, "[0, 1, ...]", or damaged.
+// torchRanks are the ranks of a group: a list, or one as text. It is nil if it was shortened ("[0, 1, ...]"), or is
+// damaged.
 type torchRanks []int
 
 // UnmarshalJSON reads both.
@@ -197,8 +198,8 @@ func openTrace(path string) (file *os.File, content io.Reader, err error) {
 	return file, content, nil
 }
 
-// readTrace reads a trace, to be written when all have been read. What can be read of a damaged one is not used: what it
-// lacks could be anybody's call.
+// readTrace reads a trace, to be written when all have been read. Damaged ones are not used: what they lack could be any
+// call.
 func (im *importer) readTrace(path string) error {
 	im.result.Lines++
 	t := &torchTrace{path: path, rank: -1, seen: torchSeen{device: -1}, calls: make(map[int64]*torchCall),
@@ -391,8 +392,8 @@ var torchRankName = regexp.MustCompile(`(?i)rank[-_. ]?(\d{1,6})`)
 // identify finds the trace's rank, and its operations.
 func (t *torchTrace) identify(im *importer) error {
 	if len(t.kernels) == 0 {
-		why := "has no kernels of NCCL: its ranks did not communicate by NCCL while it was profiled, or another library " +
-			"did; profile whole steps"
+		why := "has no kernels of NCCL: its ranks did not communicate by NCCL while it was profiled, or another " +
+			"library did; profile whole steps"
 		if len(t.work.kernels) == 0 {
 			why = "has no kernels of GPUs: profile with ProfilerActivity.CUDA (and CPU), on ranks that use NCCL"
 		}
@@ -400,9 +401,9 @@ func (t *torchTrace) identify(im *importer) error {
 	}
 	t.joinCalls()
 	if len(t.operations) == 0 {
-		return &uselessTrace{fmt.Sprintf("does not say which process groups its %d kernels of NCCL are of: newer PyTorch "+
-			"writes it (\"Process Group Name\"), for calls that were profiled, too (ProfilerActivity.CPU), and not from "+
-			"graphs", t.seen.nameless)}
+		return &uselessTrace{fmt.Sprintf("does not say which process groups its %d kernels of NCCL are of: newer "+
+			"PyTorch writes it (\"Process Group Name\"), for calls that were profiled, too (ProfilerActivity.CPU), and "+
+			"not from graphs", t.seen.nameless)}
 	}
 	name := torchRankName.FindAllStringSubmatch(filepath.Base(t.path), -1)
 	switch {
@@ -410,7 +411,8 @@ func (t *torchTrace) identify(im *importer) error {
 		t.rank = *t.info.Rank
 	case len(name) == 1:
 		t.rank, _ = strconv.Atoi(name[0][1])
-		im.problem("%s does not say its rank (distributedInfo): it is taken to be %d, by the file's name", t.path, t.rank)
+		im.problem("%s does not say its rank (distributedInfo): it is taken to be %d, by the file's name", t.path,
+			t.rank)
 	default:
 		return errors.New("a trace of an unknown rank, as it has no distributedInfo: give the file a name with it, " +
 			"such as rank-0.json")

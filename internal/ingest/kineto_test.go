@@ -32,6 +32,7 @@ type torchJobText struct {
 	sizes        func(step int) int       // of a step's AllReduce; nil: all the same
 	group        string                   // its ranks, as a kernel has them; "": all
 	extra        string                   // further arguments of calls
+	nodes        int                      // ranks on each, whose files have its name; 0: no file has
 	info         string                   // distributedInfo of a rank, with %d; "": as PyTorch writes it
 }
 
@@ -114,7 +115,11 @@ func (j *torchJobText) write(t *testing.T) string {
 	t.Helper()
 	in := t.TempDir()
 	for rank := range j.ranks {
-		testkit.Write(t, filepath.Join(in, fmt.Sprintf("rank%d.pt.trace.json", rank)), []byte(j.text(rank)))
+		name := fmt.Sprintf("rank%d.pt.trace.json", rank)
+		if j.nodes > 0 {
+			name = fmt.Sprintf("node_%d_%d.1767189312000.pt.trace.json", rank/j.nodes, 4000+rank)
+		}
+		testkit.Write(t, filepath.Join(in, name), []byte(j.text(rank)))
 	}
 	return in
 }
@@ -160,6 +165,9 @@ func TestTracesOfPyTorch(t *testing.T) {
 		{"on hosts of their own", torchJobText{gpus: 1, clock: apart(3000), numbers: true, calls: true}, false,
 			[]string{"Rank 2 on unknown host of rank 2 made the others wait", "of 23 times, every third call"},
 			"each has a clock of its own", true},
+		{"on hosts that files' names tell", torchJobText{gpus: 1, nodes: 2, numbers: true, calls: true,
+			clock: func(rank int) float64 { return 4000 * float64(rank/2) }}, false,
+			[]string{"Rank 2 on node_1 made the others wait", "ncclAllReduce 15.0 ms after the others"}, "", true},
 		{"on one host, which a user denies", torchJobText{numbers: true, calls: true}, true,
 			[]string{"Rank 2 on unknown host of rank 2 made the others wait"}, "each has a clock of its own", true},
 		{"whose clocks contradict that they share a host", torchJobText{numbers: true, calls: true, clock: apart(9000)},

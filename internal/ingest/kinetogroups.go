@@ -58,8 +58,8 @@ func (t *torchTrace) joinCalls() {
 			t.seen.nameless++
 			continue
 		}
-		o := torchOperation{group: t.groupOf(&a), datatype: recorderTypes[a.Type], partner: -1, root: -1, begin: k.begin,
-			end: k.end, launch: t.launches[a.Correlation], external: a.External, stream: a.Stream}
+		o := torchOperation{group: t.groupOf(&a), datatype: recorderTypes[a.Type], partner: -1, root: -1,
+			begin: k.begin, end: k.end, launch: t.launches[a.Correlation], external: a.External, stream: a.Stream}
 		o.function, o.elements = a.operation()
 		switch o.function {
 		case "Send":

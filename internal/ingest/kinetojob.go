@@ -169,9 +169,9 @@ func alignOrders(members []*torchMember) bool {
 	return true
 }
 
-// clockStep returns by how much the clock of b must be moved, at least, so that no collective ends on one of the members
-// before it begins on the other, if the calls of b are that many places further back than those of a. It does not fit
-// if the calls ask for different things, if no step suffices, or if less than half of the calls meet.
+// clockStep returns by how much the clock of b must be moved, at least, so that no collective ends on one member before
+// it begins on the other, if the calls of b are that many places further back than those of a. It does not fit if the
+// calls ask for different things, if no step suffices, or if less than half of the calls meet.
 func clockStep(a, b *torchMember, shift int) (ns int64, fits bool) {
 	lower, upper, met := int64(math.MinInt64), int64(math.MaxInt64), 0
 	for i, y := range b.operations {
@@ -242,8 +242,8 @@ func (j *torchJob) separateHosts(why string) {
 	}
 }
 
-// contradicted reports whether of the collectives of ranks that are taken to share a clock, more than a few ended on one
-// rank before they began on another.
+// contradicted reports whether collectives of ranks that are taken to share a clock, more than a few, ended on one rank
+// before they began on another.
 func (j *torchJob) contradicted() bool {
 	type place struct {
 		id, number uint64
@@ -374,7 +374,8 @@ func (w *torchWriter) addOperation(o *torchOperation) (unused string) {
 		w.next[key] = o.number + 1
 	}
 	call, operation := shm.EventCollApi, shm.EventColl
-	d := &details{Func: o.function, Count: &o.elements, Datatype: cmp.Or(o.datatype, bytesType), Stream: address(o.stream)}
+	d := &details{Func: o.function, Count: &o.elements, Datatype: cmp.Or(o.datatype, bytesType),
+		Stream: address(o.stream)}
 	if o.isMessage() {
 		call, operation, d.Peer = shm.EventP2pApi, shm.EventP2p, &peer
 	}
