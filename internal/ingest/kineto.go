@@ -198,8 +198,7 @@ func openTrace(path string) (file *os.File, content io.Reader, err error) {
 	return file, content, nil
 }
 
-// readTrace reads a trace, to be written when all have been read. Damaged ones are not used: what they lack could be any
-// call.
+// readTrace reads a trace, to be written when all have been read. Damaged ones are not used: they could lack any call.
 func (im *importer) readTrace(path string) error {
 	im.result.Lines++
 	t := &torchTrace{path: path, rank: -1, seen: torchSeen{device: -1}, calls: make(map[int64]*torchCall),
@@ -392,8 +391,8 @@ var torchRankName = regexp.MustCompile(`(?i)rank[-_. ]?(\d{1,6})`)
 // identify finds the trace's rank, and its operations.
 func (t *torchTrace) identify(im *importer) error {
 	if len(t.kernels) == 0 {
-		why := "has no kernels of NCCL: its ranks did not communicate by NCCL while it was profiled, or another " +
-			"library did; profile whole steps"
+		why := "has no kernels of NCCL: its ranks did not communicate by NCCL while it was profiled, or by " +
+			"another library; profile whole steps"
 		if len(t.work.kernels) == 0 {
 			why = "has no kernels of GPUs: profile with ProfilerActivity.CUDA (and CPU), on ranks that use NCCL"
 		}
@@ -402,8 +401,8 @@ func (t *torchTrace) identify(im *importer) error {
 	t.joinCalls()
 	if len(t.operations) == 0 {
 		return &uselessTrace{fmt.Sprintf("does not say which process groups its %d kernels of NCCL are of: newer "+
-			"PyTorch writes it (\"Process Group Name\"), for calls that were profiled, too (ProfilerActivity.CPU), and "+
-			"not from graphs", t.seen.nameless)}
+			"PyTorch writes it (\"Process Group Name\"), for calls that were profiled, too (ProfilerActivity.CPU), "+
+			"and not from graphs", t.seen.nameless)}
 	}
 	name := torchRankName.FindAllStringSubmatch(filepath.Base(t.path), -1)
 	switch {

@@ -228,7 +228,7 @@ func (j *torchJob) findHosts() {
 		j.separateHosts("collectives contradict that ranks share a host, as their traces suggest")
 	case !named && len(j.torches) > 1:
 		j.problem("the traces do not name hosts: ranks that use different ones of %d GPUs are taken to share a clock, "+
-			"which no collective contradicts (--separate-clocks: none does)", j.torches[0].devices)
+			"which no collective contradicts (import --separate-clocks gives each its own)", j.torches[0].devices)
 	}
 }
 
