@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -23,6 +24,7 @@ import (
 type torchJobText struct {
 	ranks, steps int
 	gpus         int                      // of each host; 0: those of all ranks
+	device       int                      // number of the first one
 	clock        func(rank int) float64   // µs by which a rank's clock is ahead; nil: all show the same
 	late         func(rank, step int) int // ms by which a rank calls later
 	busy         bool                     // its GPU is late, not its host
@@ -99,7 +101,7 @@ func (j *torchJobText) text(rank int) string {
 		fmt.Fprintf(&out, "\n  {\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDev"+
 			"KernelArgsStorage<4096ul>)\", \"pid\": %d, \"tid\": 16, \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s\"device\": %d, "+
 			"\"stream\": 16, \"correlation\": %d, %s}},", rank%devices, ran, begin+float64(last+2000)-ran, external,
-			rank%devices, 200+step, args)
+			j.device+rank%devices, 200+step, args)
 		fmt.Fprintf(&out, "\n  {\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"gemm\", \"pid\": %d, \"tid\": 7, \"ts\": %.3f, "+
 			"\"dur\": %.3f, \"args\": {\"device\": %d, \"stream\": 7}},", rank%devices, begin-21000, 20000+ran-called, rank%devices)
 	}
@@ -156,6 +158,8 @@ func TestTracesOfPyTorch(t *testing.T) {
 		named    bool
 	}{
 		{"numbered", torchJobText{numbers: true, calls: true}, false, []string{late, rests}, "are taken to share a clock", true},
+		{"whose GPUs are numbered from 2", torchJobText{numbers: true, calls: true, device: 2}, false, []string{late},
+			"are taken to share a clock", true},
 		{"in the order of calls", torchJobText{calls: true}, false, []string{late, rests}, "are taken to share a clock", true},
 		{"whose CPU operations somebody has removed", torchJobText{}, false, []string{late}, "", true},
 		{"whose GPU is late", torchJobText{numbers: true, calls: true, busy: true}, false, []string{
@@ -321,4 +325,13 @@ func TestWhatTracesOfPyTorchDoNotTell(t *testing.T) {
 	}
 	testkit.Same(t, all, []string{"Broadcast 10 on rank 0: 12 bytes in 5000 ns",
 		"ReduceScatter 9 on rank 0: 48 bytes in 9000 ns", "Send 0 on rank 0: 12 bytes in 5000 ns"})
+}
+
+// No value of a trace may take more memory than any that PyTorch writes.
+func TestValuesOfTracesAreBounded(t *testing.T) {
+	err := new(torchTrace).read(&valueReader{strings.NewReader(`{"traceName": "` + strings.Repeat("x", 1000) + `"}`), 100})
+	testkit.Check(t, errors.Is(err, regular.ErrTooLarge), "%v", err)
+	whole := &torchTrace{}
+	testkit.Must(t, whole.read(strings.NewReader(`{"traceEvents": [], "baseTimeNanoseconds": 5}`)))
+	testkit.Equal(t, whole.base, 5, "base")
 }

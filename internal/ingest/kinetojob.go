@@ -201,14 +201,16 @@ var torchHostName = regexp.MustCompile(`^(.+)_\d+\.\d{10,}\.pt\.trace\.json`)
 // findHosts finds which traces have a clock in common: those of one host by their names, or those whose GPUs are
 // different ones of one list, if no collective contradicts that.
 func (j *torchJob) findHosts() {
-	named, together := true, !j.opts.SeparateClocks
+	named, together, first := true, !j.opts.SeparateClocks, j.torches[0]
 	for _, t := range j.torches {
 		match := torchHostName.FindStringSubmatch(filepath.Base(t.path))
 		named = named && match != nil
 		if named {
 			j.hosts[t] = match[1]
 		}
-		together = together && t.devices == j.torches[0].devices && t.devices > 1 && t.seen.device == t.rank%t.devices
+		// ROCm's tracer numbers GPUs behind processors.
+		together = together && t.devices > 1 && t.devices == first.devices && t.seen.device >= 0 &&
+			t.seen.device-t.rank%t.devices == first.seen.device-first.rank%first.devices
 	}
 	switch {
 	case named:
