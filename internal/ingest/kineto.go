@@ -109,12 +109,13 @@ func parseRanks(text string) (ranks []int) {
 }
 
 // Bounds of a trace, many times what is usually profiled: of a value in it; of events of a kind that are kept; of the
-// ranks of all its groups; of the names of kernels.
+// ranks of all its groups; of the names of kernels; of GPUs.
 const (
-	maxTorchValue = 64 << 20
-	maxTorchRows  = 1 << 20
-	maxTorchRanks = 1 << 22
-	maxTorchNames = 8192
+	maxTorchValue   = 16 << 20
+	maxTorchRows    = 1 << 20
+	maxTorchRanks   = 1 << 22
+	maxTorchNames   = 8192
+	maxTorchDevices = 1024
 )
 
 // torchTrace is what is kept of a trace.
@@ -283,9 +284,9 @@ func (t *torchTrace) read(content io.Reader) error {
 		case "baseTimeNanoseconds":
 			err = json.Unmarshal(value, &t.base)
 		case "deviceProperties":
-			var all []json.RawMessage
+			var all [maxTorchDevices]struct{ ID *int }
 			err = json.Unmarshal(value, &all)
-			t.devices = len(all)
+			t.devices = slices.IndexFunc(all[:], func(d struct{ ID *int }) bool { return d.ID == nil })
 		}
 		if err != nil {
 			return fmt.Errorf("%v: %w", key, err)
