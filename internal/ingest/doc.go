@@ -22,5 +22,6 @@
 // Where records have losses, or a format cannot state them, no rank is reported as not having called an operation.
 //
 // Damaged lines are skipped and counted, and the first one is named; unusable records are counted by kind. Input is
-// read process by process; the records of one process are held in memory while they are sorted by time.
+// read process by process; the records of one process are held in memory while they are sorted by time. Of PyTorch's
+// traces, what is kept of all processes is, as the orders of their calls are compared.
 package ingest
