@@ -12,7 +12,7 @@ import (
 // A GPU may do a part of its work for an operation while the operation before waits for others. Only the rest of that
 // work is seen, so the rank would seem to work less than those that it waited for. Waits vary, and a GPU's work hardly
 // does. So where what is seen and the wait together are as in other iterations, and what is seen is not, the wait hid
-// the rest of the work; where it is the other way round, the wait hid nothing.
+// the rest of the work.
 
 // pastWork has a rank's last times before operations of a series that it called before the operation before had ended,
 // in ns.
@@ -46,8 +46,6 @@ func (r *recorded) workBefore(l *causes.Local, of int32, own, known uint64) int6
 		return -1
 	case likeWait*with < float32(waited) && steadier*with < without:
 		return int64(max(known, own+waited))
-	case likeWait*without < float32(waited) && steadier*without < with:
-		return int64(min(known, own))
 	}
 	return int64(known)
 }
