@@ -390,7 +390,7 @@ func (w *dumpWriter) addGroups(all *recorderTotals) {
 		w.comms[name] = len(w.processWriter.comms)
 		w.processWriter.called = append(w.processWriter.called, calledUntil{called[name], all.functions[id]})
 		w.processWriter.comms = append(w.processWriter.comms, description.Comm{ID: id, Name: text, NRanks: len(g.Ranks),
-			Rank: rank, InitTime: all.begin, LostMessages: 1, Unseen: !some && !stated && !whole})
+			Rank: rank, InitTime: all.begin, Unpaired: true, Unseen: !some && !stated && !whole})
 	}
 }
 

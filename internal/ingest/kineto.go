@@ -145,6 +145,7 @@ type torchSeen struct {
 	unreadable uint64 // events
 	surplus    uint64 // events beyond the bounds, besides kernels of NCCL
 	nameless   uint64 // kernels of NCCL without a group
+	before     uint64 // those that ran before the first one with a group: they were called before profiling began
 }
 
 // torchSpan is when something ran, in ns from the trace's time 0, and on which thread. An empty one is not known.
@@ -370,7 +371,8 @@ func (t *torchTrace) addWork(e *torchEvent, span torchSpan) {
 
 // isNCCLKernel reports whether a kernel is NCCL's or RCCL's, by its name: ncclDevKernel_AllReduce_Sum_f32_RING_LL(…).
 func isNCCLKernel(name string) bool {
-	return slices.ContainsFunc([]string{"ncclDevKernel", "ncclKernel", "ncclSymkDevKernel", "ncclSymDevKernel"},
+	return slices.ContainsFunc([]string{"ncclDevKernel", "ncclKernel", "ncclSymkDevKernel", "ncclSymDevKernel",
+		"mscclKernel"},
 		func(begin string) bool { return strings.HasPrefix(name, begin) })
 }
 
@@ -403,7 +405,7 @@ func (t *torchTrace) identify(im *importer) error {
 	if len(t.operations) == 0 {
 		return &uselessTrace{fmt.Sprintf("does not say which process groups its %d kernels of NCCL are of: newer "+
 			"PyTorch writes it (\"Process Group Name\"), for calls that were profiled, too (ProfilerActivity.CPU), "+
-			"and not from graphs", t.seen.nameless)}
+			"and not from graphs", t.seen.nameless+t.seen.before)}
 	}
 	name := torchRankName.FindAllStringSubmatch(filepath.Base(t.path), -1)
 	switch {

@@ -29,6 +29,8 @@ type torchJobText struct {
 	late         func(rank, step int) int // ms by which a rank calls later
 	busy         bool                     // its GPU is late, not its host
 	from         func(rank int) int       // first step of a rank's trace
+	nameless     func(step int) bool      // nothing says the group of a step's AllReduce
+	absent       int                      // rank without a trace; 0: none
 	numbers      bool                     // PyTorch writes "Seq"
 	calls        bool                     // CPU operations were profiled
 	sizes        func(step int) int       // of a step's AllReduce; nil: all the same
@@ -88,6 +90,9 @@ func (j *torchJobText) text(rank int) string {
 		if j.numbers {
 			args += fmt.Sprintf(`, "Seq": %d`, 4711+step)
 		}
+		if j.nameless != nil && j.nameless(step) {
+			args = `"dtype": "Float"`
+		}
 		external := ""
 		if j.calls {
 			external = fmt.Sprintf(`"External id": %d, `, 100+step)
@@ -117,6 +122,9 @@ func (j *torchJobText) write(t *testing.T) string {
 	t.Helper()
 	in := t.TempDir()
 	for rank := range j.ranks {
+		if rank > 0 && rank == j.absent {
+			continue
+		}
 		name := fmt.Sprintf("rank%d.pt.trace.json", rank)
 		if j.nodes > 0 {
 			name = fmt.Sprintf("node_%d_%d.1767189312000.pt.trace.json", rank/j.nodes, 4000+rank)
@@ -149,6 +157,7 @@ func TestTracesOfPyTorch(t *testing.T) {
 	const rests = "(From PyTorch traces: times of kernels and of calls, in the steps that were profiled.)"
 	apart := func(us float64) func(int) float64 { return func(rank int) float64 { return us * float64(rank) } }
 	ragged := func(rank int) int { return rank % 2 }
+	odd := func(step int) bool { return step%2 == 1 }
 	for _, c := range []struct {
 		name     string
 		job      torchJobText
@@ -166,6 +175,14 @@ func TestTracesOfPyTorch(t *testing.T) {
 			"Rank 2 on unknown host made the others wait: 100 % of 361 ms", "gemm"}, "", true},
 		{"that begin at different steps", torchJobText{from: ragged, calls: true}, false,
 			[]string{"Rank 2 on unknown host made the others wait: 100 % of", "called ncclAllReduce 15.0 ms after"}, "", true},
+		{"that do not name the group of each kernel", torchJobText{nameless: odd, numbers: true, calls: true}, false,
+			[]string{"Not known who made the others wait: of 48 of 96 kernels of NCCL, the traces do not name the process group"},
+			"", false},
+		{"that do not name the group of kernels called before profiling", torchJobText{numbers: true, calls: true,
+			nameless: func(step int) bool { return step < 2 }}, false, []string{"Rank 2 on unknown host made"}, "", true},
+		{"of all but the late rank", torchJobText{absent: 2, numbers: true, calls: true}, false,
+			[]string{"Not known who made the others wait: nothing was recorded of rank 2, for which they may have waited."},
+			"", false},
 		{"on hosts of their own", torchJobText{gpus: 1, clock: apart(3000), numbers: true, calls: true}, false,
 			[]string{"Rank 2 on unknown host of rank 2 made the others wait", "of 23 times, every third call"},
 			"each has a clock of its own", true},
@@ -197,7 +214,14 @@ func TestTracesOfPyTorch(t *testing.T) {
 				c.job.late = everyThird
 			}
 			res, report := importTorch(t, c.job.write(t), &Options{SeparateClocks: c.separate})
-			testkit.Check(t, res.Processes == 4 && res.Malformed == 0 && len(res.NotUsed) == 0, "%+v", res)
+			testkit.Check(t, res.Malformed == 0, "%+v", res)
+			testkit.Equal(t, len(res.NotUsed) > 0, c.job.from != nil || c.job.nameless != nil, "not all is used")
+			testkit.Equal(t, res.Processes, c.job.ranks-min(c.job.absent, 1), "processes")
+			if p := report.CriticalPath; c.named {
+				testkit.Check(t, len(p.WhatIf) > 0 && p.WhatIf[0].Gain > 60e6, "gains: %+v", p.WhatIf)
+			} else if c.job.nameless != nil {
+				testkit.Check(t, len(p.WhatIf) == 0 && p.GainsNotKnown != "", "gains are given: %+v", p)
+			}
 			testkit.Contains(t, report.Verdict.Text, c.says...)
 			testkit.Contains(t, strings.Join(res.Problems, "\n"), c.problem)
 			testkit.Check(t, report.Verdict.StandsOut == c.named, "%s", report.Verdict.Text)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
@@ -21,6 +22,7 @@ type torchOperation struct {
 	root         int // in the group; −1: not known, or none
 	number       uint64
 	numbered     bool  // by PyTorch
+	outside      bool  // not profiled on all ranks
 	begin, end   int64 // on the GPU
 	call, launch torchSpan
 	external     int64
@@ -47,6 +49,7 @@ type torchGroup struct {
 // launched are one operation.
 func (t *torchTrace) joinCalls() {
 	last := make(map[int64]int) // operations by the number of the call
+	first, nameless := int64(math.MaxInt64), []int64(nil)
 	for i := range t.kernels {
 		k := &t.kernels[i]
 		a := k.args
@@ -55,9 +58,10 @@ func (t *torchTrace) joinCalls() {
 			a.complete(&call.args)
 		}
 		if a.Group == "" || a.Function == "" {
-			t.seen.nameless++
+			nameless = append(nameless, k.begin)
 			continue
 		}
+		first = min(first, k.begin)
 		o := torchOperation{group: t.groupOf(&a), datatype: recorderTypes[a.Type], partner: -1, root: -1,
 			begin: k.begin, end: k.end, launch: t.launches[a.Correlation], external: a.External, stream: a.Stream}
 		o.function, o.elements = a.operation()
@@ -84,6 +88,13 @@ func (t *torchTrace) joinCalls() {
 			last[a.External] = len(t.operations)
 		}
 		t.operations = append(t.operations, o)
+	}
+	for _, begin := range nameless {
+		if begin < first {
+			t.seen.before++
+		} else {
+			t.seen.nameless++
+		}
 	}
 	t.kernels, t.calls, t.launches, t.names = nil, nil, nil, nil
 	for _, g := range t.order {

@@ -102,13 +102,46 @@ func (j *torchJob) addTrace(t *torchTrace) {
 // in the order of calls, if it is certain which call of one rank is which of another.
 func (j *torchJob) numberCalls(id uint64) {
 	members := j.members[id]
+	unnumbered := func(m *torchMember) bool {
+		return slices.ContainsFunc(m.operations, func(o *torchOperation) bool { return !o.numbered })
+	}
+	switch {
+	case slices.ContainsFunc(members, unnumbered) && !alignOrders(members):
+		j.unmatched(j.groups[id], members)
+	case len(members) == len(j.groups[id].ranks):
+		j.trimSteps(j.groups[id], members)
+	}
+}
+
+// trimSteps leaves out the collectives of a group that were not profiled on all of its ranks, before the first and
+// behind the last one that were: profiles begin and end at different steps. For whom ranks waited in those is not known,
+// and how long the run took is that of the steps that all have.
+func (j *torchJob) trimSteps(g *torchGroup, members []*torchMember) {
+	first, last := uint64(0), uint64(math.MaxUint64)
 	for _, m := range members {
-		if slices.ContainsFunc(m.operations, func(o *torchOperation) bool { return !o.numbered }) {
-			if !alignOrders(members) {
-				j.unmatched(j.groups[id], members)
-			}
+		if len(m.operations) == 0 {
 			return
 		}
+		begin, end := uint64(math.MaxUint64), uint64(0)
+		for _, o := range m.operations {
+			begin, end = min(begin, o.number), max(end, o.number)
+		}
+		first, last = max(first, begin), min(last, end)
+	}
+	if first > last {
+		return // no operation is in all traces: what each has stays
+	}
+	outside := 0
+	for _, m := range members {
+		for _, o := range m.operations {
+			if o.outside = o.number < first || o.number > last; o.outside {
+				outside++
+			}
+		}
+	}
+	if outside > 0 {
+		j.problem("group %q: the traces begin or end at different operations; %d that are not in all of them are not used",
+			g.name, outside)
 	}
 }
 
@@ -280,14 +313,16 @@ func (j *torchJob) contradicted() bool {
 
 // Counts of what cannot be used of traces.
 const (
-	kernelsWithoutGroup = "KERNELS_WITHOUT_GROUP"
+	kernelsBefore       = "KERNELS_CALLED_BEFORE_PROFILING"
+	outsideSteps        = "OPERATIONS_OUTSIDE_OF_COMMON_STEPS"
 	eventsUnknown       = "EVENTS_OF_UNKNOWN_FORM"
 	eventsBeyond        = "EVENTS_BEYOND_BOUNDS"
 	functionsUnknown    = "OPERATIONS_OF_UNKNOWN_FUNCTIONS"
 	messagesWithoutPeer = "MESSAGES_WITHOUT_PEER"
 )
 
-var torchUnused = []string{kernelsWithoutGroup, eventsUnknown, eventsBeyond, functionsUnknown, messagesWithoutPeer}
+var torchUnused = []string{description.KernelsWithoutGroup, kernelsBefore, outsideSteps, eventsUnknown, eventsBeyond,
+	functionsUnknown, messagesWithoutPeer}
 
 // torchWriter makes the records of a trace.
 type torchWriter struct {
@@ -312,8 +347,9 @@ func (j *torchJob) writeTrace(t *torchTrace) error {
 	}
 	t.work.device = uint32(max(t.seen.device, 0))
 	slices.SortFunc(t.work.kernels, func(a, b workKernel) int { return cmp.Compare(a.end, b.end) })
-	counts := map[string]uint64{kernelsWithoutGroup: t.seen.nameless, eventsUnknown: t.seen.unreadable,
-		eventsBeyond: t.seen.surplus}
+	counts := map[string]uint64{description.KernelsWithoutGroup: t.seen.nameless, kernelsBefore: t.seen.before,
+		eventsUnknown: t.seen.unreadable,
+		eventsBeyond:  t.seen.surplus}
 	for i := range t.operations {
 		if why := w.addOperation(&t.operations[i]); why != "" {
 			counts[why]++
@@ -361,6 +397,8 @@ func (w *torchWriter) addOperation(o *torchOperation) (unused string) {
 		return unknownGroups
 	case o.function == "":
 		return functionsUnknown
+	case o.outside:
+		return outsideSteps
 	}
 	peer := int32(slices.Index(o.group.ranks, o.partner))
 	if o.isMessage() && (peer < 0 || peer == key.rank) {

@@ -267,7 +267,7 @@ func (m *minimal) resolve(p *processWriter, base uint64) {
 		p.comms = append(p.comms, description.Comm{ID: e.comm.id, Name: name, NRanks: ranks, Rank: int(e.comm.rank),
 			NNodes: nodes, InitTime: at(e.start)})
 		if m.format != nil && m.format.unpaired {
-			p.comms[i].LostMessages = 1
+			p.comms[i].Unpaired = true
 		}
 		gpu := description.GPU{Device: -1, UUID: e.gpu}
 		if d := e.details.Device; d != nil && *d >= 0 && *d < maxDevices {

@@ -243,7 +243,7 @@ func (l *summaryLines) addProcesses(s *operations.Summary) {
 	}
 	add("processes", "%s", processes)
 	if s.NotRecorded != nil {
-		l.addAlarm("", "%s", notRecordedText(s.NotRecorded))
+		l.addAlarm("", "%s", s.NotRecorded.Text())
 	}
 	for i, died := range s.Died {
 		name := ""
@@ -726,27 +726,6 @@ func waitsRemark(ws *waits.ByRank) []string {
 		lines = append(lines, clocksRemark(ws.Hosts, ws.Clocks, false))
 	}
 	return lines
-}
-
-// maxRanksText is the number of ranges of ranks that a line names.
-const maxRanksText = 24
-
-// notRecordedText names the processes without any record, in one line.
-func notRecordedText(n *operations.NotRecorded) string {
-	parts := strings.Split(n.Ranks, ",")
-	text := "ranks " + n.Ranks
-	switch {
-	case n.Ranks == "":
-		return fmt.Sprintf("nothing was recorded of %s whose ranks are not known",
-			units.Count(n.Processes, "process", "processes"))
-	case len(parts) > maxRanksText:
-		text = fmt.Sprintf("ranks %s and %d more stretches", strings.Join(parts[:maxRanksText], ","),
-			len(parts)-maxRanksText)
-	}
-	if n.Unknown {
-		text += " and others"
-	}
-	return "nothing was recorded of " + text
 }
 
 // withData returns the rows that have data.

@@ -29,6 +29,7 @@ type causing struct {
 	engine   *causes.Engine
 	path     *criticalpath.Path
 	schedule *schedule.Recorder
+	holes    bool    // whom ranks waited for cannot be known
 	saved    []int64 // by which the last operation of each rank would have ended earlier on an ideal network, ns
 	lanes    *causes.Lanes
 	shared   []placement.SharedGPU
@@ -193,15 +194,30 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 		ev.Shared = append(ev.Shared, verdict.SharedGPU{Ranks: g.Ranks, Host: g.Host, GPU: g.GPU, UUID: g.UUID})
 	}
 	ev.Slow = r.slow(func(rank int) string { return ev.Ranks[rank].Name }, o.causing.sharing)
+	imported := selfreport.PropertiesOf(a.Anchor)
+	if n := imported.Below(property.Import)[description.KernelsWithoutGroup]; n > (n+ev.Launched)/mostWithoutGroup {
+		ev.Hole = fmt.Sprintf("of %d of %d kernels of NCCL, the traces do not name the process group, so it is not known "+
+			"for whom these waited", n, n+ev.Launched)
+	}
+	if n := r.Summary.NotRecorded; n != nil {
+		ev.Unrecorded = n.Text()
+	}
+	o.causing.holes = ev.Hole != ""
 	r.Verdict = verdict.Judge(ev)
-	if selfreport.PropertiesOf(a.Anchor).Text(property.ImportedFrom) == description.FromTorch {
+	if imported.Text(property.ImportedFrom) == description.FromTorch {
 		r.Verdict.Text += ofTorch
 	}
 	r.WaitStates.Verdict = r.Verdict
 	if o.selected == nil { // the path covers the whole run
 		r.CriticalPath = o.causing.critical(r, o)
+		if r.CriticalPath != nil && ev.Hole != "" {
+			r.CriticalPath.WhatIf, r.CriticalPath.GainsNotKnown = nil, ev.Hole
+		}
 	}
 }
+
+// mostWithoutGroup is of how many kernels of NCCL one may be of no known communicator for answers to be given.
+const mostWithoutGroup = 100
 
 // commName returns a communicator's name, "" if it is unknown.
 func (o *operations) commName(ref otf2.CommRef) string {
@@ -241,7 +257,9 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 			p.Slow(f, name)
 		}
 	}
-	p.NameSet(r.Causes, r.Verdict, together.Roles)
+	if !c.holes {
+		p.NameSet(r.Causes, r.Verdict, together.Roles)
+	}
 	p.Sure(r.Verdict) // a set that is named has a gain
 	return p
 }

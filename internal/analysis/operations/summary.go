@@ -3,8 +3,10 @@
 package operations
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/placement"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
@@ -203,4 +205,28 @@ func notRecorded(defs *otf2.Definitions, missing uint64) *NotRecorded {
 	all = slices.Compact(all)
 	n.Ranks, n.Unknown = units.Ranks(all), len(all) < n.Processes
 	return n
+}
+
+// maxRanksText is the number of ranges of ranks that a line names.
+const maxRanksText = 24
+
+// Text names the processes without any record, in one line.
+func (n *NotRecorded) Text() string {
+	parts := strings.Split(n.Ranks, ",")
+	text := "ranks " + n.Ranks
+	if len(parts) == 1 && !strings.Contains(n.Ranks, "-") {
+		text = "rank " + n.Ranks
+	}
+	switch {
+	case n.Ranks == "":
+		return fmt.Sprintf("nothing was recorded of %s whose ranks are not known",
+			units.Count(n.Processes, "process", "processes"))
+	case len(parts) > maxRanksText:
+		text = fmt.Sprintf("ranks %s and %d more stretches", strings.Join(parts[:maxRanksText], ","),
+			len(parts)-maxRanksText)
+	}
+	if n.Unknown {
+		text += " and others"
+	}
+	return "nothing was recorded of " + text
 }

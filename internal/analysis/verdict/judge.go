@@ -34,6 +34,10 @@ type Evidence struct {
 	LastCaller             *LastCaller // nil: none of those was called last so often by one rank
 	Uncompared             bool        // no operation has comparable times on two ranks
 	Lost                   uint64      // events, or operations, that are missing
+	// Hole is a clause: why it cannot be known who was late, whatever the times show; "" if it can.
+	Hole string
+	// Unrecorded is a clause: of which ranks nothing was recorded; "" if there are none.
+	Unrecorded string
 	// Untimed is a clause: why no better times are known, or what to record to get them.
 	Untimed   string
 	Transfers bool                        // the transfer times of some operations are known (preset net)
@@ -85,7 +89,9 @@ func Judge(ev *Evidence) *Verdict {
 			v.Culprits = append(v.Culprits, ev.slow(s, waited))
 		}
 	}
-	v.Culprits = append(v.Culprits, ev.late(waited)...)
+	if ev.Hole == "" {
+		v.Culprits = append(v.Culprits, ev.late(waited)...)
+	}
 	slices.SortFunc(v.Culprits, func(a, b Culprit) int { return a.Compare(&b) })
 	v.Culprits = joined(v.Culprits)
 	v.StandsOut = len(v.Culprits) > 0

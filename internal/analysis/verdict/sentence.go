@@ -27,6 +27,8 @@ func (ev *Evidence) writeText(v *Verdict) string {
 	}
 	on, longer := ev.longest()
 	switch {
+	case ev.Hole != "":
+		return notKnown + ev.Hole + "."
 	case v.Waited == 0 && ev.Enqueued > 0 && ev.Compared == 0:
 		return notKnown + "only the times of enqueueing are known. " + ev.untimedRemark()
 	case float64(ev.OnlyLaunched) > MuchUnknown*float64(ev.Launched):
@@ -46,6 +48,8 @@ func (ev *Evidence) writeText(v *Verdict) string {
 			"Record with NCCL_OTF2_EVENTS=net.", 100*longer/c.Waited, ev.waitedText(c.Waited), ev.Ranks[on].Name)
 	case v.sharing() >= mostShare:
 		return ""
+	case ev.Unrecorded != "":
+		return notKnown + ev.Unrecorded + ", for which they may have waited."
 	case by == 0:
 		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.",
 			units.Time(waited))

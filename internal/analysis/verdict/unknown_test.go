@@ -56,3 +56,17 @@ func TestOperationsWithoutTimes(t *testing.T) {
 		testkit.Contains(t, Judge(ev).Text, want)
 	}
 }
+
+// Where a hole in what was recorded leaves open who was late nobody is named, not even who seems to be.
+func TestHoles(t *testing.T) {
+	late := evidence(8, 40, 4)
+	testkit.Require(t, len(Judge(late).Culprits) == 1, "nobody is named without the hole")
+	late.Hole = "half of it is missing"
+	v := Judge(late)
+	testkit.Check(t, len(v.Culprits) == 0 && v.Text == notKnown+"half of it is missing.", "%+v", v)
+
+	nobody := evidence(8, 40, 0, 1, 2, 3)
+	nobody.Unrecorded = "nothing was recorded of rank 8"
+	testkit.Equal(t, Judge(nobody).Text, notKnown+"nothing was recorded of rank 8, for which they may have waited.",
+		"without a rank's records")
+}

@@ -123,6 +123,9 @@ type Import struct {
 // FromTorch is Import.From of traces of PyTorch's profiler: answers say that they rest on those.
 const FromTorch = "traces of PyTorch's profiler"
 
+// KernelsWithoutGroup counts, for such traces, kernels of NCCL of which it is not known to which communicator they belong.
+const KernelsWithoutGroup = "KERNELS_WITHOUT_GROUP"
+
 // Lossy reports whether operations of the process are missing, or may be missing uncounted.
 func (p *Process) Lossy() bool {
 	return len(p.Counts.Lost) > 0 || p.Import != nil && p.Import.Partial && !p.Import.Snapshot
@@ -212,6 +215,9 @@ type Comm struct {
 
 	// LostMessages is the number of messages that the input of an import lacks at unknown positions.
 	LostMessages uint64 `json:"lostMessages,omitempty"`
+
+	// Unpaired: the input of an import does not say which message of one rank is which of another.
+	Unpaired bool `json:"unpaired,omitempty"`
 
 	// Unseen: a snapshot does not tell which operations the rank has called, besides those that have not ended.
 	Unseen bool `json:"unseen,omitempty"`
