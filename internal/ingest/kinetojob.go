@@ -114,8 +114,8 @@ func (j *torchJob) numberCalls(id uint64) {
 }
 
 // trimSteps leaves out the collectives of a group that were not profiled on all of its ranks, before the first and
-// behind the last one that were: profiles begin and end at different steps. For whom ranks waited in those is not known,
-// and how long the run took is that of the steps that all have.
+// behind the last one that were: profiles begin and end at different steps. For whom ranks waited in those is not
+// known, and how long the run took is that of the steps that all have.
 func (j *torchJob) trimSteps(g *torchGroup, members []*torchMember) {
 	first, last := uint64(0), uint64(math.MaxUint64)
 	for _, m := range members {
@@ -140,8 +140,8 @@ func (j *torchJob) trimSteps(g *torchGroup, members []*torchMember) {
 		}
 	}
 	if outside > 0 {
-		j.problem("group %q: the traces begin or end at different operations; %d that are not in all of them are not used",
-			g.name, outside)
+		j.problem("group %q: the traces begin or end at different operations; %d that are not in all of them are not "+
+			"used", g.name, outside)
 	}
 }
 

@@ -196,8 +196,8 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 	ev.Slow = r.slow(func(rank int) string { return ev.Ranks[rank].Name }, o.causing.sharing)
 	imported := selfreport.PropertiesOf(a.Anchor)
 	if n := imported.Below(property.Import)[description.KernelsWithoutGroup]; n > (n+ev.Launched)/mostWithoutGroup {
-		ev.Hole = fmt.Sprintf("of %d of %d kernels of NCCL, the traces do not name the process group, so it is not known "+
-			"for whom these waited", n, n+ev.Launched)
+		ev.Hole = fmt.Sprintf("of %d of %d kernels of NCCL, the traces do not name the process group, so it is not "+
+			"known for whom these waited", n, n+ev.Launched)
 	}
 	if n := r.Summary.NotRecorded; n != nil {
 		ev.Unrecorded = n.Text()

@@ -123,7 +123,8 @@ type Import struct {
 // FromTorch is Import.From of traces of PyTorch's profiler: answers say that they rest on those.
 const FromTorch = "traces of PyTorch's profiler"
 
-// KernelsWithoutGroup counts, for such traces, kernels of NCCL of which it is not known to which communicator they belong.
+// KernelsWithoutGroup counts, for such traces, kernels of NCCL of which it is not known to which communicator they
+// belong.
 const KernelsWithoutGroup = "KERNELS_WITHOUT_GROUP"
 
 // Lossy reports whether operations of the process are missing, or may be missing uncounted.

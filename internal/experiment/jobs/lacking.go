@@ -119,7 +119,8 @@ func unpaired(ends []track) (detail string, some bool) {
 	case !partial:
 		return "", false
 	case a > 0 && (ends[0].member.Comm().Unpaired || ends[1].member.Comm().Unpaired):
-		return fmt.Sprintf("which message of rank %d is which of rank %d is not known", ends[0].rank, ends[1].rank), true
+		detail = fmt.Sprintf("which message of rank %d is which of rank %d is not known", ends[0].rank, ends[1].rank)
+		return detail, true
 	case a != b:
 		have := "messages have"
 		if max(a, b)-min(a, b) == 1 {
