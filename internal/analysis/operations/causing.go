@@ -29,7 +29,6 @@ type causing struct {
 	engine   *causes.Engine
 	path     *criticalpath.Path
 	schedule *schedule.Recorder
-	holes    bool    // whom ranks waited for cannot be known
 	saved    []int64 // by which the last operation of each rank would have ended earlier on an ideal network, ns
 	lanes    *causes.Lanes
 	shared   []placement.SharedGPU
@@ -202,17 +201,18 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 	if n := r.Summary.NotRecorded; n != nil {
 		ev.Unrecorded = n.Text()
 	}
-	o.causing.holes = ev.Hole != ""
 	r.Verdict = verdict.Judge(ev)
 	if imported.Text(property.ImportedFrom) == description.FromTorch {
 		r.Verdict.Text += ofTorch
 	}
 	r.WaitStates.Verdict = r.Verdict
-	if o.selected == nil { // the path covers the whole run
+	switch {
+	case o.selected != nil: // the path covers the whole run
+	case ev.Hole != "":
+		o.causing.schedule.Close()
+		r.CriticalPath = &criticalpath.Result{NotKnown: ev.Hole}
+	default:
 		r.CriticalPath = o.causing.critical(r, o)
-		if r.CriticalPath != nil && ev.Hole != "" {
-			r.CriticalPath.WhatIf, r.CriticalPath.GainsNotKnown = nil, ev.Hole
-		}
 	}
 }
 
@@ -257,9 +257,7 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 			p.Slow(f, name)
 		}
 	}
-	if !c.holes {
-		p.NameSet(r.Causes, r.Verdict, together.Roles)
-	}
+	p.NameSet(r.Causes, r.Verdict, together.Roles)
 	p.Sure(r.Verdict) // a set that is named has a gain
 	return p
 }
