@@ -55,12 +55,7 @@ on a host of its own, also in traces of PyTorch's profiler that do not name host
   nccl-otf2 import nccl-inspector-4711 -o exp2 && nccl-otf2 report exp2
   nccl-otf2 import trace_rank*.json.gz -o steps && nccl-otf2 report steps
   nccl-otf2 import /tmp/nccl_trace_rank_* -o stopped && nccl-otf2 report --hang stopped`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("import needs files or a folder: see %s --help", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: minimumArgs("files or a folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, arg := range args {
 				if err := requirePath(arg, "what another profiler wrote: files, or the folder of them"); err != nil {

@@ -26,7 +26,8 @@ import (
 // other profilers. They are removed when the command ends.
 var scratch = make(map[string]*atomicfile.Pending)
 
-// importedAnchors has the anchors of archives in scratch, by the path of the other profiler's files.
+// importedAnchors has the anchors of archives in scratch, by the path of the other profiler's files, or the name that
+// importSeveral gave several of them.
 var importedAnchors = make(map[string]string)
 
 func removeScratch() {
@@ -43,6 +44,9 @@ func removeScratch() {
 // makes an archive in a temporary folder, as the plugin and the collector would, without starting a program; from files
 // of another profiler as the command import does, whose remarks it prints.
 func findArchive(arg string) (anchor, name string, err error) {
+	if anchor := importedAnchors[arg]; anchor != "" {
+		return anchor, arg, nil
+	}
 	if found := recordingFolders(arg); len(found) > 0 && !hasArchive(arg) {
 		if len(found) > 1 {
 			return "", "", fmt.Errorf("%s holds %d recordings: name one of %s", arg, len(found),
@@ -55,7 +59,7 @@ func findArchive(arg string) (anchor, name string, err error) {
 	if err == nil || !mayImport(arg) {
 		return anchor, anchor, err
 	}
-	anchor, importErr := importedAnchor(arg)
+	anchor, importErr := importedAnchor(arg, arg)
 	switch {
 	case importErr == nil:
 		return anchor, arg, nil
@@ -79,25 +83,42 @@ func mayImport(path string) bool {
 		recordedForReplay(path) == "" && !inProfileMode(path)
 }
 
-// importedAnchor makes an archive from another profiler's files, once.
-func importedAnchor(path string) (string, error) {
-	if anchor := importedAnchors[path]; anchor != "" {
-		return anchor, nil
+// importSeveral makes an archive of several files of other profilers and returns the name by which findArchive finds it.
+// A single path is its own name.
+func importSeveral(paths []string) (name string, err error) {
+	if len(paths) == 1 {
+		return paths[0], nil
 	}
+	for _, path := range paths {
+		if err := requirePath(path, "what another profiler wrote"); err != nil {
+			return "", err
+		}
+		if !mayImport(path) || len(recordingFolders(path)) > 0 {
+			return "", usagef("%s cannot be read together with others: only files of other profilers can; a report is of "+
+				"one archive, and nccl-otf2 diff compares two", path)
+		}
+	}
+	name = fmt.Sprintf("%s and %d more", paths[0], len(paths)-1)
+	_, err = importedAnchor(name, paths...)
+	return name, err
+}
+
+// importedAnchor makes an archive from another profiler's files, which messages call by the name.
+func importedAnchor(name string, paths ...string) (string, error) {
 	dir, err := newScratch("nccl-otf2-imported-")
 	if err != nil {
 		return "", err
 	}
 	p := newProgress()
 	defer p.clearLine()
-	read, err := ingest.Import([]string{path}, dir, &ingest.Options{
+	read, err := ingest.Import(paths, dir, &ingest.Options{
 		Progress: func(what string, done, total int) { p.showLine("%s (%d of %d)", what, done, total) }})
 	if err != nil {
 		return "", err
 	}
 	if read.Malformed > 0 { // products do not say what is missing in them
 		return "", fmt.Errorf("%s could not be read, the first: %s; with `nccl-otf2 import %s` there is an archive of the "+
-			"rest", count(read.Malformed, "line", "lines"), read.First, path)
+			"rest", count(read.Malformed, "line", "lines"), read.First, strings.Join(paths, " "))
 	}
 	if _, err := makeArchives(dir, p); err != nil {
 		return "", err
@@ -106,9 +127,9 @@ func importedAnchor(path string) (string, error) {
 	printRemarks(os.Stderr, read)
 	anchor := filepath.Join(dir, anchorName)
 	if !isFile(anchor) {
-		return "", errors.New(path + " is of several jobs, or has no communicator: import it")
+		return "", errors.New(name + " is of several jobs, or has no communicator: import it")
 	}
-	importedAnchors[path] = anchor
+	importedAnchors[name] = anchor
 	return anchor, nil
 }
 

@@ -168,13 +168,11 @@ func readPart[R any](read func(*otf2.Archive, *selection.Selection) *R, show fun
 
 // makeHang reads the shards, because there may be no archive.
 func makeHang(in *reportInput) (part, error) {
-	dir := in.arg
-	if err := requirePath(dir, "the experiment directory of a job"); err != nil {
-		return part{}, err
-	}
-	temporary := false
+	dir, temporary := in.arg, false
 	if anchor, name, err := findArchive(dir); err == nil && anchor != name { // of a recording, or imported
 		dir, temporary = anchor, true
+	} else if err := requirePath(dir, "the experiment directory of a job"); err != nil {
+		return part{}, err
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		dir = filepath.Dir(dir)
@@ -231,7 +229,7 @@ func reportCommand() *cobra.Command {
 		wanted: make([]bool, len(reportSections)),
 	}
 	cmd := &cobra.Command{
-		Use:   "report ARCHIVE|DIR|FILE",
+		Use:   "report ARCHIVE|DIR|FILE…",
 		Short: "Say what made ranks wait, and print bandwidths by operation and size",
 		Long: `Reads the whole archive and prints a summary, a table like that of nccl-tests (one row per communicator, operation,
 datatype and size), the times of the phases that the program marked, and what made ranks wait. Sizes and bandwidths
@@ -244,7 +242,11 @@ everything, in the order of the archive. The last line suggests what to look at 
 With --html it writes the report as one self-contained page without scripts, for a browser, an email or paper: the
 answer, waiting over time, the operations that cost the most, efficiencies, bandwidth over size, and the tables.
 
-With --self it says how the archive was recorded: library, versions, event types, clock, what the plugin's callbacks cost, and what was paused or lost. This reads no events.`,
+With --self it says how the archive was recorded: library, versions, event types, clock, what the plugin's callbacks
+cost, and what was paused or lost. This reads no events.
+
+Instead of an archive, it takes a recording of NCCL's calls, or one or several files of other profilers: nccl-otf2
+import --help lists them.`,
 		Example: `  nccl-otf2 report exp1
   nccl-otf2 report exp1 --by class --format csv
   nccl-otf2 report exp1 --nccl-tests
@@ -259,13 +261,18 @@ With --self it says how the archive was recorded: library, versions, event types
   nccl-otf2 report exp1 --hang
   nccl-otf2 report exp1 --hang --ras n1:28028
   nccl-otf2 report exp1 --self
+  nccl-otf2 report trace_rank0.json.gz trace_rank1.json.gz
   nccl-otf2 report exp1 --format json`,
-		Args: exactArgs("an experiment directory or archive"),
+		Args: minimumArgs("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := q.checkFlags(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			return q.writeReport(cmd.OutOrStdout(), args[0])
+			arg, err := importSeveral(args)
+			if err != nil {
+				return err
+			}
+			return q.writeReport(cmd.OutOrStdout(), arg)
 		},
 	}
 	q.addFlags(cmd)

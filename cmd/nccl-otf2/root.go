@@ -174,12 +174,19 @@ func helpCommand() *cobra.Command {
 // exactArgs requires the named positional arguments.
 func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
+		if len(args) > len(names) {
+			return usagef("%s takes no argument %q: see %s --help", cmd.Name(), args[len(names)], cmd.CommandPath())
+		}
+		return minimumArgs(names...)(cmd, args)
+	}
+}
+
+// minimumArgs requires the named positional arguments, and permits more.
+func minimumArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
 			return usagef("%s needs %s: see %s --help", cmd.Name(), strings.Join(names[len(args):], " and "),
 				cmd.CommandPath())
-		case len(args) > len(names):
-			return usagef("%s takes no argument %q: see %s --help", cmd.Name(), args[len(names)], cmd.CommandPath())
 		}
 		return nil
 	}

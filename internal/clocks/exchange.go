@@ -40,6 +40,7 @@ type instant struct {
 type exchange struct {
 	begins, ends []instant
 	outlier      bool // contradicts the other exchanges
+	hint         bool // is likely, but not proven (commonEnds)
 }
 
 func (x *exchange) size() int { return len(x.begins) + len(x.ends) }

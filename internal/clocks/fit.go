@@ -113,7 +113,8 @@ func (h *Host) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 //     fitted again without them.
 //  2. Knots (improveCurves), every 10 s or, in long runs, more. Near each knot the exchanges are difference constraints
 //     between the hosts' offsets. Shortest paths over all hosts give the greatest and the least offset of each host;
-//     the result is the middle. It keeps every exchange at and between the knots, because an exchange belongs to all
+//     the result is the middle. Where several offsets keep all exchanges, those are preferred with which collectives
+//     end at about the same time everywhere (commonEnds). The curve keeps every exchange at and between the knots, because an exchange belongs to all
 //     knots of the stretches that its times lie in. Exchanges that contradict each other a little all get the same
 //     slack; those that contradict each other more are outliers.
 //  3. Uncertainties (uncertainties). The uncertainty at a knot is the distance to the greatest and the least offset
@@ -221,11 +222,13 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 		tolerance := float64(contradiction)
 		if round < rounds-1 {
 			tolerance += 2 * wander * (to - from)
-		}
-		p.improveCurves(knots, tolerance, workers)
-		if round < rounds-1 {
+			p.improveCurves(knots, tolerance, workers)
 			p.dropOutliers(2*tolerance, p.byCurve)
+			continue
 		}
+		p.xs = append(p.xs, p.commonEnds(len(knots))...)
+		p.improveCurves(knots, tolerance, workers)
+		p.xs = p.xs[:len(xs)]
 	}
 	uncertainty, drift := p.uncertainties(knots, workers)
 	for h := range fit.Hosts {
@@ -327,6 +330,12 @@ func (p *problem) makeCurves(from, to float64) []float64 {
 	return knots
 }
 
+// stretchOf returns the number of the stretch between knots that a time lies in.
+func (p *problem) stretchOf(s instant, knots int) int {
+	k, _ := slices.BinarySearch(p.curves[s.host].time, s.time)
+	return min(max(k-1, 0), knots-2)
+}
+
 // exchangesByKnot lists the exchanges that belong to each knot.
 func (p *problem) exchangesByKnot(knots int) [][]int32 {
 	all := make([][]int32, knots)
@@ -338,9 +347,7 @@ func (p *problem) exchangesByKnot(knots int) [][]int32 {
 		first, last := knots-2, 0
 		for _, list := range [2][]instant{x.begins, x.ends} {
 			for _, s := range list {
-				c := &p.curves[s.host]
-				k, _ := slices.BinarySearch(c.time, s.time)
-				k = min(max(k-1, 0), knots-2)
+				k := p.stretchOf(s, knots)
 				first, last = min(first, k), max(last, k)
 			}
 		}
@@ -394,7 +401,7 @@ func (p *problem) improveCurves(knots []float64, tolerance float64, workers int)
 		}
 	})
 	for i := range p.xs {
-		if dropped[int32(i)] {
+		if dropped[int32(i)] && !p.xs[i].hint {
 			p.dropExchange(&p.xs[i])
 		}
 	}

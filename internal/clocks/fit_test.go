@@ -472,3 +472,50 @@ func TestNoExchangeGoesBackwards(t *testing.T) {
 		}
 	})
 }
+
+// Where the same host always comes last, the bounds leave its clock open by the whole time that others wait for it.
+// That collectives end at about the same time everywhere closes the gap.
+func TestClocksOfAHostThatIsAlwaysLate(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		hosts            int
+		lateness, jitter float64
+		seconds          int
+	}{
+		{"two hosts, two seconds", 2, 10e6, 1e6, 2},
+		{"two hosts, a minute, lateness varies", 2, 10e6, 9e6, 60},
+		{"five hosts", 5, 3e6, 1e6, 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newTestRun(c.hosts, 1)
+			for i := range 20 * c.seconds {
+				r.lateCollective(float64(i)*second/20, c.lateness+c.jitter*(2*r.random.Float64()-1), 50e3)
+				// Now and then the others are disturbed between a collective's end and its recording.
+				if i%7 == 3 {
+					r.xs[i].ends[0].time += 2e6
+				}
+			}
+			fit := fitExchanges(c.hosts, r.xs, testOrigin, 1)
+			if worst, covered := r.judge(t, fit, 0, float64(c.seconds)*second); worst > 250e3 || covered < 1 {
+				t.Errorf("the worst error is %.0f µs, where a host is %.0f µs late; covered %.3f", worst/1e3,
+					c.lateness/1e3, covered)
+			}
+		})
+	}
+}
+
+// lateCollective draws a collective of all hosts to which the last one comes later than the others, and which takes
+// delay ns from then on.
+func (r *testRun) lateCollective(t, late, delay float64) {
+	hosts := len(r.clocks)
+	r.collective(allHosts(hosts), t, 1e6, delay)
+	x, truth := &r.xs[len(r.xs)-1], &r.truth[len(r.truth)-1]
+	truth.begins[hosts-1].time = t + 1e6 + late
+	for i := range truth.ends {
+		truth.ends[i].time = t + 1e6 + late + delay*(1+r.random.Float64()/2)
+	}
+	for i := range hosts {
+		x.begins[i].time = r.clocks[i].shows(truth.begins[i].time)
+		x.ends[i].time = r.clocks[i].shows(truth.ends[i].time)
+	}
+}

@@ -19,6 +19,7 @@ type knotSystem struct {
 	begins, ends [][]knotTime
 	widen        []float64 // by host, ns per ns of distance; nil: none
 	slack        float64   // granted to every exchange so that all can be kept
+	conflicts    int       // contradictions that dropped hints resolved
 }
 
 type knotTime struct {
@@ -143,7 +144,8 @@ func findCircle(paths []path) (circle []int32, deficit float64) {
 }
 
 // solve returns the greatest and the least offsets; they are infinite where nothing bounds a host. Exchanges that
-// contradict each other by more than tolerance are dropped; for smaller contradictions all exchanges get slack.
+// contradict each other by more than tolerance are dropped; for smaller contradictions all exchanges get slack. Hints
+// that contradict exchanges or each other are dropped first.
 func (k *knotSystem) solve(tolerance float64) (most, least []float64) {
 	for {
 		most, least = make([]float64, k.p.hosts), make([]float64, k.p.hosts)
@@ -159,6 +161,9 @@ func (k *knotSystem) solve(tolerance float64) (most, least []float64) {
 		}
 		if circle == nil {
 			return most, least
+		}
+		if k.dropHints(circle) {
+			continue
 		}
 		if k.slack+deficit > tolerance {
 			for _, x := range circle {
