@@ -108,9 +108,9 @@ func (r *eventReader) next() (bool, error) {
 	return r.careful()
 }
 
-// quick reads the next event if it is a usual one: in a little-endian chunk, with bytes enough behind it to decode
-// without looking for their end, of a known kind without repetition, with a short length. Else it returns false and
-// leaves the read position, and careful takes over; so it needs no errors.
+// quick decodes the next event on the fast path: in a little-endian chunk, with enough bytes after it to decode without
+// looking for their end, of a known kind without repetition, with a short length. Otherwise it returns false without
+// moving the read position, and careful decodes the event.
 func (r *eventReader) quick() bool {
 	w := r.win
 	b := w.buf[w.r:w.n]

@@ -23,8 +23,8 @@ type Collective struct {
 	buffers func(send, recv, part uint64) bool // reports whether buffers are in place; nil: NCCL does not define it
 }
 
-// In place, as NCCL's documentation defines it: both buffers begin at one address, or the rank's part begins part·rank
-// bytes behind the begin of the whole.
+// In place, as NCCL's documentation defines it: both buffers begin at one address, or the rank's part begins
+// rank × part bytes after the start of the whole.
 func oneBuffer(send, recv, _ uint64) bool         { return send == recv }
 func partIsReceived(send, recv, part uint64) bool { return send == recv+part }
 func partIsSent(send, recv, part uint64) bool     { return recv == send+part }

@@ -22,14 +22,14 @@ const (
 // endsTogether are the collectives among the same hosts in a stretch between knots.
 type endsTogether struct{ xs []*exchange }
 
-// commonEnds returns hints: exchanges that nothing proves. A collective in which each host waits for all others ends on
-// all of them at about the same time, whoever came last. The bounds alone do not say so: where the same host always
-// comes last, they leave its clock open by the whole time that the others wait for it, and the middle of the bounds
-// would be half of that off.
+// commonEnds returns estimated exchanges, which are not proven. A collective in which each host waits for all others
+// ends on all of them at about the same time, regardless of who arrived last. The bounds alone do not say so: where the
+// same host always arrives last, they leave its clock open by the whole time that the others wait for it, and the
+// middle of the bounds is off by half of that.
 //
-// Of the collectives among the same hosts in a stretch between knots, those that took the last host the least time
-// count. For each host, the median difference of its ends from those of the first host is taken for none, within the
-// time that these collectives take, or the spread of the differences if that is greater.
+// Of the collectives among the same hosts in a stretch between knots, only those that took the last host the least time
+// count. For each host, the median difference of its ends from those of the first host is assumed to be zero, within
+// the time that these collectives take, or within the spread of the differences if that is greater.
 func (p *problem) commonEnds(knots int) (hints []exchange) {
 	groups := make(map[string]*endsTogether)
 	var order []*endsTogether
@@ -60,8 +60,8 @@ func (p *problem) commonEnds(knots int) (hints []exchange) {
 	return hints
 }
 
-// appendHints appends, for each host but the first, that its ends and those of the first host differ by no more than
-// the width, in both directions.
+// appendHints appends two exchanges for each host but the first: its ends and those of the first host differ by no more
+// than the width in either direction.
 func (g *endsTogether) appendHints(hints []exchange, p *problem) []exchange {
 	duration := func(x *exchange) float64 { _, took, _ := x.lastBegin(); return took }
 	slices.SortStableFunc(g.xs, func(x, y *exchange) int { return cmp.Compare(duration(x), duration(y)) })

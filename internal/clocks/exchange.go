@@ -40,7 +40,7 @@ type instant struct {
 type exchange struct {
 	begins, ends []instant
 	outlier      bool // contradicts the other exchanges
-	hint         bool // is likely, but not proven (commonEnds)
+	hint         bool // is estimated, not proven (commonEnds)
 }
 
 func (x *exchange) size() int { return len(x.begins) + len(x.ends) }
@@ -378,7 +378,7 @@ func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
 	}
 }
 
-// close makes an exchange of the parts that are known; without both a begin and an end there is none.
+// close creates an exchange of the known parts, if they include a begin and an end.
 func (m *exchangeMatcher) close(key exchangeKey, o *openExchange) {
 	delete(m.open, key)
 	var x exchange

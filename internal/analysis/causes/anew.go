@@ -16,18 +16,18 @@ import (
 // is carried along changes from one operation to the next by how much longer or shorter each of them takes, so it
 // drifts; lateness that arises anew varies about a mean.
 
-// anew returns, for each rank, the part of its lateness in bursts that arose anew.
-func (l *ledger) anew() []float64 {
+// newLatenessShares returns, for each rank, the part of its lateness in bursts that arose anew.
+func (l *ledger) newLatenessShares() []float64 {
 	all := make([]float64, len(l.bursts))
 	for i := range all {
 		l.endBurst(int32(i))
-		l.paces[i].close(&l.bursts[i])
-		part, ok := l.fresh[i].anew()
+		l.paces[i].countLastStep(&l.bursts[i])
+		part, ok := l.fresh[i].newShare()
 		if !ok {
-			part, ok = l.paces[i].anew()
+			part, ok = l.paces[i].newShare()
 		}
 		if !ok {
-			part = l.rows[i].anew()
+			part = l.rows[i].newShare()
 		}
 		all[i] = part
 	}
@@ -40,15 +40,15 @@ type freshness struct{ all, known, fresh float64 }
 
 // add counts an operation. before is how long the rank had worked when it was last late: what made it late then
 // is not new, although it has not met these others since.
-func (f *freshness) add(s *strike, before float64) {
+func (f *freshness) add(s *lateOccasion, before float64) {
 	f.all += s.cost
 	if s.fresh.known {
 		f.known, f.fresh = f.known+s.cost, f.fresh+s.cost*min(s.fresh.part, max(s.worked-before, 0)/max(s.late, 1))
 	}
 }
 
-// anew returns the part of the lateness that arose anew; ok is false if that is not known for most of it.
-func (f *freshness) anew() (part float64, ok bool) {
+// newLatenessShares returns the part of the lateness that arose anew; ok is false if that is not known for most of it.
+func (f *freshness) newShare() (part float64, ok bool) {
 	return f.fresh / max(f.known, 1), f.known > 0 && f.known >= mostFresh*f.all
 }
 
@@ -97,49 +97,49 @@ func (m *mean) value() float64 { return math.Exp(m.logs / m.weight) }
 
 const mostSteps = 16 // for a rank
 
-// see takes the next operation. Everything about the previous one is now known.
-func (p *pace) see(l *Local, to series, begin otf2.Timestamp, waited, unseen float64, b *burst) {
-	p.close(b)
+// addOperation adds the next operation. Everything about the previous one is known by now.
+func (p *pace) addOperation(l *Local, to series, begin otf2.Timestamp, waited, unseen float64, b *burst) {
+	p.countLastStep(b)
 	if p.seq > 0 && l.Before == p.seq && begin > p.begin {
 		p.open, p.took, p.held = p.step(p.last, to), float64(begin-p.begin), p.waited
 	}
 	p.seq, p.begin, p.last, p.waited, p.unseen = l.Seq, begin, to, waited, unseen
 }
 
-// close counts the step to the last operation. The step to the first one of a burst is longer by what made the rank
-// late.
-func (p *pace) close(b *burst) {
+// countLastStep counts the step to the last operation. The step to the first one of a burst is longer by what made the
+// rank late.
+func (p *pace) countLastStep(b *burst) {
 	s := p.open
 	p.open = nil
 	switch at := p.seq; {
 	case s == nil:
 	case at == b.first:
-		s.outside(p.took-b.stretch.late, p.held)
+		s.addOutsideBursts(p.took-b.stretch.late, p.held)
 	case at == b.past.first:
-		s.outside(p.took-b.past.late, p.held)
+		s.addOutsideBursts(p.took-b.past.late, p.held)
 	case at > b.first && at <= b.until, at > b.past.first && at <= b.past.until:
-		s.within(p.took, b.lateness())
+		s.addInBurst(p.took, b.lateness())
 	default:
-		s.outside(p.took, max(p.held, p.unseen))
+		s.addOutsideBursts(p.took, max(p.held, p.unseen))
 	}
 }
 
-// outside counts a step outside of bursts, with the rank's wait in it.
-func (s *step) outside(took, waited float64) {
+// addOutsideBursts counts a step outside of bursts, with the rank's wait in it.
+func (s *step) addOutsideBursts(took, waited float64) {
 	s.out.add(max(took, 1), 1)
 	s.waited += waited
 }
 
-// calm reports whether the steps outside of bursts can be compared with those within. If the rank waited in them for
-// others that were about as late as it is in its bursts, they took as long for another reason: the cause moves from
-// rank to rank. If others were that late to what it sent, nobody saw whether it was late.
-func (s *step) calm() bool {
+// isComparable reports whether the steps outside of bursts can be compared with those within. If the rank waited in
+// them for others that were about as late as it is in its bursts, they took as long for another reason: the cause moves
+// from rank to rank. If others were that late to what it sent, nobody saw whether it was late.
+func (s *step) isComparable() bool {
 	return s.waited*s.waited*s.in.n < mostly*mostly*s.late*s.out.n*s.out.n
 }
 
-// within counts a step within a burst, weighted by the rank's lateness. So chance, and other differences between steps
-// within bursts and outside, have no influence where the rank was hardly late.
-func (s *step) within(took, late float64) {
+// addInBurst counts a step within a burst, weighted by the rank's lateness. So chance, and other differences between
+// steps addInBurst bursts and outside, have no influence where the rank was hardly late.
+func (s *step) addInBurst(took, late float64) {
 	s.in.add(took, max(late, 1))
 	s.late += late * late
 }
@@ -161,13 +161,13 @@ func (p *pace) step(from, to series) *step {
 	return s
 }
 
-// anew returns the part of the lateness within bursts that arose anew. A rank that is late anew each time takes longer
-// by that from one operation to the next; one that carries lateness along does not. ok is false if this cannot be
-// decided: there are too few operations in time, or steps are longer by more than the lateness.
-func (p *pace) anew() (part float64, ok bool) {
+// newLatenessShares returns the part of the lateness within bursts that arose anew. A rank that is late anew each time
+// takes longer by that from one operation to the next; one that carries lateness along does not. ok is false if this
+// cannot be decided: there are too few operations in time, or steps are longer by more than the lateness.
+func (p *pace) newShare() (part float64, ok bool) {
 	all, restless := 0.0, 0.0
 	for _, s := range p.steps {
-		if all += s.late; s.in.n > 0 && s.out.n > 0 && !s.calm() {
+		if all += s.late; s.in.n > 0 && s.out.n > 0 && !s.isComparable() {
 			restless += s.late
 		}
 	}
@@ -249,10 +249,10 @@ func (r *row) end(s *steadiness) {
 	*r = (*r)[:0]
 }
 
-// anew returns the part of the operations of bursts to which the rank was late anew: 0 if lateness drifted, 1 if it
-// varied about a mean. For independent values, the squares of differences are twice those about the mean; for sums of
-// n independent steps they are 6/(n+1) times those.
-func (s *steadiness) anew() float64 {
+// newLatenessShares returns the part of the operations of bursts to which the rank was late anew: 0 if lateness
+// drifted, 1 if it varied about a mean. For independent values, the squares of differences are twice those about the
+// mean; for sums of n independent steps they are 6/(n+1) times those.
+func (s *steadiness) newShare() float64 {
 	switch {
 	case s.number <= 0:
 		return 0

@@ -130,12 +130,12 @@ func (t *hostTimes) steady() float64 {
 	return middleOf(&t.open)
 }
 
-// beside counts the part of the last waits in which the host worked as its own time. A host that calls after the
-// previous operation has ended may have waited for that: then it worked during the wait for as long as it usually
-// takes, less what it took after the end.
-func (e *Engine) beside(l *Local, s *state, t *hostTimes) {
+// countWorkDuringWait counts the part of the last waits in which the host worked as its own time. A host that calls
+// after the previous operation has ended may have waited for that: then it worked during the wait for as long as it
+// usually takes, less what it took after the end.
+func (e *Engine) countWorkDuringWait(l *Local, s *state, t *hostTimes) {
 	usual := t.usual()
-	s.host += took(l, usual)
+	s.host += hostWorkTime(l, usual)
 	hidden := s.wait - float64(l.Ended-min(l.Ready, l.Ended)) // without the wait after the host's call
 	if l.Ready >= l.Ended {
 		hidden = 0
@@ -143,14 +143,14 @@ func (e *Engine) beside(l *Local, s *state, t *hostTimes) {
 			hidden = min(s.wait, max(0, usual-float64(l.Ready-l.Ended)), float64(l.Ended-min(l.Free, l.Ended)))
 		}
 	}
-	e.hide(s, Host, hidden)
+	e.countWaitAsWork(s, Host, hidden)
 	if l.Ready >= l.Ended {
 		s.felt, s.wait = s.waits, 0
 	}
 }
 
-// hide turns a part of the last waits into working time of the rank.
-func (e *Engine) hide(s *state, k Kind, hidden float64) {
+// countWaitAsWork turns a part of the last waits into working time of the rank.
+func (e *Engine) countWaitAsWork(s *state, k Kind, hidden float64) {
 	if hidden <= 0 {
 		return
 	}
@@ -164,9 +164,9 @@ func (e *Engine) hide(s *state, k Kind, hidden float64) {
 	s.wait -= hidden
 }
 
-// took returns how long a host worked for a call since the one before. If it may have waited for the operation before,
-// the result lies between the least possible time and the usual one.
-func took(l *Local, usual float64) float64 {
+// hostWorkTime returns how long a host worked for a call since the one before. If it may have waited for the operation
+// before, the result lies between the least possible time and the usual one.
+func hostWorkTime(l *Local, usual float64) float64 {
 	if l.Free == 0 {
 		return float64(l.Ready - min(l.Ready, l.Ended))
 	}
@@ -177,9 +177,10 @@ func took(l *Local, usual float64) float64 {
 	return min(since, max(float64(l.Ready-l.Ended), usual))
 }
 
-// costless subtracts, from the costs by which operations would have begun earlier, the waits that cost nothing because
-// the host worked meanwhile. It compares the rank's state before the operation with that on arrival (came).
-func (e *Engine) costless(l *Local, came *state) {
+// subtractHiddenWaits subtracts, from the costs by which operations would have begun earlier, the waits that cost
+// nothing because the host worked meanwhile. It compares the rank's state before the operation with that on arrival
+// (came).
+func (e *Engine) subtractHiddenWaits(l *Local, came *state) {
 	p := e.before(l)
 	if p == nil || came.hidden <= p.left.hidden {
 		return

@@ -32,7 +32,7 @@ func TestBeside(t *testing.T) {
 			mid: c.usual}}
 		culprit := e.causes.of(1, GPU)
 		s := state{waits: amounts{{culprit, 3000}}, floating: floating{felt: amounts{{culprit, 2000}}, wait: 1000}}
-		e.beside(&c.at, &s, e.ranks[0].times(of))
+		e.countWorkDuringWait(&c.at, &s, e.ranks[0].times(of))
 		waits := 0.0
 		for _, a := range s.waits {
 			waits += a.ns

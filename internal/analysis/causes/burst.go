@@ -36,28 +36,28 @@ type burst struct {
 	origin amounts
 }
 
-// passed is lateness that others caused on a rank, by transfers or because it waited for them. The rank may carry it
-// along.
-type passed struct {
+// inheritedLateness is lateness that others caused on a rank, by transfers or because it waited for them. The rank may
+// carry it along.
+type inheritedLateness struct {
 	seq          uint32 // part, 0: none
 	late, called float64
 	origin       amounts // in shares
 }
 
 // continues reports whether a late rank still carries along the lateness that others caused in the previous operation.
-func (p *passed) continues(s *strike) bool {
+func (p *inheritedLateness) continues(s *lateOccasion) bool {
 	return p.seq > 0 && s.local.Before <= p.seq && s.local.Seq > p.seq &&
 		(s.late <= grown*p.late || s.host() && s.called <= grown*p.called)
 }
 
-// given records that a rank was later than by its own doing; why has the causes in shares.
-func (l *ledger) given(s *strike, why amounts) {
+// addInheritedLateness records lateness that the rank did not cause itself; why holds the share of each cause.
+func (l *ledger) addInheritedLateness(s *lateOccasion, why amounts) {
 	b := &l.bursts[s.local.Rank]
 	if b.first > 0 && s.local.Seq > b.seq && s.late > b.late/2 {
 		l.endBurst(s.local.Rank)
 	}
 	if p := &l.passed[s.local.Rank]; s.local.Seq > p.seq || s.late > p.late {
-		*p = passed{s.local.Seq, s.late, s.called, append(p.origin[:0], why...)}
+		*p = inheritedLateness{s.local.Seq, s.late, s.called, append(p.origin[:0], why...)}
 	}
 }
 
@@ -80,7 +80,7 @@ const grown = 1.25
 
 // continues reports whether a late rank comes to an operation in a burst: it was late to the one before, by at least
 // about as much.
-func (b *burst) continues(s *strike) bool {
+func (b *burst) continues(s *lateOccasion) bool {
 	if b.first == 0 || s.local.Before > b.until {
 		return false
 	}
@@ -95,14 +95,14 @@ func (b *burst) lateness() float64 {
 	return b.late
 }
 
-// goesOn extends a burst of a rank that nobody waited for because of its own doing, if it begins or was called later
-// than another rank.
-func (l *ledger) goesOn(late, by *Local, of series, begin otf2.Timestamp, waited, distance float64) {
+// extendBurst extends a rank's burst over an operation in which nobody waited for the rank because of its own lateness,
+// if the rank still began, or was called, as late after another rank as before.
+func (l *ledger) extendBurst(late, by *Local, of series, begin otf2.Timestamp, waited, distance float64) {
 	b := &l.bursts[late.Rank]
 	if b.first > 0 && late.Seq > b.until && late.Before <= b.until && b.stillLate(late, by, distance) {
 		b.until = late.Seq
 	}
-	l.paces[late.Rank].see(late, of, begin, waited, max(-distance-waited, 0), b)
+	l.paces[late.Rank].addOperation(late, of, begin, waited, max(-distance-waited, 0), b)
 }
 
 // stillLate reports whether a rank is still as late as in the burst, by its distance to another rank or by the times
@@ -112,8 +112,8 @@ func (b *burst) stillLate(late, by *Local, distance float64) bool {
 		float64(late.Ready)-float64(by.Ready) >= b.called/2
 }
 
-// strike is an occasion on which a rank was late by itself.
-type strike struct {
+// addLateOccasion is an occasion on which a rank was late by itself.
+type lateOccasion struct {
 	local  *Local
 	late   float64           // ns
 	called float64           // ns that it was called later; 0: unknown
@@ -128,7 +128,7 @@ type strike struct {
 }
 
 // since sets how much later a member came, and was called, than another one.
-func (s *strike) since(late, early *Member, own float64) {
+func (s *lateOccasion) since(late, early *Member, own float64) {
 	s.late = own
 	if late.Called && early.Called && late.Ready >= late.Ended { // its GPU had nothing else to do
 		s.called = float64(late.Ready) - float64(early.Ready)
@@ -136,10 +136,10 @@ func (s *strike) since(late, early *Member, own float64) {
 }
 
 // host reports whether the rank's host is late.
-func (s *strike) host() bool { return s.called >= s.late/2 }
+func (s *lateOccasion) host() bool { return s.called >= s.late/2 }
 
-// strike adds the next occasion of a rank.
-func (l *ledger) strike(s *strike) {
+// addLateOccasion adds the next occasion of a rank.
+func (l *ledger) addLateOccasion(s *lateOccasion) {
 	b, p := &l.bursts[s.local.Rank], &l.passed[s.local.Rank]
 	carries := p.seq >= b.seq && p.continues(s)
 	again := b.first > 0 && s.local.Seq <= b.seq // another member waits for the same messages

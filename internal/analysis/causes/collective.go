@@ -43,7 +43,7 @@ func (e *Engine) collective(op *Operation, members []Member) {
 		e.arrive(&e.arrived[i], &m.Local, m.Begin, of)
 		e.called(&m.Local, of)
 		e.computed(&m.Local, m.Begin, of)
-		e.costless(&m.Local, &e.arrived[i])
+		e.subtractHiddenWaits(&m.Local, &e.arrived[i])
 		m.Work = e.work(&m.Local, &e.arrived[i])
 		e.came = append(e.came, m.Arrival)
 	}
@@ -149,7 +149,7 @@ func (e *Engine) goOnLate(op *Operation, members []Member, first bool) {
 	middle := &members[e.order[(len(e.order)-1)/2]]
 	for _, i := range e.order {
 		m := &members[i]
-		e.ledger.goesOn(&m.Local, &middle.Local, series{op.Comm, op.Function}, m.Begin,
+		e.ledger.extendBurst(&m.Local, &middle.Local, series{op.Comm, op.Function}, m.Begin,
 			float64(e.came[i].Wait), float64(m.Begin)-float64(middle.Begin))
 		if first { // the next operation has waited for connecting
 			e.ledger.paces[m.Local.Rank].forget()

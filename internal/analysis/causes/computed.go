@@ -74,7 +74,7 @@ func (e *Engine) computedBeside(l *Local, begin otf2.Timestamp, s *state, of ser
 		waited, moved := s.computedIn(l, exposed, usual)
 		s.gpu.waited -= waited
 		s.gpu.moved -= moved
-		e.hide(s, GPU, waited)
+		e.countWaitAsWork(s, GPU, waited)
 		s.own[GPU] += moved
 		s.transfer -= moved
 	}

@@ -65,7 +65,7 @@ func TestSharedGPUsDoNotComputeBesideWaits(t *testing.T) {
 		want float64 // µs each time
 	}{{nil, 3 * 70}, {[][]int{{1, 2}}, 3 * 70}, {[][]int{{0, 1, 2}}, 0}} {
 		j := newJob(3)
-		j.engine.InTurns(NewSharing(3, c.gpus))
+		j.engine.SetGPUSharing(NewSharing(3, c.gpus))
 		r := j.play("40*[ 0=70 m(0,1) 1~20 m(1,2) 0=70 m(0,1) 1~65 m(1,2) 0=70 m(0,1) 1~55 m(1,2) ]").engine.Result()
 		if got := r.Ranks[0].WorkedBy[GPU] / 1000; math.Abs(got-40*c.want) > 0.06*40*c.want+40 {
 			t.Errorf("GPUs shared by %v: that of rank 0 worked %.0f µs, want %.0f", c.gpus, got, 40*c.want)

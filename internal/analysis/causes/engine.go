@@ -91,14 +91,14 @@ func NewEngine(ranks int) *Engine {
 	return e
 }
 
-// Charged sets a function that receives each part of the waiting between two times that a rank caused by what it did
+// OnCharge sets a function that receives each part of the waiting between two times that a rank caused by what it did
 // itself: ns is the sum over all that waited, of is the kind. The charges for one operation come in direct succession.
-func (e *Engine) Charged(see func(rank int, of Kind, begin, end otf2.Timestamp, ns float64)) {
+func (e *Engine) OnCharge(see func(rank int, of Kind, begin, end otf2.Timestamp, ns float64)) {
 	e.ledger.charged = see
 }
 
-// OverTime sets a line that receives each part of the waiting that a rank caused by what it did itself.
-func (e *Engine) OverTime(l *overtime.Line) { e.ledger.over = l }
+// SetTimeLine sets a line that receives each part of the waiting that a rank caused by what it did itself.
+func (e *Engine) SetTimeLine(l *overtime.Line) { e.ledger.over = l }
 
 // state is what a rank's time was made of along the chain that leads to a moment, ns.
 type state struct {
@@ -179,9 +179,9 @@ func (r *rank) at(seq uint32) *part {
 	return &r.parts[seq&uint32(len(r.parts)-1)]
 }
 
-// Part adds a member's part that has ended. The parts of a rank come in the order of Local.Seq, and each of them
+// AddPart adds a member's part that has ended. The parts of a rank come in the order of Local.Seq, and each of them
 // before its operation, or before the call of Alone for it.
-func (e *Engine) Part(l *Local) {
+func (e *Engine) AddPart(l *Local) {
 	if l.Rank < 0 {
 		return
 	}
@@ -332,16 +332,16 @@ func (e *Engine) goOn() {
 	}
 }
 
-// Alone takes a part whose operation is not compared.
-func (e *Engine) Alone(l *Local, begin, end otf2.Timestamp) {
+// AddUncompared adds a part whose operation is not compared with those of other ranks.
+func (e *Engine) AddUncompared(l *Local, begin, end otf2.Timestamp) {
 	if l.Rank < 0 {
 		return
 	}
-	e.alone(l, begin, end)
+	e.addUncompared(l, begin, end)
 	e.goOn()
 }
 
-func (e *Engine) alone(l *Local, begin, end otf2.Timestamp) {
+func (e *Engine) addUncompared(l *Local, begin, end otf2.Timestamp) {
 	if l.Outside {
 		e.swap()
 		defer e.swap()
@@ -376,7 +376,7 @@ func (e *Engine) arrive(s *state, l *Local, begin otf2.Timestamp, of series) {
 		return
 	}
 	t := e.ranks[l.Rank].times(of)
-	e.beside(l, s, t)
+	e.countWorkDuringWait(l, s, t)
 	e.computedBeside(l, begin, s, of, t)
 }
 

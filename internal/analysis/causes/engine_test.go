@@ -13,10 +13,10 @@ import (
 // The state of a rank is kept as long as a later operation is held back.
 func TestPartsAreKept(t *testing.T) {
 	e := NewEngine(1)
-	e.Part(&Local{Seq: 1})
+	e.AddPart(&Local{Seq: 1})
 	e.leave(&Local{Seq: 1}, &state{transfer: 7})
 	for seq := uint32(2); seq < 4*leastParts; seq++ {
-		e.Part(&Local{Seq: seq, Before: seq - 1})
+		e.AddPart(&Local{Seq: seq, Before: seq - 1})
 	}
 	var s state
 	if e.arrive(&s, &Local{Seq: 2, Before: 1}, 0, series{}); s.transfer != 7 {
@@ -36,8 +36,8 @@ func TestWaiting(t *testing.T) {
 	testkit.Check(t, w.all == 400 && w.any == 300, "%g ns of waits in %g ns", w.all, w.any)
 }
 
-// An operation follows the one before also if it seems to begin earlier than that ended, by no more than the uncertainty
-// of the two times. Operations that overlap by more run side by side.
+// An operation follows the one before also if it seems to begin earlier than that ended, by no more than the
+// uncertainty of the two times. Operations that overlap by more run side by side.
 func TestOverlapsWithinUncertainty(t *testing.T) {
 	for _, c := range []struct {
 		begin       otf2.Timestamp

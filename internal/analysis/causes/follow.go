@@ -26,8 +26,8 @@ type Other struct {
 	Function string
 }
 
-// Followed adds a follower of everything that is analyzed from now on.
-func (e *Engine) Followed(f Follower) { e.followers = append(e.followers, f) }
+// AddFollower adds a follower of everything that is analyzed from now on.
+func (e *Engine) AddFollower(f Follower) { e.followers = append(e.followers, f) }
 
 // work returns how long a rank worked since the operation before, in ns: since its end, and beside it.
 func (e *Engine) work(l *Local, came *state) uint64 {

@@ -182,7 +182,7 @@ func (j *job) collective(what string, members []int) {
 		j.now[r], j.ended[r] = float64(end)/1000, end
 	}
 	for i := range all {
-		j.engine.Part(&all[i].Local)
+		j.engine.AddPart(&all[i].Local)
 	}
 	j.members, j.ops = append(j.members, all), append(j.ops, op)
 	j.engine.Collective(&op, all)
@@ -224,11 +224,11 @@ func (j *job) message(from, to int, buffered bool) {
 		if other := &ends[1-i]; other.Begin > end.Begin && other.Begin <= end.End {
 			j.sent += float64(other.Begin - end.Begin)
 		}
-		j.engine.Part(&end.Local)
+		j.engine.AddPart(&end.Local)
 		j.engine.Message(end)
 	}
 	j.messages++
-	j.engine.Pair(&ends[0].Local, &ends[1].Local, true)
+	j.engine.AddMessagePair(&ends[0].Local, &ends[1].Local, true)
 }
 
 func at(us float64) otf2.Timestamp { return otf2.Timestamp(math.Round(us * 1000)) }

@@ -35,7 +35,7 @@ type ledger struct {
 	longest     []longest           // by rank
 	waits       waiting             // over all ranks
 	bursts      []burst             // by rank
-	passed      []passed            // by rank
+	passed      []inheritedLateness // by rank
 	burstsOf    []bursts            // by rank, bursts that have ended
 	rows        []steadiness        // by rank
 	paces       []pace              // by rank
@@ -102,7 +102,7 @@ func newLedger(n causesOf) ledger {
 		costs: make([]float64, n.all()), delays: make([]float64, n.all()), beside: make([]float64, n.all()),
 		waits: waiting{until: make([]otf2.Timestamp, n)}, own: make([]float64, n),
 		ownBy: make([][ownKinds]float64, n), longest: make([]longest, n), occurrences: make([][]Occurrence, n),
-		bursts: make([]burst, n), passed: make([]passed, n), burstsOf: make([]bursts, n), rows: make([]steadiness, n),
+		bursts: make([]burst, n), passed: make([]inheritedLateness, n), burstsOf: make([]bursts, n), rows: make([]steadiness, n),
 		paces: make([]pace, n), fresh: make([]freshness, n),
 		kept: min(max(keptOccurrences/max(int(n), 1), leastOccurrences), mostOccurrences),
 	}
@@ -163,14 +163,14 @@ func (e *Engine) settle(op *Operation, c *comm, members []Member) {
 		s.local, s.ledger, s.member, s.waiter = &m.Local, &c.commLedger, int(m.Arrival.Rank), -1
 		if s.cost < b.charge/2 && e.byOthers(b, m.Local.Rank) >= mostly {
 			s.since(m, &members[b.by], float64(m.Begin-members[b.by].Begin))
-			e.ledger.given(&s, e.why(b))
+			e.ledger.addInheritedLateness(&s, e.why(b))
 		}
 		if s.cost <= 0 {
 			continue
 		}
 		s.since(m, &members[b.by], s.cost/b.charge*float64(m.Begin-members[b.by].Begin))
 		s.fresh, s.worked = e.known(b.fresh, op.Function), e.arrived[b.member].sumOwn()
-		e.ledger.strike(&s)
+		e.ledger.addLateOccasion(&s)
 		e.struck = append(e.struck, lateMember{s, m, &members[b.by], op.Function, c.calls[op.Function]})
 	}
 	e.remember(op.Comm, op.Ordinal)
@@ -178,7 +178,7 @@ func (e *Engine) settle(op *Operation, c *comm, members []Member) {
 
 // lateMember is a member that came late to an operation by itself.
 type lateMember struct {
-	strike
+	lateOccasion
 	late, early *Member
 	function    string
 	nth         uint64
@@ -211,7 +211,7 @@ func (e *Engine) remember(comm otf2.CommRef, ordinal uint64) {
 
 // charge adds up the cost of a member that others waited for between two times, and returns the part that is its own,
 // by kinds.
-func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (s strike) {
+func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (s lateOccasion) {
 	l := &e.ledger
 	s.kind = Own
 	if b.charge <= 0 {
@@ -412,7 +412,7 @@ func (c *Comm) Waited(member, level int, whom func(rank int) bool) (n float64) {
 // Result returns the sums. The engine cannot be used afterwards.
 func (e *Engine) Result() *Result {
 	l := &e.ledger
-	anew := l.anew()
+	anew := l.newLatenessShares()
 	r := &Result{Waited: l.waited, StartUp: l.startUp, Unknown: l.costs[e.causes.unknown()], Small: l.small,
 		AtOnce: l.waits.atOnce(), Ranks: make([]Rank, e.causes), Through: Through{l.through[0], l.through[1]}}
 	later := l.costs[e.causes.startUp()]

@@ -104,8 +104,8 @@ func (e *Engine) launchOf(l *Local) *launch {
 	return nil
 }
 
-// Pair takes two ends of one message; compared says whether their times are comparable.
-func (e *Engine) Pair(a, b *Local, compared bool) {
+// AddMessagePair takes two ends of one message; compared says whether their times are comparable.
+func (e *Engine) AddMessagePair(a, b *Local, compared bool) {
 	x, y := e.launchOf(a), e.launchOf(b)
 	if x != nil && y != nil && compared {
 		x.others, y.others = append(x.others, y), append(y.others, x)
@@ -123,8 +123,8 @@ func (e *Engine) Pair(a, b *Local, compared bool) {
 	e.goOn()
 }
 
-// Lost takes an end of a message whose other end will not come.
-func (e *Engine) Lost(at *Local) {
+// AddLostEnd takes an end of a message whose other end will not come.
+func (e *Engine) AddLostEnd(at *Local) {
 	if l := e.launchOf(at); l != nil {
 		l.open--
 		e.settleLaunch(l)
@@ -186,7 +186,7 @@ func (e *Engine) messages(l *launch) {
 	e.arrive(&s, &l.Local, l.Begin, of)
 	e.called(&l.Local, of)
 	e.computed(&l.Local, l.Begin, of)
-	e.costless(&l.Local, &s)
+	e.subtractHiddenWaits(&l.Local, &s)
 	c := e.comm(l.comm, l.members)
 	slices.SortFunc(l.others, func(a, b *launch) int {
 		return cmp.Or(cmp.Compare(a.There, b.There), cmp.Compare(a.Arrival.Rank, b.Arrival.Rank),
@@ -213,7 +213,7 @@ func (e *Engine) messages(l *launch) {
 	}
 	if len(l.others) > 0 && !l.Outside {
 		first := l.others[0]
-		e.ledger.goesOn(&l.Local, &first.Local, of, l.Begin, wait, float64(l.Begin)-float64(first.There))
+		e.ledger.extendBurst(&l.Local, &first.Local, of, l.Begin, wait, float64(l.Begin)-float64(first.There))
 	}
 	s.transfer += took - wait
 	s.gpu.moved += took - wait
@@ -301,14 +301,14 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 		e.ledger.through[worldOf(l.Source)] += charge * b.through
 		if x.local = &o.Local; x.cost < charge/2 && !l.Outside && e.byOthers(&b, o.Local.Rank) >= mostly {
 			x.since(&o.Member, &l.Member, float64(o.There-l.Begin))
-			e.ledger.given(&x, e.why(&b))
+			e.ledger.addInheritedLateness(&x, e.why(&b))
 		}
 		if x.cost > 0 && !l.Outside {
 			x.local, x.ledger, x.member, x.waiter = &o.Local, ends, int(o.Arrival.Rank), int(l.Arrival.Rank)
 			x.since(&o.Member, &l.Member, x.cost/charge*float64(o.There-l.Begin))
 			x.fresh, x.worked = e.known(b.fresh, l.function), t.sumOwn()
 			ends.ranks[l.Arrival.Rank], ends.ranks[o.Arrival.Rank] = l.Local.Rank, o.Local.Rank
-			e.ledger.strike(&x)
+			e.ledger.addLateOccasion(&x)
 			e.struck = append(e.struck, lateMember{x, &o.Member, &l.Member, o.function, o.nth})
 		}
 		e.late.addAll(e.why(&b), charge)

@@ -54,7 +54,7 @@ func carried(operations int, behind float64, from int) *Result {
 		for r := range all {
 			all[r].End = last + transferTime*1000
 			ended[r] = all[r].End
-			e.Part(&all[r].Local)
+			e.AddPart(&all[r].Local)
 		}
 		e.Collective(&Operation{Comm: 1, Members: 3, Function: "AllReduce", Ordinal: uint64(k)}, all)
 	}
@@ -139,7 +139,7 @@ func TestRows(t *testing.T) {
 			r.add(c.late(k), &s)
 		}
 		r.end(&s)
-		got := s.anew()
+		got := s.newShare()
 		testkit.Check(t, got >= c.least && got <= c.most, "%s: %.3f anew, want %g to %g", c.name, got, c.least, c.most)
 	}
 }
@@ -152,12 +152,12 @@ func TestLatenessThatIsGiven(t *testing.T) {
 	link := n.of(1, Link)
 	for round := range uint32(10) {
 		seq := 3*round + 1
-		l.given(&strike{local: &Local{Seq: seq, Before: seq - 1}, late: 100}, amounts{{link, 1}})
+		l.addInheritedLateness(&lateOccasion{local: &Local{Seq: seq, Before: seq - 1}, late: 100}, amounts{{link, 1}})
 		for range 2 {
 			seq++
-			s := strike{local: &Local{Seq: seq, Before: seq - 1}, late: 100, cost: 70, ledger: &comm, waiter: -1}
+			s := lateOccasion{local: &Local{Seq: seq, Before: seq - 1}, late: 100, cost: 70, ledger: &comm, waiter: -1}
 			s.kinds[Host] = 70
-			l.strike(&s)
+			l.addLateOccasion(&s)
 		}
 	}
 	l.endBurst(0)
@@ -180,7 +180,7 @@ func TestHeaviestOccasion(t *testing.T) {
 	l, comm := newLedger(causesOf(1)), newCommLedger(2)
 	for k, cost := range []float64{20, 6} {
 		seq := uint32(k + 1)
-		l.strike(&strike{local: &Local{Seq: seq, Before: seq - 1}, late: 10, cost: cost, ledger: &comm, waiter: -1})
+		l.addLateOccasion(&lateOccasion{local: &Local{Seq: seq, Before: seq - 1}, late: 10, cost: cost, ledger: &comm, waiter: -1})
 	}
 	l.endBurst(0)
 	for anew, want := range map[float64]float64{0: 26, 1: 20} {
@@ -206,12 +206,12 @@ func TestPaces(t *testing.T) {
 			s.out.add(1000, 1)
 		}
 		for range 60 {
-			s.within(1100, 10)
+			s.addInBurst(1100, 10)
 		}
 		for range 6 {
-			s.within(c.took, 600)
+			s.addInBurst(c.took, 600)
 		}
-		if part, ok := p.anew(); !ok || part < c.least || part > c.most {
+		if part, ok := p.newShare(); !ok || part < c.least || part > c.most {
 			t.Errorf("%s: %.2f, %v, want %g to %g", c.name, part, ok, c.least, c.most)
 		}
 	}
@@ -227,10 +227,10 @@ func TestPacesOfThoseWhoCatchUp(t *testing.T) {
 		back.out.add(3000, 1)
 	}
 	for range 16 {
-		to.within(1000, 600)
-		back.within(3600, 600)
+		to.addInBurst(1000, 600)
+		back.addInBurst(3600, 600)
 	}
-	if part, ok := p.anew(); !ok || part < 0.45 || part > 0.55 {
+	if part, ok := p.newShare(); !ok || part < 0.45 || part > 0.55 {
 		t.Errorf("%.2f, %v, want half: late anew to every second operation", part, ok)
 	}
 }
@@ -252,12 +252,12 @@ func TestPacesOfMovingCauses(t *testing.T) {
 		send, recv := p.step(series{function: "Recv"}, series{function: "Send"}), p.step(series{function: "Send"},
 			series{function: "Recv"})
 		for range 10 {
-			send.within(400, 100)
-			recv.within(50, c.recv)
-			send.outside(300-c.waited, c.waited)
-			recv.outside(50, 0)
+			send.addInBurst(400, 100)
+			recv.addInBurst(50, c.recv)
+			send.addOutsideBursts(300-c.waited, c.waited)
+			recv.addOutsideBursts(50, 0)
 		}
-		part, ok := p.anew()
+		part, ok := p.newShare()
 		testkit.Check(t, abs(part-c.part) < 0.1 && ok != c.undecided, "%s: a part of %.2f arose anew, known: %v", c.name,
 			part, ok)
 	}

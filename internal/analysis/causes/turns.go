@@ -49,8 +49,8 @@ func (s Sharing) Explains(rank int, ns float64, times uint64) bool {
 	return rank >= 0 && rank < len(s) && s[rank] > 0 && ns <= Cycle(s[rank])*float64(times)
 }
 
-// InTurns sets which ranks share GPUs.
-func (e *Engine) InTurns(s Sharing) { e.sharing = s }
+// SetGPUSharing sets which ranks share GPUs.
+func (e *Engine) SetGPUSharing(s Sharing) { e.sharing = s }
 
 // turns returns kind Turns instead of kind if the others' turns on a number of times explain the lateness of a rank's
 // GPU.

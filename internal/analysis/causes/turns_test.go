@@ -40,7 +40,7 @@ func TestTurnsOfOthers(t *testing.T) {
 			Link},
 	} {
 		j := newJob(c.ranks)
-		j.engine.InTurns(NewSharing(c.ranks, c.gpus))
+		j.engine.SetGPUSharing(NewSharing(c.ranks, c.gpus))
 		r := j.play(c.play).engine.Result()
 		if got := r.Ranks[c.rank].Costs[c.kind]; r.Waited == 0 || math.Abs(got-r.Waited) > 0.03*r.Waited {
 			t.Errorf("%s: %.0f of %.0f ns: %+v", c.name, got, r.Waited, r.Ranks)
@@ -68,7 +68,7 @@ func TestWorkBesideTurns(t *testing.T) {
 		{"a host", three, "2:2300", [ownKinds]float64{Host: 5 * 2300}, "0,1,2"},
 	} {
 		j := newJob(3)
-		j.engine.InTurns(NewSharing(3, c.gpus))
+		j.engine.SetGPUSharing(NewSharing(3, c.gpus))
 		r := j.play("ar(" + c.ranks + ") 5*[ " + c.late + " ar(" + c.ranks + ") ]").engine.Result()
 		for k, want := range c.by {
 			if got := (r.Ranks[2].WorkedBy[k] - r.Ranks[0].WorkedBy[k]) / 1e3; math.Abs(got-want) > 300 {

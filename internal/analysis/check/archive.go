@@ -165,9 +165,9 @@ func (c *eventCheck) markers() {
 		if space, ok := spaces[m.ScopeType]; ok && !c.refs.defined(space, m.Scope) {
 			c.General(RuleReference, "marker %d: its scope, %v %d, is not defined", i, m.ScopeType, m.Scope)
 		}
-		if !c.within(m.Time) {
+		if !c.isInClockRange(m.Time) {
 			c.General(RuleTimeRange, "marker %d at %d is outside the clock properties", i, m.Time)
-		} else if end := m.Time + otf2.Timestamp(m.Duration); end < m.Time || !c.within(end) {
+		} else if end := m.Time + otf2.Timestamp(m.Duration); end < m.Time || !c.isInClockRange(end) {
 			c.General(RuleTimeRange, "marker %d at %d lasts %d, beyond the clock properties", i, m.Time, m.Duration)
 		}
 	}

@@ -176,7 +176,7 @@ func (c *eventCheck) damaged(err error) {
 
 // report adds a finding about the current event of a track.
 func (c *eventCheck) report(t *track, rule Rule, format string, args ...any) {
-	c.At(Error, t.here(), rule, format, args...)
+	c.At(Error, t.place(), rule, format, args...)
 }
 
 // At adds a finding about an event.
@@ -189,9 +189,9 @@ func (fs *Findings) At(severity Severity, p Place, rule Rule, format string, arg
 	}
 }
 
-func (t *track) here() Place { return Place{t.location.Self, t.events, t.last} }
+func (t *track) place() Place { return Place{t.location.Self, t.events, t.last} }
 
-func (c *eventCheck) within(t otf2.Timestamp) bool {
+func (c *eventCheck) isInClockRange(t otf2.Timestamp) bool {
 	clock := &c.defs.Clock
 	return uint64(t) >= clock.Offset && uint64(t)-clock.Offset <= clock.Length
 }
@@ -203,7 +203,7 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 	if ev.Time < before {
 		c.report(t, RuleTimeOrder, "time goes back by %d, from %d", before-ev.Time, before)
 	}
-	if !c.within(ev.Time) {
+	if !c.isInClockRange(ev.Time) {
 		c.report(t, RuleTimeRange, "outside the clock properties, %d to %d", c.defs.Clock.Offset,
 			c.defs.Clock.Offset+c.defs.Clock.Length)
 	}
@@ -214,7 +214,7 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 	switch ev.Kind {
 	case otf2.EventEnter:
 		region := otf2.RegionRef(ev.Args[0])
-		t.stack = append(t.stack, openRegion{region, t.here(), ordinal, known})
+		t.stack = append(t.stack, openRegion{region, t.place(), ordinal, known})
 		if source, ok := c.ids.Value(ev, regions.AttrTimingSource); ok {
 			c.timed[strings.ToUpper(c.defs.String(otf2.StringRef(source)))] += c.operations(ev)
 		}
@@ -361,7 +361,7 @@ func (c *eventCheck) begin(t *track, ordinal uint64, known bool) {
 	} else if top := t.stack[len(t.stack)-1]; !known {
 		ordinal, known = top.ordinal, top.known
 	}
-	t.begun = openCollective{true, len(t.stack), t.here(), ordinal, known}
+	t.begun = openCollective{true, len(t.stack), t.place(), ordinal, known}
 }
 
 func (c *eventCheck) collectiveEnd(t *track, ev *otf2.Event, ordinal uint64, known bool) {
@@ -383,7 +383,7 @@ func (c *eventCheck) open(t *track, kind otf2.EventKind, id, ordinal uint64, kno
 	if r, ok := t.requests[id]; ok {
 		c.report(t, RuleRequest, "%v: request %d is open already (event %d)", kind, id, r.at.Event)
 	}
-	t.requests[id] = request{kind, t.here(), ordinal, known}
+	t.requests[id] = request{kind, t.place(), ordinal, known}
 }
 
 // complete ends a request, which an event of the given kind must have made. It returns an empty request if none is
@@ -408,7 +408,7 @@ func (c *eventCheck) rmaBegin(t *track, op rmaOp) {
 	if t.rma == nil {
 		t.rma = make(map[rmaOp]Place)
 	}
-	t.rma[op] = t.here()
+	t.rma[op] = t.place()
 }
 
 func (c *eventCheck) rmaComplete(t *track, kind otf2.EventKind, op rmaOp) {
@@ -444,7 +444,7 @@ func (c *eventCheck) onOff(t *track, mode otf2.MeasurementMode) {
 	case !off && !t.off:
 		c.report(t, RuleMeasurement, "recording goes on, but was not off")
 	}
-	t.off, t.offAt = off, t.here()
+	t.off, t.offAt = off, t.place()
 }
 
 // use checks that the location may use the communicator now. It returns nil if that cannot be decided.
@@ -518,7 +518,7 @@ func (c *eventCheck) collective(t *track, op otf2.CollectiveOp, ref otf2.CommRef
 		return
 	}
 	if rank := comm.RankOf(t.location.Self); rank >= 0 && !comm.Self {
-		c.match.collective(t.here(), comm, rank, op, root, sent, received, ordinal, known)
+		c.match.collective(t.place(), comm, rank, op, root, sent, received, ordinal, known)
 	}
 }
 
@@ -542,7 +542,7 @@ func (c *eventCheck) message(t *track, ev *otf2.Event, send bool, ordinal uint64
 		return
 	}
 	if rank := comm.RankOf(t.location.Self); rank >= 0 {
-		c.match.message(t.here(), comm, rank, int(peer), ev.Args[2], ev.Args[3], send, ordinal, known)
+		c.match.message(t.place(), comm, rank, int(peer), ev.Args[2], ev.Args[3], send, ordinal, known)
 	}
 }
 

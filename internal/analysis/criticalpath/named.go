@@ -35,9 +35,10 @@ func (r *Result) Slow(f *transfers.Finding, name func(rank int) (name, host stri
 	r.sort()
 }
 
-// Sure adds a verdict's confidence in the culprits that it names, and has it state for them what the run would gain.
-func (r *Result) Sure(v *verdict.Verdict) {
-	r.doubt(v)
+// AddConfidence copies the confidence of each culprit that the verdict names to the change that concerns it, and the
+// gain of that change to the culprit.
+func (r *Result) AddConfidence(v *verdict.Verdict) {
+	r.noteUnknownGains(v)
 	if r.GainsNotKnown == "" {
 		for _, c := range v.Late() {
 			c.TimeShare = 0
@@ -46,7 +47,7 @@ func (r *Result) Sure(v *verdict.Verdict) {
 	for i := range r.WhatIf {
 		w := &r.WhatIf[i]
 		for k := range v.Culprits {
-			if c := &v.Culprits[k]; w.is(c) {
+			if c := &v.Culprits[k]; w.concerns(c) {
 				confidence := c.Confidence
 				w.Confidence = &confidence
 				if w.Change == FasterRank {
@@ -58,20 +59,20 @@ func (r *Result) Sure(v *verdict.Verdict) {
 	}
 }
 
-// doubt says that gains are not known if the run would be no shorter without late ranks that the verdict names, while
-// no cause is known for much of the waiting: what they cost can be there.
-func (r *Result) doubt(v *verdict.Verdict) {
+// noteUnknownGains says that gains are not known if the run would be no shorter without late ranks that the verdict
+// names, while no cause is known for much of the waiting: what they cost can be there.
+func (r *Result) noteUnknownGains(v *verdict.Verdict) {
 	ofNamed := func(w WhatIf) bool {
 		return w.Change == FasterSet ||
-			slices.ContainsFunc(v.Culprits, func(c verdict.Culprit) bool { return w.is(&c) })
+			slices.ContainsFunc(v.Culprits, func(c verdict.Culprit) bool { return w.concerns(&c) })
 	}
 	if v.Unknown >= verdict.MuchUnknown && len(v.Late()) > 0 && !slices.ContainsFunc(r.WhatIf, ofNamed) {
 		r.GainsNotKnown = fmt.Sprintf("for %.0f %% of the waiting, no cause is known", 100*v.Unknown)
 	}
 }
 
-// is reports whether a change concerns a culprit.
-func (w *WhatIf) is(c *verdict.Culprit) bool {
+// concerns reports whether a change concerns a culprit.
+func (w *WhatIf) concerns(c *verdict.Culprit) bool {
 	if w.Rank != c.Rank {
 		return false
 	}

@@ -105,8 +105,8 @@ func (j *job) playInOrder(rankByRank bool) *player {
 		comms: make(map[string]otf2.CommRef), engine: causes.NewEngine(j.ranks), path: New(j.ranks),
 		schedule: schedule.NewRecorder(j.ranks),
 	}
-	p.engine.Followed(p.path)
-	p.engine.Followed(p.schedule)
+	p.engine.AddFollower(p.path)
+	p.engine.AddFollower(p.schedule)
 	for i := range p.now {
 		p.now[i] = begin
 	}
@@ -163,7 +163,7 @@ func (p *player) collective(s *step) {
 		}
 		p.now[r] = uint64(m.End)
 		p.end = max(p.end, p.now[r])
-		p.addDelivery(func() { p.engine.Part(&m.Local) }, r)
+		p.addDelivery(func() { p.engine.AddPart(&m.Local) }, r)
 	}
 	p.addDelivery(func() { p.engine.Collective(&o, all) }, s.members...)
 }
@@ -189,11 +189,11 @@ func (p *player) message(s *step) {
 		p.now[r] = uint64(e.End)
 		p.end = max(p.end, p.now[r])
 		p.addDelivery(func() {
-			p.engine.Part(&e.Local)
+			p.engine.AddPart(&e.Local)
 			p.engine.Message(e)
 		}, r)
 	}
-	p.addDelivery(func() { p.engine.Pair(&ends[0].Local, &ends[1].Local, true) }, s.members...)
+	p.addDelivery(func() { p.engine.AddMessagePair(&ends[0].Local, &ends[1].Local, true) }, s.members...)
 }
 
 func (p *player) result() *Result { return p.resultOf(&verdict.Verdict{}) }

@@ -192,7 +192,7 @@ func (w *WhatIf) moreWork(worked []float64, roles [][]int) float64 {
 	return more
 }
 
-// Covered reports whether a change is part of that of a set which the verdict names.
+// Covered reports whether a change is included in that of a set of ranks that the verdict names.
 func (r *Result) Covered(w *WhatIf) bool {
 	ranks := w.Ranks
 	switch w.Change {

@@ -94,7 +94,7 @@ func TestGainsInDoubt(t *testing.T) {
 		{0.1, nil, ""},
 	} {
 		r := Result{WhatIf: c.rows}
-		r.Sure(&verdict.Verdict{Unknown: c.unknown,
+		r.AddConfidence(&verdict.Verdict{Unknown: c.unknown,
 			Culprits: []verdict.Culprit{{Rank: 2, Kind: verdict.HostLate, Worst: &verdict.Worst{}}}})
 		testkit.Equal(t, r.GainsNotKnown, c.want, "%.2f unknown, %d rows: why gains are not known", c.unknown,
 			len(c.rows))

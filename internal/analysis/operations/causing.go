@@ -44,10 +44,10 @@ func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Commu
 	ranks, of := placement.Ranks(defs, comms)
 	processes := placement.Processes(defs)
 	engine, path := causes.NewEngine(len(ranks)), criticalpath.New(len(ranks))
-	engine.Followed(path)
+	engine.AddFollower(path)
 	recorder := schedule.NewRecorder(len(ranks))
 	if whole {
-		engine.Followed(recorder)
+		engine.AddFollower(recorder)
 	}
 	shared := placement.SharedGPUs(defs, comms, ranks, of)
 	on := make([][]int, len(shared))
@@ -55,7 +55,7 @@ func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Commu
 		on[i] = shared[i].Ranks
 	}
 	sharing := causes.NewSharing(len(ranks), on)
-	engine.InTurns(sharing)
+	engine.SetGPUSharing(sharing)
 	return &causing{
 		shared: shared, sharing: sharing,
 		schedule: recorder, engine: engine, path: path, ranks: ranks,
@@ -67,14 +67,14 @@ func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*membership.Commu
 // part takes each member's part of an operation when it has ended, before the parts are brought together.
 func (c *causing) part(op *analysis.Operation) {
 	if c != nil {
-		c.engine.Part(&op.Local)
+		c.engine.AddPart(&op.Local)
 	}
 }
 
 // alone takes an operation that is not compared with others.
 func (c *causing) alone(op *analysis.Operation) {
 	if c != nil {
-		c.engine.Alone(&op.Local, op.Since, op.End)
+		c.engine.AddUncompared(&op.Local, op.Since, op.End)
 	}
 }
 
@@ -258,6 +258,6 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 		}
 	}
 	p.NameSet(r.Causes, r.Verdict, together.Roles)
-	p.Sure(r.Verdict) // a set that is named has a gain
+	p.AddConfidence(r.Verdict) // a set that is named has a gain
 	return p
 }

@@ -65,11 +65,11 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	line := overtime.NewLine(len(o.causing.ranks))
 	o.waits.Over = line
 	o.causing.path.Traced(see.Path)
-	o.causing.engine.OverTime(line)
-	o.causing.engine.Charged(see.Charged)
+	o.causing.engine.SetTimeLine(line)
+	o.causing.engine.OnCharge(see.Charged)
 	places := efficiency.NewPlaces(a.Defs, o.waits.Of)
 	times := efficiency.NewCounter(places)
-	o.waits.Met, o.waits.Lost = o.causing.engine.Pair, o.causing.engine.Lost
+	o.waits.Met, o.waits.Lost = o.causing.engine.AddMessagePair, o.causing.engine.AddLostEnd
 	lanes := analysis.LanesOf(a.Defs)
 	readers := make([]*laneReader, len(lanes))
 	events := make([]func(*otf2.Event), len(lanes))

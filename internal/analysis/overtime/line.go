@@ -52,7 +52,8 @@ func (l *Line) Add(begin otf2.Timestamp, waited uint64) {
 	}
 }
 
-// Charge takes what goes back to a rank of the world of the waits between two times, ns of all that waited.
+// Charge adds the part of the waiting between two times that a rank of the world caused: ns, summed over all that
+// waited.
 func (l *Line) Charge(rank int, begin, end otf2.Timestamp, ns float64) {
 	if l == nil || ns <= 0 || rank < 0 || rank >= l.ranks {
 		return

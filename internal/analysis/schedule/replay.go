@@ -195,7 +195,7 @@ func (p *player) arrive(a *arrived) {
 		}
 		more := int64(0)
 		if by, in := p.standards[k][a.rank]; in && a.work >= 0 {
-			more = p.otherwise(a, nth, k, by) - a.work
+			more = p.scenarioWork(a, nth, k, by) - a.work
 			s.own[k] = a.own - max(a.own+more, 0)
 		}
 		s.came[k] = before.left[k] + s.own[k]
@@ -207,8 +207,8 @@ func (p *player) arrive(a *arrived) {
 	p.places.seen(a, nth)
 }
 
-// otherwise returns the work that a rank would have had in a scenario.
-func (p *player) otherwise(a *arrived, nth uint32, k int, by standard) int64 {
+// scenarioWork returns the work that a rank would have had in a scenario.
+func (p *player) scenarioWork(a *arrived, nth uint32, k int, by standard) int64 {
 	if by.class < 0 {
 		return int64(by.part * float64(a.work))
 	}
@@ -283,7 +283,7 @@ func (p *player) collective() {
 	}
 }
 
-// arrivals has when the last of all members of a collective, of the roots and of the others come.
+// arrivals holds when the last of all members of a collective, of its roots, and of its other members arrives.
 type arrivals struct{ all, root, others int64 }
 
 var nobody = arrivals{math.MinInt64, math.MinInt64, math.MinInt64}

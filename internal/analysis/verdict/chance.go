@@ -108,10 +108,10 @@ var levelParts = [...]float64{0.5, 0.9}
 // As two tests give chance two attempts, the smaller probability is doubled.
 func (t *trial) chance(rank int) (probability, times float64) {
 	ranks := len(t.causes.Ranks)
-	probability, times = t.against(rank, ranks)
+	probability, times = t.chanceAgainst(rank, ranks)
 	if found := t.found; len(found) > 0 {
 		t.found = nil
-		all, _ := t.against(rank, ranks)
+		all, _ := t.chanceAgainst(rank, ranks)
 		t.found = found
 		if all != probability { // with two tests, chance has two attempts
 			probability = min(1, 2*min(probability, all))
@@ -120,14 +120,14 @@ func (t *trial) chance(rank int) (probability, times float64) {
 	return probability, times
 }
 
-// besides is like chance if the ranks in found are known not to be late by chance: their occasions are left out, and
-// correspondingly fewer ranks could have been late as often (Holm 1979).
-func (t *trial) besides(rank int) (probability, times float64) {
-	return t.against(rank, len(t.causes.Ranks)-len(t.found))
+// chanceGivenNamed is like chance if the ranks in found are known not to be late by chance: their occasions are left
+// out, and correspondingly fewer ranks could have been late as often (Holm 1979).
+func (t *trial) chanceGivenNamed(rank int) (probability, times float64) {
+	return t.chanceAgainst(rank, len(t.causes.Ranks)-len(t.found))
 }
 
-// against is chance for a number of ranks, without the occasions of the ranks in found.
-func (t *trial) against(rank, ranks int) (probability, times float64) {
+// chanceAgainst is chance for a number of ranks, without the occasions of the ranks in found.
+func (t *trial) chanceAgainst(rank, ranks int) (probability, times float64) {
 	among, of := 1.0, 1.0           // among the members of its communicators; among all in such communicators
 	var n, expected, struck float64 // from the highest level down to this one
 	var pooled, byChance float64

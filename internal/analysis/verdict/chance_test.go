@@ -59,7 +59,7 @@ func TestTheLesserOne(t *testing.T) {
 	testkit.Equal(t, tr.levels(), [...]int{14, 14}, "all are looked at down to levels")
 	tr.found = map[int]bool{1: true}
 	testkit.Equal(t, tr.levels(), [...]int{9, 9}, "those of the others are looked at down to levels")
-	got, times := tr.besides(2)
+	got, times := tr.chanceGivenNamed(2)
 	want := 2 * 3 * tail(7, 8, 1.0/3)
 	testkit.Check(t, times == 7 && math.Abs(got-want) <= 1e-9, "%g times, by chance with %g, want %g", times, got, want)
 	if suspected, _ := tr.chance(2); suspected <= got {

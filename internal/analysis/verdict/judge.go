@@ -86,14 +86,14 @@ func Judge(ev *Evidence) *Verdict {
 	for i := range ev.Slow {
 		if s := &ev.Slow[i]; !s.Turns && ev.material(s.Cost+s.Inherited, waited, s.Delay) &&
 			s.Confidence >= leastConfidence {
-			v.Culprits = append(v.Culprits, ev.slow(s, waited))
+			v.Culprits = append(v.Culprits, ev.slowCulprit(s, waited))
 		}
 	}
 	if ev.Hole == "" {
-		v.Culprits = append(v.Culprits, ev.late(waited)...)
+		v.Culprits = append(v.Culprits, ev.findLateRanks(waited)...)
 	}
 	slices.SortFunc(v.Culprits, func(a, b Culprit) int { return a.Compare(&b) })
-	v.Culprits = joined(v.Culprits)
+	v.Culprits = mergeCulprits(v.Culprits)
 	v.StandsOut = len(v.Culprits) > 0
 	v.SharedGPUs = ev.shared(waited)
 	v.Text = ev.writeText(v)
@@ -124,9 +124,9 @@ func (ev *Evidence) longest() (on int, ns float64) {
 	return on, ns
 }
 
-// joined merges culprits of one rank and kind: a GPU that holds the others up before operations and within them is one
-// culprit. The evidence of the one with the greater share is kept.
-func joined(sorted []Culprit) []Culprit {
+// mergeCulprits merges culprits of one rank and kind: a GPU that holds the others up before operations and within them
+// is one culprit. The evidence of the one with the greater share is kept.
+func mergeCulprits(sorted []Culprit) []Culprit {
 	all := sorted[:0]
 	for _, c := range sorted {
 		at := slices.IndexFunc(all, func(o Culprit) bool {
@@ -150,7 +150,7 @@ func (ev *Evidence) material(cost, waited, delay float64) bool {
 	return cost > 0 && cost >= leastShare*waited && delay >= leastTime*float64(ev.Duration)
 }
 
-func (ev *Evidence) slow(s *Slow, waited float64) Culprit {
+func (ev *Evidence) slowCulprit(s *Slow, waited float64) Culprit {
 	p := ev.Ranks[s.Rank]
 	share := (s.Cost + s.Inherited) / waited
 	return Culprit{
@@ -160,8 +160,8 @@ func (ev *Evidence) slow(s *Slow, waited float64) Culprit {
 	}
 }
 
-// late returns the ranks that were late by themselves more often than chance explains.
-func (ev *Evidence) late(waited float64) (named []Culprit) {
+// findLateRanks returns the ranks that were late by themselves more often than chance explains.
+func (ev *Evidence) findLateRanks(waited float64) (named []Culprit) {
 	ranks := ev.Causes.Ranks
 	order := make([]int, 0, len(ranks))
 	for i := range ranks {
@@ -202,7 +202,7 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 			if t.found[i] {
 				continue
 			}
-			if c, ok := ev.culprit(t, i, waited, t.besides); ok {
+			if c, ok := ev.culprit(t, i, waited, t.chanceGivenNamed); ok {
 				named = append(named, c)
 			}
 		}
@@ -238,11 +238,11 @@ func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (
 	if share >= mostShare && delay >= muchTime {
 		least = enoughConfidence
 	}
-	if ev.held(i) > r.Cost() {
+	if ev.heldUpTime(i) > r.Cost() {
 		return c, false
 	}
 	if confidence < least || math.Round(times) < causes.LeastTimes || r.All && h.times < causes.LeastTimes ||
-		r.Cost() < timesUsual*middle(ranks, work.cost, i, t.found) {
+		r.Cost() < timesUsual*medianOfOthers(ranks, work.cost, i, t.found) {
 		return c, false
 	}
 	longer := work.longer(r)
@@ -274,9 +274,9 @@ func withoutWorst(r *causes.Rank) *causes.Rank {
 	return &least
 }
 
-// held returns how long others waited because operations or transfers took longer on a rank. Such a rank leaves its
-// operations late, and may therefore come late to the next ones.
-func (ev *Evidence) held(rank int) (ns float64) {
+// heldUpTime returns how long others waited because operations or transfers took longer on a rank. Such a rank leaves
+// its operations late, and may therefore come late to the next ones.
+func (ev *Evidence) heldUpTime(rank int) (ns float64) {
 	ns = ev.Causes.Ranks[rank].Costs[causes.Transfer]
 	for i := range ev.Slow {
 		if s := &ev.Slow[i]; s.Rank == rank || s.Peer != nil && *s.Peer == rank {
@@ -292,7 +292,7 @@ func atOnce(named []Culprit, ranks []causes.Rank) (few []Culprit) {
 	var kept []stretch
 	for _, c := range named {
 		s := stretchOf(ranks[c.Rank].Occurrences)
-		if depth(append(kept, s)) <= mostOf(len(ranks)) {
+		if maxOverlap(append(kept, s)) <= maxNamed(len(ranks)) {
 			kept, few = append(kept, s), append(few, c)
 		}
 	}
@@ -310,8 +310,8 @@ func stretchOf(all []causes.Occurrence) stretch {
 	return stretch{main[len(main)/10].At, main[len(main)-1-len(main)/10].At}
 }
 
-// depth returns how many stretches at most have a moment in common.
-func depth(all []stretch) (most int) {
+// maxOverlap returns how many stretches at most have a moment in common.
+func maxOverlap(all []stretch) (most int) {
 	for _, at := range all {
 		n := 0
 		for _, s := range all {
@@ -324,8 +324,8 @@ func depth(all []stretch) (most int) {
 	return most
 }
 
-// mostOf returns how many of a number of ranks can stand out together.
-func mostOf(ranks int) int { return max(2, ranks/4) }
+// maxNamed returns how many of a number of ranks can stand out together.
+func maxNamed(ranks int) int { return max(2, ranks/4) }
 
 // standingOut removes the ranks that do not differ enough from the others, or that worked less than least ns longer
 // than they did. named is sorted by the waiting caused.
@@ -336,7 +336,7 @@ func standingOut(named []Culprit, ranks []causes.Rank, work work, least float64)
 			return slices.ContainsFunc(
 				named, func(c Culprit) bool { return c.Rank == rank })
 		}
-		near := ranks[of].Worked-most(ranks, isNamed) < least
+		near := ranks[of].Worked-longestUsualWork(ranks, isNamed) < least
 		for i := 0; i < len(ranks) && !near; i++ {
 			near = i != of && work.near(&ranks[of], &ranks[i], isNamed(i))
 		}
@@ -348,9 +348,9 @@ func standingOut(named []Culprit, ranks []causes.Rank, work work, least float64)
 	return named
 }
 
-// most returns the longest working time of the ranks that are not named. One rank in twenty is left out, as some work
-// longer by chance.
-func most(ranks []causes.Rank, named func(rank int) bool) float64 {
+// longestUsualWork returns the longest working time of the ranks that are not named. One rank in twenty is left out, as
+// some work longer by chance.
+func longestUsualWork(ranks []causes.Rank, named func(rank int) bool) float64 {
 	var all []float64
 	for i := range ranks {
 		if !named(i) {
@@ -375,10 +375,10 @@ func (w *work) near(r, o *causes.Rank, named bool) bool {
 	return (!named && o.Cost() < r.Cost() || other < cost/timesNamed) && !w.explains(r, o)
 }
 
-func worked(r *causes.Rank) float64 { return r.Worked }
+func workOf(r *causes.Rank) float64 { return r.Worked }
 
-// middle returns the median of a figure over all ranks but one and the suspected ones; 0 if no rank is left.
-func middle(ranks []causes.Rank, of func(*causes.Rank) float64, but int, others map[int]bool) float64 {
+// medianOfOthers returns the median of a figure over all ranks but one and the suspected ones; 0 if no rank is left.
+func medianOfOthers(ranks []causes.Rank, of func(*causes.Rank) float64, but int, others map[int]bool) float64 {
 	var all []float64
 	for i := range ranks {
 		if i != but && !others[i] {

@@ -50,8 +50,8 @@ type Limit struct {
 
 // Limits are all of them.
 var Limits = []Limit{
-	{"LeastShare", leastShare, "part of all waiting that goes back to it"},
-	{"TimesUsual", timesUsual, "times the median of what goes back to the other ranks"},
+	{"LeastShare", leastShare, "part of all waiting that it caused"},
+	{"TimesUsual", timesUsual, "times the median of what the other ranks caused"},
 	{"TimesNext", timesNext, "times what any rank that is not named caused, or worked longer"},
 	{"TimesNamed", timesNamed, "times what another named rank caused, from where on it must have worked longer, too"},
 	{"LeastTime", leastTime, "part of the run by which operations would have begun earlier"},
@@ -60,8 +60,8 @@ var Limits = []Limit{
 	{"EnoughConfidence", enoughConfidence, "the same, if the next two are reached"},
 	{"MostShare", mostShare, "part of all waiting for which that is enough"},
 	{"MuchTime", muchTime, "part of the run for which that is enough"},
-	{"LeastWork", leastWork, "part of what goes back to it for which it worked longer than the median of the others"},
+	{"LeastWork", leastWork, "part of what it caused for which it worked longer than the median of the others"},
 	{"HostPart", hostPart,
-		"part of what goes back to it for which its host worked longer, for its host to be the cause"},
+		"part of what it caused for which its host worked longer, for its host to be the cause"},
 	{"MainPart", mainPart, "part of the median cost of an occasion, for the occasion to be evidence"},
 }

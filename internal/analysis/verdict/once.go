@@ -10,10 +10,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// once describes the one occasion that caused most of the waiting (waited, ns): it is not a habit and may be chance,
-// but it is what the job waited for. It returns "" if there is no such occasion, if its lateness is too small a part of
-// the run or within the uncertainty of times, or if the rank did not work longer than others.
-func (ev *Evidence) once(rank int, waited float64) string {
+// describeOneDelay describes the one occasion that caused most of the waiting (waited, ns): it is not a habit and may
+// be chance, but it is what the job waited for. It returns "" if there is no such occasion, if its lateness is too
+// small a part of the run or within the uncertainty of times, or if the rank did not work longer than others.
+func (ev *Evidence) describeOneDelay(rank int, waited float64) string {
 	c, r := ev.Causes, ev.Causes.Ranks[rank]
 	if len(r.Occurrences) == 0 {
 		return ""

@@ -54,7 +54,7 @@ func (ev *Evidence) writeText(v *Verdict) string {
 		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.",
 			units.Time(waited))
 	}
-	if once := ev.once(worst, waited); once != "" {
+	if once := ev.describeOneDelay(worst, waited); once != "" {
 		return once
 	}
 	if v.Unknown >= mostShare {
@@ -151,7 +151,7 @@ func (ev *Evidence) culpritText(v *Verdict) string {
 	return text + ev.unknownRemark(v)
 }
 
-// limited states what goes back to a culprit if its longer work explains only a part of that; otherwise it is "".
+// limited states how much waiting a culprit caused if its longer work explains only a part of that; otherwise it is "".
 func (c *Culprit) limited() string {
 	if !c.Limited() {
 		return ""

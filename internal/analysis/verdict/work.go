@@ -24,7 +24,7 @@ const workKinds = len(causes.OwnKinds)
 
 // newWork compares with all ranks except one and the suspected ones.
 func newWork(c *causes.Result, but int, suspects map[int]bool) (w work) {
-	w.usual = middle(c.Ranks, worked, but, suspects)
+	w.usual = medianOfOthers(c.Ranks, workOf, but, suspects)
 	w.others = float64(len(c.Ranks)-1) * max(1, c.AtOnce)
 	return w
 }
@@ -76,7 +76,7 @@ func (w *work) kind(r *causes.Rank, by [workKinds]float64) Kind {
 }
 
 // likeWork returns the working times, in ns by kind, of ranks like one: the median of the half of the others that
-// worked about as long. Ranks of another stage have different work.
+// workOf about as long. Ranks of another stage have different work.
 func likeWork(ranks []causes.Rank, of int) (by [workKinds]float64) {
 	var others []*causes.Rank
 	for i := range ranks {

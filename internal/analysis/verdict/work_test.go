@@ -138,7 +138,7 @@ func TestSmallCommunicators(t *testing.T) {
 func TestMiddle(t *testing.T) {
 	ranks := []causes.Rank{{Worked: 1}, {Worked: 100}, {Worked: 3}, {Worked: 8}}
 	for suspect, want := range map[int]float64{2: 4.5, 0: 5.5} {
-		testkit.Equal(t, middle(ranks, worked, 1, map[int]bool{suspect: true}), want, "without %d and 1", suspect)
+		testkit.Equal(t, medianOfOthers(ranks, workOf, 1, map[int]bool{suspect: true}), want, "without %d and 1", suspect)
 	}
-	testkit.Equal(t, middle(ranks, worked, 1, nil), 3, "without 1")
+	testkit.Equal(t, medianOfOthers(ranks, workOf, 1, nil), 3, "without 1")
 }

@@ -80,7 +80,7 @@ const maxYoungMessages = 1 << 18
 func (w *Counter) Message(op *analysis.Operation) {
 	p := w.plans[op.Location]
 	if p == nil || op.Launch == 0 || p.number != op.Launch {
-		w.seal(p)
+		w.markComplete(p)
 		p = &messagePlan{
 			part: part{
 				Rank: w.Of[op.Location], member: op.Rank, place: placeOf(op), during: op.During, Begin: op.Since,
@@ -177,8 +177,8 @@ func (p *messagePlan) waited(kind lateness.WaitKind, own, other *MessageEnd) {
 	p.uncertainty, p.stated = p.own+o.own, p.ownKnown && o.ownKnown
 }
 
-// seal marks a plan whose messages have all been seen.
-func (w *Counter) seal(p *messagePlan) {
+// markComplete marks a plan whose messages have all been seen.
+func (w *Counter) markComplete(p *messagePlan) {
 	if p != nil && !p.sealed {
 		p.sealed = true
 		w.settle(p)

@@ -357,7 +357,7 @@ func (w *Counter) Collective(members []analysis.Operation) {
 	if held := w.first[a.comm.Ref]; held != nil {
 		if !held.outside {
 			w.startUp = append(w.startUp, *held)
-			w.tell(held, true)
+			w.reportWaits(held, true)
 		}
 		delete(w.first, a.comm.Ref)
 	}
@@ -550,7 +550,7 @@ func (w *Counter) count(a *Arrival) {
 	if a.outside {
 		return
 	}
-	w.tell(a, false)
+	w.reportWaits(a, false)
 	w.counted++
 	w.out.Collectives++
 	w.out.Times[timesName(a.source)]++

@@ -53,8 +53,8 @@ func placeOf(o *analysis.Operation) Place {
 	}
 }
 
-// tell passes on the waits in a collective.
-func (w *Counter) tell(a *Arrival, startUp bool) {
+// reportWaits passes on the waits in a collective.
+func (w *Counter) reportWaits(a *Arrival, startUp bool) {
 	if w.See == nil {
 		return
 	}

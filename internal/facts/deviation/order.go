@@ -36,8 +36,8 @@ func (o *disorder) add(asked []Asked) {
 	}
 }
 
-// differences returns one difference for each function. If the run is open, it has the operations behind it, too: they
-// have no counterparts.
+// differences returns one difference for each function. If the run is open, the result
+// also contains the operations after it, which have no counterparts.
 func (o *disorder) differences(d *jobs.Difference, open bool) (out []jobs.Difference) {
 	exchanged := !slices.ContainsFunc(o.called, func(c map[string]int) bool { return !maps.Equal(c, o.called[0]) })
 	for _, f := range slices.Sorted(maps.Keys(o.spans)) {
