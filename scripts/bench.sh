@@ -16,7 +16,7 @@
 # Further arguments go to the program: --case REGEXP, --rounds N, --scale FACTOR (report: --events MILLIONS; timeline: --regions MILLIONS;
 # real-nccl: --bed DIR, --operations N, --communicators N; peers: --ranks N,N), or
 #
-#   scripts/bench.sh --update docs/performance.md      puts the tables into that page
+#   scripts/bench.sh --update tests/bench/README.md      puts the tables into that page
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

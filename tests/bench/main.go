@@ -3,7 +3,7 @@
 // Command bench measures a part of the project and prints tables; scripts/bench.sh says which parts there are.
 //
 //	go run ./tests/bench PART                                  tables
-//	go run ./tests/bench PART --update docs/performance.md     puts them into that page
+//	go run ./tests/bench PART --update tests/bench/README.md     puts them into that page
 //
 // It needs what `make build` makes, and a C compiler.
 package main
