@@ -98,17 +98,19 @@ vulnerabilities: ## govulncheck against the database that GOVULNDB names
 	@if [ -n "$${GOVULNDB:-}" ]; then $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$$GOVULNDB" ./...; \
 	else echo "vulnerabilities: NOT CHECKED: GOVULNDB names no database of known vulnerabilities"; fi
 
-demo: build ## play a recording of a real NCCL job, make its archive, say which rank was late, and draw it
+demo: ## play a recording of a real NCCL job, make its archive, say which rank was late, and draw it
+	@mkdir -p $(BUILD) && echo 'Building (some minutes the first time) …'
+	@$(MAKE) --no-print-directory build >$(BUILD)/build.log 2>&1 || { cat $(BUILD)/build.log >&2; exit 1; }
 	@rm -rf $(BUILD)/demo
-	$(TOOL) replay $(RECORDING) --clock recorded --dir $(BUILD)/demo
-	@echo
-	$(TOOL) report $(BUILD)/demo
-	@echo
-	$(TOOL) timeline $(BUILD)/demo
+	@export PATH='$(abspath $(BUILD))':"$$PATH"; \
+	for command in 'replay $(RECORDING) --clock recorded --dir $(BUILD)/demo' 'report $(BUILD)/demo' 'timeline $(BUILD)/demo'; do \
+		printf '\n$$ nccl-otf2 %s\n' "$$command"; nccl-otf2 $$command; \
+	done
 	@printf '%s\n' '' 'Look at it:    $(BUILD)/demo/timeline.html in a browser' \
-		'Ask more:      $(TOOL) report $(BUILD)/demo --waits' \
-		'               $(TOOL) report $(BUILD)/demo --tally' \
-		'               $(TOOL) report $(BUILD)/demo --matrix'
+		'Ask more:      export PATH=$$PWD/$(BUILD):$$PATH' \
+		'               nccl-otf2 report $(BUILD)/demo --waits' \
+		'               nccl-otf2 report $(BUILD)/demo --tally' \
+		'               nccl-otf2 report $(BUILD)/demo --matrix'
 
 demo-cluster: build ## record a job of four ranks on a Slurm of three nodes that it starts here, and ask SQL about it (or say what it lacks)
 	@$(MAKE) --no-print-directory query || echo 'demo-cluster: nccl-otf2-query could not be built: the questions are left out'
@@ -251,10 +253,10 @@ real-nccl-short: test-build real-nccl-bed ## a dozen of them
 sanitize: plugin-test-asan plugin-test-tsan ## the C tests under the address and the thread sanitizer
 
 generate: ## write generated files and golden texts anew
-	$(GO) test ./config -run 'TestPluginTable|TestREADME' -update
+	$(GO) test ./config -run 'TestPluginTable|TestSettingsPage' -update
 	$(MAKE) --no-print-directory test-build
 	$(GO) generate ./...
-	$(GO) test ./cmd/nccl-otf2 -run TestREADME -update
+	$(GO) test ./cmd/nccl-otf2 -run 'TestREADME|TestCommandsPage' -update
 
 clean: ## remove build/
 	rm -rf $(BUILD)

@@ -53,7 +53,7 @@ func put(t *testing.T, dir string, files map[string]string) {
 
 const module = "github.com/nccl-otf2/nccl-otf2"
 
-// As README.md says it is done until the module is published.
+// As docs/otf2-format.md says it is done until the module is published.
 func TestLibrariesServeOtherModules(t *testing.T) {
 	t.Parallel()
 	root := testkit.Value(filepath.Abs(".."))(t)

@@ -10,10 +10,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 )
 
-// TestREADMEHasTheSettings keeps the table of settings in the README equal to that of this package. `make generate`
-// writes it anew.
-func TestREADMEHasTheSettings(t *testing.T) {
-	golden.Section(t, "../README.md", "settings", markdown())
+// TestSettingsPage keeps the table on docs/settings.md equal to that of this package. `make generate` writes it anew.
+func TestSettingsPage(t *testing.T) {
+	golden.Section(t, "../docs/settings.md", "settings", markdown())
 }
 
 // markdown is the table of settings for the documentation.
