@@ -9,7 +9,7 @@ import (
 )
 
 // Oddities: what should not occur, or what a reader must know. Each is counted, and some are marked on the timeline.
-// docs/hazards.md describes their causes in NCCL.
+// tests/hazards.md describes their causes in NCCL.
 
 // oddity is a kind of event or condition that should not occur, for example the stop of an event that is not open.
 type oddity int

@@ -47,7 +47,7 @@ var (
 	withSize = []string{v4, v5, v6, v7}     // communicators tell their size
 )
 
-// hazards is the table behind docs/hazards.md.
+// hazards is the table behind hazards.md.
 var hazards = slices.Concat(handleHazards, graphHazards, groupHazards, communicatorHazards, proxyHazards, gpuHazards,
 	callerHazards)
 
@@ -92,5 +92,6 @@ func TestHazardsPage(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", h.name, h.what, h.outcome, api)
 	}
-	golden.Section(t, "../docs/hazards.md", "scenarios", table.String())
+	golden.SectionMadeBy(t, "hazards.md", "scenarios", "go test ./tests -run TestHazardsPage -update",
+		table.String())
 }
