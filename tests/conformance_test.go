@@ -14,7 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// demonstrations show by results what lines of docs/conformance.md say: what is run on the archive of which recording,
+// demonstrations show by results what lines of conformance.md say: what is run on the archive of which recording,
 // and what its output must have, each as often as it says ("58 × regular expression"; without a number at least once).
 // Records of print are lines with their attributes. "DIR" among the arguments is the archive, "RECORDING" the recording
 // itself, "OUT" a file whose text is looked at, or a folder whose files are.
@@ -140,7 +140,7 @@ var conformanceArchives = map[string]struct {
 	"lineage":  {"nccl-causes/c12-lineage-6p", []string{"NCCL_OTF2_EVENTS=gpu"}},
 }
 
-// What docs/conformance.md says is there is there: results show it, or else the files and tests that it names exist.
+// What conformance.md says is there is there: results show it, or else the files and tests that it names exist.
 // What is not there has a reason.
 func TestConformance(t *testing.T) {
 	lines := conformanceLines(t)
@@ -155,7 +155,7 @@ func TestConformance(t *testing.T) {
 			}
 		}
 		if line == "" {
-			t.Errorf("docs/conformance.md has no line %q", d.line)
+			t.Errorf("conformance.md has no line %q", d.line)
 			continue
 		}
 		shown[line] = true
@@ -199,7 +199,7 @@ func TestConformance(t *testing.T) {
 // conformanceLines are the lines of the page: whether what was asked for is there, and where, or why not.
 func conformanceLines(t *testing.T) map[string][2]string {
 	t.Helper()
-	text := testkit.Value(os.ReadFile("../docs/conformance.md"))(t)
+	text := testkit.Value(os.ReadFile("conformance.md"))(t)
 	lines := make(map[string][2]string)
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
