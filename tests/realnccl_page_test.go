@@ -118,7 +118,8 @@ func TestRealProgramsPage(t *testing.T) {
 			fmt.Fprintf(&b, "| %s | `%s` | %s |\n", p.FullName(), p.Text, p.Source)
 		}
 	}
-	golden.Section(t, "../docs/nccl-releases.md", "programs of frameworks", b.String())
+	golden.SectionMadeBy(t, "realnccl/programs.md", "programs of frameworks",
+		"go test ./tests -run TestRealProgramsPage -update", b.String())
 }
 
 // byGroup goes through the programs, group by group.
