@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate makes what C, Go's constants and docs/nccl-profiler-api.md have from the table of package api. It is
-// run by go generate in plugin/api and writes below the folder of the repository.
+// Command generate makes what C, Go's constants, docs/nccl-profiler-api.md and plugin/api/layouts.md have from the table
+// of package api. It is run by go generate in plugin/api and writes below the folder of the repository.
 package main
 
 import (
@@ -57,7 +57,7 @@ var files = []file{
 	{"internal/replay/host/api.c", "", hostTables},
 	{page, "event types", eventPage},
 	{page, "states", statePage},
-	{page, "layouts", layoutPage},
+	{"plugin/api/layouts.md", "layouts", layoutPage},
 	{page, "implied", impliedPage},
 }
 
