@@ -592,7 +592,7 @@ func (a *gpuTable) check(t *testing.T) {
 			us(m.errors, .5), us(m.errors, 1), us(m.uncertainties, .5), us(m.uncertainties, 1), m.covered,
 			len(m.errors))
 	}
-	golden.SectionMadeBy(t, "../docs/gpu.md", "recordings", "go test ./tests -run TestIntervalsAgainstTruth -update",
+	golden.SectionMadeBy(t, "gputimes.md", "recordings", "go test ./tests -run TestIntervalsAgainstTruth -update",
 		b.String())
 }
 

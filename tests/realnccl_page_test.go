@@ -72,7 +72,7 @@ func (c *releaseResults) text() string {
 	return b.String()
 }
 
-// page is the results as docs/nccl-releases.md shows them.
+// page is the results as tests/realnccl/results.md shows them.
 func (c *releaseResults) page() string {
 	origin := "built by hand"
 	if c.bed.Published {

@@ -71,7 +71,7 @@ func TestRealNCCL(t *testing.T) {
 			t.Errorf("NCCL %s: GPU times are off by far: %v", bed.Release, g)
 		}
 		if golden.Updating() {
-			golden.SectionMadeBy(t, "../docs/nccl-releases.md", "results of NCCL "+bed.Release, "make real-nccl",
+			golden.SectionMadeBy(t, "realnccl/results.md", "results of NCCL "+bed.Release, "make real-nccl",
 				results.page())
 		}
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ncclrun: starts processes with ranks on pretended GPUs and lets them run a small program. The language is in
- * docs/realnccl.md.
+ * tests/realnccl/README.md.
  */
 #ifndef NCCLRUN_H
 #define NCCLRUN_H

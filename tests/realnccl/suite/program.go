@@ -15,7 +15,7 @@ import (
 
 // Program is a job: what its ranks call, in the language of the driver.
 type Program struct {
-	Group   string // of programs, a row of docs/nccl-releases.md
+	Group   string // of programs, a row of tests/realnccl/results.md
 	Name    string
 	Args    []string // of the driver: processes, ranks in each, how they are driven
 	Text    string
