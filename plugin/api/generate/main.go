@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate makes what C, Go's constants, docs/nccl-profiler-api.md and plugin/api/layouts.md have from the table
-// of package api. It is run by go generate in plugin/api and writes below the folder of the repository.
+// Command generate makes what C, Go's constants, docs/nccl-profiler-api.md and plugin/api/layouts.md have from the
+// table of package api. It is run by go generate in plugin/api and writes below the folder of the repository.
 package main
 
 import (
