@@ -52,6 +52,10 @@ var exportForms = []exportForm{
 		func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, _ string) (*export.Result, error) {
 			return export.Prometheus(a, path, stdout, opts)
 		}},
+	{"chakra", "execution traces of MLCommons Chakra, which ASTRA-sim plays, a file per rank", "chakra", true,
+		func(a *otf2.Archive, path string, _ io.Writer, opts *export.Options, _ string) (*export.Result, error) {
+			return export.Chakra(a, path, opts)
+		}},
 }
 
 func exportCommand() *cobra.Command {
@@ -76,6 +80,8 @@ func exportCommand() *cobra.Command {
                  machines write it at the same time
   --prometheus   a file for the node exporter's textfile collector, put in place when it is complete; with --every, of a
                  job that runs, as the setting NCCL_OTF2_PROMETHEUS keeps it
+  --chakra       a folder with an execution trace of MLCommons Chakra for each rank, and the members of communicators,
+                 as ASTRA-sim reads them: the operations that all members ended, with the work in between
 
 docs/export.md has the schemas, which are stable, and example queries. What a format cannot express, and what the
 archive does not contain, is left out and never made up; the tool says how much was left out. Archives may be larger
@@ -89,12 +95,13 @@ than memory. The same archive always gives the same bytes.`,
   nccl-otf2 export exp1 --perfetto --with torch-0.json.gz@node1 --with torch-8.json.gz@node2
   nccl-otf2 export exp1 --jsonl --job $SLURM_JOB_ID -o minimal_profiler_dump
   nccl-otf2 export exp1 --prometheus -o /var/lib/node_exporter/nccl_otf2.prom
+  nccl-otf2 export exp1 --chakra --phase 'step 7' -o /tmp/step7
   nccl-otf2 export exp1 --prometheus --every 15s -o /var/lib/node_exporter`,
 		Args: exactArgs("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			i := slices.Index(wanted, true)
 			if i < 0 || slices.Contains(wanted[i+1:], true) {
-				return usagef("choose one format: --jsonl, --perfetto, --parquet or --prometheus")
+				return usagef("choose one format: --jsonl, --perfetto, --parquet, --prometheus or --chakra")
 			}
 			if err := spec.Check(); err != nil {
 				return usagef("%v", err)
@@ -135,8 +142,8 @@ than memory. The same archive always gives the same bytes.`,
 		cmd.Flags().BoolVar(&wanted[i], form.name, false, form.help)
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "",
-		"file or folder to write; - for standard output (default: jsonl, trace.pftrace, parquet or nccl_otf2.prom "+
-			"beside the archive)")
+		"file or folder to write; - for standard output (default: jsonl, trace.pftrace, parquet, nccl_otf2.prom or "+
+			"chakra beside the archive)")
 	cmd.Flags().StringVar(&job, "job", "", "id of the job, used in file names and labels")
 	addSelection(cmd, &spec)
 	cmd.Flags().DurationVar(&every, "every", 0,

@@ -30,7 +30,7 @@ var outputs = map[string][]string{
 	"report --output":   {"report DIR --html -o OUT"},
 	"report --svg":      {"report DIR --svg OUT"},
 	"export --output": {"export DIR --perfetto -o OUT", "export DIR --prometheus -o OUT",
-		"export DIR --jsonl -o OUT", "export DIR --parquet -o OUT"},
+		"export DIR --jsonl -o OUT", "export DIR --parquet -o OUT", "export DIR --chakra -o OUT"},
 	"profile --output":  {"profile DIR -o OUT"},
 	"profile --summary": {"profile DIR --summary OUT"},
 	"query --output":    {"query DIR matrix -o OUT", "query DIR matrix --format parquet -o OUT"},
@@ -211,7 +211,7 @@ func TestFoldersThatOthersPlantedAreNotWrittenTo(t *testing.T) {
 	}{
 		{"scalasca", []string{"view", "--scalasca"}}, {"simple", []string{"view", "--simple"}},
 		{"jsonl", []string{"export", "--jsonl"}}, {"parquet", []string{"export", "--parquet"}},
-		{"parquet", []string{"unify", "--tables"}},
+		{"parquet", []string{"unify", "--tables"}}, {"chakra", []string{"export", "--chakra"}},
 	} {
 		dir, victim := steadyRun(t, 3, 100_000), steadyRun(t, 3, 100_000)
 		testkit.Must(t, runTool("view", victim, "--simple", "-o",

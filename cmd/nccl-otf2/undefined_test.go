@@ -53,6 +53,7 @@ func readers(anchor, out string) [][]string {
 		{"export", "--jsonl", anchor, "--output", at("jsonl")},
 		{"export", "--parquet", anchor, "--output", at("parquet")},
 		{"export", "--prometheus", anchor, "--output", at("metrics.prom")},
+		{"export", "--chakra", anchor, "--output", at("chakra")},
 		{"check", anchor},
 		{"diff", anchor, anchor},
 		{"print", "-A", anchor},

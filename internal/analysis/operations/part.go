@@ -53,6 +53,7 @@ type Part struct {
 	Grouped     bool   // launched together with others; the times are those of the whole launch
 	Plan        uint64 // number of the launch on the location, from 1; 0: it belongs to none
 	Consistent  bool   // all members recorded the same operations, so that ordinals identify them
+	Unfinished  bool   // it was open when the data ended
 	// Equal is the number of operations in its launch if all are equal, so that each has its part of the time; 0: it
 	// is alone, or they differ.
 	Equal   int
@@ -126,8 +127,9 @@ func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches 
 		Protocol:  placement.NameOf(defs, o.Proto), Channels: o.Channels, Source: o.Source.String(),
 		Uncertainty: o.Uncertainty,
 		Stated:      o.Stated, Event: o.Event, Parent: o.Parent, Graph: o.Graph, Grouped: o.Grouped, Plan: o.Launch,
-		BusFactor: o.BusFactor(o.Communicator.Size()),
-		Equal:     o.Equal, StartUp: o.StartUp, InPlace: o.InPlace, Variant: placement.NameOf(defs, o.Variant),
+		BusFactor:  o.BusFactor(o.Communicator.Size()),
+		Unfinished: o.Unfinished,
+		Equal:      o.Equal, StartUp: o.StartUp, InPlace: o.InPlace, Variant: placement.NameOf(defs, o.Variant),
 		Share:  o.Size,
 		Device: o.Device, Leads: o.Leads,
 		Attributes: o.Attributes,
