@@ -56,6 +56,10 @@ var exportForms = []exportForm{
 		func(a *otf2.Archive, path string, _ io.Writer, opts *export.Options, _ string) (*export.Result, error) {
 			return export.Chakra(a, path, opts)
 		}},
+	{"program", "what the ranks called of NCCL, as a program that calls it again", "program.txt", false,
+		func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, _ string) (*export.Result, error) {
+			return export.Program(a, path, stdout, opts)
+		}},
 }
 
 func exportCommand() *cobra.Command {
@@ -82,6 +86,8 @@ func exportCommand() *cobra.Command {
                  job that runs, as the setting NCCL_OTF2_PROMETHEUS keeps it
   --chakra       a folder with an execution trace of MLCommons Chakra for each rank, and the members of communicators,
                  as ASTRA-sim reads them: the operations that all members ended, with the work in between
+  --program      a file with the same operations as calls, rank by rank, with the work before them as delays: a
+                 program that calls NCCL again, to reproduce what a job did without its code
 
 docs/export.md has the schemas, which are stable, and example queries. What a format cannot express, and what the
 archive does not contain, is left out and never made up; the tool says how much was left out. Archives may be larger
@@ -96,12 +102,13 @@ than memory. The same archive always gives the same bytes.`,
   nccl-otf2 export exp1 --jsonl --job $SLURM_JOB_ID -o minimal_profiler_dump
   nccl-otf2 export exp1 --prometheus -o /var/lib/node_exporter/nccl_otf2.prom
   nccl-otf2 export exp1 --chakra --phase 'step 7' -o /tmp/step7
+  nccl-otf2 export exp1 --program --to 30s -o - | gzip >reproducer.txt.gz
   nccl-otf2 export exp1 --prometheus --every 15s -o /var/lib/node_exporter`,
 		Args: exactArgs("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			i := slices.Index(wanted, true)
 			if i < 0 || slices.Contains(wanted[i+1:], true) {
-				return usagef("choose one format: --jsonl, --perfetto, --parquet, --prometheus or --chakra")
+				return usagef("choose one format: --jsonl, --perfetto, --parquet, --prometheus, --chakra or --program")
 			}
 			if err := spec.Check(); err != nil {
 				return usagef("%v", err)
@@ -142,8 +149,8 @@ than memory. The same archive always gives the same bytes.`,
 		cmd.Flags().BoolVar(&wanted[i], form.name, false, form.help)
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "",
-		"file or folder to write; - for standard output (default: jsonl, trace.pftrace, parquet, nccl_otf2.prom or "+
-			"chakra beside the archive)")
+		"file or folder to write; - for standard output (default: jsonl, trace.pftrace, parquet, nccl_otf2.prom, "+
+			"chakra or program.txt beside the archive)")
 	cmd.Flags().StringVar(&job, "job", "", "id of the job, used in file names and labels")
 	addSelection(cmd, &spec)
 	cmd.Flags().DurationVar(&every, "every", 0,

@@ -193,8 +193,8 @@ func TestForeignSituations(t *testing.T) {
 			testkit.Must(t, w.Close())
 			for _, line := range []string{"report", "report --tally", "report --matrix", "report --overlap",
 				"report --html", "timeline", "profile", "export --perfetto",
-				"export --jsonl", "export --parquet", "export --prometheus", "export --chakra", "check",
-				"view --simple", "view --scalasca", "recover -n"} {
+				"export --jsonl", "export --parquet", "export --prometheus", "export --chakra",
+				"export --program", "check", "view --simple", "view --scalasca", "recover -n"} {
 				out, err := func() (string, error) {
 					cmd := rootCommand()
 					var out bytes.Buffer

@@ -54,6 +54,7 @@ func readers(anchor, out string) [][]string {
 		{"export", "--parquet", anchor, "--output", at("parquet")},
 		{"export", "--prometheus", anchor, "--output", at("metrics.prom")},
 		{"export", "--chakra", anchor, "--output", at("chakra")},
+		{"export", "--program", anchor, "--output", at("program.txt")},
 		{"check", anchor},
 		{"diff", anchor, anchor},
 		{"print", "-A", anchor},

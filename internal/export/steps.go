@@ -105,8 +105,8 @@ func newStepReader(e *exporter) (*stepReader, error) {
 		r.numbers[ref] = i + 1
 	}
 	if len(r.numbers) == 0 {
-		return nil, fmt.Errorf("%s has no operation of NCCL that all its members ended, with a size and with known ranks:"+
-			" there is nothing to play", e.archive.Path())
+		return nil, fmt.Errorf("%s has no operation of NCCL that all its members ended, with a size and with known "+
+			"ranks: there is nothing to play", e.archive.Path())
 	}
 	return r, nil
 }

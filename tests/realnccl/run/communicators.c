@@ -94,7 +94,7 @@ static void split_by(struct actor *a, int parent, const char *color, const char 
 /* split:K[:share][:name]  the world by rank % K */
 static void split(struct actor *a, const struct word *w)
 {
-  char color[64];
+  char color[sizeof w->argument[0] + 1];
   snprintf(color, sizeof color, "m%s", w->argument[0]);
   split_by(a, 0, color, w->argument[2], has(w, 1, "share"));
 }

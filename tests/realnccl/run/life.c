@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "run.h"
@@ -27,7 +28,12 @@ static void sleep_for(struct actor *a, const struct word *w)
   inject(a, begin, "host sleep", (long)w->number * 1000);
 }
 
-static void work(struct actor *a, const struct word *w) { sleep_ms((long)w->number); }
+static void work(struct actor *a, const struct word *w)
+{
+  const double ms = strtod(w->argument[0], NULL);
+  const struct timespec t = {(time_t)(ms / 1000), (long)(ms * 1e6) % 1000000000};
+  nanosleep(&t, NULL);
+}
 
 static void meet(struct actor *a, const struct word *w) { pthread_barrier_wait(&shared->barrier); }
 

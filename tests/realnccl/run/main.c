@@ -62,10 +62,22 @@ static void set_environment(void)
 static int usage(void)
 {
   fputs("usage: ncclrun [-n processes] [-g ranks of each] [-m group|threads|initall] [-o folder] [-N name] [-c communicators]\n"
-        "               [-b buffer bytes] [-t seconds] [-H] [-B] [-S] 'program'\n"
+        "               [-b buffer bytes] [-t seconds] [-H] [-B] [-S] 'program'|@FILE\n"
         "-H every process is a host of its own; -B non-blocking communicators; -S waiting threads spin\n",
         stderr);
   return BAD_USAGE;
+}
+
+/* An argument @FILE stands for the file's text. */
+static const char *program_text(const char *argument)
+{
+  char *text = NULL;
+  size_t size = 0;
+  if (*argument != '@') return argument;
+  FILE *file = fopen(argument + 1, "r");
+  if (!file || getdelim(&text, &size, 0, file) < 0) give_up(BAD_USAGE, "%s cannot be read", argument + 1);
+  fclose(file);
+  return text;
 }
 
 static int read_options(int argc, char **argv)
@@ -86,7 +98,7 @@ static int read_options(int argc, char **argv)
     case 'S': options.spin = 1; break;
     default: return 0;
     }
-  options.program = argv[optind];
+  options.program = optind < argc ? program_text(argv[optind]) : NULL;
   const int ranks = options.processes * options.ranks_each;
   return optind == argc - 1 && options.processes > 0 && ranks > 0 && ranks <= RANKS_MOST && options.communicators >= 0 &&
          options.communicators <= COMMS_MOST;

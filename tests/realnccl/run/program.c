@@ -20,7 +20,7 @@ size_t number_of(const char *text)
 static struct word word_of(const char *begin, size_t length)
 {
   struct word w = {.after = begin + length};
-  char text[256], *rest = text, *part;
+  char text[512], *rest = text, *part;
   snprintf(text, sizeof text, "%.*s", (int)length, begin);
   part = strsep(&rest, ":");
   if (strlen(part) >= sizeof w.name) give_up(BAD_USAGE, "no word %s", part);
@@ -134,6 +134,8 @@ void run_program(struct actor *a, const char *p, const char *end)
   while (p < end) {
     if (isspace((unsigned char)*p) || *p == ';') {
       p++;
+    } else if (*p == '#') {
+      p += strcspn(p, "\n");
     } else if (*p == '(') {
       NCCL(ncclGroupStart());
       a->depth++;

@@ -65,7 +65,7 @@ struct rank {
 /* One word of a program: name:argument:argument… */
 struct word {
   char name[24];
-  char argument[ARGUMENTS_MOST][48]; /* empty: not given */
+  char argument[ARGUMENTS_MOST][192]; /* empty: not given; 64 ranks of a communicator have room */
   size_t number;                     /* the first argument's, with k and m */
   const char *after;                 /* the rest of the program */
 };
