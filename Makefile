@@ -241,7 +241,7 @@ REAL_NCCL_JOBS ?= $(shell nproc)
 # None of them hangs by itself: time is for what does, on a machine however busy.
 REAL_NCCL_SHORT ?= -short-form -limit 10m -ways none,gpu,all:NCCL_ALLGATHERV_ENABLE=0
 real_nccl = if [ -s $(BUILD)/realnccl/beds ]; then \
-	$(GO) test -vet=off -count=1 -v -timeout 600m -parallel $(REAL_NCCL_JOBS) -run 'TestReal(NCCL|NCCLWithoutRoom|NCCLGains|ProgramsAreNamed)$$' ./tests -beds "$$(paste -sd: $(BUILD)/realnccl/beds)" $(1) | { grep -vE '^ *(=== |--- (PASS|SKIP))' || true; }; \
+	$(GO) test -vet=off -count=1 -v -timeout 600m -parallel $(REAL_NCCL_JOBS) -run 'TestReal(NCCL|NCCLWithoutRoom|NCCLGains|NCCLPlaysPrograms|ProgramsAreNamed)$$' ./tests -beds "$$(paste -sd: $(BUILD)/realnccl/beds)" $(1) | { grep -vE '^ *(=== |--- (PASS|SKIP))' || true; }; \
 	else echo "NOT CHECKED: nothing runs inside the real NCCL: $$(cat $(BUILD)/realnccl/NOT_CHECKED)"; fi
 
 real-nccl: test-build $(BUILD)/gpu/libnccl-profiler-empty.so real-nccl-bed ## all programs inside the real NCCL, without a plugin, with an empty one, with ours (REALNCCL=DIR[:DIR]: other libraries; REAL_NCCL='-programs REGEXP -ways none,gpu -update')

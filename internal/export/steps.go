@@ -50,11 +50,11 @@ func (o *stepOperation) input() uint64 {
 // stepReader finds the steps of all ranks, process by process. Memory holds the operations of one process.
 type stepReader struct {
 	*exporter
-	comms     map[otf2.CommRef]*membership.Communicator
-	numbers   map[otf2.CommRef]int // of communicators with operations in the result, from 1
-	sequences map[stepSequence]map[stepSide]*stretch
-	calls     analysis.CallTable[stepCall]  // of the current process
-	steps     map[int]map[stepKey]*playStep // of the current process, by rank of the world
+	comms   map[otf2.CommRef]*membership.Communicator
+	numbers map[otf2.CommRef]int          // of communicators with operations in the result, from 1
+	ended   map[stepSequence]stretch      // what all sides recorded
+	calls   analysis.CallTable[stepCall]  // of the current process
+	steps   map[int]map[stepKey]*playStep // of the current process, by rank of the world
 }
 
 // stepSequence identifies the operations that an ordinal counts: those of a function, or the messages between two
@@ -85,20 +85,24 @@ type stepKey struct{ group, location, launch uint64 }
 // newStepReader reads which operations all members have ended. The error says that there are none.
 func newStepReader(e *exporter) (*stepReader, error) {
 	r := &stepReader{exporter: e, comms: membership.Communicators(e.archive.Defs), numbers: make(map[otf2.CommRef]int),
-		sequences: make(map[stepSequence]map[stepSide]*stretch)}
-	problems, _ := operations.EachPart(e.archive, e.opts.Selection, analysis.Slice{}, func(p *operations.Part) error {
+		ended: make(map[stepSequence]stretch)}
+	sequences := make(map[stepSequence]map[stepSide]*stretch)
+	problems, err := operations.EachPart(e.archive, e.opts.Selection, analysis.Slice{}, func(p *operations.Part) error {
 		if r.reasonWithout(p) == "" {
 			side := stepSide{p.Location, p.Function}
-			s := keyed.EntryMade(keyed.Map(r.sequences, sequenceOf(p)), side,
+			s := keyed.EntryMade(keyed.Map(sequences, sequenceOf(p)), side,
 				func() *stretch { return &stretch{first: p.Ordinal} })
 			s.first, s.last, s.count = min(s.first, p.Ordinal), max(s.last, p.Ordinal), s.count+1
 		}
 		return nil
 	})
 	e.addProblems(problems)
-	for key := range r.sequences {
-		if first, last, ok := r.recordedByAll(key); ok && first <= last {
-			r.numbers[key.comm] = 0
+	if err != nil {
+		return nil, err
+	}
+	for key, sides := range sequences {
+		if all, ok := r.recordedByAll(key, sides); ok {
+			r.ended[key], r.numbers[key.comm] = all, 0
 		}
 	}
 	for i, ref := range slices.Sorted(maps.Keys(r.numbers)) {
@@ -139,21 +143,21 @@ func (r *stepReader) reasonWithout(p *operations.Part) string {
 	return ""
 }
 
-// recordedByAll returns the ordinals of a sequence that all its sides recorded; false if some recorded none, or with
-// gaps.
-func (r *stepReader) recordedByAll(key stepSequence) (first, last uint64, ok bool) {
-	sides, expected := r.sequences[key], 2
+// recordedByAll returns the part of a sequence that all its sides recorded; false if there is none, or if some recorded
+// it with gaps.
+func (r *stepReader) recordedByAll(key stepSequence, sides map[stepSide]*stretch) (all stretch, ok bool) {
+	expected := 2
 	if regions.CollectiveNamed(key.name) != nil {
 		expected = len(r.rows.comms[key.comm].World)
 	}
-	last = ^uint64(0)
+	all.last = ^uint64(0)
 	for _, s := range sides {
 		if s.count != s.last-s.first+1 {
-			return 0, 0, false
+			return all, false
 		}
-		first, last = max(first, s.first), min(last, s.last)
+		all.first, all.last = max(all.first, s.first), min(all.last, s.last)
 	}
-	return first, last, len(sides) == expected
+	return all, len(sides) == expected && all.first <= all.last
 }
 
 // eachRank passes the steps of each rank that has some to f, in the order in which they began.
@@ -212,7 +216,7 @@ func (r *stepReader) streamIn(attributes []otf2.AttributeValue) (stream uint64) 
 func (r *stepReader) addPart(p *operations.Part) {
 	why := r.reasonWithout(p)
 	if why == "" {
-		if first, last, ok := r.recordedByAll(sequenceOf(p)); !ok || p.Ordinal < first || p.Ordinal > last {
+		if all, ok := r.ended[sequenceOf(p)]; !ok || p.Ordinal < all.first || p.Ordinal > all.last {
 			why = "operations that not all members ended"
 		}
 	}

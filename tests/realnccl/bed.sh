@@ -52,7 +52,11 @@ driver() { # bed, header, flags of the compiler and libraries
   mv "$bed/ncclrun.new" "$bed/ncclrun"
 }
 driver_for_nccl() { # bed, nccl.h
-  driver "$1" "$2" -isystem "$(dirname "$2")" "$1/libnccl.so.2" "$1/libcudart.so.12" -Wl,-rpath,'$ORIGIN'
+  local flags=(-isystem "$(dirname "$2")" "$1/libnccl.so.2" "$1/libcudart.so.12" -Wl,-rpath,'$ORIGIN')
+  driver "$1" "$2" "${flags[@]}"
+  # shellcheck disable=SC2086 # flags
+  [ "$1/ncclplay" -nt "$here/play/ncclplay.c" ] ||
+    $CC $CFLAGS -I"$here/cuda" -o "$1/ncclplay" "$here/play/ncclplay.c" "${flags[@]}" -Wl,--allow-shlib-undefined
 }
 fetch() { # what, name in the message, file for the reason: false if it is not to be had
   local why status=0

@@ -125,7 +125,9 @@ enum { CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT = 12 };
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
 
-/* What a program calls (tests/realnccl/run). */
+/* What programs call (tests/realnccl/run, tests/realnccl/play). */
+cudaError_t cudaGetDeviceCount(int *count);
+const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaMalloc(void **at, size_t bytes);
 cudaError_t cudaFree(void *at);
