@@ -67,6 +67,7 @@ func Chakra(a *otf2.Archive, dir string, opts *Options) (*Result, error) {
 	if err := atomicfile.MakeFolder(dir); err != nil {
 		return nil, err
 	}
+	steps.between = true // ASTRA-sim's networks have no others
 	c := &chakraWriter{stepReader: steps}
 	err = steps.eachRank(func(rank int, all []*playStep) error {
 		path := filepath.Join(dir, fmt.Sprintf("%s.%d.et", chakraName, rank))

@@ -220,6 +220,14 @@ func TestTracesOfChakraCanBePlayed(t *testing.T) {
 		testkit.Check(t, err != nil && strings.Contains(err.Error(), "nothing to play"), "%s: %v", what, err)
 		testkit.Check(t, !slices.Contains(list(t, filepath.Dir(dir)), "et"), "%s: a folder is left", what)
 	}
+	res, _, ranks = chakraOf(t, jobtest.Make(t, 2, 2, func(r int, p *shardtest.Process) {
+		world := p.World()
+		p.AllReduce(world, t0+100*us, t0+145*us, 10)
+		p.Send(world, r, t0+200*us, t0+210*us, 10)
+		p.Recv(world, r, t0+220*us, t0+230*us, 10)
+	}), nil)
+	testkit.Equal(t, len(ranks[0]), 1, "nodes beside messages to itself")
+	testkit.Same(t, res.LeftOut, map[string]uint64{"messages of a rank to itself": 4})
 	_, err := Chakra(jobtest.Open(t, make(func(int) int { return 1 }, 1)), "/proc/no/folder", nil)
 	testkit.Check(t, errors.Unwrap(err) != nil, "a folder that cannot be made: %v", err)
 }

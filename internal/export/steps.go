@@ -24,6 +24,7 @@ import (
 type playStep struct {
 	called     otf2.Timestamp // when the application made the first of its calls; 0: unknown
 	begin, end otf2.Timestamp
+	number     int  // among the rank's steps, in the order in which their first operations ended
 	before     int  // index of the last step that had ended when this one began; −1: none
 	startUp    bool // NCCL made connections before it began
 	operations []stepOperation
@@ -53,6 +54,7 @@ type stepReader struct {
 	comms   map[otf2.CommRef]*membership.Communicator
 	numbers map[otf2.CommRef]int          // of communicators with operations in the result, from 1
 	ended   map[stepSequence]stretch      // what all sides recorded
+	between bool                          // the format has messages between different ranks only
 	calls   analysis.CallTable[stepCall]  // of the current process
 	steps   map[int]map[stepKey]*playStep // of the current process, by rank of the world
 }
@@ -139,6 +141,8 @@ func (r *stepReader) reasonWithout(p *operations.Part) string {
 		return "operations without a size"
 	case slices.Contains(c.World, -1) || p.Message() && p.Peer >= len(c.World):
 		return "operations of unknown ranks"
+	case r.between && p.Message() && p.Peer == p.Rank:
+		return "messages of a rank to itself"
 	}
 	return ""
 }
@@ -180,7 +184,7 @@ func (r *stepReader) eachRank(f func(rank int, steps []*playStep) error) error {
 		}
 		for _, rank := range slices.Sorted(maps.Keys(r.steps)) {
 			steps := slices.SortedFunc(maps.Values(r.steps[rank]), func(a, b *playStep) int {
-				return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end), cmp.Compare(a.called, b.called))
+				return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end), cmp.Compare(a.number, b.number))
 			})
 			findBefore(steps)
 			r.countRecord("ranks")
@@ -238,8 +242,9 @@ func (r *stepReader) addPart(p *operations.Part) {
 		key.launch = ^p.Enter
 	}
 	o.stream = cmp.Or(call.stream, o.stream)
-	s := keyed.EntryMade(keyed.Map(r.steps, c.World[p.Rank]), key, func() *playStep {
-		return &playStep{called: call.at, begin: p.Begin, end: p.End}
+	steps := keyed.Map(r.steps, c.World[p.Rank])
+	s := keyed.EntryMade(steps, key, func() *playStep {
+		return &playStep{called: call.at, begin: p.Begin, end: p.End, number: len(steps)}
 	})
 	s.called, s.begin, s.end = min(s.called, call.at), min(s.begin, p.Begin), max(s.end, p.End)
 	s.startUp = s.startUp || p.StartUp
