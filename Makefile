@@ -64,8 +64,8 @@ tool:
 	CGO_ENABLED=$(TOOL_CGO) $(GO) build -ldflags '$(TOOL_LDFLAGS)' -o $(TOOL) ./cmd/nccl-otf2
 	CGO_ENABLED=$(TOOL_CGO) $(GO) build -ldflags '$(TOOL_LDFLAGS)' -o $(BUILD)/libexec/nccl-otf2/nccl-otf2-collector ./cmd/nccl-otf2-collector
 
-# DuckDB's library is linked through cgo, and needs a C++ compiler's. Its modules' license texts lie beside the program.
-query: ## nccl-otf2-query, which nccl-otf2 query starts: DuckDB, fetched through Go's module proxy (60 MB program)
+# SQLite is compiled, and DuckDB's library is linked through cgo, and needs a C++ compiler's. Its modules' license texts lie beside the program.
+query: ## nccl-otf2-query, which nccl-otf2 query and import start: DuckDB and SQLite, fetched through Go's module proxy (60 MB program)
 	@mkdir -p $(BUILD)
 	$(GO) build -o $(BUILD)/licenses ./packaging/licenses
 	cd cmd/nccl-otf2-query && CGO_ENABLED=1 $(LEISURELY) $(GO) build -ldflags '-s -w' -o $(abspath $(BUILD))/nccl-otf2-query .

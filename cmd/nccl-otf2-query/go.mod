@@ -2,7 +2,10 @@ module github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2-query
 
 go 1.26.8
 
-require github.com/duckdb/duckdb-go/v2 v2.10506.0
+require (
+	github.com/duckdb/duckdb-go/v2 v2.10506.0
+	github.com/mattn/go-sqlite3 v1.14.53
+)
 
 require (
 	github.com/apache/arrow-go/v18 v18.5.1 // indirect

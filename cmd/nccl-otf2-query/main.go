@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Nccl-otf2-query runs SQL on tables of recorded runs with the DuckDB that is built into it. `nccl-otf2 query` starts
-// it with the folders of tables as arguments and the SQL on standard input. It is a separate module and program, so
-// that neither the tool nor the collector of each rank contains DuckDB.
+// it with the folders of tables as arguments and the SQL on standard input. `nccl-otf2 import` starts it to read SQLite
+// files. It is a separate module and program, so that neither the tool nor the collector of each rank contains DuckDB
+// or SQLite.
 package main
 
 import (
@@ -43,8 +44,15 @@ func main() {
 	flag.StringVar(&o.output, "o", "", "file to write (default: standard output)")
 	flag.BoolVar(&o.unsafe, "unsafe", false,
 		"let SQL do all that DuckDB can: read and write files, load extensions, use the network")
+	rows := flag.String("rows", "",
+		"write the rows of tables of this SQLite `file` as lines of JSON; for nccl-otf2 import")
 	flag.Parse()
-	err := run(flag.Args(), os.Stdin, os.Stdout, o)
+	var err error
+	if *rows != "" {
+		err = writeRows(*rows, os.Stdin, os.Stdout)
+	} else {
+		err = run(flag.Args(), os.Stdin, os.Stdout, o)
+	}
 	if err != nil && !errors.Is(err, syscall.EPIPE) {
 		for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"),
 			"\n") { // DuckDB marks the position in the SQL

@@ -17,14 +17,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/export"
-	"github.com/nccl-otf2/nccl-otf2/internal/installed"
+	"github.com/nccl-otf2/nccl-otf2/internal/ingest"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/sql"
 )
-
-// queryProgram contains DuckDB, which this tool does not, because it may also run beside each rank.
-const queryProgram = "nccl-otf2-query"
 
 func queryCommand() *cobra.Command {
 	form := choice{"table", []string{"table", "csv", "json", "parquet"}}
@@ -110,7 +107,8 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string, 
 	}
 	atomicfile.ProtectInputs(inputs)
 	ask := func(output string) error {
-		program, err := findQueryProgram()
+		program, err := ingest.FindQueryProgram(
+			"DuckDB: build it with `make query` and copy it there, or use `python3 -m nccl_otf2 NAME DIR`")
 		if err != nil {
 			return err
 		}
@@ -173,18 +171,4 @@ func findTables(dir string) ([]string, error) {
 		},
 	})
 	return []string{into}, err
-}
-
-// findQueryProgram finds the program beside the tool.
-func findQueryProgram() (string, error) {
-	tool, err := installed.Tool()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(filepath.Dir(tool), queryProgram)
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		return path, nil
-	}
-	return "", fmt.Errorf(
-		"%s is missing, the program that contains DuckDB: build it with `make query` and copy it there, or use `python3 -m nccl_otf2 NAME DIR`", path)
 }

@@ -29,6 +29,8 @@ import (
 type Options struct {
 	// SeparateClocks gives every process a clock of its own where the input does not name hosts.
 	SeparateClocks bool
+	// Tables reads SQLite files; nil: the program beside the tool does.
+	Tables TableReader
 	// Progress, if set, is called from time to time with the current file and the number of files done.
 	Progress func(what string, done, total int)
 }
@@ -94,7 +96,8 @@ func Import(inputs []string, dir string, opts *Options) (*Result, error) {
 }
 
 // files lists the input files. Of a folder these are dumps of the Flight Recorder, whose names have no extension, or
-// else traces of PyTorch's profiler, or else the files with the extensions, in the order of their names.
+// else traces of PyTorch's profiler and SQLite files, or else the files with the extensions, in the order of their
+// names.
 func files(inputs []string) ([]string, error) {
 	var all []string
 	for _, in := range inputs {
@@ -114,7 +117,7 @@ func files(inputs []string) ([]string, error) {
 			if slices.Contains(extensions, filepath.Ext(path)) {
 				named = append(named, path)
 			}
-			if isTorchTrace(path) {
+			if isTorchTrace(path) || isSQLite(path) {
 				traces = append(traces, path)
 			} else if dump, _, err := isDump(path); err == nil && dump {
 				dumps = append(dumps, path)
@@ -148,7 +151,8 @@ type importer struct {
 	missing    map[string]bool
 	traces     []*exampleTrace
 	dumps      []*recorded
-	torches    []*torchTrace
+	profiles   []*profile
+	traced     []*tracedProcess  // of SQLite files
 	useless    string            // why the first trace without anything to import has nothing; "": none
 	unclaimed  map[string]uint64 // counts of files that yielded no shard yet
 }
@@ -179,6 +183,7 @@ func (im *importer) run(paths []string) error {
 			return err
 		}
 	}
+	im.joinTraced()
 	if err := errors.Join(im.writeExamples(), im.writeDumps(), im.writeTraces()); err != nil {
 		return err
 	}
@@ -228,6 +233,9 @@ type input struct {
 
 // readFile reads one file and writes the shards of the processes with records of the minimal profiler in it.
 func (im *importer) readFile(path string, clocks *clocks) error {
+	if isSQLite(path) {
+		return im.readSQLite(path)
+	}
 	if isTorchTrace(path) {
 		return im.readTrace(path)
 	}
@@ -449,7 +457,7 @@ func (im *importer) finish(p *processWriter, partial bool) error {
 		case what == "ABSENT_OPERATIONS":
 			im.problem("process %d: %s not in the input, as its numbers show", p.process.PID,
 				units.Count(int(min(n, math.MaxInt32)), "operation is", "operations are"))
-		case what == repeatedOperations, what == unknownGroups, slices.Contains(torchUnused, what):
+		case what == repeatedOperations, what == unknownGroups, slices.Contains(profileUnused, what):
 			im.result.NotUsed[what] += n
 		case what == withoutRoot:
 			im.problem("process %d: %d operations with a root that is not told: they are regions only", p.process.PID,

@@ -5,7 +5,6 @@ package ingest
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,55 +107,20 @@ func parseRanks(text string) (ranks []int) {
 	return ranks
 }
 
-// Bounds of a trace, many times what is usually profiled: of a value in it; of events of a kind that are kept; of the
-// ranks of all its groups; of the names of kernels; of GPUs.
-const (
-	maxTorchValue   = 16 << 20
-	maxTorchRows    = 1 << 20
-	maxTorchRanks   = 1 << 22
-	maxTorchNames   = 8192
-	maxTorchDevices = 1024
-)
-
 // torchTrace is what is kept of a trace.
 type torchTrace struct {
-	path     string
-	rank     int // of the world
+	profile
 	info     torchInfo
-	base     int64                // ns since 1970 of time 0
-	devices  int                  // GPUs that the process sees
-	kernels  []torchCall          // of NCCL
-	calls    map[int64]*torchCall // operations "record_param_comms", by their numbers
-	launches map[int64]torchSpan  // by correlation
-	work     gpuWork              // kernels of other programs
-	names    map[string]uint32    // of these kernels
-	seen     torchSeen
-
-	groups     map[string]*torchGroup // by names and ranks
-	order      []*torchGroup
-	listed     int // ranks of these groups
-	operations []torchOperation
-}
-
-// torchSeen is what else a trace shows.
-type torchSeen struct {
-	device     int    // GPU of its NCCL kernels; −1: unknown
-	pid        int    // of the process, as its calls have it; 0: unknown
-	unreadable uint64 // events
-	surplus    uint64 // events beyond the bounds, besides kernels of NCCL
-	nameless   uint64 // kernels of NCCL without a group
-	before     uint64 // those that ran before the first one with a group: they were called before profiling began
-}
-
-// torchSpan is when something ran, in ns from the trace's time 0, and on which thread. An empty one is not known.
-type torchSpan struct {
-	begin, end int64
-	tid        int32
+	kernels  []torchCall               // of NCCL
+	calls    map[int64]*torchCall      // operations "record_param_comms", by their numbers
+	launches map[int64]timeSpan        // by correlation
+	groups   map[string]*profiledGroup // by names and ranks
+	listed   int                       // ranks of these groups
 }
 
 // torchCall is an event with its arguments.
 type torchCall struct {
-	torchSpan
+	timeSpan
 	args torchArgs
 }
 
@@ -203,9 +167,9 @@ func openTrace(path string) (file *os.File, content io.Reader, err error) {
 // readTrace reads a trace, to be written when all have been read. Damaged ones are not used: they could lack any call.
 func (im *importer) readTrace(path string) error {
 	im.result.Lines++
-	t := &torchTrace{path: path, rank: -1, seen: torchSeen{device: -1}, calls: make(map[int64]*torchCall),
-		launches: make(map[int64]torchSpan), groups: make(map[string]*torchGroup),
-		names: make(map[string]uint32)}
+	t := &torchTrace{calls: make(map[int64]*torchCall), launches: make(map[int64]timeSpan),
+		groups: make(map[string]*profiledGroup), profile: profile{path: path, rank: -1, seen: profileSeen{device: -1},
+			from: description.FromTorch, lacks: torchLacks, names: make(map[string]uint32)}}
 	file, content, err := openTrace(path)
 	if err == nil {
 		err = t.read(content)
@@ -214,19 +178,7 @@ func (im *importer) readTrace(path string) error {
 	if err == nil {
 		err = t.identify(im)
 	}
-	var useless *uselessTrace
-	switch {
-	case errors.As(err, &useless):
-		im.notUsed("TRACES_WITHOUT_USE")
-		im.useless = cmp.Or(im.useless, fmt.Sprintf("%s: %v", path, err))
-	case err != nil:
-		im.result.Malformed++
-		im.result.First = cmp.Or(im.result.First, fmt.Sprintf("%s: %v", path, err))
-	case slices.ContainsFunc(im.torches, func(o *torchTrace) bool { return o.rank == t.rank }):
-		im.notUsed("FURTHER_TRACES_OF_A_RANK")
-	default:
-		im.torches = append(im.torches, t)
-	}
+	im.addProfiles(path, err, &t.profile)
 	return nil
 }
 
@@ -246,14 +198,14 @@ func (r *valueReader) Read(p []byte) (int, error) {
 
 // read reads the trace event by event, and keeps those that are about NCCL.
 func (t *torchTrace) read(content io.Reader) error {
-	bound := &valueReader{content, maxTorchValue}
+	bound := &valueReader{content, maxProfileValue}
 	d := json.NewDecoder(bound)
 	if err := expect(d, json.Delim('{')); err != nil {
 		return err
 	}
 	var value json.RawMessage
 	for d.More() {
-		bound.left = maxTorchValue
+		bound.left = maxProfileValue
 		key, err := d.Token()
 		if err != nil {
 			return damaged(d, err)
@@ -263,12 +215,12 @@ func (t *torchTrace) read(content io.Reader) error {
 				return err
 			}
 			for d.More() {
-				bound.left = maxTorchValue
+				bound.left = maxProfileValue
 				if err := d.Decode(&value); err != nil {
 					return damaged(d, err)
 				}
-				if t.addEvent(value); len(t.kernels) > maxTorchRows {
-					return fmt.Errorf("more than %d kernels of NCCL: profile fewer steps", maxTorchRows)
+				if t.addEvent(value); len(t.kernels) > maxProfileRows {
+					return fmt.Errorf("more than %d kernels of NCCL: profile fewer steps", maxProfileRows)
 				}
 			}
 			if err := expect(d, json.Delim(']')); err != nil {
@@ -285,7 +237,7 @@ func (t *torchTrace) read(content io.Reader) error {
 		case "baseTimeNanoseconds":
 			err = json.Unmarshal(value, &t.base)
 		case "deviceProperties":
-			var all [maxTorchDevices]struct{ ID *int }
+			var all [maxProfileDevices]struct{ ID *int }
 			err = json.Unmarshal(value, &all)
 			t.devices = slices.IndexFunc(all[:], func(d struct{ ID *int }) bool { return d.ID == nil })
 		}
@@ -328,7 +280,7 @@ func (t *torchTrace) addEvent(text []byte) {
 		return
 	}
 	a := &e.Args
-	span := torchSpan{e.Time.ns, e.Time.ns + max(e.Took.ns, 0), int32(min(max(e.TID, 0), math.MaxInt32))}
+	span := timeSpan{e.Time.ns, e.Time.ns + max(e.Took.ns, 0), int32(min(max(e.TID, 0), math.MaxInt32))}
 	switch {
 	case e.Phase != "X" || !e.Time.known:
 	case min(span.begin, span.end) < 0 || span.end > maxSpan || max(a.In, a.Out, valueOr(a.Number, 0)) > maxOrdinal:
@@ -339,8 +291,8 @@ func (t *torchTrace) addEvent(text []byte) {
 		}
 		t.kernels = append(t.kernels, torchCall{span, *a})
 	case strings.EqualFold(e.Category, "kernel"):
-		t.addWork(&e, span)
-	case max(len(t.calls), len(t.launches)) >= maxTorchRows:
+		t.addWork(e.Name, a.Stream, span)
+	case max(len(t.calls), len(t.launches)) >= maxProfileRows:
 		t.seen.surplus++
 	case e.Name == torchCallName && a.External != 0:
 		t.calls[a.External] = &torchCall{span, *a}
@@ -355,20 +307,6 @@ const torchCallName = "record_param_comms"
 // torchMarks are in every event that may be kept.
 var torchMarks = [][]byte{[]byte(torchCallName), []byte("Launch"), []byte(`"kernel"`), []byte(`"Kernel"`)}
 
-// addWork adds a kernel of the application.
-func (t *torchTrace) addWork(e *torchEvent, span torchSpan) {
-	name, known := t.names[e.Name]
-	switch {
-	case len(t.work.kernels) == maxTorchRows || !known && len(t.names) == maxTorchNames:
-		t.seen.surplus++
-		return
-	case !known:
-		name = uint32(len(t.names))
-		t.names[e.Name], t.work.names = name, append(t.work.names, e.Name)
-	}
-	t.work.kernels = append(t.work.kernels, workKernel{span.begin, span.end, uint32(e.Args.Stream), name})
-}
-
 // isNCCLKernel reports whether a kernel is NCCL's or RCCL's, by its name: ncclDevKernel_AllReduce_Sum_f32_RING_LL(…).
 func isNCCLKernel(name string) bool {
 	return slices.ContainsFunc([]string{"ncclDevKernel", "ncclKernel", "ncclSymkDevKernel", "ncclSymDevKernel",
@@ -382,11 +320,6 @@ func valueOr[T any](p *T, other T) T {
 	}
 	return *p
 }
-
-// uselessTrace says why a whole trace has nothing to import, and the next step.
-type uselessTrace struct{ why string }
-
-func (u *uselessTrace) Error() string { return u.why }
 
 // torchRankName matches the rank in a trace's name: rank-3.pt.trace.json.gz, trace_rank3.json.
 var torchRankName = regexp.MustCompile(`(?i)rank[-_. ]?(\d{1,6})`)
@@ -422,6 +355,7 @@ func (t *torchTrace) identify(im *importer) error {
 	if t.base < 0 || t.base > maxSpan {
 		return fmt.Errorf("baseTimeNanoseconds %d is no time of a real-time clock", t.base)
 	}
+	t.world = t.info.World
 	if t.rank < 0 || t.rank >= description.MaxRanks || t.info.World > description.MaxRanks {
 		return fmt.Errorf("a trace of rank %d of %d: jobs have at most %d ranks", t.rank, t.info.World,
 			description.MaxRanks)

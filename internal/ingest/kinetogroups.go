@@ -6,50 +6,16 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
-	"math"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 )
 
-// torchOperation is a collective or a message of a process.
-type torchOperation struct {
-	group        *torchGroup
-	function     string // "AllReduce", …; "Send" or "Recv"
-	datatype     string
-	elements     uint64
-	partner      int // of a message, rank of the world; −1: not known
-	root         int // in the group; −1: not known, or none
-	number       uint64
-	numbered     bool  // by PyTorch
-	outside      bool  // not profiled on all ranks
-	begin, end   int64 // on the GPU
-	call, launch torchSpan
-	external     int64
-	stream       uint64
-}
-
-// isMessage reports whether it is a message.
-func (o *torchOperation) isMessage() bool { return o.function == "Send" || o.function == "Recv" }
-
-// called is when the host called the operation, or what is known of that.
-func (o *torchOperation) called() int64 {
-	return cmp.Or(o.call.begin, o.launch.begin, o.begin)
-}
-
-// torchGroup is a process group, as a process names it.
-type torchGroup struct {
-	name, description string
-	ranks             []int  // of the world; nil: not known
-	id                uint64 // of its communicator
-	loose             bool   // which call of one rank is which of another is not known
-}
-
 // joinCalls makes operations of kernels: with the arguments, the call and the launch of each. Kernels that one call
 // launched are one operation.
 func (t *torchTrace) joinCalls() {
 	last := make(map[int64]int) // operations by the number of the call
-	first, nameless := int64(math.MaxInt64), []int64(nil)
+	var nameless []int64
 	for i := range t.kernels {
 		k := &t.kernels[i]
 		a := k.args
@@ -61,8 +27,7 @@ func (t *torchTrace) joinCalls() {
 			nameless = append(nameless, k.begin)
 			continue
 		}
-		first = min(first, k.begin)
-		o := torchOperation{group: t.groupOf(&a), datatype: recorderTypes[a.Type], partner: -1, root: -1,
+		o := profiledOperation{group: t.groupOf(&a), datatype: recorderTypes[a.Type], partner: -1, root: -1,
 			begin: k.begin, end: k.end, launch: t.launches[a.Correlation], external: a.External, stream: a.Stream}
 		o.function, o.elements = a.operation()
 		switch o.function {
@@ -77,7 +42,7 @@ func (t *torchTrace) joinCalls() {
 			o.number, o.numbered = *a.Number, true
 		}
 		if call != nil {
-			o.call = call.torchSpan
+			o.call = call.timeSpan
 		}
 		if a.External != 0 {
 			if at, known := last[a.External]; known && t.operations[at].function == o.function {
@@ -89,20 +54,14 @@ func (t *torchTrace) joinCalls() {
 		}
 		t.operations = append(t.operations, o)
 	}
-	for _, begin := range nameless {
-		if begin < first {
-			t.seen.before++
-		} else {
-			t.seen.nameless++
-		}
-	}
+	t.countNameless(nameless)
 	t.kernels, t.calls, t.launches, t.names = nil, nil, nil, nil
 	for _, g := range t.order {
 		h := fnv.New64a()
 		fmt.Fprint(h, g.name, g.description, g.ranks)
 		g.id = h.Sum64()
 	}
-	slices.SortStableFunc(t.operations, func(a, b torchOperation) int { return cmp.Compare(a.called(), b.called()) })
+	slices.SortStableFunc(t.operations, func(a, b profiledOperation) int { return cmp.Compare(a.called(), b.called()) })
 }
 
 // complete adds what only the calling operation says.
@@ -131,11 +90,11 @@ func (a *torchArgs) operation() (function string, elements uint64) {
 }
 
 // groupOf returns the group of an operation.
-func (t *torchTrace) groupOf(a *torchArgs) *torchGroup {
+func (t *torchTrace) groupOf(a *torchArgs) *profiledGroup {
 	key := a.Group + "\x00" + a.Ranks
 	g := t.groups[key]
 	if g == nil {
-		g = &torchGroup{name: a.Group, description: a.Description}
+		g = &profiledGroup{name: a.Group, description: a.Description}
 		t.groups[key], t.order = g, append(t.order, g)
 	}
 	if g.ranks == nil {
@@ -161,7 +120,7 @@ func (t *torchTrace) members(a *torchArgs) []int {
 	if ranks == nil && a.Start != nil && a.Stride > 0 {
 		ranks = everyNth(*a.Start, a.Stride, a.Size)
 	}
-	if len(ranks) != a.Size || t.listed+len(ranks) > maxTorchRanks {
+	if len(ranks) != a.Size || t.listed+len(ranks) > maxProfileRanks {
 		return nil
 	}
 	t.listed += len(ranks)

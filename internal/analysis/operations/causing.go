@@ -142,8 +142,12 @@ func (c *causing) abandoned(members []analysis.Operation) {
 	}
 }
 
-// ofTorch says what the verdict on an archive rests on that was made from traces of PyTorch's profiler.
-const ofTorch = " (From PyTorch traces: times of kernels and of calls, in the steps that were profiled.)"
+// restsOn says what the verdict on an archive rests on that was made from files of a profiler.
+var restsOn = map[string]string{
+	description.FromTorch:  " (From PyTorch traces: times of kernels and of calls, in the steps that were profiled.)",
+	description.FromNsight: " (From Nsight Systems: times of kernels and of calls, while it recorded.)",
+	description.FromROCpd:  " (From rocprofv3: times of kernels and of calls, while it recorded.)",
+}
 
 // judge determines the causes of the waits and the verdict.
 func (r *Report) judge(a *otf2.Archive, o *operations) {
@@ -202,9 +206,7 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 		ev.Unrecorded = n.Text()
 	}
 	r.Verdict = verdict.Judge(ev)
-	if imported.Text(property.ImportedFrom) == description.FromTorch {
-		r.Verdict.Text += ofTorch
-	}
+	r.Verdict.Text += restsOn[imported.Text(property.ImportedFrom)]
 	r.WaitStates.Verdict = r.Verdict
 	switch {
 	case o.selected != nil: // the path covers the whole run

@@ -123,6 +123,12 @@ type Import struct {
 // FromTorch is Import.From of traces of PyTorch's profiler: answers say that they rest on those.
 const FromTorch = "traces of PyTorch's profiler"
 
+// FromNsight and FromROCpd are Import.From of SQLite files of profilers, whose answers rest on the same.
+const (
+	FromNsight = "SQLite exports of Nsight Systems"
+	FromROCpd  = "databases of rocprofv3"
+)
+
 // KernelsWithoutGroup counts, for such traces, kernels of NCCL of which it is not known to which communicator they
 // belong.
 const KernelsWithoutGroup = "KERNELS_WITHOUT_GROUP"

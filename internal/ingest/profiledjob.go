@@ -25,35 +25,35 @@ var torchLacks = []string{"operations outside of what was profiled", "network", 
 		"which of another", "API version", "library", "when communicators were made",
 	"how exact the times of GPUs are: 10 µs are assumed"}
 
-// torchSlack is the uncertainty of GPU times, ns. CUPTI maps them to the host's clock with an error of some
+// gpuSlack is the uncertainty of GPU times, ns. CUPTI maps them to the host's clock with an error of some
 // microseconds, which it does not state.
-const torchSlack = 10_000
+const gpuSlack = 10_000
 
-// torchMember is a process's part of a group: its collectives in the order of its calls.
-type torchMember struct {
-	trace      *torchTrace
-	operations []*torchOperation
+// groupMember is a process's part of a group: its collectives in the order of its calls.
+type groupMember struct {
+	trace      *profile
+	operations []*profiledOperation
 }
 
-// torchJob is what the traces of a job tell together.
-type torchJob struct {
+// profiledJob is what the traces of a job tell together.
+type profiledJob struct {
 	*importer
 	ids     []uint64 // of groups
-	groups  map[uint64]*torchGroup
-	members map[uint64][]*torchMember
+	groups  map[uint64]*profiledGroup
+	members map[uint64][]*groupMember
 	world   int
-	hosts   map[*torchTrace]string
+	hosts   map[*profile]string
 }
 
 // writeTraces writes the shards of the traces.
 func (im *importer) writeTraces() error {
-	if len(im.torches) == 0 {
+	if len(im.profiles) == 0 {
 		return nil
 	}
-	slices.SortFunc(im.torches, func(a, b *torchTrace) int { return cmp.Compare(a.rank, b.rank) })
-	j := &torchJob{importer: im, groups: make(map[uint64]*torchGroup), members: make(map[uint64][]*torchMember),
-		hosts: make(map[*torchTrace]string)}
-	for _, t := range im.torches {
+	slices.SortFunc(im.profiles, func(a, b *profile) int { return cmp.Compare(a.rank, b.rank) })
+	j := &profiledJob{importer: im, groups: make(map[uint64]*profiledGroup), members: make(map[uint64][]*groupMember),
+		hosts: make(map[*profile]string)}
+	for _, t := range im.profiles {
 		j.addTrace(t)
 	}
 	j.ids = slices.Sorted(maps.Keys(j.groups))
@@ -61,8 +61,8 @@ func (im *importer) writeTraces() error {
 		j.numberCalls(id)
 	}
 	j.findHosts()
-	for i, t := range im.torches {
-		im.progress(description.FromTorch, i, len(im.torches))
+	for i, t := range im.profiles {
+		im.progress(t.from, i, len(im.profiles))
 		if err := j.writeTrace(t); err != nil {
 			return fmt.Errorf("%s: %w", t.path, err)
 		}
@@ -73,9 +73,9 @@ func (im *importer) writeTraces() error {
 
 // addTrace adds the groups of a trace. Those whose ranks nothing says, or that do not have the trace's rank, have no
 // members.
-func (j *torchJob) addTrace(t *torchTrace) {
-	j.world = max(j.world, t.rank+1, t.info.World)
-	parts := make(map[uint64]*torchMember)
+func (j *profiledJob) addTrace(t *profile) {
+	j.world = max(j.world, t.rank+1, t.world)
+	parts := make(map[uint64]*groupMember)
 	for _, g := range t.order {
 		if !slices.Contains(g.ranks, t.rank) {
 			continue
@@ -86,7 +86,7 @@ func (j *torchJob) addTrace(t *torchTrace) {
 			j.groups[id] = g
 		}
 		if parts[id] == nil {
-			parts[id] = &torchMember{trace: t}
+			parts[id] = &groupMember{trace: t}
 			j.members[id] = append(j.members[id], parts[id])
 		}
 	}
@@ -100,10 +100,10 @@ func (j *torchJob) addTrace(t *torchTrace) {
 
 // numberCalls gives the collectives of a group their ordinals: PyTorch's numbers, or where they have none, their places
 // in the order of calls, if it is certain which call of one rank is which of another.
-func (j *torchJob) numberCalls(id uint64) {
+func (j *profiledJob) numberCalls(id uint64) {
 	members := j.members[id]
-	unnumbered := func(m *torchMember) bool {
-		return slices.ContainsFunc(m.operations, func(o *torchOperation) bool { return !o.numbered })
+	unnumbered := func(m *groupMember) bool {
+		return slices.ContainsFunc(m.operations, func(o *profiledOperation) bool { return !o.numbered })
 	}
 	switch {
 	case slices.ContainsFunc(members, unnumbered) && !alignOrders(members):
@@ -116,7 +116,7 @@ func (j *torchJob) numberCalls(id uint64) {
 // trimSteps leaves out the collectives of a group that were not profiled on all of its ranks, before the first and
 // behind the last one that were: profiles begin and end at different steps. For whom ranks waited in those is not
 // known, and how long the run took is that of the steps that all have.
-func (j *torchJob) trimSteps(g *torchGroup, members []*torchMember) {
+func (j *profiledJob) trimSteps(g *profiledGroup, members []*groupMember) {
 	first, last := uint64(0), uint64(math.MaxUint64)
 	for _, m := range members {
 		if len(m.operations) == 0 {
@@ -146,7 +146,7 @@ func (j *torchJob) trimSteps(g *torchGroup, members []*torchMember) {
 }
 
 // unmatched notes that the collectives of a group are not matched.
-func (j *torchJob) unmatched(g *torchGroup, members []*torchMember) {
+func (j *profiledJob) unmatched(g *profiledGroup, members []*groupMember) {
 	g.loose = true
 	for _, m := range members {
 		for i, o := range m.operations {
@@ -158,20 +158,20 @@ func (j *torchJob) unmatched(g *torchGroup, members []*torchMember) {
 }
 
 // matched reports whether the calls of a group can be told apart in all traces.
-func (j *torchJob) matched(id uint64) bool { return !j.groups[id].loose }
+func (j *profiledJob) matched(id uint64) bool { return !j.groups[id].loose }
 
 // Bounds of alignOrders: how far the first call of a trace may be from that of another; how far real-time clocks may be
 // apart, ns.
 const (
-	maxTorchShift = 1000
-	mostClockStep = 10_000_000
+	maxProfileShift = 1000
+	mostClockStep   = 10_000_000
 )
 
 // alignOrders numbers the collectives of all members by their places in one order. A member's calls are moved so far
 // that they ask for the same as the first member's, and that none ended before all had begun; clocks of hosts may have
 // to be moved for that. It returns false if that is so for no move, or if another move needs a similar step of the
 // clocks.
-func alignOrders(members []*torchMember) bool {
+func alignOrders(members []*groupMember) bool {
 	shifts, least := make([]int, len(members)), 0
 	reference := members[0]
 	for k, m := range members {
@@ -179,7 +179,7 @@ func alignOrders(members []*torchMember) bool {
 			continue
 		}
 		best, next, at := int64(math.MaxInt64), int64(math.MaxInt64), 0
-		for shift := -maxTorchShift; shift <= maxTorchShift; shift++ {
+		for shift := -maxProfileShift; shift <= maxProfileShift; shift++ {
 			step, fits := clockStep(reference, m, shift)
 			switch {
 			case !fits:
@@ -189,7 +189,7 @@ func alignOrders(members []*torchMember) bool {
 				next = min(next, step)
 			}
 		}
-		if best > mostClockStep || next < 4*best+2*torchSlack {
+		if best > mostClockStep || next < 4*best+2*gpuSlack {
 			return false
 		}
 		shifts[k], least = at, min(least, at)
@@ -205,7 +205,7 @@ func alignOrders(members []*torchMember) bool {
 // clockStep returns by how much the clock of b must be moved, at least, so that no collective ends on one member before
 // it begins on the other, if the calls of b are that many places further back than those of a. It does not fit if the
 // calls ask for different things, if no step suffices, or if less than half of the calls meet.
-func clockStep(a, b *torchMember, shift int) (ns int64, fits bool) {
+func clockStep(a, b *groupMember, shift int) (ns int64, fits bool) {
 	lower, upper, met := int64(math.MinInt64), int64(math.MaxInt64), 0
 	for i, y := range b.operations {
 		if i+shift < 0 || i+shift >= len(a.operations) {
@@ -221,7 +221,7 @@ func clockStep(a, b *torchMember, shift int) (ns int64, fits bool) {
 		}
 		lower = max(lower, a.trace.base+x.begin-b.trace.base-y.end)
 		upper = min(upper, a.trace.base+x.end-b.trace.base-y.begin)
-		if lower > upper+2*torchSlack {
+		if lower > upper+2*gpuSlack {
 			return 0, false
 		}
 	}
@@ -233,14 +233,15 @@ var torchHostName = regexp.MustCompile(`^(.+)_\d+\.\d{10,}\.pt\.trace\.json`)
 
 // findHosts finds which traces have a clock in common: those of one host by their names, or those whose GPUs are
 // different ones of one list, if no collective contradicts that.
-func (j *torchJob) findHosts() {
-	named, together, first := true, !j.opts.SeparateClocks, j.torches[0]
-	for _, t := range j.torches {
-		match := torchHostName.FindStringSubmatch(filepath.Base(t.path))
-		named = named && match != nil
-		if named {
-			j.hosts[t] = match[1]
+func (j *profiledJob) findHosts() {
+	named, together, first := true, !j.opts.SeparateClocks, j.profiles[0]
+	for _, t := range j.profiles {
+		host := t.host
+		if match := torchHostName.FindStringSubmatch(filepath.Base(t.path)); host == "" && match != nil {
+			host = match[1]
 		}
+		named = named && host != ""
+		j.hosts[t] = host
 		// ROCm's tracer numbers GPUs behind processors.
 		together = together && t.devices > 1 && t.devices == first.devices && t.seen.device >= 0 &&
 			t.seen.device-t.rank%t.devices == first.seen.device-first.rank%first.devices
@@ -248,7 +249,7 @@ func (j *torchJob) findHosts() {
 	switch {
 	case named:
 	case together:
-		for _, t := range j.torches {
+		for _, t := range j.profiles {
 			j.hosts[t] = units.UnknownHost
 			if node := t.rank / t.devices; node > 0 {
 				j.hosts[t] = fmt.Sprintf("%s %d", units.UnknownHost, node+1)
@@ -260,26 +261,26 @@ func (j *torchJob) findHosts() {
 	}
 	switch {
 	case j.contradicted():
-		j.separateHosts("collectives contradict that ranks share a host, as their traces suggest")
-	case !named && len(j.torches) > 1:
+		j.separateHosts("collectives contradict that ranks share a clock, as their traces suggest")
+	case !named && len(j.profiles) > 1:
 		j.problem("the traces do not name hosts: ranks that use different ones of %d GPUs are taken to share a clock, "+
-			"which no collective contradicts (import --separate-clocks gives each its own)", j.torches[0].devices)
+			"which no collective contradicts (import --separate-clocks gives each its own)", j.profiles[0].devices)
 	}
 }
 
 // separateHosts gives each trace a clock of its own.
-func (j *torchJob) separateHosts(why string) {
-	for _, t := range j.torches {
+func (j *profiledJob) separateHosts(why string) {
+	for _, t := range j.profiles {
 		j.hosts[t] = fmt.Sprintf("%s of rank %d", units.UnknownHost, t.rank)
 	}
-	if len(j.torches) > 1 {
+	if len(j.profiles) > 1 {
 		j.problem("%s: each has a clock of its own, and the clocks are aligned by collectives", why)
 	}
 }
 
 // contradicted reports whether collectives of ranks that are taken to share a clock, more than a few, ended on one rank
 // before they began on another.
-func (j *torchJob) contradicted() bool {
+func (j *profiledJob) contradicted() bool {
 	type place struct {
 		id, number uint64
 		function   string
@@ -304,7 +305,7 @@ func (j *torchJob) contradicted() bool {
 	}
 	against := 0
 	for _, m := range all {
-		if m.begin > m.end+2*torchSlack {
+		if m.begin > m.end+2*gpuSlack {
 			against++
 		}
 	}
@@ -321,13 +322,13 @@ const (
 	messagesWithoutPeer = "MESSAGES_WITHOUT_PEER"
 )
 
-var torchUnused = []string{description.KernelsWithoutGroup, kernelsBefore, outsideSteps, eventsUnknown, eventsBeyond,
+var profileUnused = []string{description.KernelsWithoutGroup, kernelsBefore, outsideSteps, eventsUnknown, eventsBeyond,
 	functionsUnknown, messagesWithoutPeer}
 
-// torchWriter makes the records of a trace.
-type torchWriter struct {
+// profileWriter makes the records of a trace.
+type profileWriter struct {
 	*minimal
-	trace    *torchTrace
+	trace    *profile
 	comms    map[uint64]commKey
 	next     map[commKey]uint64
 	last     address // of an event
@@ -335,13 +336,13 @@ type torchWriter struct {
 }
 
 // writeTrace writes the shard of a trace.
-func (j *torchJob) writeTrace(t *torchTrace) error {
-	w := &torchWriter{trace: t, comms: make(map[uint64]commKey), next: make(map[commKey]uint64), minimal: &minimal{
-		identity: fmt.Sprint("torch ", t.rank), pid: t.seen.pid, host: j.hosts[t], epoch: micros{t.base, true},
-		work: &t.work, format: &format{from: description.FromTorch, lacks: torchLacks, unpaired: true},
+func (j *profiledJob) writeTrace(t *profile) error {
+	w := &profileWriter{trace: t, comms: make(map[uint64]commKey), next: make(map[commKey]uint64), minimal: &minimal{
+		identity: fmt.Sprintf("%s, rank %d", t.from, t.rank), pid: t.seen.pid, host: j.hosts[t], epoch: micros{t.base, true},
+		work: &t.work, format: &format{from: t.from, lacks: t.lacks, unpaired: true},
 		world: provenance.Launcher{Name: "imported", Rank: t.rank, Size: j.world}}}
 	for _, id := range j.ids {
-		if slices.ContainsFunc(j.members[id], func(m *torchMember) bool { return m.trace == t }) {
+		if slices.ContainsFunc(j.members[id], func(m *groupMember) bool { return m.trace == t }) {
 			w.addGroup(id, j.groups[id], j.matched(id))
 		}
 	}
@@ -364,7 +365,7 @@ func (j *torchJob) writeTrace(t *torchTrace) error {
 }
 
 // addGroup adds the beginning of a communicator rank.
-func (w *torchWriter) addGroup(id uint64, g *torchGroup, matched bool) {
+func (w *profileWriter) addGroup(id uint64, g *profiledGroup, matched bool) {
 	rank := slices.Index(g.ranks, w.trace.rank)
 	key := commKey{id, int32(rank), true}
 	w.comms[id] = key
@@ -390,7 +391,7 @@ func (w *torchWriter) addGroup(id uint64, g *torchGroup, matched bool) {
 }
 
 // addOperation adds the call, the launch and the times of an operation. It returns why it cannot be used, or "".
-func (w *torchWriter) addOperation(o *torchOperation) (unused string) {
+func (w *profileWriter) addOperation(o *profiledOperation) (unused string) {
 	key, known := w.comms[o.group.id]
 	switch {
 	case !known:
@@ -423,21 +424,21 @@ func (w *torchWriter) addOperation(o *torchOperation) (unused string) {
 		d.Root = new(int32(o.root))
 	}
 	ran := *d
-	ran.Source, ran.Uncertainty, ran.Ordinal = regions.TimingGPU, new(uint64(torchSlack)), &o.number
+	ran.Source, ran.Uncertainty, ran.Ordinal = regions.TimingGPU, new(uint64(gpuSlack)), &o.number
 	parent := address(0)
-	if span := cmp.Or(o.call, o.launch); span != (torchSpan{}) {
+	if span := cmp.Or(o.call, o.launch); span != (timeSpan{}) {
 		group := w.addEvent(shm.EventGroupApi, span, 0, commKey{}, &details{Depth: new(int32(1))})
 		parent = w.addEvent(call, span, group, key, d)
-		if o.launch != (torchSpan{}) {
+		if o.launch != (timeSpan{}) {
 			w.addEvent(shm.EventKernelLaunch, o.launch, group, key, &details{Stream: address(o.stream)})
 		}
 	}
-	w.addEvent(operation, torchSpan{begin: o.begin, end: o.end}, parent, key, &ran)
+	w.addEvent(operation, timeSpan{begin: o.begin, end: o.end}, parent, key, &ran)
 	return ""
 }
 
 // addEvent adds an event and returns its address.
-func (w *torchWriter) addEvent(typ shm.EventType, span torchSpan, parent address, comm commKey, d *details) address {
+func (w *profileWriter) addEvent(typ shm.EventType, span timeSpan, parent address, comm commKey, d *details) address {
 	w.last++
 	w.seen |= 1 << typ
 	w.events = append(w.events, event{typ: typ, start: span.begin, stop: span.end, tids: [2]int32{span.tid, span.tid},
