@@ -31,11 +31,12 @@ func importCommand() *cobra.Command {
 		Short: "Make an archive from another profiler's files",
 		Long: `Makes an experiment directory with an archive from the JSONL files of the minimal profiler, from those of nccl-otf2
 export --jsonl, from NCCL Inspector's JSON files, from those of RCCL's accl-profiler, from traces of NCCL's example
-plugin, from dumps of PyTorch's Flight Recorder (pickles or JSON), from traces of PyTorch's profiler (plain or .gz), or
-from SQLite exports of Nsight Systems, as far as these files allow. What a file is shows in its content. In folders, it
-reads the dumps if there are any, or else the traces and SQLite files, or else the files that end in .jsonl, .json and
-.log; each file may contain several processes, or be a merge of several files. The archive is like any other: check, report, view, export and other tools work on it. Its
-properties say what it was made from, and what such data does not contain.
+plugin, from dumps of PyTorch's Flight Recorder (pickles or JSON), from traces of PyTorch's profiler (plain or .gz),
+from SQLite exports of Nsight Systems, or from databases of rocprofv3 (rocpd), as far as these files allow. What a file
+is shows in its content. In folders, it reads the dumps if there are any, or else the traces and SQLite files, or else
+the files that end in .jsonl, .json and .log; each file may contain several processes, or be a merge of several files.
+The archive is like any other: check, report, view, export and other tools work on it. Its properties say what it was
+made from, and what such data does not contain.
 
 Dumps of the Flight Recorder say which rank stopped a job (report --hang), from the order and the states of operations;
 they have no times. Give those of all ranks.
@@ -44,9 +45,10 @@ Traces of PyTorch's profiler say who was late in the steps that were profiled: g
 ranks. Profile with ProfilerActivity.CPU and ProfilerActivity.CUDA. Clocks are shared by ranks whose traces have the
 same host in their names, or by those that use different GPUs of one machine; others are aligned by collectives.
 
-Exports of Nsight Systems say who was late while it recorded: nsys profile -t cuda,nvtx from the start of the job, on all
-ranks; nsys export --type sqlite --include-blobs true; then give all files. They are read by a separate program,
-nccl-otf2-query, which lies beside the tool ("make query" builds it).
+Exports of Nsight Systems say who was late while it recorded: nsys profile -t cuda,nvtx from the start of the job, on
+all ranks; nsys export --type sqlite --include-blobs true; then give all files. Databases of rocprofv3 say the same of
+RCCL: rocprofv3 --kernel-trace --rccl-trace --output-format rocpd, if each process makes one communicator. Both are read
+by a separate program, nccl-otf2-query, which lies beside the tool ("make query" builds it).
 
 Damaged lines are skipped and counted, the first one is named, and the exit code is 1. A last line that is cut off, as
 dead jobs leave it, does not count as damage. docs/export.md says what is used of each record.

@@ -2,7 +2,8 @@
 
 // Package ingest imports the data of other profilers into archives: the JSONL of the minimal profiler (which package
 // export writes as well), NVIDIA Inspector's JSON, accl-profiler's JSONL, traces of NCCL's example plugin, dumps of
-// PyTorch's Flight Recorder, traces of PyTorch's profiler, and SQLite exports of Nsight Systems.
+// PyTorch's Flight Recorder, traces of PyTorch's profiler, SQLite exports of Nsight Systems, and databases of
+// rocprofv3.
 //
 // Each record becomes the NCCL callbacks that it stands for. These pass through the timeline model of package regions
 // into shards, one per process, of which unify makes the archive. So an imported archive is like any other: information
@@ -18,6 +19,7 @@
 //	Flight Recorder   when operations were called, and how far they had come when each process was dumped
 //	PyTorch profiler  times of calls and of kernels, in the steps that were profiled
 //	Nsight Systems    the same, while it recorded
+//	rocprofv3         the same
 //
 // Ordinals in records are kept, so a missing operation does not shift the later ones. Missing operations count as lost.
 // Where records have losses, or a format cannot state them, no rank is reported as not having called an operation.

@@ -254,7 +254,6 @@ func TestExportsOfNsightSystems(t *testing.T) {
 	const late = "Rank 1 on node0 made the others wait: 100 % of 120 ms waited, summed over 2 ranks. It called " +
 		"ncclAllReduce 15.0 ms after the others, 8 of 23 times, every third call."
 	const rests = "(From Nsight Systems: times of kernels and of calls, while it recorded.)"
-	everyThird := func(rank, step int) int { return everyThird(rank+1, step) }
 	for _, c := range []struct {
 		name    string
 		job     nsightJob
@@ -278,7 +277,7 @@ func TestExportsOfNsightSystems(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.job.ranks, c.job.steps = 2, 24
 			if c.job.late == nil {
-				c.job.late = everyThird
+				c.job.late = lateOne
 			}
 			in, tables := writeMade(t, c.job.files())
 			res, report := importTorch(t, in, &Options{Tables: tables})
@@ -315,9 +314,12 @@ func TestExportsOfNsightSystemsThatCannotBeImported(t *testing.T) {
 	}
 }
 
+// lateOne is by how much rank 1 is late.
+func lateOne(rank, step int) int { return everyThird(rank+1, step) }
+
 // What the program that reads SQLite is asked for, and what it answers, is what its own tests have.
 func TestRowsInTestdata(t *testing.T) {
-	job := &nsightJob{ranks: 2, steps: 2, together: true}
+	job := &nsightJob{ranks: 2, steps: 6, together: true, late: lateOne}
 	request := testkit.Value(json.Marshal(slices.Concat(nsightTables, rocpdTables)))(t)
 	file := job.files()[0]
 	golden.Text(t, "testdata/sqlite/request.json", string(request)+"\n")
@@ -325,13 +327,60 @@ func TestRowsInTestdata(t *testing.T) {
 	golden.Text(t, "testdata/sqlite/nsight.rows", testkit.Value(rowsOf(file, request))(t))
 }
 
-// readerOf gives one text for every file.
-type readerOf struct {
-	text   string
-	closed error
-}
+// textTables is what the program that reads SQLite writes for every file.
+type textTables string
 
 // OpenTables implements TableReader.
-func (r readerOf) OpenTables(string, []byte) (io.ReadCloser, error) { return r, nil }
-func (r readerOf) Read(p []byte) (int, error)                       { return 0, io.EOF }
-func (r readerOf) Close() error                                     { return r.closed }
+func (text textTables) OpenTables(string, []byte) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(string(text))), nil
+}
+
+// Rows of a form that the program does not write are damage.
+func TestRowsOfOtherForms(t *testing.T) {
+	const begin = `{"table": "StringIds", "place": 3, "columns": ["id", "value"]}` + "\n"
+	for _, c := range []struct{ text, says string }{
+		{"", "its tables end in the middle"},
+		{begin, "its tables end in the middle"},
+		{"[1]\n", "a row in it has other columns"},
+		{begin + "[1]\n", "a row in it has other columns"},
+		{begin + "[1, \n", "unexpected end of JSON input"},
+		{`{"place": 99}`, "was not asked for"},
+		{`{"place": -1}`, "was not asked for"},
+		{begin + `{"end": true}`, "has no kernels of NCCL"},
+		{`{"end": true}`, "a SQLite file, but neither one that `nsys export --type sqlite` writes nor one of"},
+		{`{"table": "TARGET_INFO_SESSION_START_TIME", "place": 0}` + "\n[-5, 0]\n" + `{"end": true}`, "no time of a clock"},
+	} {
+		in := filepath.Join(t.TempDir(), "a.sqlite")
+		testkit.Write(t, in, []byte(sqliteMagic))
+		_, err := Import([]string{in}, filepath.Join(t.TempDir(), "out"), &Options{Tables: textTables(c.text)})
+		testkit.Check(t, err != nil && strings.Contains(err.Error(), c.says), "%q: %v", c.text, err)
+	}
+}
+
+// Without the program that reads SQLite, one line says what to do.
+func TestWithoutQueryProgram(t *testing.T) {
+	in := filepath.Join(t.TempDir(), "a.sqlite")
+	testkit.Write(t, in, []byte(sqliteMagic))
+	_, err := Import([]string{in}, filepath.Join(t.TempDir(), "out"), nil)
+	testkit.Check(t, err != nil && strings.Contains(err.Error(), "nccl-otf2-query is missing, the program that contains "+
+		"SQLite: build it with `make query` and copy it there"), "%v", err)
+}
+
+// FuzzRows imports rows of tables, whatever they hold.
+func FuzzRows(f *testing.F) {
+	for _, name := range []string{"nsight", "rocpd"} {
+		f.Add(testkit.Read(f, "testdata/sqlite/"+name+".rows"))
+	}
+	request := testkit.Value(json.Marshal(slices.Concat(nsightTables, rocpdTables)))(f)
+	for _, file := range [][]*madeTable{(&nsightJob{ranks: 2, steps: 2, group: true, text: true, together: true}).files()[0],
+		(&rocpdJob{ranks: 1, steps: 2}).files()[0]} {
+		f.Add([]byte(testkit.Value(rowsOf(file, request))(f)))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in, out := filepath.Join(t.TempDir(), "rank0.sqlite"), filepath.Join(t.TempDir(), "out")
+		testkit.Write(t, in, []byte(sqliteMagic))
+		if _, err := Import([]string{in}, out, &Options{Tables: textTables(b)}); err == nil {
+			unify(t, out, false)
+		}
+	})
+}

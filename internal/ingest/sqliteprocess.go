@@ -28,6 +28,7 @@ type tracedProcess struct {
 	threads   map[int32][]*tracedCall // in order of time
 	comms     map[uint64]*tracedComm
 	advice    *uselessAdvice
+	guessed   uint64 // id of the only communicator; 0: none was guessed
 }
 
 // tracedKernel is a run of a kernel of NCCL.
@@ -43,7 +44,7 @@ type tracedCall struct {
 	timeSpan
 	function string // "AllReduce", "GroupEnd", "CommInitRank", …
 	comm     uint64 // 0: not known
-	bytes    uint64
+	bytes    uint64 // or elements, with a datatype
 	datatype string
 	size     int // ranks of the communicator; 0: not known
 	rank     int // in it
@@ -291,6 +292,7 @@ func (p *tracedProcess) assignKernels(kernels []*tracedKernel, calls []*tracedCa
 // joinTraced makes profiles of the processes of all files: their ranks and groups are known from each other's.
 func (im *importer) joinTraced() {
 	world := 0
+	im.checkGuesses()
 	for _, p := range im.traced {
 		p.arrangeCalls()
 		for _, c := range p.comms {
@@ -314,6 +316,9 @@ func (im *importer) joinTraced() {
 					if c.size == world {
 						g.ranks[i] = i
 					}
+				}
+				if id == p.guessed {
+					g.name = "only"
 				}
 				groups[id] = g
 			}
