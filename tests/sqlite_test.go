@@ -31,7 +31,7 @@ func TestSQLiteFilesOfProfilers(t *testing.T) {
 		run.Stdin = bytes.NewReader(testkit.Read(t, "../internal/ingest/testdata/sqlite/"+name+".sql"))
 		testkit.Output(t, run)
 		out := testkit.Output(t, exec.Command(builtFile(t, "nccl-otf2"), "report", path))
-		testkit.Contains(t, string(out), "Rank 1 on node0 made the others wait: 100 % of 30.1 ms", rests)
+		testkit.Contains(t, string(out), "Rank 1 on node0 made the others wait: 100 %", rests)
 	}
 }
 

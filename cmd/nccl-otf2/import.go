@@ -46,7 +46,7 @@ ranks. Profile with ProfilerActivity.CPU and ProfilerActivity.CUDA. Clocks are s
 same host in their names, or by those that use different GPUs of one machine; others are aligned by collectives.
 
 Exports of Nsight Systems say who was late while it recorded: nsys profile -t cuda,nvtx from the start of the job, on
-all ranks; nsys export --type sqlite --include-blobs true; then give all files. Databases of rocprofv3 say the same of
+all ranks; nsys export --type sqlite --include-blobs=true; then give all files. Databases of rocprofv3 say the same of
 RCCL: rocprofv3 --kernel-trace --rccl-trace --output-format rocpd, if each process makes one communicator. Both are read
 by a separate program, nccl-otf2-query, which lies beside the tool ("make query" builds it).
 

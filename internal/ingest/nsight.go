@@ -49,7 +49,7 @@ var nsightAdvice = uselessAdvice{
 	calls: "no NVTX ranges of NCCL, so it is not known which calls and communicators they are of: record with " +
 		"`nsys profile -t cuda,nvtx`",
 	comms: "their NVTX ranges do not say which communicators they are of: export with `nsys export --type sqlite " +
-		"--include-blobs true`; NCCL before 2.26 does not tell nsys",
+		"--include-blobs=true`; NCCL before 2.26 does not tell nsys",
 	ranks: "it is not known who is in their communicators: let nsys record from the start of the job, when it makes " +
 		"them (without --delay and --capture-range)",
 }

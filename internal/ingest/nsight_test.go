@@ -99,6 +99,7 @@ type nsightJob struct {
 	ranks, steps int
 	together     bool                     // one file has all processes
 	late         func(rank, step int) int // ms by which a rank calls later
+	pairs        bool                     // each two ranks have a communicator of their own, and no other
 	noRanges     bool                     // NVTX was not recorded
 	noPayload    bool                     // payloads were not exported
 	text         bool                     // payloads are JSON
@@ -185,7 +186,10 @@ func (j *nsightJob) addRank(file []*madeTable, rank int) {
 	kernels, runtime, ranges := table("CUPTI_ACTIVITY_KIND_KERNEL"), table("CUPTI_ACTIVITY_KIND_RUNTIME"), table("NVTX_EVENTS")
 	pid := int64(1)<<48 | int64(4000+rank)<<24
 	tid := pid | int64(4100+rank)
-	const comm = uint64(0xfedcba9876543210)
+	comm, size, own := uint64(0xfedcba9876543210), j.ranks, rank
+	if j.pairs {
+		comm, size, own = comm+uint64(rank/2), 2, rank%2
+	}
 	call := func(begin, end int64, name int, text string, blob []byte) {
 		var said, binary any
 		switch {
@@ -198,8 +202,8 @@ func (j *nsightJob) addRank(file []*madeTable, rank int) {
 		ranges.add(begin, end, tid, nil, name, said, binary)
 	}
 	if !j.noInit {
-		call(1000, 90_000_000, 4, fmt.Sprintf(`{"%s": %d, "%s": %d, "%s": %d}`, payloadComm, comm, payloadSize, j.ranks,
-			payloadRank, rank), payload(nsightInit, comm, int32(j.ranks), int32(rank), int32(rank)))
+		call(1000, 90_000_000, 4, fmt.Sprintf(`{"%s": %d, "%s": %d, "%s": %d}`, payloadComm, comm, payloadSize, size,
+			payloadRank, own), payload(nsightInit, comm, int32(size), int32(own), int32(rank)))
 	}
 	for step := range j.steps {
 		last := int64(0)
@@ -269,19 +273,22 @@ func TestExportsOfNsightSystems(t *testing.T) {
 			[]string{"Rank 1 on node1 made the others wait", "8 of 23 times"}, "", true},
 		{"that do not tell the host and the time of day", nsightJob{noClock: true, together: true},
 			[]string{"Rank 1 on unknown host of rank 1 made the others wait"}, "each has a clock of its own", true},
+		{"without a communicator of all ranks", nsightJob{pairs: true, ranks: 4},
+			[]string{"Rank 1 on node0 made the others wait: 100 % of 120 ms waited, summed over 4 ranks"},
+			"processes are numbered in order", true},
 		{"in which nobody is late", nsightJob{late: func(int, int) int { return 0 }}, []string{"Nobody stands out"}, "", false},
 		{"with kernels of graphs", nsightJob{graph: func(step int) bool { return step%2 == 1 }},
 			[]string{"Not known who made the others wait: of 24 of 48 kernels of NCCL, the traces do not name the process group"},
 			"", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.job.ranks, c.job.steps = 2, 24
+			c.job.ranks, c.job.steps = max(c.job.ranks, 2), 24
 			if c.job.late == nil {
 				c.job.late = lateOne
 			}
 			in, tables := writeMade(t, c.job.files())
 			res, report := importTorch(t, in, &Options{Tables: tables})
-			testkit.Check(t, res.Malformed == 0 && res.Processes == 2, "%+v", res)
+			testkit.Check(t, res.Malformed == 0 && res.Processes == c.job.ranks, "%+v", res)
 			testkit.Equal(t, len(res.NotUsed) > 0, c.job.graph != nil, "not all is used")
 			testkit.Contains(t, report.Verdict.Text, c.says...)
 			testkit.Contains(t, strings.Join(res.Problems, "\n"), c.problem)
@@ -299,7 +306,7 @@ func TestExportsOfNsightSystemsThatCannotBeImported(t *testing.T) {
 	}{
 		{"without NVTX", nsightJob{noRanges: true}, "has 3 kernels of NCCL, but no NVTX ranges of NCCL, so it is not known " +
 			"which calls and communicators they are of: record with `nsys profile -t cuda,nvtx`"},
-		{"without payloads", nsightJob{noPayload: true}, "export with `nsys export --type sqlite --include-blobs true`"},
+		{"without payloads", nsightJob{noPayload: true}, "export with `nsys export --type sqlite --include-blobs=true`"},
 		{"without schemas of payloads", nsightJob{without: "NVTX_PAYLOAD_SCHEMA_ENTRIES"}, "do not say which communicators"},
 		{"recorded later", nsightJob{noInit: true}, "let nsys record from the start of the job"},
 		{"without kernels", nsightJob{without: "CUPTI_ACTIVITY_KIND_KERNEL"}, "has no kernels of NCCL: record with"},
@@ -317,9 +324,12 @@ func TestExportsOfNsightSystemsThatCannotBeImported(t *testing.T) {
 // lateOne is by how much rank 1 is late.
 func lateOne(rank, step int) int { return everyThird(rank+1, step) }
 
+// lateAlways is the same for a rank that is late each time.
+func lateAlways(rank, _ int) int { return 15 * rank }
+
 // What the program that reads SQLite is asked for, and what it answers, is what its own tests have.
 func TestRowsInTestdata(t *testing.T) {
-	job := &nsightJob{ranks: 2, steps: 6, together: true, late: lateOne}
+	job := &nsightJob{ranks: 2, steps: 12, together: true, late: lateAlways}
 	request := testkit.Value(json.Marshal(slices.Concat(nsightTables, rocpdTables)))(t)
 	file := job.files()[0]
 	golden.Text(t, "testdata/sqlite/request.json", string(request)+"\n")

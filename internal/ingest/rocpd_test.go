@@ -174,7 +174,7 @@ func TestDatabasesOfRocprofv3ThatCannotBeImported(t *testing.T) {
 // The program that reads SQLite has the same rows in its tests.
 func TestRowsOfRocprofv3InTestdata(t *testing.T) {
 	request := testkit.Value(json.Marshal(slices.Concat(nsightTables, rocpdTables)))(t)
-	file := (&rocpdJob{ranks: 2, steps: 6, merged: true, late: lateOne}).files()[0]
+	file := (&rocpdJob{ranks: 2, steps: 12, merged: true, late: lateAlways}).files()[0]
 	golden.Text(t, "testdata/sqlite/rocpd.sql", sqlOf(file))
 	golden.Text(t, "testdata/sqlite/rocpd.rows", testkit.Value(rowsOf(file, request))(t))
 }

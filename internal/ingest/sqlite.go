@@ -41,8 +41,10 @@ func FindQueryProgram(instead string) (string, error) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		return path, nil
 	}
-	return "", fmt.Errorf("%s is missing, the program that contains %s", path, instead)
+	return "", fmt.Errorf("%s %w that contains %s", path, errNoProgram, instead)
 }
+
+var errNoProgram = errors.New("is missing, the program")
 
 // programTables are read by QueryProgram, beside the tool.
 type programTables struct{}
@@ -230,6 +232,9 @@ func (im *importer) readSQLite(path string) error {
 		if failed = formats[which].addRow(&own); failed != nil {
 			break
 		}
+	}
+	if errors.Is(failed, errNoProgram) {
+		return fmt.Errorf("%s is a SQLite file: %w", path, failed)
 	}
 	for i, format := range formats {
 		if failed != nil || !seen[i] {

@@ -299,10 +299,7 @@ func (im *importer) joinTraced() {
 			world = max(world, c.size)
 		}
 	}
-	for _, p := range im.traced {
-		p.world = world
-		im.findRank(p)
-	}
+	numbered := im.findRanks(&world)
 	groups, listed := make(map[uint64]*profiledGroup), 0
 	for _, p := range im.traced {
 		for _, id := range slices.Sorted(maps.Keys(p.comms)) {
@@ -313,7 +310,7 @@ func (im *importer) joinTraced() {
 				g = &profiledGroup{name: fmt.Sprintf("%#x", id), id: id, ranks: make([]int, c.size)}
 				for i := range g.ranks {
 					g.ranks[i] = -2 - i
-					if c.size == world {
+					if c.size == world && numbered {
 						g.ranks[i] = i
 					}
 				}
@@ -340,20 +337,34 @@ func (im *importer) joinTraced() {
 	im.traced = nil
 }
 
-// findRank finds a process's rank in the job: that in the largest communicator, or that in the file's name.
-func (im *importer) findRank(p *tracedProcess) {
-	for _, id := range slices.Sorted(maps.Keys(p.comms)) {
-		if c := p.comms[id]; c.size == p.world && !c.several {
-			p.rank = c.rank
-			return
+// findRanks finds the processes' ranks in the job: those in the largest communicator, if they have the same one, or
+// those in the files' names. Otherwise it numbers them, and returns false.
+func (im *importer) findRanks(world *int) bool {
+	of := make(map[uint64]bool)
+	for _, p := range im.traced {
+		for _, id := range slices.Sorted(maps.Keys(p.comms)) {
+			if c := p.comms[id]; c.size == *world && !c.several && p.rank < 0 {
+				p.rank, of[id] = c.rank, true
+			}
+		}
+		name := torchRankName.FindAllStringSubmatch(filepath.Base(p.path), -1)
+		alone := !slices.ContainsFunc(im.traced, func(o *tracedProcess) bool { return o != p && o.path == p.path })
+		if p.rank < 0 && len(name) == 1 && alone {
+			p.rank, _ = strconv.Atoi(name[0][1])
+			im.problem("%s does not say its rank: it is taken to be %d, by the file's name", p.path, p.rank)
 		}
 	}
-	name := torchRankName.FindAllStringSubmatch(filepath.Base(p.path), -1)
-	alone := !slices.ContainsFunc(im.traced, func(o *tracedProcess) bool { return o != p && o.path == p.path })
-	if len(name) == 1 && alone {
-		p.rank, _ = strconv.Atoi(name[0][1])
-		im.problem("%s does not say its rank: it is taken to be %d, by the file's name", p.path, p.rank)
+	if len(of) > 1 {
+		im.problem("the files do not have one communicator of all ranks: their processes are numbered in order")
+		*world = max(*world, len(im.traced))
+		for i, p := range im.traced {
+			p.rank = i
+		}
 	}
+	for _, p := range im.traced {
+		p.world = *world
+	}
+	return len(of) <= 1
 }
 
 // joinedKernels adds the profile of a process, or says why it is of no use.
