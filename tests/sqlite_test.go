@@ -28,7 +28,7 @@ func TestSQLiteFilesOfProfilers(t *testing.T) {
 		path := filepath.Join(t.TempDir(), name+".db")
 		run := exec.Command(python, "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.stdin.read())",
 			path)
-		run.Stdin = bytes.NewReader(testkit.Read(t, "../internal/ingest/testdata/sqlite/"+name+".sql"))
+		run.Stdin = bytes.NewReader(testkit.Read(t, "../cmd/nccl-otf2-query/testdata/"+name+".sql"))
 		testkit.Output(t, run)
 		out := testkit.Output(t, exec.Command(builtFile(t, "nccl-otf2"), "report", path))
 		testkit.Contains(t, string(out), "Rank 1 on node0 made the others wait: 100 %", rests)

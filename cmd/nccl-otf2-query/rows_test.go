@@ -14,8 +14,8 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// fixtures are the tables that the tests of nccl-otf2 import make up, and the rows that they expect of them.
-const fixtures = "../../internal/ingest/testdata/sqlite"
+// fixtures are the tables that the tests of internal/ingest make up, and the rows that they expect of them.
+const fixtures = "testdata"
 
 // fixture reads one of the fixtures.
 func fixture(t *testing.T, name string) string {

@@ -332,9 +332,9 @@ func TestRowsInTestdata(t *testing.T) {
 	job := &nsightJob{ranks: 2, steps: 12, together: true, late: lateAlways}
 	request := testkit.Value(json.Marshal(slices.Concat(nsightTables, rocpdTables)))(t)
 	file := job.files()[0]
-	golden.Text(t, "testdata/sqlite/request.json", string(request)+"\n")
-	golden.Text(t, "testdata/sqlite/nsight.sql", sqlOf(file))
-	golden.Text(t, "testdata/sqlite/nsight.rows", testkit.Value(rowsOf(file, request))(t))
+	golden.Text(t, "../../cmd/nccl-otf2-query/testdata/request.json", string(request)+"\n")
+	golden.Text(t, "../../cmd/nccl-otf2-query/testdata/nsight.sql", sqlOf(file))
+	golden.Text(t, "../../cmd/nccl-otf2-query/testdata/nsight.rows", testkit.Value(rowsOf(file, request))(t))
 }
 
 // textTables is what the program that reads SQLite writes for every file.
@@ -379,7 +379,7 @@ func TestWithoutQueryProgram(t *testing.T) {
 // FuzzRows imports rows of tables, whatever they hold.
 func FuzzRows(f *testing.F) {
 	for _, name := range []string{"nsight", "rocpd"} {
-		f.Add(testkit.Read(f, "testdata/sqlite/"+name+".rows"))
+		f.Add(testkit.Read(f, "../../cmd/nccl-otf2-query/testdata/"+name+".rows"))
 	}
 	request := testkit.Value(json.Marshal(slices.Concat(nsightTables, rocpdTables)))(f)
 	for _, file := range [][]*madeTable{(&nsightJob{ranks: 2, steps: 2, group: true, text: true, together: true}).files()[0],

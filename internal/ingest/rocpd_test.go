@@ -175,6 +175,6 @@ func TestDatabasesOfRocprofv3ThatCannotBeImported(t *testing.T) {
 func TestRowsOfRocprofv3InTestdata(t *testing.T) {
 	request := testkit.Value(json.Marshal(slices.Concat(nsightTables, rocpdTables)))(t)
 	file := (&rocpdJob{ranks: 2, steps: 12, merged: true, late: lateAlways}).files()[0]
-	golden.Text(t, "testdata/sqlite/rocpd.sql", sqlOf(file))
-	golden.Text(t, "testdata/sqlite/rocpd.rows", testkit.Value(rowsOf(file, request))(t))
+	golden.Text(t, "../../cmd/nccl-otf2-query/testdata/rocpd.sql", sqlOf(file))
+	golden.Text(t, "../../cmd/nccl-otf2-query/testdata/rocpd.rows", testkit.Value(rowsOf(file, request))(t))
 }
