@@ -131,8 +131,8 @@ func (f *nsightFile) checkColumns(row *tableRow) error {
 	return nil
 }
 
-// process returns a process of the file.
-func (f *nsightFile) process(id int64) *tracedProcess {
+// processOf returns a process of the file.
+func (f *nsightFile) processOf(id int64) *tracedProcess {
 	return keyed.EntryMade(f.processes, id, func() *tracedProcess {
 		p := newTraced(f.path, description.FromNsight, nsightLacks, &nsightAdvice)
 		p.seen.pid = int(id >> 24 & threadMask)
@@ -150,7 +150,7 @@ func (f *nsightFile) addKernel(c []cell) error {
 	if short := f.strings[c[7].number]; name == "" || isNCCLKernel(short) {
 		name = short
 	}
-	return f.process(c[2].number).addKernel(name, c[3].number, tracedKernel{stream: uint64(c[4].number),
+	return f.processOf(c[2].number).addKernel(name, c[3].number, tracedKernel{stream: uint64(c[4].number),
 		correlation: c[5].number, timeSpan: timeSpan{begin: c[0].number, end: c[1].number}})
 }
 
@@ -243,8 +243,8 @@ func (c *tracedCall) addPayload(values map[string][]byte) bool {
 	return fine
 }
 
-// finish returns the file's processes, with its clock.
-func (f *nsightFile) finish(im *importer) ([]*tracedProcess, error) {
+// closeFile returns the file's processes, with its clock.
+func (f *nsightFile) closeFile(im *importer) ([]*tracedProcess, error) {
 	if f.base < 0 || f.base > maxSpan || f.monotonic < 0 || f.monotonic > maxSpan {
 		return nil, errors.New("the start of its session is no time of a clock")
 	}

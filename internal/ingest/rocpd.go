@@ -14,8 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 )
 
-// Databases of rocprofv3 (rocpd, schema 3: rocpd_tables.sql in rocprofiler-sdk), one for each process or several merged.
-// Names of tables end in the id of their database, within which ids in rows are unique. Times are ns since the host
+// Databases of rocprofv3 (rocpd, schema 3: rocpd_tables.sql in rocprofiler-sdk), one for each process, or merged. Names
+// of tables end in the id of their database, within which ids in rows are unique. Times are ns since the host
 // booted. The event of a kernel has the stack_id of the call that launched it.
 var rocpdTables = []wantedTable{
 	{Name: "rocpd_string_", Prefix: true, Columns: []string{"id", "string"}},
@@ -86,8 +86,8 @@ func newRocpdFile(path string) *rocpdFile {
 	return &rocpdFile{path: path, parts: make(map[string]*rocpdPart)}
 }
 
-// part returns the part that a table belongs to.
-func (f *rocpdFile) part(row *tableRow) *rocpdPart {
+// partOf returns the part that a table belongs to.
+func (f *rocpdFile) partOf(row *tableRow) *rocpdPart {
 	return keyed.EntryMade(f.parts, strings.TrimPrefix(row.table, rocpdTables[row.place].Name), func() *rocpdPart {
 		p := &rocpdPart{nodes: make(map[int64]int64), pids: make(map[int64]int64), devices: make(map[int64]int64),
 			processes: make(map[int64]*tracedProcess), stacks: make(map[int64]int64),
@@ -102,7 +102,7 @@ func (f *rocpdFile) part(row *tableRow) *rocpdPart {
 
 // addRow adds a row.
 func (f *rocpdFile) addRow(row *tableRow) error {
-	p, c := f.part(row), row.cells
+	p, c := f.partOf(row), row.cells
 	switch {
 	case c == nil:
 		if row.place == rocpdKernels && !row.hasColumn("start") {
@@ -128,7 +128,7 @@ func (f *rocpdFile) addRow(row *tableRow) error {
 		if isNCCLKernel(name) {
 			p.stacks[c[6].number] = 0
 		}
-		return p.process(f.path, c[2].number).addKernel(name, p.devices[c[3].number], tracedKernel{
+		return p.processOf(f.path, c[2].number).addKernel(name, p.devices[c[3].number], tracedKernel{
 			stream: uint64(c[5].number), correlation: c[6].number,
 			timeSpan: timeSpan{begin: c[0].number, end: c[1].number}})
 	case rocpdRegions:
@@ -145,8 +145,8 @@ func (f *rocpdFile) addRow(row *tableRow) error {
 	return nil
 }
 
-// process returns a process by its id.
-func (p *rocpdPart) process(path string, id int64) *tracedProcess {
+// processOf returns a process by its id.
+func (p *rocpdPart) processOf(path string, id int64) *tracedProcess {
 	return keyed.EntryMade(p.processes, id, func() *tracedProcess {
 		made := newTraced(path, description.FromROCpd, rocpdLacks, &rocpdAdvice)
 		made.host, made.seen.pid = p.texts[rocpdNodes][p.nodes[id]], int(max(p.pids[id], 0))
@@ -210,8 +210,8 @@ func (c *tracedCall) addArgument(name, value string) bool {
 	return true
 }
 
-// finish returns the file's processes.
-func (f *rocpdFile) finish(*importer) (all []*tracedProcess, err error) {
+// closeFile returns the file's processes.
+func (f *rocpdFile) closeFile(*importer) (all []*tracedProcess, err error) {
 	for _, part := range f.order {
 		for _, event := range slices.Sorted(maps.Keys(part.regions)) {
 			r := part.regions[event]
@@ -271,8 +271,8 @@ func (im *importer) checkGuesses() {
 			ranks[p.calls[at].rank] = true
 		}
 		if uint64(len(ranks)) == id>>1 && len(processes) == len(ranks) {
-			im.problem("rocprofv3 does not name communicators: the only one of each of %d processes is taken to be the "+
-				"same, as size and ranks fit", len(ranks))
+			im.problem("rocprofv3 does not name communicators: the only one of each of %d processes is taken to be "+
+				"the same, as size and ranks fit", len(ranks))
 			continue
 		}
 		for _, p := range processes {

@@ -208,7 +208,7 @@ func eachTableRow(in io.Reader, wanted []wantedTable, take func(*tableRow) bool)
 // sqliteFormat is a profiler's form of tables.
 type sqliteFormat interface {
 	addRow(*tableRow) error
-	finish(*importer) ([]*tracedProcess, error)
+	closeFile(*importer) ([]*tracedProcess, error)
 }
 
 // readSQLite reads a SQLite file of a profiler. Its processes are written when all files have been read.
@@ -240,7 +240,7 @@ func (im *importer) readSQLite(path string) error {
 		if failed != nil || !seen[i] {
 			continue
 		}
-		processes, err := format.finish(im)
+		processes, err := format.closeFile(im)
 		im.traced = append(im.traced, processes...)
 		im.addProfiles(path, err)
 		return nil

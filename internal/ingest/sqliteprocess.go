@@ -119,8 +119,8 @@ func kernelFunction(name string) string {
 	return name[:len(name)-len(strings.TrimLeft(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"))]
 }
 
-// fits reports whether a kernel may be of a call, by its name.
-func (k *tracedKernel) fits(c *tracedCall) bool {
+// fitsCall reports whether a kernel may be of a call, by its name.
+func (k *tracedKernel) fitsCall(c *tracedCall) bool {
 	switch k.function {
 	case c.function, "", "Generic":
 		return true
@@ -171,9 +171,9 @@ func (p *tracedProcess) arrangeCalls() {
 	}
 }
 
-// enclosing returns the innermost call of a thread that was under way at a time, and its place among the thread's; nil
-// if there is none.
-func (p *tracedProcess) enclosing(tid int32, time int64) (int, *tracedCall) {
+// findEnclosing returns the innermost call of a thread that was under way at a time, and its place among the thread's;
+// nil if there is none.
+func (p *tracedProcess) findEnclosing(tid int32, time int64) (int, *tracedCall) {
 	const deepest = 16
 	all := p.threads[tid]
 	at := sort.Search(len(all), func(i int) bool { return all[i].begin > time })
@@ -185,8 +185,8 @@ func (p *tracedProcess) enclosing(tid int32, time int64) (int, *tracedCall) {
 	return 0, nil
 }
 
-// grouped returns the operations that the group call at a place of a thread has ended.
-func (p *tracedProcess) grouped(tid int32, at int) (calls []*tracedCall) {
+// findGrouped returns the operations that the group call at a place of a thread has ended.
+func (p *tracedProcess) findGrouped(tid int32, at int) (calls []*tracedCall) {
 	all := p.threads[tid]
 	for i, depth := at-1, 1; i >= 0; i-- {
 		switch c := all[i]; {
@@ -221,7 +221,7 @@ func (p *tracedProcess) joinKernels(groups map[uint64]*profiledGroup) {
 	for i := range p.kernels {
 		k := &p.kernels[i]
 		launch, known := p.launches[k.correlation]
-		at, call := p.enclosing(launch.tid, launch.begin)
+		at, call := p.findEnclosing(launch.tid, launch.begin)
 		if !known || call == nil {
 			nameless = append(nameless, k.begin)
 			continue
@@ -237,7 +237,7 @@ func (p *tracedProcess) joinKernels(groups map[uint64]*profiledGroup) {
 		call := p.threads[where.tid][where.at]
 		calls := []*tracedCall{call}
 		if !call.isOperation() {
-			calls = p.grouped(where.tid, where.at)
+			calls = p.findGrouped(where.tid, where.at)
 		}
 		if !p.assignKernels(kernels, calls, groups) {
 			for _, k := range kernels {
@@ -263,7 +263,7 @@ func (p *tracedProcess) assignKernels(kernels []*tracedKernel, calls []*tracedCa
 	fit := len(calls) > 0
 	for i, c := range calls {
 		k := kernels[min(i, len(kernels)-1)]
-		fit = fit && k.fits(c) && groups[c.comm] != nil && !p.comms[c.comm].several && c.comm == calls[0].comm
+		fit = fit && k.fitsCall(c) && groups[c.comm] != nil && !p.comms[c.comm].several && c.comm == calls[0].comm
 	}
 	messages := !slices.ContainsFunc(calls, func(c *tracedCall) bool { return !c.isMessage() })
 	if !fit || len(calls) > 1 && len(kernels) != len(calls) && !(messages && len(kernels) == 1) {
