@@ -340,7 +340,7 @@ func (j *profiledJob) writeTrace(t *profile) error {
 	w := &profileWriter{trace: t, comms: make(map[uint64]commKey), next: make(map[commKey]uint64), minimal: &minimal{
 		identity: fmt.Sprintf("%s, rank %d", t.from, t.rank), pid: t.seen.pid, host: j.hosts[t],
 		epoch: micros{t.base, true},
-		work: &t.work, format: &format{from: t.from, lacks: t.lacks, unpaired: true},
+		work:  &t.work, format: &format{from: t.from, lacks: t.lacks, unpaired: true},
 		world: provenance.Launcher{Name: "imported", Rank: t.rank, Size: j.world}}}
 	for _, id := range j.ids {
 		if slices.ContainsFunc(j.members[id], func(m *groupMember) bool { return m.trace == t }) {
