@@ -187,6 +187,12 @@ type ThumbnailSample struct {
 	Values   []uint64 // beside Thumbnail.Refs
 }
 
+// Record ids of thumbnail files.
+const (
+	thumbnailHeader = 10
+	thumbnailSample = 11
+)
+
 // Thumbnail reads thumbnail i, of Anchor.Thumbnails. With an error it returns what came before it.
 func (a *Archive) Thumbnail(i uint32) (*Thumbnail, error) {
 	t := &Thumbnail{}

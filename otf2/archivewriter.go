@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 )
 
@@ -24,15 +23,6 @@ type ArchiveOptions struct {
 	MachineName, Creator, Description string
 	Properties                        []Property
 	TraceID                           uint64 // 0: a random one
-
-	// CheckNesting is EventWriterOptions.CheckNesting of every event writer.
-	CheckNesting bool
-
-	// CheckReferences rejects, with a *ReferenceError, definitions and events that refer to something undefined, and,
-	// with an *AttributeTypeError, event attributes of another type than their definition has. Ids in events count
-	// after mapping, so that a location's mapping tables must be set before its events. It costs several times the
-	// writing itself.
-	CheckReferences bool
 }
 
 // ArchiveWriter writes a whole archive from one process. Its parts are written in any order; Close completes what is
@@ -45,16 +35,11 @@ type ArchiveWriter struct {
 	base   string // path of the locations' folder, and of the archive's files without their extensions
 	opts   ArchiveOptions
 	defs   *GlobalDefWriter
-	known  *references // nil unless references are checked
 
-	mu         sync.Mutex
-	events     map[LocationRef]*EventWriter
-	snapshots  map[LocationRef]*SnapshotWriter
-	locals     map[LocationRef]*localMaps // locations whose definitions are written
-	markers    *MarkerWriter
-	thumbnails uint32
-	locations  []definedLocation
-	closed     bool
+	mu        sync.Mutex
+	events    map[LocationRef]*EventWriter
+	locations []definedLocation
+	closed    bool
 }
 
 // definedLocation is a location that has its definition.
@@ -71,8 +56,7 @@ func Create(dir, name string, opts *ArchiveOptions) (*ArchiveWriter, error) {
 	}
 	a := &ArchiveWriter{
 		base: filepath.Join(dir, name), anchor: filepath.Join(dir, name+".otf2"),
-		events: map[LocationRef]*EventWriter{}, snapshots: map[LocationRef]*SnapshotWriter{},
-		locals: map[LocationRef]*localMaps{},
+		events: map[LocationRef]*EventWriter{},
 	}
 	if opts != nil {
 		a.opts = *opts
@@ -97,9 +81,6 @@ func Create(dir, name string, opts *ArchiveOptions) (*ArchiveWriter, error) {
 		return nil, errors.Join(err, os.Remove(a.base))
 	}
 	a.defs = defs
-	if a.opts.CheckReferences {
-		a.known = newReferences()
-	}
 	defs.watch = a.definition
 	return a, nil
 }
@@ -122,11 +103,6 @@ func (a *ArchiveWriter) Definitions() *GlobalDefWriter { return a.defs }
 
 // definition sees every global definition before it is written.
 func (a *ArchiveWriter) definition(id uint8, fields []byte) ([]byte, int, error) {
-	if a.known != nil {
-		if err := a.known.definition(id, fields); err != nil {
-			return fields, -1, err
-		}
-	}
 	if DefKind(id) != DefLocation {
 		return fields, -1, nil
 	}
@@ -174,103 +150,23 @@ func (a *ArchiveWriter) Events(loc LocationRef) (*EventWriter, error) {
 	if w := a.events[loc]; w != nil {
 		return w, nil
 	}
-	w, err := CreateEventWriter(locationFile(a.base, loc, ".evt"),
-		&EventWriterOptions{ChunkSize: a.opts.EventChunkSize, CheckNesting: a.opts.CheckNesting})
-	if err != nil {
-		return nil, err
-	}
-	if a.known != nil {
-		w.check = newReferenceCheck(a.known, loc)
-		w.check.reader.maps = a.locals[loc]
-		w.careful = true
-	}
-	a.events[loc] = w
-	return w, nil
-}
-
-// LocalDefs writes a location's mapping tables and clock offsets, see [WriteLocalDefs], once for each location that
-// has any. With CheckReferences it must come before the location's first event.
-func (a *ArchiveWriter) LocalDefs(loc LocationRef, maps []*MappingTable, clocks []ClockOffset) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.checkLocation(loc); err != nil {
-		return err
-	}
-	if a.locals[loc] != nil {
-		return fmt.Errorf("otf2: second local definitions of location %d: %w", loc, ErrInvalid)
-	}
-	w := a.events[loc]
-	if w != nil && w.check != nil && w.events > 0 {
-		return fmt.Errorf("otf2: mapping tables of location %d after its first event: %w", loc, ErrInvalid)
-	}
-	if err := WriteLocalDefs(locationFile(a.base, loc, ".def"), maps, clocks, a.opts.DefChunkSize); err != nil {
-		return err
-	}
-	var tables []MappingTable
-	for _, m := range maps {
-		if m != nil && m.Type < mappingTypes {
-			tables = append(tables, *m)
-		}
-	}
-	a.locals[loc] = newLocalMaps(tables, nil, 0) // times are checked as they are
-	if w != nil && w.check != nil {
-		w.check.reader.maps = a.locals[loc]
-	}
-	return nil
-}
-
-// Markers returns the writer of the archive's markers, made at the first call; Close closes it.
-func (a *ArchiveWriter) Markers() (*MarkerWriter, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.checkLocation(0); err != nil || a.markers != nil {
-		return a.markers, err
-	}
-	w, err := CreateMarkerWriter(a.base+".marker", a.opts.DefChunkSize)
+	w, err := a.createEvents(loc)
 	if err == nil {
-		a.markers = w
+		a.events[loc] = w
 	}
 	return w, err
 }
 
-// Snapshots returns the writer of a location's snapshots, made at the first call; Close closes it. The anchor gets
-// the largest number of snapshots that a location has.
-func (a *ArchiveWriter) Snapshots(loc LocationRef) (*SnapshotWriter, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.checkLocation(loc); err != nil {
-		return nil, err
-	}
-	if w := a.snapshots[loc]; w != nil {
-		return w, nil
-	}
-	w, err := CreateSnapshotWriter(locationFile(a.base, loc, ".snap"), a.opts.EventChunkSize)
-	if err == nil {
-		a.snapshots[loc] = w
-	}
-	return w, err
-}
-
-// Thumbnail writes the next thumbnail, see [WriteThumbnail].
-func (a *ArchiveWriter) Thumbnail(t *Thumbnail) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.checkLocation(0); err != nil {
-		return err
-	}
-	err := WriteThumbnail(a.base+"."+strconv.FormatUint(uint64(a.thumbnails), 10)+".thumb", t)
-	if err == nil {
-		a.thumbnails++
-	}
-	return err
+// createEvents makes the event file of a location.
+func (a *ArchiveWriter) createEvents(loc LocationRef) (*EventWriter, error) {
+	return CreateEventWriter(locationFile(a.base, loc, ".evt"), &EventWriterOptions{ChunkSize: a.opts.EventChunkSize})
 }
 
 // Close closes all writers, gives every defined location the files that readers want, fills in the locations'
 // numbers of events, and writes the anchor.
 //
-// If a file cannot be completed, or a location with events or snapshots is not defined (ErrInvalid), there is no
-// anchor: the errors are returned and the files stay as they are. Regions left open (*NestingError) and snapshots
-// that were not ended are reported too, but do not keep the archive from being completed.
+// If a file cannot be completed, or a location with events is not defined (ErrInvalid), there is no anchor: the errors
+// are returned and the files stay as they are.
 func (a *ArchiveWriter) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -278,51 +174,30 @@ func (a *ArchiveWriter) Close() error {
 		return err
 	}
 	a.closed = true
-	fatal, remarks := a.closeWriters()
-	anchor := a.head()
-	for _, w := range a.snapshots {
-		anchor.Snapshots = max(anchor.Snapshots, w.snapshots)
-	}
-	if a.markers != nil && !a.markers.closed {
-		if err := a.markers.Close(); err != nil {
-			fatal = append(fatal, err)
-		}
-	}
-	fatal = append(fatal, a.completeLocations()...)
-	if len(fatal) > 0 {
+	failures := append(a.closeEvents(), a.completeLocations()...)
+	if len(failures) > 0 {
 		a.defs.Abort()
-		return errors.Join(append(fatal, remarks...)...)
+		return errors.Join(failures...)
 	}
-	anchor.Locations, anchor.GlobalDefs, anchor.Thumbnails = uint64(len(a.locations)), a.defs.Count(), a.thumbnails
+	anchor := a.head()
+	anchor.Locations, anchor.GlobalDefs = uint64(len(a.locations)), a.defs.Count()
 	if err := a.defs.Close(); err != nil {
-		return errors.Join(append([]error{err}, remarks...)...)
+		return err
 	}
-	if err := WriteAnchor(a.anchor, anchor); err != nil {
-		remarks = append([]error{err}, remarks...)
-	}
-	return errors.Join(remarks...)
+	return WriteAnchor(a.anchor, anchor)
 }
 
-// closeWriters closes the writers of the locations. Failures of files are fatal for the archive; remarks concern what
-// was written.
-func (a *ArchiveWriter) closeWriters() (fatal, remarks []error) {
-	done := func(file *EventWriter, closing func() error) {
-		if !file.closed {
-			if err := closing(); err != nil && file.broken == nil {
-				remarks = append(remarks, err)
-			}
-		}
-		if file.broken != nil {
-			fatal = append(fatal, file.broken)
-		}
-	}
+// closeEvents closes the writers of the locations.
+func (a *ArchiveWriter) closeEvents() (failures []error) {
 	for _, w := range a.events {
-		done(w, w.Close)
+		if !w.closed {
+			_ = w.Close() // broken has its error
+		}
+		if w.broken != nil {
+			failures = append(failures, w.broken)
+		}
 	}
-	for _, w := range a.snapshots {
-		done(&w.file, w.Close)
-	}
-	return fatal, remarks
+	return failures
 }
 
 // Abort abandons the archive: it closes all files and writes no anchor and no global definitions. The locations' files
@@ -334,10 +209,7 @@ func (a *ArchiveWriter) Abort() {
 		return
 	}
 	a.closed = true
-	a.closeWriters()
-	if a.markers != nil {
-		a.markers.Abort()
-	}
+	a.closeEvents()
 	a.defs.Abort()
 }
 
@@ -348,8 +220,7 @@ func (a *ArchiveWriter) completeLocations() (failures []error) {
 		defined[l.ref] = true
 		w := a.events[l.ref]
 		if w == nil { // readers want a file also of a location without events
-			empty, err := CreateEventWriter(locationFile(a.base, l.ref, ".evt"),
-				&EventWriterOptions{ChunkSize: a.opts.EventChunkSize})
+			empty, err := a.createEvents(l.ref)
 			if err == nil {
 				err = empty.Close()
 			}
@@ -359,28 +230,14 @@ func (a *ArchiveWriter) completeLocations() (failures []error) {
 		} else if l.reserve >= 0 {
 			a.defs.fill(l.reserve, w.Events())
 		}
-		if a.locals[l.ref] == nil {
-			if err := WriteLocalDefs(locationFile(a.base, l.ref, ".def"), nil, nil, a.opts.DefChunkSize); err != nil {
-				failures = append(failures, err)
-			}
-		}
-		if len(a.snapshots) > 0 && a.snapshots[l.ref] == nil {
-			s, err := CreateSnapshotWriter(locationFile(a.base, l.ref, ".snap"), a.opts.EventChunkSize)
-			if err == nil {
-				err = s.Close()
-			}
-			if err != nil {
-				failures = append(failures, err)
-			}
+		if err := WriteLocalDefs(locationFile(a.base, l.ref, ".def"), nil, nil, a.opts.DefChunkSize); err != nil {
+			failures = append(failures, err)
 		}
 	}
-	undefined := slices.Collect(maps.Keys(a.events))
-	undefined = slices.AppendSeq(undefined, maps.Keys(a.snapshots))
-	undefined = slices.AppendSeq(undefined, maps.Keys(a.locals))
-	undefined = slices.DeleteFunc(undefined, func(loc LocationRef) bool { return defined[loc] })
-	slices.Sort(undefined)
-	for _, loc := range slices.Compact(undefined) {
-		failures = append(failures, fmt.Errorf("otf2: location %d has files but no definition: %w", loc, ErrInvalid))
+	for _, loc := range slices.Sorted(maps.Keys(a.events)) {
+		if !defined[loc] {
+			failures = append(failures, fmt.Errorf("otf2: location %d has files but no definition: %w", loc, ErrInvalid))
+		}
 	}
 	return failures
 }

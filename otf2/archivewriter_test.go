@@ -5,11 +5,11 @@ package otf2_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -20,12 +20,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2print"
 )
 
-// wholeArchive writes an archive with every kind of file by an ArchiveWriter, checks on, and closes it.
+// wholeArchive writes an archive with every kind of file, most of it by an ArchiveWriter.
 func wholeArchive(t testing.TB, dir string, calls int) string {
 	t.Helper()
 	a := testkit.Value(otf2.Create(dir, "whole", &otf2.ArchiveOptions{
 		EventChunkSize: otf2.MinChunkSize, MachineName: "m", Creator: "test", Description: "whole archive",
-		Properties: []otf2.Property{{Name: "SAMPLE::KIND", Value: "whole"}}, CheckNesting: true, CheckReferences: true,
+		Properties: []otf2.Property{{Name: "SAMPLE::KIND", Value: "whole"}},
 	}))(t)
 	d := a.Definitions()
 	testkit.Must(t, d.ClockProperties(1e9, 0, 1<<40, 1_700_000_000_000_000_000))
@@ -55,11 +55,6 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 	testkit.Must(t, d.Parameter(2, 7, otf2.ParameterTypeUint64))
 
 	for _, loc := range []otf2.LocationRef{0, 1 << 32} {
-		if loc == 0 {
-			testkit.Must(t, a.LocalDefs(loc, []*otf2.MappingTable{otf2.NewSparseMapping(
-				otf2.MappingRegion, map[uint64]uint64{99: 0})},
-				[]otf2.ClockOffset{{Time: 1000, Offset: 5}, {Time: 2000, Offset: 6}}))
-		}
 		w := testkit.Value(a.Events(loc))(t)
 		again, err := a.Events(loc)
 		if testkit.Must(t, err); again != w {
@@ -86,7 +81,27 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 		}
 	}
 
-	s := testkit.Value(a.Snapshots(0))(t)
+	testkit.Must(t, a.Close())
+	err := a.Close()
+	testkit.Check(t, errors.Is(err, otf2.ErrClosed), "second Close: %v", err)
+	addParts(t, a.Path(), locations)
+	return a.Path()
+}
+
+// addParts adds the kinds of files to an archive that an ArchiveWriter does not write.
+func addParts(t testing.TB, anchor string, locations []otf2.LocationRef) {
+	t.Helper()
+	base := strings.TrimSuffix(anchor, ".otf2")
+	testkit.Must(t, otf2.WriteLocalDefs(filepath.Join(base, "0.def"),
+		[]*otf2.MappingTable{otf2.NewSparseMapping(otf2.MappingRegion, map[uint64]uint64{99: 0})},
+		[]otf2.ClockOffset{{Time: 1000, Offset: 5}, {Time: 2000, Offset: 6}}, 0))
+
+	for _, loc := range locations[1:] {
+		empty := testkit.Value(otf2.CreateSnapshotWriter(filepath.Join(base, fmt.Sprintf("%d.snap", loc)),
+			otf2.MinChunkSize))(t)
+		testkit.Must(t, empty.Close())
+	}
+	s := testkit.Value(otf2.CreateSnapshotWriter(filepath.Join(base, "0.snap"), otf2.MinChunkSize))(t)
 	at := otf2.Timestamp(5000)
 	var list otf2.AttributeList
 	list.Uint64(0, 3)
@@ -111,16 +126,19 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 	testkit.Must(t, s.ParameterUnsignedInt(at, nil, 180, 2, 1<<40))
 	testkit.Must(t, s.SnapshotEnd(at, nil, 3))
 
-	m := testkit.Value(a.Markers())(t)
+	testkit.Must(t, s.Close())
+
+	m := testkit.Value(otf2.CreateMarkerWriter(base+".marker", 0))(t)
 	testkit.Must(t, m.DefMarker(0, "NCCL", "loss", otf2.MarkerSeverityHigh))
 	testkit.Must(t, m.Marker(1500, 10, 0, otf2.MarkerScopeGlobal, 1<<64-1, "3 events lost"))
-	testkit.Must(t, a.Thumbnail(&otf2.Thumbnail{Name: "calls", Description: "per region",
+	testkit.Must(t, m.Close())
+	testkit.Must(t, otf2.WriteThumbnail(base+".0.thumb", &otf2.Thumbnail{Name: "calls", Description: "per region",
 		Type: otf2.ThumbnailTypeRegion, Refs: []uint64{0},
 		Samples: []otf2.ThumbnailSample{{Baseline: 1, Values: []uint64{5}}, {Baseline: 2, Values: []uint64{1 << 33}}}}))
-	testkit.Must(t, a.Close())
-	err := a.Close()
-	testkit.Check(t, errors.Is(err, otf2.ErrClosed), "second Close: %v", err)
-	return a.Path()
+
+	head := testkit.Value(otf2.ReadAnchor(anchor))(t)
+	head.Snapshots, head.Thumbnails = 1, 1
+	testkit.Must(t, otf2.WriteAnchor(anchor, head))
 }
 
 // An archive of an ArchiveWriter has all its parts with right counts, and the reference tools read it without a
@@ -167,88 +185,6 @@ func TestPythonReadsWholeArchive(t *testing.T) {
 	testkit.Equal(t, got, want, "read")
 }
 
-// What is refused, and that the archive is as if it had not been tried.
-func TestCheckedReferences(t *testing.T) {
-	write := func(dir string, try func(d *otf2.GlobalDefWriter, w *otf2.EventWriter)) {
-		a := testkit.Value(otf2.Create(dir, "a", &otf2.ArchiveOptions{CheckReferences: true, TraceID: 1}))(t)
-		d := a.Definitions()
-		testkit.Must(t, d.ClockProperties(1e9, 0, 100, 0))
-		testkit.Must(t, d.String(0, "x"))
-		testkit.Must(t, d.String(5, "y"))
-		testkit.Must(t, d.SystemTreeNode(0, 0, 0, otf2.UndefinedSystemTreeNode))
-		testkit.Must(t, d.LocationGroup(0, 0, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup))
-		testkit.Must(t, d.Location(0, 0, otf2.LocationTypeCPUThread, 0, 0))
-		testkit.Must(t, d.Region(0, 0, 0, 0, 0, 0, 0, otf2.UndefinedString, 0, 0))
-		testkit.Must(t, d.Attribute(3, 0, otf2.TypeString, 0))
-		testkit.Must(t, a.LocalDefs(0, []*otf2.MappingTable{otf2.NewDenseMapping(
-			otf2.MappingString, []uint64{0, 5, 6})}, nil))
-		w := testkit.Value(a.Events(0))(t)
-		var list otf2.AttributeList
-		list.String(3, 1) // 5 after mapping
-		for i := range otf2.Timestamp(30_000) {
-			testkit.Must(t, w.Enter(10+i, &list, 0))
-			if try != nil && i%1000 == 0 {
-				try(d, w)
-			}
-		}
-		testkit.Must(t, w.Write(otf2.EventProgramBegin, 40_000, nil, []uint64{0, 2, 1, 0}))
-		testkit.Must(t, a.Close())
-	}
-	plain, tried := t.TempDir(), t.TempDir()
-	write(plain, nil)
-	refused := 0
-	write(tried, func(d *otf2.GlobalDefWriter, w *otf2.EventWriter) {
-		at := w.LastTime() + 1
-		var unknown, number, value, twice otf2.AttributeList
-		unknown.String(4, 0)
-		number.Uint64(3, 0)
-		value.String(3, 2)
-		twice.String(3, 0)
-		twice.String(3, 0)
-		for _, c := range []struct {
-			err  error
-			want string
-		}{
-			{d.String(0, "again"), ""}, // no reference is wrong
-			{d.Region(1, 0, 9, 0, 0, 0, 0, otf2.UndefinedString, 0, 0),
-				"otf2: definition Region: canonicalName 9 (StringRef) is not defined"},
-			{d.Comm(0, 0, 4, otf2.UndefinedComm, 0), "otf2: definition Comm: group 4 (GroupRef) is not defined"},
-			{d.Group(0, 0, otf2.GroupTypeRegions, 0, 0, []uint64{0, 8}),
-				"otf2: definition Group: members 8 (RegionRef) is not defined"},
-			{d.LocationProperty(0, 0, otf2.TypeRegion, 8),
-				"otf2: definition LocationProperty: value 8 (RegionRef) is not defined"},
-			{d.MetricInstance(0, otf2.UndefinedMetric, 0, otf2.MetricScopeLocationGroup, 6),
-				"otf2: definition MetricInstance: scope 6 (LocationGroupRef) is not defined"},
-			{w.Enter(at, nil, 8), "otf2: event of location 0 at %d Enter: region 8 (RegionRef) is not defined"},
-			{w.Leave(at, &unknown, 0),
-				"otf2: event of location 0 at %d Leave: attribute 4 (AttributeRef) is not defined"},
-			{w.Leave(at, &number, 0), "otf2: event of location 0 at %d: attribute 3 is UINT64, defined as STRING"},
-			{w.Leave(at, &value, 0),
-				"otf2: event of location 0 at %d Leave: attribute value 6 (StringRef) is not defined"},
-			{w.ProgramBegin(at, nil, 0, []otf2.StringRef{0, 1, 2}),
-				"otf2: event of location 0 at %d ProgramBegin: programArguments[2] 6 (StringRef) is not defined"},
-			{w.Leave(at, &twice, 0), "otf2: attribute 3 twice in one list: invalid argument"},
-		} {
-			if c.want == "" {
-				continue
-			}
-			refused++
-			want := strings.ReplaceAll(c.want, "%d", strconv.FormatUint(uint64(at), 10))
-			testkit.Require(t, c.err != nil && c.err.Error() == want && errors.Is(c.err, otf2.ErrInvalid),
-				"got  %v\nwant %s", c.err, want)
-		}
-	})
-	testkit.Equal(t, refused, 30*11, "refusals")
-	for _, name := range []string{"a/0.evt", "a.otf2"} {
-		a := testkit.Value(os.ReadFile(filepath.Join(plain, name)))(t)
-		b := testkit.Value(os.ReadFile(filepath.Join(tried, name)))(t)
-		if name == "a.otf2" {
-			continue // counts the repeated string
-		}
-		testkit.Check(t, bytes.Equal(a, b), "%s: %d bytes with refused events, %d without", name, len(b), len(a))
-	}
-}
-
 // Archives that cannot be begun or completed.
 func TestRefusedArchiveWriters(t *testing.T) {
 	dir := t.TempDir()
@@ -272,7 +208,7 @@ func TestRefusedArchiveWriters(t *testing.T) {
 	testkit.Check(t, errors.As(err, &size) && size.Size == 5, "chunk size 5: %v", err)
 	left, _ := os.ReadDir(dir)
 	testkit.Check(t, len(left) == 0, "left behind: %v", left)
-	a, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{CheckNesting: true})
+	a, err := otf2.Create(dir, "a", nil)
 	testkit.Must(t, err)
 	if _, err := otf2.Create(dir, "a", nil); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second archive of a name: %v", err)
@@ -282,10 +218,9 @@ func TestRefusedArchiveWriters(t *testing.T) {
 	if _, err := a.Events(otf2.UndefinedLocation); !errors.Is(err, otf2.ErrInvalid) {
 		t.Errorf("events of the undefined location: %v", err)
 	}
-	var nesting *otf2.NestingError
 	err = a.Close()
 	testkit.Check(t, errors.Is(err, otf2.ErrInvalid) &&
-		strings.Contains(err.Error(), "location 3 has files but no definition") && errors.As(err, &nesting),
+		strings.Contains(err.Error(), "location 3 has files but no definition"),
 		"Close without definition: %v", err)
 	_, err = os.Stat(a.Path())
 	testkit.Check(t, errors.Is(err, fs.ErrNotExist), "anchor of an archive that is not complete: %v", err)
@@ -293,14 +228,13 @@ func TestRefusedArchiveWriters(t *testing.T) {
 	testkit.Check(t, errors.Is(err, otf2.ErrClosed), "Events after Close: %v", err)
 
 	// A region left open does not cost the archive.
-	b := testkit.Value(otf2.Create(dir, "b", &otf2.ArchiveOptions{CheckNesting: true}))(t)
+	b := testkit.Value(otf2.Create(dir, "b", nil))(t)
 	testkit.Must(t, b.Definitions().Location(0, 0, 0, 0, 0))
 	err = b.Definitions().Location(0, 0, 0, 0, 0)
 	testkit.Check(t, errors.Is(err, otf2.ErrInvalid), "location defined twice: %v", err)
 	w = testkit.Value(b.Events(0))(t)
 	testkit.Must(t, w.Enter(1, nil, 0))
-	err = b.Close()
-	testkit.Check(t, errors.As(err, &nesting) && nesting.Depth == 1, "Close with an open region: %v", err)
+	testkit.Must(t, b.Close())
 	_, err = otf2.Open(b.Path(), nil)
 	testkit.Check(t, err == nil, "archive with an open region: %v", err)
 

@@ -6,11 +6,10 @@
 // # Writing
 //
 // [Create] begins an archive that one process writes: an [ArchiveWriter] hands out the writers of its parts, keeps the
-// counts that must agree, and writes the anchor at Close. On request it refuses references to what is not defined
-// (ArchiveOptions.CheckReferences) and regions that do not nest (CheckNesting); events that go back in time, chunk
-// sizes that readers refuse and records that fit no chunk it refuses always. Refusals are typed ([ReferenceError],
-// [AttributeTypeError], [NestingError], [TimeError], [ChunkSizeError]) or wrap [ErrInvalid] or [ErrTooLarge], and
-// nothing was written then.
+// counts that must agree, and writes the anchor at Close. Writers refuse events that go back in time, chunk sizes that
+// readers refuse, records that fit no chunk, and on request regions that do not nest (EventWriterOptions.CheckNesting).
+// Refusals are typed ([NestingError], [TimeError], [ChunkSizeError]) or wrap [ErrInvalid] or [ErrTooLarge], and nothing
+// was written then.
 //
 // Several processes write an archive without talking to each other by the parts themselves: [CreateEventWriter]
 // for each location, with ids and times of the process, and afterwards one program writes the definitions, mapping
@@ -40,8 +39,8 @@
 //	traces/<L>.evt     events of location L                       EventWriter, Archive.EventsOf
 //	traces/<L>.def     mapping tables and clock offsets of L      WriteLocalDefs, Archive.LocalDefs
 //	traces.marker      markers (optional)                         MarkerWriter, Archive.Markers
-//	traces/<L>.snap    snapshots of L (optional)                  SnapshotWriter, Archive.SnapshotsOf
-//	traces.<i>.thumb   thumbnails (optional)                      WriteThumbnail, Archive.Thumbnail
+//	traces/<L>.snap    snapshots of L (optional)                  Archive.SnapshotsOf
+//	traces.<i>.thumb   thumbnails (optional)                      Archive.Thumbnail
 //
 // Nothing in a location's files names the location, so that they can be written before its global number is known
 // and renamed. Ids in event files may be the location's own: the mapping tables turn them into global ones, and the

@@ -41,9 +41,7 @@ type EventWriter struct {
 	flushed     int       // bytes of the current chunk that are in the file, followed by an end mark there
 	file        chunkFile // the chunks before it
 
-	nesting *nesting        // nil unless asked for
-	check   *referenceCheck // nil unless asked for
-	careful bool            // endRecord has more to do: probe or check is set
+	nesting *nesting // nil unless asked for
 
 	err    error // the answer of all later calls
 	closed bool
@@ -187,40 +185,21 @@ func (w *EventWriter) ensureRoom(t Timestamp, size int) error {
 	case need >= w.size:
 		return w.nextChunk(t)
 	}
-	w.careful = true
 	w.probe = w.pos // libotf2 would write here, but one byte short of an end mark is possible
 	return nil
 }
 
 // endRecord appends the record that was encoded up to p.
 func (w *EventWriter) endRecord(p int) error {
-	if w.careful {
+	if w.probe != 0 {
 		var err error
-		if p, err = w.endCarefully(p); err != nil {
+		if p, err = w.moveToNextChunk(p); err != nil {
 			return err
 		}
 	}
 	w.pos = p
 	w.events++
 	return nil
-}
-
-// endCarefully checks the record's references, and moves a record that leaves no room for an end mark to the next
-// chunk. It returns the end of the record.
-func (w *EventWriter) endCarefully(p int) (int, error) {
-	if w.check != nil {
-		if err := w.check.event(w.buf, w.pos, p); err != nil {
-			w.refuse(w.check.last)
-			return 0, err
-		}
-		w.check.last = w.last
-	}
-
-	w.careful = w.check != nil
-	if w.probe == 0 {
-		return p, nil
-	}
-	return w.moveToNextChunk(p)
 }
 
 // refuse takes back what begin wrote for an event that is not written after all; last is the time of the event

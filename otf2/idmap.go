@@ -4,7 +4,6 @@ package otf2
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -21,15 +20,6 @@ type MappingTable struct {
 // NewDenseMapping returns a table that maps i to global[i]. The slice is kept.
 func NewDenseMapping(t MappingType, global []uint64) *MappingTable {
 	return &MappingTable{Type: t, Global: global}
-}
-
-// NewSparseMapping returns a table of the given pairs.
-func NewSparseMapping(t MappingType, pairs map[uint64]uint64) *MappingTable {
-	m := &MappingTable{Type: t, Local: slices.Sorted(maps.Keys(pairs)), Global: make([]uint64, 0, len(pairs))}
-	for _, local := range m.Local {
-		m.Global = append(m.Global, pairs[local])
-	}
-	return m
 }
 
 // OptimalMapping returns the smaller table that maps i to global[i]: nil for the identity and for no ids at all,

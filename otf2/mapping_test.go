@@ -3,6 +3,7 @@
 package otf2
 
 import (
+	"maps"
 	"math"
 	"math/big"
 	"path/filepath"
@@ -142,19 +143,21 @@ func TestNanoseconds(t *testing.T) {
 	_ = w.Definitions().String(0, "")
 	_ = w.Definitions().SystemTreeNode(0, 0, 0, UndefinedSystemTreeNode)
 	_ = w.Definitions().LocationGroup(0, 0, LocationGroupTypeProcess, 0, UndefinedLocationGroup)
-	offsets := [][]ClockOffset{nil, {{Time: 10_000, Offset: 0}, {Time: 20_000, Offset: 10_000}}}
+	offsets := []ClockOffset{{Time: 10_000, Offset: 0}, {Time: 20_000, Offset: 10_000}}
 	for l := range LocationRef(2) {
 		_ = w.Definitions().Location(l, 0, LocationTypeCPUThread, 3, 0)
-		testkit.Must(t, w.LocalDefs(l, nil, offsets[l]))
 		e := testkit.Value(w.Events(l))(t)
 		testkit.Must(t, e.Enter(10_000, nil, 0))
 		testkit.Must(t, e.BufferFlush(15_001, nil, 17_503))
 		testkit.Must(t, e.Leave(20_000, nil, 0))
 	}
-	m := testkit.Value(w.Markers())(t)
+	testkit.Must(t, w.Close())
+	base := filepath.Join(dir, "traces")
+	testkit.Must(t, WriteLocalDefs(filepath.Join(base, "1.def"), nil, offsets, 0))
+	m := testkit.Value(CreateMarkerWriter(base+".marker", 0))(t)
 	_ = m.DefMarker(0, "g", "c", MarkerSeverityLow)
 	_ = m.Marker(12_502, 2_500, 0, MarkerScopeGlobal, 1<<64-1, "")
-	testkit.Must(t, w.Close())
+	testkit.Must(t, m.Close())
 	for _, raw := range []bool{false, true} {
 		a := testkit.Value(Open(filepath.Join(dir, "traces.otf2"), &ReadOptions{Nanoseconds: true, Raw: raw}))(t)
 		want := [][]uint64{{4000, 6000, 7001, 8000}, {4000, 8000, 10002, 12000}}
@@ -180,4 +183,13 @@ func TestNanoseconds(t *testing.T) {
 			markers, err)
 	}
 	testkit.Equal(t, nanoseconds(1<<63, 3), 1<<64-1, "beyond all times")
+}
+
+// NewSparseMapping returns a table of the given pairs.
+func NewSparseMapping(t MappingType, pairs map[uint64]uint64) *MappingTable {
+	m := &MappingTable{Type: t, Local: slices.Sorted(maps.Keys(pairs)), Global: make([]uint64, 0, len(pairs))}
+	for _, local := range m.Local {
+		m.Global = append(m.Global, pairs[local])
+	}
+	return m
 }

@@ -21,8 +21,9 @@ import (
 type foreign struct {
 	testing.TB
 	*otf2.ArchiveWriter
-	defs *otf2.GlobalDefWriter
-	next otf2.StringRef
+	defs    *otf2.GlobalDefWriter
+	next    otf2.StringRef
+	offsets []otf2.ClockOffset // of location 0
 }
 
 func (f *foreign) must(errs ...error) {
@@ -174,7 +175,7 @@ var situations = []struct {
 	{"clocks that are corrected to before time 0", false, func(f *foreign) {
 		f.clock(1e9, 0, 20000)
 		f.plain(1000)
-		f.must(f.LocalDefs(0, nil, []otf2.ClockOffset{{Time: 1000, Offset: -5000}, {Time: 11000, Offset: -5000}}))
+		f.offsets = []otf2.ClockOffset{{Time: 1000, Offset: -5000}, {Time: 11000, Offset: -5000}}
 	}},
 	{"no events", true, func(f *foreign) { f.clock(1e9, 0, 0); f.host(); f.process(0); f.location(0, 0, 0) }},
 	{"no locations", true, func(f *foreign) { f.clock(1e9, 0, 0); f.host() }},
@@ -191,6 +192,9 @@ func TestForeignSituations(t *testing.T) {
 			f.text("")
 			s.make(f)
 			testkit.Must(t, w.Close())
+			if f.offsets != nil {
+				testkit.Must(t, otf2.WriteLocalDefs(filepath.Join(dir, "traces", "0.def"), nil, f.offsets, 0))
+			}
 			for _, line := range []string{"report", "report --tally", "report --matrix", "report --overlap",
 				"report --html", "timeline", "profile", "export --perfetto",
 				"export --jsonl", "export --parquet", "export --prometheus", "export --chakra",

@@ -40,7 +40,7 @@ const (
 
 func newMeasured(t testing.TB) *measured {
 	t.Helper()
-	a := testkit.Value(otf2.Create(t.TempDir(), "traces", &otf2.ArchiveOptions{Creator: "test", CheckNesting: true}))(t)
+	a := testkit.Value(otf2.Create(t.TempDir(), "traces", &otf2.ArchiveOptions{Creator: "test"}))(t)
 	m := &measured{t, a.Definitions(), a, make(map[string]otf2.StringRef), 0}
 	m.must(m.ClockProperties(1e9, 1000, 1000, 0))
 	m.must(m.SystemTreeNode(0, m.text("vm0"), m.text("node"), otf2.UndefinedSystemTreeNode))

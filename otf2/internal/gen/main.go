@@ -41,7 +41,7 @@ func files() []output {
 		{"zz_records.go", genRecords},
 		{"zz_events.go", genEventMethods},
 		{"zz_eventtypes.go", genEventTypes},
-		{"zz_snapshots.go", genSnapshotMethods},
+		{"zz_snapshots_test.go", genSnapshotMethods},
 		{"zz_defwriter.go", genDefMethods},
 		{"zz_defs.go", genDefTypes},
 	} {

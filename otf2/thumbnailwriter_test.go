@@ -4,12 +4,6 @@ package otf2
 
 import "fmt"
 
-// Record ids of thumbnail files.
-const (
-	thumbnailHeader = 10
-	thumbnailSample = 11
-)
-
 // WriteThumbnail writes a thumbnail file, <archive>.<i>.thumb. The header announces the samples that t has, Declared
 // is not used; every sample must have one value for each of Refs (ErrInvalid else). The file appears under its name
 // when it is complete, replacing an older one.
