@@ -145,7 +145,7 @@ type Marker struct {
 // what came before it.
 func (a *Archive) Markers() (defs []MarkerDef, markers []Marker, err error) {
 	path := a.archiveFile(".marker")
-	err = readRecords(path, UndefinedLocation, a.Anchor.DefChunkSize, markerTable(),
+	err = readRecords(path, UndefinedLocation, a.Anchor.DefChunkSize, &markerTable,
 		func(id uint8, d *fieldDecoder) error {
 			switch id {
 			case markerDef:
@@ -197,7 +197,7 @@ const (
 func (a *Archive) Thumbnail(i uint32) (*Thumbnail, error) {
 	t := &Thumbnail{}
 	path := a.archiveFile("." + strconv.FormatUint(uint64(i), 10) + ".thumb")
-	err := readRecords(path, UndefinedLocation, ThumbnailChunkSize, thumbnailTable(),
+	err := readRecords(path, UndefinedLocation, ThumbnailChunkSize, &thumbnailTable,
 		func(id uint8, d *fieldDecoder) error {
 			switch id {
 			case thumbnailHeader:

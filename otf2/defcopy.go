@@ -14,7 +14,7 @@ func (w *GlobalDefWriter) Copy(path string, chunkSize uint64, except ...DefKind)
 	if err != nil {
 		return err
 	}
-	walk := frames{table: globalDefTable(), chunk: int64(chunk), record: func(big bool, raw []byte, head int) {
+	walk := frames{table: &globalDefTable, chunk: int64(chunk), record: func(big bool, raw []byte, head int) {
 		if !slices.Contains(except, DefKind(raw[0])) && err == nil {
 			err = w.raw(big, raw[0], raw[head:])
 		}

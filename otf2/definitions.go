@@ -59,7 +59,7 @@ func ReadGlobalDefs(path string, chunkSize uint64) (*Definitions, error) {
 	if err != nil {
 		return defs, err
 	}
-	err = readRecords(path, UndefinedLocation, uint64(chunk), globalDefTable(), func(id uint8, d *fieldDecoder) error {
+	err = readRecords(path, UndefinedLocation, uint64(chunk), &globalDefTable, func(id uint8, d *fieldDecoder) error {
 		if !defs.add(DefKind(id), d) {
 			// Of an unknown kind only the bytes are certain.
 			r := Record{ID: id, Args: make([]uint64, len(d.buf))}

@@ -36,7 +36,7 @@ func (w *GlobalDefWriter) Abort() { w.abort() }
 // Errors: ErrInvalid for a record whose fields do not match its kind or a text with a NUL, ErrTooLarge for one
 // that does not fit a chunk, else the file's error, which sticks.
 func (w *GlobalDefWriter) Write(r *Record) error {
-	spec := &globalDefTable()[r.ID]
+	spec := &globalDefTable[r.ID]
 	if spec.Name == "" {
 		return fmt.Errorf("otf2: definition kind %d is not known: %w", r.ID, ErrInvalid)
 	}

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
 )
 
 //go:generate go run ./internal/gen
@@ -32,19 +30,13 @@ type enumValue struct {
 }
 
 // enumTable finds an enumeration by the type name that a Field gives.
-var enumTable = sync.OnceValue(func() map[string]*enumInfo { return enumsOf(schema.Enums()) })
-
-func enumsOf(described []schema.Enum) map[string]*enumInfo {
-	all := make(map[string]*enumInfo, len(described))
-	for _, d := range described {
-		e := &enumInfo{d.Name, d.Flags, make([]enumValue, len(d.Values))}
-		for i, v := range d.Values {
-			e.values[i] = enumValue{uint32(v.Value), v.Name}
-		}
-		all[d.Name] = e
+var enumTable = sync.OnceValue(func() map[string]*enumInfo {
+	all := make(map[string]*enumInfo, len(enumerations))
+	for i := range enumerations {
+		all[enumerations[i].name] = &enumerations[i]
 	}
 	return all
-}
+})
 
 // lookup returns the name of a single value.
 func (e *enumInfo) lookup(v uint32) (string, bool) {

@@ -18,7 +18,7 @@ func (w *EventWriter) Write(kind EventKind, t Timestamp, a *AttributeList, args 
 			return w.Leave(t, a, RegionRef(args[0]))
 		}
 	}
-	return w.write(&eventTable()[kind], uint8(kind), t, a, args)
+	return w.write(&eventTable[kind], uint8(kind), t, a, args)
 }
 
 // write writes a record as spec has it.

@@ -46,8 +46,8 @@ const decodeSlack = 16
 var lowBytes = [16]uint64{1: 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, 1<<64 - 1}
 
 var (
-	eventPlans    = sync.OnceValue(func() *[256]plan { return newPlans(eventTable()) })
-	snapshotPlans = sync.OnceValue(func() *[256]plan { return newPlans(snapshotTable()) })
+	eventPlans    = sync.OnceValue(func() *[256]plan { return newPlans(&eventTable) })
+	snapshotPlans = sync.OnceValue(func() *[256]plan { return newPlans(&snapshotTable) })
 	mostFixed     = sync.OnceValue(func() int { return max(fixedOf(eventPlans()), fixedOf(snapshotPlans())) })
 )
 

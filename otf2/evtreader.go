@@ -94,7 +94,7 @@ func (a *Archive) eventReader(loc LocationRef, window int) *eventReader {
 }
 
 func newEventReader(src *fileSource, chunk uint64, window int) *eventReader {
-	return &eventReader{win: newWindow(src, chunk, window), plans: eventPlans(), table: eventTable(),
+	return &eventReader{win: newWindow(src, chunk, window), plans: eventPlans(), table: &eventTable,
 		args: make([]uint64, mostFixed())}
 }
 

@@ -70,7 +70,7 @@ func FuzzEvents(f *testing.F) {
 		bounded(t, len(b), func() {
 			s, err := ScanEventFile(path, DefaultEventChunkSize)
 			expected(t, err)
-			n := wholeRecords(t, path, eventTable(), true, DefaultEventChunkSize)
+			n := wholeRecords(t, path, &eventTable, true, DefaultEventChunkSize)
 			testkit.Check(t, s.Events == n || misnumbered(err, s.Events, n), "%d events, the file has %d", s.Events, n)
 		})
 		events, err := drain(inMemory(b), DefaultEventChunkSize)
@@ -142,7 +142,7 @@ func hasName(table *recordTable) func(raw []byte) bool {
 }
 
 func FuzzSnapshots(f *testing.F) {
-	walk := frames{table: snapshotTable(), stamped: true, chunk: DefaultEventChunkSize}
+	walk := frames{table: &snapshotTable, stamped: true, chunk: DefaultEventChunkSize}
 	fuzzFile(f, "testdata/*/*/*.snap", "a/0.snap", walk, func([]byte) bool { return true },
 		func(t *testing.T, dir string) (n int) {
 			for s, err := range archiveAt(dir).SnapshotsOf(0) {
@@ -157,7 +157,7 @@ func FuzzSnapshots(f *testing.F) {
 }
 
 func FuzzGlobalDefs(f *testing.F) {
-	walk := frames{table: globalDefTable(), chunk: DefaultDefChunkSize}
+	walk := frames{table: &globalDefTable, chunk: DefaultDefChunkSize}
 	fuzzFile(f, "testdata/*/*.def", "a.def", walk, func([]byte) bool { return true },
 		func(t *testing.T, dir string) int {
 			defs, err := ReadGlobalDefs(filepath.Join(dir, "a.def"), 0)
@@ -175,8 +175,8 @@ func FuzzGlobalDefs(f *testing.F) {
 }
 
 func FuzzMarkers(f *testing.F) {
-	walk := frames{table: markerTable(), chunk: DefaultDefChunkSize}
-	fuzzFile(f, "testdata/*/*.marker", "a.marker", walk, hasName(markerTable()), func(t *testing.T, dir string) int {
+	walk := frames{table: &markerTable, chunk: DefaultDefChunkSize}
+	fuzzFile(f, "testdata/*/*.marker", "a.marker", walk, hasName(&markerTable), func(t *testing.T, dir string) int {
 		defs, markers, err := archiveAt(dir).Markers()
 		expected(t, err)
 		return len(defs) + len(markers)
@@ -185,7 +185,7 @@ func FuzzMarkers(f *testing.F) {
 
 func FuzzThumbnails(f *testing.F) {
 	const sample = 11
-	walk := frames{table: thumbnailTable(), chunk: ThumbnailChunkSize}
+	walk := frames{table: &thumbnailTable, chunk: ThumbnailChunkSize}
 	fuzzFile(f, "testdata/*/*.thumb", "a.0.thumb", walk, func(raw []byte) bool { return raw[0] == sample },
 		func(t *testing.T, dir string) int {
 			thumbnail, err := archiveAt(dir).Thumbnail(0)

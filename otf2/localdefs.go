@@ -24,7 +24,7 @@ func ReadLocalDefs(path string, loc LocationRef, chunkSize uint64) ([]MappingTab
 	var maps []MappingTable
 	var clocks []ClockOffset
 	var flaw error
-	err = readRecords(path, loc, uint64(chunk), localDefTable(), func(id uint8, d *fieldDecoder) error {
+	err = readRecords(path, loc, uint64(chunk), &localDefTable, func(id uint8, d *fieldDecoder) error {
 		switch id {
 		case localMappingTable:
 			m, err := readMapping(d)

@@ -4,12 +4,7 @@ package otf2
 
 import (
 	"cmp"
-	"fmt"
 	"strconv"
-	"strings"
-	"sync"
-
-	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
 )
 
 // EventKind is the kind of an event, its record id in event files. The constants list the kinds with their
@@ -18,37 +13,37 @@ type EventKind uint8
 
 // String returns libotf2's name of the record, "MpiCollectiveEnd", or "Unknown(93)" for a kind this package
 // does not know.
-func (k EventKind) String() string { return eventTable().name(uint8(k)) }
+func (k EventKind) String() string { return eventTable.name(uint8(k)) }
 
 // UpperName returns the name in the spelling of otf2-print, "MPI_COLLECTIVE_END", or "UNKNOWN".
-func (k EventKind) UpperName() string { return eventTable().upper(uint8(k)) }
+func (k EventKind) UpperName() string { return eventTable.upper(uint8(k)) }
 
 // Known reports whether this package knows the kind.
-func (k EventKind) Known() bool { return eventTable()[k].Name != "" }
+func (k EventKind) Known() bool { return eventTable[k].Name != "" }
 
 // Since returns the OTF2 version that introduced the kind.
-func (k EventKind) Since() Version { return eventTable()[k].Since }
+func (k EventKind) Since() Version { return eventTable[k].Since }
 
 // Fields returns the fields in the order of [Event].Args. The slice must not be modified.
-func (k EventKind) Fields() []Field { return eventTable()[k].Fields }
+func (k EventKind) Fields() []Field { return eventTable[k].Fields }
 
 // DefKind is the kind of a global definition, its record id in the global definition file.
 type DefKind uint8
 
 // String returns libotf2's name of the record, "LocationGroup".
-func (k DefKind) String() string { return globalDefTable().name(uint8(k)) }
+func (k DefKind) String() string { return globalDefTable.name(uint8(k)) }
 
 // UpperName returns the name in the spelling of otf2-print, "LOCATION_GROUP".
-func (k DefKind) UpperName() string { return globalDefTable().upper(uint8(k)) }
+func (k DefKind) UpperName() string { return globalDefTable.upper(uint8(k)) }
 
 // Known reports whether this package knows the kind.
-func (k DefKind) Known() bool { return globalDefTable()[k].Name != "" }
+func (k DefKind) Known() bool { return globalDefTable[k].Name != "" }
 
 // Since returns the OTF2 version that introduced the kind.
-func (k DefKind) Since() Version { return globalDefTable()[k].Since }
+func (k DefKind) Since() Version { return globalDefTable[k].Since }
 
 // Fields returns the fields in on-disk order, superseded ones included. The slice must not be modified.
-func (k DefKind) Fields() []Field { return globalDefTable()[k].Fields }
+func (k DefKind) Fields() []Field { return globalDefTable[k].Fields }
 
 // Encoding is the form of a field on disk.
 type Encoding uint8
@@ -110,56 +105,6 @@ type recordSpec struct {
 // recordTable describes the records of one file kind, by record id. Name is empty for ids without a record.
 type recordTable [256]recordSpec
 
-// The records of each file kind. They are made on demand: a program that only writes events starts without.
-var (
-	eventTable     = lazyTable(schema.Events)
-	globalDefTable = lazyTable(schema.GlobalOnly, schema.Definitions)
-	localDefTable  = lazyTable(schema.LocalOnly, schema.Definitions)
-	snapshotTable  = lazyTable(schema.Snapshots)
-	markerTable    = lazyTable(schema.Markers)
-	thumbnailTable = lazyTable(schema.Thumbnails)
-)
-
-func lazyTable(lists ...func() []schema.Record) func() *recordTable {
-	return sync.OnceValue(func() *recordTable {
-		t := tableOf(lists...)
-		return &t
-	})
-}
-
-func tableOf(lists ...func() []schema.Record) (t recordTable) {
-	for _, list := range lists {
-		for _, r := range list() {
-			spec := recordSpec{r.Name, upperName(r.Name), versionOf(r.Since), r.NoLength, make([]Field, len(r.Fields))}
-			for i, f := range r.Fields {
-				spec.Fields[i] = Field{f.Name, encodings[f.Encoding], f.Type, spaceOf(f.Space), versionOf(f.Since),
-					f.Repeated, f.Legacy}
-			}
-			t[r.ID] = spec
-		}
-	}
-	return t
-}
-
-// encodings are the words that descriptions have for encodings.
-var encodings = map[string]Encoding{"u8": EncodingU8, "c32": EncodingC32, "c64": EncodingC64, "s64": EncodingS64,
-	"f64": EncodingF64,
-	"dbl": EncodingDouble, "str": EncodingString, "val": EncodingValue, "idmap": EncodingIDMap}
-
-// versionOf reads "3.1"; "" is 0.
-func versionOf(text string) Version {
-	if text == "" {
-		return 0
-	}
-	before, behind, _ := strings.Cut(text, ".")
-	major, errMajor := strconv.ParseUint(before, 10, 8)
-	minor, errMinor := strconv.ParseUint(behind, 10, 8)
-	if errMajor != nil || errMinor != nil {
-		panic(fmt.Sprintf("otf2: version %q of a record or field", text))
-	}
-	return Version(major<<8 | minor)
-}
-
 // spaceOf finds the id space that is called so; NoSpace of "".
 func spaceOf(name string) MappingType {
 	for _, v := range enumTable()["MappingType"].values {
@@ -168,18 +113,6 @@ func spaceOf(name string) MappingType {
 		}
 	}
 	return NoSpace
-}
-
-// upperName turns NameOfRecord into NAME_OF_RECORD, the spelling of otf2-print.
-func upperName(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if i > 0 && r >= 'A' && r <= 'Z' {
-			b.WriteByte('_')
-		}
-		b.WriteRune(r)
-	}
-	return strings.ToUpper(b.String())
 }
 
 func (t *recordTable) name(id uint8) string {

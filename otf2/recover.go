@@ -128,7 +128,7 @@ func Recover(anchorOrDir string, opts *RecoverOptions) (*RecoverResult, error) {
 		r.location(loc)
 	}
 	r.definitions()
-	r.records(r.base+".marker", markerTable(), r.defChunk, "record", "markers may be lost")
+	r.records(r.base+".marker", &markerTable, r.defChunk, "record", "markers may be lost")
 	for i := range r.thumbnails {
 		r.thumbnail(i)
 	}
@@ -257,7 +257,7 @@ func (r *recovery) lost(format string, args ...any) {
 // readDefinitions finds out what the global definitions say of locations.
 func (r *recovery) readDefinitions() {
 	r.defined = map[LocationRef]uint64{}
-	walk := frames{table: globalDefTable(), chunk: int64(r.defChunk)}
+	walk := frames{table: &globalDefTable, chunk: int64(r.defChunk)}
 	walk.record = func(big bool, raw []byte, head int) {
 		switch DefKind(raw[0]) {
 		case DefClockProperties:
@@ -302,7 +302,7 @@ func (r *recovery) location(loc LocationRef) {
 	has := func(ext string) bool { return slices.Contains(r.files[loc], ext) }
 	_, defined := r.defined[loc]
 	if has(".evt") {
-		if n, known := r.counted(locationFile(r.base, loc, ".evt"), eventTable(), "event"); known {
+		if n, known := r.counted(locationFile(r.base, loc, ".evt"), &eventTable, "event"); known {
 			r.events[loc] = n
 		}
 	} else if defined {
@@ -310,12 +310,12 @@ func (r *recovery) location(loc LocationRef) {
 		r.createEmpty(locationFile(r.base, loc, ".evt"), "the location has no event file: an empty one")
 	}
 	if has(".snap") {
-		r.counted(locationFile(r.base, loc, ".snap"), snapshotTable(), "snapshot record")
+		r.counted(locationFile(r.base, loc, ".snap"), &snapshotTable, "snapshot record")
 	} else if defined && r.anchor != nil && r.anchor.Snapshots > 0 {
 		r.createEmpty(locationFile(r.base, loc, ".snap"), "the location has no snapshot file: an empty one")
 	}
 	if has(".def") {
-		r.records(locationFile(r.base, loc, ".def"), localDefTable(), r.defChunk, "local definition", fmt.Sprintf(
+		r.records(locationFile(r.base, loc, ".def"), &localDefTable, r.defChunk, "local definition", fmt.Sprintf(
 			"location %d: mapping tables or clock offsets may be lost; without them its ids and times are its own",
 			loc))
 	} else if defined && r.hasLocalDefs() {
@@ -352,7 +352,7 @@ type countedChange struct {
 // counted repairs an event or snapshot file and returns the number of its whole records, if that is known.
 func (r *recovery) counted(path string, table *recordTable, word string) (records uint64, known bool) {
 	walk := frames{table: table, stamped: true, chunk: int64(r.eventChunk)}
-	if table == snapshotTable() {
+	if table == &snapshotTable {
 		starts := uint32(0)
 		walk.record = func(_ bool, raw []byte, _ int) {
 			if SnapshotKind(raw[0]) == SnapshotStart {
@@ -496,7 +496,7 @@ func (r *recovery) thumbnail(i uint32) {
 	path := r.thumbnailPath(i)
 	const header = 10
 	first := uint8(0)
-	walk := frames{table: thumbnailTable(), chunk: ThumbnailChunkSize}
+	walk := frames{table: &thumbnailTable, chunk: ThumbnailChunkSize}
 	walk.record = func(_ bool, raw []byte, _ int) {
 		if first == 0 {
 			first = raw[0]
@@ -508,7 +508,7 @@ func (r *recovery) thumbnail(i uint32) {
 			s.size))
 		return
 	}
-	r.records(path, thumbnailTable(), ThumbnailChunkSize, "record", fmt.Sprintf("thumbnail %d: samples may be lost", i))
+	r.records(path, &thumbnailTable, ThumbnailChunkSize, "record", fmt.Sprintf("thumbnail %d: samples may be lost", i))
 }
 
 // definitions repairs the global definitions.
@@ -522,7 +522,7 @@ func (r *recovery) definitions() {
 	}
 	corrected := 0
 	built := newChunkBuilder(int64(r.defChunk))
-	walk := frames{table: globalDefTable(), chunk: int64(r.defChunk)}
+	walk := frames{table: &globalDefTable, chunk: int64(r.defChunk)}
 	walk.record = func(big bool, raw []byte, head int) {
 		if DefKind(raw[0]) == DefLocation {
 			d := fieldDecoder{buf: raw, pos: head, big: big}
@@ -542,7 +542,7 @@ func (r *recovery) definitions() {
 		r.defsBad = true
 		r.fail(path, 0, err.Error())
 		return
-	case r.otherChunkSize(r.defsFrom, s, globalDefTable(), false, r.defChunk):
+	case r.otherChunkSize(r.defsFrom, s, &globalDefTable, false, r.defChunk):
 		r.defsBad = true
 		return
 	case s.records == 0 && s.flaw != nil:

@@ -84,16 +84,16 @@ func (r *recovery) deduce() {
 			path := locationFile(r.base, loc, ext)
 			switch ext {
 			case ".evt":
-				events.file(path, eventTable(), true)
+				events.file(path, &eventTable, true)
 			case ".snap":
-				events.file(path, snapshotTable(), true)
+				events.file(path, &snapshotTable, true)
 			case ".def":
-				defs.file(path, localDefTable(), false)
+				defs.file(path, &localDefTable, false)
 			}
 		}
 	}
-	defs.file(r.defsFrom, globalDefTable(), false)
-	defs.file(r.base+".marker", markerTable(), false)
+	defs.file(r.defsFrom, &globalDefTable, false)
+	defs.file(r.base+".marker", &markerTable, false)
 	r.eventChunk = events.winner(oldEvent, DefaultEventChunkSize)
 	r.defChunk = defs.winner(oldDef, DefaultDefChunkSize)
 }

@@ -49,7 +49,7 @@ func TestDefinitionFilesRoundTrip(t *testing.T) {
 		path := strings.TrimSuffix(anchorPath, ".otf2") + ".def"
 		out := filepath.Join(t.TempDir(), "g.def")
 		w := testkit.Value(CreateGlobalDefWriter(out, anchor.DefChunkSize))(t)
-		for _, r := range recordsOf(t, path, anchor.DefChunkSize, globalDefTable()) {
+		for _, r := range recordsOf(t, path, anchor.DefChunkSize, &globalDefTable) {
 			testkit.Must(t, w.Write(&r))
 		}
 		testkit.Check(t, w.Count() == anchor.GlobalDefs,
@@ -117,8 +117,8 @@ func TestLocalDefinitionFilesRoundTrip(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "l.def")
 			if strings.Contains(anchorPath, "all-defs") {
 				w := testkit.Value(createRecordFile(out, a.Anchor.DefChunkSize, 0))(t)
-				for _, r := range recordsOf(t, path, a.Anchor.DefChunkSize, localDefTable()) {
-					testkit.Must(t, w.writeRecord(&localDefTable()[r.ID], &r))
+				for _, r := range recordsOf(t, path, a.Anchor.DefChunkSize, &localDefTable) {
+					testkit.Must(t, w.writeRecord(&localDefTable[r.ID], &r))
 				}
 				testkit.Must(t, w.finish())
 				equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
@@ -149,7 +149,7 @@ func TestAnchorsAndMarkersRoundTrip(t *testing.T) {
 	path := "testdata/aux-files/aux.marker"
 	out := filepath.Join(t.TempDir(), "a.marker")
 	w := testkit.Value(CreateMarkerWriter(out, 0))(t)
-	records := recordsOf(t, path, DefaultDefChunkSize, markerTable())
+	records := recordsOf(t, path, DefaultDefChunkSize, &markerTable)
 	for _, r := range records {
 		switch r.ID {
 		case markerDef:
@@ -189,7 +189,7 @@ func TestSnapshotsAndThumbnailsRoundTrip(t *testing.T) {
 		for s, err := range a.SnapshotsOf(loc) {
 			testkit.Must(t, err)
 			// Not by Write, because their starts announce other numbers of records than there are.
-			testkit.Must(t, w.file.write(&snapshotTable()[s.Kind], uint8(s.Kind), s.Time, attributeList(s.Attributes),
+			testkit.Must(t, w.file.write(&snapshotTable[s.Kind], uint8(s.Kind), s.Time, attributeList(s.Attributes),
 				s.Args))
 		}
 		testkit.Must(t, w.Close())

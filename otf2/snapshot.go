@@ -9,13 +9,13 @@ import "iter"
 type SnapshotKind uint8
 
 // String returns libotf2's name of the record.
-func (k SnapshotKind) String() string { return snapshotTable().name(uint8(k)) }
+func (k SnapshotKind) String() string { return snapshotTable.name(uint8(k)) }
 
 // UpperName returns the name in the spelling of otf2-print.
-func (k SnapshotKind) UpperName() string { return snapshotTable().upper(uint8(k)) }
+func (k SnapshotKind) UpperName() string { return snapshotTable.upper(uint8(k)) }
 
 // Fields returns the fields in the order of [Snapshot].Args. The slice must not be modified.
-func (k SnapshotKind) Fields() []Field { return snapshotTable()[k].Fields }
+func (k SnapshotKind) Fields() []Field { return snapshotTable[k].Fields }
 
 // Snapshot is one record of a snapshot: the state of a location at Time. Nothing in it is mapped or corrected,
 // snapshots hold global ids and final times.
@@ -34,7 +34,7 @@ func (a *Archive) SnapshotsOf(loc LocationRef) iter.Seq2[*Snapshot, error] {
 		r := newEventReader(&fileSource{path: a.locationFile(loc, ".snap"), budget: a.open, size: -1},
 			a.Anchor.EventChunkSize, maxWindow)
 		r.event.Location = loc
-		r.plans, r.table = snapshotPlans(), snapshotTable()
+		r.plans, r.table = snapshotPlans(), &snapshotTable
 		defer r.close()
 		var s Snapshot
 		for {
@@ -56,4 +56,4 @@ func (a *Archive) SnapshotsOf(loc LocationRef) iter.Seq2[*Snapshot, error] {
 }
 
 // Known reports whether this package knows the kind.
-func (k SnapshotKind) Known() bool { return snapshotTable()[k].Name != "" }
+func (k SnapshotKind) Known() bool { return snapshotTable[k].Name != "" }

@@ -44,7 +44,7 @@ func (s *SnapshotWriter) Write(kind SnapshotKind, t Timestamp, a *AttributeList,
 			return s.unannounced()
 		}
 	}
-	if err := s.file.write(&snapshotTable()[kind], uint8(kind), t, a, args); err != nil {
+	if err := s.file.write(&snapshotTable[kind], uint8(kind), t, a, args); err != nil {
 		return err
 	}
 	switch kind {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
+	"github.com/nccl-otf2/nccl-otf2/otf2/internal/gen/schema"
 )
 
 // globalDefs returns all records of a global definition file.

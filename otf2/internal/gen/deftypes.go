@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
+	"github.com/nccl-otf2/nccl-otf2/otf2/internal/gen/schema"
 )
 
 // structName is the Go type of a definition; two records share their name with an enumeration.

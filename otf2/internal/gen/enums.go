@@ -5,7 +5,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
+	"github.com/nccl-otf2/nccl-otf2/otf2/internal/gen/schema"
 )
 
 // genEnums writes one type per enumeration, its constants and String.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
+	"github.com/nccl-otf2/nccl-otf2/otf2/internal/gen/schema"
 )
 
 // genEventMethods writes one method of EventWriter per event record.
@@ -78,7 +78,7 @@ func genByTable(s *source, r schema.Record, fields []schema.Field) {
 	if len(args) > 0 {
 		list = "[]uint64{" + strings.Join(args, ", ") + "}"
 	}
-	s.line("return w.write(&eventTable()[Event%s], uint8(Event%[1]s), t, a, %s)", r.Name, list)
+	s.line("return w.write(&eventTable[Event%s], uint8(Event%[1]s), t, a, %s)", r.Name, list)
 }
 
 func genFixedEvent(s *source, r schema.Record, fields []schema.Field) {

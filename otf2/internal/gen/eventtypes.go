@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
+	"github.com/nccl-otf2/nccl-otf2/otf2/internal/gen/schema"
 )
 
 // genEventTypes writes one struct per event record and the method of Event that fills it, by value, so that typed

@@ -5,7 +5,7 @@ package main
 import (
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
+	"github.com/nccl-otf2/nccl-otf2/otf2/internal/gen/schema"
 )
 
 // goWords are the parts of OTF2 names that Go spells otherwise than by a capital and small letters.

@@ -2,7 +2,7 @@
 
 package main
 
-import "github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
+import "github.com/nccl-otf2/nccl-otf2/otf2/internal/gen/schema"
 
 // genRecords writes the kinds of events, snapshot records and definitions.
 func genRecords(s *source) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema holds the one description of OTF2's records and enumerations. Package otf2 makes its tables of it when
-// it needs them; the generator derives writer methods, typed definitions and constants from it.
+// Package schema holds the one description of OTF2's records and enumerations. The generator derives tables of records,
+// writer methods, typed definitions and constants of package otf2 from it.
 //
 // Source of the facts: the trace format as libotf2 3.0 writes it (trace format 2, anchor format 3) and the
 // records that 3.1 and 3.2 added.
