@@ -21,7 +21,7 @@ type checked struct {
 }
 
 func checkCommand() *cobra.Command {
-	var f format
+	var f choice
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "check ARCHIVE|DIR",

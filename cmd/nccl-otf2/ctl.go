@@ -27,7 +27,7 @@ import (
 
 // ctlOptions holds the options that all subcommands of ctl share.
 type ctlOptions struct {
-	format  format
+	format  choice
 	lead    time.Duration
 	timeout time.Duration
 }
@@ -88,7 +88,7 @@ func ctlRecord(o *ctlOptions, on bool) *cobra.Command {
 		if err != nil {
 			return ctlError(err)
 		}
-		if o.format == formatJSON {
+		if o.format.isJSON() {
 			err = writeJSON(cmd.OutOrStdout(), change)
 		} else {
 			printChange(cmd.OutOrStdout(), change, on)
@@ -178,7 +178,7 @@ immediately, in each process separately. Only events that NCCL was asked for whe
 				return ctlError(err)
 			}
 			out := cmd.OutOrStdout()
-			if o.format == formatJSON {
+			if o.format.isJSON() {
 				err = writeJSON(out, struct {
 					*control.Change
 					Missing []string `json:"missing"`
@@ -239,7 +239,7 @@ and how far each communicator is.`,
 				}
 			}
 			out := cmd.OutOrStdout()
-			if o.format == formatJSON {
+			if o.format.isJSON() {
 				err = writeJSON(out, struct {
 					Processes []processStatus `json:"processes"`
 					Silent    []string        `json:"silent"`

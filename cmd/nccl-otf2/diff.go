@@ -80,8 +80,7 @@ the input, or if nothing in the two runs can be compared.`,
 	fl.Lookup("fail-above").DefValue = ""
 	fl.Var(&least, "min-change", "the smallest change that is reported, as a percentage of the operation's time")
 	fl.IntVar(&warmUp, "warm-up", warmUp, "operations of each kind to leave out at the beginning of each communicator")
-	fl.Var(&f, "format", "output: table, json, csv or markdown")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(f.of, cobra.ShellCompDirectiveNoFileComp))
+	addChoice(cmd, &f, "format", "output: table, json, csv or markdown")
 	return cmd
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 func doctorCommand() *cobra.Command {
-	var f format
+	var f choice
 	var libraries []string
 	cmd := &cobra.Command{
 		Use:   "doctor",

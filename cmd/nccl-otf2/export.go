@@ -63,7 +63,7 @@ var exportForms = []exportForm{
 }
 
 func exportCommand() *cobra.Command {
-	var f format
+	var f choice
 	var output, job, parts string
 	var spec selection.Spec
 	codec := choice{export.Codecs()[0], export.Codecs()}
@@ -162,9 +162,7 @@ than memory. The same archive always gives the same bytes.`,
 		"with --perfetto: another tool's trace (`FILE@HOST`: PyTorch's profiler, Perfetto), on the same clock; a tar file with all is made; may be repeated")
 	cmd.Flags().StringVar(&parts, "parts", "",
 		"split the large Parquet tables into N files, written in parallel; K/N: write only part K")
-	cmd.Flags().Var(&codec, "compression", "compression of Parquet tables: zstd, snappy or none")
-	_ = cmd.RegisterFlagCompletionFunc("compression",
-		cobra.FixedCompletions(codec.of, cobra.ShellCompDirectiveNoFileComp))
+	addChoice(cmd, &codec, "compression", "compression of Parquet tables: zstd, snappy or none")
 	addFormat(cmd, &f)
 	return cmd
 }
@@ -208,7 +206,7 @@ func readParts(text string, opts *export.Options) error {
 }
 
 func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec string, opts *export.Options,
-	spec selection.Spec, f format) error {
+	spec selection.Spec, f choice) error {
 	a, damage := openArchive(arg)
 	if a == nil {
 		return damage

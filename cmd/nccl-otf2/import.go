@@ -23,7 +23,7 @@ type imported struct {
 }
 
 func importCommand() *cobra.Command {
-	var f format
+	var f choice
 	var output string
 	var opts ingest.Options
 	cmd := &cobra.Command{

@@ -21,7 +21,7 @@ import (
 const ncclFolder = "nccl"
 
 func mergeCommand() *cobra.Command {
-	var f format
+	var f choice
 	var output string
 	var keep bool
 	cmd := &cobra.Command{

@@ -34,47 +34,17 @@ type printOptions struct {
 	from, to   uint64
 	time       string // both limits, joined by a comma
 	args       []string
-	timestamps timestampForm
-	form       printForm
+	timestamps choice
+	form       choice
 }
-
-// printForm is the value of --form.
-type printForm string
 
 // printForms are the OTF2 versions whose otf2-print output differs.
-var printForms = map[printForm]otf2.Version{"3.0": 0x300, "3.2": 0x302}
-
-func (f *printForm) String() string { return string(*f) }
-func (f *printForm) Type() string   { return "3.0|3.2" }
-func (f *printForm) Set(s string) error {
-	if _, known := printForms[printForm(s)]; !known {
-		return fmt.Errorf("%q is neither 3.0 nor 3.2", s)
-	}
-	*f = printForm(s)
-	return nil
-}
-
-// timestampForm is the value of --timestamps.
-type timestampForm string
-
-const (
-	timestampsPlain  timestampForm = "plain"
-	timestampsOffset timestampForm = "offset"
-)
-
-func (f *timestampForm) String() string { return string(*f) }
-func (f *timestampForm) Type() string   { return "plain|offset" }
-func (f *timestampForm) Set(s string) error {
-	switch timestampForm(s) {
-	case timestampsPlain, timestampsOffset:
-		*f = timestampForm(s)
-		return nil
-	}
-	return fmt.Errorf("%q is neither plain nor offset", s)
-}
+var printForms = map[string]otf2.Version{"3.0": 0x300, "3.2": 0x302}
 
 func printCommand() *cobra.Command {
-	var o printOptions
+	o := printOptions{
+		timestamps: choice{"plain", []string{"plain", "offset"}}, form: choice{"3.0", []string{"3.0", "3.2"}},
+	}
 	cmd := &cobra.Command{
 		Use:   "print ARCHIVE|DIR, print --cube PROFILE",
 		Short: "Print an archive as text, one record per line",
@@ -116,10 +86,8 @@ With --cube, the argument is a CUBE profile (*.cubex), written by any program.`,
 	fl.StringVar(&o.time, "time", "", "only events within these times: --time MIN MAX, or --time MIN,MAX")
 	fl.Uint64Var(&o.from, "from", 0, "only events from this time stamp on")
 	fl.Uint64Var(&o.to, "to", 0, "only events up to this time stamp (0: all)")
-	o.timestamps = timestampsPlain
-	fl.Var(&o.timestamps, "timestamps", "times as they are, or from the global offset on")
-	o.form = "3.0"
-	fl.Var(&o.form, "form", "print the text as otf2-print of this OTF2 version does")
+	addChoice(cmd, &o.timestamps, "timestamps", "times as they are, or from the global offset on")
+	addChoice(cmd, &o.form, "form", "print the text as otf2-print of this OTF2 version does")
 	fl.BoolVar(&o.silent, "silent", false, "read all events without printing them")
 	fl.BoolVar(&o.unwind, "unwind-calling-context", false, "callers behind each calling context event")
 	fl.BoolVar(&o.cube, "cube", false, "print a CUBE profile instead: definitions and stored values")
@@ -186,7 +154,7 @@ func (o *printOptions) parseTime() error {
 func printArchive(w io.Writer, o *printOptions, arg string) error {
 	opts := otf2print.Options{
 		From: otf2.Timestamp(o.from), To: otf2.Timestamp(o.to), NoMappings: !o.mappings, NoClockOffsets: !o.offsets,
-		Relative: o.timestamps == timestampsOffset, Unwind: o.unwind, As: printForms[o.form],
+		Relative: o.timestamps.value == "offset", Unwind: o.unwind, As: printForms[o.form.value],
 		Printable: isTerminal(w),
 	}
 	for _, text := range o.locations {
@@ -208,66 +176,43 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 	}
 
 	events := o.all || !(o.definitions || o.anchor || o.thumbnails || o.mappings || o.offsets || o.markers)
-	sections := newPrintSections(w, a, &opts)
 	if _, err := io.WriteString(w, otf2print.Title); err != nil {
 		return ignoreClosedPipe(err)
 	}
-	if len(a.Defs.Locations) == 0 { // otf2-print stops here, too
-		sections.localDefs, sections.snapshots, sections.markers = func() error { return nil },
-			func() error { return nil }, func() error { return nil }
-		sections.events = func() error { return fmt.Errorf("%s has no locations", arg) }
-		if definitions := sections.definitions; !events {
-			sections.definitions = func() error { return errors.Join(definitions(), sections.events()) }
-		}
-	}
+	printEvents := otf2print.Events
 	if o.silent {
-		sections.events = func() error { return readEvents(a, &opts) }
-		sections.snapshots = func() error { return nil }
+		printEvents = readEvents
 	}
+	some := len(a.Defs.Locations) > 0 // without any, otf2-print stops behind the definitions, too
 	for _, s := range []struct {
 		on    bool
-		print func() error
+		print func(io.Writer, *otf2.Archive, *otf2print.Options) error
 	}{
-		{o.anchor || o.all, sections.anchor},
-		{o.thumbnails || o.all, sections.thumbnails},
-		{o.definitions || o.all, sections.definitions},
-		{o.mappings || o.offsets, sections.localDefs},
-		{events, sections.events},
-		{events && a.Anchor.Snapshots > 0, sections.snapshots},
-		{o.markers, sections.markers},
+		{o.anchor || o.all, otf2print.Anchor},
+		{o.thumbnails || o.all, otf2print.Thumbnails},
+		{o.definitions || o.all, otf2print.Definitions},
+		{(o.mappings || o.offsets) && some, otf2print.LocalDefs},
+		{events && some, printEvents},
+		{events && some && a.Anchor.Snapshots > 0 && !o.silent, otf2print.Snapshots},
+		{o.markers && some, otf2print.Markers},
 	} {
 		if !s.on {
 			continue
 		}
-		err := s.print()
+		err := s.print(w, a, &opts)
 		if errors.Is(err, unix.EPIPE) {
 			return ignoreClosedPipe(err)
 		}
 		damage = errors.Join(damage, err)
 	}
+	if !some && (events || o.definitions) {
+		damage = errors.Join(damage, fmt.Errorf("%s has no locations", arg))
+	}
 	return damage
 }
 
-// printSections writes the sections of an archive.
-type printSections struct {
-	anchor, thumbnails, definitions, localDefs, events, snapshots, markers func() error
-}
-
-// newPrintSections returns the writers of the sections of an archive.
-func newPrintSections(w io.Writer, a *otf2.Archive, opts *otf2print.Options) printSections {
-	return printSections{
-		anchor:      func() error { return otf2print.Anchor(w, a, opts) },
-		thumbnails:  func() error { return otf2print.Thumbnails(w, a, opts) },
-		definitions: func() error { return otf2print.Definitions(w, a, opts) },
-		localDefs:   func() error { return otf2print.LocalDefs(w, a, opts) },
-		events:      func() error { return otf2print.Events(w, a, opts) },
-		snapshots:   func() error { return otf2print.Snapshots(w, a, opts) },
-		markers:     func() error { return otf2print.Markers(w, a, opts) },
-	}
-}
-
 // readEvents reads the events and prints nothing.
-func readEvents(a *otf2.Archive, opts *otf2print.Options) error {
+func readEvents(_ io.Writer, a *otf2.Archive, opts *otf2print.Options) error {
 	var damage []error
 	for _, err := range a.Events(&otf2.Selection{Locations: opts.Locations, From: opts.From, To: opts.To}) {
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 func profileCommand() *cobra.Command {
-	var f format
+	var f choice
 	var output, summary string
 	var compress, singleRoot bool
 	cmd := &cobra.Command{

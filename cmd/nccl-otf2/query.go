@@ -62,8 +62,7 @@ that program, Python can run the same queries: python3 -m nccl_otf2 NAME DIR.`,
 			return runQuery(cmd, args[:len(args)-1], args[len(args)-1], form.value, output, unsafe)
 		},
 	}
-	cmd.Flags().Var(&form, "format", "table, csv, json or parquet")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(form.of, cobra.ShellCompDirectiveNoFileComp))
+	addChoice(cmd, &form, "format", "table, csv, json or parquet")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "file to write (default: standard output)")
 	cmd.Flags().BoolVar(&list, "list", false, "list the questions")
 	cmd.Flags().BoolVar(&unsafe, "unsafe", false, "let SQL read and write files, load extensions and use the network")

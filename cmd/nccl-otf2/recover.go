@@ -22,7 +22,7 @@ type recovered struct {
 }
 
 func recoverCommand() *cobra.Command {
-	var f format
+	var f choice
 	var opts otf2.RecoverOptions
 	cmd := &cobra.Command{
 		Use:   "recover ARCHIVE|DIR",

@@ -11,13 +11,11 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
@@ -29,22 +27,6 @@ type replayOptions struct {
 	clock, pace choice
 	dir, events string
 	spool, keep bool
-}
-
-// choice is a flag with a fixed set of values.
-type choice struct {
-	value string
-	of    []string
-}
-
-func (c *choice) String() string { return c.value }
-func (c *choice) Type() string   { return "string" }
-func (c *choice) Set(s string) error {
-	if !slices.Contains(c.of, s) {
-		return fmt.Errorf("%q %s", s, config.UnknownText(c.of))
-	}
-	c.value = s
-	return nil
 }
 
 func replayCommand() *cobra.Command {
@@ -65,8 +47,8 @@ checkout all of testdata. An unknown name lists them.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd.OutOrStdout(), &o, args[0]) },
 	}
 	fl := cmd.Flags()
-	fl.Var(&o.clock, "clock", "recorded: events have the times of the recording; live: those of the replay")
-	fl.Var(&o.pace, "pace", "recorded: keep the time between the recorded calls; fast: as fast as possible")
+	addChoice(cmd, &o.clock, "clock", "recorded: events have the times of the recording; live: those of the replay")
+	addChoice(cmd, &o.pace, "pace", "recorded: keep the time between the recorded calls; fast: as fast as possible")
 	fl.StringVar(&o.dir, "dir", "", "experiment directory (default: NCCL_OTF2_DIR, else a new nccl-otf2-<time>-<pid>)")
 	fl.StringVar(&o.events, "events", "", "what to record: light, gpu, net, net-sums, all, or a list of event names")
 	fl.BoolVar(&o.spool, "spool", false, "record without a collector, into raw files")

@@ -299,13 +299,10 @@ func (q *reportRequest) addFlags(cmd *cobra.Command) {
 		"show points in time as times of day (UTC), not since the beginning of the run")
 	f.BoolVar(
 		&q.first, "first", false, "include the first operation of each communicator (start-up) in times and bandwidths")
-	f.Var(&q.average, "average",
+	addChoice(cmd, &q.average, "average",
 		"with --nccl-tests: how to combine an operation's times on its ranks, as its option -a: avg, rank0, min or max")
-	f.Var(&q.by, "by", "rows of the table of operations: by size, or by class of sizes")
-	f.Var(&q.format, "format", "output: table, json, csv or markdown")
-	for name, c := range map[string]*choice{"format": &q.format, "average": &q.average, "by": &q.by} {
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.of, cobra.ShellCompDirectiveNoFileComp))
-	}
+	addChoice(cmd, &q.by, "by", "rows of the table of operations: by size, or by class of sizes")
+	addChoice(cmd, &q.format, "format", "output: table, json, csv or markdown")
 }
 
 // chosenSections returns the requested sections, in the order of reportSections.

@@ -192,18 +192,10 @@ func minimumArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// format is the value of --format.
-type format string
-
-const (
-	formatTable format = "table"
-	formatJSON  format = "json"
-)
-
 // writeResult writes the result of a command, as JSON or as text. The exit code says if it is incomplete. That the
 // reader of the output has ended is no error.
-func writeResult(out io.Writer, f format, result any, text func(io.Writer), incomplete bool) (err error) {
-	if f == formatJSON {
+func writeResult(out io.Writer, form choice, result any, text func(io.Writer), incomplete bool) (err error) {
+	if form.isJSON() {
 		err = writeJSON(out, result)
 	} else {
 		text(out)
@@ -218,20 +210,30 @@ func writeResult(out io.Writer, f format, result any, text func(io.Writer), inco
 }
 
 // addFormat gives a command the flag --format.
-func addFormat(cmd *cobra.Command, f *format) {
-	*f = formatTable
-	cmd.Flags().Var(f, "format", "output: table or json")
-	_ = cmd.RegisterFlagCompletionFunc("format",
-		cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+func addFormat(cmd *cobra.Command, form *choice) {
+	*form = choice{"table", []string{"table", "json"}}
+	addChoice(cmd, form, "format", "output: table or json")
 }
 
-func (f *format) String() string { return string(*f) }
-func (f *format) Type() string   { return "format" }
-func (f *format) Set(s string) error {
-	switch format(s) {
-	case formatTable, formatJSON:
-		*f = format(s)
-		return nil
+// choice is the value of a flag that takes one of several words.
+type choice struct {
+	value string
+	of    []string
+}
+
+// addChoice gives a command a flag that takes one of several words, and completes them.
+func addChoice(cmd *cobra.Command, c *choice, name, usage string) {
+	cmd.Flags().Var(c, name, usage)
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.of, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (c *choice) isJSON() bool   { return c.value == "json" }
+func (c *choice) String() string { return c.value }
+func (c *choice) Type() string   { return strings.Join(c.of, "|") }
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.of, s) {
+		return fmt.Errorf("%q %s", s, config.UnknownText(c.of))
 	}
-	return fmt.Errorf("%q is neither table nor json", s)
+	c.value = s
+	return nil
 }

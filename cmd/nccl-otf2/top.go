@@ -24,7 +24,7 @@ import (
 const topShare = 0.1
 
 type topOptions struct {
-	format           format
+	format           choice
 	interval, window time.Duration
 	once             bool
 	most             rows // maximum rows of a table with --once
@@ -93,7 +93,7 @@ type top struct {
 func (t *top) run(ctx context.Context, out io.Writer) error {
 	terminal, _ := out.(*os.File)
 	switch {
-	case t.format == formatJSON:
+	case t.format.isJSON():
 		return t.writeLines(ctx, out)
 	case t.once || !isTerminal(out) || os.Getenv("TERM") == "dumb":
 		v, err := t.readView(ctx, time.Now(), watchPatience)

@@ -26,7 +26,7 @@ import (
 )
 
 func unifyCommand() *cobra.Command {
-	var f format
+	var f choice
 	var want wanted
 	sync, noSync := true, false
 	cmd := &cobra.Command{

@@ -34,7 +34,7 @@ type versions struct {
 }
 
 func versionCommand() *cobra.Command {
-	var f format
+	var f choice
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of the tool, the archive format and the plugin interface",
@@ -48,7 +48,7 @@ func versionCommand() *cobra.Command {
 				Go:   runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 			}
 			out := cmd.OutOrStdout()
-			if f == formatJSON {
+			if f.isJSON() {
 				return writeJSON(out, v)
 			}
 			printable.Fprintln(out, versionLine())

@@ -23,7 +23,7 @@ const (
 
 // viewFlags holds the flags of `nccl-otf2 view`.
 type viewFlags struct {
-	format           format
+	format           choice
 	scalasca, simple bool
 	output           string
 	opts             view.Options
