@@ -236,7 +236,8 @@ func (a *ArchiveWriter) completeLocations() (failures []error) {
 	}
 	for _, loc := range slices.Sorted(maps.Keys(a.events)) {
 		if !defined[loc] {
-			failures = append(failures, fmt.Errorf("otf2: location %d has files but no definition: %w", loc, ErrInvalid))
+			failures = append(failures,
+				fmt.Errorf("otf2: location %d has files but no definition: %w", loc, ErrInvalid))
 		}
 	}
 	return failures

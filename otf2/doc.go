@@ -69,7 +69,7 @@
 //
 // # One table
 //
-// Every record is described once, in internal/gen/schema: id, version, fields with their encodings, types and id spaces.
-// The tables by which records are read and written, the writers' methods, the typed events and definitions and the
-// enumerations (files zz_*.go) are generated from it by go generate.
+// Every record is described once, in internal/gen/schema: id, version, fields with their encodings, types and id
+// spaces. The tables by which records are read and written, the writers' methods, the typed events and definitions and
+// the enumerations (files zz_*.go) are generated from it by go generate.
 package otf2
