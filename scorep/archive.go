@@ -23,7 +23,7 @@ type archive struct {
 	*extent
 	*findings
 	opts       *UnifyOptions
-	on         base
+	on         target
 	tables     *localTables
 	chunk      uint64 // chunk size of event files, in bytes
 	markers    markers
@@ -45,7 +45,7 @@ type findings struct {
 	movedEnds    uint64 // operations whose ends were moved, by evidence of other members
 }
 
-func newArchive(run *jobs.Run, opts *UnifyOptions, on base) (*archive, error) {
+func newArchive(run *jobs.Run, opts *UnifyOptions, on target) (*archive, error) {
 	job := progress.Describe(run)
 	found := &findings{stopped: waitfor.Culprits(job, waitfor.Find(job, opts.now()))}
 	if len(found.stopped) == 0 {
@@ -57,7 +57,7 @@ func newArchive(run *jobs.Run, opts *UnifyOptions, on base) (*archive, error) {
 		tables: &localTables{of: make(map[*jobs.Process][]*otf2.MappingTable),
 			marked: make(map[*jobs.Process]*otf2.MappingTable)},
 	}
-	on.begin(a.roster, a.definitions)
+	on.assignPlaces(a.roster, a.definitions)
 	found.origins = findOrigins(run)
 	ns := &networks{roster: a.roster, origins: found.origins}
 	if err := ns.plan(on); err != nil {
@@ -93,7 +93,7 @@ func (a *archive) describe() {
 // setClock sets the archive's clock properties from the times of its events.
 func (a *archive) setClock() {
 	if a.first > a.last {
-		a.first, a.last = a.on.empty(a.run)
+		a.first, a.last = a.on.emptyTimeRange(a.run)
 	}
 	if clock, is := a.on.clock(a.extent); is {
 		a.Clock = clock

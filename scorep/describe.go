@@ -79,7 +79,7 @@ func describe(dir string, parts []*jobs.Process, opts *UnifyOptions) (all []*Des
 	}
 	for i, r := range runs {
 		d := &Description{Dir: jobfolder.PathOf(dir, i, len(runs))}
-		a, err := newArchive(r, opts, alone{})
+		a, err := newArchive(r, opts, emptyTarget{})
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 // their groups.
 func (d *definer) defineLocations(t *systemTree) {
 	for _, pl := range d.world.Places {
-		if pl.Process != nil && d.on.has(pl.Process) {
+		if pl.Process != nil && d.on.hasProcess(pl.Process) {
 			continue
 		}
 		node := t.unknown

@@ -179,9 +179,9 @@ func pairRuns(m *measurement.Trace, runs []*jobs.Run) (*merger, *jobs.Run, []str
 	return &merger{Trace: m, pairs: pairs}, chosen, reasons, nil
 }
 
-// begin assigns the processes of a world their places in the measurement, and sets the conversion of their times to its
-// clock.
-func (g *merger) begin(r *roster, d *definitions) {
+// assignPlaces assigns the processes of a world their places in the measurement, and sets the conversion of their times
+// to its clock.
+func (g *merger) assignPlaces(r *roster, d *definitions) {
 	d.from = g.firstIDs()
 	for _, s := range g.Archive.Defs.Strings {
 		if _, known := d.refs[s.Text]; !known {
@@ -234,8 +234,8 @@ func (g *merger) transferOf(p *jobs.Process, parts []*jobs.Process) *measurement
 	return &t
 }
 
-// plant finds the nodes of the machines in the measurement's system tree.
-func (g *merger) plant(t *systemTree, w *jobs.World) {
+// defineSystemTree finds the nodes of the machines in the measurement's system tree.
+func (g *merger) defineSystemTree(t *systemTree, w *jobs.World) {
 	t.machine = g.Root
 	for _, pl := range w.Places {
 		if fit := g.pairs[pl.Process]; pl.Process != nil && fit != nil && fit.Node != otf2.UndefinedSystemTreeNode {
@@ -281,15 +281,15 @@ func (g *merger) row(p *jobs.Process, l *description.Location) (treatment, strin
 	case p.Shard.Scorep.Points:
 		return markRow, name
 	case slices.ContainsFunc(p.Shard.Regions,
-		func(r description.Region) bool { return r.Group == regions.GroupAPI && !g.forwarded(&r) }):
+		func(r description.Region) bool { return r.Group == regions.GroupAPI && !g.isForwarded(&r) }):
 		return markRow, name
 	}
 	return leaveRow, name
 }
 
 // forwards reports whether all calls of a thread were forwarded to Score-P and recorded by it. Calls that were not
-// forwarded are counted by process and reason, not by thread, so any such call makes it uncertain for every thread. An
-// exception is the reason "other threads", which never applies to the main thread.
+// isForwarded are counted by process and reason, not by thread, so any such call makes it uncertain for every thread.
+// An exception is the reason "other threads", which never applies to the main thread.
 func (g *merger) forwards(p *jobs.Process, l *description.Location) bool {
 	s, calls := p.Shard.Scorep, p.Shard.Counts.Scorep
 	if s == nil || s.State != shm.ScorepOn.String() || calls[shm.ScorepForwarded] == 0 || len(g.Regions) == 0 {
@@ -304,8 +304,8 @@ func (g *merger) forwards(p *jobs.Process, l *description.Location) bool {
 	return main || s.Model == shm.ScorepCreateWait.String()
 }
 
-// forwarded reports whether a region consists of NCCL calls that the measurement also has.
-func (g *merger) forwarded(r *description.Region) bool {
+// isForwarded reports whether a region consists of NCCL calls that the measurement also has.
+func (g *merger) isForwarded(r *description.Region) bool {
 	return r.Group == regions.GroupAPI && g.Regions[r.Name]
 }
 
@@ -332,8 +332,8 @@ func (g *merger) calls() (all []otf2.RegionRef) {
 	return all
 }
 
-// marks reports whether any row of the process gets its forwarded calls marked.
-func (g *merger) marks(p *jobs.Process) bool {
+// marksCallsOf reports whether any row of the process gets its forwarded calls marked.
+func (g *merger) marksCallsOf(p *jobs.Process) bool {
 	return slices.ContainsFunc(p.Shard.Locations, func(l description.Location) bool {
 		do, _ := g.row(p, &l)
 		return do == markRow
@@ -349,14 +349,14 @@ func (g *merger) nextGroup(w *jobs.World) int {
 	return n
 }
 
-// has reports whether the measurement also has the process.
-func (g *merger) has(p *jobs.Process) bool { return g.pairs[p] != nil }
+// hasProcess reports whether the measurement also has the process.
+func (g *merger) hasProcess(p *jobs.Process) bool { return g.pairs[p] != nil }
 
 // standsFor returns the location of the process's first thread in the measurement.
 func (g *merger) standsFor(p *jobs.Process) otf2.LocationRef { return g.pairs[p].Threads[0].Location }
 
-// note counts the rows that are left out or marked.
-func (g *merger) note(do treatment) {
+// countTreatment counts the rows that are left out or marked.
+func (g *merger) countTreatment(do treatment) {
 	switch do {
 	case leaveRow:
 		g.threadsLeftOut++
@@ -368,8 +368,8 @@ func (g *merger) note(do treatment) {
 // paradigm reports whether the measurement defines the paradigm.
 func (g *merger) paradigm(p otf2.Paradigm) bool { return g.Archive.Defs.ParadigmDef(p) != nil }
 
-// empty returns the measurement's own time range.
-func (g *merger) empty(*jobs.Run) (first, last uint64) {
+// emptyTimeRange returns the measurement's own time range.
+func (g *merger) emptyTimeRange(*jobs.Run) (first, last uint64) {
 	c := g.Archive.Defs.Clock
 	return c.Offset, c.Offset + c.Length
 }
@@ -585,8 +585,8 @@ func (g *merger) result(a *archive) *MergeResult {
 	return r
 }
 
-// behind returns the first id after those of all definitions of a kind.
-func behind[D any, Ref ~uint32](definitions []D, self func(*D) Ref) (id Ref) {
+// nextFreeID returns the first id after those of all definitions of a kind.
+func nextFreeID[D any, Ref ~uint32](definitions []D, self func(*D) Ref) (id Ref) {
 	for i := range definitions {
 		id = max(id, self(&definitions[i])+1)
 	}
@@ -597,17 +597,17 @@ func behind[D any, Ref ~uint32](definitions []D, self func(*D) Ref) (id Ref) {
 func (g *merger) firstIDs() firstIDs {
 	d := g.Archive.Defs
 	return firstIDs{
-		text:          behind(d.Strings, func(x *otf2.String) otf2.StringRef { return x.Self }),
-		attribute:     behind(d.Attributes, func(x *otf2.Attribute) otf2.AttributeRef { return x.Self }),
-		node:          behind(d.SystemTreeNodes, func(x *otf2.SystemTreeNode) otf2.SystemTreeNodeRef { return x.Self }),
+		text:          nextFreeID(d.Strings, func(x *otf2.String) otf2.StringRef { return x.Self }),
+		attribute:     nextFreeID(d.Attributes, func(x *otf2.Attribute) otf2.AttributeRef { return x.Self }),
+		node:          nextFreeID(d.SystemTreeNodes, func(x *otf2.SystemTreeNode) otf2.SystemTreeNodeRef { return x.Self }),
 		locationGroup: g.Groups,
-		region:        behind(d.Regions, func(x *otf2.Region) otf2.RegionRef { return x.Self }),
-		group:         behind(d.Groups, func(x *otf2.Group) otf2.GroupRef { return x.Self }),
-		comm: max(behind(d.Comms, func(x *otf2.Comm) otf2.CommRef { return x.Self }),
-			behind(d.InterComms, func(x *otf2.InterComm) otf2.CommRef { return x.Self })),
-		rmaWin:       behind(d.RmaWins, func(x *otf2.RmaWin) otf2.RmaWinRef { return x.Self }),
-		metricMember: behind(d.MetricMembers, func(x *otf2.MetricMember) otf2.MetricMemberRef { return x.Self }),
-		metric: max(behind(d.MetricClasses, func(x *otf2.MetricClass) otf2.MetricRef { return x.Self }),
-			behind(d.MetricInstances, func(x *otf2.MetricInstance) otf2.MetricRef { return x.Self })),
+		region:        nextFreeID(d.Regions, func(x *otf2.Region) otf2.RegionRef { return x.Self }),
+		group:         nextFreeID(d.Groups, func(x *otf2.Group) otf2.GroupRef { return x.Self }),
+		comm: max(nextFreeID(d.Comms, func(x *otf2.Comm) otf2.CommRef { return x.Self }),
+			nextFreeID(d.InterComms, func(x *otf2.InterComm) otf2.CommRef { return x.Self })),
+		rmaWin:       nextFreeID(d.RmaWins, func(x *otf2.RmaWin) otf2.RmaWinRef { return x.Self }),
+		metricMember: nextFreeID(d.MetricMembers, func(x *otf2.MetricMember) otf2.MetricMemberRef { return x.Self }),
+		metric: max(nextFreeID(d.MetricClasses, func(x *otf2.MetricClass) otf2.MetricRef { return x.Self }),
+			nextFreeID(d.MetricInstances, func(x *otf2.MetricInstance) otf2.MetricRef { return x.Self })),
 	}
 }

@@ -60,7 +60,7 @@ type networks struct {
 // plan finds the network of each window and network location, and sorts the networks in the order of their
 // communicators. Networks of unknown communicators come last. It returns an error if there are more ranks without data
 // than jobs.MaxAbsent.
-func (ns *networks) plan(on base) error {
+func (ns *networks) plan(on target) error {
 	ns.windows = make(map[*jobs.Process][]*network)
 	order, of := ns.networkOrder()
 	if err := ns.collect(of); err != nil {

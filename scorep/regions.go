@@ -39,11 +39,11 @@ func (d *definer) defineRegions() {
 			global[i] = define(r)
 		}
 		d.tables.add(p, otf2.MappingRegion, global)
-		if !d.on.marks(p) {
+		if !d.on.marksCallsOf(p) {
 			continue
 		}
 		for i, r := range p.Shard.Regions {
-			if d.on.forwarded(&r) {
+			if d.on.isForwarded(&r) {
 				r.Name += forwardedMark
 				global[i] = define(r)
 			}
@@ -70,7 +70,7 @@ var onThreads = []string{
 }
 
 // paradigmOf returns the paradigm of a region. Regions on threads are USER, not CUDA or HIP, as Score-P also defines
-// forwarded calls.
+// isForwarded calls.
 func paradigmOf(r *description.Region) otf2.Paradigm {
 	if slices.Contains(onThreads, r.Group) {
 		return otf2.ParadigmUser

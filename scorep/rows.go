@@ -19,7 +19,7 @@ import (
 // rows holds the locations of an archive.
 type rows struct {
 	*roster
-	on        base
+	on        target
 	networks  *networks
 	repeated  repeated
 	locations []*location // sorted by id after locate
@@ -80,7 +80,7 @@ func (r *rows) locateProcess(p *jobs.Process) (next uint32) {
 			continue
 		}
 		do, name := r.on.row(p, l)
-		r.on.note(do)
+		r.on.countTreatment(do)
 		if do == leaveRow {
 			continue
 		}
@@ -90,7 +90,7 @@ func (r *rows) locateProcess(p *jobs.Process) (next uint32) {
 			threads++
 		}
 	}
-	if threads == 0 && !r.on.has(p) { // readers expect a thread in every process
+	if threads == 0 && !r.on.hasProcess(p) { // readers expect a thread in every process
 		r.add(p, next, "Thread 0", otf2.LocationTypeCPUThread, 0)
 		next++
 	}

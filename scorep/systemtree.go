@@ -24,14 +24,14 @@ type systemTree struct {
 	unknown otf2.SystemTreeNodeRef // node of the processes without data
 }
 
-func newSystemTree(d *definitions, w *jobs.World, on base) *systemTree {
+func newSystemTree(d *definitions, w *jobs.World, on target) *systemTree {
 	t := &systemTree{
 		d:       d,
 		nodes:   make(map[string]otf2.SystemTreeNodeRef),
 		devices: make(map[jobs.Device]otf2.SystemTreeNodeRef),
 		unknown: otf2.UndefinedSystemTreeNode,
 	}
-	on.plant(t, w)
+	on.defineSystemTree(t, w)
 	for _, pl := range w.Places {
 		if pl.Process != nil {
 			t.host(pl.Process)

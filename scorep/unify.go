@@ -281,7 +281,7 @@ func writeArchive(r *jobs.Run, dir string, opts *UnifyOptions) (*RunResult, erro
 	defer s.Discard()
 	staging := s.Path
 
-	a, err := newArchive(r, opts, alone{})
+	a, err := newArchive(r, opts, emptyTarget{})
 	if err != nil {
 		return nil, err
 	}

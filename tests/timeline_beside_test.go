@@ -75,7 +75,7 @@ func driveBeside(t *testing.T, anchors [2]string, sizes []browser.Options) {
 // writeBeside writes the page of two runs. verdicts are what their reports say.
 func writeBeside(t *testing.T, anchors [2]string) (address string, verdicts [2]string) {
 	t.Helper()
-	var runs [2]timeline.Beside
+	var runs [2]timeline.ComparedRun
 	for i, anchor := range anchors {
 		a, err := otf2.Open(anchor, &otf2.ReadOptions{Nanoseconds: true}) // as the tool does
 		testkit.Must(t, err)
@@ -84,7 +84,7 @@ func writeBeside(t *testing.T, anchors [2]string) (address string, verdicts [2]s
 		d := testkit.Value(timeline.Read(a, nil))(t)
 		testkit.Must(t, a.Close())
 		t.Cleanup(func() { d.Close() })
-		runs[i] = timeline.Beside{Data: d, Options: timeline.Options{Title: []string{"before", "after <b>"}[i]}}
+		runs[i] = timeline.ComparedRun{Data: d, Options: timeline.Options{Title: []string{"before", "after <b>"}[i]}}
 	}
 	page := filepath.Join(t.TempDir(), "both.html")
 	f := testkit.Value(os.Create(page))(t)

@@ -30,7 +30,7 @@ func main() {
 	}
 	path := make(chan string, 1)
 	go func() { path <- tool() }()
-	if err := collector.Beside(context.Background(), fd, path); err != nil {
+	if err := collector.RecordProcess(context.Background(), fd, path); err != nil {
 		printable.Fprintln(os.Stderr, "nccl-otf2 collect:", err)
 		os.Exit(1)
 	}

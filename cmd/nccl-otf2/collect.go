@@ -62,7 +62,7 @@ func collectCommand() *cobra.Command {
 			}
 			path := make(chan string, 1)
 			path <- tool
-			return collector.Beside(cmd.Context(), fd, path)
+			return collector.RecordProcess(cmd.Context(), fd, path)
 		},
 	}
 	cmd.Flags().IntVar(&fd, "fd", fd, "descriptor of the shared memory")

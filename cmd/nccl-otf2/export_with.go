@@ -22,14 +22,14 @@ import (
 type hostClock struct{ shift, middle int64 }
 
 // parseWith parses the values of --with: traces of other tools as FILE@HOST, or FILE if the job ran on one host.
-func parseWith(a *otf2.Archive, texts []string) (all []export.Beside, err error) {
+func parseWith(a *otf2.Archive, texts []string) (all []export.OtherTrace, err error) {
 	hosts, err := hostClocks(a)
 	if err != nil {
 		return nil, err
 	}
 	names := slices.Sorted(maps.Keys(hosts))
 	for _, text := range texts {
-		b := export.Beside{Path: text}
+		b := export.OtherTrace{Path: text}
 		if file, host, found := cutLast(text, "@"); found {
 			b.Path, b.Host = file, host
 		} else if len(names) == 1 {

@@ -195,15 +195,15 @@ func writeTimeline(d *timeline.Data, path string, opts timeline.Options) error {
 }
 
 // readRun reads the data of a page from an archive with the given damage, and returns it with the page's options.
-func readRun(a *otf2.Archive, damage error, spec selection.Spec, p *progressLine) (timeline.Beside, error) {
+func readRun(a *otf2.Archive, damage error, spec selection.Spec, p *progressLine) (timeline.ComparedRun, error) {
 	stop := p.showWorking("reading " + a.Path())
 	d, err := readTimeline(a, spec, nil)
 	stop()
 	if err != nil {
-		return timeline.Beside{}, err
+		return timeline.ComparedRun{}, err
 	}
 	d.Damage(damage)
-	return timeline.Beside{Data: d, Options: timeline.Options{
+	return timeline.ComparedRun{Data: d, Options: timeline.Options{
 		Title: archiveTitle(a.Path()), Tool: creator(),
 		Progress: func(done, total int) { p.showLine("writing: %d of %d", done, total) },
 	}}, nil

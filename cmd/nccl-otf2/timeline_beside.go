@@ -25,7 +25,7 @@ const besideFile = "timelines.html"
 // timelinesBeside writes the page of two runs.
 func timelinesBeside(cmd *cobra.Command, q *timelineRequest, args []string) error {
 	p := newProgress()
-	var runs [2]timeline.Beside
+	var runs [2]timeline.ComparedRun
 	var archives [2]*otf2.Archive
 	for i, arg := range args {
 		a, damage := openArchive(arg)

@@ -172,11 +172,11 @@ func (b *backlog) noteError(c *live, err error) {
 	c.disk.errors++
 	b.failed = time.Now()
 	c.memory.TakeLive()
-	c.say("nothing is put off for a while: %v", err)
+	c.logLine("nothing is put off for a while: %v", err)
 }
 
-// round appends new records to the backlog, and takes some of what is there when there is time. It returns how many it
-// has taken.
+// round appends new records to the backlog, and drains a part of the backlog if the collector is idle. It returns how
+// many records it has drained.
 func (b *backlog) round(c *live, clock shm.ClockTuple) int {
 	if !b.append(c, clock) {
 		return c.drainRound(clock)
@@ -266,7 +266,7 @@ func (b *backlog) append(c *live, clock shm.ClockTuple) bool {
 		b.full = b.size() > 0 // else it is just too much at once
 		b.filled++
 		c.memory.TakeLive()
-		c.say("the backlog has %d bytes: records are decoded as they come until it has been emptied", b.size())
+		c.logLine("the backlog has %d bytes: records are decoded as they come until it has been emptied", b.size())
 		return false
 	case err != nil:
 		b.noteError(c, err)
@@ -333,19 +333,19 @@ func (b *backlog) leaveRest(c *live) {
 	c.settleModel()
 	c.memory.Mark()
 	if err := c.recording.flush(); err != nil {
-		c.say("%v", err)
+		c.logLine("%v", err)
 		return
 	}
 	c.memory.Release()
 	b.storeRest(c)
-	c.say("told to end: %d bytes of records are left to unify", c.memory.StoredBytes())
+	c.logLine("told to end: %d bytes of records are left to unify", c.memory.StoredBytes())
 }
 
 // storeRest puts the rest off at the end, when what comes before it cannot be read, or there is no time: `unify` may be
 // able to. The file may become as large as it takes, as the rest would be lost otherwise.
 func (b *backlog) storeRest(c *live) {
 	if err := b.create(c.shard.store); err != nil {
-		c.say("%v", err)
+		c.logLine("%v", err)
 		return
 	}
 	b.file.Most = math.MaxInt64

@@ -379,7 +379,7 @@ func (w *gpuWatch) handOver(c *live) {
 	news := w.takeNews()
 	c.sensors.failures, c.sensors.losses = news.failures, news.losses
 	for _, p := range news.problems {
-		c.say("%s", p)
+		c.logLine("%s", p)
 		if w.period > 0 {
 			c.reportSensors(p)
 		}

@@ -84,21 +84,21 @@ func TestProcessWatch(t *testing.T) {
 	p := startProcess(t)
 	pid := p.cmd.Process.Pid
 	other, err := watchProcess(pid, 1)
-	testkit.Check(t, err == nil && other.gone(), "a later process of the same number: %v, %v", other, err)
+	testkit.Check(t, err == nil && other.hasEnded(), "a later process of the same number: %v, %v", other, err)
 	other.close()
 	start := testkit.Value(shm.ProcessStart(pid))(t)
 	w, err := watchProcess(pid, start)
-	testkit.Require(t, err == nil && !w.gone(), "a living process: %v, %v", w, err)
+	testkit.Require(t, err == nil && !w.hasEnded(), "a living process: %v, %v", w, err)
 	defer w.close()
 	old, err := watchDescriptor(-1, pid, start) // as on kernels without pidfd
-	testkit.Check(t, err == nil && !old.gone(), "a living process, without pidfd: %v", err)
+	testkit.Check(t, err == nil && !old.hasEnded(), "a living process, without pidfd: %v", err)
 	defer old.close()
 	p.end()
 	<-w.over
 	<-old.over
-	testkit.Check(t, w.gone() && old.gone(), "an ended process")
+	testkit.Check(t, w.hasEnded() && old.hasEnded(), "an ended process")
 	w, err = watchProcess(1<<30, 1)
-	testkit.Check(t, err == nil && w.gone(), "no process: %v, %v", w, err)
+	testkit.Check(t, err == nil && w.hasEnded(), "no process: %v, %v", w, err)
 }
 
 // How a process ended is known whether its parent has fetched the status (which Linux tells others of since 6.15) or
@@ -130,8 +130,8 @@ func TestProcessWatchTellsHowItEnded(t *testing.T) {
 					cmd.Wait()
 				}
 				<-w.over
-				testkit.Check(t, w.gone() && w.end.status != nil && *w.end.status&^0x80 == want,
-					"gone %v, %+v; want status %#x", w.gone(), w.end, want)
+				testkit.Check(t, w.hasEnded() && w.end.status != nil && *w.end.status&^0x80 == want,
+					"gone %v, %+v; want status %#x", w.hasEnded(), w.end, want)
 				if now := shm.ReadClock(shm.ClockMonotonic).Raw; w.end.raw < before || w.end.raw > now {
 					t.Errorf("ended at %d, not between %d and %d", w.end.raw, before, now)
 				}

@@ -173,7 +173,7 @@ func saveBacklogs(directory string, entries []experiment.Entry) (saved int, err 
 	return saved, errors.Join(problems...)
 }
 
-// laterBacklog reports whether the first of two shards' backlogs was written behind the other.
+// laterBacklog reports whether the first of two shards' backlogs was written after that of the other.
 func laterBacklog(a, b string) bool {
 	of := func(shard string) time.Time {
 		info, err := os.Lstat(filepath.Join(shard, experiment.BacklogFile))

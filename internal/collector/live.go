@@ -76,8 +76,8 @@ type lifetime struct {
 	gaveBack bool // memory of records that are not on disk has been given back
 }
 
-// say logs a line if the setting DEBUG is on.
-func (c *live) say(format string, args ...any) {
+// logLine logs a line if the setting DEBUG is on.
+func (c *live) logLine(format string, args ...any) {
 	if c.settings != nil && c.settings.Debug {
 		_, _ = fmt.Fprintf(c.options.Log, "nccl-otf2 collect[%d]: "+format+"\n", append([]any{os.Getpid()}, args...)...)
 	}
@@ -130,7 +130,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	}
 	c.memory.SetPlace(c.experiment)
 	c.memory.SetState(shm.CollectorReady)
-	c.say("records process %d in %s, events %s", h.PID, c.shard.store.Path(), c.plugin.eventList(c.plugin.recorded()))
+	c.logLine("records process %d in %s, events %s", h.PID, c.shard.store.Path(), c.plugin.eventList(c.plugin.recorded()))
 	return nil
 }
 
@@ -207,7 +207,7 @@ func nextSleep(before time.Duration, n int, read, hot uint64, seldom time.Durati
 
 // mustStop reports whether the process has ended, or the collector must not wait for it any longer.
 func (c *live) mustStop(ctx context.Context) bool {
-	if c.life.watch.gone() {
+	if c.life.watch.hasEnded() {
 		c.life.ended = true
 		return true
 	}
@@ -224,7 +224,7 @@ func (c *live) mustEnd() bool {
 		case l.ended:
 			l.deadline = time.Now().Add(graceOfRest)
 		default:
-			c.say("asked to end; waiting for the process")
+			c.logLine("asked to end; waiting for the process")
 			l.deadline, c.flushes.interval = time.Now().Add(graceAfterTerm), hurryFlush
 		}
 	default:
@@ -300,7 +300,7 @@ func (c *live) tellCause(cause, reason string) {
 			"(what is there is whole; make room, or set NCCL_OTF2_DIR elsewhere the next time): %s"
 	}
 	c.memory.Post(fmt.Sprintf(line, c.experiment, reason))
-	c.say("recording stopped: %s", reason)
+	c.logLine("recording stopped: %s", reason)
 }
 
 // answer brings everything recorded before a request to disk, then answers it.
@@ -335,7 +335,7 @@ func (c *live) answer(request uint32) error {
 	}
 	c.flushes.answered = request
 	c.memory.Answer(request)
-	c.say("request %d answered, %d records so far", request, c.drain.records)
+	c.logLine("request %d answered, %d records so far", request, c.drain.records)
 	return nil
 }
 
@@ -370,7 +370,7 @@ func (c *live) end() error {
 		c.shard.end = c.life.watch.end.describe(c.memory, c.drain.line, round.Clock)
 	}
 	err = c.finish(c.life.ended)
-	c.say("%d records taken, process ended: %v", c.drain.records, c.life.ended)
+	c.logLine("%d records taken, process ended: %v", c.drain.records, c.life.ended)
 	memory := c.shard.process.Memory
 	switch {
 	case !c.life.ended || errors.Is(err, errUnread):

@@ -28,7 +28,7 @@ type listener struct {
 }
 
 // begin begins to follow the control file. If the process joins a job that has been given orders, it obeys what they
-// say of communicators to come.
+// logLine of communicators to come.
 func (l *listener) begin(c *live) {
 	*l = listener{Listener: control.Listen(c.experiment)}
 	if !l.Changed() {
@@ -85,7 +85,7 @@ func (l *listener) readControl(c *live) {
 	}
 	l.ask = o.Ask
 	if err := l.publishStatus(c); err != nil {
-		c.say("status: %v", err)
+		c.logLine("status: %v", err)
 	}
 }
 
@@ -98,7 +98,7 @@ func (l *listener) flushComplete(c *live) {
 	c.memory.TakeLive()
 	if !c.drain.line.host {
 		if err := c.awaitWindow(shm.ReadClock(shm.ClockMonotonic).Raw); err != nil {
-			c.say("%v", err)
+			c.logLine("%v", err)
 			return
 		}
 	}
@@ -112,7 +112,7 @@ func (l *listener) reportUnreadable(c *live, err error) {
 		l.reported = true
 		c.memory.Post("orders are ignored: " + err.Error())
 	}
-	c.say("control: %v", err)
+	c.logLine("control: %v", err)
 }
 
 // obey does what an order says.
@@ -159,7 +159,7 @@ func (l *listener) obey(c *live, o *control.File) {
 		}
 	}
 	c.plugin.set()
-	c.say("order %d obeyed, %d communicators late", o.Order, l.late)
+	c.logLine("order %d obeyed, %d communicators late", o.Order, l.late)
 }
 
 // publishStatus writes the state of the recording, as of now, where `ctl` finds it.

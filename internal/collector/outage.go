@@ -77,9 +77,9 @@ func (o *outage) note(c *live) {
 	}
 }
 
-// refused is which operations of a communicator the outage has taken, by their ordinals. Of calls they are known
-// exactly. Operations of replayed graphs are refused without their ordinals being noted: of those it is what was
-// counted meanwhile, one too many where one was under way.
+// refused returns the ordinals of a communicator's operations that were not recorded because of the outage. For calls
+// they are exact. Operations of replayed graphs are refused without a note of their ordinals: for them, the range comes
+// from the counter and may include one operation that was in progress.
 func (o *outage) refused(memory *shm.Memory, i int) (from, to uint64, ok bool) {
 	if from, to, ok = memory.Refused(i); ok {
 		return from, to, true

@@ -99,22 +99,22 @@ func (w *processWatch) watch(stat *os.File) {
 		if w.pidfd < 0 && !w.same() || fds[1].Revents != 0 {
 			break
 		}
-		w.look(stat, false)
+		w.readStatus(stat, false)
 	}
 	w.end.raw = shm.ReadClock(shm.ClockMonotonic).Raw
 	w.ended = true
 	// The status is in /proc until the parent has fetched it, and then available from the pidfd.
 	for range 10 {
-		if w.look(stat, true) || w.ask() {
+		if w.readStatus(stat, true) || w.askExitStatus() {
 			return
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// look reads the status in /proc and reports whether it is final. It also notes a status other than 0 before the
+// readStatus reads the status in /proc and reports whether it is final. It also notes a status other than 0 before the
 // process is over: the process is exiting, and the status may be gone later.
-func (w *processWatch) look(stat *os.File, over bool) bool {
+func (w *processWatch) readStatus(stat *os.File, over bool) bool {
 	var text [1024]byte
 	n, _ := stat.ReadAt(text[:], 0)
 	state, status, ok := shm.ThreadStatus(text[:n])
@@ -126,9 +126,9 @@ func (w *processWatch) look(stat *os.File, over bool) bool {
 	return ok && dead
 }
 
-// ask gets the status of a process that its parent has already waited for. It returns false if the system does not keep
-// it.
-func (w *processWatch) ask() bool {
+// askExitStatus gets the status of a process that its parent has already waited for. It returns false if the system
+// does not keep it.
+func (w *processWatch) askExitStatus() bool {
 	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}
 	if w.pidfd < 0 || unix.IoctlPidfdInfo(w.pidfd, &info) != nil || info.Mask&unix.PIDFD_INFO_EXIT == 0 {
 		return false
@@ -161,8 +161,8 @@ func (e *ending) describe(memory *shm.Memory, line *timeline, now shm.ClockTuple
 	return end
 }
 
-// gone reports whether the process has ended; if so, end is set.
-func (w *processWatch) gone() bool {
+// hasEnded reports whether the process has ended; if so, end is set.
+func (w *processWatch) hasEnded() bool {
 	select {
 	case <-w.over:
 		return w.ended

@@ -21,11 +21,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 )
 
-// Beside is all that the program does beside a process of the job, whose shared memory is descriptor fd. It records the
-// process. It has another program, the tool, make profiles of the running job when they are due, keep the job's
-// metrics, and make what the job's mode asks for if this is the job's last collector. The channel gives the path of the
-// tool once. That may be after the job's process has stopped waiting for this one.
-func Beside(ctx context.Context, fd int, tool <-chan string) error {
+// RecordProcess is all that the program does beside a process of the job, whose shared memory is descriptor fd. It
+// records the process. It has another program, the tool, make profiles of the running job when they are due, keep the
+// job's metrics, and make what the job's mode asks for if this is the job's last collector. The channel gives the path
+// of the tool once. That may be after the job's process has stopped waiting for this one.
+func RecordProcess(ctx context.Context, fd int, tool <-chan string) error {
 	// Launchers send SIGTERM to what is left when their processes have ended. The collector obeys it, but still makes
 	// an archive that does not take long.
 	term := make(chan os.Signal, 1)
@@ -42,13 +42,13 @@ func Beside(ctx context.Context, fd int, tool <-chan string) error {
 		made <- failed
 	}()
 	all := runtime.GOMAXPROCS(0)
-	var metrics keeper
+	var metrics metricsTool
 	out, err := Run(ctx, Options{
 		FD: fd, Profiles: due, Processors: func(n int) { runtime.GOMAXPROCS(min(n, all)) },
 		Metrics: func(dir, folder string) { metrics.start(path(), dir, folder) },
 	})
 	close(due)
-	metrics.over()
+	metrics.endMetrics()
 	if failed := <-made; failed != nil && out.Debug {
 		fmt.Fprintf(os.Stderr, "nccl-otf2 collect[%d]: %v\n", os.Getpid(), failed)
 	}
@@ -64,10 +64,10 @@ func Beside(ctx context.Context, fd int, tool <-chan string) error {
 // metricsEvery is the time between two writings of a running job's metrics.
 const metricsEvery = "15s"
 
-// keeper is the tool while it keeps the metrics of a running job. It ends by itself, after the job.
-type keeper struct{ life io.Closer } // its standard input, which ends with this program at the latest
+// metricsTool is the tool while it keeps the metrics of a running job. It ends by itself, after the job.
+type metricsTool struct{ life io.Closer } // its standard input, which ends with this program at the latest
 
-func (k *keeper) start(tool, dir, folder string) {
+func (k *metricsTool) start(tool, dir, folder string) {
 	if st, err := os.Stat(folder); err != nil || !st.IsDir() {
 		fmt.Fprintf(os.Stderr, "nccl-otf2: %sPROMETHEUS: %s is not a folder: no metrics are kept\n", config.Prefix,
 			folder)
@@ -86,8 +86,8 @@ func (k *keeper) start(tool, dir, folder string) {
 	k.life = life
 }
 
-// over ends the tool after it has written the metrics a last time, before the archive is made.
-func (k *keeper) over() {
+// endMetrics ends the tool after it has written the metrics a last time, before the archive is made.
+func (k *metricsTool) endMetrics() {
 	if k.life != nil {
 		_ = k.life.Close()
 	}

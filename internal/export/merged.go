@@ -24,9 +24,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Beside is a trace of another tool that is to be shown with an archive: of PyTorch's profiler or any other in
+// OtherTrace is a trace of another tool that is to be shown with an archive: of PyTorch's profiler or any other in
 // trace-event JSON, or Perfetto's own format; gzip or not.
-type Beside struct {
+type OtherTrace struct {
 	Path string
 	Host string // where it was recorded
 	// Shift is the offset in ns of the archive's times since 1970 from the host's real-time clock, measured when that
@@ -44,7 +44,7 @@ const (
 // manifest that says which host each is of, and how its clock is related to the archive's. Form of the manifest:
 // https://perfetto.dev/docs/reference/perfetto-manifest, version 1, which trace_processor and the viewer know from
 // release 58.2 on.
-func Merged(a *otf2.Archive, to string, others []Beside, opts *Options) (*Result, error) {
+func Merged(a *otf2.Archive, to string, others []OtherTrace, opts *Options) (*Result, error) {
 	e := newExporter(a, opts)
 	if id, _ := e.rows.clock.perfettoClock(otf2.Timestamp(e.rows.clock.Offset)); id != clockRealtime {
 		return nil,
@@ -125,7 +125,7 @@ func (m *merged) addFile(name string, write func(io.Writer) error) error {
 }
 
 // addTrace adds the trace of another tool.
-func (m *merged) addTrace(b *Beside) error {
+func (m *merged) addTrace(b *OtherTrace) error {
 	f, err := os.Open(b.Path)
 	if err != nil {
 		return err
@@ -259,7 +259,7 @@ func (t *traceTimes) scanBlock(block []byte) {
 const leastSince1970 = 1e15
 
 // relateClocks relates the trace's clock to the archive's.
-func (t *traceTimes) relateClocks(b *Beside) (*clocks, error) {
+func (t *traceTimes) relateClocks(b *OtherTrace) (*clocks, error) {
 	ours := reference{File: oursName, Clock: "REALTIME"}
 	if t.binary {
 		return &clocks{Clock: "REALTIME", Offset: b.Shift, Is: ours}, nil

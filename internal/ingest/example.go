@@ -255,8 +255,8 @@ func (t *exampleTrace) endEvent(kind string, l *line) (unused string) {
 	return "ENDS_WITHOUT_BEGIN"
 }
 
-// closeFrom ends the events from one on: the first at time at unless that is 0, the others when the last event that
-// belongs to them ended.
+// closeFrom closes the open events from index from on. The first of them ends at time at unless that is 0, each other
+// one at the end of the last event that belongs to it.
 func (t *exampleTrace) closeFrom(from int, at micros) (unused string) {
 	for i := len(t.open) - 1; i >= from; i-- {
 		e := &t.open[i]

@@ -430,8 +430,8 @@ func (e *recorderEntry) function() (name string, pair sequence.Pair, message boo
 	return name, pair, false
 }
 
-// elements are the elements that NCCL is asked for, as far as the sizes of tensors tell: those of an AlltoAll may
-// differ from peer to peer.
+// elements returns how many elements the call asks NCCL for, which follows from the sizes of its tensors; 0 if it does
+// not, as those of an AlltoAll may differ from peer to peer.
 func (e *recorderEntry) elements(function string) uint64 {
 	switch function {
 	case "AlltoAll":

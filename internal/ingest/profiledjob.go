@@ -113,9 +113,9 @@ func (j *profiledJob) numberCalls(id uint64) {
 	}
 }
 
-// trimSteps leaves out the collectives of a group that were not profiled on all of its ranks, before the first and
-// behind the last one that were: profiles begin and end at different steps. For whom ranks waited in those is not
-// known, and how long the run took is that of the steps that all have.
+// trimSteps leaves out the collectives of a group outside the range that was profiled on all of its ranks: profiles
+// begin and end at different steps. Waits in these collectives are unknown, and the length of the run is that of the
+// common steps.
 func (j *profiledJob) trimSteps(g *profiledGroup, members []*groupMember) {
 	first, last := uint64(0), uint64(math.MaxUint64)
 	for _, m := range members {
@@ -153,8 +153,12 @@ func (j *profiledJob) unmatched(g *profiledGroup, members []*groupMember) {
 			o.number = uint64(i)
 		}
 	}
+	advice := ""
+	if members[0].trace.from == description.FromTorch {
+		advice = " (newer PyTorch writes \"Seq\")"
+	}
 	j.problem("the traces do not number the collectives of group %q, and begin or end at different ones, or their "+
-		"times fit several orders: who waited in them is not known (newer PyTorch writes \"Seq\")", g.name)
+		"times fit several orders: who waited in them is not known%s", g.name, advice)
 }
 
 // matched reports whether the calls of a group can be told apart in all traces.

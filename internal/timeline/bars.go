@@ -52,7 +52,7 @@ type bars struct {
 	transfers     stream // see reader.beginTransfer
 	transferCount uint32
 	transferStart uint64 // of the last transfer
-	puts          map[effect.PutName]put
+	puts          map[effect.PutName]openTransfer
 	operations    int
 
 	process *process
@@ -84,8 +84,8 @@ type frame struct {
 	notes     notes
 }
 
-// put is an open transfer.
-type put struct {
+// openTransfer is an open transfer.
+type openTransfer struct {
 	number uint32
 	start  uint64
 }
@@ -94,7 +94,8 @@ const noRow = math.MaxUint32
 
 func newBars(row uint32, to *spool, piece int) *bars {
 	empty := stream{to: to, piece: piece}
-	return &bars{row: row, depths: empty, transfers: empty, puts: make(map[effect.PutName]put), first: math.MaxUint64}
+	return &bars{row: row, depths: empty, transfers: empty, puts: make(map[effect.PutName]openTransfer),
+		first: math.MaxUint64}
 }
 
 // hiddenDepth is the depth of regions that are not shown.
@@ -202,7 +203,7 @@ func (b *bars) endRun() {
 
 // leaveRegion ends an open region that is shown. Attributes of the end follow those of the begin. deep receives regions
 // at maxDepth, where they may overlap.
-func (b *bars) leaveRegion(at int, time uint64, attributes []otf2.AttributeValue, deep *feed) {
+func (b *bars) leaveRegion(at int, time uint64, attributes []otf2.AttributeValue, deep *sorterBuffer) {
 	n := len(b.open)
 	f := &b.open[n-1]
 	for i := at + 1; i < n; i++ {
@@ -242,7 +243,7 @@ func (f *frame) record(b []byte, base, end, enclosing uint64) []byte {
 }
 
 // closeOpen closes what is still open after the last event.
-func (b *bars) closeOpen(deep *feed) {
+func (b *bars) closeOpen(deep *sorterBuffer) {
 	b.cut += len(b.open)
 	for len(b.open) > 0 {
 		n := len(b.open) - 1

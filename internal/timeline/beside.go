@@ -23,18 +23,18 @@ var (
 	runsMark  = []byte("<!--runs-->")
 )
 
-// Beside is one of two runs shown beside each other.
-type Beside struct {
+// ComparedRun is one of two runs shown beside each other.
+type ComparedRun struct {
 	*Data
 	Options
 }
 
 // String states the amount of data.
-func (b Beside) String() string { return b.Title + ": " + b.Data.String() }
+func (b ComparedRun) String() string { return b.Title + ": " + b.Data.String() }
 
 // WriteBeside writes one page with the pages of two runs in frames, each with all its data; navigation in one moves the
 // other. text describes both, as plain text.
-func WriteBeside(w io.Writer, runs [2]Beside, text string) error {
+func WriteBeside(w io.Writer, runs [2]ComparedRun, text string) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	rest := besideAsset
 	until := func(mark []byte) error {

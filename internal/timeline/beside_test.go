@@ -17,9 +17,9 @@ func TestBesideHasBothPages(t *testing.T) {
 	d := testkit.Value(Read(lateJob(t), nil))(t)
 	defer d.Close()
 	var alone, both bytes.Buffer
-	a := Beside{d, Options{Title: `A <b>"x"&`}}
+	a := ComparedRun{d, Options{Title: `A <b>"x"&`}}
 	testkit.Must(t, d.WritePage(&alone, a.Options))
-	testkit.Must(t, WriteBeside(&both, [2]Beside{a, {d, Options{Title: "B"}}}, `1 < 2 & "3"`))
+	testkit.Must(t, WriteBeside(&both, [2]ComparedRun{a, {d, Options{Title: "B"}}}, `1 < 2 & "3"`))
 	frames := regexp.MustCompile(`<iframe title="([^"]*)" srcdoc="([^"]*)"></iframe>`).FindAllStringSubmatch(
 		both.String(), -1)
 	testkit.Require(t, len(frames) == 2 && html.UnescapeString(frames[0][1]) == a.Title, "%d frames", len(frames))

@@ -29,8 +29,8 @@ type plan struct {
 	charges    *headCharges // nil: nothing is charged to any rank
 }
 
-// press compresses blocks, several in parallel, and passes them on in order.
-type press struct {
+// blockCompressor compresses blocks, several in parallel, and passes them on in order.
+type blockCompressor struct {
 	queue  chan chan *block
 	made   int
 	broken atomic.Bool // the sink failed
@@ -40,8 +40,8 @@ type press struct {
 // maxPacked bounds the blocks that are compressed or queued at a time.
 const maxPacked = 8
 
-func newPress(to sink, progress func(done int)) *press {
-	p := &press{queue: make(chan chan *block, min(runtime.GOMAXPROCS(0), maxPacked)), end: make(chan error, 1)}
+func newPress(to sink, progress func(done int)) *blockCompressor {
+	p := &blockCompressor{queue: make(chan chan *block, min(runtime.GOMAXPROCS(0), maxPacked)), end: make(chan error, 1)}
 	go func() {
 		var err error
 		done := 0
@@ -62,7 +62,7 @@ func newPress(to sink, progress func(done int)) *press {
 }
 
 // block queues a block and returns its number.
-func (p *press) block(b *block) int {
+func (p *blockCompressor) block(b *block) int {
 	result := make(chan *block, 1)
 	p.queue <- result
 	go func() {
@@ -73,7 +73,7 @@ func (p *press) block(b *block) int {
 	return p.made - 1
 }
 
-func (p *press) close() error {
+func (p *blockCompressor) close() error {
 	close(p.queue)
 	return <-p.end
 }
@@ -81,7 +81,7 @@ func (p *press) close() error {
 // writer makes the blocks of lanes, rows and instances, and the sums over lanes.
 type writer struct {
 	*Data
-	*press
+	*blockCompressor
 	plan
 
 	deep, kids, waits, operations, asked, ends, askers, parts *merge
@@ -102,7 +102,7 @@ func (d *Data) write(to sink, progress func(done, total int)) (*plan, error) {
 			progress(done, max(done, total))
 		}
 	})
-	w := &writer{Data: d, press: p, parents: d.parents.open(), plan: plan{texts: make(map[uint64]bool)}}
+	w := &writer{Data: d, blockCompressor: p, parents: d.parents.open(), plan: plan{texts: make(map[uint64]bool)}}
 	w.attributes.texts = textsOf(d.attributes, w.texts)
 	for _, s := range []struct {
 		at   **merge

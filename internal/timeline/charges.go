@@ -17,7 +17,7 @@ import (
 
 // charges collects the charges of one operation.
 type charges struct {
-	feed
+	sorterBuffer
 	order      uint64
 	begin, end otf2.Timestamp
 	at         map[charged]int // index into list

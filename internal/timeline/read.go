@@ -125,7 +125,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	d.reportProgress("Opening the files", 0, 0)
 	d.runs = newPhaseRuns()
 	d.steps.origin = d.origin
-	charged := &charges{feed: feed{to: d.chargesOf}, since: d.since}
+	charged := &charges{sorterBuffer: sorterBuffer{to: d.chargesOf}, since: d.since}
 	observer := operations.Observer{
 		Selection: d.selected, Lane: r.newLane, Part: r.addOperation, Waited: r.addWait,
 		Charged: charged.addCharge, Path: &d.steps, Phase: d.runs.addPhase,
@@ -227,9 +227,9 @@ type reader struct {
 	}
 	names *sorter // by event of NCCL: see nameGiven
 
-	found      feed   // results of the analysis, by number of region: see foundOperation
-	waited     feed   // all waits, see keepWait
-	order      uint64 // number of results so far
+	found      sorterBuffer // results of the analysis, by number of region: see foundOperation
+	waited     sorterBuffer // all waits, see keepWait
+	order      uint64       // number of results so far
 	commOf     map[otf2.CommRef]uint32
 	present    []int // by communicator: members with events
 	functionOf map[string]uint16
@@ -260,7 +260,7 @@ type laneReader struct {
 	processes map[otf2.LocationGroupRef]*process
 	unknown   bool // a region is undefined
 
-	deep, kids, asked, ends, names, fallback feed
+	deep, kids, asked, ends, names, fallback sorterBuffer
 }
 
 // process is the state of a process while its events are read.
@@ -275,8 +275,8 @@ func newReader(d *Data) *reader {
 		ids:     attribute.Find(d.defs),
 		windows: make(map[otf2.RmaWinRef][]uint32), commOf: make(map[otf2.CommRef]uint32),
 		functionOf: make(map[string]uint16),
-		open:       make(map[instanceKey]openInstance), names: d.newSorter(), found: feed{to: d.newSorter()},
-		waited: feed{to: d.waitsInTime}, kindOf: make(map[string]uint8), scale: func(t uint64) uint64 { return t },
+		open:       make(map[instanceKey]openInstance), names: d.newSorter(), found: sorterBuffer{to: d.newSorter()},
+		waited: sorterBuffer{to: d.waitsInTime}, kindOf: make(map[string]uint8), scale: func(t uint64) uint64 { return t },
 	}
 	if res := d.defs.Clock.Resolution; res != 1e9 && res != 0 {
 		r.scale = func(t uint64) uint64 {
@@ -526,7 +526,7 @@ func (r *reader) beginTransfer(lane *laneReader, row *row, time uint64, ev *otf2
 	b.transfers.buf = own.record(b.transfers.buf)
 	b.transfers.endRecord()
 	r.addReference(lane, r.process(lane, row), ev, nameTransfer, numbered(b.row, b.transferCount), 0)
-	b.puts[step.Put] = put{b.transferCount, time}
+	b.puts[step.Put] = openTransfer{b.transferCount, time}
 	b.transferCount++
 	b.transferStart = time
 }

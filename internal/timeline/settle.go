@@ -10,7 +10,7 @@ import (
 // finishReading derives what is known only after the last event.
 func (r *reader) finishReading() {
 	unknown := false
-	deep := feed{to: r.deep}
+	deep := sorterBuffer{to: r.deep}
 	for i := range r.rows {
 		if b := r.rows[i].bars; b != nil {
 			b.closeOpen(&deep)
@@ -26,15 +26,15 @@ func (r *reader) finishReading() {
 	r.found.flush()
 	r.waited.flush()
 	for _, l := range r.lanes {
-		for _, f := range []*feed{&l.deep, &l.kids, &l.asked, &l.ends, &l.names, &l.fallback} {
+		for _, f := range []*sorterBuffer{&l.deep, &l.kids, &l.asked, &l.ends, &l.names, &l.fallback} {
 			f.flush()
 		}
 		unknown = unknown || l.unknown
 	}
 	r.lanes = nil
-	r.resolve()
-	r.choose()
-	r.locate()
+	r.resolveCauses()
+	r.chooseCauses()
+	r.locateResults()
 	for _, s := range []*sorter{r.deep, r.kids, r.waits, r.operations, r.asked, r.ends, r.askers, r.parts, r.chargesOf,
 		r.waitsInTime} {
 		s.finish()
@@ -45,11 +45,11 @@ func (r *reader) finishReading() {
 	}
 }
 
-// resolve finds the regions of the events named as causes. Ids are reused, so it chooses in this order: the last region
-// of the same process with that id at the time; if the effect began earlier, the last region of all with that id; if
-// there is none, as with PXN, where processes carry out transfers for each other, that of another process of the host,
-// unless several have the id.
-func (r *reader) resolve() {
+// resolveCauses finds the regions of the events named as causes. Ids are reused, so it chooses in this order: the last
+// region of the same process with that id at the time; if the effect began earlier, the last region of all with that
+// id; if there is none, as with PXN, where processes carry out transfers for each other, that of another process of the
+// host, unless several have the id.
+func (r *reader) resolveCauses() {
 	type reference struct {
 		key, kind, what, number uint64
 	}
@@ -57,7 +57,7 @@ func (r *reader) resolve() {
 		process uint64
 		at      address
 	}
-	claims, askers := feed{to: r.claims}, feed{to: r.askers}
+	claims, askers := sorterBuffer{to: r.claims}, sorterBuffer{to: r.askers}
 	found := func(ref *reference, at address) {
 		switch {
 		case ref.kind == nameTransfer:
@@ -109,9 +109,9 @@ func (r *reader) resolve() {
 	r.names.close()
 }
 
-// choose decides which region caused each region.
-func (r *reader) choose() {
-	kids := feed{to: r.kids}
+// chooseCauses decides which region caused each region.
+func (r *reader) chooseCauses() {
+	kids := sorterBuffer{to: r.kids}
 	last := uint64(0)
 	r.claims.finish()
 	for m := r.claims.sorted(); m.more; {
@@ -132,9 +132,9 @@ func (r *reader) choose() {
 	r.claims.close()
 }
 
-// locate finds the addresses of the regions in the analysis's results.
-func (r *reader) locate() {
-	operations, waits, parts := feed{to: r.operations}, feed{to: r.waits}, feed{to: r.parts}
+// locateResults finds the addresses of the regions in the analysis's results.
+func (r *reader) locateResults() {
+	operations, waits, parts := sorterBuffer{to: r.operations}, sorterBuffer{to: r.waits}, sorterBuffer{to: r.parts}
 	var p *places
 	r.found.to.finish()
 	for m := r.found.to.sorted(); m.more; m.next() {
@@ -161,7 +161,7 @@ func (r *reader) locate() {
 		operations.endEntry(uint64(at), m.b, from)
 		b.operations++
 	}
-	for _, f := range []*feed{&operations, &waits, &parts} {
+	for _, f := range []*sorterBuffer{&operations, &waits, &parts} {
 		f.flush()
 	}
 	r.found.to.close()

@@ -105,8 +105,8 @@ func compareKeys(x, y keys) int {
 	return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b))
 }
 
-// feed passes entries of one goroutine to a sorter, many at a time.
-type feed struct {
+// sorterBuffer passes entries of one goroutine to a sorter, many at a time.
+type sorterBuffer struct {
 	to *sorter
 	entries
 }
@@ -114,7 +114,7 @@ type feed struct {
 const feedBytes = 16 << 10
 
 // add adds an entry with numbers as its data.
-func (f *feed) add(a, b uint64, numbers ...uint64) {
+func (f *sorterBuffer) add(a, b uint64, numbers ...uint64) {
 	from := len(f.data)
 	for _, n := range numbers {
 		f.data = binary.AppendUvarint(f.data, n)
@@ -123,14 +123,14 @@ func (f *feed) add(a, b uint64, numbers ...uint64) {
 }
 
 // endEntry completes an entry whose data begin at from.
-func (f *feed) endEntry(a, b uint64, from int) {
+func (f *sorterBuffer) endEntry(a, b uint64, from int) {
 	f.keys = append(f.keys, keys{a, b, uint32(from), uint32(len(f.data) - from)})
 	if f.bytes() >= feedBytes {
 		f.flush()
 	}
 }
 
-func (f *feed) flush() {
+func (f *sorterBuffer) flush() {
 	s := f.to
 	s.mu.Lock()
 	s.kept.moveFrom(&f.entries)

@@ -30,7 +30,7 @@ func TestSorter(t *testing.T) {
 		defer s.close()
 		key := rapid.OneOf(rapid.Uint64Range(0, 3), rapid.Uint64())
 		var want []entry
-		f := feed{to: s}
+		f := sorterBuffer{to: s}
 		for i := range rapid.IntRange(0, 300).Draw(t, "entries") {
 			e := entry{key.Draw(t, "a"), key.Draw(t, "b"), uint64(i)}
 			want = append(want, e)

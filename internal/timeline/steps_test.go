@@ -163,7 +163,7 @@ func TestChargesAreTheReports(t *testing.T) {
 func TestManyAreCharged(t *testing.T) {
 	s := newStore(keptBytes)
 	defer s.Close()
-	c := &charges{feed: feed{to: s.chargesOf}, since: func(t otf2.Timestamp) uint64 { return uint64(t) }}
+	c := &charges{sorterBuffer: sorterBuffer{to: s.chargesOf}, since: func(t otf2.Timestamp) uint64 { return uint64(t) }}
 	for _, begin := range []otf2.Timestamp{200, 100} {
 		for r := range 100 {
 			c.addCharge(r, causes.GPU, begin, begin+10, float64(r))

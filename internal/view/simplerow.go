@@ -59,8 +59,8 @@ func (sw *simpleWriter) writeEvent(ev *otf2.Event) {
 	form(sw, ev)
 }
 
-// nextTime returns an event's time, moved behind the event before if need be, so that readers that sort events by time
-// keep their order. At the greatest possible time it stays.
+// nextTime returns an event's time, increased if necessary to follow the previous event, so that readers that sort
+// events by time keep their order. The greatest possible time is not increased.
 func (sw *simpleWriter) nextTime(t otf2.Timestamp) otf2.Timestamp {
 	if sw.any && t <= sw.last {
 		later := max(sw.last+1, sw.last)

@@ -4,10 +4,10 @@ package view
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// waits returns the waiting of ranks for each other in the view as scout counts it: in collectives for the last member,
-// for the root, or of the root for the last of the others; in messages for the sender and for the receiver. Of the
-// messages of a launch scout counts the longest wait for a sender or, only if there is none, the longest for a
-// receiver. masked sums by how much the waits for receivers exceed the waits for senders that hide them.
+// waits returns the total time that ranks wait for each other in the view, as scout counts it: in collectives for the
+// last member, for the root, or of the root for the last of the others; in messages for the sender and for the
+// receiver. Of the messages of a launch scout counts the longest wait for a sender or, only if there is none, the
+// longest for a receiver. masked sums by how much the waits for receivers exceed the waits for senders that hide them.
 func (j *job) waits() (sum, masked uint64) {
 	for _, c := range j.comms {
 		if len(c.present) < 2 {

@@ -20,11 +20,11 @@ import (
 // watchPause is the time between two questions of Watch.
 const watchPause = 200 * time.Millisecond
 
-// Watch has the collectors of a running job write down all that is complete, for somebody who looks at the job: what
-// they hold in memory, and what they have put off (setting BACKLOG), that at once and from now on for some seconds. It
-// waits for that as long as patience says, and returns how many bytes of records are not in the shards even so; the
-// error names collectors that do not answer. Without patience it only asks those that have put off something. Where
-// there is no job it does nothing; of one that ends meanwhile all is there.
+// Watch makes the collectors of a running job write all complete records to their shards, for somebody who looks at the
+// job: what they hold in memory, and what they have postponed (setting BACKLOG), which they write at once and for some
+// seconds from now on. It waits for that up to patience, and returns how many bytes of records are still not in the
+// shards; the error names collectors that do not answer. Without patience it only asks those that have postponed
+// something. If no job runs, it does nothing; if the job ends meanwhile, everything is in the shards.
 func (c *Controller) Watch(ctx context.Context, patience time.Duration) (behind uint64, err error) {
 	asked := collects
 	if patience == 0 {
