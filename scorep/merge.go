@@ -138,7 +138,7 @@ func mayReplace(out string) error {
 	return nil
 }
 
-// merger is the base of an archive that is merged into that of a measurement.
+// merger is the target of an archive that is merged into that of a measurement.
 type merger struct {
 	*measurement.Trace
 	pairs         map[*jobs.Process]*measurement.Pairing

@@ -50,7 +50,7 @@ if [ -n "$rows" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   echo "setup: installing $packages"
   log=$(mktemp)
   # shellcheck disable=SC2086 # a list of names
-  if ! { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $packages; } >"$log" 2>&1; then
+  if ! { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -q --no-install-recommends $packages; } >"$log" 2>&1; then
     tail -5 "$log" >&2
   fi
   rm -f "$log"

@@ -101,6 +101,9 @@ func runReplay(out io.Writer, o *replayOptions, name string) error {
 			return err
 		}
 	}
+	if remark := hostsRemark(rec, o.clock.value, folder); remark != "" {
+		fmt.Fprintln(os.Stderr, "nccl-otf2: "+remark)
+	}
 	began := time.Now()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
@@ -121,6 +124,24 @@ func runReplay(out io.Writer, o *replayOptions, name string) error {
 	printable.Fprintf(out, "replayed %s: NCCL %s, %s, %s\n", rec.Name, rec.Run.NCCL,
 		count(len(res.Processes), "process", "processes"), count(starts, "event", "events")+" of NCCL")
 	return concludeReplay(ctx, out, dir, began)
+}
+
+// hostsRemark says that a recording of several hosts, played here with its own times, does not allow comparisons of times
+// of different hosts: all its processes play on this host, whose clock is taken to be that of all of them. It returns ""
+// for other recordings.
+func hostsRemark(rec *replay.Recording, clock, folder string) string {
+	boots := make(map[string]bool)
+	for _, p := range rec.Processes {
+		for _, o := range p.Opens {
+			boots[o.Boot] = true
+		}
+	}
+	if clock != "recorded" || len(boots) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%s is of %d hosts, whose clocks differ; here all processes play on one host, so do not compare "+
+		"times of different hosts. `nccl-otf2 report %s` knows the hosts and aligns their clocks", rec.Name, len(boots),
+		folder)
 }
 
 func writePrograms(rec *replay.Recording, dir string) error {
