@@ -178,7 +178,7 @@ func readXML(text []byte) (*element, error) {
 			if string(m[1]) != top.name {
 				return nil, x.failed("</%s> ends <%s> of line %d", m[1], top.name, top.line)
 			}
-			if err := top.complete(); err != nil {
+			if err := top.checkComplete(); err != nil {
 				return nil, err
 			}
 			x.skip(len(m[0]))
@@ -289,8 +289,8 @@ func (e *element) mayHave(name string) bool {
 	return !slices.ContainsFunc(e.grammar.children[at+1:], func(p phase) bool { return slices.Contains(p.names, last) })
 }
 
-// complete checks, when an element ends, that nothing is missing.
-func (e *element) complete() error {
+// checkComplete checks, when an element ends, that nothing is missing.
+func (e *element) checkComplete() error {
 	for _, p := range e.grammar.children {
 		if p.min > 0 && !slices.ContainsFunc(p.names, func(name string) bool { return e.child(name) != nil }) {
 			return fmt.Errorf("line %d: %w", e.line, corrupt("<%s> has no <%s>", e.name, p.names[0]))

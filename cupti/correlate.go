@@ -122,7 +122,7 @@ func (c *Correlator[T]) API(a *API, now uint64) {
 	default:
 		e.ambiguous = true
 	}
-	c.settle(e)
+	c.reportCertain(e)
 }
 
 // External takes an external id.
@@ -135,7 +135,7 @@ func (c *Correlator[T]) External(x *External, now uint64) {
 		e.ambiguous = true
 	}
 	e.id, e.identified = x.ID, true
-	c.settle(e)
+	c.reportCertain(e)
 }
 
 // Activity takes an activity. It is reported at once if its call and id have come.
@@ -147,7 +147,7 @@ func (c *Correlator[T]) Activity(number uint32, activity T, now uint64) {
 	}
 	e.used = true
 	e.waiting = append(e.waiting, activity)
-	c.settle(e)
+	c.reportCertain(e)
 }
 
 // Identified reports whether an external id has come for a correlation id.
@@ -173,8 +173,8 @@ func (c *Correlator[T]) entry(number uint32, now uint64) *correlation[T] {
 	return e
 }
 
-// settle reports what is certain by now.
-func (c *Correlator[T]) settle(e *correlation[T]) {
+// reportCertain reports what is certain by now.
+func (c *Correlator[T]) reportCertain(e *correlation[T]) {
 	switch {
 	case e.ambiguous:
 		c.reportAll(e, Ambiguous)
@@ -214,7 +214,7 @@ func (c *Correlator[T]) report(activity T, o Outcome, id uint64) {
 // Expire asks again about calls that could not be judged, and gives up what has waited long enough.
 func (c *Correlator[T]) Expire(now uint64) {
 	for e := range c.unsure {
-		c.settle(e)
+		c.reportCertain(e)
 	}
 	for len(c.young) > 0 && c.young[0].born+c.opts.Age < now {
 		c.leaveYoung()
@@ -230,7 +230,7 @@ func (c *Correlator[T]) leaveYoung() {
 	c.young[0] = nil
 	c.young = c.young[1:]
 	if !e.called || !e.identified || e.ambiguous {
-		c.forget(e)
+		c.forgetCorrelation(e)
 		return
 	}
 	if len(c.old) >= c.opts.Most {
@@ -246,10 +246,10 @@ func (c *Correlator[T]) leaveOld() {
 	e := c.old[0]
 	c.old[0] = nil
 	c.old = c.old[1:]
-	c.forget(e)
+	c.forgetCorrelation(e)
 }
 
-func (c *Correlator[T]) forget(e *correlation[T]) {
+func (c *Correlator[T]) forgetCorrelation(e *correlation[T]) {
 	c.giveUp(e)
 	if e.called && e.identified && !e.used {
 		c.Idle++
@@ -277,7 +277,7 @@ func (c *Correlator[T]) giveUp(e *correlation[T]) {
 // End gives up all waiting activities: no more records will come.
 func (c *Correlator[T]) End() {
 	for e := range c.unsure {
-		c.settle(e)
+		c.reportCertain(e)
 	}
 	for len(c.young) > 0 {
 		c.leaveYoung()

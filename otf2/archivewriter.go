@@ -228,7 +228,7 @@ func (a *ArchiveWriter) completeLocations() (failures []error) {
 				failures = append(failures, err)
 			}
 		} else if l.reserve >= 0 {
-			a.defs.fill(l.reserve, w.Events())
+			a.defs.writeReserved(l.reserve, w.Events())
 		}
 		if err := WriteLocalDefs(locationFile(a.base, l.ref, ".def"), nil, nil, a.opts.DefChunkSize); err != nil {
 			failures = append(failures, err)

@@ -17,8 +17,8 @@ type fieldDecoder struct {
 	err error
 }
 
-// more reports whether another field follows.
-func (d *fieldDecoder) more() bool { return d.err == nil && d.pos < len(d.buf) }
+// hasField reports whether another field follows.
+func (d *fieldDecoder) hasField() bool { return d.err == nil && d.pos < len(d.buf) }
 
 func (d *fieldDecoder) fail(format string, args ...any) {
 	if d.err == nil {

@@ -243,7 +243,7 @@ func (r *eventReader) step() (bool, error) {
 	r.attrs = r.attrs[:0]
 	for {
 		if w.n-w.r < lookAhead && !w.ended {
-			if _, err := w.fill(lookAhead); err != nil {
+			if _, err := w.fillBuffer(lookAhead); err != nil {
 				return false, err
 			}
 		}
@@ -332,7 +332,7 @@ func (r *eventReader) whole() (b []byte, head int, err error) {
 	}
 	total := head + int(size)
 	if w.n-w.r < total {
-		have, err := w.fill(total)
+		have, err := w.fillBuffer(total)
 		if err != nil {
 			return nil, 0, err
 		}

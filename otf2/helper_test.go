@@ -109,7 +109,7 @@ func genericRecord(table *recordTable, id uint8, d *fieldDecoder) Record {
 	}
 	for i := 0; i < len(fields); i++ {
 		if fields[i].Encoding == EncodingIDMap {
-			for d.more() { // count, mode, numbers: all that follows is compressed but the mode
+			for d.hasField() { // count, mode, numbers: all that follows is compressed but the mode
 				if len(r.Args) == 2 {
 					r.Args = append(r.Args, uint64(d.u8()))
 				} else {
@@ -119,7 +119,7 @@ func genericRecord(table *recordTable, id uint8, d *fieldDecoder) Record {
 			break
 		}
 		if !fields[i].Repeated {
-			if fields[i].Since == 0 || d.more() {
+			if fields[i].Since == 0 || d.hasField() {
 				one(&fields[i])
 			}
 			continue

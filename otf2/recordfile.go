@@ -129,8 +129,8 @@ func (w *recordFile) write() {
 	w.buf = w.buf[:0]
 }
 
-// fill writes the i-th reserved number.
-func (w *recordFile) fill(i int, v uint64) {
+// writeReserved writes the i-th reserved number.
+func (w *recordFile) writeReserved(i int, v uint64) {
 	w.write()
 	if w.err != nil {
 		return

@@ -34,7 +34,7 @@ func scanRecords(w *window, visit func(id uint8, d *fieldDecoder) error, record 
 	}
 	for err == nil {
 		*record = ""
-		have, ferr := w.fill(10)
+		have, ferr := w.fillBuffer(10)
 		if ferr != nil {
 			return ferr
 		}
@@ -61,7 +61,7 @@ func scanRecords(w *window, visit func(id uint8, d *fieldDecoder) error, record 
 			return recordTooLong(size)
 		}
 		total := head + int(size)
-		if have, err = w.fill(total); err != nil {
+		if have, err = w.fillBuffer(total); err != nil {
 			return err
 		}
 		if have < total {

@@ -323,7 +323,8 @@ func (r *recovery) location(loc LocationRef) {
 		if n, known := r.events[loc]; known && n == 0 {
 			r.createEmpty(path, "the location has no local definitions, and no events that need some: an empty file")
 		} else {
-			r.fail(path, 0, "the location's local definitions are missing: without them its events cannot be read")
+			r.noteUnrepairable(path, 0,
+				"the location's local definitions are missing: without them its events cannot be read")
 			r.lost("location %d: mapping tables and clock offsets, and with them its events", loc)
 		}
 	}
@@ -363,7 +364,7 @@ func (r *recovery) counted(path string, table *recordTable, word string) (record
 	}
 	s, err := walk.walk(path, false)
 	if err != nil {
-		r.fail(path, 0, err.Error())
+		r.noteUnrepairable(path, 0, err.Error())
 		return 0, false
 	}
 	if r.otherChunkSize(path, s, table, true, r.eventChunk) {
@@ -387,7 +388,7 @@ func (r *recovery) counted(path string, table *recordTable, word string) (record
 	case !c.cut && c.wrong == 0:
 		r.noteWhole(path, s.records)
 	case len(s.chunks) == 0 && s.size >= headerSize && !zeroed(path):
-		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing is known of it", s.flaw))
+		r.noteUnrepairable(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing is known of it", s.flaw))
 		return 0, false
 	case len(s.chunks) == 0:
 		r.replace(RecoveredFile{Path: path, Dropped: s.size,
@@ -410,7 +411,7 @@ func (r *recovery) otherChunkSize(path string, s *scanned, table *recordTable, s
 	if err != nil || size == 0 || size == chunk {
 		return false
 	}
-	r.fail(path, s.records, fmt.Sprintf(
+	r.noteUnrepairable(path, s.records, fmt.Sprintf(
 		"its chunks have %d bytes, those of the archive %d: it belongs to another archive or the anchor is wrong", size,
 		chunk))
 	return true
@@ -452,12 +453,12 @@ func (r *recovery) records(path string, table *recordTable, chunk uint64, word, 
 	s, err := walk.walk(path, true)
 	switch {
 	case err != nil:
-		r.fail(path, 0, err.Error())
+		r.noteUnrepairable(path, 0, err.Error())
 	case s.flaw == nil:
 		r.noteWhole(path, s.records)
 	case r.otherChunkSize(path, s, table, false, chunk):
 	case len(s.chunks) == 0 && s.size >= headerSize && !zeroed(path):
-		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing is known of it", s.flaw))
+		r.noteUnrepairable(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing is known of it", s.flaw))
 		r.lost("%s: %s", path, loss)
 	default:
 		out := built.finish()
@@ -504,8 +505,8 @@ func (r *recovery) thumbnail(i uint32) {
 	}
 	s, err := walk.walk(path, true)
 	if err == nil && s.flaw != nil && first != header {
-		r.fail(path, 0, fmt.Sprintf("%v at byte %d of %d: the thumbnail's header is lost", cause(s.flaw), s.flawAt,
-			s.size))
+		r.noteUnrepairable(path, 0, fmt.Sprintf("%v at byte %d of %d: the thumbnail's header is lost", cause(s.flaw),
+			s.flawAt, s.size))
 		return
 	}
 	r.records(path, &thumbnailTable, ThumbnailChunkSize, "record", fmt.Sprintf("thumbnail %d: samples may be lost", i))
@@ -516,7 +517,7 @@ func (r *recovery) definitions() {
 	path := r.base + ".def"
 	if !exists(r.defsFrom) {
 		r.defsBad = true
-		r.fail(path, 0, "the global definitions are missing: without them the archive cannot be read")
+		r.noteUnrepairable(path, 0, "the global definitions are missing: without them the archive cannot be read")
 		r.lost("all global definitions")
 		return
 	}
@@ -540,14 +541,15 @@ func (r *recovery) definitions() {
 	switch {
 	case err != nil:
 		r.defsBad = true
-		r.fail(path, 0, err.Error())
+		r.noteUnrepairable(path, 0, err.Error())
 		return
 	case r.otherChunkSize(r.defsFrom, s, &globalDefTable, false, r.defChunk):
 		r.defsBad = true
 		return
 	case s.records == 0 && s.flaw != nil:
 		r.defsBad = true
-		r.fail(path, 0, fmt.Sprintf("%v at byte %d of %d: no definition is whole", cause(s.flaw), s.flawAt, s.size))
+		r.noteUnrepairable(path, 0,
+			fmt.Sprintf("%v at byte %d of %d: no definition is whole", cause(s.flaw), s.flawAt, s.size))
 		r.lost("all global definitions")
 		return
 	case s.flaw == nil && corrected == 0 && r.defsFrom == path:

@@ -157,7 +157,7 @@ func (r *recovery) finishAnchor() {
 		r.noteWhole(path, 0)
 		return
 	default:
-		r.fail(path, 0, fmt.Sprintf("%s, and without global definitions it is not made", r.anchorFlaw))
+		r.noteUnrepairable(path, 0, fmt.Sprintf("%s, and without global definitions it is not made", r.anchorFlaw))
 		return
 	}
 	locations, defs := uint64(len(r.defined)), r.defs.records
@@ -171,7 +171,7 @@ func (r *recovery) finishAnchor() {
 	}
 	b, err := readAnchor(path)
 	if err != nil || len(b) < anchorDefs+8 {
-		r.fail(path, 0, fmt.Sprintf("cannot be read again: %v", err))
+		r.noteUnrepairable(path, 0, fmt.Sprintf("cannot be read again: %v", err))
 		return
 	}
 	order := binary.ByteOrder(binary.LittleEndian)
@@ -200,7 +200,7 @@ func (r *recovery) rebuildAnchor(locations, defs uint64) {
 	}
 	b, err := a.append(nil)
 	if err != nil {
-		r.fail(r.res.Anchor, 0, err.Error())
+		r.noteUnrepairable(r.res.Anchor, 0, err.Error())
 		return
 	}
 	r.replace(RecoveredFile{Path: r.res.Anchor,

@@ -20,8 +20,8 @@ func (r *recovery) noteWhole(path string, records uint64) {
 	r.res.Files = append(r.res.Files, RecoveredFile{Path: path, Action: RecoverWhole, Records: records})
 }
 
-// fail notes a file that cannot be repaired.
-func (r *recovery) fail(path string, records uint64, why string) {
+// noteUnrepairable notes a file that cannot be repaired.
+func (r *recovery) noteUnrepairable(path string, records uint64, why string) {
 	r.res.Files = append(r.res.Files, RecoveredFile{Path: path, Action: RecoverFailed, Records: records, Detail: why})
 }
 
@@ -29,7 +29,7 @@ func (r *recovery) fail(path string, records uint64, why string) {
 func (r *recovery) createEmpty(path, why string) {
 	if !r.opts.DryRun {
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			r.fail(path, 0, err.Error())
+			r.noteUnrepairable(path, 0, err.Error())
 			return
 		}
 	}
@@ -126,7 +126,7 @@ func (r *recovery) exchange(f RecoveredFile, content func(out *os.File) error) b
 	}
 	out, err := atomicfile.Create(f.Path, mode)
 	if err != nil {
-		r.fail(f.Path, 0, err.Error())
+		r.noteUnrepairable(f.Path, 0, err.Error())
 		return false
 	}
 	defer out.Abandon()
@@ -138,7 +138,7 @@ func (r *recovery) exchange(f RecoveredFile, content func(out *os.File) error) b
 		err = out.Commit(atomicfile.Durable)
 	}
 	if err != nil {
-		r.fail(f.Path, 0, err.Error())
+		r.noteUnrepairable(f.Path, 0, err.Error())
 		return false
 	}
 	r.res.Files = append(r.res.Files, f)

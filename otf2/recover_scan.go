@@ -207,7 +207,7 @@ func readFields(spec *recordSpec, d *fieldDecoder, visit func(f *Field, v uint64
 	}
 	for i := 0; i < len(spec.Fields) && d.err == nil; {
 		if !spec.Fields[i].Repeated {
-			if spec.Fields[i].Since != 0 && !d.more() {
+			if spec.Fields[i].Since != 0 && !d.hasField() {
 				break // appended by a later version than the file's
 			}
 			one(&spec.Fields[i])

@@ -140,9 +140,9 @@ func (w *window) allocate() error {
 // offset is the file offset of the next unread byte.
 func (w *window) offset() int64 { return w.off + int64(w.r) }
 
-// fill tries to have at least need unread bytes and returns how many there are; fewer mean that the chunk or the
+// fillBuffer tries to have at least need unread bytes and returns how many there are; fewer mean that the chunk or the
 // file ends there.
-func (w *window) fill(need int) (int, error) {
+func (w *window) fillBuffer(need int) (int, error) {
 	if w.buf == nil {
 		if err := w.allocate(); err != nil {
 			return 0, err
@@ -185,7 +185,7 @@ func (w *window) enter(off int64) (big bool, err error) {
 	w.skipTo(off)
 	w.chunkEnd = off + w.chunk
 	w.ended = false
-	have, err := w.fill(headerSize)
+	have, err := w.fillBuffer(headerSize)
 	if err != nil {
 		return false, err
 	}

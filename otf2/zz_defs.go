@@ -385,7 +385,7 @@ func (defs *Definitions) add(kind DefKind, d *fieldDecoder) bool {
 		v.Offset = d.c64()
 		v.Length = d.c64()
 		v.Realtime = 1<<64 - 1
-		if d.more() {
+		if d.hasField() {
 			v.Realtime = d.c64()
 		}
 		if d.err == nil {
@@ -440,7 +440,7 @@ func (defs *Definitions) add(kind DefKind, d *fieldDecoder) bool {
 		v.Name = StringRef(d.c32())
 		v.Type = Type(d.u8())
 		v.Description = UndefinedString
-		if d.more() {
+		if d.hasField() {
 			v.Description = StringRef(d.c32())
 		}
 		if d.err == nil {
@@ -462,7 +462,7 @@ func (defs *Definitions) add(kind DefKind, d *fieldDecoder) bool {
 		v.Type = LocationGroupType(d.u8())
 		v.SystemTreeParent = SystemTreeNodeRef(d.c32())
 		v.Creator = UndefinedLocationGroup
-		if d.more() {
+		if d.hasField() {
 			v.Creator = LocationGroupRef(d.c32())
 		}
 		if d.err == nil {
@@ -488,19 +488,19 @@ func (defs *Definitions) add(kind DefKind, d *fieldDecoder) bool {
 		v.BeginLine = d.c32()
 		v.EndLine = d.c32()
 		v.CanonicalName = v.Name
-		if d.more() {
+		if d.hasField() {
 			v.CanonicalName = StringRef(d.c32())
 		}
 		v.Role = roleOfLegacyRegion(legacyRegionType)
-		if d.more() {
+		if d.hasField() {
 			v.Role = RegionRole(d.u8())
 		}
 		v.Paradigm = paradigmOfLegacyRegion(legacyRegionType)
-		if d.more() {
+		if d.hasField() {
 			v.Paradigm = Paradigm(d.u8())
 		}
 		v.Flags = flagsOfLegacyRegion(legacyRegionType)
-		if d.more() {
+		if d.hasField() {
 			v.Flags = RegionFlag(d.c32())
 		}
 		if d.err == nil {
@@ -535,14 +535,14 @@ func (defs *Definitions) add(kind DefKind, d *fieldDecoder) bool {
 			v.Members[i] = d.c64()
 		}
 		v.Type = typeOfLegacyGroup(legacyGroupTypePre12)
-		if d.more() {
+		if d.hasField() {
 			v.Type = GroupType(d.u8())
 		}
 		v.Paradigm = paradigmOfLegacyGroup(legacyGroupTypePre12)
-		if d.more() {
+		if d.hasField() {
 			v.Paradigm = Paradigm(d.u8())
 		}
-		if d.more() {
+		if d.hasField() {
 			v.Flags = GroupFlag(d.c32())
 		}
 		if d.err == nil {
@@ -571,7 +571,7 @@ func (defs *Definitions) add(kind DefKind, d *fieldDecoder) bool {
 			v.Members[i] = MetricMemberRef(d.c32())
 		}
 		v.Occurrence = MetricOccurrence(d.u8())
-		if d.more() {
+		if d.hasField() {
 			v.RecorderKind = RecorderKind(d.u8())
 		}
 		if d.err == nil {
@@ -593,7 +593,7 @@ func (defs *Definitions) add(kind DefKind, d *fieldDecoder) bool {
 		v.Name = StringRef(d.c32())
 		v.Group = GroupRef(d.c32())
 		v.Parent = CommRef(d.c32())
-		if d.more() {
+		if d.hasField() {
 			v.Flags = CommFlag(d.c32())
 		}
 		if d.err == nil {
@@ -613,7 +613,7 @@ func (defs *Definitions) add(kind DefKind, d *fieldDecoder) bool {
 		v.Name = StringRef(d.c32())
 		v.Comm = CommRef(d.c32())
 		v.Flags = RmaWinFlagCreateDestroyEvents
-		if d.more() {
+		if d.hasField() {
 			v.Flags = RmaWinFlag(d.c32())
 		}
 		if d.err == nil {
@@ -632,11 +632,11 @@ func (defs *Definitions) add(kind DefKind, d *fieldDecoder) bool {
 		v.Name = StringRef(d.c32())
 		legacyStringValue := d.c32()
 		v.Type = TypeString
-		if d.more() {
+		if d.hasField() {
 			v.Type = Type(d.u8())
 		}
 		v.Value = Value(legacyStringValue)
-		if d.more() {
+		if d.hasField() {
 			v.Value = d.value(v.Type)
 		}
 		if d.err == nil {
@@ -655,11 +655,11 @@ func (defs *Definitions) add(kind DefKind, d *fieldDecoder) bool {
 		v.Name = StringRef(d.c32())
 		legacyStringValue := d.c32()
 		v.Type = TypeString
-		if d.more() {
+		if d.hasField() {
 			v.Type = Type(d.u8())
 		}
 		v.Value = Value(legacyStringValue)
-		if d.more() {
+		if d.hasField() {
 			v.Value = d.value(v.Type)
 		}
 		if d.err == nil {
@@ -671,11 +671,11 @@ func (defs *Definitions) add(kind DefKind, d *fieldDecoder) bool {
 		v.Name = StringRef(d.c32())
 		legacyStringValue := d.c32()
 		v.Type = TypeString
-		if d.more() {
+		if d.hasField() {
 			v.Type = Type(d.u8())
 		}
 		v.Value = Value(legacyStringValue)
-		if d.more() {
+		if d.hasField() {
 			v.Value = d.value(v.Type)
 		}
 		if d.err == nil {

@@ -87,7 +87,7 @@ func (a *archive) describe() {
 	d := &jobText{roster: a.roster, findings: a.findings, repeated: a.repeated}
 	a.properties = d.properties()
 	r := &remarks{roster: a.roster, extent: a.extent, findings: a.findings, rows: a.rows}
-	a.markers = r.all()
+	a.markers = r.sortedMarkers()
 }
 
 // setClock sets the archive's clock properties from the times of its events.

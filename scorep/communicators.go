@@ -34,7 +34,7 @@ func (d *definer) defineComms() {
 		}
 	}
 	for _, in := range d.instances {
-		members = append(members, d.seats.all(in))
+		members = append(members, d.seats.entriesOf(in))
 	}
 	list := appendNew(nil, append(members, idle))
 	for _, n := range d.networks.all {
@@ -95,8 +95,8 @@ func seatsAt(pl *jobs.Place) []seat {
 	return all
 }
 
-// all returns the entries of a communicator's ranks, in the order of the ranks.
-func (s seats) all(in *jobs.Communicator) []seat {
+// entriesOf returns the entries of a communicator's ranks, in the order of the ranks.
+func (s seats) entriesOf(in *jobs.Communicator) []seat {
 	all := make([]seat, in.Nranks)
 	for rank := range all {
 		all[rank] = s.seatOf(in, rank)

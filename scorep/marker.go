@@ -53,8 +53,8 @@ type remarks struct {
 	markers markers
 }
 
-// all returns the processes' own markers and those for problems that unifying found, sorted by time.
-func (r *remarks) all() markers {
+// sortedMarkers returns the processes' own markers and those for problems that unifying found, sorted by time.
+func (r *remarks) sortedMarkers() markers {
 	for _, p := range r.ordered() {
 		for _, m := range p.Shard.Markers {
 			r.markers = append(r.markers, r.markerOf(p, &m))

@@ -123,7 +123,7 @@ func (d *jobText) properties() (all properties) {
 	d.describeSync(ps)
 	ps.positive(property.EndsMoved, d.movedEnds)
 	ps.positive(property.TagCollisions, uint64(len(slices.Concat(d.origins.collisions...))))
-	*ps = append(*ps, otf2.Property{Name: property.Complete, Value: strconv.FormatBool(d.complete(sum))})
+	*ps = append(*ps, otf2.Property{Name: property.Complete, Value: strconv.FormatBool(d.isComplete(sum))})
 	return all
 }
 
@@ -209,8 +209,8 @@ func (d *jobText) describeGaps(ps *properties) {
 	ps.positive(property.GapsDiffer, uint64(parted))
 }
 
-// complete reports whether the archive contains all communication of the job, by definitions and counts alone.
-func (d *jobText) complete(sum *counts) bool {
+// isComplete reports whether the archive contains all communication of the job, by definitions and counts alone.
+func (d *jobText) isComplete(sum *counts) bool {
 	for _, p := range d.run.Processes {
 		if p.State != jobs.Finished || p.Shard.End.Died() || p.Shard.Import != nil && p.Shard.Import.Partial {
 			return false

@@ -374,7 +374,7 @@ func (a *archive) result(placed *files.Events) *RunResult {
 	}
 	r.Uncounted = a.uncounted()
 	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total(property.Lost),
-		(&jobText{roster: a.roster, findings: a.findings}).complete(sum)
+		(&jobText{roster: a.roster, findings: a.findings}).isComplete(sum)
 	r.MissingRanks = a.missingRanks()
 	for _, l := range a.locations {
 		r.Events += l.Events

@@ -180,7 +180,7 @@ func matchCalls(members [][]calledOnce) *callMatch {
 			m.unsure = append(m.unsure, property.Stretch{Function: function, First: n, Last: n,
 				Detail: "ranks' times contradict each other", Unsure: true})
 		case len(s.without) == 0:
-			m.settle(segment, lacking, false)
+			m.endSegment(segment, lacking, false)
 		case s.vague > 0:
 			m.unsure = append(m.unsure, property.Stretch{Function: function, First: n - min(n, s.vague), Last: n,
 				Detail: "one of these is " + detailOf(s.without)})
@@ -193,7 +193,7 @@ func matchCalls(members [][]calledOnce) *callMatch {
 			lost += len(s.without)
 		}
 	}
-	m.settle(segment, lacking, m.stopped)
+	m.endSegment(segment, lacking, m.stopped)
 	strange := lost > 2+all/mostLost || lost > 0 && early > 0 || len(m.lost)+len(m.unsure) > mostStretches
 	switch {
 	case m.equal() && len(m.lost) > 0 && (m.isShifted() || len(m.unsure) > 0): // clocks differ, rather than two losses
@@ -225,9 +225,9 @@ func (m *callMatch) isShifted() bool {
 	return !slices.ContainsFunc(m.steps[last:], together)
 }
 
-// settle ends a segment of calls that are not made together. If members lack one of several calls of a function, all
-// these calls are unsure; with all, the calls of every function are.
-func (m *callMatch) settle(segment map[string]*property.Stretch, lacking map[string]bool, all bool) {
+// endSegment ends a segment of calls that are not made together. If members lack one of several calls of a function,
+// all these calls are unsure; with all, the calls of every function are.
+func (m *callMatch) endSegment(segment map[string]*property.Stretch, lacking map[string]bool, all bool) {
 	for _, function := range slices.Sorted(maps.Keys(segment)) {
 		if s := segment[function]; all || lacking[function] && s.First < s.Last {
 			m.unsure = append(m.unsure, *s)

@@ -63,8 +63,8 @@ type otherRecorders struct {
 	threads    []provenance.ScorepThread
 }
 
-// note counts a record of theirs.
-func (o *otherRecorders) note(rec *shm.Record) {
+// countRecord counts a record of theirs.
+func (o *otherRecorders) countRecord(rec *shm.Record) {
 	switch rec.Kind {
 	case shm.RecordCupti:
 		if len(rec.Activity) >= 4 {

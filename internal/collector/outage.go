@@ -50,11 +50,11 @@ func (c *live) endOutage() {
 	if c.diskCap.reached == "" {
 		c.plugin.recordNew()
 	}
-	o.note(c)
+	o.markOutage(c)
 }
 
-// note marks the outage, which is over, and tells the model what it is missing.
-func (o *outage) note(c *live) {
+// markOutage marks the outage, which is over, and tells the model what it is missing.
+func (o *outage) markOutage(c *live) {
 	end := c.drain.line.time(c.now.Ticks)
 	length := end - min(end, o.time)
 	lost := uint64(0)
@@ -148,6 +148,6 @@ func (c *live) drainEnded() {
 	c.backlog.endStored(c)
 	if o := c.disk.outage; o != nil && c.disk.failed == nil {
 		c.disk.outage = nil
-		o.note(c)
+		o.markOutage(c)
 	}
 }

@@ -27,8 +27,10 @@ func (p *positions) add(ring int, ticks, end uint64) {
 	p.rings[ring] = max(p.rings[ring], end)
 }
 
-// has reports whether the record that begins at a position of a ring has been taken.
-func (p *positions) has(ring int, at uint64) bool { return ring < len(p.rings) && at < p.rings[ring] }
+// hasTaken reports whether the record that begins at a position of a ring has been taken.
+func (p *positions) hasTaken(ring int, at uint64) bool {
+	return ring < len(p.rings) && at < p.rings[ring]
+}
 
 func (p *positions) clone() positions { return positions{p.last, slices.Clone(p.rings)} }
 

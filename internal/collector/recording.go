@@ -103,7 +103,7 @@ func (r *recording) drainRound(clock shm.ClockTuple) int {
 
 // drainBefore takes the records that are older than a window (ns) before a clock, which is on the line already.
 func (r *recording) drainBefore(clock shm.ClockTuple, window uint64) int {
-	horizon := r.drain.line.before(clock.Ticks, window)
+	horizon := r.drain.line.ticksBefore(clock.Ticks, window)
 	n := r.drainRings(horizon)
 	if uint64(n) >= r.drain.limit {
 		return n // there is more before the horizon
@@ -137,7 +137,7 @@ func (r *recording) drainAll() { r.drainRings(math.MaxUint64) }
 
 // addRecord hands a record on, which begins at a position of its ring. It is late if later ones came before it.
 func (r *recording) addRecord(ring int, at uint64, rec *shm.Record, late bool) {
-	skipped := r.drain.skip.has(ring, at)
+	skipped := r.drain.skip.hasTaken(ring, at)
 	if skipped && !r.output.wantsSkipped(rec) {
 		return
 	}
@@ -151,7 +151,7 @@ func (r *recording) addRecord(ring int, at uint64, rec *shm.Record, late bool) {
 		r.feed.model.Late()
 		r.drain.widenWindow(rec)
 	}
-	r.others.note(rec)
+	r.others.countRecord(rec)
 	if i, ok := commOf(rec); ok {
 		r.feed.announceComm(&r.drain, i)
 	}

@@ -167,8 +167,8 @@ func (t *timeline) nanoseconds(ticks uint64) uint64 {
 	return uint64(float64(ticks) * t.last.rate)
 }
 
-// before returns ticks minus a duration in nanoseconds, at least 0.
-func (t *timeline) before(ticks, ns uint64) uint64 {
+// ticksBefore returns ticks minus a duration in nanoseconds, at least 0.
+func (t *timeline) ticksBefore(ticks, ns uint64) uint64 {
 	if !t.host && t.last.rate != 0 {
 		ns = uint64(float64(ns) / t.last.rate)
 	}

@@ -117,5 +117,6 @@ func TestTimelineOfTheHostIsIdentity(t *testing.T) {
 	line.add(shm.ClockTuple{Ticks: 5000, Raw: raw0 + 99})
 	testkit.Check(t, line.time(1000) == real0 && line.time(1_000_001_000) == real0+1e9 && line.time(0) == real0-1000,
 		"%v %v", line.time(1000)-real0, line.time(1_000_001_000)-real0)
-	testkit.Check(t, line.before(1000, 50e6) == 0 && line.before(60e6, 50e6) == 10e6, "%v", line.before(60e6, 50e6))
+	testkit.Check(t, line.ticksBefore(1000, 50e6) == 0 && line.ticksBefore(60e6, 50e6) == 10e6, "%v",
+		line.ticksBefore(60e6, 50e6))
 }

@@ -76,7 +76,7 @@ func (w *timeWatch) run(dial func() (net.Conn, error)) {
 		} else if failures++; failures == serviceFailures || sequence == 1 {
 			return
 		}
-		if w.thin() {
+		if w.thinReadings() {
 			period *= 2
 		}
 		select {
@@ -103,8 +103,8 @@ func (w *timeWatch) read(conn net.Conn, sequence uint32) bool {
 	return true
 }
 
-// thin drops every second reading if there are too many.
-func (w *timeWatch) thin() bool {
+// thinReadings drops every second reading if there are too many.
+func (w *timeWatch) thinReadings() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.readings) < maxServiceReadings {

@@ -76,7 +76,7 @@ func TestReadingsAreThinned(t *testing.T) {
 	w := &timeWatch{}
 	for n := range uint64(10 * maxServiceReadings) {
 		w.readings = append(w.readings, provenance.ClockReading{Time: n})
-		w.thin()
+		w.thinReadings()
 	}
 	got := w.taken()
 	testkit.Check(t, len(got) < maxServiceReadings && got[0].Time == 0, "%d readings, the first at %d", len(got),

@@ -55,15 +55,15 @@ type library struct {
 
 func (l *library) Close() { _ = l.nvml.Shutdown() }
 
-// has reports whether the driver's library has a function. go-nvml calls versioned functions in the newest version
-// available; all drivers have the first version.
-func (l *library) has(function string) bool {
+// hasFunction reports whether the driver's library has a function. go-nvml calls versioned functions in the newest
+// version available; all drivers have the first version.
+func (l *library) hasFunction(function string) bool {
 	return keyed.EntryMade(l.symbols, function,
 		func() bool { return l.nvml.Extensions().LookupSymbol(function) == nil })
 }
 
 func (l *library) devices() []nvml.Device {
-	if l.listed || !l.has("nvmlDeviceGetCount") || !l.has("nvmlDeviceGetHandleByIndex") {
+	if l.listed || !l.hasFunction("nvmlDeviceGetCount") || !l.hasFunction("nvmlDeviceGetHandleByIndex") {
 		return l.all
 	}
 	l.listed = true
@@ -177,7 +177,7 @@ func (l *library) byID(id identity) *device {
 	if id.instance {
 		return l.instance(id)
 	}
-	if !l.has("nvmlDeviceGetHandleByUUID") {
+	if !l.hasFunction("nvmlDeviceGetHandleByUUID") {
 		return nil
 	}
 	h, ret := l.nvml.DeviceGetHandleByUUID(id.String())
@@ -194,7 +194,8 @@ func (l *library) byID(id identity) *device {
 // instance finds a part by its GPU.
 func (l *library) instance(id identity) *device {
 	parent := l.byID(identity{uuid: id.uuid})
-	if parent == nil || !l.has("nvmlDeviceGetMaxMigDeviceCount") || !l.has("nvmlDeviceGetMigDeviceHandleByIndex") {
+	if parent == nil || !l.hasFunction("nvmlDeviceGetMaxMigDeviceCount") ||
+		!l.hasFunction("nvmlDeviceGetMigDeviceHandleByIndex") {
 		return nil
 	}
 	n, ret := parent.nvml.GetMaxMigDeviceCount()
@@ -218,12 +219,12 @@ func (l *library) instance(id identity) *device {
 // part describes the handle of a part.
 func (l *library) part(h nvml.Device) *MIG {
 	m := &MIG{GPUInstance: -1, ComputeInstance: -1}
-	if l.has("nvmlDeviceGetGpuInstanceId") {
+	if l.hasFunction("nvmlDeviceGetGpuInstanceId") {
 		if n, ret := h.GetGpuInstanceId(); ret == nvml.SUCCESS {
 			m.GPUInstance = n
 		}
 	}
-	if l.has("nvmlDeviceGetComputeInstanceId") {
+	if l.hasFunction("nvmlDeviceGetComputeInstanceId") {
 		if n, ret := h.GetComputeInstanceId(); ret == nvml.SUCCESS {
 			m.ComputeInstance = n
 		}
@@ -236,7 +237,7 @@ func (l *library) part(h nvml.Device) *MIG {
 
 // parent returns the GPU of a part.
 func (l *library) parent(h nvml.Device) nvml.Device {
-	if !l.has("nvmlDeviceGetDeviceHandleFromMigDeviceHandle") {
+	if !l.hasFunction("nvmlDeviceGetDeviceHandleFromMigDeviceHandle") {
 		return nil
 	}
 	p, ret := h.GetDeviceHandleFromMigDeviceHandle()
@@ -247,7 +248,7 @@ func (l *library) parent(h nvml.Device) nvml.Device {
 }
 
 func (l *library) byPCI(address string) *device {
-	if !l.has("nvmlDeviceGetHandleByPciBusId") {
+	if !l.hasFunction("nvmlDeviceGetHandleByPciBusId") {
 		return nil
 	}
 	h, ret := l.nvml.DeviceGetHandleByPciBusId(address)
@@ -261,7 +262,7 @@ func (l *library) byPCI(address string) *device {
 func (l *library) sameModel() bool {
 	first := ""
 	for _, h := range l.devices() {
-		if h == nil || !l.has("nvmlDeviceGetName") {
+		if h == nil || !l.hasFunction("nvmlDeviceGetName") {
 			return false
 		}
 		name, ret := h.GetName()
@@ -285,7 +286,7 @@ type device struct {
 
 // divided reports whether a GPU is divided into parts, so that CUDA does not show the GPU itself.
 func (d *device) divided() bool {
-	if d.mig != nil || !d.has("nvmlDeviceGetMigMode") {
+	if d.mig != nil || !d.hasFunction("nvmlDeviceGetMigMode") {
 		return false
 	}
 	current, _, ret := d.nvml.GetMigMode()
@@ -299,17 +300,17 @@ func (d *device) Identity() Identity {
 	if d.mig != nil {
 		whole = d.parent(d.nvml)
 	}
-	if d.has("nvmlDeviceGetName") {
+	if d.hasFunction("nvmlDeviceGetName") {
 		if name, ret := d.nvml.GetName(); ret == nvml.SUCCESS {
 			id.Name = name
 		}
 	}
-	if d.has("nvmlDeviceGetMemoryInfo") {
+	if d.hasFunction("nvmlDeviceGetMemoryInfo") {
 		if m, ret := d.nvml.GetMemoryInfo(); ret == nvml.SUCCESS {
 			id.Memory = m.Total
 		}
 	}
-	if d.has("nvmlSystemGetDriverVersion") {
+	if d.hasFunction("nvmlSystemGetDriverVersion") {
 		if version, ret := d.library.nvml.SystemGetDriverVersion(); ret == nvml.SUCCESS {
 			id.Driver = version
 		}
@@ -317,27 +318,27 @@ func (d *device) Identity() Identity {
 	if whole == nil {
 		return id
 	}
-	if d.has("nvmlDeviceGetIndex") {
+	if d.hasFunction("nvmlDeviceGetIndex") {
 		if n, ret := whole.GetIndex(); ret == nvml.SUCCESS {
 			id.Index = n
 		}
 	}
-	if d.has("nvmlDeviceGetPciInfo") {
+	if d.hasFunction("nvmlDeviceGetPciInfo") {
 		if info, ret := whole.GetPciInfo(); ret == nvml.SUCCESS {
 			id.PCI = pciText(&info)
 		}
 	}
-	if d.has("nvmlDeviceGetCurrPcieLinkGeneration") {
+	if d.hasFunction("nvmlDeviceGetCurrPcieLinkGeneration") {
 		if n, ret := whole.GetCurrPcieLinkGeneration(); ret == nvml.SUCCESS {
 			id.PCIeGeneration = n
 		}
 	}
-	if d.has("nvmlDeviceGetCurrPcieLinkWidth") {
+	if d.hasFunction("nvmlDeviceGetCurrPcieLinkWidth") {
 		if n, ret := whole.GetCurrPcieLinkWidth(); ret == nvml.SUCCESS {
 			id.PCIeWidth = n
 		}
 	}
-	if d.has("nvmlDeviceGetMigMode") {
+	if d.hasFunction("nvmlDeviceGetMigMode") {
 		if current, pending, ret := whole.GetMigMode(); ret == nvml.SUCCESS {
 			id.MIGMode = current == nvml.DEVICE_MIG_ENABLE || pending == nvml.DEVICE_MIG_ENABLE
 		}
@@ -348,7 +349,7 @@ func (d *device) Identity() Identity {
 
 // uuid returns the device's UUID in canonical form, or as NVML writes it if it is invalid; "" if unknown.
 func (d *device) uuid() string {
-	if !d.has("nvmlDeviceGetUUID") {
+	if !d.hasFunction("nvmlDeviceGetUUID") {
 		return ""
 	}
 	text, ret := d.nvml.GetUUID()
@@ -385,7 +386,7 @@ var nvlinkVersions = map[nvml.NvlinkVersion]string{
 
 // links lists the active NVLinks of a whole GPU.
 func (d *device) links(h nvml.Device) []NVLink {
-	if !d.has("nvmlDeviceGetNvLinkState") {
+	if !d.hasFunction("nvmlDeviceGetNvLinkState") {
 		return nil
 	}
 	var links []NVLink
@@ -395,17 +396,17 @@ func (d *device) links(h nvml.Device) []NVLink {
 			continue
 		}
 		link := NVLink{Link: i}
-		if d.has("nvmlDeviceGetNvLinkVersion") {
+		if d.hasFunction("nvmlDeviceGetNvLinkVersion") {
 			if v, ret := h.GetNvLinkVersion(i); ret == nvml.SUCCESS {
 				link.Version = nvlinkVersions[nvml.NvlinkVersion(v)]
 			}
 		}
-		if d.has("nvmlDeviceGetNvLinkRemotePciInfo") {
+		if d.hasFunction("nvmlDeviceGetNvLinkRemotePciInfo") {
 			if info, ret := h.GetNvLinkRemotePciInfo(i); ret == nvml.SUCCESS {
 				link.Peer = pciText(&info)
 			}
 		}
-		if d.has("nvmlDeviceGetNvLinkRemoteDeviceType") {
+		if d.hasFunction("nvmlDeviceGetNvLinkRemoteDeviceType") {
 			if t, ret := h.GetNvLinkRemoteDeviceType(i); ret == nvml.SUCCESS {
 				link.Switch = t == nvml.NVLINK_DEVICE_TYPE_SWITCH
 			}

@@ -120,7 +120,7 @@ func (d *device) Sensors() []Sensor {
 	var sensors []Sensor
 	for i := range readings {
 		r := &readings[i]
-		if n := len(sensors); n > 0 && sensors[n-1].Quantity == r.quantity || !d.has(r.function) {
+		if n := len(sensors); n > 0 && sensors[n-1].Quantity == r.quantity || !d.hasFunction(r.function) {
 			continue
 		}
 		s := Sensor{Quantity: r.quantity, Slow: r.slow, Read: func() (uint64, bool, error) {
@@ -185,7 +185,7 @@ func (d *device) linkCounter(field uint32) (sum uint64, ret nvml.Return) {
 }
 
 func (d *device) field(h nvml.Device, field, scope uint32) (uint64, error) {
-	if !d.has(fieldValues) {
+	if !d.hasFunction(fieldValues) {
 		return 0, fmt.Errorf("the driver has no %s", fieldValues)
 	}
 	v, ret := d.fieldValue(h, field, scope)

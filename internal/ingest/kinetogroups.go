@@ -21,7 +21,7 @@ func (t *torchTrace) joinCalls() {
 		a := k.args
 		call := t.calls[a.External]
 		if call != nil {
-			a.complete(&call.args)
+			a.addFromCall(&call.args)
 		}
 		if a.Group == "" || a.Function == "" {
 			nameless = append(nameless, k.begin)
@@ -64,8 +64,8 @@ func (t *torchTrace) joinCalls() {
 	slices.SortStableFunc(t.operations, func(a, b profiledOperation) int { return cmp.Compare(a.called(), b.called()) })
 }
 
-// complete adds what only the calling operation says.
-func (a *torchArgs) complete(call *torchArgs) {
+// addFromCall adds what only the calling operation says.
+func (a *torchArgs) addFromCall(call *torchArgs) {
 	if a.Group == "" {
 		own := *a
 		*a = *call

@@ -227,7 +227,7 @@ func Load(dir string) (*Recording, error) {
 	if err := json.Unmarshal(text, &rec.Run); err != nil {
 		return nil, fmt.Errorf("recording: %s: %w", path, err)
 	}
-	if err := rec.fill(path); err != nil {
+	if err := rec.completeRun(path); err != nil {
 		return nil, err
 	}
 	for i, f := range rec.Run.Files {
@@ -248,8 +248,8 @@ func Load(dir string) (*Recording, error) {
 	return rec, nil
 }
 
-// fill completes run.json from the files in the folder.
-func (rec *Recording) fill(path string) error {
+// completeRun completes run.json from the files in the folder.
+func (rec *Recording) completeRun(path string) error {
 	run := &rec.Run
 	if run.Files == nil {
 		for k := 0; ; k++ {

@@ -273,7 +273,7 @@ func (b *bars) places() *places { return &places{row: b.row, runs: b.depths.open
 // none or it is hidden.
 func (p *places) addressAt(number uint32) (a address, ok bool) {
 	for number >= p.to {
-		if !p.runs.more() {
+		if !p.runs.hasNext() {
 			return nowhere, false
 		}
 		p.counts[p.depth] += p.to - p.from

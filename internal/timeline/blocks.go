@@ -41,7 +41,8 @@ type blockCompressor struct {
 const maxPacked = 8
 
 func newPress(to sink, progress func(done int)) *blockCompressor {
-	p := &blockCompressor{queue: make(chan chan *block, min(runtime.GOMAXPROCS(0), maxPacked)), end: make(chan error, 1)}
+	p := &blockCompressor{queue: make(chan chan *block, min(runtime.GOMAXPROCS(0), maxPacked)),
+		end: make(chan error, 1)}
 	go func() {
 		var err error
 		done := 0
@@ -156,7 +157,7 @@ func (d *Data) blocks() int {
 type wait struct{ length, kind, rank, first uint64 }
 
 func (w *writer) nextParent() {
-	if !w.parents.more() {
+	if !w.parents.hasNext() {
 		w.child = nowhere
 		return
 	}
@@ -183,7 +184,7 @@ func (w *writer) writeLane(l *lane) {
 			if record = &w.deep.entry; !w.deep.skipTo(uint64(at)) {
 				break
 			}
-		} else if !records.more() {
+		} else if !records.hasNext() {
 			break // the file cannot be read: write returns the error
 		}
 		begin += record.readNumber()
@@ -297,7 +298,7 @@ func (w *writer) writeTransfers(b *bars) {
 	w.nodes.begin = 0
 	begin := uint64(0)
 	for i := range b.transferCount {
-		if !records.more() {
+		if !records.hasNext() {
 			break
 		}
 		begin += records.readNumber()
@@ -397,7 +398,7 @@ func (w *writer) allInstances() {
 	var before []uint64 // bars, by place in an instance
 	records := w.store.instances.open()
 	for i := range w.instanceCount {
-		if !records.more() {
+		if !records.hasNext() {
 			break
 		}
 		kind.add(records.readNumber())

@@ -57,8 +57,8 @@ func (n *news) change(set func(*progress)) {
 	n.changed = make(chan struct{})
 }
 
-// settle ends the waiting: the timeline is ready, or it failed with err.
-func (n *news) settle(err error) {
+// endWaiting ends the waiting: the timeline is ready, or it failed with err.
+func (n *news) endWaiting(err error) {
 	n.change(func(r *progress) {
 		if n.err = err; err != nil {
 			r.Failed = err.Error()

@@ -143,7 +143,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	charged.flush()
 	d.runs.rounds = nil
 	r.finishReading()
-	d.steps.follow(report.CriticalPath)
+	d.steps.findSteps(report.CriticalPath)
 	if err := d.temp.failed(); err != nil {
 		return err
 	}
@@ -276,7 +276,8 @@ func newReader(d *Data) *reader {
 		windows: make(map[otf2.RmaWinRef][]uint32), commOf: make(map[otf2.CommRef]uint32),
 		functionOf: make(map[string]uint16),
 		open:       make(map[instanceKey]openInstance), names: d.newSorter(), found: sorterBuffer{to: d.newSorter()},
-		waited: sorterBuffer{to: d.waitsInTime}, kindOf: make(map[string]uint8), scale: func(t uint64) uint64 { return t },
+		waited: sorterBuffer{to: d.waitsInTime}, kindOf: make(map[string]uint8),
+		scale: func(t uint64) uint64 { return t },
 	}
 	if res := d.defs.Clock.Resolution; res != 1e9 && res != 0 {
 		r.scale = func(t uint64) uint64 {

@@ -52,15 +52,15 @@ func NewServer(title string) (*Server, error) {
 // Fill writes the blocks to a temporary file, which Close removes, and starts serving the page. It passes its error to
 // Fail, too.
 func (s *Server) Fill(d *Data, o Options) error {
-	err := s.fill(d, &o)
-	s.settle(err)
+	err := s.writeTimeline(d, &o)
+	s.endWaiting(err)
 	return err
 }
 
 // Fail shows waiting pages why there is no timeline.
-func (s *Server) Fail(err error) { s.settle(err) }
+func (s *Server) Fail(err error) { s.endWaiting(err) }
 
-func (s *Server) fill(d *Data, o *Options) error {
+func (s *Server) writeTimeline(d *Data, o *Options) error {
 	page, err := withProgram()
 	if err != nil {
 		return err

@@ -226,7 +226,7 @@ func (s *source) next() bool {
 		s.a, s.b, s.data = k.a, k.b, s.kept.data[k.from:k.from+k.size]
 		return true
 	}
-	if !s.run.more() {
+	if !s.run.hasNext() {
 		return false
 	}
 	s.a += s.run.readNumber()
@@ -235,7 +235,7 @@ func (s *source) next() bool {
 	return true
 }
 
-func (s *source) before(o *source) bool {
+func (s *source) isBefore(o *source) bool {
 	if s.a != o.a {
 		return s.a < o.a
 	}
@@ -252,10 +252,10 @@ func (m *merge) down(i int) {
 		if least >= len(h) {
 			return
 		}
-		if r := least + 1; r < len(h) && h[r].before(h[least]) {
+		if r := least + 1; r < len(h) && h[r].isBefore(h[least]) {
 			least = r
 		}
-		if !h[least].before(h[i]) {
+		if !h[least].isBefore(h[i]) {
 			return
 		}
 		h[i], h[least] = h[least], h[i]

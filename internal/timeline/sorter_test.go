@@ -82,7 +82,7 @@ func TestStream(t *testing.T) {
 		c := s.open()
 		var list []note
 		for i, l := range lists {
-			testkit.Require(t, c.more() && c.readNumber() == uint64(i), "record %d is not there", i)
+			testkit.Require(t, c.hasNext() && c.readNumber() == uint64(i), "record %d is not there", i)
 			list = c.notes(list)
 			var want []note
 			for _, a := range l {
@@ -90,7 +90,7 @@ func TestStream(t *testing.T) {
 			}
 			testkit.Require(t, slices.Equal(list, want), "%v, want %v", list, want)
 		}
-		if c.more() || temp.failed() != nil {
+		if c.hasNext() || temp.failed() != nil {
 			t.Fatalf("there is more, or %v", temp.failed())
 		}
 	})

@@ -139,8 +139,8 @@ type cursor struct {
 	own  []byte
 }
 
-// more reports whether there is another record.
-func (c *cursor) more() bool {
+// hasNext reports whether there is another record.
+func (c *cursor) hasNext() bool {
 	for c.at >= len(c.buf) {
 		switch {
 		case c.next < len(c.of.pieces):

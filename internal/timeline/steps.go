@@ -60,8 +60,8 @@ func (p *pathSteps) flush() {
 	}
 }
 
-// follow finds the steps of the path.
-func (p *pathSteps) follow(r *criticalpath.Result) {
+// findSteps finds the steps of the path.
+func (p *pathSteps) findSteps(r *criticalpath.Result) {
 	p.flush()
 	if r == nil || r.Trace == nil {
 		return

@@ -104,7 +104,7 @@ func TestPathOfManySteps(t *testing.T) {
 			Start: at, In: 15, Own: [4]uint64{5}})
 		dead = p.Step(&criticalpath.Step{Before: dead, Rank: 9, Start: at, In: 15})
 	}
-	p.follow(&criticalpath.Result{Trace: &criticalpath.Trace{Last: criticalpath.Step{Before: before, Rank: 1,
+	p.findSteps(&criticalpath.Result{Trace: &criticalpath.Trace{Last: criticalpath.Step{Before: before, Rank: 1,
 		Start: 100 + steps*20, In: 7}, Since: 100}})
 	testkit.Require(t, keep.failed() == nil && len(p.own) == steps && p.count == 2+2*steps,
 		"%d steps, %d segments: %v", len(p.own), p.count, keep.failed())
@@ -163,7 +163,8 @@ func TestChargesAreTheReports(t *testing.T) {
 func TestManyAreCharged(t *testing.T) {
 	s := newStore(keptBytes)
 	defer s.Close()
-	c := &charges{sorterBuffer: sorterBuffer{to: s.chargesOf}, since: func(t otf2.Timestamp) uint64 { return uint64(t) }}
+	c := &charges{sorterBuffer: sorterBuffer{to: s.chargesOf},
+		since: func(t otf2.Timestamp) uint64 { return uint64(t) }}
 	for _, begin := range []otf2.Timestamp{200, 100} {
 		for r := range 100 {
 			c.addCharge(r, causes.GPU, begin, begin+10, float64(r))

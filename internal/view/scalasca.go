@@ -96,7 +96,7 @@ func (j *job) arrange(o *Options) {
 
 // open opens the archive for a view in dir and completes the options. It fails unless the definitions are complete.
 func (opts *Options) open(anchor, dir string) (*otf2.Archive, *Options, error) {
-	o, err := opts.complete(anchor, dir)
+	o, err := opts.withDefaults(anchor, dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,8 +111,8 @@ func (opts *Options) open(anchor, dir string) (*otf2.Archive, *Options, error) {
 	return a, o, nil
 }
 
-// complete returns the options with defaults filled in; it fails if the view would replace the archive itself.
-func (opts *Options) complete(anchor, dir string) (*Options, error) {
+// withDefaults returns the options with defaults filled in; it fails if the view would replace the archive itself.
+func (opts *Options) withDefaults(anchor, dir string) (*Options, error) {
 	o := Options{}
 	if opts != nil {
 		o = *opts

@@ -131,7 +131,7 @@ func (m *Memory) PutOff(b *Backlog, clock ClockTuple) (n uint64, err error) {
 	}
 	for i := range pieces {
 		p := &pieces[i]
-		m.rings[p.ring].put(extent{b.file, p.at, p.position, uint32(len(p.bytes))})
+		m.rings[p.ring].addExtent(extent{b.file, p.at, p.position, uint32(len(p.bytes))})
 	}
 	for i, l := range m.live {
 		l.goAhead(m.rings[i])
@@ -386,13 +386,13 @@ func (s *Spool) Precede(e *Earlier) {
 func (r *Ring) precede(e *Earlier) {
 	if r.index < len(e.rings) {
 		for _, x := range e.rings[r.index] {
-			r.put(x)
+			r.addExtent(x)
 		}
 	}
 }
 
-// put appends a range of a file to the records that a ring returns.
-func (r *Ring) put(x extent) {
+// addExtent appends a range of a file to the records that a ring returns.
+func (r *Ring) addExtent(x extent) {
 	if x.position < r.end {
 		seen := uint32(min(r.end-x.position, uint64(x.length)))
 		x.offset, x.position, x.length = x.offset+int64(seen), x.position+uint64(seen), x.length-seen

@@ -232,7 +232,7 @@ func (s *Spool) apply(f *frameHeader, body []byte) (reason string) {
 		}
 		s.comms[f.Index] = *(*commEntry)(unsafe.Pointer(unsafe.SliceData(body)))
 	case frameStrings:
-		if !s.strings.put(f.Index, body) {
+		if !s.strings.storeBytes(f.Index, body) {
 			return fmt.Sprintf("a strings frame of %d bytes for offset %d", len(body), f.Index)
 		}
 	case frameRing:

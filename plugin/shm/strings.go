@@ -67,8 +67,8 @@ func (s *Strings) intern(b []byte) string {
 	return text
 }
 
-// put stores bytes of the heap at an offset, as a spool file's frame brings them.
-func (s *Strings) put(offset uint64, b []byte) bool {
+// storeBytes stores bytes of the heap at an offset, as a spool file's frame brings them.
+func (s *Strings) storeBytes(offset uint64, b []byte) bool {
 	if offset > StringSize || uint64(len(b)) > StringSize-offset {
 		return false
 	}

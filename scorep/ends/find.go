@@ -289,15 +289,15 @@ func (f *finder) pending(key opName) *pending {
 		return p
 	}
 	if len(f.open) >= mostPending {
-		f.forget()
+		f.dropPending()
 	}
 	p = new(pending)
 	f.open[key] = p
 	return p
 }
 
-// forget stops waiting for the missing members of all pending operations: they are absent, or far behind.
-func (f *finder) forget() {
+// dropPending stops waiting for the missing members of all pending operations: they are absent, or far behind.
+func (f *finder) dropPending() {
 	for key, p := range f.open {
 		delete(f.open, key)
 		for _, m := range p.members {
@@ -342,7 +342,7 @@ func (f *finder) countDown(l *launch) {
 
 // finish processes the launches that still wait, and sorts the moves.
 func (f *finder) finish() {
-	f.forget()
+	f.dropPending()
 	for _, w := range f.rows {
 		if w.last != nil {
 			f.countDown(w.last)

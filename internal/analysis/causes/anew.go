@@ -144,8 +144,8 @@ func (s *step) addInBurst(took, late float64) {
 	s.late += late * late
 }
 
-// forget leaves out the step to the next operation, which waited for connecting.
-func (p *pace) forget() { p.seq, p.open = 0, nil }
+// skipNextStep leaves out the step to the next operation, which waited for connecting.
+func (p *pace) skipNextStep() { p.seq, p.open = 0, nil }
 
 func (p *pace) step(from, to series) *step {
 	for i := range p.steps {

@@ -181,7 +181,7 @@ func hostWorkTime(l *Local, usual float64) float64 {
 // nothing because the host worked meanwhile. It compares the rank's state before the operation with that on arrival
 // (came).
 func (e *Engine) subtractHiddenWaits(l *Local, came *state) {
-	p := e.before(l)
+	p := e.partBefore(l)
 	if p == nil || came.hidden <= p.left.hidden {
 		return
 	}

@@ -137,7 +137,7 @@ func (e *Engine) compared(op *Operation, members []Member, late *lateness.Result
 	}
 	e.blame(op, late)
 	e.explain(c, members)
-	e.settle(op, c, members)
+	e.addCosts(op, c, members)
 	e.pass(c, late, members)
 }
 
@@ -152,7 +152,7 @@ func (e *Engine) goOnLate(op *Operation, members []Member, first bool) {
 		e.ledger.extendBurst(&m.Local, &middle.Local, series{op.Comm, op.Function}, m.Begin,
 			float64(e.came[i].Wait), float64(m.Begin)-float64(middle.Begin))
 		if first { // the next operation has waited for connecting
-			e.ledger.paces[m.Local.Rank].forget()
+			e.ledger.paces[m.Local.Rank].skipNextStep()
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (e *Engine) computed(l *Local, begin otf2.Timestamp, of series) {
 	if l.Rank < 0 || !l.Called || l.Returned > l.Ended || e.sharing.shares(l.Rank) {
 		return
 	}
-	p := e.before(l)
+	p := e.partBefore(l)
 	if p == nil {
 		return
 	}

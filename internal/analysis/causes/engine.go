@@ -171,8 +171,8 @@ func (m *meeting) meet(s *state, l *Local) {
 	m.state, m.late, m.ready, m.seq, m.called = *s, nil, l.Ready, l.Seq, l.Called
 }
 
-// at returns a part, nil if it is no longer kept.
-func (r *rank) at(seq uint32) *part {
+// partAt returns a part, nil if it is no longer kept.
+func (r *rank) partAt(seq uint32) *part {
 	if seq < r.first || seq >= r.next {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (r *rank) at(seq uint32) *part {
 }
 
 // AddPart adds a member's part that has ended. The parts of a rank come in the order of Local.Seq, and each of them
-// before its operation, or before the call of Alone for it.
+// partBefore its operation, or before the call of Alone for it.
 func (e *Engine) AddPart(l *Local) {
 	if l.Rank < 0 {
 		return
@@ -200,11 +200,11 @@ func (e *Engine) AddPart(l *Local) {
 
 // makeRoom drops the oldest part, or grows the room if that part has not been analyzed.
 func (e *Engine) makeRoom(r *rank) {
-	old := r.at(r.first)
+	old := r.partAt(r.first)
 	if !r.settled() && len(r.parts) < mostParts {
 		more := make([]part, 2*len(r.parts))
 		for seq := r.first; seq < r.next; seq++ {
-			more[seq&uint32(len(more)-1)] = *r.at(seq)
+			more[seq&uint32(len(more)-1)] = *r.partAt(seq)
 		}
 		r.parts = more
 		return
@@ -218,7 +218,7 @@ func (e *Engine) makeRoom(r *rank) {
 func (r *rank) settled() bool {
 	until := min(r.first+leastParts/2, r.next)
 	for r.known = max(r.known, r.first); r.known < until; r.known++ {
-		if !r.at(r.known).known {
+		if !r.partAt(r.known).known {
 			return false
 		}
 	}
@@ -229,7 +229,7 @@ func (r *rank) settled() bool {
 func (e *Engine) Collective(op *Operation, members []Member) {
 	missing := 0
 	for i := range members {
-		if p := e.before(&members[i].Local); p != nil && !p.known {
+		if p := e.partBefore(&members[i].Local); p != nil && !p.known {
 			missing++
 		}
 	}
@@ -241,7 +241,7 @@ func (e *Engine) Collective(op *Operation, members []Member) {
 	h := e.hold()
 	h.op, h.members, h.missing = *op, append(h.members[:0], members...), missing
 	for i := range members {
-		if p := e.before(&members[i].Local); p != nil && !p.known {
+		if p := e.partBefore(&members[i].Local); p != nil && !p.known {
 			e.wait(p, h)
 		}
 	}
@@ -274,12 +274,12 @@ func (e *Engine) hold() *held {
 	return h
 }
 
-// before returns the part before a given one on its rank, nil if there is none, or it is not kept.
-func (e *Engine) before(l *Local) *part {
+// partBefore returns the part before a given one on its rank, nil if there is none, or it is not kept.
+func (e *Engine) partBefore(l *Local) *part {
 	if l.Rank < 0 || l.Before == 0 {
 		return nil
 	}
-	return e.ranks[l.Rank].at(l.Before)
+	return e.ranks[l.Rank].partAt(l.Before)
 }
 
 // release continues what was held back by a part.
@@ -361,7 +361,7 @@ func (e *Engine) addUncompared(l *Local, begin, end otf2.Timestamp) {
 
 // arrive sets a member's state at the begin of an operation.
 func (e *Engine) arrive(s *state, l *Local, begin otf2.Timestamp, of series) {
-	if p := e.before(l); p != nil {
+	if p := e.partBefore(l); p != nil {
 		*s = p.left
 	} else {
 		*s = state{}
@@ -401,7 +401,7 @@ func (s *state) sumOwn() (ns float64) {
 
 // leave sets a member's state at the end of an operation.
 func (e *Engine) leave(l *Local, s *state) {
-	p := e.ranks[l.Rank].at(l.Seq)
+	p := e.ranks[l.Rank].partAt(l.Seq)
 	if p == nil || p.known {
 		return
 	}
@@ -411,7 +411,7 @@ func (e *Engine) leave(l *Local, s *state) {
 		if worked := sum(own[:]); worked > e.ledger.own[l.Rank] {
 			e.ledger.own[l.Rank], e.ledger.ownBy[l.Rank] = worked, own
 		}
-		if before := e.before(l); before != nil && !l.Outside {
+		if before := e.partBefore(l); before != nil && !l.Outside {
 			for k, ns := range before.left.worked() {
 				own[k] -= ns
 			}

@@ -32,7 +32,7 @@ func (e *Engine) AddFollower(f Follower) { e.followers = append(e.followers, f) 
 // work returns how long a rank worked since the operation before, in ns: since its end, and beside it.
 func (e *Engine) work(l *Local, came *state) uint64 {
 	ns := sum(came.own[:])
-	if p := e.before(l); p != nil {
+	if p := e.partBefore(l); p != nil {
 		ns -= sum(p.left.own[:])
 	}
 	return uint64(max(ns, 0))

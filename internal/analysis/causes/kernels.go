@@ -124,9 +124,9 @@ func (g *gpu) restart(now otf2.Timestamp) {
 	}
 	g.addUp(now)
 	for i := range g.spans {
-		g.put(g.spans[i].kernels)
+		g.returnMap(g.spans[i].kernels)
 	}
-	g.spans = append(g.spans[:0], span{now, g.take()})
+	g.spans = append(g.spans[:0], span{now, g.takeMap()})
 }
 
 // cut begins a new span because a call has returned.
@@ -140,10 +140,10 @@ func (g *gpu) cut(now otf2.Timestamp) {
 		for region, ns := range next {
 			old[region] += ns
 		}
-		g.put(next)
+		g.returnMap(next)
 		g.spans = slices.Delete(g.spans, 1, 2)
 	}
-	g.spans = append(g.spans, span{now, g.take()})
+	g.spans = append(g.spans, span{now, g.takeMap()})
 }
 
 // ran returns what ran between two moments, the second of which is now; nil if nothing did.
@@ -152,7 +152,7 @@ func (g *gpu) ran(from, now otf2.Timestamp) *Kernels {
 		return nil
 	}
 	g.addUp(now)
-	sums := g.take()
+	sums := g.takeMap()
 	for i := range g.spans {
 		if i+1 == len(g.spans) || g.spans[i+1].from > from {
 			for region, ns := range g.spans[i].kernels {
@@ -160,7 +160,7 @@ func (g *gpu) ran(from, now otf2.Timestamp) *Kernels {
 			}
 		}
 	}
-	defer g.put(sums)
+	defer g.returnMap(sums)
 	if len(sums) == 0 {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (g *gpu) ran(from, now otf2.Timestamp) *Kernels {
 	return k
 }
 
-func (g *gpu) take() map[otf2.RegionRef]uint64 {
+func (g *gpu) takeMap() map[otf2.RegionRef]uint64 {
 	n := len(g.spare)
 	if n == 0 {
 		return make(map[otf2.RegionRef]uint64)
@@ -187,7 +187,7 @@ func (g *gpu) take() map[otf2.RegionRef]uint64 {
 	return m
 }
 
-func (g *gpu) put(m map[otf2.RegionRef]uint64) {
+func (g *gpu) returnMap(m map[otf2.RegionRef]uint64) {
 	clear(m)
 	g.spare = append(g.spare, m)
 }

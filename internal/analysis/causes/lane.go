@@ -145,7 +145,7 @@ func (l *Lanes) Lane(locations []otf2.LocationRef) *Lane {
 		}
 		lane.places.Set(at, p)
 	}
-	l.follow(lane, locations)
+	l.findKernelRows(lane, locations)
 	return lane
 }
 
@@ -176,7 +176,7 @@ func (l *Lane) Enter(r *facts.Region) {
 	t.depth++
 	if r.Counted && !r.Graph && r.Event != 0 { // a call captured into a graph has ended before its replay
 		t.made = append(t.made, r.Event)
-		p.process.calls.put(call{event: r.Event, free: t.free, ready: r.Begin, returned: never})
+		p.process.calls.addCall(call{event: r.Event, free: t.free, ready: r.Begin, returned: never})
 	}
 }
 
@@ -214,7 +214,7 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 	}
 	if o.Launch > 0 && p.launch == o.Launch {
 		if o.Parent != 0 {
-			p.process.calls.take(o.Parent)
+			p.process.calls.takeCall(o.Parent)
 		}
 		return p.last
 	}
@@ -223,7 +223,7 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 	if o.Source == facts.SourceCall { // time before the call is the thread's own
 		at.Ready, at.Returned, at.Called = o.Since, o.Since, true
 	}
-	if seq, end := t.before(o.Since, o.Uncertainty); seq > 0 {
+	if seq, end := t.lastEndedBy(o.Since, o.Uncertainty); seq > 0 {
 		at.Before, at.Ended, at.MayLast = seq, end, t.mayLast[seq%KeptEnds]
 	}
 	if p.begun == o.Since {
@@ -233,7 +233,7 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 	t.ends[t.seq%KeptEnds], t.mayLast[t.seq%KeptEnds] = o.End, o.EndsEarly && !o.Carried.Known
 	t.gpu.restart(o.End)
 	if o.Parent != 0 {
-		if c, ok := p.process.calls.take(o.Parent); ok {
+		if c, ok := p.process.calls.takeCall(o.Parent); ok {
 			at.Ready, at.Returned, at.Called, at.Free = c.ready, c.returned, true, c.free
 		}
 	}
@@ -241,9 +241,9 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 	return at
 }
 
-// before returns the last operation that had ended at a moment, or ended so little later that the uncertainty of both
-// times explains it, and when; seq is 0 if none is known.
-func (t *timeline) before(at otf2.Timestamp, uncertainty uint64) (seq uint32, end otf2.Timestamp) {
+// lastEndedBy returns the last operation that had ended at a moment, or ended so little later that the uncertainty of
+// both times explains it, and when; seq is 0 if none is known.
+func (t *timeline) lastEndedBy(at otf2.Timestamp, uncertainty uint64) (seq uint32, end otf2.Timestamp) {
 	for seq := t.seq; seq > 0 && seq+KeptEnds > t.seq; seq-- {
 		if end := min(t.ends[seq%KeptEnds], at); t.ends[seq%KeptEnds]-end <= otf2.Timestamp(2*uncertainty) {
 			return seq, end
@@ -258,7 +258,7 @@ func (p *place) launched(r *facts.Region) {
 	if p.rank == nil || p.rank.gpu == nil || !r.Source.HasPlace() || r.Source == facts.SourceCall {
 		return
 	}
-	seq, from := p.rank.before(r.Begin, r.Uncertainty)
+	seq, from := p.rank.lastEndedBy(r.Begin, r.Uncertainty)
 	if seq == 0 {
 		return
 	}
@@ -279,8 +279,8 @@ func acceleratorRows(defs *otf2.Definitions) map[otf2.LocationRef]otf2.LocationG
 	return rows
 }
 
-// follow finds the rows of kernels of the GPUs with ranks.
-func (l *Lanes) follow(lane *Lane, locations []otf2.LocationRef) {
+// findKernelRows finds the rows of kernels of the GPUs with ranks.
+func (l *Lanes) findKernelRows(lane *Lane, locations []otf2.LocationRef) {
 	gpus := make(map[otf2.LocationGroupRef]*gpu)
 	for _, at := range locations {
 		p := lane.places.Get(at)
@@ -321,7 +321,7 @@ const (
 	mostCalls   = 1 << 13
 )
 
-func (t *callTable) at(event uint64) []call {
+func (t *callTable) callsAt(event uint64) []call {
 	if t.calls == nil {
 		t.grow(leastCalls)
 	}
@@ -337,13 +337,13 @@ func (t *callTable) grow(size int) {
 	}
 	for _, c := range old {
 		if c.event != 0 {
-			t.put(c)
+			t.addCall(c)
 		}
 	}
 }
 
-func (t *callTable) put(c call) {
-	all := t.at(c.event)
+func (t *callTable) addCall(c call) {
+	all := t.callsAt(c.event)
 	for i := range all {
 		if all[i].event == 0 || all[i].event == c.event {
 			all[i] = c
@@ -352,7 +352,7 @@ func (t *callTable) put(c call) {
 	}
 	if size := 2 * (len(t.calls) - callsBeside + 1); size <= mostCalls {
 		t.grow(size)
-		t.put(c)
+		t.addCall(c)
 		return
 	}
 	copy(all, all[1:])
@@ -361,7 +361,7 @@ func (t *callTable) put(c call) {
 
 // set updates a call that is in the table.
 func (t *callTable) set(c call) {
-	all := t.at(c.event)
+	all := t.callsAt(c.event)
 	for i := range all {
 		if all[i].event == c.event {
 			all[i] = c
@@ -375,7 +375,7 @@ func (t *callTable) get(event uint64) (c call, known bool) {
 	if event == 0 {
 		return c, false
 	}
-	for _, c := range t.at(event) {
+	for _, c := range t.callsAt(event) {
 		if c.event == event {
 			return c, true
 		}
@@ -383,8 +383,8 @@ func (t *callTable) get(event uint64) (c call, known bool) {
 	return call{}, false
 }
 
-func (t *callTable) take(event uint64) (c call, ok bool) {
-	all := t.at(event)
+func (t *callTable) takeCall(event uint64) (c call, ok bool) {
+	all := t.callsAt(event)
 	for i := range all {
 		if all[i].event == event {
 			c, all[i].event = all[i], 0

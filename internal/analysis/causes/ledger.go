@@ -102,7 +102,8 @@ func newLedger(n causesOf) ledger {
 		costs: make([]float64, n.all()), delays: make([]float64, n.all()), beside: make([]float64, n.all()),
 		waits: waiting{until: make([]otf2.Timestamp, n)}, own: make([]float64, n),
 		ownBy: make([][ownKinds]float64, n), longest: make([]longest, n), occurrences: make([][]Occurrence, n),
-		bursts: make([]burst, n), passed: make([]inheritedLateness, n), burstsOf: make([]bursts, n), rows: make([]steadiness, n),
+		bursts: make([]burst, n), passed: make([]inheritedLateness, n), burstsOf: make([]bursts, n),
+		rows:  make([]steadiness, n),
 		paces: make([]pace, n), fresh: make([]freshness, n),
 		kept: min(max(keptOccurrences/max(int(n), 1), leastOccurrences), mostOccurrences),
 	}
@@ -148,8 +149,8 @@ func (c *commLedger) see(members []Member) {
 	}
 }
 
-// settle adds up the costs of an operation whose blames have been explained.
-func (e *Engine) settle(op *Operation, c *comm, members []Member) {
+// addCosts adds up the costs of an operation whose blames have been explained.
+func (e *Engine) addCosts(op *Operation, c *comm, members []Member) {
 	e.struck = e.struck[:0]
 	begin, end := e.came[e.order[0]].Begin, e.came[e.order[len(e.order)-1]].Begin
 	for k := range e.blames {

@@ -93,7 +93,7 @@ func (e *Engine) partOf(l *Local) *part {
 	if l.Rank < 0 {
 		return nil
 	}
-	return e.ranks[l.Rank].at(l.Seq)
+	return e.ranks[l.Rank].partAt(l.Seq)
 }
 
 // launchOf returns a launch that has not been analyzed.
@@ -153,18 +153,18 @@ func (e *Engine) settleLaunch(l *launch) {
 // on the ranks at the other ends of its messages. Ends that came before the launch count, too: without the delay in
 // question, they might have come later than it did.
 func (e *Engine) awaits(l *launch, do func(*part)) {
-	if p := e.before(&l.Local); p != nil && !p.known {
+	if p := e.partBefore(&l.Local); p != nil && !p.known {
 		do(p)
 	}
 	for _, o := range l.others {
 		if o.There <= l.End {
-			if p := e.before(&o.Local); p != nil && !p.known {
+			if p := e.partBefore(&o.Local); p != nil && !p.known {
 				do(p)
 			}
 		}
 	}
 	if l.room.Seq > 0 {
-		if p := e.ranks[l.room.Rank].at(l.room.Seq); p != nil && !p.known {
+		if p := e.ranks[l.room.Rank].partAt(l.room.Seq); p != nil && !p.known {
 			do(p)
 		}
 	}
@@ -193,7 +193,7 @@ func (e *Engine) messages(l *launch) {
 			cmp.Compare(a.Seq, b.Seq))
 	})
 	l.Work = e.work(&l.Local, &s)
-	e.follow(l)
+	e.passToFollowers(l)
 	late := l.others[:0:0]
 	for i, o := range l.others {
 		if l.waitsFor(o) && (i == 0 || l.others[i-1] != o) {
@@ -227,8 +227,9 @@ func (e *Engine) messages(l *launch) {
 	e.recycle(l)
 }
 
-// follow passes a launch to the followers. What a launch at another end worked is known once everything before it is.
-func (e *Engine) follow(l *launch) {
+// passToFollowers passes a launch to the followers. What a launch at another end worked is known once everything before
+// it is.
+func (e *Engine) passToFollowers(l *launch) {
 	e.others = e.others[:0]
 	for i, o := range l.others {
 		if i > 0 && l.others[i-1] == o {
@@ -285,8 +286,8 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 				e.ledger.costs[why] += charge
 			}
 			e.late.add(why, charge)
-			e.ledger.paces[l.Local.Rank].forget()
-			e.ledger.paces[o.Local.Rank].forget()
+			e.ledger.paces[l.Local.Rank].skipNextStep()
+			e.ledger.paces[o.Local.Rank].skipNextStep()
 			others.meet(&t, &o.Local)
 			mine.meet(s, &l.Local)
 			others.late = amounts{{why, float64(o.There - l.Begin)}}

@@ -250,7 +250,7 @@ func (c *eventCheck) communication(t *track, ev *otf2.Event, ordinal uint64, kno
 		ordinal, known = t.ordinal(ordinal, known)
 		c.open(t, ev.Kind, ev.Args[0], ordinal, known)
 	case otf2.EventNonBlockingCollectiveComplete:
-		r := c.complete(t, ev.Args[5], otf2.EventNonBlockingCollectiveRequest)
+		r := c.endRequest(t, ev.Args[5], otf2.EventNonBlockingCollectiveRequest)
 		if !known {
 			ordinal, known = r.ordinal, r.known
 		}
@@ -261,9 +261,9 @@ func (c *eventCheck) communication(t *track, ev *otf2.Event, ordinal uint64, kno
 		ordinal, known = t.ordinal(ordinal, known)
 		c.message(t, ev, true, ordinal, known)
 	case otf2.EventMpiIsendComplete:
-		c.complete(t, ev.Args[0], otf2.EventMpiIsend)
+		c.endRequest(t, ev.Args[0], otf2.EventMpiIsend)
 	case otf2.EventMpiIrecv:
-		r := c.complete(t, ev.Args[4], otf2.EventMpiIrecvRequest)
+		r := c.endRequest(t, ev.Args[4], otf2.EventMpiIrecvRequest)
 		c.message(t, ev, false, r.ordinal, r.known)
 	case otf2.EventMpiRequestCancelled:
 		if _, ok := t.requests[ev.Args[0]]; !ok {
@@ -386,9 +386,9 @@ func (c *eventCheck) open(t *track, kind otf2.EventKind, id, ordinal uint64, kno
 	t.requests[id] = request{kind, t.place(), ordinal, known}
 }
 
-// complete ends a request, which an event of the given kind must have made. It returns an empty request if none is
+// endRequest ends a request, which an event of the given kind must have made. It returns an empty request if none is
 // open.
-func (c *eventCheck) complete(t *track, id uint64, kind otf2.EventKind) request {
+func (c *eventCheck) endRequest(t *track, id uint64, kind otf2.EventKind) request {
 	r, ok := t.requests[id]
 	switch {
 	case !ok:

@@ -115,7 +115,7 @@ func (m *matcher) collective(at Place, comm *membership.Communicator, rank int, 
 	key := collectiveKey{comm.Ref, op, ordinal}
 	p := m.pending[key]
 	if p == nil {
-		p = m.take(len(comm.Members))
+		p = m.newPending(len(comm.Members))
 		p.first, p.root = at, root
 		m.pending[key] = p
 	} else if p.root != root {
@@ -136,7 +136,7 @@ func (m *matcher) collective(at Place, comm *membership.Communicator, rank int, 
 	}
 }
 
-func (m *matcher) take(ranks int) *pendingCollective {
+func (m *matcher) newPending(ranks int) *pendingCollective {
 	words := (ranks + 63) / 64
 	if n := len(m.free); n > 0 {
 		p := m.free[n-1]

@@ -446,7 +446,7 @@ func (c *Comparison) row(p *pairing, tail float64) Row {
 		*at = &one
 	}
 	if row.Verdict != TooFew {
-		row.Verdict = row.judge()
+		row.Verdict = row.findVerdict()
 	}
 	return row
 }
@@ -461,8 +461,8 @@ func (r *Row) Figures() [NumFigures]*Change {
 	return [NumFigures]*Change{&r.Time, r.Enqueue, r.Skew, r.Transfer}
 }
 
-// judge returns the verdict: the time decides, and if it has not changed, the greatest change of a part.
-func (r *Row) judge() string {
+// findVerdict returns the verdict: the time decides, and if it has not changed, the greatest change of a part.
+func (r *Row) findVerdict() string {
 	var most *Change
 	for f, c := range r.Figures() {
 		if c != nil && c.Changed && (most == nil || math.Abs(c.Share) > math.Abs(most.Share)) {

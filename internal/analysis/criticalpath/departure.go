@@ -51,14 +51,14 @@ func (r *rank) grow(n int) {
 	}
 }
 
-// put stores a departure in place of an older one.
-func (p *Path) put(at int32, x departure) {
+// storeDeparture stores a departure in place of an older one.
+func (p *Path) storeDeparture(at int32, x departure) {
 	r := &p.ranks[at]
 	if r.left == nil {
 		r.grow(leastParts)
 	}
 	old := &r.left[x.seq&uint32(len(r.left)-1)]
-	p.tree.take(x.node)
+	p.tree.addUser(x.node)
 	if old.seq >= x.seq {
 		p.tree.drop(x.node)
 		return

@@ -75,15 +75,15 @@ func (p *Path) arrive(m *causes.Local, begin, end otf2.Timestamp) arrival {
 	if m.Rank < 0 {
 		return a
 	}
-	a.before = p.before(m, begin)
+	a.before = p.departureBefore(m, begin)
 	if a.before != nil {
 		a.seq = a.before.seq
 	}
 	return a
 }
 
-// before returns how a rank left the operation before the given one; nil if unknown.
-func (p *Path) before(m *causes.Local, begin otf2.Timestamp) *departure {
+// departureBefore returns how a rank left the operation before the given one; nil if unknown.
+func (p *Path) departureBefore(m *causes.Local, begin otf2.Timestamp) *departure {
 	r := &p.ranks[m.Rank]
 	x, ok := r.find(m.Before)
 	if !ok && m.Before != 0 { // take the last known one before it
@@ -175,7 +175,7 @@ func (p *Path) name(comm otf2.CommRef, function string) int32 {
 
 // leave stores how a member left an operation: on a path up to some moment, and then in the operation.
 func (p *Path) leave(a *arrival, m *causes.Local, node, what int32) {
-	p.put(a.rank, departure{seq: m.Seq, node: node, what: what, rank: nobody, end: a.end})
+	p.storeDeparture(a.rank, departure{seq: m.Seq, node: node, what: what, rank: nobody, end: a.end})
 }
 
 // Collective takes a collective; see causes.Follower.
@@ -199,7 +199,7 @@ func (p *Path) Collective(op *causes.Operation, members []causes.Member, came []
 	last := &p.came[late.Last]
 	node := p.extend(last, &members[late.Last].Local, first)
 	p.doubt(node, late, members)
-	p.tree.take(node)
+	p.tree.addUser(node)
 	for i := range members {
 		a, m := &p.came[i], &members[i]
 		if a.rank < 0 {

@@ -86,7 +86,7 @@ func (r *Result) NameSet(c *causes.Result, v *verdict.Verdict, roles [][]int) {
 		return
 	}
 	for i := range v.Culprits {
-		if c := &v.Culprits[i]; !best.has(c.Rank) || c.Stops() || c.Peer != nil { // a link makes its ends late
+		if c := &v.Culprits[i]; !best.hasRank(c.Rank) || c.Stops() || c.Peer != nil { // a link makes its ends late
 			return
 		}
 	}
@@ -130,19 +130,19 @@ func (r *Result) slowest(roles [][]int) (best *WhatIf) {
 func (w *WhatIf) rivals(other *WhatIf, named bool) bool {
 	limit := float64(w.Gain) / timesNextSet
 	switch {
-	case other.Change == FasterRank && w.has(other.Rank):
+	case other.Change == FasterRank && w.hasRank(other.Rank):
 		if !named {
 			limit = leastSetRank * float64(w.Gain)
 		}
 	case other.Change == FasterSet:
-	case other.isCandidate() && !slices.ContainsFunc(other.Ranks, w.has):
+	case other.isCandidate() && !slices.ContainsFunc(other.Ranks, w.hasRank):
 	default:
 		return false
 	}
 	return float64(other.Gain) > limit
 }
 
-func (w *WhatIf) has(rank int) bool { return w.Rank == rank || slices.Contains(w.Ranks, rank) }
+func (w *WhatIf) hasRank(rank int) bool { return w.Rank == rank || slices.Contains(w.Ranks, rank) }
 
 // IsNamed reports whether the change is that of what the verdict names.
 func (w *WhatIf) IsNamed() bool {
@@ -161,7 +161,7 @@ func (w *WhatIf) isCandidate() bool {
 func (w *WhatIf) moreWork(worked []float64, roles [][]int) float64 {
 	least, others := math.Inf(1), []float64(nil)
 	for rank, ns := range worked {
-		if w.has(rank) {
+		if w.hasRank(rank) {
 			least = min(least, ns)
 		} else {
 			others = append(others, ns)
@@ -173,7 +173,7 @@ func (w *WhatIf) moreWork(worked []float64, roles [][]int) float64 {
 	}
 	var work []float64 // of other roles
 	for _, role := range roles {
-		if slices.ContainsFunc(role, w.has) {
+		if slices.ContainsFunc(role, w.hasRank) {
 			continue
 		}
 		sum := 0.0

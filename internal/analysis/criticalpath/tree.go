@@ -120,7 +120,7 @@ func (t *tree) grow(parent, rank int32, since, at otf2.Timestamp) int32 {
 	return n
 }
 
-func (t *tree) take(n int32) { t.nodes[n].users++ }
+func (t *tree) addUser(n int32) { t.nodes[n].users++ }
 
 // drop removes one user of a node, and frees or merges the node if possible.
 func (t *tree) drop(n int32) {
@@ -129,7 +129,7 @@ func (t *tree) drop(n int32) {
 		x.users--
 		if x.users > 0 {
 			if x.users == 1 && x.children == 1 {
-				t.join(n)
+				t.joinWithChild(n)
 			}
 			return
 		}
@@ -145,8 +145,8 @@ func (t *tree) drop(n int32) {
 	}
 }
 
-// join merges a node with its only child.
-func (t *tree) join(n int32) {
+// joinWithChild merges a node with its only child.
+func (t *tree) joinWithChild(n int32) {
 	x := &t.nodes[n]
 	child := x.which
 	c := &t.nodes[child]

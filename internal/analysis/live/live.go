@@ -271,7 +271,7 @@ func (l *Follower) Look(now time.Time) (*View, error) {
 	}
 	job := latest(all)
 	v.Jobs = len(all)
-	l.follow(job)
+	l.adoptShards(job)
 	l.state(v, job, now)
 	l.read(job, v)
 	if v.State == LiveEnded {
@@ -381,8 +381,8 @@ func doneOn(c *progress.Communicator) (n uint64) {
 	return n
 }
 
-// follow takes over the descriptions of the shards.
-func (l *Follower) follow(j *progress.Job) {
+// adoptShards takes over the descriptions of the shards.
+func (l *Follower) adoptShards(j *progress.Job) {
 	if !l.follows(j) {
 		l.shards, l.comms, l.known = make(map[string]*liveShard), make(map[otf2.CommRef]*liveComm),
 			make(map[shardComm]otf2.CommRef)
@@ -759,16 +759,16 @@ func (l *Follower) count(o *analysis.Operation, key liveRowKey, members int, t *
 		s.source = t.Source
 	}
 	s.bytes += float64(o.Size)
-	s.take(t)
+	s.addTime(t)
 	s.busy += t.Time * float64(members)
 	if t.HasBandwidth() && t.Time > 0 {
 		s.speed(liveSize{o.Size, o.BusFactor(o.Communicator.Size())}).Add(t, false)
 	}
 }
 
-// take adds a time as in the report: unless it belongs to start-up, has members with different sources, or is not the
-// operation's running time.
-func (s *liveSum) take(t *timing.Whole) {
+// addTime adds a time as in the report: unless it belongs to start-up, has members with different sources, or is not
+// the operation's running time.
+func (s *liveSum) addTime(t *timing.Whole) {
 	if t.StartUp || t.Mixed || !t.Source.HasLength() {
 		return
 	}

@@ -93,7 +93,7 @@ func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 		for i := range r.done {
 			m.add(&r.done[i])
 		}
-		m.nominal.absorb(r.nominal)
+		m.nominal.addLane(r.nominal)
 		m.addSums(r.summed)
 	}
 	r := m.result(selfreport.PropertiesOf(a.Anchor))
@@ -140,7 +140,7 @@ type flow struct {
 	summed uint64
 }
 
-func (f *flow) take(t *transfer) {
+func (f *flow) addTransfer(t *transfer) {
 	f.Add(t.Bytes)
 	f.single++
 	f.busy.add(t.Begin, t.End)
@@ -226,15 +226,15 @@ func (m *matrix) add(t *transfer) {
 	n := t.network
 	n.Total.Add(t.Bytes)
 	n.Ranks = max(n.Ranks, t.To+1, t.from+1)
-	keyed.Entry(m.channels, channelKey{n.Comm, int(t.Channel)}).take(t)
+	keyed.Entry(m.channels, channelKey{n.Comm, int(t.Channel)}).addTransfer(t)
 	if t.from < 0 {
 		n.UnknownSender.Add(t.Bytes)
 	} else {
 		n.cell(t.from, t.To).Add(t.Bytes)
 	}
 	from, to := m.place(n, t.from), m.place(n, t.To)
-	keyed.Entry(m.flows, [2]int{from, to}).take(t)
-	keyed.Entry(m.hosts, [2]string{m.host(from), m.host(to)}).take(t)
+	keyed.Entry(m.flows, [2]int{from, to}).addTransfer(t)
+	keyed.Entry(m.hosts, [2]string{m.host(from), m.host(to)}).addTransfer(t)
 }
 
 // place returns the index in world of a communicator's rank, −1 if unknown.

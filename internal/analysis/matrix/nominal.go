@@ -66,16 +66,16 @@ func (n *nominal) add(o *analysis.Operation) {
 	root := nominalKey{me.comm, int(o.Root)}
 	switch o.Collective.Op {
 	case otf2.CollectiveOpAllreduce:
-		n.all(me, 1, 2*o.Size/ranks)
+		n.sendToAll(me, 1, 2*o.Size/ranks)
 	case otf2.CollectiveOpAllgather, otf2.CollectiveOpReduceScatterBlock, otf2.CollectiveOpAlltoall:
-		n.all(me, 1, o.Size/ranks)
+		n.sendToAll(me, 1, o.Size/ranks)
 	case otf2.CollectiveOpBcast:
 		if me == root {
-			n.all(me, 1, o.Size)
+			n.sendToAll(me, 1, o.Size)
 		}
 	case otf2.CollectiveOpScatter:
 		if me == root {
-			n.all(me, 1, o.Size/ranks)
+			n.sendToAll(me, 1, o.Size/ranks)
 		}
 	case otf2.CollectiveOpReduce:
 		n.send(me, root, 1, o.Size)
@@ -84,7 +84,7 @@ func (n *nominal) add(o *analysis.Operation) {
 	}
 }
 
-func (n *nominal) all(from nominalKey, operations, bytes uint64) {
+func (n *nominal) sendToAll(from nominalKey, operations, bytes uint64) {
 	t := keyed.Entry(n.toAll, from)
 	t.Transfers += operations
 	t.Bytes += bytes
@@ -99,9 +99,9 @@ func (n *nominal) send(from, to nominalKey, operations, bytes uint64) {
 	t.Bytes += bytes
 }
 
-func (n *nominal) absorb(o *nominal) {
+func (n *nominal) addLane(o *nominal) {
 	for from, t := range o.toAll {
-		n.all(from, t.Transfers, t.Bytes)
+		n.sendToAll(from, t.Transfers, t.Bytes)
 	}
 	for pair, t := range o.to {
 		n.send(pair[0], pair[1], t.Transfers, t.Bytes)

@@ -48,28 +48,28 @@ func (m *matrix) addSums(all map[summedKey]*summed) {
 		if !known {
 			from = -1
 		}
-		n.Total.join(s.Traffic)
+		n.Total.addTraffic(s.Traffic)
 		n.Ranks = max(n.Ranks, key.to+1, from+1)
 		if known {
-			n.cell(from, key.to).join(s.Traffic)
+			n.cell(from, key.to).addTraffic(s.Traffic)
 		} else {
-			n.UnknownSender.join(s.Traffic)
+			n.UnknownSender.addTraffic(s.Traffic)
 		}
 		at, to := m.place(n, from), m.place(n, key.to)
-		keyed.Entry(m.channels, channelKey{n.Comm, -1}).join(s)
-		keyed.Entry(m.flows, [2]int{at, to}).join(s)
-		keyed.Entry(m.hosts, [2]string{m.host(at), m.host(to)}).join(s)
+		keyed.Entry(m.channels, channelKey{n.Comm, -1}).addSums(s)
+		keyed.Entry(m.flows, [2]int{at, to}).addSums(s)
+		keyed.Entry(m.hosts, [2]string{m.host(at), m.host(to)}).addSums(s)
 	}
 }
 
-// join adds transfers recorded as sums.
-func (f *flow) join(s *summed) {
-	f.Traffic.join(s.Traffic)
+// addSums adds transfers recorded as sums.
+func (f *flow) addSums(s *summed) {
+	f.Traffic.addTraffic(s.Traffic)
 	f.parts++
 	f.summed += s.busy
 }
 
-func (t *Traffic) join(o Traffic) {
+func (t *Traffic) addTraffic(o Traffic) {
 	t.Transfers += o.Transfers
 	t.Bytes += o.Bytes
 }

@@ -36,7 +36,7 @@ func EachTransfer(a *otf2.Archive, slice analysis.Slice, f func(*Transfer) error
 	var done []transfer
 	flush := func(all []transfer) error {
 		for i := range all {
-			m.fill(&t, &all[i])
+			m.fillTransfer(&t, &all[i])
 			if err := f(&t); err != nil {
 				return err
 			}
@@ -103,11 +103,11 @@ func (r *TransferReader) Event(ev *otf2.Event) *Transfer {
 	if len(r.done) == 0 {
 		return nil
 	}
-	r.lane.fill(&r.transfer, &r.done[len(r.done)-1])
+	r.lane.fillTransfer(&r.transfer, &r.done[len(r.done)-1])
 	return &r.transfer
 }
 
-func (m *matrix) fill(t *Transfer, from *transfer) {
+func (m *matrix) fillTransfer(t *Transfer, from *transfer) {
 	*t = Transfer{
 		Comm: otf2.UndefinedComm, Communicator: from.network.Communicator, From: from.from, To: from.To,
 		Location: from.Location,

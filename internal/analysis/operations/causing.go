@@ -149,8 +149,8 @@ var restsOn = map[string]string{
 	description.FromROCpd:  " (From rocprofv3: times of kernels and of calls, while it recorded.)",
 }
 
-// judge determines the causes of the waits and the verdict.
-func (r *Report) judge(a *otf2.Archive, o *operations) {
+// findVerdict determines the causes of the waits and the verdict.
+func (r *Report) findVerdict(a *otf2.Archive, o *operations) {
 	r.Causes = o.causing.engine.Result()
 	for _, l := range r.WaitStates.Slow.Longer {
 		r.Causes.Ascribe(l.Rank, l.By, l.Part)

@@ -92,7 +92,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 		}, o.add)
 	phases := phases.NewCounter(a.Defs)
 	for _, r := range readers {
-		o.absorb(r)
+		o.addLane(r)
 		phases.Absorb(r.phases)
 		times.Absorb(r.times)
 	}
@@ -108,7 +108,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	report.Phases = phases.Result()
 	report.Waits, report.WaitStates = o.waits.Result()
 	report.Summary = o.summary(a, ps, comms)
-	report.judge(a, o)
+	report.findVerdict(a, o)
 	report.whereItWent(o, line, times)
 	return report, nil
 }
@@ -135,7 +135,7 @@ func newOperations(a *otf2.Archive, comms map[otf2.CommRef]*membership.Communica
 		begin: otf2.UndefinedTimestamp, comms: comms, expected: analysis.MembersWithData(a.Defs, comms),
 		waits: waits.NewCounter(a.Defs, property.HostClocksOf(a.Anchor), comms),
 	}
-	o.assembly = analysis.NewAssembly(o.finish, o.abandon)
+	o.assembly = analysis.NewAssembly(o.finish, o.countIncomplete)
 	o.rows.Unstated = !attribute.Find(a.Defs).Has(regions.AttrTimingSource)
 	return o
 }
@@ -243,8 +243,8 @@ type operations struct {
 	matched     func(members []analysis.Operation) // if set, receives each collective that all members have ended
 }
 
-// absorb adds what a lane has counted.
-func (o *operations) absorb(r *laneReader) {
+// addLane adds what a lane has counted.
+func (o *operations) addLane(r *laneReader) {
 	o.begin = min(o.begin, r.begin)
 	o.waits.Network.Absorb(r.network)
 	if r.events == 0 {
@@ -297,8 +297,8 @@ func (o *operations) add(op *analysis.Operation) {
 		o.expected[op.Communicator.Ref])
 }
 
-// abandon counts a collective that not all members have ended.
-func (o *operations) abandon(members []analysis.Operation) {
+// countIncomplete counts a collective that not all members have ended.
+func (o *operations) countIncomplete(members []analysis.Operation) {
 	if !members[0].Local.Outside {
 		o.unfinished++
 	}

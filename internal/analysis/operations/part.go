@@ -97,7 +97,7 @@ type PartReader struct {
 // NewPartReader returns a reader that passes operations to emit when they end. A part is valid until emit returns.
 func NewPartReader(a *otf2.Archive, attributes bool, emit func(*Part)) *PartReader {
 	r := &PartReader{defs: a.Defs, stretches: selfreport.StretchesOf(a.Anchor), emit: emit}
-	r.reader = analysis.NewOperationReader(a.Defs, membership.Communicators(a.Defs), r.take)
+	r.reader = analysis.NewOperationReader(a.Defs, membership.Communicators(a.Defs), r.addOperation)
 	r.reader.Keep = attributes
 	return r
 }
@@ -108,7 +108,7 @@ func (r *PartReader) Reader() *facts.Reader { return r.reader.Reader }
 // Event takes the next event.
 func (r *PartReader) Event(ev *otf2.Event) { r.reader.Event(ev) }
 
-func (r *PartReader) take(o *analysis.Operation) {
+func (r *PartReader) addOperation(o *analysis.Operation) {
 	if !r.Selection.Operation(o) || !r.Selection.Shown(o.Location) {
 		return
 	}

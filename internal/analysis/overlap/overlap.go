@@ -80,7 +80,7 @@ func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	})
 	sum := newOverlapCounter(a.Defs, comms)
 	for _, c := range counters {
-		sum.absorb(c)
+		sum.addLane(c)
 	}
 	r := sum.result(comms)
 	r.Problems = append(r.Problems, problems...)
@@ -236,8 +236,8 @@ func (c *overlapCounter) advance(l otf2.LocationRef, t otf2.Timestamp) *overlapS
 	return g
 }
 
-// absorb takes over the processes of another lane.
-func (c *overlapCounter) absorb(o *overlapCounter) {
+// addLane takes over the processes of another lane.
+func (c *overlapCounter) addLane(o *overlapCounter) {
 	maps.Copy(c.rows, o.rows)
 	maps.Copy(c.gpus, o.gpus)
 	c.untimed += o.untimed

@@ -41,9 +41,9 @@ func (l *Line) Add(begin otf2.Timestamp, waited uint64) {
 	if l == nil || waited == 0 {
 		return
 	}
-	l.at(begin)
-	l.at(begin + otf2.Timestamp(waited) - 1) // they can have become wider
-	l.at(begin).begun++
+	l.windowAt(begin)
+	l.windowAt(begin + otf2.Timestamp(waited) - 1) // they can have become wider
+	l.windowAt(begin).begun++
 	end := uint64(begin) + waited
 	for t := uint64(begin); t < end; {
 		next := l.next(t, end)
@@ -58,8 +58,8 @@ func (l *Line) Charge(rank int, begin, end otf2.Timestamp, ns float64) {
 	if l == nil || ns <= 0 || rank < 0 || rank >= l.ranks {
 		return
 	}
-	l.at(begin)
-	l.at(max(begin, end))
+	l.windowAt(begin)
+	l.windowAt(max(begin, end))
 	whole := float64(max(end, begin+1) - begin)
 	for t, e := uint64(begin), uint64(max(end, begin+1)); t < e; {
 		next := l.next(t, e)
@@ -81,8 +81,8 @@ func (l *Line) next(t, end uint64) uint64 {
 	return end
 }
 
-// at gives the window of a time, after making room for it.
-func (l *Line) at(t otf2.Timestamp) *window {
+// windowAt gives the window of a time, after making room for it.
+func (l *Line) windowAt(t otf2.Timestamp) *window {
 	i := uint64(t) >> l.shift
 	if i >= l.first && i-l.first < uint64(len(l.windows)) {
 		return &l.windows[i-l.first]
@@ -154,8 +154,8 @@ func (l *Line) Windows(begin, end otf2.Timestamp, ranks int) []Window {
 	if l == nil || len(l.windows) == 0 || end <= begin {
 		return all
 	}
-	l.at(begin)
-	l.at(end - 1)
+	l.windowAt(begin)
+	l.windowAt(end - 1)
 	for i := range l.windows {
 		w := &l.windows[i]
 		from := otf2.Timestamp((l.first + uint64(i)) << l.shift)

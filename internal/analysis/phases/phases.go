@@ -271,7 +271,7 @@ func (c *Counter) leaveThread(r *facts.Region) {
 	f := t.open[at]
 	t.open = slices.Delete(t.open, at, at+1)
 	if r.Lost {
-		f.abandon()
+		f.countOpenPhase()
 		return
 	}
 	took := uint64(r.End - r.Begin)
@@ -287,8 +287,8 @@ func (c *Counter) leaveThread(r *facts.Region) {
 	}
 }
 
-// abandon counts a phase whose end is unknown.
-func (f *phaseFrame) abandon() {
+// countOpenPhase counts a phase whose end is unknown.
+func (f *phaseFrame) countOpenPhase() {
 	if f.phase != nil {
 		f.phase.unfinished++
 	}
@@ -347,7 +347,7 @@ func (c *Counter) Of(location otf2.LocationRef, parent uint64) analysis.Occasion
 func (c *Counter) Absorb(o *Counter) {
 	o.abandonOpen()
 	if o.further != nil {
-		c.furtherNode().absorb(o.further)
+		c.furtherNode().addNode(o.further)
 	}
 	c.absorbChildren(c.root, o.root)
 }
@@ -375,7 +375,7 @@ func (c *Counter) absorbChildren(n, o *phaseNode) {
 		switch {
 		case mine != nil:
 		case c.nodes >= maxPhaseRows: // its contents count in its times
-			c.furtherNode().absorb(theirs)
+			c.furtherNode().addNode(theirs)
 			continue
 		default:
 			c.nodes++
@@ -383,12 +383,12 @@ func (c *Counter) absorbChildren(n, o *phaseNode) {
 			mine.begin, mine.order = theirs.begin, theirs.order
 			n.children[key] = mine
 		}
-		mine.absorb(theirs)
+		mine.addNode(theirs)
 		c.absorbChildren(mine, theirs)
 	}
 }
 
-func (n *phaseNode) absorb(o *phaseNode) {
+func (n *phaseNode) addNode(o *phaseNode) {
 	o.into = n
 	n.several = n.several || o.several || n.name != o.name
 	if o.begin < n.begin {
@@ -421,7 +421,7 @@ func (n *phaseNode) inOrder() []*phaseNode {
 func (c *Counter) abandonOpen() {
 	for _, t := range c.threads {
 		for _, f := range t.open {
-			f.abandon()
+			f.countOpenPhase()
 		}
 	}
 	clear(c.threads)

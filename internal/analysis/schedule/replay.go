@@ -160,8 +160,8 @@ func (p *player) find(of int32, seq int64) *slot {
 	return nil
 }
 
-// put returns the room for an operation.
-func (p *player) put(of int32, seq int64) *slot {
+// slotFor returns the room for an operation.
+func (p *player) slotFor(of int32, seq int64) *slot {
 	r := &p.ranks[of]
 	n := len(p.scenarios)
 	if r.slots == nil {
@@ -186,7 +186,7 @@ func (p *player) arrive(a *arrived) {
 			p.lost++
 		}
 	}
-	s := p.put(a.rank, a.seq)
+	s := p.slotFor(a.rank, a.seq)
 	s.begin, s.there, s.end, s.uncertainty = a.begin, a.begin+a.there, a.begin, a.uncertainty
 	for k := range p.scenarios {
 		s.own[k], s.came[k] = 0, 0
@@ -278,7 +278,7 @@ func (p *player) collective() {
 	}
 	if last != nil {
 		for k := range p.came {
-			p.note(k, last, recorded.all-p.came[k].all)
+			p.countLate(k, last, recorded.all-p.came[k].all)
 		}
 	}
 }
@@ -310,8 +310,8 @@ func (a *arrivals) until(how, begin int64) int64 {
 	return begin
 }
 
-// note counts an operation to which a rank of a scenario came last, as far as that made the operation begin later.
-func (p *player) note(k int, s *slot, saved int64) {
+// countLate counts an operation to which a rank of a scenario came last, as far as that made the operation begin later.
+func (p *player) countLate(k int, s *slot, saved int64) {
 	if s.own[k] <= 0 {
 		return
 	}
@@ -361,7 +361,7 @@ func (p *player) launch() {
 		if p.scenarios[k].Ideal && len(p.slots) > 0 {
 			s.left[k] = s.end - at
 		}
-		p.note(k, last, until-at)
+		p.countLate(k, last, until-at)
 	}
 	p.ended(x.rank, s)
 }

@@ -90,9 +90,11 @@ func (s *Selection) Describe() *Description {
 }
 
 // At reports whether something other than an operation is selected, by its begin and location.
-func (s *Selection) At(l otf2.LocationRef, t otf2.Timestamp) bool { return s == nil || s.at(l, t) }
+func (s *Selection) At(l otf2.LocationRef, t otf2.Timestamp) bool {
+	return s == nil || s.includesTime(l, t)
+}
 
-func (s *Selection) at(l otf2.LocationRef, t otf2.Timestamp) bool {
+func (s *Selection) includesTime(l otf2.LocationRef, t otf2.Timestamp) bool {
 	r, known := s.rows[l]
 	return known && !r.outside && s.during(r.process, t)
 }
@@ -459,9 +461,9 @@ func (s *Selection) choosePhases(a *otf2.Archive, whole interval) error {
 // end.
 type bounds struct{ first, end []uint64 }
 
-// note takes an operation that a member began at t. What is before one interval is before all later ones as well:
-// settle adds that.
-func (b *bounds) note(all []interval, t otf2.Timestamp, ordinal uint64) {
+// addOperation takes an operation that a member began at t. What is before one interval is before all later ones as
+// well: ordinalsOf adds that.
+func (b *bounds) addOperation(all []interval, t otf2.Timestamp, ordinal uint64) {
 	if missing := len(all) - len(b.first); missing > 0 {
 		b.first, b.end = append(b.first, make([]uint64, missing)...), append(b.end, make([]uint64, missing)...)
 	}
@@ -473,7 +475,7 @@ func (b *bounds) note(all []interval, t otf2.Timestamp, ordinal uint64) {
 	}
 }
 
-func (b *bounds) join(o *bounds) {
+func (b *bounds) addBounds(o *bounds) {
 	for k := range o.first {
 		if k == len(b.first) {
 			b.first, b.end = append(b.first, 0), append(b.end, 0)
@@ -482,8 +484,8 @@ func (b *bounds) join(o *bounds) {
 	}
 }
 
-// settle returns the ordinals in the intervals.
-func (b *bounds) settle() (all []ordinals) {
+// ordinalsOf returns the ordinals in the intervals.
+func (b *bounds) ordinalsOf() (all []ordinals) {
 	var first, end uint64
 	for k := range b.first {
 		first, end = max(first, b.first[k]), max(end, b.end[k])
@@ -532,7 +534,7 @@ func (s *Selection) number(a *otf2.Archive, comms map[otf2.CommRef]*membership.C
 			firsts[i], lasts[i] = min(firsts[i], o.Begin), max(lasts[i], o.Begin)
 			process := s.processes[o.Location]
 			if all := s.intervals[process]; len(all) > 0 {
-				keyed.Entry(sums[i], sequenceOf(o)).note(all, calls[i].of(process, o), o.Ordinal)
+				keyed.Entry(sums[i], sequenceOf(o)).addOperation(all, calls[i].of(process, o), o.Ordinal)
 			}
 		})
 		calls[i].regions, calls[i].processes = naming.CallRegions(a.Defs), s.processes
@@ -547,13 +549,13 @@ func (s *Selection) number(a *otf2.Archive, comms map[otf2.CommRef]*membership.C
 	joined := make(map[sequence]*bounds)
 	for _, lane := range sums {
 		for of, b := range lane {
-			keyed.Entry(joined, of).join(b)
+			keyed.Entry(joined, of).addBounds(b)
 		}
 	}
 	s.ordinals = make(map[sequence][]ordinals, len(joined))
 	found := false
 	for of, b := range joined {
-		s.ordinals[of] = b.settle()
+		s.ordinals[of] = b.ordinalsOf()
 		found = found || len(s.ordinals[of]) > 0 && (s.comms == nil || s.comms[of.comm])
 	}
 	if first, last := slices.Min(append(firsts, otf2.UndefinedTimestamp)),

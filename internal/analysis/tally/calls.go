@@ -61,14 +61,14 @@ func (j *joined) keeps(r *facts.Region) bool {
 	return true
 }
 
-func (j *joined) absorb(o *joined) {
+func (j *joined) addLane(o *joined) {
 	j.ended = append(j.ended, o.ended...)
 	maps.Copy(j.device, o.device)
 }
 
-// settle passes all kept calls to take, with whether they worked on a GPU's memory. A group did if any of its calls
+// passCalls passes all kept calls to take, with whether they worked on a GPU's memory. A group did if any of its calls
 // did.
-func (j *joined) settle(take func(region otf2.RegionRef, device bool, took uint64)) {
+func (j *joined) passCalls(take func(region otf2.RegionRef, device bool, took uint64)) {
 	for i := range j.ended {
 		if c := &j.ended[i]; c.parent != 0 && j.device[c.callKey] {
 			j.device[callKey{c.process, c.parent}] = true

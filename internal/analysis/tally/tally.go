@@ -90,7 +90,7 @@ func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	})
 	sum := newTally(a.Defs, kinds, processes)
 	for _, t := range tallies {
-		sum.absorb(t)
+		sum.addLane(t)
 	}
 	r := sum.result(processes)
 	r.Problems = append(r.Problems, problems...)
@@ -244,9 +244,9 @@ func (t *tally) sum(key tallyKey) *Row {
 	return keyed.Entry(t.sums, key)
 }
 
-// absorb adds another lane's locations.
-func (t *tally) absorb(o *tally) {
-	t.calls.absorb(o.calls)
+// addLane adds another lane's locations.
+func (t *tally) addLane(o *tally) {
+	t.calls.addLane(o.calls)
 	for l, r := range o.rows {
 		for i := range r.open {
 			o.row(r, &r.open[i]).Unfinished++
@@ -274,7 +274,7 @@ func (r *Row) Add(o *Row) {
 }
 
 func (t *tally) result(of map[otf2.LocationRef]otf2.LocationGroupRef) *Report {
-	t.calls.settle(func(region otf2.RegionRef, device bool, took uint64) {
+	t.calls.passCalls(func(region otf2.RegionRef, device bool, took uint64) {
 		t.sum(tallyKey{region: region, device: device}).ended(took)
 	})
 	type named struct {

@@ -169,9 +169,9 @@ func class(bytes uint64) int {
 	return n
 }
 
-// judge compares the suspects with each other and with earlier operations, and charges the slow ones with at most the
-// time that is left of the operation's excess. It returns the time that is left then.
-func (c *Counter) judge(op *Operation, left uint64) uint64 {
+// chargeSlow compares the suspects with each other and with earlier operations, and charges the slow ones with at most
+// the time that is left of the operation's excess. It returns the time that is left then.
+func (c *Counter) chargeSlow(op *Operation, left uint64) uint64 {
 	for i := range c.suspects {
 		s := &c.suspects[i]
 		s.usual, s.known = c.others(i)

@@ -66,9 +66,9 @@ func (c *Counter) Add(op *Operation) []Charge {
 	c.work.Operations++
 	left := op.Transfer
 	c.links(op)
-	left = c.judge(op, left)
+	left = c.chargeSlow(op, left)
 	hidden := c.gpus(op)
-	left = c.judge(op, left)
+	left = c.chargeSlow(op, left)
 	if hidden {
 		c.work.Hidden++
 	}

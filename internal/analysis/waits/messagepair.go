@@ -112,11 +112,11 @@ func (w *Counter) Message(op *analysis.Operation) {
 	}
 	other := key
 	other.send = !key.send
-	if o, ok := w.messages.take(other); ok {
+	if o, ok := w.messages.takeEnd(other); ok {
 		w.match(&end, &o)
 		return
 	}
-	w.forget(w.messages.put(key, end))
+	w.forgetEnds(w.messages.addEnd(key, end))
 }
 
 // match compares the two ends of a message.
@@ -151,7 +151,7 @@ func (w *Counter) match(a, b *MessageEnd) {
 	}
 	for _, p := range [...]*messagePlan{a.Plan, b.Plan} {
 		p.open--
-		w.settle(p)
+		w.countPlan(p)
 	}
 }
 
@@ -181,12 +181,12 @@ func (p *messagePlan) waited(kind lateness.WaitKind, own, other *MessageEnd) {
 func (w *Counter) markComplete(p *messagePlan) {
 	if p != nil && !p.sealed {
 		p.sealed = true
-		w.settle(p)
+		w.countPlan(p)
 	}
 }
 
-// settle counts a plan that is complete.
-func (w *Counter) settle(p *messagePlan) {
+// countPlan counts a plan that is complete.
+func (w *Counter) countPlan(p *messagePlan) {
 	if !p.sealed || p.open > 0 || !p.compared || p.silent || p.local.Outside {
 		return
 	}
@@ -196,7 +196,7 @@ func (w *Counter) settle(p *messagePlan) {
 	w.rows[p.Rank].add(&p.part)
 	w.inPhases(&p.part)
 	if p.source != facts.SourceCall {
-		w.slow.settle(p)
+		w.slow.countHeldUp(p)
 	}
 	if p.Waits > 0 {
 		w.Over.Add(p.Begin, p.Waits)
@@ -208,7 +208,7 @@ func (w *Counter) settle(p *messagePlan) {
 	}
 }
 
-func (t *messageTable) take(k messageEndKey) (MessageEnd, bool) {
+func (t *messageTable) takeEnd(k messageEndKey) (MessageEnd, bool) {
 	for _, m := range []map[messageEndKey]MessageEnd{t.young, t.old} {
 		if e, ok := m[k]; ok {
 			delete(m, k)
@@ -218,8 +218,8 @@ func (t *messageTable) take(k messageEndKey) (MessageEnd, bool) {
 	return MessageEnd{}, false
 }
 
-// put returns the ends that had to be forgotten.
-func (t *messageTable) put(k messageEndKey, e MessageEnd) (forgotten map[messageEndKey]MessageEnd) {
+// addEnd returns the ends that had to be forgotten.
+func (t *messageTable) addEnd(k messageEndKey, e MessageEnd) (forgotten map[messageEndKey]MessageEnd) {
 	if t.young == nil || len(t.young) >= maxYoungMessages {
 		forgotten = t.old
 		t.young, t.old = make(map[messageEndKey]MessageEnd), t.young
@@ -228,7 +228,7 @@ func (t *messageTable) put(k messageEndKey, e MessageEnd) (forgotten map[message
 	return forgotten
 }
 
-func (w *Counter) forget(all map[messageEndKey]MessageEnd) {
+func (w *Counter) forgetEnds(all map[messageEndKey]MessageEnd) {
 	keys := slices.SortedFunc(maps.Keys(all), func(a, b messageEndKey) int {
 		return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst),
 			cmp.Compare(a.ordinal, b.ordinal))
@@ -242,7 +242,7 @@ func (w *Counter) forget(all map[messageEndKey]MessageEnd) {
 		if w.Lost != nil {
 			w.Lost(&e.Plan.local)
 		}
-		w.settle(e.Plan)
+		w.countPlan(e.Plan)
 	}
 }
 
@@ -253,12 +253,12 @@ func (w *Counter) endMessages() {
 		if !p.sealed {
 			p.sealed = true
 			if p.open == 0 {
-				w.settle(p)
+				w.countPlan(p)
 			}
 		}
 	}
-	w.forget(w.messages.old)
-	w.forget(w.messages.young)
+	w.forgetEnds(w.messages.old)
+	w.forgetEnds(w.messages.young)
 	w.messages = messageTable{}
 	clear(w.plans)
 }

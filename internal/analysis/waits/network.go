@@ -40,8 +40,8 @@ func (n *NetworkRow) phase(p naming.NetPhase) *uint64 {
 		&n.RecvGPU}[p]
 }
 
-// take adds the sums of a location.
-func (n *NetworkRow) take(r *rowState) {
+// addLocation adds the sums of a location.
+func (n *NetworkRow) addLocation(r *rowState) {
 	for p := range r.times {
 		*n.phase(naming.NetPhase(p)) += r.times[p]
 	}
@@ -170,7 +170,7 @@ func (n *NetworkPhases) result() (all []NetworkRow, unknown uint64) {
 			index[k] = at
 			all = append(all, n.named(c, k))
 		}
-		all[at].take(r)
+		all[at].addLocation(r)
 		for peer, ns := range r.peerWaits {
 			awaited[networkKey{c.Ref, peer, 0}] += ns
 		}

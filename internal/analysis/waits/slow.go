@@ -174,8 +174,8 @@ type heldUp struct {
 	ns float64
 }
 
-// settle counts how long a launch was held up: over all its messages, no longer than it took without waiting.
-func (s *slowness) settle(p *messagePlan) {
+// countHeldUp counts how long a launch was held up: over all its messages, no longer than it took without waiting.
+func (s *slowness) countHeldUp(p *messagePlan) {
 	if p.settled = true; p.unjudged > 0 {
 		return
 	}
@@ -223,7 +223,7 @@ func (s *slowness) message(a, b *MessageEnd) {
 		left:  [...]uint64{uint64(end-a.Begin) - a.Plan.Time, uint64(end-b.Begin) - b.Plan.Time},
 	}
 	if s.judged {
-		s.judge(&m)
+		s.addMessage(&m)
 		return
 	}
 	m.Members = slices.Clone(m.Members)
@@ -243,18 +243,18 @@ func (s *slowness) judgeEarly() {
 	}
 	for i := range s.early {
 		m := &s.early[i]
-		s.judge(m)
+		s.addMessage(m)
 		for _, p := range m.plans {
 			if p.unjudged--; p.unjudged == 0 && p.settled {
-				s.settle(p)
+				s.countHeldUp(p)
 			}
 		}
 	}
 	s.early = nil
 }
 
-// judge adds a message, and who made it longer to the launches of its ends.
-func (s *slowness) judge(m *message) {
+// addMessage adds a message, and who made it longer to the launches of its ends.
+func (s *slowness) addMessage(m *message) {
 	charges := s.counter.Add(&m.Operation)
 	longer := longerBy(charges)
 	for k, p := range m.plans {

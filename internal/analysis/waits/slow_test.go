@@ -33,8 +33,8 @@ func ringOf(s *slowness, times int) {
 			recv := &MessageEnd{Begin: begin, Plan: plan(to, took), Ordinal: uint64(i), size: 80_000}
 			recv.carried.Link.Peer = -1
 			s.message(send, recv)
-			s.settle(send.Plan)
-			s.settle(recv.Plan)
+			s.countHeldUp(send.Plan)
+			s.countHeldUp(recv.Plan)
 		}
 	}
 }

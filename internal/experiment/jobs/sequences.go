@@ -146,7 +146,7 @@ func (in *Communicator) pairs() []sequence.Pair {
 	seen := make(map[sequence.Pair]bool)
 	for m := range in.Present() {
 		for key := range m.Comm().Sequences {
-			if p, ok := sequence.PairOf(key, m.Comm().Rank); ok && in.has(p.From) && in.has(p.To) {
+			if p, ok := sequence.PairOf(key, m.Comm().Rank); ok && in.hasRank(p.From) && in.hasRank(p.To) {
 				seen[p] = true
 			}
 		}
@@ -156,7 +156,7 @@ func (in *Communicator) pairs() []sequence.Pair {
 	})
 }
 
-func (in *Communicator) has(rank int) bool {
+func (in *Communicator) hasRank(rank int) bool {
 	return rank >= 0 && rank < len(in.Members) && in.Members[rank] != nil
 }
 

@@ -38,7 +38,7 @@ var (
 func JSON(data []byte, limit int) ([]byte, error) {
 	r := reader{rest: data}
 	for r.result == nil {
-		code, err := r.take(1)
+		code, err := r.nextBytes(1)
 		if err == nil {
 			err = r.run(code[0])
 		}
@@ -83,7 +83,7 @@ type reader struct {
 	result *object
 }
 
-func (r *reader) take(n uint64) ([]byte, error) {
+func (r *reader) nextBytes(n uint64) ([]byte, error) {
 	if uint64(len(r.rest)) < n {
 		return nil, errCut
 	}
@@ -95,7 +95,7 @@ func (r *reader) take(n uint64) ([]byte, error) {
 // number takes a number of so many bytes, the lowest first.
 func (r *reader) number(size uint64) (uint64, error) {
 	var b [8]byte
-	text, err := r.take(size)
+	text, err := r.nextBytes(size)
 	copy(b[:], text)
 	return binary.LittleEndian.Uint64(b[:]), err
 }
@@ -155,7 +155,7 @@ func (r *reader) run(code byte) error {
 		}
 		return r.push(json.Marshal(v))
 	case '\x8c', 'X', '\x8d': // SHORT_BINUNICODE, BINUNICODE, BINUNICODE8
-		text, err := r.take(n)
+		text, err := r.nextBytes(n)
 		if err != nil {
 			return err
 		}

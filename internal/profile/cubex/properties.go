@@ -49,8 +49,8 @@ func (p *Profile) propertyNumber(name property.Name) uint64 {
 	return n
 }
 
-// complete reports whether, as far as known, all operations of the job are in the profile.
-func (p *Profile) complete() bool { return p.property(property.Complete) != "false" }
+// isComplete reports whether, as far as known, all operations of the job are in the profile.
+func (p *Profile) isComplete() bool { return p.property(property.Complete) != "false" }
 
 // Lost returns the number of events that were not recorded.
 func (p *Profile) Lost() uint64 { return p.propertyNumber(property.Lost) }

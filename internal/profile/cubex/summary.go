@@ -82,7 +82,7 @@ func (p *Profile) Summary() *Summary {
 	s := &Summary{
 		Schema:  summarySchema,
 		Creator: p.Creator, Processes: p.system.processes, Begin: p.first, Duration: p.last - p.first,
-		Complete: p.complete(), Lost: p.Lost(),
+		Complete: p.isComplete(), Lost: p.Lost(),
 		PercentileError: stats.PercentileError, Operations: []OperationSummary{}, Estimate: p.Estimate,
 		Folded: p.Folded,
 	}

@@ -191,7 +191,7 @@ func (p *Profile) Write(path string, compress bool) error {
 			continue
 		}
 		if err := w.WriteMetric(cube.MetricID(i), func(c cube.CnodeID, row *cube.Row) error {
-			m.fill(p.nodes[c], row)
+			m.setValues(p.nodes[c], row)
 			return nil
 		}); err != nil {
 			return err
@@ -200,8 +200,8 @@ func (p *Profile) Write(path string, compress bool) error {
 	return w.Close()
 }
 
-// fill sets the values of a metric at a node.
-func (m *metric) fill(n *node, row *cube.Row) {
+// setValues sets the values of a metric at a node.
+func (m *metric) setValues(n *node, row *cube.Row) {
 	if m.total {
 		for _, s := range n.total {
 			row.SetFloat64(s.location, inSeconds(s.ns))

@@ -238,7 +238,7 @@ func genDecode(s *source, r schema.Record) {
 			if def != "" {
 				s.line("v.%s = %s", fieldName(r, f), def)
 			}
-			s.line("if d.more() {")
+			s.line("if d.hasField() {")
 			open++
 		}
 		s.line("v.%s = %s", fieldName(r, f), readField(f, typeField))
