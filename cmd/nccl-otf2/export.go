@@ -223,6 +223,9 @@ func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec string, 
 	opts.Progress = func(what string, records uint64) { p.showLine("%s (%d written)", what, records) }
 	res, err := form.write(a, output, cmd.OutOrStdout(), opts, codec)
 	p.clearLine()
+	if err != nil && damage != nil {
+		return fmt.Errorf("%w; %w", err, damage)
+	}
 	if err != nil {
 		return ignoreClosedPipe(err)
 	}

@@ -4,9 +4,11 @@ package export
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
@@ -111,8 +113,9 @@ func newStepReader(e *exporter) (*stepReader, error) {
 		r.numbers[ref] = i + 1
 	}
 	if len(r.numbers) == 0 {
-		return nil, fmt.Errorf("%s has no operation of NCCL that all its members ended, with a size and with known "+
+		nothing := fmt.Sprintf("%s has no operation of NCCL that all its members ended, with a size and with known "+
 			"ranks: there is nothing to play", e.archive.Path())
+		return nil, errors.New(strings.Join(append([]string{nothing}, e.result.Problems...), "; "))
 	}
 	return r, nil
 }
