@@ -54,6 +54,12 @@ const rootExample = `  nccl-otf2 run -- torchrun --nproc-per-node 8 train.py
 // ownSignals are the commands that handle signals themselves.
 var ownSignals = []string{"run", "replay", "collect", "top"}
 
+// handlesSignals reports whether a command does, with its flags. One that keeps metrics removes its file on a signal,
+// and must not end before that because it is just writing.
+func handlesSignals(cmd *cobra.Command) bool {
+	return slices.Contains(ownSignals, cmd.Name()) || cmd.Flags().Changed("every")
+}
+
 // extraCommands are the commands that only some builds have.
 var extraCommands []*cobra.Command
 
@@ -91,7 +97,7 @@ func rootCommand() *cobra.Command {
 	}
 	root.PersistentPreRun = func(cmd *cobra.Command, args []string) {
 		atomicfile.ProtectInputs(inputPaths(cmd, args))
-		if !slices.Contains(ownSignals, cmd.Name()) {
+		if !handlesSignals(cmd) {
 			atomicfile.RemoveOnSignals()
 		}
 	}
