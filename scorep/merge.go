@@ -597,9 +597,10 @@ func nextFreeID[D any, Ref ~uint32](definitions []D, self func(*D) Ref) (id Ref)
 func (g *merger) firstIDs() firstIDs {
 	d := g.Archive.Defs
 	return firstIDs{
-		text:          nextFreeID(d.Strings, func(x *otf2.String) otf2.StringRef { return x.Self }),
-		attribute:     nextFreeID(d.Attributes, func(x *otf2.Attribute) otf2.AttributeRef { return x.Self }),
-		node:          nextFreeID(d.SystemTreeNodes, func(x *otf2.SystemTreeNode) otf2.SystemTreeNodeRef { return x.Self }),
+		text:      nextFreeID(d.Strings, func(x *otf2.String) otf2.StringRef { return x.Self }),
+		attribute: nextFreeID(d.Attributes, func(x *otf2.Attribute) otf2.AttributeRef { return x.Self }),
+		node: nextFreeID(d.SystemTreeNodes,
+			func(x *otf2.SystemTreeNode) otf2.SystemTreeNodeRef { return x.Self }),
 		locationGroup: g.Groups,
 		region:        nextFreeID(d.Regions, func(x *otf2.Region) otf2.RegionRef { return x.Self }),
 		group:         nextFreeID(d.Groups, func(x *otf2.Group) otf2.GroupRef { return x.Self }),

@@ -83,8 +83,8 @@ func mayImport(path string) bool {
 		recordedForReplay(path) == "" && !inProfileMode(path)
 }
 
-// importSeveral makes an archive of several files of other profilers and returns the name by which findArchive finds it.
-// A single path is its own name.
+// importSeveral makes an archive of several files of other profilers and returns the name by which findArchive finds
+// it. A single path is its own name.
 func importSeveral(paths []string) (name string, err error) {
 	if len(paths) == 1 {
 		return paths[0], nil
@@ -94,8 +94,8 @@ func importSeveral(paths []string) (name string, err error) {
 			return "", err
 		}
 		if !mayImport(path) || len(recordingFolders(path)) > 0 {
-			return "", usagef("%s cannot be read together with others: only files of other profilers can; a report is of "+
-				"one archive, and nccl-otf2 diff compares two", path)
+			return "", usagef("%s cannot be read together with others: only files of other profilers can; a report is "+
+				"of one archive, and nccl-otf2 diff compares two", path)
 		}
 	}
 	name = fmt.Sprintf("%s and %d more", paths[0], len(paths)-1)

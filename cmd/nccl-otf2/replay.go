@@ -126,9 +126,9 @@ func runReplay(out io.Writer, o *replayOptions, name string) error {
 	return concludeReplay(ctx, out, dir, began)
 }
 
-// hostsRemark says that a recording of several hosts, played here with its own times, does not allow comparisons of times
-// of different hosts: all its processes play on this host, whose clock is taken to be that of all of them. It returns ""
-// for other recordings.
+// hostsRemark says that a recording of several hosts, played here with its own times, does not allow comparisons of
+// times of different hosts: all its processes play on this host, whose clock is taken to be that of all of them. It
+// returns "" for other recordings.
 func hostsRemark(rec *replay.Recording, clock, folder string) string {
 	boots := make(map[string]bool)
 	for _, p := range rec.Processes {
@@ -139,8 +139,8 @@ func hostsRemark(rec *replay.Recording, clock, folder string) string {
 	if clock != "recorded" || len(boots) < 2 {
 		return ""
 	}
-	return fmt.Sprintf("%s is of %d hosts, whose clocks differ; here all processes play on one host, so do not compare "+
-		"times of different hosts. `nccl-otf2 report %s` knows the hosts and aligns their clocks", rec.Name, len(boots),
+	return fmt.Sprintf("%s is of %d hosts, whose clocks differ; here all processes play on one host, so do not "+
+		"compare times of different hosts. `nccl-otf2 report %s` knows the hosts and aligns their clocks", rec.Name, len(boots),
 		folder)
 }
 

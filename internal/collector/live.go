@@ -130,7 +130,8 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	}
 	c.memory.SetPlace(c.experiment)
 	c.memory.SetState(shm.CollectorReady)
-	c.logLine("records process %d in %s, events %s", h.PID, c.shard.store.Path(), c.plugin.eventList(c.plugin.recorded()))
+	c.logLine("records process %d in %s, events %s", h.PID, c.shard.store.Path(),
+		c.plugin.eventList(c.plugin.recorded()))
 	return nil
 }
 
