@@ -17,7 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/export"
-	"github.com/nccl-otf2/nccl-otf2/internal/ingest"
+	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/sql"
@@ -106,7 +106,7 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string, 
 	}
 	atomicfile.ProtectInputs(inputs)
 	ask := func(output string) error {
-		program, err := ingest.FindQueryProgram(
+		program, err := installed.FindQueryProgram(
 			"DuckDB: build it with `make query` and copy it there, or use `python3 -m nccl_otf2 NAME DIR`")
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Program writes what the ranks called as a program for ncclrun (docs/realnccl.md), which calls NCCL again, to path, or
+// Program writes what the ranks called as a program for ncclrun (tests/realnccl), which calls NCCL again, to path, or
 // to stdout if that is "-": communicators by their members, and for each rank its calls in their order, in their groups
 // and on their streams, with the work before them as a delay.
 //

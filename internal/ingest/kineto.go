@@ -19,6 +19,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
 // Traces of PyTorch's profiler: the Chrome trace JSON of its library Kineto (output_json.cpp, 2026), one file per
@@ -285,7 +286,7 @@ func (t *torchTrace) addEvent(text []byte) {
 	case e.Phase != "X" || !e.Time.known:
 	case min(span.begin, span.end) < 0 || span.end > maxSpan || max(a.In, a.Out, valueOr(a.Number, 0)) > maxOrdinal:
 		t.seen.unreadable++
-	case strings.EqualFold(e.Category, "kernel") && isNCCLKernel(e.Name):
+	case strings.EqualFold(e.Category, "kernel") && cuda.IsNCCLKernel(e.Name):
 		if a.Device != nil && *a.Device >= 0 && *a.Device < maxDevices {
 			t.seen.device = *a.Device
 		}
@@ -306,13 +307,6 @@ const torchCallName = "record_param_comms"
 
 // torchMarks are in every event that may be kept.
 var torchMarks = [][]byte{[]byte(torchCallName), []byte("Launch"), []byte(`"kernel"`), []byte(`"Kernel"`)}
-
-// isNCCLKernel reports whether a kernel is NCCL's or RCCL's, by its name: ncclDevKernel_AllReduce_Sum_f32_RING_LL(…).
-func isNCCLKernel(name string) bool {
-	return slices.ContainsFunc([]string{"ncclDevKernel", "ncclKernel", "ncclSymkDevKernel", "ncclSymDevKernel",
-		"mscclKernel"},
-		func(begin string) bool { return strings.HasPrefix(name, begin) })
-}
 
 func valueOr[T any](p *T, other T) T {
 	if p == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
 // SQLite exports of Nsight Systems ("SQLite Schema Reference" in its documentation, schema 3.28): a file for each
@@ -147,7 +148,7 @@ func (f *nsightFile) addKernel(c []cell) error {
 		return fmt.Errorf("it has kernels of more than %d processes", maxProfileDevices)
 	}
 	name := f.strings[c[6].number]
-	if short := f.strings[c[7].number]; name == "" || isNCCLKernel(short) {
+	if short := f.strings[c[7].number]; name == "" || cuda.IsNCCLKernel(short) {
 		name = short
 	}
 	return f.processOf(c[2].number).addKernel(name, c[3].number, tracedKernel{stream: uint64(c[4].number),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
 // Databases of rocprofv3 (rocpd, schema 3: rocpd_tables.sql in rocprofiler-sdk), one for each process, or merged. Names
@@ -125,7 +126,7 @@ func (f *rocpdFile) addRow(row *tableRow) error {
 		p.devices[c[0].number] = c[1].number
 	case rocpdKernels:
 		name := p.texts[rocpdSymbols][c[4].number]
-		if isNCCLKernel(name) {
+		if cuda.IsNCCLKernel(name) {
 			p.stacks[c[6].number] = 0
 		}
 		return p.processOf(f.path, c[2].number).addKernel(name, p.devices[c[3].number], tracedKernel{

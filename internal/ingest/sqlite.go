@@ -11,9 +11,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,30 +19,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// QueryProgram contains SQLite and DuckDB, which the tool does not, because it may also run beside each rank.
-const QueryProgram = "nccl-otf2-query"
-
 // A TableReader reads tables of SQLite files.
 type TableReader interface {
-	// OpenTables gives the rows of tables as QueryProgram writes them; request says which, in the form that it reads.
+	// OpenTables gives the rows of tables as installed.QueryProgram writes them; request says which, in the form that it reads.
 	// Closing what it gives returns what failed in the reading.
 	OpenTables(path string, request []byte) (io.ReadCloser, error)
 }
-
-// FindQueryProgram finds QueryProgram beside the tool. The error says what to do instead, which ends the sentence.
-func FindQueryProgram(instead string) (string, error) {
-	tool, err := installed.Tool()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(filepath.Dir(tool), QueryProgram)
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		return path, nil
-	}
-	return "", fmt.Errorf("%s %w that contains %s", path, errNoProgram, instead)
-}
-
-var errNoProgram = errors.New("is missing, the program")
 
 // programTables are read by QueryProgram, beside the tool.
 type programTables struct{}
@@ -58,7 +38,7 @@ type runningProgram struct {
 
 // OpenTables implements TableReader.
 func (programTables) OpenTables(path string, request []byte) (io.ReadCloser, error) {
-	program, err := FindQueryProgram("SQLite: build it with `make query` and copy it there")
+	program, err := installed.FindQueryProgram("SQLite: build it with `make query` and copy it there")
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +57,7 @@ func (r *runningProgram) Close() error {
 	}
 	err := r.program.Wait()
 	if text, _, _ := strings.Cut(strings.TrimSpace(r.said.String()), "\n"); err != nil && text != "" {
-		return errors.New(strings.TrimPrefix(text, QueryProgram+": "))
+		return errors.New(strings.TrimPrefix(text, installed.QueryProgram+": "))
 	}
 	return err
 }
@@ -233,7 +213,7 @@ func (im *importer) readSQLite(path string) error {
 			break
 		}
 	}
-	if errors.Is(failed, errNoProgram) {
+	if errors.Is(failed, installed.ErrNoQueryProgram) {
 		return fmt.Errorf("%s is a SQLite file: %w", path, failed)
 	}
 	for i, format := range formats {

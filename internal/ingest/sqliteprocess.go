@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
 	"github.com/nccl-otf2/nccl-otf2/internal/keyed"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
 // tracedProcess is what a profiler that traces kernels and calls of NCCL in tables recorded of a process. Its kernels
@@ -75,7 +76,7 @@ func (p *tracedProcess) addKernel(name string, device int64, k tracedKernel) err
 	switch {
 	case k.begin < 0 || k.end < k.begin || k.end > maxSpan:
 		p.seen.unreadable++
-	case !isNCCLKernel(name):
+	case !cuda.IsNCCLKernel(name):
 		p.addWork(name, k.stream, k.timeSpan)
 	case len(p.kernels) == maxProfileRows:
 		return fmt.Errorf("more than %d kernels of NCCL: record a shorter time", maxProfileRows)
@@ -83,7 +84,7 @@ func (p *tracedProcess) addKernel(name string, device int64, k tracedKernel) err
 		if device >= 0 && device < maxDevices {
 			p.seen.device = int(device)
 		}
-		k.function = kernelFunction(name)
+		k.function = cuda.KernelFunction(name)
 		p.kernels = append(p.kernels, k)
 	}
 	return nil
@@ -111,12 +112,6 @@ func (p *tracedProcess) addCall(c *tracedCall) {
 	default:
 		p.calls = append(p.calls, *c)
 	}
-}
-
-// kernelFunction is NCCL's function that the name of a kernel tells: ncclDevKernel_AllReduce_Sum_f32_RING_LL(…).
-func kernelFunction(name string) string {
-	_, name, _ = strings.Cut(name, "Kernel_")
-	return name[:len(name)-len(strings.TrimLeft(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"))]
 }
 
 // fitsCall reports whether a kernel may be of a call, by its name.

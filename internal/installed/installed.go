@@ -6,6 +6,7 @@
 package installed
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,6 +73,26 @@ func CollectorOf(tool string) string {
 		return path
 	}
 	return tool
+}
+
+// QueryProgram contains DuckDB and SQLite, which the tool does not, because it may also run beside each rank.
+const QueryProgram = "nccl-otf2-query"
+
+// ErrNoQueryProgram says that QueryProgram is not installed.
+var ErrNoQueryProgram = errors.New("is missing, the program")
+
+// FindQueryProgram is the absolute path of QueryProgram beside the tool. The error, which wraps ErrNoQueryProgram, ends
+// in what the caller says: what it wants the program for, and what to do.
+func FindQueryProgram(wanted string) (string, error) {
+	tool, err := Tool()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(tool), QueryProgram)
+	if _, err := first([]string{path}); err != nil {
+		return "", fmt.Errorf("%s %w that contains %s", path, ErrNoQueryProgram, wanted)
+	}
+	return path, nil
 }
 
 // ToolOf is the absolute path of the tool that belongs to a program in libexec, given by that program's path.

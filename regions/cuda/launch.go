@@ -3,8 +3,6 @@
 package cuda
 
 import (
-	"strings"
-
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
@@ -74,10 +72,6 @@ func ReleaseWrittenPlan(p Plan, l *Launch) {
 	}
 	p.KernelLinks().kernels = nil
 }
-
-// isNCCL reports whether a kernel's name is one of NCCL's: ncclDevKernel_…, ncclSymkDevKernel_…, before 2.18
-// ncclKernel_….
-func isNCCL(name string) bool { return strings.Contains(name[:min(len(name), 64)], "nccl") }
 
 // judgeCall reports whether an API call lies within the KernelLaunch whose handle its thread had pushed. The handle
 // stays there if NCCL goes on after an error without ending the event: such an event proves nothing.

@@ -105,7 +105,7 @@ func (g *Recorder) AddRecord(t uint64, record []byte, version uint32, name strin
 		}
 	case *cupti.Kernel:
 		a := on(countKernels, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End)
-		a.Name, a.nccl = name, isNCCL(name)
+		a.Name, a.nccl = name, IsNCCLKernel(name)
 		g.placeActivity(a)
 		switch {
 		case rec.Graph != 0: // the ids are those of the call that launched the graph

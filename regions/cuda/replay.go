@@ -5,7 +5,6 @@ package cuda
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
@@ -235,18 +234,12 @@ func (g *Recorder) couldBe(p Plan, a *Activity) bool {
 	return named == "" || p.RunsFunction(named)
 }
 
-// functionIn returns the NCCL function in a kernel's name: "AllReduce" of ncclDevKernel_AllReduce_Sum_f32_RING_LL; ""
-// if there is none. Only a Generic kernel can carry out other functions than its name's.
+// functionIn returns the function of the options in a kernel's name; "" if there is none.
 func (g *Recorder) functionIn(name string) string {
-	_, rest, ok := strings.Cut(name, "Kernel_")
-	if !ok {
-		return ""
+	if function := KernelFunction(name); g.functions[function] {
+		return function
 	}
-	function, _, _ := strings.Cut(rest, "_")
-	if !g.functions[function] {
-		return ""
-	}
-	return function
+	return ""
 }
 
 // addReplayed keeps a kernel of a graph for its plan.
