@@ -117,8 +117,8 @@ func importedAnchor(name string, paths ...string) (string, error) {
 		return "", err
 	}
 	if read.Malformed > 0 { // products do not say what is missing in them
-		return "", fmt.Errorf("%s could not be read, the first: %s; with `nccl-otf2 import %s` there is an archive of the "+
-			"rest", count(read.Malformed, "line", "lines"), read.First, strings.Join(paths, " "))
+		return "", fmt.Errorf("%s could not be read, the first: %s; with `nccl-otf2 import %s` there is an archive of "+
+			"the rest", count(read.Malformed, "line", "lines"), read.First, strings.Join(paths, " "))
 	}
 	if _, err := makeArchives(dir, p); err != nil {
 		return "", err

@@ -140,8 +140,8 @@ func hostsRemark(rec *replay.Recording, clock, folder string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s is of %d hosts, whose clocks differ; here all processes play on one host, so do not "+
-		"compare times of different hosts. `nccl-otf2 report %s` knows the hosts and aligns their clocks", rec.Name, len(boots),
-		folder)
+		"compare times of different hosts. `nccl-otf2 report %s` knows the hosts and aligns their clocks", rec.Name,
+		len(boots), folder)
 }
 
 func writePrograms(rec *replay.Recording, dir string) error {

@@ -114,9 +114,9 @@ func (h *Host) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 //  2. Knots (improveCurves), every 10 s or, in long runs, more. Near each knot the exchanges are difference constraints
 //     between the hosts' offsets. Shortest paths over all hosts give the greatest and the least offset of each host;
 //     the result is the middle. Where several offsets keep all exchanges, those are preferred with which collectives
-//     end at about the same time everywhere (commonEnds). The curve keeps every exchange at and between the knots, because an exchange belongs to all
-//     knots of the stretches that its times lie in. Exchanges that contradict each other a little all get the same
-//     slack; those that contradict each other more are outliers.
+//     end at about the same time everywhere (commonEnds). The curve keeps every exchange at and between the knots,
+//     because an exchange belongs to all knots of the stretches that its times lie in. Exchanges that contradict each
+//     other a little all get the same slack; those that contradict each other more are outliers.
 //  3. Uncertainties (uncertainties). The uncertainty at a knot is the distance to the greatest and the least offset
 //     when each exchange counts only for its own time: with the distance to the knot, the possible error of the drift
 //     widens it.

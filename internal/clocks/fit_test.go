@@ -519,3 +519,18 @@ func (r *testRun) lateCollective(t, late, delay float64) {
 		x.ends[i].time = r.clocks[i].shows(truth.ends[i].time)
 	}
 }
+
+// What is proven decides against what is likely: where one host records all ends late, messages show its clock.
+func TestClocksOfAHostWhoseEndsAreLate(t *testing.T) {
+	r := newTestRun(2, 1)
+	for i := range 200 {
+		at := float64(i) * second / 20
+		r.lateCollective(at, 10e6, 50e3)
+		r.xs[len(r.xs)-1].ends[1].time += 5e6
+		r.message(0, 1, at+20e6, 1e3)
+		r.message(1, 0, at+21e6, 1e3)
+	}
+	if worst, covered := r.judge(t, fitExchanges(2, r.xs, testOrigin, 1), 0, 10*second); worst > 5e3 || covered < 1 {
+		t.Errorf("the worst error is %.1f µs, covered %.3f", worst/1e3, covered)
+	}
+}

@@ -21,7 +21,8 @@ import (
 
 // A TableReader reads tables of SQLite files.
 type TableReader interface {
-	// OpenTables gives the rows of tables as installed.QueryProgram writes them; request says which, in the form that it reads.
+	// OpenTables gives the rows of tables as installed.QueryProgram writes them; request says which, in the form that
+	// it reads.
 	// Closing what it gives returns what failed in the reading.
 	OpenTables(path string, request []byte) (io.ReadCloser, error)
 }
