@@ -15,6 +15,37 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
+// checkImported requires that an import has accounted for every line, and that what comes of it are archives that can
+// be read; after an error, that it has left nothing.
+func checkImported(t *testing.T, res *Result, err error, out string) {
+	t.Helper()
+	if err != nil {
+		_, err := os.Stat(out)
+		testkit.Check(t, err != nil, "a failed import leaves something")
+		return
+	}
+	testkit.Check(t, res.Malformed+res.Truncated <= res.Lines && (res.First == "") == (res.Malformed == 0),
+		"%+v", res)
+	entries, err := experiment.List(out)
+	testkit.Require(t, err == nil && len(entries) == res.Processes, "%v %v %v", len(entries), res.Processes, err)
+	for _, e := range entries {
+		testkit.Require(t, e.Err == nil && e.State == experiment.Done, "%v %v", e.State, e.Err)
+		for _, c := range e.Process.Comms {
+			if c.NRanks > 256 { // many members take time, and are nothing new
+				return
+			}
+		}
+	}
+	made := testkit.Value(scorep.Unify(out, nil))(t)
+	for _, r := range made.Runs {
+		a := testkit.Value(otf2.Open(r.Archive, nil))(t)
+		for _, err := range a.Events(nil) {
+			testkit.Check(t, err == nil, "%v", err)
+		}
+		a.Close()
+	}
+}
+
 // FuzzImport imports any bytes: every line is accounted for, and what comes of it is an archive that can be read.
 func FuzzImport(f *testing.F) {
 	rec := testkit.Value(replay.Load("../../testdata/nccl-callbacks/08-v5-nccl228-3p"))(f)
@@ -49,30 +80,6 @@ func FuzzImport(f *testing.F) {
 		testkit.Must(t, os.WriteFile(path, b, 0o666))
 		out := filepath.Join(dir, "out")
 		res, err := Import([]string{path}, out, nil)
-		if err != nil {
-			_, err := os.Stat(out)
-			testkit.Check(t, err != nil, "a failed import leaves something")
-			return
-		}
-		testkit.Check(t, res.Malformed+res.Truncated <= res.Lines && (res.First == "") == (res.Malformed == 0),
-			"%+v", res)
-		entries, err := experiment.List(out)
-		testkit.Require(t, err == nil && len(entries) == res.Processes, "%v %v %v", len(entries), res.Processes, err)
-		for _, e := range entries {
-			testkit.Require(t, e.Err == nil && e.State == experiment.Done, "%v %v", e.State, e.Err)
-			for _, c := range e.Process.Comms {
-				if c.NRanks > 256 { // many members take time, and are nothing new
-					return
-				}
-			}
-		}
-		made := testkit.Value(scorep.Unify(out, nil))(t)
-		for _, r := range made.Runs {
-			a := testkit.Value(otf2.Open(r.Archive, nil))(t)
-			for _, err := range a.Events(nil) {
-				testkit.Check(t, err == nil, "%v", err)
-			}
-			a.Close()
-		}
+		checkImported(t, res, err, out)
 	})
 }

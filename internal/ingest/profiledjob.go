@@ -59,6 +59,7 @@ func (im *importer) writeTraces() error {
 	j.ids = slices.Sorted(maps.Keys(j.groups))
 	for _, id := range j.ids {
 		j.numberCalls(id)
+		forgetPartialSizes(j.members[id])
 	}
 	j.findHosts()
 	for i, t := range im.profiles {
@@ -142,6 +143,30 @@ func (j *profiledJob) trimSteps(g *profiledGroup, members []*groupMember) {
 	if outside > 0 {
 		j.problem("group %q: the traces begin or end at different operations; %d that are not in all of them are not "+
 			"used", g.name, outside)
+	}
+}
+
+// forgetPartialSizes makes the size of a collective unknown on all members if it is unknown on one: members that ask for
+// different sizes are an error of the job, but one whose size was not recorded is not.
+func forgetPartialSizes(members []*groupMember) {
+	type collective struct {
+		number   uint64
+		function string
+	}
+	unknown := make(map[collective]bool)
+	for _, m := range members {
+		for _, o := range m.operations {
+			if o.elements == 0 {
+				unknown[collective{o.number, o.function}] = true
+			}
+		}
+	}
+	for _, m := range members {
+		for _, o := range m.operations {
+			if unknown[collective{o.number, o.function}] {
+				o.elements, o.datatype = 0, ""
+			}
+		}
 	}
 }
 
