@@ -50,7 +50,8 @@ build() { # machine
   nvml "$made"
   local cc=$PWD/packaging/cc.sh program
   "$MAKE" --no-print-directory -s plugin replay-host BUILD="$made" CC="$cc"
-  CC=$cc CGO_ENABLED=1 GOOS=linux GOARCH=${goarch[$1]} "$MAKE" --no-print-directory -s tool BUILD="$made" PREFIX=/usr
+  # What is released does not depend on the flags of whoever makes it.
+  CC=$cc CGO_ENABLED=1 CGO_CFLAGS="-O2 -g" GOOS=linux GOARCH=${goarch[$1]} "$MAKE" --no-print-directory -s tool BUILD="$made" PREFIX=/usr
   for program in nccl-otf2 libexec/nccl-otf2/nccl-otf2-collector; do "$patchelf" --remove-needed "${NVML##*/}" "$made/$program"; done
   rm -rf "$made/share"
   cp -r "$BUILD/share" "$BUILD/THIRD-PARTY-LICENSES" "$made/"

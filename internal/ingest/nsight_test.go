@@ -338,16 +338,28 @@ func TestRowsInTestdata(t *testing.T) {
 }
 
 // Where the size of a call is not recorded on one rank, it is not known: the ranks did not ask for different sizes.
-func TestSizeThatOneRankLacks(t *testing.T) {
+// Where a process's communicator is not recorded, its calls are those of none that is known.
+func TestRecordThatOneRankLacks(t *testing.T) {
 	request := testkit.Value(json.Marshal(slices.Concat(nsightTables, rocpdTables)))(t)
 	job := nsightJob{ranks: 2, steps: 4, text: true, together: true}
 	rows := testkit.Value(rowsOf(job.files()[0], request))(t)
-	const size = `, \"Message size [bytes]\": 4194304`
-	testkit.Equal(t, strings.Count(rows, size), 8, "sizes in the rows")
-	in, out := filepath.Join(t.TempDir(), "job.sqlite"), filepath.Join(t.TempDir(), "out")
-	testkit.Write(t, in, []byte(sqliteMagic))
-	testkit.Value(Import([]string{in}, out, &Options{Tables: textTables(strings.Replace(rows, size, "", 1))}))(t)
-	unify(t, out, false).Close()
+	for _, c := range []struct {
+		lacks, has string
+		times      int
+		missing    string
+	}{
+		{`, \"Message size [bytes]\": 4194304`, "", 8, "0"},
+		{`18364758544493064720, \"No. of ranks\"`, `1, \"No. of ranks\"`, 2, "1"},
+	} {
+		testkit.Equal(t, strings.Count(rows, c.lacks), c.times, "times that %s is in the rows", c.lacks)
+		in, out := filepath.Join(t.TempDir(), "job.sqlite"), filepath.Join(t.TempDir(), "out")
+		testkit.Write(t, in, []byte(sqliteMagic))
+		testkit.Value(Import([]string{in}, out, &Options{Tables: textTables(strings.Replace(rows, c.lacks, c.has, 1))}))(t)
+		a := unify(t, out, false)
+		defer a.Close()
+		testkit.Equal(t, property(a, "SEQUENCES_DIFFER"), "0", "ranks that called something else, without %s", c.lacks)
+		testkit.Equal(t, property(a, "PROCESSES_MISSING"), c.missing, "processes of which nothing is known, without %s", c.lacks)
+	}
 }
 
 // textTables is what the program that reads SQLite writes for every file.

@@ -146,8 +146,8 @@ func (j *profiledJob) trimSteps(g *profiledGroup, members []*groupMember) {
 	}
 }
 
-// forgetPartialSizes makes the size of a collective unknown on all members if it is unknown on one: members that ask for
-// different sizes are an error of the job, but one whose size was not recorded is not.
+// forgetPartialSizes makes the size of a collective unknown on all members if it is unknown on one: members that ask
+// for different sizes are an error of the job, but one whose size was not recorded is not.
 func forgetPartialSizes(members []*groupMember) {
 	type collective struct {
 		number   uint64

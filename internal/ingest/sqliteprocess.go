@@ -257,8 +257,8 @@ func (p *tracedProcess) assignKernels(kernels []*tracedKernel, calls []*tracedCa
 
 	fit := len(calls) > 0
 	for i, c := range calls {
-		k := kernels[min(i, len(kernels)-1)]
-		fit = fit && k.fitsCall(c) && groups[c.comm] != nil && !p.comms[c.comm].several && c.comm == calls[0].comm
+		k, own := kernels[min(i, len(kernels)-1)], p.comms[c.comm]
+		fit = fit && k.fitsCall(c) && groups[c.comm] != nil && own != nil && !own.several && c.comm == calls[0].comm
 	}
 	messages := !slices.ContainsFunc(calls, func(c *tracedCall) bool { return !c.isMessage() })
 	if !fit || len(calls) > 1 && len(kernels) != len(calls) && !(messages && len(kernels) == 1) {
