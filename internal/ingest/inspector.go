@@ -133,11 +133,15 @@ type sample struct {
 	begin    uint64 // 0: not known
 	end      uint64
 	slack    uint64 // uncertainty of begin and end
+	reported inspectorReports
 	channels uint8  // 0: not known
 	datatype string // "": bytes
 	open     bool   // its end is not recorded
 	callSite string // "" if it is not known
 }
+
+// inspectorReports is when the host learned of an operation, ns; it is set if the operation's times come from there.
+type inspectorReports struct{ enqueued, began, ended uint64 }
 
 func newSample(l *line) sample {
 	s := sample{header: *l.Header, dumped: l.Metadata.Dumped * 1000}
@@ -178,8 +182,7 @@ func known(name string) string {
 }
 
 // placeTime finds when the operation ran from when the host learned of its events. Reports are late: the operation
-// ended no later than the last end was reported, began no later than the first begin was reported, and no earlier than
-// it was enqueued.
+// ended no later than the last end was reported, and began no later than the first begin was reported.
 func (s *sample) placeTime(t *inspectorTrace, source string) {
 	const never = math.MaxUint64
 	enqueued, stopped := max(t.CollStart, t.P2PStart), max(t.CollStop, t.P2PStop)
@@ -205,8 +208,50 @@ func (s *sample) placeTime(t *inspectorTrace, source string) {
 		s.source = regions.TimingGPU
 	}
 	if s.source == regions.TimingGPU {
-		s.slack = s.begin - min(s.begin, enqueued) + 1000 // times are whole microseconds
+		s.reported = inspectorReports{enqueued, began * 1000, ended * 1000}
 	}
+}
+
+// setUncertainties sets the uncertainties of the times of a communicator rank's operations.
+func setUncertainties(samples []sample) {
+	var timed []*sample
+	for i := range samples {
+		if samples[i].source == regions.TimingGPU {
+			timed = append(timed, &samples[i])
+		}
+	}
+	if len(timed) == 0 {
+		return
+	}
+	slices.SortStableFunc(timed, func(a, b *sample) int { return cmp.Compare(a.reported.began, b.reported.began) })
+	delays := boundTimes(timed, 0)
+	slices.Sort(delays)
+	boundTimes(timed, max(delays[len(delays)/10], 1000))
+}
+
+// boundTimes bounds how much earlier than stated operations may have run, and returns the greatest possible delays of
+// the reports that they had begun. They began no earlier than the one before had ended, if that was reported first, and
+// no earlier than they were enqueued, which is reported after the launch. Where the begin was reported while the
+// operation ran, it was not reported much later than usual. usual is a delay that a tenth of the reports do not exceed.
+// With these factors, the bounds held for 99 % of 800 operations inside the real NCCL, of four ranks on two processors.
+func boundTimes(samples []*sample, usual uint64) (delays []uint64) {
+	const afterLaunch, whileRunning = 3, 8
+	var free, freed uint64 // the earliest end of the operation before, and when it was reported
+	for _, s := range samples {
+		r := &s.reported
+		earliest := r.enqueued - min(afterLaunch*usual, r.enqueued)
+		if r.began >= freed {
+			earliest = max(earliest, free)
+		}
+		s.slack = s.begin - min(earliest, s.begin)
+		delays = append(delays, r.began-min(earliest, r.began))
+		if usual > 0 && r.ended-r.began >= (s.end-s.begin)/2 {
+			s.slack = min(s.slack, whileRunning*usual)
+		}
+		free, freed = s.end-s.slack, r.ended
+		s.slack += 1000 // times are whole microseconds
+	}
+	return delays
 }
 
 // inspected is one process's data in a format that gives durations of operations.
@@ -322,6 +367,7 @@ func (in *inspected) writeRecords(p *processWriter) error {
 		samples, lost := inOrder(samples, in.base)
 		absent.Coll, absent.P2P = absent.Coll+lost.Coll, absent.P2P+lost.P2P
 		p.count(repeatedOperations, uint64(whole-len(samples)))
+		setUncertainties(samples)
 		layOut(samples)
 		first := samples[0].begin
 		for _, s := range samples {

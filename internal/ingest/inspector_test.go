@@ -3,7 +3,10 @@
 package ingest
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,7 +56,7 @@ func TestInspectorWithEventTraces(t *testing.T) {
 	want := []struct {
 		begin, end, slack uint64 // µs after the operation was enqueued
 		source            string
-	}{{20, 120, 21, "gpu"}, {20, 120, 21, "gpu"}, {20, 161, 21, "gpu"}, {0, 5, 0, "enqueue"}}
+	}{{20, 120, 81, "gpu"}, {20, 120, 81, "gpu"}, {20, 161, 81, "gpu"}, {0, 5, 0, "enqueue"}}
 	n := 0
 	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
 		n++
@@ -68,6 +71,23 @@ func TestInspectorWithEventTraces(t *testing.T) {
 	testkit.Check(t, property(a, "IMPORTED_FROM") == "JSON of NCCL Inspector v4.0" &&
 		strings.Contains(property(a, "IMPORT_MISSING"), "roots") && property(a, "API_VERSION") != "", "properties %v",
 		a.Anchor.Properties)
+}
+
+// What Inspector recorded inside the real NCCL names the rank that was late on purpose (testdata/inspector/README.md).
+func TestRecordsOfInspector(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		late int
+	}{{"gpu-late", 1}, {"host-late", 2}} {
+		in, dir := filepath.Join(t.TempDir(), "all.jsonl"), filepath.Join(t.TempDir(), "made")
+		packed := testkit.Value(gzip.NewReader(bytes.NewReader(testkit.Read(t, "testdata/inspector/"+c.name+".jsonl.gz"))))(t)
+		testkit.Write(t, in, testkit.Value(io.ReadAll(packed))(t))
+		testkit.Value(Import([]string{in}, dir, nil))(t)
+		report := testkit.Value(operations.Observe(unify(t, dir, false), new(operations.Observer)))(t)
+		late := report.Verdict.Late()
+		testkit.Check(t, len(late) == 1 && late[0].Rank == c.late && late[0].Share > 0.8 && late[0].Confidence > 0.999,
+			"%s: %s", c.name, report.Verdict.Text)
+	}
 }
 
 // Without event traces only lengths are known: they make bandwidths, and nobody is said to have waited.

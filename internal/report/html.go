@@ -143,7 +143,7 @@ func summaryTiles(r *operations.Report) (all []Line) {
 // kindNames describe how a culprit delayed the others.
 var kindNames = map[verdict.Kind]string{
 	verdict.HostLate: "its host called late", verdict.GPULate: "its GPU began late or worked slowly",
-	verdict.SlowTransfer: "slow transfers",
+	verdict.Late: "it began late; when it called is not known", verdict.SlowTransfer: "slow transfers",
 	verdict.Missing:      "it never came", verdict.Order: "another order of calls", verdict.Mismatch: "other arguments",
 }
 

@@ -38,7 +38,7 @@ type charge struct {
 }
 
 // chargedKinds are the kinds of delay that a rank causes by itself.
-var chargedKinds = []verdict.Kind{verdict.HostLate, verdict.GPULate}
+var chargedKinds = []verdict.Kind{verdict.HostLate, verdict.GPULate, verdict.Late}
 
 // mostCharged bounds the ranks kept apart for an operation; the charges of further ranks count for rank −1.
 const mostCharged = 32

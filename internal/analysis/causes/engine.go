@@ -332,6 +332,31 @@ func (e *Engine) goOn() {
 	}
 }
 
+// breakCycles analyzes what is still held back when everything has been added. Where times are uncertain, one rank may
+// seem to have begun an operation after another one, and another rank the other way round: then neither is the first
+// that can be analyzed. The oldest part of a rank that others wait for counts as analyzed, with what its rank had done
+// before.
+func (e *Engine) breakCycles() {
+	next := make([]uint32, len(e.ranks))
+	for broken := true; broken; {
+		broken = false
+		for i := range e.ranks {
+			r := &e.ranks[i]
+			next[i] = max(next[i], r.first)
+			for ; next[i] < r.next && !broken; next[i]++ {
+				if p := r.partAt(next[i]); !p.known && p.behind != nil {
+					if before := r.partAt(next[i] - 1); before != nil {
+						p.left = before.left
+					}
+					p.known, broken = true, true
+					e.release(p)
+					e.goOn()
+				}
+			}
+		}
+	}
+}
+
 // AddUncompared adds a part whose operation is not compared with those of other ranks.
 func (e *Engine) AddUncompared(l *Local, begin, end otf2.Timestamp) {
 	if l.Rank < 0 {

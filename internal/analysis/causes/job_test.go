@@ -30,6 +30,7 @@ import (
 //	rd1(0,1,2)  a Reduce to rank 1: the others leave when rank 1 and those between have come, in the order of the list
 //	m(0,1)      a message from the first to the second, which ends on both 10 after both have begun
 //	b(0,1)      the same, and the sender does not wait
+//	cross(0,1)  two AllReduces at once, of which either rank seems to have ended another one before it began the other
 //	3*[ … ]     repeats the steps 3 times
 type job struct {
 	engine   *Engine
@@ -125,9 +126,12 @@ func (j *job) step(word string) {
 			for _, m := range strings.Split(strings.TrimSuffix(word[i+1:], ")"), ",") {
 				members = append(members, number(m))
 			}
-			if what := word[:i]; what == "m" || what == "b" {
+			switch what := word[:i]; what {
+			case "m", "b":
 				j.message(members[0], members[1], what == "b")
-			} else {
+			case "cross":
+				j.cross(members)
+			default:
 				j.collective(what, members)
 			}
 			return
@@ -186,6 +190,33 @@ func (j *job) collective(what string, members []int) {
 	}
 	j.members, j.ops = append(j.members, all), append(j.ops, op)
 	j.engine.Collective(&op, all)
+}
+
+// cross makes two ranks perform two AllReduces at once. Both ranks have ended one of them when they begin the other one,
+// but not the same.
+func (j *job) cross(members []int) {
+	var all [2][]Member
+	for i, r := range members {
+		for k := range all {
+			all[(i+k)%2] = append(all[(i+k)%2], j.begin(r, i))
+		}
+		j.now[r] += transferTime
+		j.ended[r] = at(j.now[r])
+	}
+	ref := j.comms[fmt.Sprint(members)]
+	for i, r := range members {
+		for k := range all {
+			m := &all[(i+k)%2][i]
+			m.End = j.ended[r]
+			j.engine.AddPart(&m.Local)
+		}
+	}
+	for k := range all {
+		op := Operation{Comm: ref, Members: len(members), Function: "AllReduce", Ordinal: j.ordinals[fmt.Sprint(members)]}
+		j.ordinals[fmt.Sprint(members)]++
+		j.members, j.ops = append(j.members, all[k]), append(j.ops, op)
+		j.engine.Collective(&op, all[k])
+	}
 }
 
 // begin makes a rank begin an operation.
@@ -294,6 +325,7 @@ func TestCauses(t *testing.T) {
 				"] ar(0,2,4,6) ar(1,3,5,7) ]",
 			[]int{0, 0, 0, 0, 0, 100, 0, 0}, Host,
 		},
+		{"an order that is not certain", 2, "ar(0,1) cross(0,1) 9*[ 1:50 ar(0,1) ]", []int{0, 100}, Host},
 		{"a late sender", 2, "m(0,1) 6*[ 0:100 m(0,1) ]", []int{100, 0}, Host},
 		{"a late receiver", 2, "m(0,1) 6*[ 1~100 m(0,1) ]", []int{0, 100}, GPU},
 		{"a pipeline whose third stage works longer", 4,

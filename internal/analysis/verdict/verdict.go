@@ -21,17 +21,20 @@ type Kind string
 const (
 	HostLate     Kind = "host_late"     // it called NCCL late
 	GPULate      Kind = "gpu_late"      // it called in time, its GPU began late or worked slowly
+	Late         Kind = "late"          // it began late; when it called is not known
 	SlowTransfer Kind = "slow_transfer" // the operation itself took longer on one link or rank
 	Missing      Kind = "missing"       // it never came
 	Order        Kind = "order"         // it called operations in another order than the others
 	Mismatch     Kind = "mismatch"      // it called with other arguments than the others
 )
 
-// KindOf returns in what way a rank was late by itself, as shown to users. A rank without a known call is assumed to
-// have called in time.
+// KindOf returns in what way a rank was late by itself, as shown to users.
 func KindOf(k causes.Kind) Kind {
-	if k == causes.Host || k == causes.Call {
+	switch k {
+	case causes.Host, causes.Call:
 		return HostLate
+	case causes.Own:
+		return Late
 	}
 	return GPULate
 }

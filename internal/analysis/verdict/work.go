@@ -55,7 +55,7 @@ func (w *work) explains(r, than *causes.Rank) bool {
 // kind decides whether the host or the GPU was late, by which of them worked longer than on similar ranks (by), within
 // the waiting caused. A late host delays its GPU, too, in the following operations until the others have waited for
 // it; then the host counts. If longer work explains little of the waiting, because the time that a host waits for its
-// GPU alone counts as the host's, the waiting caused decides.
+// GPU alone counts as the host's, the waiting caused decides. Where most calls are not known, neither is named.
 func (w *work) kind(r *causes.Rank, by [workKinds]float64) Kind {
 	part := func(kinds ...causes.Kind) (cost, longer float64) {
 		for _, k := range kinds {
@@ -71,6 +71,9 @@ func (w *work) kind(r *causes.Rank, by [workKinds]float64) Kind {
 	}
 	if host > 0 && host >= hostPart*(host+gpu) {
 		return HostLate
+	}
+	if r.Costs[causes.Own] > r.Costs[causes.GPU] {
+		return Late
 	}
 	return GPULate
 }
