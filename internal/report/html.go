@@ -144,7 +144,7 @@ func summaryTiles(r *operations.Report) (all []Line) {
 var kindNames = map[verdict.Kind]string{
 	verdict.HostLate: "its host called late", verdict.GPULate: "its GPU began late or worked slowly",
 	verdict.Late: "it began late; when it called is not known", verdict.SlowTransfer: "slow transfers",
-	verdict.Missing:      "it never came", verdict.Order: "another order of calls", verdict.Mismatch: "other arguments",
+	verdict.Missing: "it never came", verdict.Order: "another order of calls", verdict.Mismatch: "other arguments",
 }
 
 // setOf describes ranks that held the others up together, of a run of so many ns.

@@ -28,6 +28,7 @@ func TestUnknownWaiting(t *testing.T) {
 			"some ranks for no reason that their transfers show."},
 		{"most", 0.8, 0.7, 0, []int{0, 1, 2, 3}, false, "Not known who made the others wait: for 80 % of 2.80 s waited, " +
 			"summed over 8 ranks, no cause is known, mostly because ranks came less far apart than their times are uncertain."},
+		{"all", 1, 1, 0, []int{0, 1, 2, 3}, false, "Not known who made the others wait: for 100 % of 2.80 s waited"},
 	} {
 		ev := evidence(8, 40, c.who...)
 		all := ev.Causes.Waited
