@@ -50,7 +50,7 @@ func (ev *Evidence) writeText(v *Verdict) string {
 		return ""
 	case ev.Unrecorded != "":
 		return notKnown + ev.Unrecorded + ", for which they may have waited."
-	case by == 0 && c.Unknown < mostShare*c.Waited:
+	case by == 0 && c.Unknown < max(mostShare*c.Waited, muchTime*float64(ev.Duration)):
 		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.",
 			units.Time(waited))
 	}
