@@ -68,7 +68,7 @@ func plain(v any, host string) any {
 			v[i] = plain(v[i], host)
 		}
 	case string:
-		if v == host || v == "unknown host" {
+		if v == host || v == "node1" {
 			return "host"
 		}
 	}
