@@ -103,7 +103,7 @@ demo: ## play a recording of a real NCCL job, make its archive, say which rank w
 	@$(MAKE) --no-print-directory build >$(BUILD)/build.log 2>&1 || { cat $(BUILD)/build.log >&2; exit 1; }
 	@rm -rf $(BUILD)/demo
 	@export PATH='$(abspath $(BUILD))':"$$PATH"; \
-	for command in 'replay $(RECORDING) --clock recorded --dir $(BUILD)/demo' 'report $(BUILD)/demo' 'timeline $(BUILD)/demo'; do \
+	for command in 'replay $(RECORDING) --clock recorded --events gpu --dir $(BUILD)/demo' 'report $(BUILD)/demo' 'timeline $(BUILD)/demo'; do \
 		printf '\n$$ nccl-otf2 %s\n' "$$command"; nccl-otf2 $$command; \
 	done
 	@printf '%s\n' '' 'Look at it:    $(BUILD)/demo/timeline.html in a browser' \

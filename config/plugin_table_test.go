@@ -132,7 +132,7 @@ func pluginTable() string {
 	fmt.Fprintf(
 		&b, "\n/* How a window begins, what a job without an id is called, and the variable of other profilers. "+
 			"*/\n#define NCCLOTF2_WINDOW_UNIT %q\n#define NCCLOTF2_NO_JOB %q\n#define NCCLOTF2_MASK_VARIABLE "+
-			"%q\n\n#endif\n", windowUnit, noJob, maskVariable)
+			"%q\n\n#endif\n", windowUnit, noJob, MaskVariable)
 	return b.String()
 }
 

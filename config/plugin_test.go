@@ -85,13 +85,13 @@ func (p *plugin) reads(t testing.TB, key, text string) (r reading) {
 	return r
 }
 
-// mask stands for maskVariable among the keys.
+// mask stands for MaskVariable among the keys.
 const mask = "MASK"
 
 // variable is the environment variable of a key.
 func variable(key string) string {
 	if key == mask {
-		return maskVariable
+		return MaskVariable
 	}
 	return Prefix + key
 }

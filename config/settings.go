@@ -25,8 +25,8 @@ func (l Lookup) lookupValue(name string) string {
 	return v
 }
 
-// maskVariable is the variable that NVIDIA's example profiler and its derivatives read. NCCL itself does not read it.
-const maskVariable = "NCCL_PROFILE_EVENT_MASK"
+// MaskVariable is the variable that NVIDIA's example profiler and its derivatives read. NCCL itself does not read it.
+const MaskVariable = "NCCL_PROFILE_EVENT_MASK"
 
 // Settings are the values in force.
 type Settings struct {
@@ -104,11 +104,11 @@ func Load(lookup Lookup) (*Settings, error) {
 	if s.Paused && s.Window != nil {
 		return nil, fmt.Errorf("%sSTART=paused and %sWINDOW exclude each other", Prefix, Prefix)
 	}
-	text := lookup.lookupValue(maskVariable)
+	text := lookup.lookupValue(MaskVariable)
 	if text != "" && lookup.lookupValue(Prefix+"EVENTS") == "" && !s.fromFile["EVENTS"] {
 		mask, err := parseMask(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s=%s: %w", maskVariable, text, err)
+			return nil, fmt.Errorf("%s=%s: %w", MaskVariable, text, err)
 		}
 		s.Events, s.texts["EVENTS"] = mask, EventList(mask)
 	}

@@ -41,7 +41,7 @@ func markdown() string {
 			"Blanks around a value are ignored; a value of blanks alone counts as not set.\n")
 	b.WriteString(
 		"\n¹ The plugin reads it before anything else, from the environment only; `nccl-otf2 run` passes it on from a file.\n\n" +
-			"`" + maskVariable + "` (decimal or 0x), which other profiler plugins use, is honored where `" + Prefix +
+			"`" + MaskVariable + "` (decimal or 0x), which other profiler plugins use, is honored where `" + Prefix +
 			"EVENTS` is not set.\n")
 	return b.String()
 }

@@ -93,14 +93,15 @@ var demonstrations = []struct {
 		`4066 × "recordType":"state"`, `1118 × "type":"ncclProfileProxyStep"`, `1118 × "type":"ncclProfileNetPlugin"`,
 		`158 × "type":"ncclProfileProxyOp"`, `96 × "type":"ncclProfileKernelCh"`,
 	}},
-	{"GPU UUID and communicator in every record", "raw", "export --jsonl DIR -o OUT",
-		[]string{`3104 × "recordType":"event",.*"gpuUuid":"GPU-[\w-]+","commId":\d+`, `3104 × "recordType":"event"`}},
+	{"GPU UUID and communicator in every record", "device", "export --jsonl DIR -o OUT",
+		[]string{`930 × "recordType":"event",.*"gpuUuid":"GPU-[\w-]+","commId":\d+`, `930 × "recordType":"event"`}},
 
 	{"out of place and in place side by side", "net", "report DIR --nccl-tests", []string{
 		`^# +out-of-place +in-place`, `count +type +redop +root +time +algbw +busbw`,
-		`^# Avg bus bandwidth    : [\d.]+$`, `^#  Rank  0 Pid +\d+ on +\S+ device .* \[00000000:00:00\]`,
-		`^ +24000 +6000 +float +none +1 `,
+		`^# Avg bus bandwidth    : [\d.]+$`, `^ +24000 +6000 +float +none +1 `,
 	}},
+	{"out of place and in place side by side", "device", "report DIR --nccl-tests",
+		[]string{`^#  Rank  0 Pid +973 on +node1 device .* \[0000:00:06\.0\]`}},
 	{"time on the application's side (cputime)", "net", "report DIR --nccl-tests --format csv",
 		[]string{`call_time_ns`}},
 	{"times over ranks (`-a`)", "net", "report DIR --nccl-tests --average max", []string{`on the slowest rank`}},
@@ -137,6 +138,7 @@ var conformanceArchives = map[string]struct {
 	"hosts":    {"nccl-callbacks/06-twohosts-2x2", []string{"NCCL_OTF2_EVENTS=all", "NCCL_OTF2_RAW=on"}},
 	"v5":       {"nccl-callbacks/08-v5-nccl228-3p", []string{"NCCL_OTF2_EVENTS=gpu"}},
 	"channels": {"nccl-callbacks/09-straggler-4p", []string{"NCCL_OTF2_EVENTS=gpu", "NCCL_OTF2_CHANNELS=on"}},
+	"device":   {"nccl-callbacks/12-gpu-few-2p", []string{"NCCL_OTF2_EVENTS=all", "NCCL_OTF2_RAW=on"}},
 	"lineage":  {"nccl-causes/c12-lineage-6p", []string{"NCCL_OTF2_EVENTS=gpu"}},
 }
 

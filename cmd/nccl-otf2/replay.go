@@ -47,10 +47,12 @@ checkout all of testdata. An unknown name lists them.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd.OutOrStdout(), &o, args[0]) },
 	}
 	fl := cmd.Flags()
-	addChoice(cmd, &o.clock, "clock", "recorded: events have the times of the recording; live: those of the replay")
+	addChoice(cmd, &o.clock, "clock",
+		"recorded: times, hosts, processes and GPUs are those of the recording; live: those of the replay")
 	addChoice(cmd, &o.pace, "pace", "recorded: keep the time between the recorded calls; fast: as fast as possible")
 	fl.StringVar(&o.dir, "dir", "", "experiment directory (default: NCCL_OTF2_DIR, else a new nccl-otf2-<time>-<pid>)")
-	fl.StringVar(&o.events, "events", "", "what to record: light, gpu, net, net-sums, all, or a list of event names")
+	fl.StringVar(&o.events, "events", "", "what to record: light, gpu, net, net-sums, all, or a list of event names "+
+		"(default: NCCL_OTF2_EVENTS, else what the recording holds with --clock recorded, else gpu)")
 	fl.BoolVar(&o.spool, "spool", false, "record without a collector, into raw files")
 	fl.BoolVar(&o.keep, "keep", false,
 		"keep what the host programs play, as DIR/replay/p<k>.program ("+replay.HostFile+" plays one by itself)")
@@ -95,14 +97,14 @@ func runReplay(out io.Writer, o *replayOptions, name string) error {
 		return err
 	}
 	set = append(set, "NCCL_OTF2_DIR="+dir)
+	if o.clock.value == string(replay.ClockRecorded) {
+		set = append(set, recordedEvents(rec)...)
+	}
 
 	if o.keep {
 		if err := writePrograms(rec, filepath.Join(dir, "replay")); err != nil {
 			return err
 		}
-	}
-	if remark := hostsRemark(rec, o.clock.value, folder); remark != "" {
-		fmt.Fprintln(os.Stderr, "nccl-otf2: "+remark)
 	}
 	began := time.Now()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
@@ -123,25 +125,15 @@ func runReplay(out io.Writer, o *replayOptions, name string) error {
 	}
 	printable.Fprintf(out, "replayed %s: NCCL %s, %s, %s\n", rec.Name, rec.Run.NCCL,
 		count(len(res.Processes), "process", "processes"), count(starts, "event", "events")+" of NCCL")
-	return concludeReplay(ctx, out, dir, began)
-}
-
-// hostsRemark says that a recording of several hosts, played here with its own times, does not allow comparisons of
-// times of different hosts: all its processes play on this host, whose clock is taken to be that of all of them. It
-// returns "" for other recordings.
-func hostsRemark(rec *replay.Recording, clock, folder string) string {
-	boots := make(map[string]bool)
-	for _, p := range rec.Processes {
-		for _, o := range p.Opens {
-			boots[o.Boot] = true
+	if err := awaitReplay(ctx, dir, began); err != nil {
+		return err
+	}
+	if o.clock.value == string(replay.ClockRecorded) {
+		if err := restoreOrigins(dir, rec, res); err != nil {
+			return fmt.Errorf("replay of %s: what it says of hosts and GPUs: %w", rec.Name, err)
 		}
 	}
-	if clock != "recorded" || len(boots) < 2 {
-		return ""
-	}
-	return fmt.Sprintf("%s is of %d hosts, whose clocks differ; here all processes play on one host, so do not "+
-		"compare times of different hosts. `nccl-otf2 report %s` knows the hosts and aligns their clocks", rec.Name,
-		len(boots), folder)
+	return unifyAndSummarize(out, dir)
 }
 
 func writePrograms(rec *replay.Recording, dir string) error {
@@ -161,8 +153,8 @@ func writePrograms(rec *replay.Recording, dir string) error {
 	return nil
 }
 
-// concludeReplay waits for the collectors and makes the archive.
-func concludeReplay(ctx context.Context, out io.Writer, dir string, began time.Time) error {
+// awaitReplay waits until the collectors have finished.
+func awaitReplay(ctx context.Context, dir string, began time.Time) error {
 	p := newProgress()
 	late := waitForCollectors(ctx, dir, experiment.Await{Over: true, Patience: collectorsLimit}, p)
 	p.clearLine()
@@ -176,5 +168,5 @@ func concludeReplay(ctx context.Context, out io.Writer, dir string, began time.T
 	if !recordedSince(dir, began) {
 		return errors.New("nothing was recorded: run with NCCL_OTF2_DEBUG=on to see why")
 	}
-	return unifyAndSummarize(out, dir)
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/description"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -38,7 +39,7 @@ func Play(raw io.Reader, size int64, directory string, of *Played) (err error) {
 			err = fmt.Errorf("process %d: %w", h.PID, err)
 		}
 	}()
-	r.shard.process.LibrarySettings = librarySettings(func(name string) (value string, set bool) {
+	r.shard.process.LibrarySettings = hidden.Settings(func(name string) (value string, set bool) {
 		value, set = of.Environment[name]
 		return value, set
 	})

@@ -184,6 +184,17 @@ func Variables() (names []string) {
 	return names
 }
 
+// Settings returns the deciding settings of the libraries that an environment has.
+func Settings(lookup func(name string) (value string, set bool)) map[string]string {
+	settings := make(map[string]string)
+	for _, name := range Variables() {
+		if value, ok := lookup(name); ok {
+			settings[name] = value
+		}
+	}
+	return settings
+}
+
 // Set returns what settings alone hide, whatever the release, so that `run` can report it before a job.
 func Set(getenv func(string) string) (all []Traffic) {
 	for i := range table {

@@ -167,6 +167,7 @@ type Report struct {
 	Loads      int    `json:"loads"`       // how often the library was opened
 	Warnings   int    `json:"warnings"`    // lines of the plugin for NCCL's log
 	Infos      int    `json:"infos"`
+	TIDs       []int  `json:"tids"`   // the system's numbers of the threads, as in Process.Threads; 0: has not begun
 	Plugin     string `json:"plugin"` // "v6"; "none" if there was no plugin
 	Mask       int    `json:"mask"`   // activation mask at the end
 }

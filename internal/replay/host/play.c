@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "adapt.h"
@@ -342,6 +343,7 @@ static void stop_when_due(uint32_t index)
 static void run_player(struct player *p)
 {
   pthread_setname_np(pthread_self(), prog->threads[p->index].name);
+  atomic_store(&tally.tids[p->index], (int32_t)syscall(SYS_gettid));
   uint32_t n = prog->threads[p->index].calls;
   p->socket = allocate(sizeof *p->socket);
   p->ib = allocate(sizeof *p->ib);
@@ -405,6 +407,8 @@ static void prepare(void)
   given = table_of(prog->event_count + 1, sizeof *given);
   masks = table_of(prog->event_count + 1, sizeof *masks);
   players = table_of(prog->thread_count, sizeof *players);
+  tally.tids = table_of(prog->thread_count, sizeof *tally.tids);
+  tally.thread_count = prog->thread_count;
   minor = program_minor(prog);
   wild = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (wild == MAP_FAILED) {

@@ -69,7 +69,9 @@ void tally_report(const char *plugin, int mask)
   number(to, "loads", &tally.loads);
   number(to, "warnings", &tally.warnings);
   number(to, "infos", &tally.infos);
-  fprintf(to, ",\"plugin\":\"%s\",\"mask\":%d}\n", plugin, mask);
+  fputs(",\"tids\":[", to);
+  for (uint32_t i = 0; i < tally.thread_count; i++) fprintf(to, "%s%" PRId32, i ? "," : "", atomic_load(&tally.tids[i]));
+  fprintf(to, "],\"plugin\":\"%s\",\"mask\":%d}\n", plugin, mask);
   fclose(to);
   for (size_t done = 0; done < length;) {
     ssize_t n = write(STDOUT_FILENO, line + done, length - done);

@@ -31,6 +31,9 @@ struct tally {
   /* the plugin's log lines */
   counter warnings, infos;
   counter loads; /* dlopen */
+  /* the system's numbers of the threads, in the order of the program; 0: has not begun */
+  _Atomic int32_t *tids;
+  uint32_t thread_count;
 };
 
 extern struct tally tally;

@@ -4,14 +4,10 @@ package rawfile
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
-	"github.com/nccl-otf2/nccl-otf2/internal/units"
-	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -19,23 +15,24 @@ import (
 type Recording struct {
 	*replay.Recording
 	numbers *numbering
-	version int // of NCCL, as ncclGetVersion reports it; 0: unknown
+	origins []replay.Origin // by process
 }
 
 // New prepares a recording for writing.
 func New(rec *replay.Recording) (*Recording, error) {
-	version, err := replay.VersionCode(rec.Run.NCCL)
-	if err != nil {
-		return nil, fmt.Errorf("recording %s: %w", rec.Name, err)
-	}
-	if rec.Run.Guessed {
-		version = 0
-	}
 	numbers, err := newNumbering(rec)
 	if err != nil {
 		return nil, err
 	}
-	return &Recording{rec, numbers, version}, nil
+	r := &Recording{Recording: rec, numbers: numbers}
+	for _, p := range rec.Processes {
+		origin, err := rec.Origin(p)
+		if err != nil {
+			return nil, err
+		}
+		r.origins = append(r.origins, origin)
+	}
+	return r, nil
 }
 
 // Write writes the raw file of process k. Times are those of the recording: CLOCK_MONOTONIC_RAW, and its relation to
@@ -77,29 +74,16 @@ func clockAt(p *replay.Process, t uint64) shm.ClockTuple {
 }
 
 func (r *Recording) header(p *replay.Process) *shm.Header {
-	open := p.Opens[0]
-	mask := uint32(0)
-	for _, o := range p.Opens {
-		mask |= uint32(o.Mask)
-	}
-	for _, x := range p.Contexts {
-		mask |= uint32(x.Mask)
-	}
-	mask &= api.Known(open.API)
+	origin, mask := r.origins[p.Index], p.Mask()
 	h := &shm.Header{
 		PID: uint32(p.PID), Tag: uint32(r.numbers.tags[p.Index]), ClockSource: shm.ClockHost, ClockHz: 1e9,
-		APIVersion: uint32(open.API),
-		Created:    clockAt(p, open.T), LibraryVersion: int32(r.version), Ended: 1, EventMask: mask, RecordMask: mask,
+		APIVersion: uint32(origin.API), Created: clockAt(p, p.Opens[0].T),
+		Library: origin.Library, LibraryVersion: int32(origin.LibraryVersion),
+		Ended: 1, EventMask: mask, RecordMask: mask,
 		CommUsed: uint32(len(p.Contexts)), RingUsed: uint32(len(p.Threads)),
 	}
-	switch strings.ToLower(r.Run.Library) {
-	case "", "nccl":
-		h.Library = shm.LibraryNCCL
-	case "rccl":
-		h.Library = shm.LibraryRCCL
-	}
-	copy(h.Hostname[:len(h.Hostname)-1], cmp.Or(open.Host, units.UnknownHost))
-	copy(h.BootID[:len(h.BootID)-1], cmp.Or(open.Boot, "recording "+r.Name))
+	copy(h.Hostname[:len(h.Hostname)-1], origin.Host)
+	copy(h.BootID[:len(h.BootID)-1], origin.BootID)
 	return h
 }
 
