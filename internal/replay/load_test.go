@@ -334,3 +334,21 @@ func FuzzRun(f *testing.F) {
 		}
 	})
 }
+
+// Hosts began to count at different times, so the same moment is another number on each; a replay at the recorded pace
+// begins on all of them at the same time.
+func TestProgramsOfSeveralHostsBeginTogether(t *testing.T) {
+	rec := load(t, "01-allreduce-2p")
+	began := rec.beginning(rec.Processes[0])
+	testkit.Equal(t, rec.beginning(rec.Processes[1]), began, "on one host")
+	const ahead = 1 << 50 // ns: 13 days
+	other := rec.Processes[1]
+	other.Opens[0].Boot = "another"
+	other.Opens[0].T += ahead
+	for _, c := range other.Calls {
+		c.T += ahead
+	}
+	testkit.Equal(t, rec.beginning(rec.Processes[0]), began, "on the first of two hosts")
+	apart := int64(rec.beginning(other) - began - ahead)
+	testkit.Check(t, max(apart, -apart) < 1_000_000, "on the second of two hosts: %d ns off", apart)
+}

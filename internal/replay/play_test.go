@@ -396,7 +396,7 @@ func TestAnOlderPluginIsAdaptedAsNCCLDoes(t *testing.T) {
 
 func TestPacedCallsKeepTheirDistances(t *testing.T) {
 	rec := load(t, "01-allreduce-2p")
-	first, last := rec.firstTime(), uint64(0)
+	first, last := rec.beginning(rec.Processes[0]), uint64(0)
 	for _, p := range rec.Processes {
 		last = max(last, p.Calls[len(p.Calls)-1].T)
 	}

@@ -64,7 +64,7 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 	var out bytes.Buffer
 	open := p.Opens[0]
 	out.WriteString("replay-program 2\n")
-	fmt.Fprintf(&out, "nccl %d %d %d %d\n", open.API, release.code(), p.PID, rec.firstTime())
+	fmt.Fprintf(&out, "nccl %d %d %d %d\n", open.API, release.code(), p.PID, rec.beginning(p))
 	fmt.Fprintf(&out, "anchor %d %d %d\n", open.T, open.Mono, open.Real)
 	fmt.Fprintf(&out, "counts %d %d %d %d %d\n", len(c.order), len(p.Threads), len(p.Contexts), len(p.Events),
 		len(p.Calls))
@@ -181,15 +181,22 @@ func (rec *Recording) Device(p *Process, c *Context) int {
 	return p.Index * rec.Run.RanksPerProcess
 }
 
-// firstTime returns the time of the first call of all processes.
-func (rec *Recording) firstTime() uint64 {
+// beginning returns the time of the first call of all processes, on the clock of the host of one of them. The clocks of
+// different hosts are compared by the time of day that each host had.
+func (rec *Recording) beginning(of *Process) uint64 {
+	ahead := make(map[string]uint64) // by boot id: of the first process's clock, modulo 2^64
+	reference := &rec.Processes[0].Opens[0]
 	first := ^uint64(0)
 	for _, p := range rec.Processes {
+		open := &p.Opens[0]
+		by := keyed.EntryMade(ahead, open.Boot, func() uint64 {
+			return open.T - reference.T - (open.Real - reference.Real)
+		})
 		for _, c := range p.Calls {
-			first = min(first, c.T)
+			first = min(first, c.T-by)
 		}
 	}
-	return first
+	return first + ahead[of.Opens[0].Boot]
 }
 
 // spawn returns the call after which a thread is created. Threads that initialize a communicator exist from the start,

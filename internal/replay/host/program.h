@@ -5,7 +5,7 @@
  *
  *   replay-program 2
  *   nccl API RELEASE PID BASE    newest plugin API that is looked up; NCCL release, 22907 for 2.29.7;
- *                                recorded pid; time (ns) of the first call of all processes
+ *                                recorded pid; time (ns) of the first call of all processes, by this one's clock
  *   anchor T MONO REAL           one instant on the recorded clocks, ns
  *   counts STRINGS THREADS CONTEXTS EVENTS CALLS
  *   string TEXT                  bytes other than '!'…'~', and '%', as %XX
