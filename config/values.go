@@ -15,7 +15,7 @@ import (
 )
 
 // events are the event types of NCCL's profiler API in the order of their bits.
-var events = api.Names()
+var events = api.Names[:]
 
 // word is a word in the value of a setting, and its meaning.
 type word struct {

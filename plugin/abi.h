@@ -2,7 +2,7 @@
  *
  * What all versions of NCCL's profiler API have in common, declared from the published ABI
  * (x86-64 and arm64 Linux, LP64). What differs between them, and
- * all numbers, are made of plugin/api/table.go: api_versions.h, api_types.h.
+ * all numbers, are made of plugin/api/generate/table.go: api_versions.h, api_types.h.
  *
  * bool members are declared as uint8_t: NCCL's compatibility shims leave parts of descriptors
  * uninitialized, and a C bool that is neither 0 nor 1 must not be read as one.

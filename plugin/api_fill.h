@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code generated from plugin/api/table.go by make generate; DO NOT EDIT. */
+/* Code generated from plugin/api/generate/table.go by make generate; DO NOT EDIT. */
 /* Descriptors as records: see event.h, which includes this and has what is used here. */
 #ifndef NCCLOTF2_API_FILL_H
 #define NCCLOTF2_API_FILL_H

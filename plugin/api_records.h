@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code generated from plugin/api/table.go by make generate; DO NOT EDIT. */
+/* Code generated from plugin/api/generate/table.go by make generate; DO NOT EDIT. */
 /* Records of kind START, by type: see shm.h. Names are string ids. Types without members are the bare head. */
 #ifndef NCCLOTF2_API_RECORDS_H
 #define NCCLOTF2_API_RECORDS_H

@@ -9,7 +9,7 @@
  * both processes, and in a file (spool.h writes the same bytes).
  *
  * The Go mirror is plugin/shm/layout.go; a test compares every size and offset below with what the
- * C compiler says. Change both, and Layout in plugin/api/table.go, together.
+ * C compiler says. Change both, and Layout in plugin/api/generate/table.go, together.
  *
  * Byte order is the machine's: both sides run on one machine, and spool files are converted on a
  * machine of the same kind. All sizes are in bytes, all ticks in units of the header's clock.

@@ -319,7 +319,7 @@ type rawMember struct {
 // isReported reports whether the descriptors of the process's NCCL have the member: records of others have a
 // meaningless 0.
 func (m *rawMember) isReported(p *description.Process) bool {
-	return p.APIVersion == 0 || len(m.of.At) == 0 || m.of.Delivered(p.APIVersion)
+	return p.APIVersion == 0 || m.of.Delivered(p.APIVersion)
 }
 
 // memberAttributes maps fields and flags of the record to the attributes for descriptor members. Data, an address

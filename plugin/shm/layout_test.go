@@ -143,7 +143,7 @@ func TestLayoutMatchesC(t *testing.T) {
 		}
 	}
 	rows := append([]recordLayout{}, others[RecordThread], others[RecordCupti], others[RecordCuptiClock])
-	rows = append(rows, starts()[:]...)
+	rows = append(rows, starts[:]...)
 	widths := map[width]uint64{wide: 8, word: 4, octet: 1, text: 4, inline: 16}
 	for _, l := range rows {
 		want["sizeof(struct ncclotf2_"+l.name+")"] = uint64(l.units) * Unit
@@ -172,7 +172,7 @@ func TestFieldTableFitsRecord(t *testing.T) {
 	}
 	sizes := map[width]uintptr{wide: 8, word: 4, octet: 1, text: unsafe.Sizeof(""), inline: unsafe.Sizeof("")}
 	rows := append([]recordLayout{}, others[:]...)
-	for _, l := range append(rows, starts()[:]...) {
+	for _, l := range append(rows, starts[:]...) {
 		seen := make(map[uintptr]bool)
 		for _, f := range l.fields {
 			target, ok := byOffset[f.to]

@@ -7,8 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"reflect"
-	"sync"
 	"unsafe"
 
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
@@ -19,7 +17,7 @@ import (
 type EventType uint8
 
 // EventNames are NCCL's names of the event types without the prefix ncclProfile, indexed by type.
-var EventNames = [TypeCount]string(api.Names())
+var EventNames = api.Names
 
 // ByName maps the numbers that are not zero to the names of their types.
 func ByName(n *[TypeCount]uint64) map[string]uint64 {
@@ -147,27 +145,6 @@ type recordLayout struct {
 // rec gives the offsets of Record's fields.
 var rec Record
 
-// starts describes the records of kind START by event type, as plugin/api lays them out. It is made when the first is
-// read: a job waits for its collector's start.
-var starts = sync.OnceValue(func() *[TypeCount]recordLayout {
-	rows := new([TypeCount]recordLayout)
-	record := reflect.TypeFor[Record]()
-	for i := range rows {
-		fields, units := api.Events[i].Record()
-		rows[i].name, _ = api.RecordName(i)
-		rows[i].units = uint8(units)
-		for _, f := range fields {
-			to, _ := record.FieldByName(f.Go)
-			w := [...]width{1: octet, 4: word, 8: wide}[f.Size]
-			if f.Member.Kind.Text() {
-				w = text
-			}
-			rows[i].fields = append(rows[i].fields, field{f.Name, uintptr(f.Offset), w, to.Offset})
-		}
-	}
-	return rows
-})
-
 // others describes the records of the other kinds.
 var others = [...]recordLayout{
 	RecordThread: {"thread_record", 2, []field{
@@ -205,7 +182,7 @@ func layoutOf(kind RecordKind, typ EventType) *recordLayout {
 	case typed && int(typ) >= TypeCount:
 		return nil
 	case kind == RecordStart:
-		return &starts()[typ]
+		return &starts[typ]
 	case kind >= RecordThread && int(kind) < len(others):
 		return &others[kind]
 	}

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code generated from plugin/api/table.go by make generate; DO NOT EDIT.
+// Code generated from plugin/api/generate/table.go by make generate; DO NOT EDIT.
 
 package shm
+
+import "unsafe"
 
 // Event types of NCCL's profiler API.
 const (
@@ -92,4 +94,120 @@ type Record struct {
 	Real         uint64 // CUPTICLOCK: CLOCK_REALTIME (ns)
 	Activity     []byte // CUPTI: the record as it lay in CUPTI's buffer; a copy
 	ActivityName string // CUPTI: what the record's pointer to a name points to
+}
+
+// starts describes the records of kind START by event type.
+var starts = [TypeCount]recordLayout{
+	EventGroup: {"record", 1, nil},
+	EventColl: {"coll", 4, []field{
+		{"seq", 32, wide, unsafe.Offsetof(rec.Seq)},
+		{"send_buff", 40, wide, unsafe.Offsetof(rec.SendBuff)},
+		{"recv_buff", 48, wide, unsafe.Offsetof(rec.RecvBuff)},
+		{"count", 56, wide, unsafe.Offsetof(rec.Count)},
+		{"parent_group", 64, wide, unsafe.Offsetof(rec.ParentGroup)},
+		{"user_tag", 72, wide, unsafe.Offsetof(rec.UserTag)},
+		{"func", 80, text, unsafe.Offsetof(rec.Func)},
+		{"root", 84, word, unsafe.Offsetof(rec.Root)},
+		{"datatype", 88, text, unsafe.Offsetof(rec.Datatype)},
+		{"algo", 92, text, unsafe.Offsetof(rec.Algo)},
+		{"proto", 96, text, unsafe.Offsetof(rec.Proto)},
+		{"kernel_variant", 100, text, unsafe.Offsetof(rec.KernelVariant)},
+		{"rank", 104, word, unsafe.Offsetof(rec.Rank)},
+		{"nchannels", 108, octet, unsafe.Offsetof(rec.NChannels)},
+		{"nwarps", 109, octet, unsafe.Offsetof(rec.NWarps)},
+	}},
+	EventP2p: {"p2p", 3, []field{
+		{"send_buff", 32, wide, unsafe.Offsetof(rec.SendBuff)},
+		{"count", 40, wide, unsafe.Offsetof(rec.Count)},
+		{"parent_group", 48, wide, unsafe.Offsetof(rec.ParentGroup)},
+		{"user_tag", 56, wide, unsafe.Offsetof(rec.UserTag)},
+		{"func", 64, text, unsafe.Offsetof(rec.Func)},
+		{"datatype", 68, text, unsafe.Offsetof(rec.Datatype)},
+		{"peer", 72, word, unsafe.Offsetof(rec.Peer)},
+		{"rank", 76, word, unsafe.Offsetof(rec.Rank)},
+		{"nchannels", 80, octet, unsafe.Offsetof(rec.NChannels)},
+	}},
+	EventProxyOp: {"proxy_op", 2, []field{
+		{"context", 32, wide, unsafe.Offsetof(rec.Context)},
+		{"pid", 40, word, unsafe.Offsetof(rec.PID)},
+		{"peer", 44, word, unsafe.Offsetof(rec.Peer)},
+		{"nsteps", 48, word, unsafe.Offsetof(rec.NSteps)},
+		{"chunk_size", 52, word, unsafe.Offsetof(rec.ChunkSize)},
+		{"rank", 56, word, unsafe.Offsetof(rec.Rank)},
+		{"channel", 60, octet, unsafe.Offsetof(rec.Channel)},
+	}},
+	EventProxyStep: {"proxy_step", 2, []field{
+		{"context", 32, wide, unsafe.Offsetof(rec.Context)},
+		{"step", 40, word, unsafe.Offsetof(rec.Step)},
+		{"rank", 44, word, unsafe.Offsetof(rec.Rank)},
+	}},
+	EventProxyCtrl: {"record", 1, nil},
+	EventKernelCh: {"kernel_ch", 2, []field{
+		{"ptimer", 32, wide, unsafe.Offsetof(rec.PTimer)},
+		{"channel", 40, octet, unsafe.Offsetof(rec.Channel)},
+	}},
+	EventNetPlugin: {"net_plugin", 3, []field{
+		{"context", 32, wide, unsafe.Offsetof(rec.Context)},
+		{"net_id", 40, wide, unsafe.Offsetof(rec.NetID)},
+		{"data", 48, wide, unsafe.Offsetof(rec.Data)},
+		{"length", 56, wide, unsafe.Offsetof(rec.Length)},
+		{"wr_id", 64, wide, unsafe.Offsetof(rec.WrID)},
+		{"device_or_fd", 72, word, unsafe.Offsetof(rec.DeviceOrFD)},
+		{"opcode", 76, word, unsafe.Offsetof(rec.Opcode)},
+		{"qp", 80, word, unsafe.Offsetof(rec.QP)},
+		{"rank", 84, word, unsafe.Offsetof(rec.Rank)},
+	}},
+	EventGroupApi: {"group_api", 2, []field{
+		{"group_depth", 32, word, unsafe.Offsetof(rec.GroupDepth)},
+	}},
+	EventCollApi: {"coll_api", 3, []field{
+		{"count", 32, wide, unsafe.Offsetof(rec.Count)},
+		{"stream", 40, wide, unsafe.Offsetof(rec.Stream)},
+		{"user_tag", 48, wide, unsafe.Offsetof(rec.UserTag)},
+		{"func", 56, text, unsafe.Offsetof(rec.Func)},
+		{"datatype", 60, text, unsafe.Offsetof(rec.Datatype)},
+		{"root", 64, word, unsafe.Offsetof(rec.Root)},
+	}},
+	EventP2pApi: {"coll_api", 3, []field{
+		{"count", 32, wide, unsafe.Offsetof(rec.Count)},
+		{"stream", 40, wide, unsafe.Offsetof(rec.Stream)},
+		{"user_tag", 48, wide, unsafe.Offsetof(rec.UserTag)},
+		{"func", 56, text, unsafe.Offsetof(rec.Func)},
+		{"datatype", 60, text, unsafe.Offsetof(rec.Datatype)},
+		{"root", 64, word, unsafe.Offsetof(rec.Root)},
+	}},
+	EventKernelLaunch: {"kernel_launch", 2, []field{
+		{"stream", 32, wide, unsafe.Offsetof(rec.Stream)},
+	}},
+	EventCeColl: {"ce_coll", 4, []field{
+		{"seq", 32, wide, unsafe.Offsetof(rec.Seq)},
+		{"send_buff", 40, wide, unsafe.Offsetof(rec.SendBuff)},
+		{"recv_buff", 48, wide, unsafe.Offsetof(rec.RecvBuff)},
+		{"count", 56, wide, unsafe.Offsetof(rec.Count)},
+		{"stream", 64, wide, unsafe.Offsetof(rec.Stream)},
+		{"user_tag", 72, wide, unsafe.Offsetof(rec.UserTag)},
+		{"func", 80, text, unsafe.Offsetof(rec.Func)},
+		{"root", 84, word, unsafe.Offsetof(rec.Root)},
+		{"datatype", 88, text, unsafe.Offsetof(rec.Datatype)},
+		{"sync_strategy", 92, text, unsafe.Offsetof(rec.SyncStrategy)},
+		{"batch_size", 96, word, unsafe.Offsetof(rec.BatchSize)},
+		{"num_batches", 100, word, unsafe.Offsetof(rec.NumBatches)},
+		{"ce_seq", 104, word, unsafe.Offsetof(rec.CeSeq)},
+		{"rank", 108, word, unsafe.Offsetof(rec.Rank)},
+	}},
+	EventCeSync: {"ce_sync", 2, []field{
+		{"nranks", 32, word, unsafe.Offsetof(rec.NRanks)},
+		{"rank", 36, word, unsafe.Offsetof(rec.Rank)},
+	}},
+	EventCeBatch: {"ce_batch", 2, []field{
+		{"bytes", 32, wide, unsafe.Offsetof(rec.Bytes)},
+		{"num_ops", 40, word, unsafe.Offsetof(rec.NumOps)},
+		{"rank", 44, word, unsafe.Offsetof(rec.Rank)},
+	}},
+	EventKernelPhase: {"kernel_phase", 2, []field{
+		{"ptimer", 32, wide, unsafe.Offsetof(rec.PTimer)},
+		{"phase_name", 40, text, unsafe.Offsetof(rec.PhaseName)},
+		{"channel", 44, octet, unsafe.Offsetof(rec.Channel)},
+		{"phase", 45, octet, unsafe.Offsetof(rec.Phase)},
+	}},
 }

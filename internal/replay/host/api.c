@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code generated from plugin/api/table.go by make generate; DO NOT EDIT. */
+/* Code generated from plugin/api/generate/table.go by make generate; DO NOT EDIT. */
 #include "layouts.h"
 
 const struct event_info event_info[TYPE_COUNT] = {

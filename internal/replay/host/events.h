@@ -3,7 +3,7 @@
  * The table of event types: how each is named, which bits of the activation mask make NCCL start
  * it, and the members that descriptors of all versions have between them. The program's reader, the
  * dump, the player and the recording plugin all work from it; where a version keeps a member, if it
- * has it at all, is in layouts.h. The tables are made of plugin/api/table.go: api.c.
+ * has it at all, is in layouts.h. The tables are made of plugin/api/generate/table.go: api.c.
  */
 #ifndef REPLAY_HOST_EVENTS_H
 #define REPLAY_HOST_EVENTS_H

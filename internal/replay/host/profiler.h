@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * NCCL's profiler plugin interface, as this host calls it and as the recording plugin beside it receives it: what all
- * versions have in common. Types, states and layouts are made of plugin/api/table.go (api.h, api.c): offsets here, where the
- * product's plugin has C's structs, which the compiler holds to those offsets.
+ * versions have in common. Types, states and layouts are made of plugin/api/generate/table.go (api.h, api.c): offsets
+ * here, where the product's plugin has C's structs, which the compiler holds to those offsets.
  */
 #ifndef REPLAY_HOST_PROFILER_H
 #define REPLAY_HOST_PROFILER_H

@@ -7,31 +7,29 @@ import (
 	"fmt"
 	"sort"
 	"strings"
-
-	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
 // stateMacro is a state's name in C, where what proxies do needs no prefix.
-func stateMacro(s api.State) string { return api.Macro(strings.TrimPrefix(s.Name, "Proxy")) }
+func stateMacro(s State) string { return Macro(strings.TrimPrefix(s.Name, "Proxy")) }
 
 func types(s *source) {
 	s.line("#ifndef NCCLOTF2_API_TYPES_H\n#define NCCLOTF2_API_TYPES_H\n")
 	s.line("/* Bit numbers of the activation mask and of a descriptor's type. */\nenum ncclotf2_type {")
 	var items []string
-	for i, e := range api.Events {
-		items = append(items, fmt.Sprintf("NCCLOTF2_%s = %d,", api.Macro(e.Name), i))
+	for i, e := range Events {
+		items = append(items, fmt.Sprintf("NCCLOTF2_%s = %d,", Macro(e.Name), i))
 	}
 	s.wrap("  ", items)
-	s.line("};\n#define NCCLOTF2_TYPES %du\n", len(api.Events))
+	s.line("};\n#define NCCLOTF2_TYPES %du\n", len(Events))
 	s.line("/* Types that each version has. */")
-	for _, v := range api.Versions {
-		s.line("#define NCCLOTF2_KNOWN_V%d %#xu", v.Number, api.Known(v.Number))
+	for _, v := range Versions {
+		s.line("#define NCCLOTF2_KNOWN_V%d %#xu", v.Number, Known(v.Number))
 	}
 	s.line("\n/* Types that are parents of others. */")
 	var parents []string
-	for _, e := range api.Events {
+	for _, e := range Events {
 		if e.Parent {
-			parents = append(parents, "1u << NCCLOTF2_"+api.Macro(e.Name)+" |")
+			parents = append(parents, "1u << NCCLOTF2_"+Macro(e.Name)+" |")
 		}
 	}
 	s.line("enum {\n  NCCLOTF2_PARENTS =")
@@ -40,20 +38,20 @@ func types(s *source) {
 	s.line("};\n")
 	s.line("enum ncclotf2_state {")
 	items = nil
-	for i, state := range api.States {
+	for i, state := range States {
 		items = append(items, fmt.Sprintf("NCCLOTF2_STATE_%s = %d,", stateMacro(state), i))
 	}
 	s.wrap("  ", items)
-	s.line("};\n#define NCCLOTF2_STATES %d\n\n#define NCCLOTF2_SHM_VERSION %du\n\n#endif", len(api.States), api.Layout)
+	s.line("};\n#define NCCLOTF2_STATES %d\n\n#define NCCLOTF2_SHM_VERSION %du\n\n#endif", len(States), Layout)
 }
 
 // bound is a member at its place in one version.
 type bound struct {
-	*api.Member
-	api.Place
+	*Member
+	Place
 }
 
-func membersOf(e *api.Event, version int) (all []bound) {
+func membersOf(e *Event, version int) (all []bound) {
 	for i := range e.Members {
 		if p, ok := e.Members[i].Place(version); ok && !e.Members[i].RCCL {
 			all = append(all, bound{&e.Members[i], p})
@@ -64,16 +62,16 @@ func membersOf(e *api.Event, version int) (all []bound) {
 }
 
 // coded reports whether a version has numbers for names of that kind.
-func coded(k api.Kind, version int) bool { return version == 1 && k >= api.Func }
+func coded(k Kind, version int) bool { return version == 1 && k >= Func }
 
 func versions(s *source) {
 	s.line("#ifndef NCCLOTF2_API_VERSIONS_H\n#define NCCLOTF2_API_VERSIONS_H\n\n#include \"abi.h\"")
-	for _, v := range api.Versions {
+	for _, v := range Versions {
 		s.line("\n/* ---- version %d, from NCCL %s on ---- */", v.Number, v.Release)
 		s.line("struct ncclotf2_descr_v%d {\n  uint%d_t type;\n  void *parentObj;\n  int rank;\n  union {", v.Number,
 			8*v.Type)
-		for i := range api.Events {
-			e := &api.Events[i]
+		for i := range Events {
+			e := &Events[i]
 			members := membersOf(e, v.Number)
 			if len(members) == 0 || v.Number < e.Since {
 				continue
@@ -103,7 +101,7 @@ func versions(s *source) {
 		s.line("  ncclotf2_result (*finalize)(void *context);\n};")
 	}
 	s.line("\n/* What all are read as: see event.h. */\ntypedef struct ncclotf2_descr_v%d ncclotf2_descr;\n\n#endif",
-		api.Newest().Number)
+		Newest().Number)
 }
 
 func check(s *source) {
@@ -112,34 +110,34 @@ func check(s *source) {
 	s.line("#define SIZE(type, size) _Static_assert(sizeof(type) == (size) && _Alignof(type) == 8, #type)")
 	s.line("#define AT(v, m, o, s) \\\n  _Static_assert(offsetof(struct ncclotf2_descr_v##v, m) == (o) && " +
 		"sizeof(((struct ncclotf2_descr_v##v *)0)->m) == (s), #m)")
-	for _, v := range api.Versions {
+	for _, v := range Versions {
 		s.line("\n/* %s */\nSIZE(struct ncclotf2_descr_v%d, %d);\nSIZE(struct ncclotf2_plugin_v%[2]d, 48);", v.Source,
 			v.Number, v.Descr)
 		items := []string{fmt.Sprintf("AT(%d, type, 0, %d);", v.Number, v.Type),
 			fmt.Sprintf("AT(%d, parentObj, 8, 8);", v.Number),
 			fmt.Sprintf("AT(%d, rank, 16, 4);", v.Number)}
-		for i := range api.Events {
-			if v.Number < api.Events[i].Since {
+		for i := range Events {
+			if v.Number < Events[i].Since {
 				continue
 			}
-			for _, m := range membersOf(&api.Events[i], v.Number) {
+			for _, m := range membersOf(&Events[i], v.Number) {
 				size := m.Kind.Size()
 				if coded(m.Kind, v.Number) {
 					size = 1
 				}
-				items = append(items, fmt.Sprintf("AT(%d, %s.%s, %d, %d);", v.Number, api.Events[i].Member,
+				items = append(items, fmt.Sprintf("AT(%d, %s.%s, %d, %d);", v.Number, Events[i].Member,
 					m.Place.Name, m.Offset, size))
 			}
 		}
 		s.wrap("", items)
 	}
-	s.line("\nSIZE(union ncclotf2_state_args_v1, %d);\nSIZE(union ncclotf2_state_args, %d);", api.Versions[0].Args,
-		api.Newest().Args)
+	s.line("\nSIZE(union ncclotf2_state_args_v1, %d);\nSIZE(union ncclotf2_state_args, %d);", Versions[0].Args,
+		Newest().Args)
 	s.line("_Static_assert(offsetof(union ncclotf2_state_args_v1, proxyOp.steps) == 8, \"steps\");")
-	for i := range api.Events {
-		if name, first := api.RecordName(i); first {
-			_, units := api.Events[i].Record()
-			s.line("SIZE(struct ncclotf2_%s, %d);", name, units*api.Unit)
+	for i := range Events {
+		if name, first := RecordName(i); first {
+			_, units := Events[i].Record()
+			s.line("SIZE(struct ncclotf2_%s, %d);", name, units*Unit)
 		}
 	}
 	s.line("SIZE(struct ncclotf2_net_ib, 40);\nSIZE(struct ncclotf2_net_socket, 24);")
@@ -159,15 +157,15 @@ func records(s *source) {
 	s.line("/* Records of kind START, by type: see shm.h. Names are string ids. Types without members are the bare " +
 		"head. */")
 	s.line("#ifndef NCCLOTF2_API_RECORDS_H\n#define NCCLOTF2_API_RECORDS_H\n")
-	for i := range api.Events {
-		name, first := api.RecordName(i)
+	for i := range Events {
+		name, first := RecordName(i)
 		if !first {
 			continue
 		}
-		fields, units := api.Events[i].Record()
-		s.line("struct ncclotf2_%s { /* %s: %d units */\n  struct ncclotf2_record head;", name, api.Events[i].Doc,
+		fields, units := Events[i].Record()
+		s.line("struct ncclotf2_%s { /* %s: %d units */\n  struct ncclotf2_record head;", name, Events[i].Doc,
 			units)
-		end := api.Unit
+		end := Unit
 		var items []string
 		for j, f := range fields {
 			if j > 0 && f.CType == fields[j-1].CType {
@@ -177,14 +175,14 @@ func records(s *source) {
 			}
 			end += f.Size
 		}
-		s.wrap("  ", append(items, fmt.Sprintf("uint8_t pad[%d];", units*api.Unit-end)))
+		s.wrap("  ", append(items, fmt.Sprintf("uint8_t pad[%d];", units*Unit-end)))
 		s.line("};")
 	}
 	s.line("\n#endif")
 }
 
 // value is how a field of a record is had from the descriptor d.
-func value(e *api.Event, f api.Field) string {
+func value(e *Event, f Field) string {
 	m := f.Member
 	if m.Name == "" { // not of the descriptor
 		switch m.Go {
@@ -199,7 +197,7 @@ func value(e *api.Event, f api.Field) string {
 	switch {
 	case m.Kind.Text():
 		v = "ncclotf2_intern(ring, " + v + ")"
-	case m.Kind == api.Pointer || m.Kind == api.ConstPointer || m.Kind == api.Handle || m.Kind == api.NetData:
+	case m.Kind == Pointer || m.Kind == ConstPointer || m.Kind == Handle || m.Kind == NetData:
 		v = "ncclotf2_value(" + v + ")"
 	}
 	if since := max(m.Since(), m.Trusted); since > e.Since {
@@ -214,21 +212,21 @@ func fill(s *source) {
 	s.line("#ifndef NCCLOTF2_API_FILL_H\n#define NCCLOTF2_API_FILL_H\n")
 	s.line("/* Which chunks a record of a type may go to: when memory runs out, what says least goes first. */")
 	s.line("static const uint8_t ncclotf2_class_of[NCCLOTF2_TYPES] = {")
-	for _, e := range api.Events {
-		s.line("    [NCCLOTF2_%s] = NCCLOTF2_CLASS_%s,", api.Macro(e.Name), e.Class)
+	for _, e := range Events {
+		s.line("    [NCCLOTF2_%s] = NCCLOTF2_CLASS_%s,", Macro(e.Name), e.Class)
 	}
 	s.line("};\n\n/* Records by type: their size in bytes. */\nstatic const uint8_t " +
 		"ncclotf2_start_bytes[NCCLOTF2_TYPES] = {")
-	for i, e := range api.Events {
-		name, _ := api.RecordName(i)
-		s.line("    [NCCLOTF2_%s] = sizeof(struct ncclotf2_%s),", api.Macro(e.Name), name)
+	for i, e := range Events {
+		name, _ := RecordName(i)
+		s.line("    [NCCLOTF2_%s] = sizeof(struct ncclotf2_%s),", Macro(e.Name), name)
 	}
 	s.line("};\n\n/* What a state's argument holds from version 4 on, by the value of the state. */")
 	s.line("enum ncclotf2_argument { %s };",
 		"NCCLOTF2_ARGUMENT_NONE, NCCLOTF2_ARGUMENT_TRANS_SIZE, NCCLOTF2_ARGUMENT_APPENDED_OPS,\n"+
 			"                         NCCLOTF2_ARGUMENT_NET_DATA, NCCLOTF2_ARGUMENT_GPU_TIMER")
 	s.line("static const uint8_t ncclotf2_argument_of[NCCLOTF2_STATES] = {")
-	for _, state := range api.States {
+	for _, state := range States {
 		if name := [...]string{"", "TRANS_SIZE", "APPENDED_OPS", "NET_DATA", "GPU_TIMER",
 			""}[state.Argument]; name != "" {
 			s.line("    [NCCLOTF2_STATE_%s] = NCCLOTF2_ARGUMENT_%s,", stateMacro(state), name)
@@ -242,13 +240,13 @@ static inline __attribute__((always_inline)) void ncclotf2_fill(void *at, struct
                                                                 const ncclotf2_descr *d, unsigned version) {
   struct ncclotf2_ring *ring = ncclotf2_ring;
   switch (head.type) {`)
-	for i := range api.Events {
-		e := &api.Events[i]
-		name, _ := api.RecordName(i)
-		s.line("    case NCCLOTF2_%s:", api.Macro(e.Name))
+	for i := range Events {
+		e := &Events[i]
+		name, _ := RecordName(i)
+		s.line("    case NCCLOTF2_%s:", Macro(e.Name))
 		if name == "record" {
-			if i+1 < len(api.Events) {
-				if next, _ := api.RecordName(i + 1); next == "record" {
+			if i+1 < len(Events) {
+				if next, _ := RecordName(i + 1); next == "record" {
 					continue
 				}
 			}

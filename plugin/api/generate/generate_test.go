@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
 func TestEverythingIsMadeOfTheTable(t *testing.T) {
@@ -19,16 +18,16 @@ func TestEverythingIsMadeOfTheTable(t *testing.T) {
 		old := testkit.Value(os.ReadFile(filepath.Join("../../..", f.path)))(t)
 		text := testkit.Value(f.text(string(old)))(t)
 		testkit.Equal(t, cmp.Diff(string(old), text), "",
-			"%s is not what plugin/api/table.go says (make generate):\n", f.path)
+			"%s is not what plugin/api/generate/table.go says (make generate):\n", f.path)
 	}
 }
 
 // The plugin reads descriptors of version 4 and later as the newest: what they share must lie at the same place.
 func TestVersionsFrom4OnShareTheirPlaces(t *testing.T) {
-	for _, e := range api.Events {
+	for _, e := range Events {
 		for _, m := range e.Members {
-			newest, ok := m.Place(api.Newest().Number)
-			for v := 4; v <= api.Newest().Number; v++ {
+			newest, ok := m.Place(Newest().Number)
+			for v := 4; v <= Newest().Number; v++ {
 				if p, has := m.Place(v); has && (!ok || p.Offset != newest.Offset || p.Name != newest.Name) {
 					t.Errorf("%s.%s: version %d has it at %d, the newest at %d", e.Member, m.Name, v, p.Offset,
 						newest.Offset)
@@ -39,23 +38,23 @@ func TestVersionsFrom4OnShareTheirPlaces(t *testing.T) {
 }
 
 func TestTheTableFitsItself(t *testing.T) {
-	for i, e := range api.Events {
+	for i, e := range Events {
 		_, units := e.Record()
 		testkit.Check(t, units <= 8, "%s: a record of %d units", e.Name, units)
-		testkit.Check(t, api.Number(e.Name) == i && e.Since >= 1 && e.Since <= api.Newest().Number && e.Doc != "" &&
+		testkit.Check(t, Number(e.Name) == i && e.Since >= 1 && e.Since <= Newest().Number && e.Doc != "" &&
 			e.Depth != 0 && len(e.Start) != 0, "%s: %+v", e.Name, e)
 		for _, n := range e.Start {
-			testkit.Check(t, api.Number(n) >= 0, "%s is started by %s, which is none", e.Name, n)
+			testkit.Check(t, Number(n) >= 0, "%s is started by %s, which is none", e.Name, n)
 		}
-		testkit.Check(t, strings.Contains(strings.Join(api.Presets, " "), e.Preset), "%s is in no preset", e.Name)
+		testkit.Check(t, strings.Contains(strings.Join(Presets, " "), e.Preset), "%s is in no preset", e.Name)
 		for _, m := range e.Members {
-			for _, v := range api.Versions {
+			for _, v := range Versions {
 				p, ok := m.Place(v.Number)
-				testkit.Check(t, !ok || p.Offset+m.Kind.Size() <= v.Descr || v.Number == 1 && m.Kind >= api.Func,
+				testkit.Check(t, !ok || p.Offset+m.Kind.Size() <= v.Descr || v.Number == 1 && m.Kind >= Func,
 					"%s.%s ends behind version %d's descriptor", e.Member, m.Name, v.Number)
 			}
 		}
 	}
 	// Bits 28 and up of the record mask are the plugin's own, and a handle has five bits for the type.
-	testkit.Check(t, len(api.Events) <= 28, "no room for so many event types")
+	testkit.Check(t, len(Events) <= 28, "no room for so many event types")
 }

@@ -5,18 +5,16 @@ package main
 import (
 	"slices"
 	"strings"
-
-	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
 // mirror makes Go's constants and the record of plugin/shm.
 func mirror(s *source) {
-	s.line("\npackage shm\n\n// Event types of NCCL's profiler API.\nconst (")
-	for i, e := range api.Events {
+	s.line("\npackage shm\n\nimport \"unsafe\"\n\n// Event types of NCCL's profiler API.\nconst (")
+	for i, e := range Events {
 		s.line("Event%s EventType = %d // %s", e.Name, i, e.Doc)
 	}
 	s.line(")\n\n// TypeCount is how many event types there are, StateCount how many states.\nconst (\nTypeCount = "+
-		"%d\nStateCount = %d\n)\n", len(api.Events), len(api.States))
+		"%d\nStateCount = %d\n)\n", len(Events), len(States))
 	s.line(`// Record is one decoded record. It is flat, so that one variable can be reused for all of them;
 // fields that a record's type does not have are zero. Strings stay valid after the next decode.
 type Record struct {
@@ -29,16 +27,16 @@ type Record struct {
 	Arg    uint64 // START: parent handle; STATE: the argument's bits, if FlagHasArg
 
 	// The payload of starts, as NCCL's descriptor had it.`)
-	var all []api.Field
-	for i := range api.Events {
-		fields, _ := api.Events[i].Record()
+	var all []Field
+	for i := range Events {
+		fields, _ := Events[i].Record()
 		for _, f := range fields {
-			if !slices.ContainsFunc(all, func(other api.Field) bool { return other.Go == f.Go }) {
+			if !slices.ContainsFunc(all, func(other Field) bool { return other.Go == f.Go }) {
 				all = append(all, f)
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b api.Field) int { return b.Member.Kind.Size() - a.Member.Kind.Size() })
+	slices.SortStableFunc(all, func(a, b Field) int { return b.Member.Kind.Size() - a.Member.Kind.Size() })
 	for _, f := range all {
 		comment := ""
 		if f.Member.Doc != "" {
@@ -57,9 +55,10 @@ type Record struct {
 	Activity     []byte // CUPTI: the record as it lay in CUPTI's buffer; a copy
 	ActivityName string // CUPTI: what the record's pointer to a name points to
 }`)
+	recordLayouts(s)
 }
 
-func recordType(f api.Field) string {
+func recordType(f Field) string {
 	if f.Member.Kind.Text() {
 		return "string"
 	}
@@ -73,7 +72,7 @@ package descriptor
 
 // The event types: numbers of the bits in NCCL's activation mask, but for the last two.
 const (`)
-	for i, e := range api.Events {
+	for i, e := range Events {
 		s.line("Type%s Type = %d // %s", e.Name, i, e.Doc)
 	}
 	s.line(`TypeProxyDiag Type = %d // RCCL's, with the bit of KernelPhase, in its version 6
@@ -82,8 +81,8 @@ typeCount Type = %d
 )
 
 // The states.
-const (`, len(api.Events), len(api.Events)+1, len(api.Events)+2)
-	for i, state := range api.States {
+const (`, len(Events), len(Events)+1, len(Events)+2)
+	for i, state := range States {
 		comment := ""
 		if state.Doc != "" {
 			comment = " // " + state.Doc
@@ -98,8 +97,8 @@ const (`, len(api.Events), len(api.Events)+1, len(api.Events)+2)
 // Members that some versions have are 0 or "" in others.
 type (`)
 	var names []string
-	for i := range api.Events {
-		e := &api.Events[i]
+	for i := range Events {
+		e := &Events[i]
 		names = append(names, e.Name+"{}")
 		s.line("// %s is %s.\n%[1]s struct {", e.Name, e.Doc)
 		for j := range e.Members {
@@ -119,7 +118,7 @@ type (`)
 				}
 			}
 			s.line("%s %s `json:\"%s\"`%s", name, descriptorType(m), tag, comment)
-			if m.Kind == api.NetData {
+			if m.Kind == NetData {
 				s.line("Sock *Sock `json:\"sock,omitempty\"` // what Data pointed to, where it was a socket's")
 				s.line("IB *IB `json:\"ib,omitempty\"` // … a queue pair's")
 			}
@@ -132,7 +131,7 @@ type (`)
 }
 
 // memberComment says what a member is and which versions have it, if not all of its event's do.
-func memberComment(e *api.Event, m *api.Member) string {
+func memberComment(e *Event, m *Member) string {
 	text := m.Doc
 	if !e.Always(m) {
 		text = strings.TrimPrefix(text+"; "+span(m), "; ")
@@ -143,7 +142,7 @@ func memberComment(e *api.Event, m *api.Member) string {
 	return " // " + text
 }
 
-func descriptorType(m *api.Member) string {
+func descriptorType(m *Member) string {
 	switch {
 	case m.Flag != "":
 		return "Flag"
@@ -151,15 +150,15 @@ func descriptorType(m *api.Member) string {
 		return "string"
 	}
 	switch m.Kind {
-	case api.Bool:
+	case Bool:
 		return "Flag"
-	case api.U8, api.I32, api.PID:
+	case U8, I32, PID:
 		return "int"
-	case api.U32:
+	case U32:
 		return "uint32"
-	case api.I64:
+	case I64:
 		return "int64"
-	case api.U64, api.Size:
+	case U64, Size:
 		return "uint64"
 	}
 	return "Pointer"

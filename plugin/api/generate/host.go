@@ -5,38 +5,36 @@ package main
 import (
 	"fmt"
 	"strings"
-
-	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
 // hostKind is a member's kind in the replay host.
-func hostKind(k api.Kind) string {
+func hostKind(k Kind) string {
 	switch k {
-	case api.Bool:
+	case Bool:
 		return "BOOL"
-	case api.U8:
+	case U8:
 		return "U8"
-	case api.I32, api.PID:
+	case I32, PID:
 		return "I32"
-	case api.U32:
+	case U32:
 		return "U32"
-	case api.I64:
+	case I64:
 		return "I64"
-	case api.Pointer, api.ConstPointer:
+	case Pointer, ConstPointer:
 		return "POINTER"
-	case api.Handle:
+	case Handle:
 		return "HANDLE"
-	case api.NetData:
+	case NetData:
 		return "NET_DATA"
-	case api.String:
+	case String:
 		return "STRING"
-	case api.Func:
+	case Func:
 		return "FUNC"
-	case api.Datatype:
+	case Datatype:
 		return "DATATYPE"
-	case api.Algo:
+	case Algo:
 		return "ALGO"
-	case api.Proto:
+	case Proto:
 		return "PROTO"
 	}
 	return "U64"
@@ -50,17 +48,17 @@ func hostTypes(s *source) {
 		" * has the bit of NCCL's KernelPhase in version 6, and descriptors may carry anything that neither library " +
 		"defines. */\nenum event_type {")
 	var items []string
-	for _, e := range api.Events {
-		items = append(items, "TYPE_"+api.Macro(e.Name)+",")
+	for _, e := range Events {
+		items = append(items, "TYPE_"+Macro(e.Name)+",")
 	}
 	s.wrap("  ", append(items, "TYPE_PROXY_DIAG,", "TYPE_OTHER,", "TYPE_COUNT"))
 	most := 0
 	s.line("};\n\n/* The members of descriptors, in the order in which programs have them. */")
-	for _, e := range api.Events {
+	for _, e := range Events {
 		items = nil
 		for _, m := range e.Members {
 			if m.Name != "" {
-				items = append(items, api.Macro(e.Name)+"_"+m.Name+",")
+				items = append(items, Macro(e.Name)+"_"+m.Name+",")
 			}
 		}
 		if most = max(most, len(items)); len(items) > 0 {
@@ -72,14 +70,14 @@ func hostTypes(s *source) {
 	s.line("enum { OTHER_type }; /* not a member: what the descriptor's type is to be */\n")
 	s.line("#define FIELD_MAX %d\n#define VERSION_COUNT %d\n#define STATE_COUNT %d /* states run from 0 to the one "+
 		"before; others are counted as this */",
-		most+1, len(api.Versions), len(api.States))
+		most+1, len(Versions), len(States))
 	s.line("\n#endif")
 }
 
 func bits(names []string) string {
 	var mask uint32
 	for _, n := range names {
-		mask |= 1 << api.Number(n)
+		mask |= 1 << Number(n)
 	}
 	return fmt.Sprintf("%#x", mask)
 }
@@ -87,7 +85,7 @@ func bits(names []string) string {
 // hostTables makes the tables of the replay host.
 func hostTables(s *source) {
 	s.line("#include \"layouts.h\"\n\nconst struct event_info event_info[TYPE_COUNT] = {")
-	for _, e := range api.Events {
+	for _, e := range Events {
 		items := []string{fmt.Sprintf(".name = \"%s\", .implied_by = %s,", e.Name, bits(e.Start))}
 		for _, flag := range []struct {
 			name string
@@ -100,7 +98,7 @@ func hostTables(s *source) {
 				items = append(items, "."+flag.name+" = true,")
 			}
 		}
-		s.line("  [TYPE_%s] = {", api.Macro(e.Name))
+		s.line("  [TYPE_%s] = {", Macro(e.Name))
 		s.wrap("    ", items)
 		items = []string{".fields = {"}
 		for _, m := range e.Members {
@@ -117,23 +115,23 @@ func hostTables(s *source) {
 	s.line("  [TYPE_OTHER] = { .name = \"?\", .fields = { { \"type\", FIELD_U64 } } },\n};\n\nconst char *const " +
 		"state_names[STATE_COUNT + 1] = {")
 	var items []string
-	for _, state := range api.States {
+	for _, state := range States {
 		items = append(items, fmt.Sprintf("%q,", state.Name))
 	}
 	s.wrap("  ", append(items, `"?",`))
 	s.line("};\n\nconst struct layout layouts[VERSION_COUNT] = {")
-	for i := len(api.Versions) - 1; i >= 0; i-- {
-		hostLayout(s, api.Versions[i], false)
+	for i := len(Versions) - 1; i >= 0; i-- {
+		hostLayout(s, Versions[i], false)
 		s.line(",")
 	}
 	s.line("};\n\nconst struct layout layout_rccl_v6 =")
-	hostLayout(s, api.Versions[5], true)
+	hostLayout(s, Versions[5], true)
 	s.line(";")
 }
 
-func hostLayout(s *source, v api.Version, rccl bool) {
-	last, args, types := 0, v.Args, fmt.Sprintf("%#x", api.Known(v.Number))
-	for i, state := range api.States {
+func hostLayout(s *source, v Version, rccl bool) {
+	last, args, types := 0, v.Args, fmt.Sprintf("%#x", Known(v.Number))
+	for i, state := range States {
 		if state.Since <= v.Number {
 			last = i
 		}
@@ -150,18 +148,18 @@ func hostLayout(s *source, v api.Version, rccl bool) {
 	}
 	s.line("  { %d, %d, \"ncclProfiler_v%[1]d\", %[3]d, %d, %d, %s, %s, %d, %t, {", v.Number, v.Minor(), v.Descr, args,
 		v.Type, init, types, last, v.Number == 1)
-	for _, e := range api.Events {
+	for _, e := range Events {
 		var items []string
 		for _, m := range e.Members {
 			if p, ok := m.Place(v.Number); ok && v.Number >= e.Since {
-				items = append(items, fmt.Sprintf("[%s_%s] = %d,", api.Macro(e.Name), m.Name, p.Offset))
+				items = append(items, fmt.Sprintf("[%s_%s] = %d,", Macro(e.Name), m.Name, p.Offset))
 			} else if m.RCCL && rccl {
-				items = append(items, fmt.Sprintf("[%s_%s] = %d,", api.Macro(e.Name), m.Name, m.At[0].Offset))
+				items = append(items, fmt.Sprintf("[%s_%s] = %d,", Macro(e.Name), m.Name, m.At[0].Offset))
 			}
 		}
 		if len(items) > 0 {
 			items[len(items)-1] = strings.TrimSuffix(items[len(items)-1], ",") + " },"
-			s.wrap("    ", append([]string{fmt.Sprintf("[TYPE_%s] = {", api.Macro(e.Name))}, items...))
+			s.wrap("    ", append([]string{fmt.Sprintf("[TYPE_%s] = {", Macro(e.Name))}, items...))
 		}
 	}
 	s.Truncate(s.Len() - 1)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate makes what C, Go's constants, docs/nccl-profiler-api.md and plugin/api/layouts.md have from the
-// table of package api. It is run by go generate in plugin/api and writes below the folder of the repository.
+// Command generate makes what C, Go, docs/nccl-profiler-api.md and plugin/api/layouts.md have of NCCL's profiler API
+// from one table (table.go): the versions, the event types with the members of their descriptors, where each version
+// has them, what of them the plugin records, and the states. It is run by go generate and writes below the folder of the repository.
 package main
 
 import (
@@ -51,6 +52,7 @@ var files = []file{
 	{"plugin/api_check.c", "", check},
 	{"plugin/api_records.h", "", records},
 	{"plugin/api_fill.h", "", fill},
+	{"plugin/api/zz_table.go", "", runtime},
 	{"plugin/shm/zz_events.go", "", mirror},
 	{"internal/replay/descriptor/zz_events.go", "", descriptors},
 	{"internal/replay/host/api.h", "", hostTypes},
@@ -72,7 +74,7 @@ func (f *file) text(old string) (string, error) {
 			comment = [2]string{"// ", ""}
 		}
 		s.line("%sSPDX-License-Identifier: Apache-2.0%s", comment[0], comment[1])
-		s.line("%sCode generated from plugin/api/table.go by make generate; DO NOT EDIT.%s", comment[0], comment[1])
+		s.line("%sCode generated from plugin/api/generate/table.go by make generate; DO NOT EDIT.%s", comment[0], comment[1])
 	}
 	f.make(&s)
 	if f.section == "" {

@@ -27,12 +27,12 @@ import (
 var byHand = []struct {
 	file, old, new string // old "": a file of its own
 }{
-	{"plugin/api/table.go", "const Layout = ", "const Layout = 1"},
-	{"plugin/api/table.go", "}\n\n// at gives places",
+	{"plugin/api/generate/table.go", "const Layout = ", "const Layout = 1"},
+	{"plugin/api/generate/table.go", "}\n\n// at gives places",
 		"\t{8, \"2.33.1\", \"made up\", 144, 8, 8, initID},\n}\n\n// at gives places"},
-	{"plugin/api/table.go", "At: at(7, 128), Doc: tagDoc},\n", "At: at(7, 128), Doc: tagDoc},\n" +
+	{"plugin/api/generate/table.go", "At: at(7, 128), Doc: tagDoc},\n", "At: at(7, 128), Doc: tagDoc},\n" +
 		"\t\t\t{Name: \"deadline\", Kind: U64, Go: \"Deadline\", At: at(8, 136)},\n"},
-	{"plugin/api/table.go", "}\n\n// States are", `	{
+	{"plugin/api/generate/table.go", "}\n\n// States are", `	{
 		Name: "CeFence", Doc: "an order between copies of a CeColl", Member: "ceFence", Since: 8, Start: and("CeFence"), NeedsParent: true,
 		Preset: "all", Class: "CHANNEL", Depth: 6,
 		Members: []Member{
@@ -43,7 +43,7 @@ var byHand = []struct {
 }
 
 // States are`},
-	{"plugin/api/table.go", "\"RCCL's version 6: ProxyDiagUpdate\"},\n",
+	{"plugin/api/generate/table.go", "\"RCCL's version 6: ProxyDiagUpdate\"},\n",
 		"\"RCCL's version 6: ProxyDiagUpdate\"},\n\t{\"CeFenceReached\", 8, TransSize, \"\"},\n"},
 	{"plugin/vtable_v8.c", "",
 		"/* SPDX-License-Identifier: Apache-2.0 */\n#include \"api_versions.h\"\n\n#define VERSION 8\n" +

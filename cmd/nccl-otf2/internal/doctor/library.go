@@ -111,7 +111,7 @@ func newestProfiler(version string) int {
 	}
 	newest := 0
 	for _, v := range api.Versions {
-		if minor >= v.Minor() {
+		if minor >= v.Minor {
 			newest = v.Number
 		}
 	}
@@ -122,7 +122,7 @@ func newestProfiler(version string) int {
 func releaseWith(version int) string {
 	for _, v := range api.Versions {
 		if v.Number >= version {
-			return fmt.Sprintf("2.%d", v.Minor())
+			return fmt.Sprintf("2.%d", v.Minor)
 		}
 	}
 	return "a release"
