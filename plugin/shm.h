@@ -8,8 +8,8 @@
  * settings, and answers to requests. Nothing in here is a pointer, so the memory means the same in
  * both processes, and in a file (spool.h writes the same bytes).
  *
- * The Go mirror is plugin/shm/layout.go; a test compares every size and offset below with what the
- * C compiler says. Change both, and Layout in plugin/api/generate/table.go, together.
+ * The Go mirror, plugin/shm/zz_layout.go, is generated from this file by `make generate`; a test compares every size
+ * and offset in it with what the C compiler says. Change Layout in plugin/api/generate/table.go with this file.
  *
  * Byte order is the machine's: both sides run on one machine, and spool files are converted on a
  * machine of the same kind. All sizes are in bytes, all ticks in units of the header's clock.
@@ -171,7 +171,7 @@ struct ncclotf2_header {
   uint32_t pid;                /* as the process itself sees it */
   uint32_t tag;
   uint64_t pid_start;          /* field 22 of /proc/self/stat */
-  uint32_t clock_source;
+  uint32_t clock_source;       /* enum ncclotf2_clock_source */
   uint32_t api_version;        /* NCCL profiler API that was taken: 1 … 7 */
   uint64_t clock_hz;           /* ticks per second if known exactly, else 0 */
   struct ncclotf2_clock_tuple created;

@@ -252,7 +252,7 @@ func (l *liveRing) goAhead(ring *Ring) {
 func (m *Memory) describe(b *Backlog, clock ClockTuple) error {
 	if b.header == 0 || clock.Raw-b.header >= headerPeriod {
 		h := m.Header()
-		if _, err := b.frame(frameHeaderKind, 0, 0, unsafe.Slice((*byte)(unsafe.Pointer(&h)), headerSize)); err != nil {
+		if _, err := b.frame(frameHeaderKind, 0, 0, unsafe.Slice((*byte)(unsafe.Pointer(&h)), HeaderSize)); err != nil {
 			return err
 		}
 		b.header = clock.Raw

@@ -119,7 +119,7 @@ func TestLayoutMatchesC(t *testing.T) {
 		"NCCLOTF2_FRAME_STRINGS": frameStrings,
 		"NCCLOTF2_FRAME_RING":    frameRing, "NCCLOTF2_FRAME_CLOCK": frameClock, "NCCLOTF2_FRAME_END": frameEnd,
 		"NCCLOTF2_FRAME_FAILED":          frameFailed,
-		"sizeof(struct ncclotf2_header)": headerSize, "sizeof(struct ncclotf2_ring)": ringSize,
+		"sizeof(struct ncclotf2_header)": HeaderSize, "sizeof(struct ncclotf2_ring)": ringSize,
 		"sizeof(struct ncclotf2_comm)": commSize, "sizeof(struct ncclotf2_frame)": frameHeadSize,
 		"sizeof(struct ncclotf2_chunk)": ChunkHead, "sizeof(struct ncclotf2_record)": Unit,
 	}

@@ -56,7 +56,7 @@ func Map(fd int) (*Memory, error) {
 // ReadHeader reads the header of a file that holds such memory.
 func ReadHeader(file io.ReaderAt) (Header, error) {
 	var h Header
-	if _, err := file.ReadAt((*[headerSize]byte)(unsafe.Pointer(&h))[:], 0); err != nil {
+	if _, err := file.ReadAt((*[HeaderSize]byte)(unsafe.Pointer(&h))[:], 0); err != nil {
 		return Header{}, fmt.Errorf("%w: header: %v", ErrCorrupt, err)
 	}
 	return h, h.check()
@@ -87,7 +87,7 @@ func mapFile(file *os.File) (*Memory, error) {
 		{"strings", h.StringOffset, StringSize, 8, true},
 		{"chunks", h.ChunkOffset, ChunkSize * uint64(h.ChunkCount), PageSize, true},
 	} {
-		if t.size == 0 || t.offset%t.align != 0 || t.offset < headerSize ||
+		if t.size == 0 || t.offset%t.align != 0 || t.offset < HeaderSize ||
 			t.offset > h.TotalSize || t.size > h.TotalSize-t.offset {
 			return nil, fmt.Errorf("%w: %s at %d, %d bytes, of %d", ErrCorrupt, t.name, t.offset, t.size, h.TotalSize)
 		}

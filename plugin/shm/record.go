@@ -45,39 +45,11 @@ func KnownTypes(apiVersion int) uint32 { return api.Known(apiVersion) }
 // RecordKind says what a record is about.
 type RecordKind uint8
 
-// Record kinds of plugin/shm.h.
-const (
-	RecordThread   RecordKind = 1 // first in a ring, and again whenever its owner changes
-	RecordStart    RecordKind = 2
-	RecordStop     RecordKind = 3
-	RecordState    RecordKind = 4
-	RecordInit     RecordKind = 5 // Aux: communicator index
-	RecordFinalize RecordKind = 6 // Aux: communicator index
-	RecordMark     RecordKind = 7 // the application's own; Mark, MarkText
-	RecordEdge     RecordKind = 8 // Aux: communicator index; Arg: ordinal of the first operation that is chosen
-	// otherwise than those before it; FlagInside: from here on they are recorded
-	// record mode; Handle: the event started next in this ring; Arg: what *eHandle held before
-	RecordBefore RecordKind = 9
-
-	RecordCupti      RecordKind = 10 // an activity record of CUPTI's: Activity, ActivityName; Arg: cuptiGetVersion
-	RecordCuptiClock RecordKind = 11 // Handle: cuptiGetTimestamp at Ticks; Arg: how many ticks reading it took; Real
-
-	RecordScorepThread RecordKind = 12 // Aux: tid; Arg: number of a Score-P location that it recorded at
-	RecordMask         RecordKind = 13 // Aux: the requested types that NCCL reports now; Arg: those before
-)
-
 var recordKindNames = [...]string{"", "Thread", "Start", "Stop", "State", "Init", "Finalize", "Mark", "Edge", "Before",
 	"Cupti", "CuptiClock", "ScorepThread", "Mask"}
 
 // Mark is what a RecordMark says.
 type Mark uint8
-
-// Marks of plugin/shm.h.
-const (
-	MarkPhaseBegin Mark = 0
-	MarkPhaseEnd   Mark = 1 // without text
-	MarkPoint      Mark = 2
-)
 
 // String is the kind in a word.
 func (k RecordKind) String() string {
@@ -89,20 +61,6 @@ func (k RecordKind) String() string {
 
 // RecordFlags are bits of a record; each is defined for the types named.
 type RecordFlags uint8
-
-// Record flags of plugin/shm.h.
-const (
-	FlagGraph           RecordFlags = 1  // graphCaptured
-	FlagHasArg          RecordFlags = 2  // STATE: NCCL passed an argument that this state defines
-	FlagSym             RecordFlags = 4  // Coll: isSymColl (API v7)
-	FlagSend            RecordFlags = 8  // ProxyOp: isSend; NetPlugin socket: op is send
-	FlagComplete        RecordFlags = 16 // CeSync: isComplete; CeColl: intraBatchSync; CeBatch: useIntraSync
-	FlagKnownNet        RecordFlags = 32 // NetPlugin: the descriptor was of a known kind and was read
-	FlagUnknownChannels RecordFlags = 64 // P2p: the number of channels is not known (API v4)
-
-	FlagInside RecordFlags = 1 // RecordEdge: operations are recorded from here on
-	FlagReplay RecordFlags = 2 // RecordEdge: the ordinal counts what replayed graphs bring; else calls
-)
 
 // FlagsByName are the flags that stand for members of descriptors, by the names that plugin/api has for them.
 var FlagsByName = map[string]RecordFlags{"GRAPH": FlagGraph, "SYM": FlagSym, "SEND": FlagSend, "COMPLETE": FlagComplete}

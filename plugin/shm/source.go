@@ -128,10 +128,10 @@ func (h *Header) check() error {
 	if h.Magic != Magic {
 		return fmt.Errorf("%w: magic %#x, want %#x", ErrCorrupt, h.Magic, uint64(Magic))
 	}
-	if h.Version != Version || h.HeaderSize != headerSize {
+	if h.Version != Version || h.HeaderSize != HeaderSize {
 		return fmt.Errorf(
 			"%w: layout version %d with a header of %d bytes; this program reads version %d with %d bytes",
-			ErrCorrupt, h.Version, h.HeaderSize, Version, headerSize)
+			ErrCorrupt, h.Version, h.HeaderSize, Version, HeaderSize)
 	}
 	return nil
 }

@@ -212,7 +212,7 @@ func (s *Spool) stop(err error, reason string) (uint32, error) {
 func (s *Spool) apply(f *frameHeader, body []byte) (reason string) {
 	switch f.Kind {
 	case frameHeaderKind, frameFailed:
-		if len(body) != headerSize {
+		if len(body) != HeaderSize {
 			return fmt.Sprintf("a header frame of %d bytes", len(body))
 		}
 		h := *(*Header)(unsafe.Pointer(unsafe.SliceData(body)))

@@ -33,7 +33,7 @@ func NewSpoolWriter(w io.Writer, h *Header) *SpoolWriter {
 	s := &SpoolWriter{w: w, ids: make(map[string]uint32)}
 	header := *h
 	header.Magic, header.Version, header.HeaderSize = Magic, Version, HeaderSize
-	s.frame(frameHeaderKind, 0, 0, unsafe.Slice((*byte)(unsafe.Pointer(&header)), headerSize))
+	s.frame(frameHeaderKind, 0, 0, unsafe.Slice((*byte)(unsafe.Pointer(&header)), HeaderSize))
 	return s
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate makes what C, Go, docs/nccl-profiler-api.md and plugin/api/layouts.md have of NCCL's profiler API
-// from one table (table.go): the versions, the event types with the members of their descriptors, where each version
-// has them, what of them the plugin records, and the states. It is run by go generate and writes below the folder of the repository.
+// from one table (table.go), the versions, the event types with the members of their descriptors, where each version
+// has them, what of them the plugin records, and the states; and Go's mirror of plugin/shm.h from that. It is run by go generate and writes below the folder of the repository.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 			fmt.Fprintln(os.Stderr, "generate:", err)
 			os.Exit(1)
 		}
-		text, err := f.text(string(old))
+		text, err := f.text(os.Args[2], string(old))
 		if err == nil {
 			err = os.WriteFile(path, []byte(text), 0o666)
 		}
@@ -54,6 +54,7 @@ var files = []file{
 	{"plugin/api_fill.h", "", fill},
 	{"plugin/api/zz_table.go", "", runtime},
 	{"plugin/shm/zz_events.go", "", mirror},
+	{shmMirror, "", layouts},
 	{"internal/replay/descriptor/zz_events.go", "", descriptors},
 	{"internal/replay/host/api.h", "", hostTypes},
 	{"internal/replay/host/api.c", "", hostTables},
@@ -65,16 +66,20 @@ var files = []file{
 
 const page = "docs/nccl-profiler-api.md"
 
-// text is what the file ought to be, which is old now.
-func (f *file) text(old string) (string, error) {
-	var s source
+// text is what the file ought to be, which is old now, in the repository at root.
+func (f *file) text(root, old string) (string, error) {
+	s := source{root: root}
 	if f.section == "" {
 		comment := [2]string{"/* ", " */"}
 		if strings.HasSuffix(f.path, ".go") {
 			comment = [2]string{"// ", ""}
 		}
 		s.line("%sSPDX-License-Identifier: Apache-2.0%s", comment[0], comment[1])
-		s.line("%sCode generated from plugin/api/generate/table.go by make generate; DO NOT EDIT.%s", comment[0], comment[1])
+		from := "plugin/api/generate/table.go"
+		if f.path == shmMirror {
+			from = shmHeader
+		}
+		s.line("%sCode generated from %s by make generate; DO NOT EDIT.%s", comment[0], from, comment[1])
 	}
 	f.make(&s)
 	if f.section == "" {
@@ -95,7 +100,19 @@ func (f *file) text(old string) (string, error) {
 }
 
 // source is text that is being made.
-type source struct{ bytes.Buffer }
+type source struct {
+	bytes.Buffer
+	root string // of the repository
+}
+
+// read is the text of a file that others are made of.
+func (s *source) read(path string) string {
+	text, err := os.ReadFile(filepath.Join(s.root, path))
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
 
 func (s *source) line(format string, args ...any) { fmt.Fprintf(&s.Buffer, format+"\n", args...) }
 
