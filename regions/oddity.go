@@ -14,61 +14,6 @@ import (
 // oddity is a kind of event or condition that should not occur, for example the stop of an event that is not open.
 type oddity int
 
-const (
-	oddStrayStop           oddity = iota // stop of an event that is not open
-	oddStrayState                        // state of an event that is not open
-	oddLateChild                         // KernelCh whose operation was written already or is not known
-	oddForeign                           // event whose context is not a communicator's
-	oddUnfinishedCall                    // GroupApi or CeColl without stop
-	oddIncompleteOperation               // operation written before all its children had ended
-	oddImplausible                       // plan with impossible GPU times
-	oddDroppedMessage                    // P2pApi without P2p: NCCL dropped a message to oneself
-	oddUnknownFunction                   // operation of a function not known here
-	oddLateRecord                        // record that came after later ones had been taken
-	oddAfterFinalize                     // event of a communicator rank that was finalized: not drawn
-	// operation drawn without its communicator: its size was never reported (API v1 … v3)
-	oddUnknownCommSize
-	// plan that NCCL reported at its capture and will not report at its replays: not drawn
-	oddCaptureOnly
-	oddForgottenCall // captured call dropped: too many were kept for replays
-	// ProxyStep started again before it was posted; the earlier start does not count
-	oddRepeatedStep
-	oddUnstoppedStep  // ProxyStep that NCCL went past without stopping it
-	oddForgottenEvent // ProxyOp, ProxyStep, KernelCh or NetPlugin dropped: too many were open
-	// transfer, message or collective whose peer or root is not a known rank of the communicator: no record of it
-	oddUnplacedTransfer
-	oddUnsizedTransfer    // transfer whose size NCCL did not report: no RmaPut
-	oddNetStop            // NetPlugin stopped that is not open: InfiniBand requests are stopped twice
-	oddUnknownNet         // NetPlugin with a descriptor of a kind not known
-	oddImplausibleChannel // KernelCh interval left out of its channel's row, with its plan's
-	oddStrayPhaseEnd      // end of an application phase where none is open
-	oddUnfinishedPhase    // application phase that was not ended
-	// application phase that began or ended inside an NCCL group only: moved to the group's end
-	oddCrossingPhase
-	oddDeepPhase   // application phase inside too many others: not drawn
-	oddTimesDiffer // plan whose kernel ran at other times by NCCL's stamps than by CUPTI
-	oddMaskChanged // change of NCCL's activation mask by RAS, not by the plugin
-	// operation written before its GPU's clock was known well: too many waited
-	oddShortHold
-	oddNoRow // event that needed one row more than maxRows
-	numOddities
-)
-
-// OddityCaptureOnly counts plans that NCCL reported at their capture in a CUDA graph, and whose replays it does not
-// report.
-const OddityCaptureOnly = "CAPTURE_ONLY_PLANS"
-
-// oddityNames are the keys of description.Counts.Oddities and the last parts of the archive's properties.
-var oddityNames = [numOddities]string{
-	"STRAY_STOPS", "STRAY_STATES", "LATE_CHILDREN", "FOREIGN_CONTEXTS", "UNFINISHED_CALLS",
-	"INCOMPLETE_OPERATIONS", "IMPLAUSIBLE_GPU_TIMES", "DROPPED_MESSAGES", "UNKNOWN_FUNCTIONS", "LATE_RECORDS",
-	"AFTER_FINALIZE", "UNKNOWN_COMM_SIZE", OddityCaptureOnly, "FORGOTTEN_CALLS",
-	"REPEATED_STEPS", "UNSTOPPED_STEPS", "FORGOTTEN_EVENTS", "UNPLACED_TRANSFERS", "UNSIZED_TRANSFERS",
-	"REPEATED_NET_STOPS", "UNKNOWN_NET_EVENTS", "IMPLAUSIBLE_CHANNEL_TIMES",
-	"STRAY_PHASE_ENDS", "UNFINISHED_PHASES", "CROSSING_PHASES", "DEEP_PHASES",
-	"GPU_TIMES_DIFFER", "MASK_CHANGED_BY_RAS", "SHORT_HOLDS", "NO_ROW",
-}
-
 // nonZero maps names to the counts that are not 0.
 func nonZero(counts []uint64, names []string) map[string]uint64 {
 	out := make(map[string]uint64)
