@@ -222,7 +222,7 @@ func (l *defLayout) append(b []byte, p *defPrinter, v reflect.Value) []byte {
 	return append(b, l.tail...)
 }
 
-func (p *defPrinter) str(ref otf2.StringRef) string { return p.names.ref(spaceString, uint64(ref)) }
+func (p *defPrinter) str(ref otf2.StringRef) string { return p.names.ref(otf2.DefString, uint64(ref)) }
 
 func enum(name string, v uint64) string { return string(appendEnum(nil, name, v)) }
 
@@ -299,13 +299,13 @@ func (p *defPrinter) valueType(v *otf2.MetricMember) string {
 
 func (p *defPrinter) metricMembers(v *otf2.MetricClass) string {
 	return list("Member", len(v.Members), func(i int) string {
-		return p.names.ref(spaceMetricMember, uint64(v.Members[i]))
+		return p.names.ref(otf2.DefMetricMember, uint64(v.Members[i]))
 	})
 }
 
 func (p *defPrinter) dimensions(v *otf2.CartTopology) string {
 	n := len(v.CartDimensions)
-	all := join(n, func(i int) string { return p.names.ref(spaceCartDimension, uint64(v.CartDimensions[i])) })
+	all := join(n, func(i int) string { return p.names.ref(otf2.DefCartDimension, uint64(v.CartDimensions[i])) })
 	return strconv.Itoa(n) + plural(" Dimension", uint64(n)) + ": (" + all + ")"
 }
 
@@ -323,10 +323,10 @@ func (p *defPrinter) coordinates(v *otf2.CartCoordinate) string {
 		join(n, func(i int) string { return strconv.FormatUint(uint64(v.Coordinates[i]), 10) }) + ")"
 }
 
-// spaceOfMember are the id spaces of what groups hold, where it is definitions.
-var spaceOfMember = map[otf2.GroupType]space{
-	otf2.GroupTypeLocations: spaceLocation, otf2.GroupTypeCommLocations: spaceLocation,
-	otf2.GroupTypeRegions: spaceRegion, otf2.GroupTypeMetric: spaceMetricMember,
+// kindOfMember are the kinds of what groups hold, where it is definitions.
+var kindOfMember = map[otf2.GroupType]otf2.DefKind{
+	otf2.GroupTypeLocations: otf2.DefLocation, otf2.GroupTypeCommLocations: otf2.DefLocation,
+	otf2.GroupTypeRegions: otf2.DefRegion, otf2.GroupTypeMetric: otf2.DefMetricMember,
 }
 
 func (p *defPrinter) groupMembers(v *otf2.Group) string {
@@ -336,8 +336,8 @@ func (p *defPrinter) groupMembers(v *otf2.Group) string {
 // member is what a group holds at an index.
 func (p *defPrinter) member(v *otf2.Group, i int) string {
 	id := v.Members[i]
-	if s, isRef := spaceOfMember[v.Type]; isRef {
-		return p.names.ref(s, id)
+	if kind, isRef := kindOfMember[v.Type]; isRef {
+		return p.names.ref(kind, id)
 	}
 	if v.Type == otf2.GroupTypeCommGroup {
 		name := "INVALID"
@@ -346,7 +346,7 @@ func (p *defPrinter) member(v *otf2.Group, i int) string {
 			rank = uint64(i) // 3.2 names the location of the rank in place of the member's
 		}
 		if world := p.names.world[v.Paradigm]; world != nil && rank < uint64(len(world.Members)) {
-			name = p.names.ref(spaceLocation, world.Members[rank])
+			name = p.names.ref(otf2.DefLocation, world.Members[rank])
 		}
 		return strconv.FormatUint(id, 10) + " (" + name + ")"
 	}
@@ -356,16 +356,16 @@ func (p *defPrinter) member(v *otf2.Group, i int) string {
 	return strconv.FormatUint(id, 10)
 }
 
-// spaceOfScope are the id spaces of what metrics are of.
-var spaceOfScope = map[otf2.MetricScope]space{
-	otf2.MetricScopeLocation: spaceLocation, otf2.MetricScopeLocationGroup: spaceLocationGroup,
-	otf2.MetricScopeSystemTreeNode: spaceSystemTreeNode, otf2.MetricScopeGroup: spaceGroup,
+// kindOfScope are the kinds of what metrics are of.
+var kindOfScope = map[otf2.MetricScope]otf2.DefKind{
+	otf2.MetricScopeLocation: otf2.DefLocation, otf2.MetricScopeLocationGroup: otf2.DefLocationGroup,
+	otf2.MetricScopeSystemTreeNode: otf2.DefSystemTreeNode, otf2.MetricScopeGroup: otf2.DefGroup,
 }
 
 // scope names the scope of a metric instance.
 func (p *defPrinter) scope(v *otf2.MetricInstance) string {
-	if s, isRef := spaceOfScope[v.MetricScope]; isRef {
-		return p.names.ref(s, v.Scope)
+	if kind, isRef := kindOfScope[v.MetricScope]; isRef {
+		return p.names.ref(kind, v.Scope)
 	}
 	return strconv.FormatUint(v.Scope, 10)
 }

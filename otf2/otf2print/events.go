@@ -189,7 +189,7 @@ func (p *Printer) callers(b []byte, e *otf2.Event) []byte {
 		default:
 			b = append(b, ' ')
 		}
-		b = append(p.names.appendRef(b, spaceCallingContext, uint64(ref)), '\n')
+		b = append(p.names.appendRef(b, otf2.DefCallingContext, uint64(ref)), '\n')
 		if c == nil || int(i) > len(p.names.defs.CallingContexts) { // the second: a circle
 			break
 		}
@@ -245,7 +245,7 @@ func (p *Printer) finish(b []byte, attributes []otf2.AttributeValue) []byte {
 			if i > 0 {
 				b = append(b, ", "...)
 			}
-			b = p.names.appendRef(append(b, '('), spaceAttribute, uint64(v.ID))
+			b = p.names.appendRef(append(b, '('), otf2.DefAttribute, uint64(v.ID))
 			b = appendEnum(append(b, "; "...), "Type", uint64(v.Type))
 			b = p.names.appendValue(append(b, "; "...), v.Type, v.Value())
 			b = append(b, ')')
@@ -258,7 +258,7 @@ func (p *Printer) finish(b []byte, attributes []otf2.AttributeValue) []byte {
 
 // metric writes the fields of a Metric: metric, number of values, then type and value of each.
 func (p *Printer) metric(b []byte, args []uint64) []byte {
-	b = p.names.appendRef(append(b, "Metric: "...), spaceMetric, args[0])
+	b = p.names.appendRef(append(b, "Metric: "...), metricKind, args[0])
 	b = strconv.AppendUint(append(b, ", "...), args[1], 10)
 	b = append(b, plural(" Value", args[1])...)
 	members := p.names.metricMembers(otf2.MetricRef(args[0]))
@@ -266,7 +266,7 @@ func (p *Printer) metric(b []byte, args []uint64) []byte {
 		b = append(b, separator(i)...)
 		b = append(b, '(')
 		if i < len(members) {
-			b = p.names.appendRef(b, spaceMetricMember, uint64(members[i]))
+			b = p.names.appendRef(b, otf2.DefMetricMember, uint64(members[i]))
 		} else {
 			b = append(b, "INVALID"...)
 		}
@@ -285,11 +285,11 @@ func (p *Printer) metric(b []byte, args []uint64) []byte {
 
 // program writes the fields of a ProgramBegin.
 func (p *Printer) program(b []byte, args []uint64) []byte {
-	b = p.names.appendRef(append(b, "Name: "...), spaceString, args[0])
+	b = p.names.appendRef(append(b, "Name: "...), otf2.DefString, args[0])
 	b = strconv.AppendUint(append(b, ", "...), args[1], 10)
 	b = append(b, plural(" Argument", args[1])...)
 	for i, arg := range args[2:] {
-		b = p.names.appendRef(append(b, separator(i)...), spaceString, arg)
+		b = p.names.appendRef(append(b, separator(i)...), otf2.DefString, arg)
 	}
 	return b
 }

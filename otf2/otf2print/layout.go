@@ -144,11 +144,11 @@ type piece struct {
 	text  string
 	arg   int // index of the field's argument
 	form  form
-	space space  // formRef
-	enum  string // formEnum, formFlags
-	other int    // formRank, formWindowRank: argument that names the communicator or window
-	words []word // of formNumber and formSigned: what some values are called
-	roots bool   // a rank that may be one of the CollectiveRoot constants
+	kind  otf2.DefKind // formRef
+	enum  string       // formEnum, formFlags
+	other int          // formRank, formWindowRank: argument that names the communicator or window
+	words []word       // of formNumber and formSigned: what some values are called
+	roots bool         // a rank that may be one of the CollectiveRoot constants
 }
 
 // word stands for a value.
@@ -246,13 +246,13 @@ func newLayout(record, upper string, fields []otf2.Field, as otf2.Version) *layo
 
 // pieceOf says how a field is written by its type alone.
 func pieceOf(f *otf2.Field) (p piece) {
-	switch s, isRef := spaceOf[f.Type]; {
+	switch kind, isRef := kindsByName[f.Type]; {
 	case f.Type == "Timestamp":
 		p.form = formTime
 	case f.Type == "Paradigm":
 		p.form = formParadigm
 	case isRef:
-		p.form, p.space = formRef, s
+		p.form, p.kind = formRef, kind
 	case isFlags(f.Type):
 		p.form, p.enum = formFlags, f.Type
 	case f.Type != "":
@@ -293,7 +293,7 @@ func (p *piece) append(b []byte, n *names, at otf2.LocationRef, args []uint64) [
 	case formTime:
 		return appendTime(b, v, n.epoch)
 	case formRef:
-		return n.appendRef(b, p.space, v)
+		return n.appendRef(b, p.kind, v)
 	case formEnum:
 		return appendEnum(b, p.enum, v)
 	case formFlags:

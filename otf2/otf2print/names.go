@@ -11,57 +11,26 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// space is an id space of definitions.
-type space uint8
-
+// The names of definitions are kept by kind and id. Ids are unique in a kind, except that three pairs of kinds share
+// theirs.
 const (
-	spaceString space = iota
-	spaceAttribute
-	spaceSystemTreeNode
-	spaceLocationGroup
-	spaceLocation
-	spaceRegion
-	spaceCallsite
-	spaceCallpath
-	spaceGroup
-	spaceMetric
-	spaceMetricMember
-	spaceComm
-	spaceParameter
-	spaceRmaWin
-	spaceCartDimension
-	spaceCartTopology
-	spaceSourceCodeLocation
-	spaceCallingContext
-	spaceInterruptGenerator
-	spaceIoFile
-	spaceIoHandle
-	spaceIoParadigm
-	spaces
+	metricKind = otf2.DefMetricClass   // also of instances
+	ioFileKind = otf2.DefIoRegularFile // also of directories
+	commKind   = otf2.DefComm          // also of inter-communicators
 )
 
-// spaceOf finds the id space of a field by its type.
-var spaceOf = map[string]space{
-	"StringRef": spaceString, "AttributeRef": spaceAttribute, "SystemTreeNodeRef": spaceSystemTreeNode,
-	"LocationGroupRef": spaceLocationGroup, "LocationRef": spaceLocation, "RegionRef": spaceRegion,
-	"CallsiteRef": spaceCallsite, "CallpathRef": spaceCallpath, "GroupRef": spaceGroup, "MetricRef": spaceMetric,
-	"MetricMemberRef": spaceMetricMember, "CommRef": spaceComm, "ParameterRef": spaceParameter,
-	"RmaWinRef":        spaceRmaWin,
-	"CartDimensionRef": spaceCartDimension, "CartTopologyRef": spaceCartTopology,
-	"SourceCodeLocationRef": spaceSourceCodeLocation, "CallingContextRef": spaceCallingContext,
-	"InterruptGeneratorRef": spaceInterruptGenerator, "IoFileRef": spaceIoFile, "IoHandleRef": spaceIoHandle,
-	"IoParadigmRef": spaceIoParadigm,
-}
-
-// spaceOfType finds the id space of an attribute value's type.
-var spaceOfType = map[otf2.Type]space{
-	otf2.TypeString: spaceString, otf2.TypeAttribute: spaceAttribute, otf2.TypeLocation: spaceLocation,
-	otf2.TypeRegion: spaceRegion, otf2.TypeGroup: spaceGroup, otf2.TypeMetric: spaceMetric, otf2.TypeComm: spaceComm,
-	otf2.TypeParameter: spaceParameter, otf2.TypeRmaWin: spaceRmaWin,
-	otf2.TypeSourceCodeLocation: spaceSourceCodeLocation, otf2.TypeCallingContext: spaceCallingContext,
-	otf2.TypeInterruptGenerator: spaceInterruptGenerator, otf2.TypeIoFile: spaceIoFile,
-	otf2.TypeIoHandle: spaceIoHandle, otf2.TypeLocationGroup: spaceLocationGroup,
-}
+// kindsByName finds the kind of definitions that a field or a value refers to, by the name of the field's type
+// (RmaWinRef) or by OTF2's name of the value's type (RMA_WIN).
+var kindsByName = func() map[string]otf2.DefKind {
+	kinds := map[string]otf2.DefKind{"MetricRef": metricKind, "METRIC": metricKind, "IoFileRef": ioFileKind,
+		"IO_FILE": ioFileKind}
+	for id := range 256 {
+		if kind := otf2.DefKind(id); kind.Known() {
+			kinds[kind.String()+"Ref"], kinds[kind.UpperName()] = kind, kind
+		}
+	}
+	return kinds
+}()
 
 // entry is a definition's name; known ones may have none.
 type entry struct {
@@ -69,7 +38,7 @@ type entry struct {
 	name         string
 }
 
-// table holds the names of one id space, small ids in a list.
+// table holds the names of one kind of definitions, small ids in a list.
 type table struct {
 	list []entry
 	more map[uint64]entry
@@ -102,7 +71,7 @@ func (t *table) set(id uint64, e entry) {
 type names struct {
 	defs      *otf2.Definitions
 	values    map[string]reflect.Value // see definitionValues
-	tables    [spaces]table
+	tables    [256]table               // by kind
 	paradigms map[otf2.Paradigm]string
 	world     map[otf2.Paradigm]*otf2.Group // COMM_LOCATIONS by paradigm
 	epoch     uint64                        // subtracted from times among the fields
@@ -114,20 +83,20 @@ func newNames(defs *otf2.Definitions, opts *Options) *names {
 		paradigms: map[otf2.Paradigm]string{}, world: map[otf2.Paradigm]*otf2.Group{}}
 }
 
-// undefined reports whether an id of the space is the undefined one.
-func undefined(s space, id uint64) bool {
-	if s == spaceLocation {
+// undefined reports whether an id of a kind of definitions is the undefined one.
+func undefined(kind otf2.DefKind, id uint64) bool {
+	if kind == otf2.DefLocation {
 		return id == uint64(otf2.UndefinedLocation)
 	}
 	return uint32(id) == 1<<32-1
 }
 
 // appendRef writes a reference: "name" <id>, or the id of a definition without name.
-func (n *names) appendRef(b []byte, s space, id uint64) []byte {
-	if undefined(s, id) {
+func (n *names) appendRef(b []byte, kind otf2.DefKind, id uint64) []byte {
+	if undefined(kind, id) {
 		return append(b, "UNDEFINED"...)
 	}
-	e := n.tables[s].get(id)
+	e := n.tables[kind].get(id)
 	switch {
 	case !e.known:
 		return appendInvalid(b, id)
@@ -153,20 +122,20 @@ func appendInvalid(b []byte, id uint64) []byte {
 	return append(b, '>')
 }
 
-func (n *names) ref(s space, id uint64) string { return string(n.appendRef(nil, s, id)) }
+func (n *names) ref(kind otf2.DefKind, id uint64) string { return string(n.appendRef(nil, kind, id)) }
 
 // raw is the bare name, empty if there is none.
-func (n *names) raw(s space, id uint64) string { return n.tables[s].get(id).name }
+func (n *names) raw(kind otf2.DefKind, id uint64) string { return n.tables[kind].get(id).name }
 
 // name defines id with the text of a string definition.
-func (n *names) name(s space, id uint64, str otf2.StringRef) {
-	e := n.tables[spaceString].get(uint64(str))
-	n.tables[s].set(id, entry{named: e.known && str != otf2.UndefinedString, name: e.name})
+func (n *names) name(kind otf2.DefKind, id uint64, str otf2.StringRef) {
+	e := n.tables[otf2.DefString].get(uint64(str))
+	n.tables[kind].set(id, entry{named: e.known && str != otf2.UndefinedString, name: e.name})
 }
 
 // call defines id with a composed name.
-func (n *names) call(s space, id uint64, name string) {
-	n.tables[s].set(id, entry{named: true, name: name})
+func (n *names) call(kind otf2.DefKind, id uint64, name string) {
+	n.tables[kind].set(id, entry{named: true, name: name})
 }
 
 // appendParadigm writes a paradigm by the name its definition gives it, else by OTF2's.
@@ -208,20 +177,11 @@ func appendFlags(b []byte, enum string, v uint64) []byte {
 	return append(b, '}')
 }
 
-// plainSpaces are the id spaces of kinds that are named by the string in their field Name, or have no names.
-var plainSpaces = map[otf2.DefKind]space{
-	otf2.DefIoParadigm: spaceIoParadigm, otf2.DefAttribute: spaceAttribute, otf2.DefLocationGroup: spaceLocationGroup,
-	otf2.DefLocation: spaceLocation, otf2.DefRegion: spaceRegion, otf2.DefMetricMember: spaceMetricMember,
-	otf2.DefComm: spaceComm, otf2.DefInterComm: spaceComm, otf2.DefParameter: spaceParameter,
-	otf2.DefRmaWin: spaceRmaWin, otf2.DefCartDimension: spaceCartDimension, otf2.DefCartTopology: spaceCartTopology,
-	otf2.DefInterruptGenerator: spaceInterruptGenerator, otf2.DefCallsite: spaceCallsite,
-	otf2.DefCallpath: spaceCallpath, otf2.DefMetricClass: spaceMetric, otf2.DefMetricInstance: spaceMetric,
-}
-
-// named says how definitions of other kinds get their names: most are composed of others' names.
+// named says how those definitions get their names that have other ones than their field Name: most are composed of
+// others' names.
 var named = map[otf2.DefKind]func(n *names, i int){
 	otf2.DefString: func(n *names, i int) {
-		n.call(spaceString, uint64(n.defs.Strings[i].Self), n.defs.Strings[i].Text)
+		n.call(otf2.DefString, uint64(n.defs.Strings[i].Self), n.defs.Strings[i].Text)
 	},
 	otf2.DefParadigm: func(n *names, i int) {
 		n.paradigms[n.defs.Paradigms[i].Paradigm] = n.text(n.defs.Paradigms[i].Name)
@@ -243,21 +203,35 @@ var named = map[otf2.DefKind]func(n *names, i int){
 func (n *names) add(kind otf2.DefKind, i int) {
 	if take := named[kind]; take != nil {
 		take(n, i)
-	} else if space, plain := plainSpaces[kind]; plain {
-		v, name := n.values[kind.String()].Index(i), otf2.UndefinedString
-		if f := v.FieldByName("Name"); f.IsValid() {
-			name = otf2.StringRef(f.Uint())
-		}
-		n.name(space, v.FieldByName("Self").Uint(), name)
+		return
 	}
+	all := n.values[kind.String()]
+	if all.Kind() != reflect.Slice {
+		return
+	}
+	v, name := all.Index(i), otf2.UndefinedString
+	self := v.FieldByName("Self")
+	if !self.IsValid() {
+		return
+	}
+	if f := v.FieldByName("Name"); f.IsValid() {
+		name = otf2.StringRef(f.Uint())
+	}
+	switch kind {
+	case otf2.DefMetricInstance:
+		kind = metricKind
+	case otf2.DefInterComm:
+		kind = commKind
+	}
+	n.name(kind, self.Uint(), name)
 }
 
 // text is what a string definition has, empty if there is none.
-func (n *names) text(ref otf2.StringRef) string { return n.raw(spaceString, uint64(ref)) }
+func (n *names) text(ref otf2.StringRef) string { return n.raw(otf2.DefString, uint64(ref)) }
 
 func (n *names) group(i int) {
 	g := &n.defs.Groups[i]
-	n.name(spaceGroup, uint64(g.Self), g.Name)
+	n.name(otf2.DefGroup, uint64(g.Self), g.Name)
 	if g.Type == otf2.GroupTypeCommLocations {
 		n.world[g.Paradigm] = g
 	}
@@ -265,39 +239,39 @@ func (n *names) group(i int) {
 
 func (n *names) systemTreeNode(i int) {
 	v := &n.defs.SystemTreeNodes[i]
-	n.call(spaceSystemTreeNode, uint64(v.Self), n.text(v.Class)+"::"+n.text(v.Name))
+	n.call(otf2.DefSystemTreeNode, uint64(v.Self), n.text(v.Class)+"::"+n.text(v.Name))
 }
 
 func (n *names) sourceCodeLocation(i int) {
 	v := &n.defs.SourceCodeLocations[i]
-	n.call(spaceSourceCodeLocation, uint64(v.Self),
+	n.call(otf2.DefSourceCodeLocation, uint64(v.Self),
 		n.text(v.File)+":"+strconv.FormatInt(int64(int32(v.LineNumber)), 10))
 }
 
 func (n *names) callingContext(i int) {
 	v := &n.defs.CallingContexts[i]
 	name := "UNDEFINED"
-	if e := n.tables[spaceRegion].get(uint64(v.Region)); e.known {
+	if e := n.tables[otf2.DefRegion].get(uint64(v.Region)); e.known {
 		name = e.name
 	}
-	if line := n.raw(spaceSourceCodeLocation, uint64(v.SourceCodeLocation)); line != "" {
+	if line := n.raw(otf2.DefSourceCodeLocation, uint64(v.SourceCodeLocation)); line != "" {
 		name += "@" + path.Base(line)
 	}
-	n.call(spaceCallingContext, uint64(v.Self), name)
+	n.call(otf2.DefCallingContext, uint64(v.Self), name)
 }
 
 func (n *names) file(kind string, self otf2.IoFileRef, name otf2.StringRef) {
-	n.call(spaceIoFile, uint64(self), kind+n.text(name))
+	n.call(ioFileKind, uint64(self), kind+n.text(name))
 }
 
 func (n *names) ioHandle(i int) {
 	v := &n.defs.IoHandles[i]
 	if n.text(v.Name) != "" {
-		n.name(spaceIoHandle, uint64(v.Self), v.Name)
+		n.name(otf2.DefIoHandle, uint64(v.Self), v.Name)
 		return
 	}
-	n.call(spaceIoHandle, uint64(v.Self), "["+n.raw(spaceIoParadigm, uint64(v.IoParadigm))+"]"+n.raw(
-		spaceIoFile, uint64(v.File)))
+	n.call(otf2.DefIoHandle, uint64(v.Self), "["+n.raw(otf2.DefIoParadigm, uint64(v.IoParadigm))+"]"+n.raw(
+		ioFileKind, uint64(v.File)))
 }
 
 // complete takes in all definitions.

@@ -17,7 +17,7 @@ func (n *names) appendRank(b []byte, at otf2.LocationRef, comm otf2.CommRef, ran
 	b = strconv.AppendUint(b, rank, 10)
 	b = append(b, " ("...)
 	if loc, ok := n.rankLocation(at, comm, rank); ok {
-		b = n.appendRef(b, spaceLocation, uint64(loc))
+		b = n.appendRef(b, otf2.DefLocation, uint64(loc))
 	} else {
 		b = append(b, "INVALID"...)
 	}

@@ -19,8 +19,8 @@ func (n *names) appendValue(b []byte, typ otf2.Type, v otf2.Value) []byte {
 	case otf2.TypeDouble:
 		return appendFloat(b, v.Double())
 	}
-	if s, ok := spaceOfType[typ]; ok {
-		return n.appendRef(b, s, uint64(v))
+	if kind, isRef := kindsByName[typ.String()]; isRef {
+		return n.appendRef(b, kind, uint64(v))
 	}
 	return strconv.AppendUint(b, uint64(v), 10)
 }
