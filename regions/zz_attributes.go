@@ -5,8 +5,8 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// Attributes of operations and calls. Their ids are the same in every process, so they need no mapping table. Each is
-// written only where NCCL reported the value.
+// Attributes of operations and calls. Their ids are the same in every process, so they need no mapping
+// table. Each is written only where NCCL reported the value.
 const (
 	// NCCL's sequence number: per communicator and function
 	AttrSeq otf2.AttributeRef = iota

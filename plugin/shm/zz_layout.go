@@ -202,8 +202,8 @@ type Cost struct {
 	Most    uint64 // the greatest
 }
 
-// Header is the head of the memory. In live memory, the fields from RingUsed on change while they are
-// looked at: read them through the methods of Memory, or from the copy that Source.Header returns.
+// Header is the head of the memory. In live memory, the fields from RingUsed on change while they
+// are looked at: read them through the methods of Memory, or from the copy that Source.Header returns.
 type Header struct {
 	Magic                   uint64
 	Version                 uint32

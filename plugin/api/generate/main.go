@@ -2,7 +2,8 @@
 
 // Command generate makes what C, Go, docs/nccl-profiler-api.md and plugin/api/layouts.md have of NCCL's profiler API
 // from one table (table.go), the versions, the event types with the members of their descriptors, where each version
-// has them, what of them the plugin records, and the states; and Go's mirror of plugin/shm.h from that. It is run by go generate and writes below the folder of the repository.
+// has them, what of them the plugin records, and the states; and Go's mirror of plugin/shm.h from that. It is run by go
+// generate and writes below the folder of the repository.
 package main
 
 import (

@@ -11,7 +11,8 @@ import (
 
 // runtime makes the tables of package api, which programs read.
 func runtime(s *source) {
-	s.line("\npackage api\n\n// Layout is the version of the memory that plugin and collector share.\nconst Layout = %d\n",
+	s.line("\npackage api\n")
+	s.line("// Layout is the version of the memory that plugin and collector share.\nconst Layout = %d\n",
 		Layout)
 	s.line("// Kinds of members; from String on they are names.\nconst (\n%s Kind = iota", kindNames[0])
 	for _, name := range kindNames[1:] {
@@ -25,8 +26,9 @@ func runtime(s *source) {
 	for _, v := range Versions {
 		s.line("{%d, %q, %d},", v.Number, v.Release, v.Minor())
 	}
-	s.line("}\n\n// Presets are the names of the presets, each of which holds what the ones before it do.\nvar Presets = %#v",
-		Presets)
+	s.line("}\n")
+	s.line("// Presets are the names of the presets, each of which holds what the ones before it do.")
+	s.line("var Presets = %#v", Presets)
 	s.line("\nvar presetMasks = map[string]uint32{")
 	for i, name := range Presets {
 		mask := 0
@@ -43,8 +45,8 @@ func runtime(s *source) {
 		names = append(names, fmt.Sprintf("%q,", e.Name))
 	}
 	s.wrap("\t", names)
-	s.line("}\n\n// Events are the event types in the order of their numbers: their bits in the mask and in a descriptor's " +
-		"type.\nvar Events = []Event{")
+	s.line("}\n\n// Events are the event types in the order of their numbers: their bits in the mask and in a " +
+		"descriptor's type.\nvar Events = []Event{")
 	for i := range Events {
 		e := &Events[i]
 		var members verbatim
@@ -54,8 +56,8 @@ func runtime(s *source) {
 		if members != "" {
 			members = "[]Member{" + members + "\n}"
 		}
-		s.line("%s,", literal("Name", e.Name, "Ranked", e.Ranked, "Depth", e.Depth, "Since", e.Since, "Unsure", e.Unsure,
-			"Members", members))
+		s.line("%s,", literal("Name", e.Name, "Ranked", e.Ranked, "Depth", e.Depth, "Since", e.Since,
+			"Unsure", e.Unsure, "Members", members))
 	}
 	s.line("}\n\n// States are the states in the order of their numbers.\nvar States = []State{")
 	for _, state := range States {

@@ -52,8 +52,8 @@ var shmEnums = []struct{ name, goType, prefix, goPrefix string }{
 var shmStructs = []struct{ name, goName, doc string }{
 	{"clock_tuple", "ClockTuple", "is one instant on four clocks"},
 	{"cost", "Cost", "is what a callback took in the process's threads: every CostPeriod-th event is measured"},
-	{"header", "Header", "is the head of the memory. In live memory, the fields from RingUsed on change while they are\n" +
-		"// looked at: read them through the methods of Memory, or from the copy that Source.Header returns"},
+	{"header", "Header", "is the head of the memory. In live memory, the fields from RingUsed on change while they\n" +
+		"// are looked at: read them through the methods of Memory, or from the copy that Source.Header returns"},
 	{"chunk", "chunkHeader", "is the head of a chunk"},
 	{"ring", "ringHeader", "is a ring"},
 	{"comm", "commEntry", "is the entry of a communicator"},
