@@ -123,8 +123,10 @@ type rank struct {
 type part struct {
 	known  bool // it has been analyzed
 	left   state
-	behind *behind // operations that wait for it
-	launch *launch // a launch of messages that has not been analyzed
+	ended  otf2.Timestamp // Local.Ended of its operation
+	held   *held          // its operation, if that is held back, and not of messages
+	behind *behind        // operations that wait for it
+	launch *launch        // a launch of messages that has not been analyzed
 }
 
 // behind is the last element of a circular list of operations; its next one is the first. Few parts have a list at a
@@ -145,6 +147,7 @@ type held struct {
 	members []Member
 	launch  *launch // nil: a collective
 	missing int     // number of missing parts
+	givenUp bool    // it is not compared
 }
 
 // comm is a communicator.
@@ -195,6 +198,7 @@ func (e *Engine) AddPart(l *Local) {
 		}
 		r.parts[r.next&uint32(len(r.parts)-1)] = part{}
 	}
+	r.partAt(l.Seq).ended = l.Ended
 	e.goOn()
 }
 
@@ -241,6 +245,9 @@ func (e *Engine) Collective(op *Operation, members []Member) {
 	h := e.hold()
 	h.op, h.members, h.missing = *op, append(h.members[:0], members...), missing
 	for i := range members {
+		if p := e.partOf(&members[i].Local); p != nil {
+			p.held = h
+		}
 		if p := e.partBefore(&members[i].Local); p != nil && !p.known {
 			e.wait(p, h)
 		}
@@ -322,39 +329,122 @@ func (e *Engine) goOn() {
 		n := len(e.ready) - 1
 		h := e.ready[n]
 		e.ready = e.ready[:n]
-		if h.launch != nil {
-			e.messages(h.launch)
-			h.launch = nil
-		} else {
+		switch l := h.launch; {
+		case l != nil && !l.left:
+			e.messages(l)
+		case l == nil && !h.givenUp:
 			e.collectiveIn(&h.op, h.members)
 		}
+		h.launch, h.givenUp = nil, false
 		e.free = append(e.free, h)
 	}
 }
 
-// breakCycles analyzes what is still held back when everything has been added. Where times are uncertain, one rank may
-// seem to have begun an operation after another one, and another rank the other way round: then neither is the first
-// that can be analyzed. The oldest part of a rank that others wait for counts as analyzed, with what its rank had done
-// before.
-func (e *Engine) breakCycles() {
-	next := make([]uint32, len(e.ranks))
-	for broken := true; broken; {
-		broken = false
-		for i := range e.ranks {
-			r := &e.ranks[i]
-			next[i] = max(next[i], r.first)
-			for ; next[i] < r.next && !broken; next[i]++ {
-				if p := r.partAt(next[i]); !p.known && p.behind != nil {
-					if before := r.partAt(next[i] - 1); before != nil {
-						p.left = before.left
-					}
-					p.known, broken = true, true
-					e.release(p)
-					e.goOn()
-				}
+// finish analyzes what is still held back when everything has been added. Where times are uncertain, one rank may seem
+// to have begun an operation after another one, and another rank the other way round: then neither is the first that
+// can be analyzed. The earliest operation that others wait for is not compared, until all have been analyzed. If little
+// is left, it is all left out: operations without a certain order show little of what others would have done.
+func (e *Engine) finish() {
+	const little = 0.1
+	all, left := 0, 0
+	for i := range e.ranks {
+		r := &e.ranks[i]
+		all += int(r.next)
+		for seq := r.first; seq < r.next; seq++ {
+			if p := r.partAt(seq); p.held != nil || p.launch != nil {
+				left++
 			}
 		}
 	}
+	if float64(left) < little*float64(all) {
+		e.leaveOut()
+		return
+	}
+	next := make([]uint32, len(e.ranks)) // by rank: all parts before it are analyzed, or nothing waits for them
+	for {
+		var earliest *part
+		for i := range e.ranks {
+			r := &e.ranks[i]
+			next[i] = max(next[i], r.first)
+			for next[i] < r.next && (r.partAt(next[i]).known || r.partAt(next[i]).behind == nil) {
+				next[i]++
+			}
+			if p := r.partAt(next[i]); p != nil && (earliest == nil || p.ended < earliest.ended) {
+				earliest = p
+			}
+		}
+		if earliest == nil {
+			return
+		}
+		e.giveUp(earliest)
+		e.goOn()
+	}
+}
+
+// leaveOut counts the waits in operations that are still held back as of unknown cause.
+func (e *Engine) leaveOut() {
+	for i := range e.ranks {
+		r := &e.ranks[i]
+		for seq := r.first; seq < r.next; seq++ {
+			switch p := r.partAt(seq); {
+			case p.held != nil && !p.held.givenUp:
+				e.leaveWaitsUnknown(p.held)
+			case p.launch != nil:
+				e.leaveLaunchUnknown(p.launch)
+			}
+		}
+	}
+}
+
+// giveUp does not compare the operation of a part.
+func (e *Engine) giveUp(p *part) {
+	switch h, l := p.held, p.launch; {
+	case h != nil:
+		e.leaveWaitsUnknown(h)
+		for i := range h.members {
+			m := &h.members[i]
+			e.addUncompared(&m.Local, m.Begin, m.End)
+		}
+	case l != nil:
+		e.leaveLaunchUnknown(l)
+		e.addUncompared(&l.Local, l.Begin, l.End)
+	default: // its operation was never added
+		p.known = true
+		e.release(p)
+	}
+}
+
+// leaveWaitsUnknown counts the waits in a collective that is not compared.
+func (e *Engine) leaveWaitsUnknown(h *held) {
+	h.givenUp = true
+	e.came = e.came[:0]
+	for i := range h.members {
+		e.came = append(e.came, h.members[i].Arrival)
+	}
+	late, ok := lateness.Compare(h.op.Kind, e.came, h.op.Unstated)
+	if !e.begun.AddCollective(h.op.Comm, h.op.Ordinal) && ok && !h.members[0].Outside {
+		e.addUnknown(float64(late.Caused))
+	}
+}
+
+// leaveLaunchUnknown counts the wait in a launch of messages that is not compared.
+func (e *Engine) leaveLaunchUnknown(l *launch) {
+	l.left = true
+	wait := 0.0
+	for _, o := range l.others {
+		if l.waitsFor(o) {
+			wait = max(wait, float64(o.There-l.Begin))
+		}
+	}
+	if !l.Outside {
+		e.addUnknown(wait)
+	}
+}
+
+// addUnknown adds waiting whose cause is not known.
+func (e *Engine) addUnknown(ns float64) {
+	e.ledger.waited += ns
+	e.ledger.costs[e.causes.unknown()] += ns
 }
 
 // AddUncompared adds a part whose operation is not compared with those of other ranks.
@@ -430,7 +520,7 @@ func (e *Engine) leave(l *Local, s *state) {
 	if p == nil || p.known {
 		return
 	}
-	p.known, p.left, p.launch = true, *s, nil
+	p.known, p.left, p.launch, p.held = true, *s, nil, nil
 	if !l.Outside || e.aside.own[l.Rank] == 0 { // later parts that are not selected do not matter
 		own := s.worked()
 		if worked := sum(own[:]); worked > e.ledger.own[l.Rank] {

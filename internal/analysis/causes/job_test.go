@@ -292,6 +292,15 @@ func TestSlowTransfersArePassedOn(t *testing.T) {
 	}
 }
 
+// Where the order of the last operations is not certain, what they waited has no known cause.
+func TestUncertainOrderAtTheEnd(t *testing.T) {
+	const waits, last = "40*[ 1:50 ar(0,1) ]", " 1:50 ar(0,1)"
+	whole := newJob(2).play("ar(0,1) " + waits + last).engine.Result()
+	r := newJob(2).play("ar(0,1) " + waits + " cross(0,1)" + last).engine.Result()
+	testkit.Check(t, r.Waited == whole.Waited && r.Unknown == 50_000 && whole.Unknown == 0, "%g ns waited, %g unknown; "+
+		"with a certain order, %g", r.Waited, r.Unknown, whole.Waited)
+}
+
 func TestCauses(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -412,7 +412,7 @@ func (c *Comm) Waited(member, level int, whom func(rank int) bool) (n float64) {
 
 // Result returns the sums. The engine cannot be used afterwards.
 func (e *Engine) Result() *Result {
-	e.breakCycles()
+	e.finish()
 	l := &e.ledger
 	anew := l.newLatenessShares()
 	r := &Result{Waited: l.waited, StartUp: l.startUp, Unknown: l.costs[e.causes.unknown()], Small: l.small,
