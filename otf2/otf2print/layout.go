@@ -3,128 +3,56 @@
 package otf2print
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// eventLayouts gives the text of each event's fields. {field} stands for a field's value by its type: a reference
-// with its name, an enumeration by OTF2's name, else a number; {field/other} for a rank in the communicator or
-// window that the other field names; {field?} for a number whose undefined value is printed. Metric and ProgramBegin,
-// with their repetitions, are written by functions of their own.
-var eventLayouts = map[string]string{
-	"BufferFlush":      "Stop Time: {stopTime}",
-	"MeasurementOnOff": "Mode: {measurementMode}",
-	"Enter":            "Region: {region}",
-	"Leave":            "Region: {region}",
-	"MpiSend": "Receiver: {receiver/communicator}, Communicator: {communicator}, Tag: {msgTag}, Length: " +
-		"{msgLength}",
-	"MpiIsend": "Receiver: {receiver/communicator}, Communicator: {communicator}, Tag: {msgTag}, Length: " +
-		"{msgLength}, Request: {requestID}",
-	"MpiIsendComplete": "Request: {requestID}",
-	"MpiIrecvRequest":  "Request: {requestID}",
-	"MpiRecv": "Sender: {sender/communicator}, Communicator: {communicator}, Tag: {msgTag}, Length: " +
-		"{msgLength}",
-	"MpiIrecv": "Sender: {sender/communicator}, Communicator: {communicator}, Tag: {msgTag}, Length: " +
-		"{msgLength}, Request: {requestID}",
-	"MpiRequestTest":      "Request: {requestID}",
-	"MpiRequestCancelled": "Request: {requestID}",
-	"MpiCollectiveBegin":  "",
-	"MpiCollectiveEnd": "Operation: {collectiveOp}, Communicator: {communicator}, Root: {root/communicator}, " +
-		"Sent: {sizeSent}, Received: {sizeReceived}",
-	"OmpFork":         "# Requested Threads: {numberOfRequestedThreads}",
-	"OmpJoin":         "",
-	"OmpAcquireLock":  "Lock: {lockID}, Acquisition Order: {acquisitionOrder}",
-	"OmpReleaseLock":  "Lock: {lockID}, Acquisition Order: {acquisitionOrder}",
-	"OmpTaskCreate":   "Task: {taskID}",
-	"OmpTaskSwitch":   "Task: {taskID}",
-	"OmpTaskComplete": "Task: {taskID}",
+// fieldLabels are the texts before the values of those fields whose label is not their name in words, by record and
+// field or by field.
+var fieldLabels = map[string]string{
+	"measurementMode": "Mode", "msgTag": "Tag", "msgLength": "Length", "requestID": "Request", "requestId": "Request",
+	"collectiveOp": "Operation", "sizeSent": "Sent", "sizeReceived": "Received", "bytesSent": "Sent",
+	"bytesReceived": "Received", "numberOfRequestedThreads": "# Requested Threads", "lockID": "Lock", "lockId": "Lock",
+	"lockType": "Type", "taskID": "Task", "string": "Value", "win": "Window", "syncLevel": "Level of Synchronicity",
+	"matchingId": "Matching", "messageId": "Message", "ioParadigm": "I/O Paradigm", "exitStatus": "Exit status",
+	"numberOfRecords": "# Events", "contReadPos": "Cont. Read Position",
 
-	"ParameterString":      "Parameter: {parameter}, Value: {string}",
-	"ParameterInt":         "Parameter: {parameter}, Value: {value}",
-	"ParameterUnsignedInt": "Parameter: {parameter}, Value: {value}",
-
-	"RmaWinCreate":       "Window: {win}",
-	"RmaWinDestroy":      "Window: {win}",
-	"RmaCollectiveBegin": "",
-	"RmaCollectiveEnd": "Operation: {collectiveOp}, Window: {win}, Level of Synchronicity: {syncLevel}, " +
-		"Root: {root/win}, Sent: {bytesSent}, Received: {bytesReceived}",
-	"RmaGroupSync":   "Level of Synchronicity: {syncLevel}, Window: {win}, Group: {group}",
-	"RmaRequestLock": "Window: {win}, Remote: {remote/win}, Lock: {lockId}, Type: {lockType}",
-	"RmaAcquireLock": "Window: {win}, Remote: {remote/win}, Lock: {lockId}, Type: {lockType}",
-	"RmaTryLock":     "Window: {win}, Remote: {remote/win}, Lock: {lockId}, Type: {lockType}",
-	"RmaReleaseLock": "Window: {win}, Remote: {remote/win}, Lock: {lockId}",
-	"RmaSync":        "Window: {win}, Remote: {remote/win}, Sync Type: {syncType}",
-	"RmaWaitChange":  "Window: {win}",
-	"RmaPut":         "Window: {win}, Remote: {remote/win}, Bytes: {bytes}, Matching: {matchingId}",
-	"RmaGet":         "Window: {win}, Remote: {remote/win}, Bytes: {bytes}, Matching: {matchingId}",
-	"RmaAtomic": "Window: {win}, Remote: {remote/win}, Type: {type}, Sent: {bytesSent}, Received: " +
-		"{bytesReceived}, Matching: {matchingId}",
-	"RmaOpCompleteBlocking":    "Window: {win}, Matching: {matchingId}",
-	"RmaOpCompleteNonBlocking": "Window: {win}, Matching: {matchingId}",
-	"RmaOpTest":                "Window: {win}, Matching: {matchingId}",
-	"RmaOpCompleteRemote":      "Window: {win}, Matching: {matchingId}",
-
-	"ThreadFork":        "Model: {model}, # Requested Threads: {numberOfRequestedThreads}",
-	"ThreadJoin":        "Model: {model}",
-	"ThreadTeamBegin":   "Thread Team: {threadTeam}",
-	"ThreadTeamEnd":     "Thread Team: {threadTeam}",
-	"ThreadAcquireLock": "Model: {model}, Lock: {lockID}, Acquisition Order: {acquisitionOrder}",
-	"ThreadReleaseLock": "Model: {model}, Lock: {lockID}, Acquisition Order: {acquisitionOrder}",
-	"ThreadTaskCreate": "Thread Team: {threadTeam}, Creating Thread: {creatingThread/threadTeam}, Generation " +
-		"Number: {generationNumber}",
-	"ThreadTaskSwitch": "Thread Team: {threadTeam}, Creating Thread: {creatingThread/threadTeam}, Generation " +
-		"Number: {generationNumber}",
-	"ThreadTaskComplete": "Thread Team: {threadTeam}, Creating Thread: {creatingThread/threadTeam}, Generation " +
-		"Number: {generationNumber}",
-	"ThreadCreate": "Thread Contingent: {threadContingent}, Sequence Count: {sequenceCount}",
-	"ThreadBegin":  "Thread Contingent: {threadContingent}, Sequence Count: {sequenceCount}",
-	"ThreadWait":   "Thread Contingent: {threadContingent}, Sequence Count: {sequenceCount}",
-	"ThreadEnd":    "Thread Contingent: {threadContingent}, Sequence Count: {sequenceCount}",
-
-	"CallingContextEnter": "Calling Context: {callingContext}, Unwind Distance: {unwindDistance?}",
-	"CallingContextLeave": "Calling Context: {callingContext}",
-	"CallingContextSample": "Calling Context: {callingContext}, Unwind Distance: {unwindDistance?}, Interrupt " +
-		"Generator: {interruptGenerator}",
-
-	"IoCreateHandle": "Handle: {handle}, Access Mode: {mode}, Creation Flags: {creationFlags}, Status Flags: " +
-		"{statusFlags}",
-	"IoDestroyHandle":   "Handle: {handle}",
-	"IoDuplicateHandle": "Old Handle: {oldHandle}, New Handle: {newHandle}, Status Flags: {statusFlags}",
-	"IoSeek": "Handle: {handle}, Offset Request: {offsetRequest}, Whence: {whence}, Offset Result: " +
-		"{offsetResult}",
-	"IoChangeStatusFlags": "Handle: {handle}, Status Flags: {statusFlags}",
-	"IoDeleteFile":        "I/O Paradigm: {ioParadigm}, File: {file}",
-	"IoOperationBegin": "Handle: {handle}, Mode: {mode}, Operation Flags: {operationFlags}, Bytes Request: " +
-		"{bytesRequest}, Matching Id: {matchingId}",
-	"IoOperationTest":      "Handle: {handle}, Matching Id: {matchingId}",
-	"IoOperationIssued":    "Handle: {handle}, Matching Id: {matchingId}",
-	"IoOperationComplete":  "Handle: {handle}, Bytes Result: {bytesResult}, Matching Id: {matchingId}",
-	"IoOperationCancelled": "Handle: {handle}, Matching Id: {matchingId}",
-	"IoAcquireLock":        "Handle: {handle}, Type: {lockType}",
-	"IoReleaseLock":        "Handle: {handle}, Type: {lockType}",
-	"IoTryLock":            "Handle: {handle}, Type: {lockType}",
-	"ProgramEnd":           "Exit status: {exitStatus}",
-
-	"NonBlockingCollectiveRequest": "Request: {requestID}",
-	"NonBlockingCollectiveComplete": "Operation: {collectiveOp}, Communicator: {communicator}, Root: " +
-		"{root/communicator}, Sent: {sizeSent}, Received: {sizeReceived}, Request: {requestID}",
-	"CommCreate":  "Communicator: {communicator}",
-	"CommDestroy": "Communicator: {communicator}",
-
-	// The space before the colon is otf2-print 3.2's.
-	"MpiProbe": "Sender: {sender/communicator}, Communicator : {communicator}, Tag: {tag}, Message: " +
-		"{messageId}",
-	"MpiMrecv":         "Message: {messageId}, Length: {msgLength}",
-	"MpiImrecvRequest": "Message: {messageId}, Request: {requestId}",
-	"MpiImrecv":        "Request: {requestId}, Length: {msgLength}",
-
-	"SnapshotStart": "# Events: {numberOfRecords}",
-	"SnapshotEnd":   "Cont. Read Position: {contReadPos}",
+	"IoCreateHandle.mode":             "Access Mode",
+	"IoOperationBegin.matchingId":     "Matching Id",
+	"IoOperationTest.matchingId":      "Matching Id",
+	"IoOperationIssued.matchingId":    "Matching Id",
+	"IoOperationComplete.matchingId":  "Matching Id",
+	"IoOperationCancelled.matchingId": "Matching Id",
+	"MpiProbe.communicator":           "Communicator ", // the space is otf2-print 3.2's
 }
+
+// labelOf is the text before a field's value.
+func labelOf(record, field string) string {
+	return cmp.Or(fieldLabels[record+"."+field], fieldLabels[field], words(field))
+}
+
+// words turns a name such as stopTime into words: Stop Time.
+func words(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		switch {
+		case i == 0:
+			r = unicode.ToUpper(r)
+		case unicode.IsUpper(r):
+			b.WriteByte(' ')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// ranks are the fields that are ranks of the communicator or window that another field of their record names.
+var ranks = []string{"receiver", "sender", "root", "remote", "creatingThread"}
 
 // eventNames lists the records that otf2-print calls otherwise than libotf2.
 var eventNames = map[string]string{
@@ -136,7 +64,6 @@ var eventNames = map[string]string{
 type layout struct {
 	name   string
 	pieces []piece
-	tail   string // text behind the last piece
 }
 
 // piece is literal text and the field behind it.
@@ -158,10 +85,10 @@ type word struct {
 }
 
 // wordsOf are the words of a number's values. OTF2 3.2 names the undefined ones of all but parameters, which are the
-// application's, 3.0 that of the exit status alone.
+// application's, 3.0 those of the exit status and of the unwind distance alone.
 func wordsOf(record string, f *otf2.Field, as otf2.Version) []word {
 	switch {
-	case record == "ProgramEnd":
+	case record == "ProgramEnd", f.Name == "unwindDistance":
 	case as < v32 || strings.HasPrefix(record, "Parameter"):
 		return nil
 	}
@@ -187,7 +114,6 @@ type form uint8
 const (
 	formNumber form = iota
 	formSigned
-	formMaybe // a number, UNDEFINED if all its bits are set
 	formTime
 	formRef
 	formEnum
@@ -197,51 +123,36 @@ const (
 	formWindowRank
 )
 
-// newLayout prepares the layout of a record with these fields, in the form of a version.
+// newLayout prepares the layout of a record with these fields, in the form of a version: each with its label, in their
+// order. Metric and ProgramBegin, with their repetitions, are written by functions of their own.
 func newLayout(record, upper string, fields []otf2.Field, as otf2.Version) *layout {
-	l := &layout{name: upper}
-	if name, ok := eventNames[record]; ok {
-		l.name = name
-	}
-	find := func(name string) int {
-		for i := range fields {
-			if fields[i].Name == name {
-				return i
-			}
-		}
-		panic(fmt.Sprintf("otf2print: layout of %s: no field %q", record, name))
-	}
-	text := eventLayouts[record]
-	for {
-		literal, rest, ok := strings.Cut(text, "{")
-		if !ok {
-			l.tail = literal
-			return l
-		}
-		name, rest, _ := strings.Cut(rest, "}")
-		name, other, ranked := strings.Cut(name, "/")
-		name, maybe := strings.CutSuffix(name, "?")
-		arg := find(name)
+	l := &layout{name: cmp.Or(eventNames[record], upper)}
+	among := slices.IndexFunc(fields, func(f otf2.Field) bool { return f.Type == "CommRef" || f.Type == "RmaWinRef" })
+	for arg := range fields {
 		f := &fields[arg]
-		p := pieceOf(f)
-		p.text, p.arg = literal, arg
-		if p.form == formNumber || p.form == formSigned {
-			p.words = wordsOf(record, f, as)
+		if f.Name == "origEventTime" { // of a snapshot's record: a column of its own
+			continue
 		}
+		p := pieceOf(f)
+		p.text, p.arg = ", "+labelOf(record, f.Name)+": ", arg
 		switch {
-		case ranked:
-			p.other = find(other)
-			p.form = formRank
-			if fields[p.other].Type == "RmaWinRef" {
+		case slices.Contains(ranks, f.Name):
+			p.other, p.roots, p.form = among, f.Type == "CollectiveRoot", formRank
+			if fields[among].Type == "RmaWinRef" {
 				p.form = formWindowRank
 			}
-			p.roots = f.Type == "CollectiveRoot"
-		case maybe:
-			p.form = formMaybe
+		case p.form == formNumber || p.form == formSigned:
+			p.words = wordsOf(record, f, as)
 		}
 		l.pieces = append(l.pieces, p)
-		text = rest
 	}
+	if record == "RmaCollectiveEnd" { // it has the window before the level
+		l.pieces[1], l.pieces[2] = l.pieces[2], l.pieces[1]
+	}
+	if len(l.pieces) > 0 {
+		l.pieces[0].text = strings.TrimPrefix(l.pieces[0].text, ", ")
+	}
+	return l
 }
 
 // pieceOf says how a field is written by its type alone.
@@ -277,7 +188,7 @@ func (l *layout) append(b []byte, n *names, at otf2.LocationRef, args []uint64) 
 		}
 		b = p.append(b, n, at, args)
 	}
-	return append(b, l.tail...)
+	return b
 }
 
 // append writes a field by its form.
@@ -285,11 +196,6 @@ func (p *piece) append(b []byte, n *names, at otf2.LocationRef, args []uint64) [
 	switch v := args[p.arg]; p.form {
 	case formSigned:
 		return strconv.AppendInt(b, int64(v), 10)
-	case formMaybe:
-		if uint32(v) == 1<<32-1 {
-			return append(b, "UNDEFINED"...)
-		}
-		return strconv.AppendUint(b, v, 10)
 	case formTime:
 		return appendTime(b, v, n.epoch)
 	case formRef:
