@@ -3,6 +3,7 @@
 package otf2
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -95,15 +96,7 @@ func sortPairs(m *MappingTable) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case m.Local[a] < m.Local[b]:
-			return -1
-		case m.Local[a] > m.Local[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.Local[a], m.Local[b]) })
 	local, global := make([]uint64, len(order)), make([]uint64, len(order))
 	for i, k := range order {
 		local[i], global[i] = m.Local[k], m.Global[k]

@@ -2,7 +2,10 @@
 
 package otf2
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // chunkBuilder puts whole records, as they stand in another file, into chunks of a new one.
 type chunkBuilder struct {
@@ -70,7 +73,7 @@ func withEvents(big bool, raw []byte, head int, events uint64) []byte {
 	}
 	number := appendC64(nil, events)
 	if big && len(number) > 1 {
-		reverse(number[1:])
+		slices.Reverse(number[1:])
 	}
 	fields := append(append(append([]byte(nil), raw[head:before]...), number...), raw[d.pos:]...)
 	out := []byte{raw[0]}
@@ -83,10 +86,4 @@ func withEvents(big bool, raw []byte, head int, events uint64) []byte {
 		out = binary.LittleEndian.AppendUint64(append(out, 0xff), uint64(len(fields)))
 	}
 	return append(out, fields...)
-}
-
-func reverse(b []byte) {
-	for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
-		b[i], b[j] = b[j], b[i]
-	}
 }

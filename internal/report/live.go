@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -136,14 +137,7 @@ func liveRankSheet(v *live.View, most int) sheet {
 	if most > 0 && len(rows) > most {
 		rows = slices.Clone(rows)
 		slices.SortStableFunc(rows, func(a, b live.Rank) int {
-			weight := func(r *live.Rank) float64 { return max(r.Caused, r.Waiting) }
-			switch x, y := weight(&a), weight(&b); {
-			case x > y:
-				return -1
-			case x < y:
-				return 1
-			}
-			return 0
+			return cmp.Compare(max(b.Caused, b.Waiting), max(a.Caused, a.Waiting))
 		})
 	}
 	return firstRows(sheetOf("ranks", "Ranks", rows, liveRankColumns), most, "rank", "ranks")

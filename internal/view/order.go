@@ -3,6 +3,7 @@
 package view
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 	"slices"
@@ -169,15 +170,7 @@ func (s *scheduler) findReady() {
 				l.schedule.pending = append(l.schedule.pending, r)
 			}
 		}
-		slices.SortStableFunc(l.schedule.pending, func(a, b *row) int {
-			switch {
-			case a.begin < b.begin:
-				return -1
-			case a.begin > b.begin:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(l.schedule.pending, func(a, b *row) int { return cmp.Compare(a.begin, b.begin) })
 	}
 	for _, l := range s.locations {
 		s.updateLocation(l)

@@ -4,6 +4,7 @@ package otf2print
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -73,13 +74,7 @@ func snapshots(a *otf2.Archive, opts *Options) (all []otf2.Snapshot, damage []er
 		}
 	}
 	slices.SortStableFunc(all, func(x, y otf2.Snapshot) int {
-		switch {
-		case x.Time < y.Time, x.Time == y.Time && x.Location < y.Location:
-			return -1
-		case x.Time == y.Time && x.Location == y.Location:
-			return 0
-		}
-		return 1
+		return cmp.Or(cmp.Compare(x.Time, y.Time), cmp.Compare(x.Location, y.Location))
 	})
 	return all, damage
 }

@@ -3,6 +3,7 @@
 package compare
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -82,15 +83,7 @@ func correlation(all []float64) float64 {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		switch {
-		case all[i] < all[j]:
-			return -1
-		case all[i] > all[j]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(all[i], all[j]) })
 	if n < 2 || all[order[0]] == all[order[n-1]] {
 		return 0
 	}
