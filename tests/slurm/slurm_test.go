@@ -298,7 +298,7 @@ var all = func() func(t *testing.T) string {
 		if said == "" {
 			dir := t.TempDir()
 			tool := filepath.Join(build, "nccl-otf2")
-			if out, err := exec.Command(tool, "replay", recording, "--clock", "recorded", "--dir",
+			if out, err := exec.Command(tool, "replay", recording, "--clock", "recorded", "--events", "gpu", "--dir",
 				dir).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
