@@ -60,10 +60,10 @@ func (v *verdict) answered(ctx context.Context, h *harness, want *answer, experi
 	v.names(&answer{rank: nobody}, ofGPUs(r.Verdict.Culprits), "report")
 }
 
-// ofGPUs are the culprits that are named for what their GPUs did.
+// ofGPUs are the culprits that are named for what their GPUs did, or may have done.
 func ofGPUs(culprits []diagnosis.Culprit) []diagnosis.Culprit {
 	return slices.DeleteFunc(slices.Clone(culprits), func(c diagnosis.Culprit) bool {
-		return c.Kind != diagnosis.GPULate && c.Kind != diagnosis.SlowTransfer
+		return c.Kind != diagnosis.GPULate && c.Kind != diagnosis.Late && c.Kind != diagnosis.SlowTransfer
 	})
 }
 

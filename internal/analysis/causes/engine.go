@@ -422,7 +422,11 @@ func (e *Engine) leaveWaitsUnknown(h *held) {
 		e.came = append(e.came, h.members[i].Arrival)
 	}
 	late, ok := lateness.Compare(h.op.Kind, e.came, h.op.Unstated)
-	if !e.begun.AddCollective(h.op.Comm, h.op.Ordinal) && ok && !h.members[0].Outside {
+	switch startUp := e.begun.AddCollective(h.op.Comm, h.op.Ordinal); {
+	case !ok || h.members[0].Outside:
+	case startUp:
+		e.ledger.startUp += float64(late.Caused)
+	default:
 		e.addUnknown(float64(late.Caused))
 	}
 }

@@ -101,11 +101,11 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 		h.sentence += elsewhere(len(all) - len(in))
 	}
 	busy := ""
-	if h.kind == GPULate {
+	if h.kind != HostLate {
 		busy = busyWith(causes.BusyWith(in), ev.Kernel)
 	}
 	h.sentence += busy + "."
-	if h.kind == GPULate && busy == "" && 2*mayWait >= len(in) {
+	if h.kind != HostLate && busy == "" && 2*mayWait >= len(in) {
 		h.sentence += inOperationBefore
 	}
 	return h

@@ -3,6 +3,7 @@
 package verdict
 
 import (
+	"math"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
@@ -41,6 +42,21 @@ func TestUnknownWaiting(t *testing.T) {
 		ev.Causes.Ranks[7].Costs[causes.Transfer] = c.longer * all
 		testkit.Contains(t, Judge(ev).Text, c.want)
 	}
+}
+
+// A rank whose calls are not known is late, by its host or its GPU; what its GPU may have done is said all the same.
+func TestCallsAreNotKnown(t *testing.T) {
+	ev := evidence(4, 20, 2)
+	r := &ev.Causes.Ranks[2]
+	r.Costs[causes.Own], r.Costs[causes.Host] = r.Costs[causes.Host], 0
+	r.WorkedBy[causes.Own] = r.Worked
+	for i := range r.Occurrences {
+		r.Occurrences[i].Called, r.Occurrences[i].MayWait = math.NaN(), true
+	}
+	v := Judge(ev)
+	testkit.Require(t, len(v.Culprits) == 1 && v.Culprits[0].Kind == Late, "%+v", v.Culprits)
+	testkit.Contains(t, v.Text, "when it was called is not known")
+	testkit.Contains(t, v.Text, "Or it was still in the operation before")
 }
 
 // Without the times of many operations nobody can be said not to stand out, however little those waited that have some.

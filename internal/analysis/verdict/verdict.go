@@ -17,7 +17,7 @@ import (
 // Kind is the way in which a culprit held the others up.
 type Kind string
 
-// Kinds of causes, as docs/glossary.md defines them.
+// Kinds of causes, as docs/report.md defines them.
 const (
 	HostLate     Kind = "host_late"     // it called NCCL late
 	GPULate      Kind = "gpu_late"      // it called in time, its GPU began late or worked slowly
