@@ -117,6 +117,9 @@ func layouts(s *source) {
 	}
 	for _, c := range shmConstants {
 		m := macros[c[0]]
+		if m == nil {
+			panic(fmt.Sprintf("%s has no macro NCCLOTF2_%s", shmHeader, c[0]))
+		}
 		s.line("%s = %s%s", c[1], strings.Trim(goText(m[2]), "()"), goComment(m[3]))
 	}
 	s.line(")")
